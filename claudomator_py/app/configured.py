@@ -211,6 +211,7 @@ def _configured(
         settings.limits.output_cap,
         environ,
         settings.concurrency.input_hold,
+        settings.routing.max_handoffs if settings.routing.enabled else 0,
         run_token,
     )
     asker = _asker(settings.classifier, environ, database, former)

@@ -14,6 +14,7 @@ from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.domain.budget import SpentBudget
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.crashpoint import crashpoint
+from claudomator_py.domain.handing_on import handed_on_in
 from claudomator_py.domain.inputs import asks_leave, heard, leave_asked
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.pricing import Used
@@ -28,6 +29,7 @@ from claudomator_py.log import get_logger
 from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run, Task
+from claudomator_py.tasks.handing_on import decided
 from claudomator_py.tasks.runs import Finished, finish_run, note_use
 
 log = get_logger("claudomator.apply_report")
@@ -66,6 +68,12 @@ class Subject:
     run: Run
     task: Task
     spec: TaskSpec
+    announced: bool = False
+    """Whether the run has said, while it lived, that it hands its task on."""
+
+    def hands_on(self, outcome: Outcome) -> bool:
+        """Whether the task is not done, as another specialist is to go on with it."""
+        return self.announced or outcome.handoff is not None
 
     @property
     def stop_wanted(self) -> bool:
@@ -124,7 +132,7 @@ class ReportApplier:
         if report.step > 0:
             return self._after_check(subject, report)
         outcome = self._after_agent(subject, report)
-        if outcome.status is not OutcomeStatus.SUCCEEDED or not subject.spec.check:
+        if outcome.status is not OutcomeStatus.SUCCEEDED or not subject.spec.check or subject.hands_on(outcome):
             return outcome
         if subject.stop_wanted:
             # The agent's word alone is no success of a task that is to be checked.
@@ -139,6 +147,9 @@ class ReportApplier:
         was_done = stopped and undisturbed.status is OutcomeStatus.SUCCEEDED
         kind = self._registry.kinds.get(run.kind)
         converses = kind is not None and kind.conversations is not Conversations.NONE
+        handing = _handing_on(undisturbed if was_done else outcome)
+        if handing is not None:
+            return handing
         outcome = heard(undisturbed if was_done else outcome, subject.spec, converses=converses)
         if outcome.status is OutcomeStatus.CANCELLED and stopped:
             over = SpentBudget.read(run.over_budget)
@@ -201,6 +212,7 @@ class ReportApplier:
             input_hold_ms=self._rules().input_hold_ms,
             spare=agent.fallback_model,
             check_output=report.check_output,
+            max_handoffs=self._rules().max_handoffs,
         )
         close_ramped(connection, self._registry.agents, now_ms)
         return finished
@@ -231,7 +243,20 @@ def _subject(connection: Connection, report: RunReport) -> Subject | None:
     if run is None:
         return None
     task = task_rows.get(connection, run.task_id)
-    return Subject(run, task, task_rows.spec_of(connection, run.task_id, run.revision))
+    announced = decided(connection, run.id) is not None
+    return Subject(run, task, task_rows.spec_of(connection, run.task_id, run.revision), announced)
+
+
+def _handing_on(outcome: Outcome) -> Outcome | None:
+    """The outcome of a run that hands its task on by what it said last; None: it does not."""
+    if outcome.status is not OutcomeStatus.SUCCEEDED or outcome.text is None:
+        return None
+    try:
+        request = handed_on_in(outcome.text)
+    except ValueError as error:
+        changes = {"status": OutcomeStatus.FAILED, "reason": Reason.HANDOFF_REFUSED, "detail": str(error)}
+        return outcome.model_copy(update=changes)
+    return None if request is None else outcome.model_copy(update={"handoff": request})
 
 
 def _cancelled(outcome: Outcome) -> Outcome:

@@ -18,15 +18,17 @@ from claudomator_py.domain.handoff import (
     DecisionReference,
     EarlierFailure,
     Evidence,
+    HandedOn,
     Handoff,
     PermissionScope,
 )
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus
+from claudomator_py.domain.personal import without_personal
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
-from claudomator_py.scheduler.decision import DecisionKind, Record, Route
+from claudomator_py.scheduler.decision import DecisionKind, HandoffRecord, Record, Route
 from claudomator_py.store import decision_rows, spending_rows
 from claudomator_py.store.tables import Run
 
@@ -41,24 +43,30 @@ class HandoffRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class HandoffSubject:
-    """A run that is about to start.
-
-    spec: the task as the run is given it, with all that a person allowed it. card: of the specialist who does it.
-    before: the runs of its generation so far, oldest first. branch: of its work tree.
-    """
+    """A run that is about to start."""
 
     run: Run
     spec: TaskSpec
+    """The task as the run is given it, with all that a person allowed it."""
     agent: AgentSpec
     card: Card | None
+    """Of the specialist who does it."""
     before: Sequence[Run]
+    """The runs of its generation so far, oldest first."""
     branch: str | None
+    """Of its work tree."""
+    hops: Sequence[HandoffRecord]
+    """How the task was handed on in that generation, in order."""
+    max_handoffs: int
+    """How often it may be."""
 
 
 def handoff_of(connection: Connection, subject: HandoffSubject, registry: AgentRegistry, redactor: Redactor) -> Handoff:
     """The document, without secrets. Raises HandoffRefused."""
     run, spec, card = subject.run, subject.spec, subject.card
     ended = [one for one in subject.before if one.state == "ended" and one.outcome is not None]
+    last = subject.hops[-1] if subject.hops else None
+    hop = last if last is not None and ended and ended[-1].id == last.run_id else None
     deadline_ms = run.started_ms + spec.timeout
     try:
         return Handoff(
@@ -72,13 +80,20 @@ def handoff_of(connection: Connection, subject: HandoffSubject, registry: AgentR
             intent=intent_of(spec.instructions, redactor),
             decisions=_decisions(connection, run),
             extracted=extracted(spec.instructions, redactor),
-            evidence=Evidence(runs=tuple(one.id for one in ended[-MOST_FIELDS:]), branch=subject.branch),
+            evidence=Evidence(
+                runs=tuple(one.id for one in ended[-MOST_FIELDS:]),
+                branch=subject.branch,
+                files=() if hop is None else tuple(_clean(file, redactor) for file in hop.asked.files),
+            ),
             permissions=_scope(subject, registry, redactor),
             budget_left=_budget_left(connection, run.task_id, spec),
             deadline=datetime.fromtimestamp(deadline_ms / 1000, tz=UTC),
             failures=_failures(ended, redactor),
             expected_output=None if spec.expected_output is None else redactor.redact(spec.expected_output),
             escalation=_escalation(card),
+            handoffs=len(subject.hops),
+            max_handoffs=subject.max_handoffs,
+            before=None if hop is None else _handed_on(hop, redactor),
         )
     except ValidationError as error:
         first = error.errors()[0]
@@ -140,6 +155,21 @@ def _failures(ended: Sequence[Run], redactor: Redactor) -> tuple[EarlierFailure,
             )
         )
     return tuple(found[-MOST_EARLIER:])
+
+
+def _handed_on(hop: HandoffRecord, redactor: Redactor) -> HandedOn:
+    asked = hop.asked
+    return HandedOn(
+        run=hop.run_id,
+        specialist=hop.by,
+        reason=_clean(asked.reason, redactor),
+        done=_clean(asked.done, redactor),
+        left=_clean(asked.left, redactor),
+    )
+
+
+def _clean(text: str, redactor: Redactor) -> str:
+    return without_personal(redactor.redact(text))
 
 
 def _escalation(card: Card | None) -> tuple[str, ...]:

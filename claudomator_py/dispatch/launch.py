@@ -25,6 +25,8 @@ class LaunchRules:
     environ: Mapping[str, str]
     input_hold_ms: int = 30 * MINUTE_MS
     """How long the directory of a task that needs input is kept for it."""
+    max_handoffs: int = 2
+    """How often a task may be handed on in a generation."""
     run_token: Callable[[str], str] | None = None
     """Gives each run, by its id, the token by which it may ask this daemon; None: none has one."""
 

@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,7 +30,7 @@ from claudomator_py.routing.profile import Request
 from claudomator_py.routing.ranking import RoutingRules, close_of, decide, picked, rank, to, topic_of
 from claudomator_py.routing.role import agent_name, agent_of, constraints_of, done_by
 from claudomator_py.scheduler.classification import Cause, ModelFault, NoAnswer
-from claudomator_py.scheduler.decision import Route, SpecialistRecord
+from claudomator_py.scheduler.decision import HandoffRecord, Route, SpecialistRecord
 from claudomator_py.scheduler.lanes import eligibility
 from claudomator_py.schema.agent_settings import BY_NAME_KINDS
 from claudomator_py.schema.routing_settings import OnAmbiguity
@@ -40,6 +40,7 @@ from claudomator_py.store.tables import Task
 from claudomator_py.store.task_rows import VersionConflict
 from claudomator_py.tasks.accept import ask
 from claudomator_py.tasks.decisions import record_specialist, route
+from claudomator_py.tasks.handing_on import hops
 from claudomator_py.tasks.inputs import asked_of
 from claudomator_py.tasks.learning import correct
 
@@ -75,6 +76,8 @@ class _Subject:
     """The task that it continues."""
     said: str | None = None
     """What a person said who was asked which specialist is meant."""
+    handed: HandoffRecord | None = None
+    """How it was handed on last in this generation."""
 
 
 class Chooser:
@@ -245,7 +248,8 @@ class SpecialistRouter:
             said = asked.answer if asked is not None and asked.kind is InputKind.CLARIFICATION else None
             before = _before(connection, task, spec)
             request = _Asked(Request.of(spec), seen[whose], task.organisation, finally_=said is not None)
-            found.append(_Subject(task, spec, request, before, said))
+            handed = hops(connection, task.id, task.generation)[-1:] if task.seq else ()
+            found.append(_Subject(task, spec, request, before, said, *handed))
         return found
 
     def _decide(self, subjects: Sequence[_Subject], digest: str | None = None) -> int:
@@ -290,6 +294,8 @@ class SpecialistRouter:
         named = spec.specialist
         if subject.said is not None and subject.said.strip() in subject.asked.seen:
             named, code = subject.said.strip(), RationaleCode.BY_HAND
+        elif (handed := subject.handed) is not None and handed.specialist is not None:
+            return _handed_on(handed, handed.specialist, subject.asked.seen, self._versions)
         elif named is not None:
             code = RationaleCode.NAMED
         elif (addressed := self._addressed(subject.asked)) is not None:
@@ -316,6 +322,8 @@ class SpecialistRouter:
 
     def _needs_no_route(self, subject: _Subject) -> bool:
         """Whether there is nothing to decide: nobody could do it in particular, or nobody is asked for."""
+        if subject.handed is not None:
+            return False
         nobody = not subject.asked.seen and subject.spec.specialist is None and subject.said is None
         return nobody or self._takes_no_role(subject.spec)
 
@@ -389,6 +397,16 @@ class SpecialistRouter:
         correct(connection, task, record, now_ms, subject.before)
         record_specialist(connection, task, record, now_ms)
         return True
+
+
+def _handed_on(handed: HandoffRecord, to: str, seen: Collection[str], versions: Versions) -> SpecialistRecord:
+    """Who goes on with a task that was handed on, unless they have gone meanwhile."""
+    if to not in seen:
+        why = rationale(RationaleCode.GONE, specialist=to)
+        return SpecialistRecord(reason=why, route=Route.CLARIFY, specialist=None, versions=versions)
+    return SpecialistRecord(
+        reason=handed.reason, risk=handed.risk, route=Route.SPECIALIST, specialist=to, versions=versions
+    )
 
 
 def _is_reached(registered: Registration) -> bool:

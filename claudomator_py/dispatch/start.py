@@ -23,6 +23,7 @@ from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.redaction import without_secrets
 from claudomator_py.domain.run import RunConflict
 from claudomator_py.domain.task import OnInput, TaskSpec
+from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.domain.worktree import Tree, TreeFault, WorktreeRequest
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
@@ -43,11 +44,13 @@ from claudomator_py.prompts.prompt import (
     role_of,
 )
 from claudomator_py.routing.role import done_by
+from claudomator_py.scheduler.decision import HandoffRecord
 from claudomator_py.scheduler.plan import StartRun
 from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.store.task_rows import VersionConflict
+from claudomator_py.tasks.handing_on import hops
 from claudomator_py.tasks.inputs import with_granted_tools
 from claudomator_py.tasks.runs import Observed, commit_start, finish_run, planned_run
 
@@ -61,9 +64,9 @@ MOST_STARTS = 7
 class _Subject:
     """A task to start. earlier: the run whose conversation it goes on in; told: the content that this knows.
 
-    before: the runs of its generation so far, oldest first. obstacle: why it cannot go on after all. left: the run
-    whose work it takes over in a fresh conversation. follows: the run of the task that it continues. tree: the work
-    tree that it needs, if it does. card: of the specialist who does it.
+    before: the runs of its generation so far, oldest first. hops: how it was handed on in that. obstacle: why it cannot
+    go on after all. left: the run whose work it takes over in a fresh conversation. follows: the run of the task that
+    it continues. tree: the work tree that it needs, if it does. card: of the specialist who does it.
     """
 
     task: Task
@@ -76,6 +79,15 @@ class _Subject:
     follows: Run | None = None
     card: Card | None = None
     before: tuple[Run, ...] = ()
+    hops: tuple[HandoffRecord, ...] = ()
+
+    @property
+    def timeout_ms(self) -> int:
+        """For its next run: what those that handed the task on have left of its timeout, or a minute."""
+        handed = {hop.run_id for hop in self.hops}
+        used_ms = sum((run.ended_ms or 0) - run.started_ms for run in self.before if run.id in handed)
+        whole_ms = self.spec.timeout
+        return max(whole_ms - used_ms, min(whole_ms, MINUTE_MS))
 
     def prompt(self, handoff: str | None, *, converses: bool) -> str:
         """What the agent is told. handoff: what an earlier run left, if it takes over from one.
@@ -224,7 +236,8 @@ class Starter:
         allowed = with_granted_tools(subject.task, spec, kind.kind)
         try:
             # As real paths: the shim sees that none of them has become a link.
-            allowed = allowed.model_copy(update={"add_dirs": further_folders(allowed.add_dirs)})
+            folders = further_folders(allowed.add_dirs)
+            allowed = allowed.model_copy(update={"add_dirs": folders, "timeout": subject.timeout_ms})
         except (OSError, RuntimeError) as error:
             self._refuse(commit, run, f"one of its add_dirs cannot be examined: {error}", now_ms, spec.env)
             return None
@@ -239,7 +252,8 @@ class Starter:
         try:
             handoff = self._handoff(subject, run, allowed, agent)
         except HandoffRefused as refused:
-            self._refuse(commit, run, str(refused), now_ms, spec.env)
+            reason = Reason.HANDOFF_REFUSED if subject.hops else Reason.SETUP_FAILED
+            self._refuse(commit, run, str(refused), now_ms, spec.env, reason)
             return None
         prepared = replace(prepared, order=replace(prepared.order, handoff=handoff.text, note=note))
         try:
@@ -264,7 +278,9 @@ class Starter:
     def _handoff(self, subject: _Subject, run: Run, spec: TaskSpec, agent: AgentSpec) -> Handoff:
         """Raises HandoffRefused."""
         branch = None if subject.tree is None else subject.tree.branch
-        about = HandoffSubject(run, spec, agent, subject.card, subject.before, branch)
+        about = HandoffSubject(
+            run, spec, agent, subject.card, subject.before, branch, subject.hops, self._rules().max_handoffs
+        )
         redactor = self._secrets.redactor(spec.env, None)
         return self._database.read(lambda connection: handoff_of(connection, about, self._registry, redactor))
 
@@ -310,7 +326,12 @@ class Starter:
         if resumption is not None and resumption.follows is not None:
             subject = _following(connection, subject, resumption.follows)
         runs = run_rows.of_task(connection, task.id) if task.seq > 0 else ()
-        subject = replace(subject, before=tuple(run for run in runs if run.generation == task.generation))
+        handed = hops(connection, task.id, task.generation) if task.seq > 0 else ()
+        subject = replace(
+            subject,
+            before=tuple(run for run in runs if run.generation == task.generation),
+            hops=tuple(handed),
+        )
         if subject.earlier is None:
             subject = replace(subject, left=left_by(list(subject.before), agent))
         working_dir = isolated(subject.spec)
@@ -359,10 +380,16 @@ class Starter:
             _log_of(name, run).warning("run_not_discarded", problem=str(error))
 
     def _refuse(
-        self, commit: Callable[[Connection], None], run: Run, why: str, now_ms: int, env: Mapping[str, str]
+        self,
+        commit: Callable[[Connection], None],
+        run: Run,
+        why: str,
+        now_ms: int,
+        env: Mapping[str, str],
+        reason: Reason = Reason.SETUP_FAILED,
     ) -> None:
         """The agent cannot be started as configured: the run is recorded, and ends at once."""
-        outcome = Outcome(status=OutcomeStatus.FAILED, reason=Reason.SETUP_FAILED, detail=why)
+        outcome = Outcome(status=OutcomeStatus.FAILED, reason=reason, detail=why)
         outcome = without_secrets(outcome, self._secrets.redactor(env))
 
         def transaction(connection: Connection) -> None:

@@ -9,23 +9,25 @@ from claudomator_py.domain.outcome import HandoffRequest
 
 HANDOFF_MARKER: Final = "CLAUDOMATOR-HANDOFF:"
 """Begins the last line of an agent's last message; what follows on that line is a ``HandoffRequest``."""
-_MOST: Final = 16_000
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
 def handed_on_in(text: str) -> HandoffRequest | None:
-    """The request with which the message ends; None: it makes none, or none that can be read.
+    """The request with which the message ends; None: it makes none. Raises ValueError for one that cannot be read.
 
     In a quotation, in a fenced block, and anywhere but at the very end the marker means nothing: there it is mostly
     text that the agent has read and tells of.
     """
     lines = text.rstrip().splitlines()
-    if not lines or not lines[-1].startswith(HANDOFF_MARKER) or len(lines[-1]) > _MOST or _fenced(lines[:-1]):
+    if not lines or not lines[-1].startswith(HANDOFF_MARKER) or _fenced(lines[:-1]):
         return None
     try:
         return HandoffRequest.model_validate_json(lines[-1].removeprefix(HANDOFF_MARKER))
-    except ValidationError:
-        return None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        said = f"{where}: {first['msg']}" if where else first["msg"]
+        raise ValueError(f"its last line begins with {HANDOFF_MARKER} and cannot be read: {said}") from None
 
 
 def _fenced(lines: list[str]) -> bool:

@@ -37,6 +37,8 @@ class InputRequest(BaseModel):
     """See ``agent``."""
     tools: tuple[Denied, ...] = ()
     """The tools it requests."""
+    handoff: str | None = None
+    """The specialist to whom it would have handed the task on, which was refused; approved, it goes on itself."""
     rejected: str | None = None
     """What the person said who rejected it."""
     answer: str | None = None
@@ -117,6 +119,10 @@ def leave_asked(outcome: Outcome) -> Outcome:
 
 def asked_by(outcome: Outcome, agent: str, run_id: str, now_ms: int) -> InputRequest:
     """What a person is asked by a run that needs input."""
+    if outcome.handoff is not None:
+        to = outcome.handoff.to
+        text = f"would hand it on to {to}. {outcome.detail} If you approve, {agent} continues with it"
+        return InputRequest(kind=InputKind.APPROVAL, text=text, since_ms=now_ms, agent=agent, run_id=run_id, handoff=to)
     if outcome.question is None and outcome.denied:
         text = f"{agent} asks to use {named(outcome.denied)}"
         return InputRequest(

@@ -39,7 +39,13 @@ class RationaleCode(WordedCode):
     PICKED = "picked", "it could be for any of {specialists}, and the classifier picked {specialist}"
     NO_MATCH = "no_match", "it is not much like what anybody does[; most like {specialist}]"
     AMBIGUOUS = "ambiguous", "it could be for any of {specialists}"
+    HANDED_ON = "handed_on", "[{by}|nobody in particular] handed it on to {specialist}"
     GONE = "gone", "there is no specialist {specialist} any more"
+
+    # --- of a task that was not handed on -----------------------------------------------------------------------------
+    HANDOFF_LIMIT = "handoff_limit", "a task is handed on [{most}|0] times at most"
+    HANDOFF_LOOP = "handoff_loop", "{specialist} had it before"
+    NO_SPECIALIST = "no_specialist", "there is no specialist {specialist}"
 
     # --- of a specialist who was not chosen ---------------------------------------------------------------------------
     LESS_ALIKE = "less_alike", "less alike"
@@ -72,6 +78,8 @@ class RationaleParams(Coded):
     specialist: str | None = Field(None, description="The specialist of whom it is said.")
     specialists: tuple[str, ...] = Field((), description="The specialists of whom it is said.")
     chosen: str | None = Field(None, description="The specialist with the best score.")
+    by: str | None = Field(None, description="The specialist who handed it on.")
+    most: int | None = Field(None, description="How often it may be handed on.")
     risk: Risk | None = Field(None, description="How much harm the task could do.")
     ceiling: Risk | None = Field(None, description="The most that the specialist may take.")
     lacking: tuple[str, ...] = Field((), description="Required capabilities that it does not have.")

@@ -7,7 +7,7 @@ from claudomator_py.domain.card import Card, Transport
 from claudomator_py.domain.conversation import Exchange
 from claudomator_py.domain.inputs import MARKER
 from claudomator_py.domain.lifecycle import InputKind
-from claudomator_py.domain.outcome import REASON_POLICIES, Outcome, OutcomeStatus
+from claudomator_py.domain.outcome import REASON_POLICIES, HandoffRequest, Outcome, OutcomeStatus
 from claudomator_py.domain.output import tail_of
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.run import Part
@@ -64,10 +64,10 @@ def left_by(runs: list[Run], agent: str) -> Run | None:
     for run in reversed(runs):
         if run.state != "ended" or run.outcome is None:
             continue
-        status = Outcome.model_validate(run.outcome).status
+        outcome = Outcome.model_validate(run.outcome)
         if run.answered_ms is not None:
-            return run if status in _UNDONE else None
-        if status is OutcomeStatus.LOST or (status is OutcomeStatus.LIMITED and run.agent != agent):
+            return run if outcome.status in _UNDONE or outcome.handoff is not None else None
+        if outcome.status is OutcomeStatus.LOST or (outcome.status is OutcomeStatus.LIMITED and run.agent != agent):
             silent = silent or run
     return silent
 
@@ -75,6 +75,8 @@ def left_by(runs: list[Run], agent: str) -> Run | None:
 def handoff_note(run: Run, agent: str, host: RunHost, transcript: Transcript | None, redactor: Redactor) -> str:
     """The note to that agent, without secrets. What the run wrote is left out where it cannot be read."""
     outcome = Outcome.model_validate(run.outcome)
+    if outcome.handoff is not None:
+        return _handed_on(run, outcome.handoff, host, transcript, redactor)
     why = REASON_POLICIES[outcome.reason].meaning if outcome.reason is not None else "It stopped."
     detail = " ".join((outcome.error or "").split())
     if len(detail) > _MOST_DETAIL:
@@ -87,6 +89,19 @@ def handoff_note(run: Run, agent: str, host: RunHost, transcript: Transcript | N
     )
     lead = f"{who} and stopped: {why} {detail}".rstrip()
     return _note([lead, _AS_LEFT], run, host, transcript, redactor)
+
+
+def _handed_on(
+    run: Run, handoff: HandoffRequest, host: RunHost, transcript: Transcript | None, redactor: Redactor
+) -> str:
+    """What it said that it leaves; where it says nothing of that, what it said and did last."""
+    lead = [f"{run.specialist or run.agent} had this task before you, and hands it on. In its own words:"]
+    told = (("Why", handoff.reason), ("Done", handoff.done), ("Left to do", handoff.left))
+    lead += [f"{title}: {redactor.redact(words.strip())}" for title, words in told if words.strip()]
+    lead += [f"Files it changed: {', '.join(handoff.files)}"] if handoff.files else []
+    if handoff.done.strip() or handoff.left.strip():
+        return redactor.redact("\n\n".join(["# Handoff", *lead, _AS_LEFT]))
+    return _note([*lead, _AS_LEFT], run, host, transcript, redactor)
 
 
 def follow_note(run: Run, told: TaskSpec, host: RunHost, transcript: Transcript | None, redactor: Redactor) -> str:

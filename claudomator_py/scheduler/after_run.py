@@ -60,6 +60,8 @@ class EndedRun:
     """The task's budget is used up."""
     spare: bool = False
     """Its agent has another model for the task."""
+    handed_on: bool = False
+    """It hands the task on to another specialist, who goes on with it."""
 
 
 # They came from outside, and say nothing against the conversation. After all others the next attempt begins afresh.
@@ -78,6 +80,9 @@ def after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> E
 
 
 def _after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> Ending:
+    if run.handed_on:
+        event: lifecycle.Event = lifecycle.Cancelling() if run.cancelled else lifecycle.Requeued()
+        return Ending(event, counts_attempt=False)
     if outcome.status is OutcomeStatus.SUCCEEDED:
         return Ending(lifecycle.Succeeded(), counts_attempt=True)
     if run.cancelled:
@@ -85,8 +90,8 @@ def _after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> 
     if outcome.conversation_lost and run.resumed:
         return Ending(lifecycle.Requeued(), counts_attempt=False)
     if outcome.status is OutcomeStatus.NEEDS_INPUT:
-        denied = outcome.question is None and bool(outcome.denied)
-        kind = InputKind.APPROVAL if denied else InputKind.QUESTION
+        approves = outcome.handoff is not None or (outcome.question is None and bool(outcome.denied))
+        kind = InputKind.APPROVAL if approves else InputKind.QUESTION
         return Ending(lifecycle.InputAsked(kind), counts_attempt=False)
     reason = outcome.reason or Reason.AGENT_ERROR
     policy = REASON_POLICIES[reason]
@@ -96,7 +101,7 @@ def _after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> 
             return Ending(lifecycle.Failing(reason), counts_attempt=False)
         goes_on = run.resumed or (quota and spec.on_limit is OnLimit.WAIT)
         may_go_on = (quota or run.begun) and not goes_on
-        event: lifecycle.Event = lifecycle.Requeued(QueueReason.LIMITED, run.held_until)
+        event = lifecycle.Requeued(QueueReason.LIMITED, run.held_until)
         if run.tries:
             # It would be tried again at once, and so for ever.
             event = lifecycle.Retrying(now_ms + backoff_ms(spec.retry.backoff, run.tries, run.run_id))

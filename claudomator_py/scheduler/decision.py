@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked, blocked
 from claudomator_py.domain.decision import Classification, PolicyCheck, Versions
+from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.rationale import StandIn, StoredFallback, StoredRationale
 from claudomator_py.domain.routing import Constraints, Risk
 from claudomator_py.domain.triage import TriageReason
@@ -164,6 +165,30 @@ class SpecialistRecord(Record):
     """Whether the encoder could not be asked, and words alone were compared."""
     required_capabilities: tuple[str, ...] = ()
     """What the specialist had to be able to do."""
+
+
+class HandoffRecord(Record):
+    """To whom a run hands its task on, or why it does not."""
+
+    route: Route
+    """``specialist``, or ``human_review`` where it is not handed on."""
+    specialist: str | None
+    """Who is to go on with it; None: whoever had it keeps it."""
+    by: str | None
+    """Who had it; None: nobody in particular."""
+    run_id: str
+    """The run that hands it on."""
+    asked: HandoffRequest
+    """What its agent asked for, and says it leaves."""
+    hop: int
+    """How often the task is handed on in this generation, this time included where it is."""
+    max_handoffs: int
+    """How often it may be."""
+
+    @property
+    def accepted(self) -> bool:
+        """Whether it is handed on."""
+        return self.specialist is not None
 
 
 class DecisionRecord(Record):

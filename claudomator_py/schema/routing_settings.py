@@ -5,7 +5,18 @@ from typing import Annotated, Final
 
 from pydantic import Field, model_validator
 
-from claudomator_py.domain.fields import Distinct, Duration, EnvName, Flag, Line, Name, OneOrMore, Strict, refusal
+from claudomator_py.domain.fields import (
+    Count,
+    Distinct,
+    Duration,
+    EnvName,
+    Flag,
+    Line,
+    Name,
+    OneOrMore,
+    Strict,
+    refusal,
+)
 from claudomator_py.domain.units import DAY_MS, MINUTE_MS, SECOND_MS
 
 
@@ -112,6 +123,13 @@ class RoutingSettings(Strict):
         OnAmbiguity.SIGNALS,
         description="Between specialists with nearly equal scores: take the `best`, let the other `signals` decide, "
         "ask the `classifier`, or have the operator `clarify`.",
+    )
+
+    max_handoffs: Count = Field(
+        2,
+        ge=0,
+        le=20,
+        description="How often the runs of a task may hand it on to another specialist. After that a person is asked.",
     )
 
     @property

@@ -7,6 +7,7 @@ from claudomator_py.domain.routing import Routing
 from claudomator_py.scheduler.decision import (
     DecisionKind,
     DecisionRecord,
+    HandoffRecord,
     Record,
     SpecialistRecord,
     TierRecord,
@@ -85,6 +86,15 @@ def record_triage(
         data=record.model_dump(mode="json"),
     )
     decision_rows.add(connection, decision)
+
+
+def record_handoff(connection: Connection, task: Task, record: HandoffRecord, now_ms: int) -> Decision:
+    """To whom a run hands the task on: decided once for each run."""
+    decision = _decision(connection, task, DecisionKind.HANDOFF, record.run_id, record, now_ms)
+    decision.input_ref = f"run:{record.run_id}"
+    decision.run_id, decision.specialist = record.run_id, record.specialist
+    decision_rows.add(connection, decision)
+    return decision
 
 
 def _decision(

@@ -19,6 +19,7 @@ from claudomator_py.store.shown import cleaned
 from claudomator_py.store.tables import Task
 from claudomator_py.tasks.accept import go_on, ready_dependents
 
+GO_ON_YOURSELF = "The task stays with you. Do as much of it as you can yourself, and do not hand it on."
 _MOST_TOLD = 300
 _MOST_HEARD = 20
 _ASKED_FOR = {
@@ -62,7 +63,9 @@ def answer(connection: Connection, task: Task, text: str, registry: AgentRegistr
         raise Conflict(f"{task.name} {asked.text}: there is no agent to answer.", remedy=remedy)
     data = {"answer": _short(text)}
     record(connection, now_ms, "answered", task_id=task.id, run_id=asked.run_id, data=data)
-    exchange = Exchange(kind=asked.kind, asked=asked.text, answer=text)
+    # An answer to a refused handoff says nothing of tools.
+    kind = asked.kind if asked.handoff is None else InputKind.QUESTION
+    exchange = Exchange(kind=kind, asked=asked.text, answer=text)
     go_on(connection, task, now_ms, **_with_exchange(connection, task, asked, exchange, registry, now_ms))
 
 
@@ -80,6 +83,9 @@ def approve(connection: Connection, task: Task, tools: Sequence[str], registry: 
         record(connection, now_ms, "approved", task_id=task.id)
         go_on(connection, task, now_ms, approved_ms=now_ms)
         return
+    if asked.handoff is not None:
+        _go_on_itself(connection, task, asked, tools, registry, now_ms)
+        return
     allowed = tuple(dict.fromkeys(tools)) or _rules(task, asked)
     kind = _kind_of(connection, asked)
     before = () if task.granted_tools is None else ToolGrant.model_validate(task.granted_tools).tools
@@ -90,6 +96,23 @@ def approve(connection: Connection, task: Task, tools: Sequence[str], registry: 
     exchange = Exchange(kind=asked.kind, asked=asked.text, allowed=allowed)
     changes = _with_exchange(connection, task, asked, exchange, registry, now_ms)
     go_on(connection, task, now_ms, granted_tools=grant.model_dump(mode="json"), **changes)
+
+
+def _go_on_itself(
+    connection: Connection,
+    task: Task,
+    asked: InputRequest,
+    tools: Sequence[str],
+    registry: AgentRegistry,
+    now_ms: int,
+) -> None:
+    """Whoever would have handed the task on goes on with it. Raises Invalid."""
+    if tools:
+        message = "were not requested: it asks whether to continue the task itself"
+        raise Invalid.of([Problem(field="tools", message=message, remedy="leave them out")])
+    record(connection, now_ms, "approved", task_id=task.id, run_id=asked.run_id)
+    exchange = Exchange(kind=InputKind.QUESTION, asked=asked.text, answer=GO_ON_YOURSELF)
+    go_on(connection, task, now_ms, **_with_exchange(connection, task, asked, exchange, registry, now_ms))
 
 
 def reject(connection: Connection, task: Task, reason: str | None, now_ms: int) -> None:

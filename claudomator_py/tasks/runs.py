@@ -36,6 +36,7 @@ from claudomator_py.store.tables import Run, Task
 from claudomator_py.store.task_rows import VersionConflict
 from claudomator_py.tasks.accept import ENDED, ready_dependents, renew
 from claudomator_py.tasks.decisions import record_placement
+from claudomator_py.tasks.handing_on import given_on, keep, settled, with_verdict
 from claudomator_py.tasks.holds import hold_after_run
 
 NOTE_OF = "note_of"
@@ -208,12 +209,13 @@ def finish_run(
     input_hold_ms: int = 0,
     spare: str | None = None,
     check_output: str | None = None,
+    max_handoffs: int = 0,
 ) -> Finished | None:
     """The run has ended: outcome, hold and the task's next state in one transaction. answered: its model did.
 
     input_hold_ms: how long the directory of a task that needs input is kept for it. spare: the model that its agent has
-    for one that is not to be had. check_output: the end of what its check wrote, if that failed. None, and nothing was
-    written, if it was recorded before.
+    for one that is not to be had. check_output: the end of what its check wrote, if that failed. max_handoffs: how
+    often the task may be handed on. None, and nothing was written, if it was recorded before.
     """
     ended_ms = exit_record.ended_ms if exit_record is not None else now_ms
     outcome = believable(outcome, ended_ms)
@@ -228,6 +230,11 @@ def finish_run(
         cancelled = outcome.status is OutcomeStatus.CANCELLED
         result = begun.ended(exit_record, cancelled=cancelled, now_ms=now_ms, output=check_output)
         checked["check_result"] = result.model_dump(mode="json")
+    task = task_rows.get(connection, run.task_id)
+    spec = task_rows.spec_of(connection, task.id, run.revision)
+    handing = settled(connection, task, run, outcome, max_handoffs)
+    if handing is not None:
+        outcome = with_verdict(outcome, handing, spec)
     conversation_id = _left_behind(run, outcome)
     answered = answered or run.answered_ms is not None or outcome.status is OutcomeStatus.SUCCEEDED
     written = run_rows.change(
@@ -248,12 +255,12 @@ def finish_run(
     )
     if not written:
         return None
-    task = task_rows.get(connection, run.task_id)
+    if handing is not None:
+        keep(connection, task, handing, now_ms)
     met = hold_after_run(connection, run, outcome, now_ms, ended_ms=ended_ms, spare=spare)
     known = met is not None and met.known and outcome.status is OutcomeStatus.LIMITED
     if not answered and (known or outcome.reason in OUTAGES):
         run_rows.note_in_vain(connection, run.id)
-    spec = task_rows.spec_of(connection, task.id, run.revision)
     outages, interrupted_answers = run_rows.outages(connection, run)
     ended = EndedRun(
         run_id=run.id,
@@ -270,6 +277,7 @@ def finish_run(
         interrupted_answers=interrupted_answers,
         spent=is_spent(spec.budget, lambda: spending_rows.of_task(connection, task.id)),
         spare=spare not in (None, run.model) and spec.agent.model is None,
+        handed_on=handing is not None and handing.accepted,
     )
     ending = after_run(outcome, spec, ended, now_ms)
     attempt = run.attempt if ending.counts_attempt else run.attempt - 1
@@ -282,7 +290,9 @@ def finish_run(
     changes: dict[str, Any] = {"attempt": attempt, "tier": tier, "cancel_requested_ms": None}
     failed = outcome.reason in FALLBACK_REASONS
     changes |= {"failed_on": run.agent if failed else None, "failed_for": outcome.reason if failed else None}
-    if isinstance(event, lifecycle.Retrying | lifecycle.Requeued):
+    if handing is not None and handing.accepted and isinstance(event, lifecycle.Requeued):
+        changes |= given_on(connection, task, spec, handing, now_ms)
+    elif isinstance(event, lifecycle.Retrying | lifecycle.Requeued):
         if (ending.goes_on or ending.may_go_on) and conversation_id is not None:
             changes |= goes_on(connection, task, run, optional=ending.may_go_on)
         elif run.resumes is not None:

@@ -20,6 +20,7 @@ _TITLES = {
     "rejected": "Rejected",
     "classified": "Tier classified",
     "routed": "Routed",
+    "handed_on": "Handed on",
     "dependency_bound": "Dependency found",
     "hold": "Agent held",
     "released": "Agent released",

@@ -51,6 +51,22 @@ EXAMPLES = {
         rationale(RationaleCode.NO_MATCH, specialist="writer"),
         "it is not much like what anybody does; most like writer",
     ),
+    RationaleCode.HANDED_ON: (
+        rationale(RationaleCode.HANDED_ON, by="editor", specialist="writer"),
+        "editor handed it on to writer",
+    ),
+    RationaleCode.HANDOFF_LIMIT: (
+        rationale(RationaleCode.HANDOFF_LIMIT, most=2),
+        "a task is handed on 2 times at most",
+    ),
+    RationaleCode.HANDOFF_LOOP: (
+        rationale(RationaleCode.HANDOFF_LOOP, specialist="writer"),
+        "writer had it before",
+    ),
+    RationaleCode.NO_SPECIALIST: (
+        rationale(RationaleCode.NO_SPECIALIST, specialist="writer"),
+        "there is no specialist writer",
+    ),
     RationaleCode.AMBIGUOUS: (
         rationale(RationaleCode.AMBIGUOUS, specialists=("editor", "writer")),
         "it could be for any of editor, writer",

@@ -1,0 +1,61 @@
+"""Whether a run may hand its task on, pure: not in a circle, not too often, and not to whom it may not go."""
+
+from collections.abc import Mapping, Sequence
+
+from claudomator_py.domain.card import Card
+from claudomator_py.domain.outcome import HandoffRequest
+from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
+from claudomator_py.domain.routing import Risk
+from claudomator_py.scheduler.decision import HandoffRecord, Route
+
+_HARM = {risk: harm for harm, risk in enumerate(Risk)}
+
+
+def decide(
+    asked: HandoffRequest,
+    run_id: str,
+    by: str | None,
+    before: Sequence[HandoffRecord],
+    cards: Mapping[str, Card],
+    *,
+    risk: Risk | None,
+    max_handoffs: int,
+) -> HandoffRecord:
+    """What becomes of the request of that run.
+
+    by: who has the task; None: nobody in particular. before: how it was handed on in this generation so far, in order.
+    cards: those that exist for whoever made the task. What the request says is read for the name alone.
+    """
+    why = _obstacle(asked.to, by, before, cards, risk, max_handoffs)
+    accepted = why is None
+    return HandoffRecord(
+        reason=why or rationale(RationaleCode.HANDED_ON, by=by, specialist=asked.to),
+        risk=risk,
+        route=Route.SPECIALIST if accepted else Route.HUMAN_REVIEW,
+        specialist=asked.to if accepted else None,
+        by=by,
+        run_id=run_id,
+        asked=asked,
+        hop=len(before) + accepted,
+        max_handoffs=max_handoffs,
+    )
+
+
+def _obstacle(
+    to: str,
+    by: str | None,
+    before: Sequence[HandoffRecord],
+    cards: Mapping[str, Card],
+    risk: Risk | None,
+    max_handoffs: int,
+) -> Rationale | None:
+    card = cards.get(to)
+    if card is None:
+        return rationale(RationaleCode.NO_SPECIALIST, specialist=to)
+    if to == by or any(to in (hop.by, hop.specialist) for hop in before):
+        return rationale(RationaleCode.HANDOFF_LOOP, specialist=to)
+    if len(before) >= max_handoffs:
+        return rationale(RationaleCode.HANDOFF_LIMIT, most=max_handoffs)
+    if risk is not None and _HARM[risk] > _HARM[card.risk_ceiling]:
+        return rationale(RationaleCode.TOO_RISKY, risk=risk, ceiling=card.risk_ceiling)
+    return None

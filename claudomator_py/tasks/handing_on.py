@@ -1,0 +1,87 @@
+"""Handing a task on to another specialist, inside one transaction: with the run's end, or announced before it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection
+
+from claudomator_py.domain.outcome import HandoffRequest, Outcome, OutcomeStatus, Reason
+from claudomator_py.domain.principal import Principal, Role
+from claudomator_py.domain.routing import Risk
+from claudomator_py.domain.task import OnInput, TaskSpec
+from claudomator_py.prompts.conversations import columns_of, resumption_of
+from claudomator_py.routing.handing_on import decide
+from claudomator_py.scheduler.decision import DecisionKind, HandoffRecord
+from claudomator_py.store import decision_rows, events, specialist_rows
+from claudomator_py.store.tables import Run, Task
+from claudomator_py.tasks.decisions import record_handoff
+
+HANDED_ON = "handed_on"
+"""The event: ``to`` and ``from`` are specialists, ``hop`` is how often the task was handed on by now."""
+
+
+def hops(connection: Connection, task_id: str, generation: int) -> list[HandoffRecord]:
+    """How the task was handed on in that generation, in order."""
+    records = [
+        HandoffRecord.model_validate(decision.data)
+        for decision in decision_rows.of_task(connection, task_id)
+        if decision.kind == DecisionKind.HANDOFF.value and decision.generation == generation
+    ]
+    return sorted((record for record in records if record.accepted), key=lambda record: record.hop)
+
+
+def decided(connection: Connection, run_id: str) -> HandoffRecord | None:
+    """What was decided about that run's request; None: it has made none."""
+    found = decision_rows.find(connection, decision_rows.identity(DecisionKind.HANDOFF, run_id))
+    return None if found is None else HandoffRecord.model_validate(found.data)
+
+
+def weigh(connection: Connection, task: Task, run: Run, asked: HandoffRequest, max_handoffs: int) -> HandoffRecord:
+    """What becomes of the request, which is not written down yet."""
+    by = Principal(task.creator, Role.OPERATE, task.organisation)
+    seen = specialist_rows.ids_seen(connection, by)
+    cards = specialist_rows.cards(connection, [asked.to]) if asked.to in seen else {}
+    before = hops(connection, task.id, run.generation)
+    risk = None if run.risk is None else Risk(run.risk)
+    return decide(asked, run.id, run.specialist, before, cards, risk=risk, max_handoffs=max_handoffs)
+
+
+def settled(connection: Connection, task: Task, run: Run, outcome: Outcome, max_handoffs: int) -> HandoffRecord | None:
+    """What becomes of the task as to handing on, now that its run has ended; None: nobody has asked for that.
+
+    What was accepted while the run lived stays accepted. Nothing is written: see ``keep``.
+    """
+    announced = decided(connection, run.id)
+    if announced is not None or outcome.handoff is None:
+        return announced
+    return weigh(connection, task, run, outcome.handoff, max_handoffs)
+
+
+def keep(connection: Connection, task: Task, record: HandoffRecord, now_ms: int) -> None:
+    """Write the decision down, unless it is already."""
+    if decided(connection, record.run_id) is None:
+        record_handoff(connection, task, record, now_ms)
+
+
+def with_verdict(outcome: Outcome, record: HandoffRecord, spec: TaskSpec) -> Outcome:
+    """The run's outcome once it is known whether the task is handed on: if not, a person is asked, or it fails."""
+    changes: dict[str, Any] = {"handoff": record.asked}
+    if record.accepted:
+        return outcome.model_copy(update=changes)
+    changes |= {"detail": f"It was not handed on to {record.asked.to}: {record.reason.text}."}
+    if spec.on_input is OnInput.WAIT:
+        changes |= {"status": OutcomeStatus.NEEDS_INPUT, "reason": None, "question": None, "denied": ()}
+    else:
+        changes |= {"status": OutcomeStatus.FAILED, "reason": Reason.HANDOFF_REFUSED}
+    return outcome.model_copy(update=changes)
+
+
+def given_on(connection: Connection, task: Task, spec: TaskSpec, record: HandoffRecord, now_ms: int) -> dict[str, Any]:
+    """What to write to the task: it is routed anew, and nobody goes on in the conversation of who had it before."""
+    told = {"from": record.by, "to": record.specialist, "hop": record.hop}
+    events.record(connection, now_ms, HANDED_ON, task_id=task.id, run_id=record.run_id, data=told)
+    before = resumption_of(task)
+    kept = before is not None and (before.heard or before.follows is not None)
+    resumption = before.model_copy(update={"given_up": True}) if before is not None and kept else None
+    routed: Sequence[str] = ("specialist", "skill", "constraints", "tier", "asked_tier")
+    return {**dict.fromkeys(routed), **columns_of(resumption, spec)}

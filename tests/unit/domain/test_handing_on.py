@@ -1,0 +1,39 @@
+"""The last line by which a run hands its task on."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from claudomator_py.domain.handing_on import HANDOFF_MARKER, handed_on_in
+from claudomator_py.domain.outcome import HandoffRequest
+
+LINE = f'{HANDOFF_MARKER} {{"to": "ben"}}'
+
+
+@pytest.mark.parametrize("text", [LINE, f"done.\n\n{LINE}\n \n", f"```\ncode\n```\n{LINE}", f"~~~\n```\n~~~\n{LINE}"])
+def test_it_is_the_last_line(text: str) -> None:
+    assert handed_on_in(text) == HandoffRequest(to="ben")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "done", f"{LINE}\ndone", f"> {LINE}", f"    {LINE}", f"```\n{LINE}", f"```\n{LINE}\n```", f"so: {LINE}"],
+)
+def test_elsewhere_it_means_nothing(text: str) -> None:
+    assert handed_on_in(text) is None
+
+
+@pytest.mark.parametrize("said", ["ben", "{}", '{"to": ""}', '{"to": "b", "tier": "powerful"}', '{"to": ["b"]}', ""])
+def test_what_cannot_be_read_is_an_error(said: str) -> None:
+    with pytest.raises(ValueError, match="cannot be read"):
+        handed_on_in(f"{HANDOFF_MARKER} {said}")
+
+
+@given(st.text(max_size=200), st.text(max_size=50), st.text(min_size=1, max_size=50))
+def test_whatever_an_agent_says_can_be_stored(before: str, left: str, to: str) -> None:
+    found = handed_on_in(f"{before}\n{HANDOFF_MARKER} {json.dumps({'to': to, 'left': left})}")
+    if found is not None:
+        found.model_dump_json().encode()
+        assert "\0" not in found.left

@@ -1,0 +1,50 @@
+"""To whom a run may hand its task on."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from claudomator_py.domain.outcome import HandoffRequest
+from claudomator_py.domain.rationale import RationaleCode
+from claudomator_py.domain.routing import Risk
+from claudomator_py.routing.handing_on import decide
+from claudomator_py.scheduler.decision import HandoffRecord
+from tests.fakes.cards import card
+
+NAMES = ("a", "b", "c", "d")
+CARDS = {name: card(name, description="Does things.") for name in NAMES}
+
+
+@given(
+    st.sampled_from([None, *NAMES]),
+    st.lists(st.sampled_from([*NAMES, "unknown"]), max_size=10),
+    st.integers(0, 5),
+)
+def test_no_chain_is_a_circle_or_longer_than_allowed(first: str | None, wishes: list[str], most: int) -> None:
+    """Whatever each owner in turn asks for; one that is refused keeps the task."""
+    before: list[HandoffRecord] = []
+    owner = first
+    for number, to in enumerate(wishes):
+        asked = HandoffRequest(to=to)
+        record = decide(asked, f"run-{number}", owner, before, CARDS, risk=None, max_handoffs=most)
+        assert record.max_handoffs == most
+        if record.accepted:
+            before.append(record)
+            owner = record.specialist
+    owners = [first, *(one.specialist for one in before)]
+    assert len(owners) == len(set(owners))
+    assert len(before) <= most
+    assert [one.hop for one in before] == list(range(1, len(before) + 1))
+
+
+def test_whose_card_allows_less_risk_is_not_given_it() -> None:
+    cards = {"a": card("a", description="Does things.", risk_ceiling="medium")}
+    asked = HandoffRequest(to="a")
+    codes = {}
+    for risk in (None, *Risk):
+        codes[risk] = decide(asked, "run", None, [], cards, risk=risk, max_handoffs=1).reason.code
+    assert codes == {
+        None: RationaleCode.HANDED_ON,
+        Risk.LOW: RationaleCode.HANDED_ON,
+        Risk.MEDIUM: RationaleCode.HANDED_ON,
+        Risk.HIGH: RationaleCode.TOO_RISKY,
+    }
