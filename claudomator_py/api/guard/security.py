@@ -41,7 +41,9 @@ WEBHOOK_BODY_BYTES = 256 * 1024
 UNIX_HOST = "localhost"
 """What clients of a Unix socket say as the Host, where there is none."""
 PUBLIC_PAGES = re.compile(r"/login|/static/[^/]+|/\.well-known/agent-card\.json")
-_PAGES = re.compile(r"/|/(?:tasks|agents|schedules)/.+|/(?:select|sessions|specialists|routing)(?:/.+)?|/logout")
+_PAGES = re.compile(
+    r"/|/(?:tasks|agents|schedules)/.+|/(?:select|sessions|specialists|channels|routing)(?:/.+)?|/logout"
+)
 _STREAMS = re.compile(r"/v1/events|/v1/runs/[^/]+/log")
 
 log = logging.getLogger(__name__)

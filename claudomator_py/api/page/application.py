@@ -3,6 +3,7 @@
 from fastapi import FastAPI
 
 from claudomator_py.api.page import (
+    channels,
     errors,
     front,
     inputs,
@@ -20,7 +21,7 @@ from claudomator_py.service.access import Access
 
 def install(app: FastAPI, access: Access, entrance: login.Entrance) -> None:
     """Add the pages. To be called after everything of the API."""
-    for page in (front, tasks, inputs, schedules, selection, specialists, routing):
+    for page in (front, tasks, inputs, schedules, selection, specialists, channels, routing):
         app.include_router(page.router(access))
     app.include_router(login.router(entrance))
     app.include_router(sessions.router(entrance))

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from typing import TypeVar
 
+from pydantic import BaseModel
+
 from claudomator_py.domain.errors import Invalid
 from claudomator_py.domain.views import TaskFilter
-from claudomator_py.domain.views.base import View
 from claudomator_py.schema.validation import validate
 
-V = TypeVar("V", bound=View)
+V = TypeVar("V", bound=BaseModel)
 
 
 def read_fields(kind: type[V], given: Mapping[str, object]) -> V:

@@ -252,6 +252,7 @@
     k: () => step(-1),
     p: () => setPaused(!paused),
     g: () => location.assign("/"),
+    c: () => location.assign("/channels"),
     s: () => location.assign("/specialists"),
     r: () => location.assign("/routing"),
     "?": () => byId("help").showModal(),
