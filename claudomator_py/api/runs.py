@@ -20,11 +20,12 @@ from claudomator_py.api.events import (
     wants_stream,
 )
 from claudomator_py.api.guard.asking import Standing
-from claudomator_py.api.guard.roles import READ_OWN
-from claudomator_py.api.operation import Allowed, Operations
+from claudomator_py.api.guard.roles import OPERATE_OWN, READ_OWN
+from claudomator_py.api.operation import Allowed, Operations, body
 from claudomator_py.domain.errors import BadCursor, Invalid, ServiceError
+from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.run import Stream
-from claudomator_py.domain.views import LogEndView, LogEntryView, LogPageView, LogTextView, RunView
+from claudomator_py.domain.views import HandoffView, LogEndView, LogEntryView, LogPageView, LogTextView, RunView
 from claudomator_py.queries.log_stream import LogFeed, LogItem, LogPosition, LogView
 from claudomator_py.service.access import Granted
 
@@ -78,6 +79,32 @@ Check = Annotated[bool, Query(description="What the run's check wrote, instead o
 def get_run(granted: Allowed, run_id: RunId) -> RunView:
     """The run with its outcome, once it has ended."""
     return granted.queries.run(run_id)
+
+
+@runs.operation("POST /v1/runs/{run_id}/handoff", "handOn", OPERATE_OWN, "Hand a task on", refuses=(404, 409, 422))
+def hand_on(
+    granted: Allowed,
+    run_id: RunId,
+    request: Annotated[
+        HandoffRequest,
+        body(
+            HandoffRequest,
+            required=True,
+            to_a_writer={
+                "to": "technical-writer",
+                "reason": "The rest is prose.",
+                "done": "Fixed.",
+                "left": "Document.",
+            },
+        ),
+    ],
+) -> HandoffView:
+    """Another specialist continues the task once the run has ended, in a conversation of its own.
+
+    Harmless when repeated. 409 if the task cannot be handed on, as when it has been with that specialist, or too often:
+    then the run keeps it.
+    """
+    return granted.handing_on.hand_on(run_id, request)
 
 
 @runs.operation(

@@ -86,6 +86,7 @@ from claudomator_py.schema.trust import InboxGuard, exposed_config
 from claudomator_py.service.access import Access
 from claudomator_py.service.channels import Channels
 from claudomator_py.service.cleanup import Cleaner
+from claudomator_py.service.handing_on import HandingOn
 from claudomator_py.service.keyring import Keyring
 from claudomator_py.service.learning import Learned
 from claudomator_py.service.notices import Notices
@@ -289,7 +290,8 @@ async def _serve(
     database.on_commit(answers.wake)
     learned = Learned(database, now_ms)
     webhooks = IncomingWebhooks(channels, environ, now_ms)
-    access = Access(service, queries, schedules, notices, tokens, specialists, learned, channels, webhooks)
+    handing_on = HandingOn(database, now_ms, lambda: parts.current().launch.max_handoffs, secrets)
+    access = Access(service, queries, schedules, notices, tokens, specialists, learned, channels, webhooks, handing_on)
     around = ProcessGauges(
         ticks=lambda: daemon.ticks,
         checks=lambda: queries.readiness().checks,

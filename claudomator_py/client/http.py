@@ -14,6 +14,7 @@ from claudomator_py.client.transport import path_segment
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.channel import MarkVerdict, NewChannel, NewMessage
 from claudomator_py.domain.notice import DeliveryState, DeliveryView
+from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.principal import LONGEST_KEY
 from claudomator_py.domain.retention import CleanupRequest, CleanupView
 from claudomator_py.domain.task import TaskSpec
@@ -27,6 +28,7 @@ from claudomator_py.domain.views import (
     EventView,
     FileProblemPage,
     FileProblemView,
+    HandoffView,
     HoldRequest,
     LoginCodeView,
     NewTokenView,
@@ -179,6 +181,11 @@ class Client(RunLogs):
     def run(self, run_id: str) -> RunView:
         """One run, by its whole id."""
         return self._view(RunView, "GET", f"/v1/runs/{path_segment(run_id)}")
+
+    def hand_on(self, run_id: str, request: HandoffRequest) -> HandoffView:
+        """Have another specialist go on with the task once that run has ended."""
+        asked = request.model_dump(mode="json", exclude_defaults=True)
+        return self._view(HandoffView, "POST", f"/v1/runs/{path_segment(run_id)}/handoff", json=asked)
 
     def events(
         self,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from claudomator_py.domain.principal import Principal
 from claudomator_py.queries.queries import Queries
 from claudomator_py.service.channels import Channels
+from claudomator_py.service.handing_on import HandingOn
 from claudomator_py.service.learning import Learned
 from claudomator_py.service.notices import Notices
 from claudomator_py.service.schedules import Schedules
@@ -37,6 +38,8 @@ class Granted:
     """What was learned about that."""
     channels: Channels
     """Where people and specialists write to each other."""
+    handing_on: HandingOn
+    """Who goes on with a task that a run hands on."""
 
 
 class Access:
@@ -53,6 +56,7 @@ class Access:
         learned: Learned,
         channels: Channels,
         webhooks: IncomingWebhooks,
+        handing_on: HandingOn,
     ) -> None:
         """webhooks: takes what nobody in particular asks, but shows by a signature that it may come."""
         self._service = service
@@ -64,6 +68,7 @@ class Access:
         self._learned = learned
         self._channels = channels
         self.webhooks = webhooks
+        self._handing_on = handing_on
 
     def as_(self, by: Principal) -> Granted:
         """What that principal may ask. It costs nothing."""
@@ -77,4 +82,5 @@ class Access:
             self._specialists.as_(by),
             self._learned.as_(by),
             self._channels.as_(by),
+            self._handing_on.as_(by),
         )

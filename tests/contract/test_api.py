@@ -63,6 +63,7 @@ OPERATIONS = {
     ("post", "/v1/schedules/{name}/resume"): "resumeSchedule",
     ("post", "/v1/schedules/{name}/run"): "runSchedule",
     ("get", "/v1/runs/{run_id}"): "getRun",
+    ("post", "/v1/runs/{run_id}/handoff"): "handOn",
     ("get", "/v1/runs/{run_id}/log"): "readLog",
     ("get", "/v1/agents"): "listAgents",
     ("post", "/v1/agents/{name}/hold"): "holdAgent",

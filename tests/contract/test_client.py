@@ -12,6 +12,7 @@ import claudomator_py.client
 from claudomator_py.client import AnswerRequest, Client, ClientError, HoldRequest, RestartRequest, TaskSpec
 from claudomator_py.domain.channel import AttachmentState, NewChannel, NewMessage
 from claudomator_py.domain.lifecycle import Completed, Running
+from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.retention import CleanupRequest
 from claudomator_py.domain.views import TokenRequest
 from claudomator_py.domain.views.channels import AttachmentRequest, MuteRequest, SettingsRequest
@@ -38,6 +39,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "explainTask": lambda client: client.why("done"),
     "listRuns": lambda client: client.runs("done"),
     "getRun": lambda client: client.run("any"),
+    "handOn": lambda client: client.hand_on("any", HandoffRequest(to="ben")),
     "readLog": lambda client: client.log("any"),
     "listAgents": lambda client: client.agents(),
     "holdAgent": lambda client: client.hold("claude", HoldRequest(family="opus", reason="for a test")),

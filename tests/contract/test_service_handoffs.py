@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.domain.errors import Invalid
+from claudomator_py.domain.errors import Conflict, Invalid, NotFound
 from claudomator_py.domain.handing_on import HANDOFF_MARKER
-from claudomator_py.domain.outcome import Outcome, Reason
+from claudomator_py.domain.outcome import HandoffRequest, Outcome, Reason
+from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
-from claudomator_py.domain.views import AnswerRequest, ApproveRequest, RejectRequest
+from claudomator_py.domain.views import AnswerRequest, ApproveRequest, HandoffView, RejectRequest
 from claudomator_py.scheduler.decision import DecisionKind, HandoffRecord, Route
 from claudomator_py.store import decision_rows, events, run_rows
 from claudomator_py.store.database import Database
@@ -279,6 +280,64 @@ def test_a_new_generation_begins_with_whoever_the_task_names(world: World) -> No
     world.tick()
     assert go_on(world).specialist == "ann"
     assert "before" not in document(world)
+
+
+def announced(world: World, run: Run, to: str = "ben", by: Principal = OPERATOR, **said: Any) -> HandoffView:
+    return world.access.as_(by).handing_on.hand_on(run.id, HandoffRequest(to=to, **said))
+
+
+def speaker(run: Run) -> Principal:
+    return Principal(f"run:{run.id}", Role.RUN, None, run.id)
+
+
+@pytest.mark.both_databases
+def test_a_run_announces_it_while_it_lives(world: World) -> None:
+    first = begin(world)
+    view = announced(world, first, by=speaker(first), left="Write it up.")
+    assert (view.specialist, view.handed_on_by, view.hop, view.max_handoffs) == ("ben", "ann", 1, 2)
+    assert announced(world, first, left="Write it up.") == view
+    assert world.state("t") == "RUNNING"
+    world.succeed("t")
+    world.tick()
+    second = go_on(world)
+    assert second.specialist == "ben"
+    assert document(world)["before"]["left"] == "Write it up."
+    assert len(records(world)) == 1
+
+
+@pytest.mark.parametrize("how", [{"status": "failed", "reason": "agent_error"}, {"status": "lost", "reason": "lost"}])
+def test_what_was_announced_follows_however_the_run_ends(world: World, how: dict[str, Any]) -> None:
+    first = begin(world)
+    announced(world, first)
+    world.end("t", **how)
+    world.tick()
+    assert go_on(world).specialist == "ben"
+
+
+def test_what_is_refused_while_it_lives_leaves_the_task_where_it_is(world: World) -> None:
+    run = begin(world)
+    with pytest.raises(Conflict, match="there is no specialist nobody"):
+        announced(world, run, "nobody")
+    with pytest.raises(Conflict, match="ann had it before"):
+        announced(world, run, "ann")
+    assert records(world) == []
+    world.succeed("t")
+    world.tick()
+    assert world.state("t") == "COMPLETED"
+
+
+def test_a_run_hands_on_its_own_task_once_and_while_it_lives(world: World) -> None:
+    run = begin(world)
+    begin(world, "other")
+    other = world.live("other")
+    with pytest.raises(NotFound):
+        announced(world, other, by=speaker(run))
+    announced(world, run)
+    with pytest.raises(Conflict, match="already"):
+        announced(world, run, "cid")
+    world.service.cancel("other")
+    with pytest.raises(Conflict, match="is to end"):
+        announced(world, other)
 
 
 def test_secrets_and_persons_are_not_passed_on(world: World) -> None:

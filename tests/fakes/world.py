@@ -47,6 +47,7 @@ from claudomator_py.schema.taskfiles import ParsedFile
 from claudomator_py.service.access import Access
 from claudomator_py.service.channels import Channels
 from claudomator_py.service.cleanup import Cleaner
+from claudomator_py.service.handing_on import HandingOn
 from claudomator_py.service.keyring import Keyring
 from claudomator_py.service.learning import Learned
 from claudomator_py.service.notices import Notices
@@ -202,6 +203,7 @@ class World:
         # Without an encoder for searches, whose scores are then those of words alone.
         self.specialists = Specialists(database, self.clock, self.repeats, router=self.router.preview)
         self.learned = Learned(database, self.clock)
+        self.handing_on = HandingOn(database, self.clock, lambda: self.launch_rules.max_handoffs, self.secrets)
         self.channels = Channels(
             database,
             self.clock,
@@ -221,6 +223,7 @@ class World:
             self.learned,
             self.channels,
             IncomingWebhooks(self.channels, self.webhook_secrets, self.clock),
+            self.handing_on,
         )
         self.intake = StoreIntake(database, self.registry, lambda: self.workdirs, self.clock)
         self.host.serve(self.kinds, self.secrets.redactor, self.clock)

@@ -41,6 +41,7 @@ READ: Final = Needed(Role.READ)
 READ_WHOLE: Final = Needed(Role.READ, whole=True)
 READ_OWN: Final = Needed(Role.READ, run=True)
 OPERATE: Final = Needed(Role.OPERATE)
+OPERATE_OWN: Final = Needed(Role.OPERATE, run=True)
 ADMIN: Final = Needed(Role.ADMIN)
 ADMIN_WHOLE: Final = Needed(Role.ADMIN, whole=True)
 

@@ -21,6 +21,7 @@ from claudomator_py.domain.views.daemon import (
     StatusView,
 )
 from claudomator_py.domain.views.runs import (
+    HandoffView,
     InputView,
     LogChunk,
     LogEndView,
@@ -75,6 +76,7 @@ __all__ = [
     "Family",
     "FileProblemPage",
     "FileProblemView",
+    "HandoffView",
     "HoldRequest",
     "HoldView",
     "InputView",

@@ -151,6 +151,22 @@ class RunCheckView(View):
         return "passed" if self.status == "passed" else ended_text(self.exit_code, self.ended_by, self.error)
 
 
+class HandoffView(View):
+    """A task that goes to another specialist once its run has ended."""
+
+    task_id: str
+    run_id: str
+    """The run that hands it on."""
+    specialist: str
+    """Who is to go on with it."""
+    handed_on_by: str | None = None
+    """Who has it until then; None: nobody in particular."""
+    hop: int
+    """How often it was handed on, this time included."""
+    max_handoffs: int
+    """How often it may be."""
+
+
 class RunView(View):
     """One attempt at a task. resumes: the run whose conversation it continued; None: it began one.
 

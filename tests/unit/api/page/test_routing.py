@@ -59,6 +59,7 @@ def test_nothing_is_routed(desk: PreparedService, tmp_path: Path) -> None:
         world.learned,
         world.channels,
         world.access.webhooks,
+        world.handing_on,
     )
     with running(SimpleNamespace(access=access), tmp_path / "state") as daemon:
         page = log_in(daemon).post("/routing", DUMP)
