@@ -12,7 +12,9 @@ from tests.docs.terminal import COMMAND, Terminal, open_terminal
 PATIENCE_S = 30.0
 _PAUSE_S = 0.2
 # A reader who does not see it yet looks again.
-_LOOKS = re.compile(r"(?:\S*/)?claudomator (?:status|show|why|logs|agents|result|doctor|schedule list)\b|cat |ls\b")
+_LOOKS = re.compile(
+    r"(?:\S*/)?claudomator (?:status|show|why|logs|agents|result|doctor|schedule list|channel read)\b|cat |ls\b"
+)
 
 Differs = Callable[[Command, str], None]
 """Told of a command that did not print what the page shows."""
