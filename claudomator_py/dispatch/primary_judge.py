@@ -48,8 +48,10 @@ class PrimaryJudge:
             log.warning("primary_not_judged", channel=question.channel, cause="timeout")
         except NoAnswer as fault:
             log.warning("primary_not_judged", channel=question.channel, cause=fault.cause, detail=fault.detail)
-        except (RuntimeError, StoreUnavailable) as error:
+        except StoreUnavailable as error:
             log.warning("primary_not_judged", channel=question.channel, problem=str(error))
+        except Exception:
+            log.exception("primary_not_judged", channel=question.channel)
         return False
 
     def close(self) -> None:

@@ -1,6 +1,7 @@
 """Who answers a message in a channel (E2 to E6): who is addressed, else whom it answers, else the channel's primary."""
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Final
 
 from claudomator_py.domain.triage import (
@@ -18,6 +19,8 @@ from claudomator_py.domain.triage import (
 from claudomator_py.routing.mentions import Names, Participant, Phrases
 
 PRIMARY_CONFIDENCE: Final = 0.8
+_KEPT: Final = 64
+"""Channels whose names and keywords need not be put in order again for the next message."""
 _ANSWERABLE: Final = (MessageRole.ASSISTANT, MessageRole.SYSTEM)
 
 
@@ -38,7 +41,7 @@ def triage(
     """
     agents = {one.id for one in members if one.role is Role.AGENT}
     found, ambiguous = dict[str, None](), dict[str, None]()
-    for mention in _names(members).mentions(message.content):
+    for mention in _names(tuple(members)).mentions(message.content):
         if len(mention.ids) > 1:
             ambiguous[mention.text] = None
         elif mention.ids[0] in agents and mention.ids[0] != message.author:
@@ -76,14 +79,20 @@ def triage(
 def without_mentions(content: str, members: Sequence[Member]) -> str:
     """The text without whom it addresses: what it is about."""
     parts, end = [], 0
-    for mention in _names(members).mentions(content):
+    for mention in _names(tuple(members)).mentions(content):
         parts.append(content[end : mention.start])
         end = mention.end
     return "".join((*parts, content[end:]))
 
 
-def _names(members: Sequence[Member]) -> Names:
+@lru_cache(maxsize=_KEPT)
+def _names(members: tuple[Member, ...]) -> Names:
     return Names(Participant(one.id, one.display_name, one.username) for one in members)
+
+
+@lru_cache(maxsize=_KEPT)
+def _phrases(keywords: tuple[str, ...]) -> Phrases:
+    return Phrases(keywords)
 
 
 def _mentioned(
@@ -109,6 +118,6 @@ def _wanted(content: str, settings: TriageSettings, says_yes: Callable[[], bool]
     rule = settings.primary
     if rule is PrimaryRule.ALWAYS:
         return True
-    if rule in (PrimaryRule.KEYWORDS, PrimaryRule.CASCADE) and Phrases(settings.keywords).any_in(content):
+    if rule in (PrimaryRule.KEYWORDS, PrimaryRule.CASCADE) and _phrases(settings.keywords).any_in(content):
         return True
     return rule in (PrimaryRule.MODEL, PrimaryRule.CASCADE) and says_yes is not None and says_yes()
