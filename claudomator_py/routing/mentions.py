@@ -30,6 +30,8 @@ _QUOTED = re.compile(r" {0,3}>")
 _ALONE = re.compile(r" {0,3}(?:#{1,6}(?:[ \t]|\Z)|(?:=+|-+)[ \t]*\Z|(?:(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})\Z)")
 """A line that is a block of its own, or ends one: a heading, its underline, a thematic break."""
 _ITEM = re.compile(r"[ \t]*(?:[-+*]|[0-9]{1,9}[.)])[ \t]")
+_ITEMS = re.compile(r" {0,3}(?:(?:[-+*]|[0-9]{1,9}[.)]) {1,4})+(?=`{3}|~{3})")
+"""The beginning of items of lists whose text begins with what may be a fence."""
 _TICKS = re.compile("`+")
 _URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]{0,31}://|(?<![A-Za-z0-9])[Ww]{3}\.)[^\s<>\"]*")
 _HOST = re.compile(r"[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+")
@@ -267,15 +269,19 @@ class _LeftOut:
 def _blocks_left_out(text: str) -> Iterator[tuple[int, int]]:
     """Fences, quoted lines and code spans."""
     fence = ""
-    begun = 0
+    begun = inside = 0
     paragraph: list[tuple[int, int]] = []
     for line in _LINE.finditer(text):
         start, end = line.span()
         if start == end:
             break
         content = line[0].rstrip("\r\n")
+        if fence and inside and content.strip() and _indent(content) < inside:
+            # The item of a list in which it was opened has ended, and with it the fence.
+            yield begun, start
+            fence = ""
         if fence:
-            if _closes(content, fence):
+            if _closes(content[min(inside, _indent(content)) :], fence):
                 yield begun, end
                 fence = ""
             continue
@@ -284,11 +290,13 @@ def _blocks_left_out(text: str) -> Iterator[tuple[int, int]]:
             paragraph = []
             yield start, end
             continue
-        opened = _FENCE.match(content)
+        items = _ITEMS.match(content)
+        within = items.end() if items is not None else 0
+        opened = _FENCE.match(content[within:])
         if opened is not None:
             yield from _spans(text, paragraph)
             paragraph = []
-            fence, begun = opened[1], start
+            fence, begun, inside = opened[1], start + within, within
             continue
         alone = _ALONE.match(content) is not None
         if not content.strip() or alone or _ITEM.match(content):
@@ -304,10 +312,13 @@ def _blocks_left_out(text: str) -> Iterator[tuple[int, int]]:
         yield begun, len(text)
 
 
+def _indent(content: str) -> int:
+    return len(content) - len(content.lstrip(" "))
+
+
 def _closes(content: str, fence: str) -> bool:
     bare = content.strip(" \t")
-    indent = len(content) - len(content.lstrip(" "))
-    return indent <= 3 and len(bare) >= len(fence) and bare == fence[0] * len(bare)
+    return _indent(content) <= 3 and len(bare) >= len(fence) and bare == fence[0] * len(bare)
 
 
 def _spans(text: str, lines: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
