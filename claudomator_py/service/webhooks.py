@@ -32,7 +32,7 @@ from claudomator_py.domain.channel import (
     WebhookKind,
     WebhookSettings,
 )
-from claudomator_py.domain.errors import Invalid, NotFound, Problem
+from claudomator_py.domain.errors import Conflict, Invalid, NotFound, Problem
 from claudomator_py.domain.fields import Count, Line, Strict, Text
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
@@ -85,7 +85,7 @@ class IncomingWebhooks:
         """
         try:
             channel = self._channels.as_(OPERATOR).one(channel_id)
-        except NotFound:
+        except (Conflict, NotFound):
             raise NotSigned from None
         hook = channel.settings.webhook
         if hook is None or channel.id != channel_id:
@@ -183,7 +183,8 @@ def _of_slack(document: dict[str, Any]) -> Written | None:
     if document.get("type") != "event_callback" or not isinstance(event, dict) or not isinstance(event_id, str):
         return None
     user, text = event.get("user"), event.get("text")
-    if event.get("type") not in ("message", "app_mention") or event.get("subtype") or event.get("bot_id"):
+    # An `app_mention` comes besides, under an id of its own, for what is a message as well.
+    if event.get("type") != "message" or event.get("subtype") or event.get("bot_id"):
         return None
     if not isinstance(user, str) or not isinstance(text, str):
         return None

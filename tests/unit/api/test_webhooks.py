@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from claudomator_py.domain.channel import ChannelSettings, NewChannel, WebhookKind, WebhookSettings
+from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.triage import PrimaryRule
 from claudomator_py.domain.views.channels import SettingsRequest
 from claudomator_py.service.webhooks import WINDOW_MS, signature
@@ -111,7 +112,14 @@ def test_slack_is_answered_as_it_asks(slack: Hook) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"subtype": "message_changed"}, {"bot_id": "B1"}, {"type": "reaction_added"}, {"user": None}, {"text": None}],
+    [
+        {"subtype": "message_changed"},
+        {"bot_id": "B1"},
+        {"type": "reaction_added"},
+        {"type": "app_mention"},
+        {"user": None},
+        {"text": None},
+    ],
 )
 def test_what_no_person_wrote_is_heard_and_left(slack: Hook, change: dict[str, object]) -> None:
     assert slack.send({**EVENT, "event": {**EVENT["event"], **change}}).status == 200
@@ -124,6 +132,8 @@ def test_all_that_is_not_signed_is_refused_in_the_same_words(
 ) -> None:
     hook = Hook(daemon, desk, kind)
     document = PLAIN if kind is WebhookKind.PLAIN else EVENT
+    for by in (Principal("ann", Role.OPERATE, "acme"), Principal("bob", Role.OPERATE, "bolt")):
+        desk.access.as_(by).channels.create(NewChannel(name="twice"))
     bare = desk.world.channels.create(NewChannel(name="bare"))
     prefix = "X_Slack" if kind is WebhookKind.SLACK else "X_Claudomator"
     window_s = WINDOW_MS // 1000
@@ -138,6 +148,7 @@ def test_all_that_is_not_signed_is_refused_in_the_same_words(
         hook.send(document, path=f"/v1/channels/{bare.id}/incoming"),
         hook.send(document, path=f"/v1/channels/{hook.channel.name}/incoming"),
         hook.send(document, path="/v1/channels/nowhere/incoming"),
+        hook.send(document, path="/v1/channels/twice/incoming"),
         hook.send(b"nonsense", secret="x" * 32),
     ]
     desk.world.webhook_secrets.clear()
