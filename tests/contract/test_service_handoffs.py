@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from claudomator_py.domain import crashpoint
 from claudomator_py.domain.errors import Conflict, Invalid, NotFound
 from claudomator_py.domain.handing_on import HANDOFF_MARKER
 from claudomator_py.domain.outcome import HandoffRequest, Outcome, Reason
@@ -338,6 +339,48 @@ def test_a_run_hands_on_its_own_task_once_and_while_it_lives(world: World) -> No
     world.service.cancel("other")
     with pytest.raises(Conflict, match="is to end"):
         announced(world, other)
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        *("tick-begin", "outcome-read", "finish-begin", "store-begin", "store-before-commit", "store-after-commit"),
+        *("finish-committed", "tick-end", "start-prepared", "start-committed", "start-spawned"),
+    ],
+)
+@pytest.mark.parametrize("while_alive", [False, True])
+def test_wherever_the_daemon_ends_there_is_one_hop(world: World, point: str, while_alive: bool) -> None:
+    first = begin(world)
+    if while_alive:
+        announced(world, first)
+        world.end("t", text="done")
+    else:
+        world.end("t", text=last_words("ben"))
+    reached: list[str] = []
+
+    def hook(passed: str) -> None:
+        if passed == point and not reached:
+            reached.append(passed)
+            raise RuntimeError(point)
+
+    crashpoint.install(hook)
+    try:
+        for _ in range(6):
+            try:
+                world.router.route()
+                world.tick(MINUTE_MS)
+            except Exception:
+                world.restarted_daemon()
+    finally:
+        crashpoint.install(None)
+
+    assert reached == [point]
+    assert [(one.by, one.specialist) for one in records(world)] == [("ann", "ben")]
+    assert world.live("t").specialist == "ben"
+    assert document(world)["before"]["run"] == first.id
+    task_id = world.row("t").id
+    told = world.database.read(lambda connection: events.of_task(connection, task_id=task_id))
+    assert [event.kind for event in told].count(HANDED_ON) == 1
 
 
 def test_secrets_and_persons_are_not_passed_on(world: World) -> None:

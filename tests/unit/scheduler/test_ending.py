@@ -11,7 +11,7 @@ import pytest
 from claudomator_py.domain import lifecycle
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.lifecycle import InputKind, QueueReason
-from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.domain.outcome import HandoffRequest, Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.readiness import backoff_ms
 from claudomator_py.scheduler.after_run import (
     FREE_INTERRUPTED_ANSWERS,
@@ -238,3 +238,18 @@ def test_at_a_limit_a_task_fails_or_goes_on_in_its_conversation_if_it_says_so(at
 def test_what_is_no_limit_of_time_is_none_of_that(reason: Reason) -> None:
     outcome = Outcome(status=OutcomeStatus.FAILED, reason=reason)
     assert end(outcome, on_limit="fail") == end(outcome, on_limit="wait") == end(outcome)
+
+
+@pytest.mark.parametrize(("reason", "status"), list(itertools.product(Reason, ENDS_BADLY)))
+def test_what_is_handed_on_is_not_done_however_its_run_ends(reason: Reason, status: OutcomeStatus) -> None:
+    well = Outcome(status=OutcomeStatus.SUCCEEDED)
+    for outcome in (well, Outcome(status=status, reason=reason)):
+        run = {"handed_on": True}
+        assert end(outcome, run=run) == Ending(lifecycle.Requeued(), counts_attempt=False)
+        assert end(outcome, run={**run, "cancelled": True}).event == lifecycle.Cancelling()
+        assert end(outcome, run={**run, "spent": True}).event == lifecycle.Failing(Reason.BUDGET)
+
+
+def test_a_refused_handoff_needs_a_person() -> None:
+    asks = Outcome(status=OutcomeStatus.NEEDS_INPUT, handoff=HandoffRequest(to="ben"))
+    assert end(asks) == Ending(lifecycle.InputAsked(InputKind.APPROVAL), counts_attempt=False)
