@@ -79,3 +79,33 @@ def test_any_text_can_be_read_and_the_same_gives_the_same(text: str) -> None:
     assert extracted(text) == extracted(text)
     assert len(intent_of(text)) <= LONGEST_INTENT
     assert "\n" not in intent_of(text)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "\n",
+        "+",
+        "0",
+        "a/",
+        "1 ",
+        "012-1",
+        "`",
+        "DE89 ",
+        "a.",
+        "://a",
+        "http://",
+        "$ ",
+        "@",
+        "[ ",
+        "**",
+        "+1 ",
+        "-",
+        "'",
+    ],
+)
+def test_long_texts_of_one_thing_are_read_in_time(unit: str) -> None:
+    """What would be tried again and again from each place would take hours."""
+    for text in (unit * 50_000, f"012-{unit * 50_000}a"):
+        assert len(intent_of(text)) <= LONGEST_INTENT
+        assert len(extracted(text).files) <= 20
