@@ -6,7 +6,10 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
+from claudomator_py.domain.channel import ChannelSettings, MarkVerdict, NewChannel, NewMessage
 from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.triage import TriageSettings
+from claudomator_py.domain.views.channels import MuteRequest
 from tests.browser.conftest import NARROW, Desktop
 from tests.fakes.cards import card
 
@@ -43,6 +46,15 @@ def _fill(desktop: Desktop) -> str:
     desktop.when("limited", lambda task: task.reason == "limited")
     desktop.daemon.client.register_specialist(PLUMBER)
     desktop.daemon.client.grant_specialist("plumber", "org:bolt")
+    client = desktop.daemon.client
+    settings = ChannelSettings(
+        shadow=TriageSettings(), keywords=("leak", "a-keyword-that-is-as-long-" + "as-can-be-" * 5)
+    )
+    client.create_channel(NewChannel(name="pipes", primary="plumber", settings=settings))
+    client.mute_participant("pipes", "plumber", MuteRequest.model_validate({"duration": "1h"}))
+    written = client.post_message("pipes", NewMessage(content="@plumber look:\n" + "x" * 300 + "\n<b>bold</b>"))
+    client.post_message("pipes", NewMessage(content="and this", reply_to=written.id))
+    client.mark_message("pipes", written.id, MarkVerdict.RIGHT)
     said = "The nightly dump of the orders database fails. Restore the last one, and find out why."
     desktop.daemon.client.submit(TaskSpec(name="routed", instructions=said))
     desktop.when("routed", lambda task: task.specialist is not None)
@@ -82,6 +94,8 @@ def _paths(desktop: Desktop) -> dict[str, str]:
         "specialist": "/specialists/plumber",
         "edited": "/specialists/plumber/edit",
         "removed": "/specialists/plumber/remove",
+        "channels": "/channels",
+        "channel": f"/channels/{desktop.daemon.client.channel('pipes').id}",
         "routing": "/routing",
         "forget": "/routing/forget",
         "error": "/tasks/nowhere",
