@@ -40,6 +40,7 @@ class RationaleCode(WordedCode):
     NO_MATCH = "no_match", "it is not much like what anybody does[; most like {specialist}]"
     AMBIGUOUS = "ambiguous", "it could be for any of {specialists}"
     HANDED_ON = "handed_on", "[{by}|nobody in particular] handed it on to {specialist}"
+    FAILED_TWICE = "failed_twice", "[{by}|whoever did it] failed twice, and {specialist} is the fallback"
     GONE = "gone", "there is no specialist {specialist} any more"
 
     # --- of a task that was not handed on -----------------------------------------------------------------------------

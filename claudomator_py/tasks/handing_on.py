@@ -7,17 +7,22 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain.outcome import HandoffRequest, Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.principal import Principal, Role
+from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import OnInput, TaskSpec
 from claudomator_py.prompts.conversations import columns_of, resumption_of
 from claudomator_py.routing.handing_on import decide
 from claudomator_py.scheduler.decision import DecisionKind, HandoffRecord
-from claudomator_py.store import decision_rows, events, specialist_rows
+from claudomator_py.store import decision_rows, events, run_rows, specialist_rows
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.tasks.decisions import record_handoff
 
 HANDED_ON = "handed_on"
 """The event: ``to`` and ``from`` are specialists, ``hop`` is how often the task was handed on by now."""
+
+FAILURES = 2
+"""So often a specialist fails at a task before its fallback takes it."""
+_SPEAKS_AGAINST = frozenset({Reason.AGENT_ERROR, Reason.REFUSED, Reason.HANDOFF_REFUSED})
 
 
 def hops(connection: Connection, task_id: str, generation: int) -> list[HandoffRecord]:
@@ -55,6 +60,29 @@ def settled(connection: Connection, task: Task, run: Run, outcome: Outcome, max_
     if announced is not None or outcome.handoff is None:
         return announced
     return weigh(connection, task, run, outcome.handoff, max_handoffs)
+
+
+def fallen_back(
+    connection: Connection, task: Task, run: Run, outcome: Outcome, max_handoffs: int
+) -> HandoffRecord | None:
+    """Who goes on with a task at which its specialist failed for the second time: the specialist that the card names
+    as its fallback; None: nobody else.
+
+    Only reasons count that speak against whoever does it. Nothing is written: see ``keep``.
+    """
+    if run.specialist is None or outcome.reason not in _SPEAKS_AGAINST or outcome.status is not OutcomeStatus.FAILED:
+        return None
+    runs = run_rows.of_task(connection, task.id)
+    earlier = [one for one in runs if one.id != run.id and one.generation == run.generation]
+    before = sum(one.specialist == run.specialist and one.reason in _SPEAKS_AGAINST for one in earlier)
+    card = specialist_rows.cards(connection, [run.specialist]).get(run.specialist)
+    if before + 1 < FAILURES or card is None or card.fallback is None:
+        return None
+    record = weigh(connection, task, run, HandoffRequest(to=card.fallback), max_handoffs)
+    if not record.accepted:
+        return None
+    why = rationale(RationaleCode.FAILED_TWICE, by=run.specialist, specialist=card.fallback)
+    return record.model_copy(update={"reason": why})
 
 
 def keep(connection: Connection, task: Task, record: HandoffRecord, now_ms: int) -> None:

@@ -36,7 +36,7 @@ from claudomator_py.store.tables import Run, Task
 from claudomator_py.store.task_rows import VersionConflict
 from claudomator_py.tasks.accept import ENDED, ready_dependents, renew
 from claudomator_py.tasks.decisions import record_placement
-from claudomator_py.tasks.handing_on import given_on, keep, settled, with_verdict
+from claudomator_py.tasks.handing_on import fallen_back, given_on, keep, settled, with_verdict
 from claudomator_py.tasks.holds import hold_after_run
 
 NOTE_OF = "note_of"
@@ -235,6 +235,8 @@ def finish_run(
     handing = settled(connection, task, run, outcome, max_handoffs)
     if handing is not None:
         outcome = with_verdict(outcome, handing, spec)
+    else:
+        handing = fallen_back(connection, task, run, outcome, max_handoffs)
     conversation_id = _left_behind(run, outcome)
     answered = answered or run.answered_ms is not None or outcome.status is OutcomeStatus.SUCCEEDED
     written = run_rows.change(

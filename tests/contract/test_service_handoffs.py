@@ -383,6 +383,38 @@ def test_wherever_the_daemon_ends_there_is_one_hop(world: World, point: str, whi
     assert [event.kind for event in told].count(HANDED_ON) == 1
 
 
+def test_who_fails_twice_is_followed_by_the_fallback(world: World) -> None:
+    world.specialists.register(card("eve", description="Does what eve does.", fallback="ben"))
+    begin(world, specialist="eve")
+    world.fail("t", "agent_error")
+    world.tick(HOUR_MS)
+    assert world.live("t").specialist == "eve"
+    world.answer("t")
+    world.fail("t", "agent_error")
+    second = go_on(world)
+    assert second.specialist == "ben"
+    (record,) = records(world)
+    assert record.reason.text == "eve failed twice, and ben is the fallback"
+    told = document(world)
+    assert [(one["specialist"], one["reason"]) for one in told["failures"]] == [("eve", "agent_error")] * 2
+    assert told["handoffs"] == 1
+    assert "# Handoff" in prompt(world)
+
+
+@pytest.mark.parametrize(
+    ("fallback", "reason"),
+    [(None, "agent_error"), ("human_review", "agent_error"), ("nobody", "agent_error"), ("ben", "stalled")],
+)
+def test_without_a_fallback_it_is_tried_again(world: World, fallback: str | None, reason: str) -> None:
+    world.specialists.register(card("eve", description="Does what eve does.", fallback=fallback))
+    begin(world, specialist="eve")
+    for _ in range(2):
+        world.fail("t", reason)
+        world.tick(HOUR_MS)
+    assert world.live("t").specialist == "eve"
+    assert records(world) == []
+
+
 def test_secrets_and_persons_are_not_passed_on(world: World) -> None:
     begin(world, env={"TOKEN": "hunter2-hunter2"})
     hand_on(world, "ben", left="Use hunter2-hunter2, and write to jane@example.org.", files=["/srv/hunter2-hunter2"])

@@ -55,6 +55,10 @@ EXAMPLES = {
         rationale(RationaleCode.HANDED_ON, by="editor", specialist="writer"),
         "editor handed it on to writer",
     ),
+    RationaleCode.FAILED_TWICE: (
+        rationale(RationaleCode.FAILED_TWICE, by="editor", specialist="writer"),
+        "editor failed twice, and writer is the fallback",
+    ),
     RationaleCode.HANDOFF_LIMIT: (
         rationale(RationaleCode.HANDOFF_LIMIT, most=2),
         "a task is handed on 2 times at most",
