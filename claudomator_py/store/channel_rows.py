@@ -207,21 +207,20 @@ class Figures:
 
 def figures(connection: Connection, channel_id: str, since_ms: int) -> Sequence[Figures]:
     """Of the channel's messages since then, but for questions of its own."""
-    query = select(
-        CHANNEL_MESSAGE.c.reason, CHANNEL_MESSAGE.c.verdict, CHANNEL_MESSAGE.c.decision, CHANNEL_MESSAGE.c.shadow
-    ).where(
+    wanted = (
         CHANNEL_MESSAGE.c.channel_id == channel_id,
         CHANNEL_MESSAGE.c.created_ms > since_ms,
         CHANNEL_MESSAGE.c.author != channel_id,
     )
-    sums: dict[tuple[str, str | None], list[int]] = {}
-    for row in connection.execute(query):
-        counted = sums.setdefault((row.reason, row.verdict), [0, 0, 0])
-        counted[0] += 1
-        if row.shadow is not None:
-            counted[1] += 1
-            counted[2] += row.shadow["agents"] != row.decision["agents"]
-    return [Figures(reason, verdict, *counted) for (reason, verdict), counted in sums.items()]
+    reason, verdict = CHANNEL_MESSAGE.c.reason, CHANNEL_MESSAGE.c.verdict
+    counted = select(reason, verdict, func.count()).where(*wanted).group_by(reason, verdict)
+    sums = {(row[0], row[1]): [row[2], 0, 0] for row in connection.execute(counted)}
+    compared = select(reason, verdict, CHANNEL_MESSAGE.c.decision, CHANNEL_MESSAGE.c.shadow)
+    for row in connection.execute(compared.where(*wanted, CHANNEL_MESSAGE.c.shadow.is_not(None))):
+        told = sums[row.reason, row.verdict]
+        told[1] += 1
+        told[2] += row.shadow["agents"] != row.decision["agents"]
+    return [Figures(*key, *counts) for key, counts in sums.items()]
 
 
 def answer_counts(connection: Connection, channel_id: str, since_ms: int) -> dict[tuple[str, str | None], int]:
