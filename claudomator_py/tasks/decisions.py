@@ -2,6 +2,7 @@
 
 from sqlalchemy import Connection
 
+from claudomator_py.domain.extraction import intent_of
 from claudomator_py.domain.lifecycle import STATE_NAMES, NeedsInput, Queued, Waiting
 from claudomator_py.domain.routing import Routing
 from claudomator_py.scheduler.decision import (
@@ -63,7 +64,10 @@ def record_tier(connection: Connection, task: Task, revision: int, record: TierR
 
 
 def record_specialist(connection: Connection, task: Task, record: SpecialistRecord, now_ms: int) -> None:
-    """Who does the task in its present generation, or is to be asked for."""
+    """Who does the task in its present generation, or is to be asked for; with its intent, by fixed rules."""
+    if record.intent is None:
+        spec = task_rows.spec_of(connection, task.id, task.revision)
+        record = record.model_copy(update={"intent": intent_of(spec.instructions) or None})
     about = f"{task.id}/{task.generation}/{task.version}"
     decision = _decision(connection, task, DecisionKind.SPECIALIST, about, record, now_ms)
     decision.specialist, decision.skill = record.specialist, record.skill

@@ -421,3 +421,13 @@ def test_secrets_and_persons_are_not_passed_on(world: World) -> None:
     go_on(world)
     assert "hunter2" not in json.dumps(document(world)) + prompt(world)
     assert "jane" not in json.dumps(document(world))
+
+
+def test_the_intent_is_part_of_the_decision(world: World) -> None:
+    begin(world, instructions="# Fix the **login**. Write to jane@example.org.\n\nIt redirects twice.")
+    task_id = world.row("t").id
+    found = world.database.read(
+        lambda connection: decision_rows.latest(connection, task_id, DecisionKind.SPECIALIST, 1)
+    )
+    assert found is not None
+    assert found.data["intent"] == document(world)["intent"] == "Fix the login."
