@@ -14,6 +14,7 @@ from claudomator_py.api.agents import agents
 from claudomator_py.api.channels import channels
 from claudomator_py.api.credentials import credentials
 from claudomator_py.api.daemon import daemon
+from claudomator_py.api.decisions import decisions
 from claudomator_py.api.events import Streams, events
 from claudomator_py.api.guard import roles
 from claudomator_py.api.guard.asking import Holders, OnlyOperator, permitted
@@ -46,7 +47,20 @@ names the role that it takes: read, operate or admin, each of which permits what
 Lists are paged by cursor, times are RFC 3339 in UTC, refusals are problem+json and say what to do next."""
 
 
-RESOURCES = (runs, tasks, schedules, specialists, channels, routing, agents, daemon, credentials, events, metrics)
+RESOURCES = (
+    runs,
+    tasks,
+    schedules,
+    specialists,
+    channels,
+    routing,
+    decisions,
+    agents,
+    daemon,
+    credentials,
+    events,
+    metrics,
+)
 
 
 class _Application(FastAPI):

@@ -55,6 +55,7 @@ from claudomator_py.domain.views.channels import (
     MuteRequest,
     SettingsRequest,
 )
+from claudomator_py.domain.views.decisions import DecisionFilter, RecordedDecisionView
 from claudomator_py.domain.views.routing import (
     ForgetRequest,
     LabelledTasksView,
@@ -305,6 +306,18 @@ class Client(RunLogs):
         """The specialists that match, the best first."""
         params = {"query": query, "limit": limit}
         return self._view(SearchView, "GET", "/v1/specialists/search", params=params)
+
+    def decisions(
+        self, wanted: DecisionFilter | None = None, *, cursor: str | None = None, limit: int = 50
+    ) -> Page[RecordedDecisionView]:
+        """One part of the decisions, newest first."""
+        query = (wanted or DecisionFilter()).model_dump(mode="json", exclude_none=True) | {"limit": limit}
+        more = {} if cursor is None else {"cursor": cursor}
+        return self._view(Page[RecordedDecisionView], "GET", "/v1/decisions", params=query | more)
+
+    def decision(self, decision_id: str) -> RecordedDecisionView:
+        """One decision."""
+        return self._view(RecordedDecisionView, "GET", f"/v1/decisions/{path_segment(decision_id)}")
 
     def route(self, asked: RouteRequest) -> RouteView:
         """Who would do such a task, and why."""

@@ -63,6 +63,19 @@ def read_text(cursor: str, listed: Listed) -> str:
     raise _bad()
 
 
+def write_time(at_ms: int, key: str, listed: Listed) -> str:
+    """The cursor behind the item of that time, in epoch milliseconds, and that key."""
+    return _written((at_ms, key), listed)
+
+
+def read_time(cursor: str, listed: Listed) -> Position:
+    """The item's time and key. Raises BadCursor for anything that ``write_time`` did not give for this list."""
+    match _read(cursor, listed):
+        case [int(at_ms), str(key)] if 0 <= at_ms < _LARGEST and "\0" not in key and key.isascii():
+            return at_ms, key
+    raise _bad()
+
+
 def _tasks(wanted: TaskFilter) -> Listed:
     return {"list": "tasks", **wanted.model_dump(mode="json", exclude_none=True)}
 

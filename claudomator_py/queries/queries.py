@@ -37,6 +37,7 @@ from claudomator_py.domain.views import (
     WhyView,
 )
 from claudomator_py.domain.views.base import StateName
+from claudomator_py.domain.views.decisions import DecisionFilter, RecordedDecisionView
 from claudomator_py.domain.views.routing import RouteView
 from claudomator_py.domain.wording import worded
 from claudomator_py.environment.registry import AgentRegistry
@@ -44,7 +45,7 @@ from claudomator_py.environment.secrets import Secrets
 from claudomator_py.environment.worktrees import Trees, branch_of, with_tree
 from claudomator_py.faults import Faults
 from claudomator_py.ports import Clock, RunHost
-from claudomator_py.queries import cursors, reading
+from claudomator_py.queries import cursors, decisions, reading
 from claudomator_py.queries.budgets import (
     budget_sentences,
     day_budget,
@@ -179,6 +180,14 @@ class Queries:
             lambda connection: self.views(connection, [find_task(connection, ref, self._by)], with_spec=True)[0]
         )
         return view if self._trees is None else with_tree(view, self._trees, self.read)
+
+    def decisions(self, wanted: DecisionFilter, cursor: str | None, limit: int) -> Page[RecordedDecisionView]:
+        """Decisions of every kind, newest first, at most ``limit``. Raises BadCursor."""
+        return self.read(lambda connection: decisions.page(connection, wanted, cursor, limit, self._by))
+
+    def decision(self, decision_id: str) -> RecordedDecisionView:
+        """One decision, by its whole id."""
+        return self.read(lambda connection: decisions.one(connection, decision_id, self._by))
 
     def runs(self, ref: str) -> list[RunView]:
         """All runs of the task, oldest first."""

@@ -21,7 +21,7 @@ def specialist_sentences(name: str, record: SpecialistRecord, seen: Set[str], *,
     to = record.specialist if record.specialist is not None and record.specialist in seen else None
     skill = f" for {record.skill}" if record.skill and to else ""
     target = whom.get(record.route) or to or "nobody in particular"
-    sentences = [f"{name} {went} to {target}{skill}: {_reason_for(record.reason, seen).text}."]
+    sentences = [f"{name} {went} to {target}{skill}: {reason_for(record.reason, seen).text}."]
     open_ = [one for one in record.specialist_candidates if one.specialist in seen and not barred(one)]
     if not open_ or record.threshold is None:
         return sentences
@@ -44,13 +44,13 @@ def specialist_sentences(name: str, record: SpecialistRecord, seen: Set[str], *,
     return sentences
 
 
-def _reason_for(reason: Rationale, seen: Set[str]) -> Rationale:
+def reason_for(reason: Rationale, seen: Set[str]) -> Rationale:
     """Why, without the names of those who do not exist for whoever asks; whom the task names itself is no secret."""
     if reason.code in (RationaleCode.NAMED, RationaleCode.GONE):
         return reason
     params = reason.params
     shown: dict[str, object] = {}
-    for name in ("specialist", "chosen"):
+    for name in ("specialist", "chosen", "by"):
         one = getattr(params, name)
         shown[name] = one if one is None or one in seen else _SOMEBODY
     close = tuple(one if one in seen else _SOMEBODY for one in params.specialists)
@@ -62,7 +62,7 @@ def route_view(name: str, record: SpecialistRecord, seen: Set[str], *, tried: bo
     candidates = [one for one in record.specialist_candidates if one.specialist in seen]
     all_seen = len(candidates) == len(record.specialist_candidates)  # or the best score may tell of somebody hidden
     to_beat = _to_beat(record, candidates)
-    reason = _reason_for(record.reason, seen)
+    reason = reason_for(record.reason, seen)
     return RouteView(
         route=record.route.value,
         specialist=record.specialist if record.specialist in seen else None,

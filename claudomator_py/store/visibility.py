@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, and_, exists, false, or_, select, true
 
 from claudomator_py.domain.card import Visibility
 from claudomator_py.domain.principal import Principal, Role
-from claudomator_py.store.tables import CHANNEL, EVENT, RUN, SCHEDULE, SPECIALIST, SPECIALIST_GRANT, TASK
+from claudomator_py.store.tables import CHANNEL, DECISION, EVENT, RUN, SCHEDULE, SPECIALIST, SPECIALIST_GRANT, TASK
 
 
 def tasks_seen(by: Principal) -> ColumnElement[bool]:
@@ -44,6 +44,13 @@ def channels_seen(by: Principal) -> ColumnElement[bool]:
     if by.role is Role.RUN:
         return false()
     return true() if by.organisation is None else CHANNEL.c.organisation == by.organisation
+
+
+def decisions_seen(by: Principal) -> ColumnElement[bool]:
+    """Of ``DECISION``. A run sees none."""
+    if by.role is Role.RUN:
+        return false()
+    return true() if by.organisation is None else DECISION.c.organisation == by.organisation
 
 
 def cards_seen(by: Principal) -> ColumnElement[bool]:

@@ -42,6 +42,8 @@ OPERATIONS = {
     ("get", "/v1/channels/{channel}/stats"): "getChannelStats",
     ("get", "/v1/specialists"): "listSpecialists",
     ("post", "/v1/specialists"): "registerSpecialist",
+    ("get", "/v1/decisions"): "listDecisions",
+    ("get", "/v1/decisions/{decision_id}"): "getDecision",
     ("post", "/v1/route"): "route",
     ("get", "/v1/routing/stats"): "getRoutingStats",
     ("get", "/v1/routing/learned"): "getLearned",

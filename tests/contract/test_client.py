@@ -62,6 +62,8 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "deleteSchedule": lambda client: client.delete_schedule("any"),
     "listSpecialists": lambda client: list(client.all_specialists()),
     "registerSpecialist": lambda client: client.register_specialist(card("new"), idempotency_key="k"),
+    "listDecisions": lambda client: client.decisions(),
+    "getDecision": lambda client: client.decision("any"),
     "route": lambda client: client.route(RouteRequest(instructions="Mend the sink.")),
     "getRoutingStats": lambda client: client.routing_stats(days=7),
     "getLearned": lambda client: client.learned(),

@@ -25,6 +25,7 @@ _PARTS = {
     "session_id": "any",
     "specialist_id": "plumber",
     "grantee": "any",
+    "decision_id": "any",
     "channel": "shop",
     "participant": "plumber",
     "message": "1",

@@ -1,0 +1,38 @@
+"""/v1/decisions: what was decided, why, and what became of it."""
+
+from typing import Annotated
+
+from fastapi import Path, Query
+from pydantic import ConfigDict, Field
+
+from claudomator_py.api.guard.roles import READ
+from claudomator_py.api.operation import Allowed, Operations
+from claudomator_py.domain.views import Page
+from claudomator_py.domain.views.decisions import DecisionFilter, RecordedDecisionView
+
+decisions = Operations("decisions")
+
+
+class DecisionQuery(DecisionFilter):
+    """What to list, and how much of it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    cursor: str | None = Field(default=None, max_length=500, description="The next_cursor of the previous page.")
+    limit: int = Field(default=50, ge=1, le=200, description="Maximum number of decisions, 1 to 200.")
+
+
+@decisions.operation("GET /v1/decisions", "listDecisions", READ, "List decisions, newest first")
+def list_decisions(granted: Allowed, query: Annotated[DecisionQuery, Query()]) -> Page[RecordedDecisionView]:
+    """Decisions of every kind; all conditions count together. Those that are made meanwhile move nothing in later
+    parts."""
+    wanted = DecisionFilter(**query.model_dump(exclude={"cursor", "limit"}))
+    return granted.queries.decisions(wanted, query.cursor, query.limit)
+
+
+@decisions.operation("GET /v1/decisions/{decision_id}", "getDecision", READ, "One decision", refuses=(404,))
+def get_decision(
+    granted: Allowed, decision_id: Annotated[str, Path(max_length=128, description="A decision's id.")]
+) -> RecordedDecisionView:
+    """The decision, with what superseded it and what became of its run."""
+    return granted.queries.decision(decision_id)

@@ -1,0 +1,96 @@
+"""The JSON shapes of recorded decisions. Field order is the order of the JSON."""
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, BeforeValidator, Field
+
+from claudomator_py.domain.rationale import ShownRationale
+from claudomator_py.domain.routing import Risk
+from claudomator_py.domain.views.base import Instant, StateName, View
+from claudomator_py.domain.views.tasks import PolicyCheckView, VersionsView
+
+KindName = Literal["placement", "tier", "specialist", "policy", "handoff", "triage"]
+"""What was decided, see ``scheduler.decision.DecisionKind``."""
+_RFC_3339 = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})", re.ASCII)
+
+
+def _instant(value: object) -> object:
+    if isinstance(value, str) and not _RFC_3339.fullmatch(value):
+        raise ValueError("is not a time of RFC 3339 such as 2026-11-23T09:00:00Z")
+    return value
+
+
+_Time = Annotated[AwareDatetime, BeforeValidator(_instant)]
+
+
+class DecisionFilter(View):
+    """Which decisions to list, all conditions together; None: any."""
+
+    kind: KindName | None = Field(None, description="Only decisions of this kind.")
+    task: str | None = Field(None, max_length=128, description="Only those about the task of this id.")
+    specialist: str | None = Field(None, max_length=128, description="Only those for this specialist.")
+    agent: str | None = Field(None, max_length=128, description="Only those whose run was on this agent.")
+    route: str | None = Field(None, max_length=50, description="Only those with this route, such as `human_review`.")
+    reason: str | None = Field(None, max_length=50, description="Only those with this code as their reason.")
+    risk: Risk | None = Field(None, description="Only those about tasks of this risk.")
+    overridden: bool | None = Field(None, description="Whether an operator has given the task to another specialist.")
+    since: _Time | None = Field(None, description="Only those from this time on.")
+    until: _Time | None = Field(None, description="Only those from before this time.")
+
+
+class DecidedRunView(View):
+    """What became of the run that a decision started. ended_as: null while it lives. Tokens and cost are its own."""
+
+    state: str
+    ended_as: str | None = None
+    reason: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+
+
+class RecordedDecisionView(View):
+    """A decision of any kind, which is never changed, and what became of it.
+
+    input_ref: what was decided on, by reference. task_id: null: about no task, as triage is; task_state: where that is
+    now. by: the principal who decided; null: the daemon. supersedes: the decision that stood until then, which may have
+    been removed for its age; superseded_by: the one that stands in its place since. overridden: an operator has given
+    the task to another specialist. snapshot: the address of what was observed. specialist, skill, topic: null also
+    where it is somebody who does not exist for whoever asks. confidence: 0 to 1; threshold: the least with which it
+    would have been decided so. reason: why, in words; rationale: the same as a value. latency_ms, cost_usd: what
+    deciding took.
+    """
+
+    id: str
+    kind: str
+    at: Instant
+    input_ref: str | None = None
+    task_id: str | None = None
+    task_state: StateName | None = None
+    generation: int | None = None
+    run_id: str | None = None
+    by: str | None = None
+    supersedes: str | None = None
+    superseded_by: str | None = None
+    overridden: bool = False
+    snapshot: str | None = None
+    route: str | None = None
+    specialist: str | None = None
+    skill: str | None = None
+    agent: str | None = None
+    tier: str | None = None
+    model: str | None = None
+    intent: str | None = None
+    topic: str | None = None
+    risk: Risk | None = None
+    confidence: float | None = None
+    threshold: float | None = None
+    reason: str
+    rationale: ShownRationale = None
+    required_capabilities: tuple[str, ...] = ()
+    policy_checks: tuple[PolicyCheckView, ...] = ()
+    versions: VersionsView = VersionsView()
+    latency_ms: int | None = None
+    cost_usd: float | None = None
+    run: DecidedRunView | None = None

@@ -1,0 +1,82 @@
+"""Recorded decisions in the shape of the API, for somebody who may not see every specialist."""
+
+from collections.abc import Set
+
+from sqlalchemy import Connection
+
+from claudomator_py.domain.errors import NotFound
+from claudomator_py.domain.principal import Principal
+from claudomator_py.domain.views.base import Page
+from claudomator_py.domain.views.decisions import DecidedRunView, DecisionFilter, RecordedDecisionView
+from claudomator_py.domain.views.tasks import PolicyCheckView, VersionsView
+from claudomator_py.queries import cursors
+from claudomator_py.queries.routing import reason_for
+from claudomator_py.scheduler.decision import Record
+from claudomator_py.store import decision_log, specialist_rows
+from claudomator_py.store.decision_log import Recorded
+
+
+def page(
+    connection: Connection, wanted: DecisionFilter, cursor: str | None, limit: int, by: Principal
+) -> Page[RecordedDecisionView]:
+    """Those that exist for that principal, the newest first, at most ``limit``. Raises BadCursor."""
+    listed = {"list": "decisions", **wanted.model_dump(mode="json", exclude_none=True)}
+    before = cursors.read_time(cursor, listed) if cursor is not None else None
+    found = decision_log.page(connection, wanted, before, limit + 1, by)
+    items, seen = found[:limit], frozenset(specialist_rows.ids_seen(connection, by))
+    last = items[-1].decision if len(found) > limit else None
+    return Page(
+        items=tuple(_view(one, seen) for one in items),
+        next_cursor=None if last is None else cursors.write_time(last.at_ms, last.id, listed),
+    )
+
+
+def one(connection: Connection, decision_id: str, by: Principal) -> RecordedDecisionView:
+    """The decision of that id. Raises NotFound."""
+    found = decision_log.find(connection, decision_id, by)
+    if found is None:
+        raise NotFound(f"There is no decision {decision_id!r}.", remedy="List them: GET /v1/decisions.")
+    return _view(found, frozenset(specialist_rows.ids_seen(connection, by)))
+
+
+def _view(found: Recorded, seen: Set[str]) -> RecordedDecisionView:
+    row = found.decision
+    record = Record.model_validate(row.data)
+    reason = reason_for(record.reason, seen)
+    known = row.specialist is None or row.specialist in seen
+    # The best score may tell of somebody hidden.
+    all_seen = known and all(one.specialist in seen for one in record.specialist_candidates)
+    return RecordedDecisionView(
+        id=row.id,
+        kind=row.kind,
+        at=row.at_ms,  # type: ignore[arg-type]
+        input_ref=row.input_ref,
+        task_id=row.task_id,
+        task_state=found.task_state,  # type: ignore[arg-type]
+        generation=row.generation,
+        run_id=row.run_id,
+        by=row.by,
+        supersedes=row.supersedes,
+        superseded_by=found.superseded_by,
+        overridden=found.overridden,
+        snapshot=row.snapshot_hash,
+        route=row.data.get("route"),
+        specialist=row.specialist if known else None,
+        skill=row.skill if known else None,
+        agent=row.data.get("agent"),
+        tier=row.data.get("tier"),
+        model=row.data.get("model"),
+        intent=record.intent,
+        topic=record.topic if known else None,
+        risk=record.risk,
+        confidence=record.confidence if all_seen else None,
+        threshold=record.threshold,
+        reason=reason.text,
+        rationale=reason,
+        required_capabilities=tuple(row.data.get("required_capabilities", ())) if known else (),
+        policy_checks=tuple(PolicyCheckView.of(one) for one in record.policy_checks),
+        versions=VersionsView.of(record.versions),
+        latency_ms=record.latency_ms,
+        cost_usd=record.cost_usd,
+        run=None if found.run is None else DecidedRunView.model_validate(found.run),
+    )

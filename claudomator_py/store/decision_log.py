@@ -1,0 +1,118 @@
+"""Recorded decisions of every kind, as they are listed: for whoever they exist, with what became of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import JSON, ColumnElement, Connection, and_, exists, or_, select, type_coerce
+
+from claudomator_py.domain.learning import LabelRule
+from claudomator_py.domain.principal import Principal
+from claudomator_py.domain.units import SECOND_MS
+from claudomator_py.domain.views.decisions import DecisionFilter
+from claudomator_py.store.tables import DECISION, LABEL, RUN, SPECIALIST, TASK, Decision
+from claudomator_py.store.visibility import cards_seen, decisions_seen
+
+Position = tuple[int, str]
+"""When a decision was made, in epoch milliseconds, and its id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A decision, and what became of it."""
+
+    decision: Decision
+    task_state: str | None
+    """None: it is about no task, or about one that was removed."""
+    superseded_by: str | None
+    overridden: bool
+    run: dict[str, Any] | None
+    """State, ``ended_as``, ``reason``, tokens and dollars of the run that it started; None: it started none."""
+
+
+def page(
+    connection: Connection, wanted: DecisionFilter, before: Position | None, limit: int, by: Principal
+) -> Sequence[Recorded]:
+    """Those that exist for that principal, the newest first, behind that position."""
+    conditions = [decisions_seen(by), *_wanted(wanted, by)]
+    if before is not None:
+        at_ms, last = before
+        conditions.append(or_(DECISION.c.at_ms < at_ms, and_(DECISION.c.at_ms == at_ms, DECISION.c.id < last)))
+    return _read(connection, conditions, limit)
+
+
+def find(connection: Connection, decision_id: str, by: Principal) -> Recorded | None:
+    """The decision of that id, if it exists for that principal."""
+    found = _read(connection, [decisions_seen(by), DECISION.c.id == decision_id], 1)
+    return found[0] if found else None
+
+
+def _wanted(wanted: DecisionFilter, by: Principal) -> list[ColumnElement[bool]]:
+    data = type_coerce(DECISION.c.data, JSON)
+    conditions: list[ColumnElement[bool]] = []
+    if wanted.kind is not None:
+        conditions.append(DECISION.c.kind == wanted.kind)
+    if wanted.task is not None:
+        conditions.append(DECISION.c.task_id == wanted.task)
+    if wanted.specialist is not None:
+        # One who does not exist for whoever asks is found by no name.
+        known = exists().where(SPECIALIST.c.id == wanted.specialist, cards_seen(by))
+        conditions.append(and_(DECISION.c.specialist == wanted.specialist, known))
+    if wanted.agent is not None:
+        conditions.append(RUN.c.agent == wanted.agent)
+    if wanted.route is not None:
+        conditions.append(data["route"].as_string() == wanted.route)
+    if wanted.reason is not None:
+        conditions.append(data[("reason", "code")].as_string() == wanted.reason)
+    if wanted.risk is not None:
+        conditions.append(data["risk"].as_string() == wanted.risk.value)
+    if wanted.overridden is not None:
+        conditions.append(_overridden() if wanted.overridden else ~_overridden())
+    if wanted.since is not None:
+        conditions.append(DECISION.c.at_ms >= _ms(wanted.since))
+    if wanted.until is not None:
+        conditions.append(DECISION.c.at_ms < _ms(wanted.until))
+    return conditions
+
+
+def _ms(time: datetime) -> int:
+    return round(time.timestamp() * SECOND_MS)
+
+
+def _overridden() -> ColumnElement[bool]:
+    return exists().where(LABEL.c.decision_id == DECISION.c.id, LABEL.c.rule == LabelRule.OVERRIDDEN.value)
+
+
+_OF_RUN = ("state", "ended_as", "reason", "input_tokens", "output_tokens", "cost_usd")
+
+
+def _read(connection: Connection, conditions: Sequence[ColumnElement[bool]], limit: int) -> Sequence[Recorded]:
+    later = DECISION.alias("later")
+    query = (
+        select(
+            DECISION,
+            TASK.c.state.label("task_state"),
+            later.c.id.label("superseded_by"),
+            _overridden().label("overridden"),
+            *(RUN.c[name].label(f"run_{name}") for name in _OF_RUN),
+        )
+        .outerjoin(TASK, TASK.c.id == DECISION.c.task_id)
+        .outerjoin(RUN, RUN.c.id == DECISION.c.run_id)
+        .outerjoin(later, later.c.supersedes == DECISION.c.id)
+        .where(*conditions)
+        .order_by(DECISION.c.at_ms.desc(), DECISION.c.id.desc())
+        .limit(limit)
+    )
+    return [_recorded(row._mapping) for row in connection.execute(query)]
+
+
+def _recorded(row: Any) -> Recorded:
+    run = {name: row[f"run_{name}"] for name in _OF_RUN}
+    return Recorded(
+        decision=Decision(**{column.name: row[column.name] for column in DECISION.columns}),
+        task_state=row["task_state"],
+        superseded_by=row["superseded_by"],
+        overridden=bool(row["overridden"]),
+        run=None if run["state"] is None else run,
+    )

@@ -1,0 +1,134 @@
+"""Recorded decisions of every kind: listed for whoever they exist, with what became of them."""
+
+from datetime import UTC, datetime
+from typing import get_args
+
+import pytest
+
+from claudomator_py.domain.card import Visibility
+from claudomator_py.domain.errors import BadCursor, NotFound
+from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from claudomator_py.domain.routing import Risk
+from claudomator_py.domain.units import SECOND_MS
+from claudomator_py.domain.views import RestartRequest
+from claudomator_py.domain.views.decisions import DecisionFilter, KindName, RecordedDecisionView
+from claudomator_py.scheduler.decision import DecisionKind
+from claudomator_py.store.database import Database
+from tests.fakes.cards import card
+from tests.fakes.world import World, spec
+
+ANN = Principal("ann", Role.OPERATE, "acme")
+BOB = Principal("bob", Role.OPERATE, "other")
+
+
+@pytest.fixture
+def world(database: Database) -> World:
+    world = World(database, total=50, per_workdir=50)
+    world.specialists.register(card("plumber"))
+    world.specialists.register(card("florist"))
+    return world
+
+
+def submit(world: World, name: str, specialist: str, by: Principal = OPERATOR) -> str:
+    world.access.as_(by).service.submit(spec(name, specialist=specialist))
+    world.router.route()
+    return world.task(name).id
+
+
+def listed(world: World, by: Principal = OPERATOR, **wanted: object) -> list[RecordedDecisionView]:
+    found = world.access.as_(by).queries.decisions(DecisionFilter.model_validate(wanted), None, 200)
+    return list(found.items)
+
+
+def test_every_kind_can_be_asked_for() -> None:
+    assert set(get_args(KindName)) == {kind.value for kind in DecisionKind}
+
+
+@pytest.mark.both_databases
+def test_conditions_count_together(world: World) -> None:
+    sink, bunch = submit(world, "sink", "plumber"), submit(world, "bunch", "florist")
+    world.tick(SECOND_MS)
+    world.end("sink")
+    world.tick()
+
+    (chosen,) = listed(world, kind="specialist", task=sink)
+    (placed,) = listed(world, kind="placement", task=sink)
+
+    assert (chosen.route, chosen.specialist, chosen.task_state) == ("specialist", "plumber", "COMPLETED")
+    assert chosen.input_ref is not None
+    assert chosen.input_ref.startswith(f"task:{sink}/")
+    assert placed.run is not None
+    assert placed.run.ended_as == "succeeded"
+    assert placed.snapshot is not None
+    assert placed.agent is not None
+    assert {one.task_id for one in listed(world, specialist="florist")} == {bunch}
+    assert listed(world, agent=placed.agent, task=sink) == [placed]
+    assert chosen.rationale is not None
+    code = chosen.rationale.code.value
+    same = listed(world, kind="specialist", route="specialist", reason=code)
+    assert {one.task_id for one in same} == {sink, bunch}
+    assert listed(world, route="reject") == []
+    assert listed(world, risk=Risk.HIGH) == []
+    assert listed(world, overridden=True) == []
+    assert chosen in listed(world, overridden=False)
+    at = datetime.fromisoformat(placed.at).astimezone(UTC)
+    assert placed in listed(world, since=at)
+    assert placed not in listed(world, until=at)
+
+
+@pytest.mark.both_databases
+def test_a_list_is_read_in_parts(world: World) -> None:
+    for number in range(5):
+        submit(world, f"t{number}", "plumber")
+    queries, wanted = world.access.as_(OPERATOR).queries, DecisionFilter(kind="specialist")
+    found: list[RecordedDecisionView] = []
+    cursor = None
+    while True:
+        part = queries.decisions(wanted, cursor, 2)
+        found += part.items
+        cursor = part.next_cursor
+        if cursor is None:
+            break
+
+    assert found == listed(world, kind="specialist")
+    assert len({one.id for one in found}) == 5
+    given = queries.decisions(wanted, None, 2).next_cursor
+    with pytest.raises(BadCursor):
+        queries.decisions(DecisionFilter(), given, 2)
+
+
+def test_one_that_was_superseded_names_the_one_that_stands(world: World) -> None:
+    sink = submit(world, "sink", "plumber")
+    world.access.as_(OPERATOR).service.restart("sink", RestartRequest(specialist="florist"))
+    world.router.route()
+
+    now, before = listed(world, kind="specialist", task=sink)
+
+    assert (now.specialist, before.specialist) == ("florist", "plumber")
+    assert (now.supersedes, before.superseded_by, now.superseded_by) == (before.id, now.id, None)
+    assert world.access.as_(OPERATOR).queries.decision(before.id) == before
+
+
+def test_those_of_others_do_not_exist(world: World) -> None:
+    submit(world, "sink", "plumber")
+    bunch = submit(world, "bunch", "florist", ANN)
+
+    assert {one.task_id for one in listed(world, ANN)} == {bunch}
+    assert listed(world, BOB) == []
+    of_ann = listed(world, ANN)[0].id
+    with pytest.raises(NotFound):
+        world.access.as_(BOB).queries.decision(of_ann)
+    with pytest.raises(NotFound):
+        world.access.as_(Principal("run", Role.RUN, run_id="any")).queries.decision(of_ann)
+
+
+def test_a_specialist_who_does_not_exist_for_whoever_asks_is_not_named(world: World) -> None:
+    bunch = submit(world, "bunch", "florist", ANN)
+    submit(world, "more", "plumber", ANN)
+    world.specialists.change(card("florist", visibility=Visibility.PRIVATE))
+
+    assert [one.specialist for one in listed(world, kind="specialist", task=bunch)] == ["florist"]
+    (seen,) = listed(world, ANN, kind="specialist", task=bunch)
+    assert (seen.specialist, seen.skill, seen.topic, seen.confidence) == (None, None, None, None)
+    assert listed(world, ANN, specialist="florist") == []
+    assert len(listed(world, ANN, specialist="plumber")) == 1
