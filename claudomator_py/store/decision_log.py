@@ -64,7 +64,7 @@ def _wanted(wanted: DecisionFilter, by: Principal) -> list[ColumnElement[bool]]:
     if wanted.route is not None:
         conditions.append(data["route"].as_string() == wanted.route)
     if wanted.reason is not None:
-        conditions.append(data[("reason", "code")].as_string() == wanted.reason)
+        conditions.append(data[("reason", "code")].as_string() == wanted.reason.value)
     if wanted.risk is not None:
         conditions.append(data["risk"].as_string() == wanted.risk.value)
     if wanted.overridden is not None:

@@ -5,13 +5,15 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, BeforeValidator, Field
 
-from claudomator_py.domain.rationale import ShownRationale
+from claudomator_py.domain.rationale import RationaleCode, ShownRationale
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.views.base import Instant, StateName, View
 from claudomator_py.domain.views.tasks import PolicyCheckView, VersionsView
 
 KindName = Literal["placement", "tier", "specialist", "policy", "handoff", "triage"]
 """What was decided, see ``scheduler.decision.DecisionKind``."""
+RouteName = Literal["specialist", "default", "clarify", "human_review", "reject"]
+"""Where a task went, see ``scheduler.decision.Route``."""
 _RFC_3339 = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})", re.ASCII)
 
 
@@ -31,8 +33,8 @@ class DecisionFilter(View):
     task: str | None = Field(None, max_length=128, description="Only those about the task of this id.")
     specialist: str | None = Field(None, max_length=128, description="Only those for this specialist.")
     agent: str | None = Field(None, max_length=128, description="Only those whose run was on this agent.")
-    route: str | None = Field(None, max_length=50, description="Only those with this route, such as `human_review`.")
-    reason: str | None = Field(None, max_length=50, description="Only those with this code as their reason.")
+    route: RouteName | None = Field(None, description="Only those with this route, such as `human_review`.")
+    reason: RationaleCode | None = Field(None, description="Only those with this code as their reason.")
     risk: Risk | None = Field(None, description="Only those about tasks of this risk.")
     overridden: bool | None = Field(None, description="Whether an operator has given the task to another specialist.")
     since: _Time | None = Field(None, description="Only those from this time on.")
