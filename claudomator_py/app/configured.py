@@ -24,6 +24,7 @@ from claudomator_py.dispatch.collect import Collector
 from claudomator_py.dispatch.launch import LaunchRules
 from claudomator_py.dispatch.notifications import NotificationDispatcher
 from claudomator_py.dispatch.observe import Observer
+from claudomator_py.dispatch.policing import Policing
 from claudomator_py.dispatch.reconciler import Reconciler
 from claudomator_py.dispatch.routing import Chooser, SpecialistRouter
 from claudomator_py.dispatch.specialists import SpecialistDirectory
@@ -46,6 +47,7 @@ from claudomator_py.hosts.git.worktrees import LocalTrees
 from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.log import get_logger
+from claudomator_py.policy.verdict import Policy
 from claudomator_py.routing.calibration import Fitted, calibration_for
 from claudomator_py.routing.profile import Request
 from claudomator_py.routing.ranking import RoutingRules
@@ -158,14 +160,22 @@ def _router(
     asker: TierAsker | None,
     fitted: Mapping[str, Fitted],
     former: Configured | None,
+    policing: Policing | None,
 ) -> tuple[SpecialistDirectory | None, SpecialistRouter | None]:
     """The former ones as long as nothing that they depend on is different, so that nothing is encoded again."""
     routing = settings.routing
-    if not routing.enabled:
+    if not routing.enabled and policing is None:
         return None, None
     same = former is not None and former.settings.routing == routing and former.fitted == fitted
+    asked = ("policy", "budget")
+    same = same and all(getattr(former.settings, name) == getattr(settings, name) for name in asked if former)
     if former is not None and same and former.asker is asker:
         return former.directory, former.router
+    if not routing.enabled:
+        versions = Versions(configuration=rules.settings_hash)
+        nobody = RoutingRules(calibration_for(routing.preset, Hashed().id, fitted), versions=versions)
+        alone = SpecialistRouter(database, registry, None, None, nobody, nobody, now_ms, faults, policing=policing)
+        return None, alone
     chosen, plain = encoder(routing.encoder, environ), Hashed()
     versions = Versions(configuration=rules.settings_hash)
     calibration = calibration_for(routing.preset, chosen.id, fitted)
@@ -176,7 +186,9 @@ def _router(
     chooser = None if asker is None else Chooser(asker.model, database, settings.classifier.timeout, now_ms)
     asks = chooser is not None and routing.on_ambiguity is OnAmbiguity.CLASSIFIER
     pool = ThreadPoolExecutor(AT_ONCE, "route") if asks or not chosen.immediate else None
-    router = SpecialistRouter(database, registry, directory, fallback, own, without, now_ms, faults, chooser, pool)
+    router = SpecialistRouter(
+        database, registry, directory, fallback, own, without, now_ms, faults, chooser, pool, policing
+    )
     return directory, router
 
 
@@ -201,7 +213,8 @@ def _configured(
         when_all_limited=settings.balancing.when_all_limited.value,
         near_limit=settings.balancing.near_limit.value,
         prefer_wait=settings.balancing.prefer_wait,
-        routing=settings.routing.enabled,
+        routing=settings.routing.enabled or bool(settings.policy),
+        policed=bool(settings.policy),
         classifier=settings.classifier.kind is not ClassifierKind.NONE,
         settings_hash=settings_hash(settings),
     )
@@ -216,7 +229,10 @@ def _configured(
     )
     asker = _asker(settings.classifier, environ, database, former)
     fitted = calibrations.read(state)
-    directory, router = _router(settings, environ, database, registry, faults, rules, asker, fitted, former)
+    policing = None
+    if settings.policy or settings.routing.enabled:
+        policing = Policing(Policy(settings.policy), Budgets(lambda: settings.budget), reviews=settings.routing.enabled)
+    directory, router = _router(settings, environ, database, registry, faults, rules, asker, fitted, former, policing)
     return Configured(settings, rules, launch, workdirs, asker, router, directory, fitted)
 
 

@@ -250,7 +250,7 @@ class Observer:
         question = about.questions.get(task.id)
         asked = None if question is None else _asked(question, self._registry)
         card = about.cards.get(task.specialist or "")
-        spec = done_by(content, card)
+        spec = done_by(content, card, Constraints.parse(task.constraints))
         return QueuedTask(task, spec, self.head(task, spec, asked), card)
 
     def _about(self, connection: Connection, tasks: Sequence[Task]) -> "_About":
@@ -353,7 +353,7 @@ class Observer:
         live = run_rows.live(connection)
         spent = self._budgets.spent(connection, now_ms) if self.day_end(now_ms) is not None else None
         in_force, rules = hold_rows.in_force(connection, now_ms), self._rules()
-        if rules.routing and not specialist_rows.exist(connection):
+        if rules.routing and not rules.policed and not specialist_rows.exist(connection):
             rules = rules.model_copy(update={"routing": False})
         return Snapshot(
             now=now_ms,
@@ -370,6 +370,7 @@ class Observer:
             live=len(live),
             busy=dict(sorted(Counter(run.dir_key for run in live if run.dir_key).items())),
             kept=tuple(Kept(**columns) for columns in queue.kept(connection, now_ms)),
+            capped=dict(sorted(queue.caps_in_use(connection).items())) if rules.policed else {},
             threads=tuple(sorted(run.thread or run.task_id for run in live)),
             in_turn=queue.in_turn(connection),
             disk_low=self._disk_low(),

@@ -22,6 +22,7 @@ from claudomator_py.store import classification_rows, hold_rows, queue, run_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.tasks.accept import ENDED, cancel_now, ready
+from claudomator_py.tasks.inputs import expire
 
 log = get_logger("claudomator.tick")
 
@@ -282,4 +283,7 @@ def _left(connection: Connection, begun_ms: int) -> _Left:
 
 
 def _ready(connection: Connection, task: Task, now_ms: int) -> None:
+    if task.state == "NEEDS_INPUT":
+        expire(connection, task, now_ms)
+        return
     ready(connection, task, task_rows.spec_of(connection, task.id, task.revision), now_ms)

@@ -10,6 +10,7 @@ from functools import partial
 from sqlalchemy import Connection
 
 from claudomator_py.dispatch.cheap_model import GuardedModel
+from claudomator_py.dispatch.policing import Judged, Policing, stop
 from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.domain.card import Card, Registration, Transport
 from claudomator_py.domain.decision import Versions
@@ -39,7 +40,7 @@ from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.tables import Task
 from claudomator_py.store.task_rows import VersionConflict
 from claudomator_py.tasks.accept import ask
-from claudomator_py.tasks.decisions import record_specialist, route
+from claudomator_py.tasks.decisions import record_policy, record_specialist, route
 from claudomator_py.tasks.handing_on import hops
 from claudomator_py.tasks.inputs import asked_of
 from claudomator_py.tasks.learning import correct
@@ -78,6 +79,17 @@ class _Subject:
     """What a person said who was asked which specialist is meant."""
     handed: HandoffRecord | None = None
     """How it was handed on last in this generation."""
+    judged: Judged | None = None
+    """What the policy says of it; None: there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """What becomes of a task. record: who does it; None: nobody in particular, and nothing was decided about that."""
+
+    subject: _Subject
+    record: SpecialistRecord | None
+    judged: Judged | None = None
 
 
 class Chooser:
@@ -128,9 +140,11 @@ class Chooser:
 
 
 class SpecialistRouter:
-    """Routes what is queued. No fault of an encoder does more than leave words to be compared.
+    """Routes what is queued, within what the policy allows. No fault of an encoder does more than leave words to be
+    compared.
 
-    rules: those in force; None: nothing is routed. fallback: compares words where the encoder cannot be asked.
+    directory: None: no specialist is looked for, and only the policy is asked. policing: None: everything is allowed.
+    rules: those in force. fallback: compares words where the encoder cannot be asked.
     chooser: who chooses among close candidates; None: signals do. pool: where an encoder is asked that does not answer
     at once, and the chooser; None: in the tick.
     """
@@ -139,14 +153,15 @@ class SpecialistRouter:
         self,
         database: Database,
         registry: AgentRegistry,
-        directory: SpecialistDirectory,
-        fallback: SpecialistDirectory,
+        directory: SpecialistDirectory | None,
+        fallback: SpecialistDirectory | None,
         rules: RoutingRules,
         fallback_rules: RoutingRules,
         clock: Clock,
         faults: Faults,
         chooser: Chooser | None = None,
         pool: Executor | None = None,
+        policing: Policing | None = None,
     ) -> None:
         self._database = database
         self._registry = registry
@@ -158,21 +173,26 @@ class SpecialistRouter:
         self._faults = faults
         self._chooser = chooser
         self._pool = pool
+        self._policing = policing
         self._away: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._reached: str | None = None
 
     def route(self) -> int:
         """Route the next tasks that are not routed; how many of them are. Raises StoreUnavailable."""
+        self._follow_policy()
         digest, found = self._database.read(self._look)
         self._reach(digest)
-        subjects = [subject for subject in found if not self._needs_no_route(subject)]
-        if len(subjects) < len(found):
-            ids = [subject.task.id for subject in found if subject not in subjects]
-            self._database.write(lambda connection: queue.pass_routing(connection, ids))
+        stopped = [_Decided(subject, None, subject.judged) for subject in found if _is_stopped(subject)]
+        if stopped:
+            self._written(stopped)
+        open_ = [subject for subject in found if not _is_stopped(subject)]
+        subjects = [subject for subject in open_ if not self._needs_no_route(subject)]
+        if len(subjects) < len(open_):
+            self._pass([subject for subject in open_ if subject not in subjects])
         if not subjects:
             return 0
-        if self._directory.encoder.immediate or self._pool is None:
+        if self._directory is None or self._directory.encoder.immediate or self._pool is None:
             return self._decide(subjects, digest)
         self._go(subjects, lambda: self._decide(subjects))
         return 0
@@ -186,6 +206,22 @@ class SpecialistRouter:
             return to(RationaleCode.MENTIONED, addressed, self._versions)
         (record,) = self._compared([asked])
         return record.model_copy(update={"latency_ms": self._clock() - begun_ms})
+
+    def _follow_policy(self) -> None:
+        """What was queued under other rules is judged by those in force."""
+        if self._policing is not None and (again := self._database.read(self._policing.follow)) is not None:
+            number = self._database.write(again)
+            if number:
+                log.info("policy_changed", tasks=number, note="queued tasks are judged again")
+
+    def _pass(self, subjects: Sequence[_Subject]) -> None:
+        """Nobody in particular does these."""
+        policed = [one for one in subjects if self._policing is not None and self._policing.has_rules]
+        if policed:
+            self._written([_Decided(subject, None, subject.judged) for subject in policed])
+            return
+        ids = [subject.task.id for subject in subjects]
+        self._database.write(lambda connection: queue.pass_routing(connection, ids))
 
     def _look(self, connection: Connection) -> tuple[str, list[_Subject]]:
         """The hash of the registry, and what is to be routed."""
@@ -211,7 +247,8 @@ class SpecialistRouter:
         """Ask nothing more."""
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
-        self._directory.encoder.close()
+        if self._directory is not None:
+            self._directory.encoder.close()
 
     def _go(self, subjects: Sequence[_Subject], work: Callable[[], object]) -> None:
         """Do it beside the tick, if there is somewhere to; the tasks are left alone until then."""
@@ -249,7 +286,11 @@ class SpecialistRouter:
             before = _before(connection, task, spec)
             request = _Asked(Request.of(spec), seen[whose], task.organisation, finally_=said is not None)
             handed = hops(connection, task.id, task.generation)[-1:] if task.seq else ()
-            found.append(_Subject(task, spec, request, before, said, *handed))
+            judged = None
+            if self._policing is not None:
+                reads = not self._takes_no_role(spec)
+                judged = self._policing.judge(connection, task, spec, self._clock(), reads=reads)
+            found.append(_Subject(task, spec, request, before, said, next(iter(handed), None), judged))
         return found
 
     def _decide(self, subjects: Sequence[_Subject], digest: str | None = None) -> int:
@@ -257,7 +298,7 @@ class SpecialistRouter:
         begun_ms = self._clock()
         settled = {subject.task.id: record for subject in subjects if (record := self._settled(subject)) is not None}
         compared = [subject for subject in subjects if subject.task.id not in settled]
-        records = self._compared([subject.asked for subject in compared], digest)
+        records = self._compared([_within(subject) for subject in compared], digest)
         took = {"latency_ms": self._clock() - begun_ms}
         decided = settled | {
             subject.task.id: record.model_copy(update=took) for subject, record in zip(compared, records, strict=True)
@@ -269,12 +310,22 @@ class SpecialistRouter:
                 if len(close_of(record)) > 1 and not subject.asked.finally_:
                     choosing.add(subject.task.id)
                     self._go([subject], partial(self._choose, self._chooser, subject, record))
-        return self._written([(one, decided[one.task.id]) for one in subjects if one.task.id not in choosing])
+        ready = [one for one in subjects if one.task.id not in choosing]
+        return self._written([self._judged_again(one, decided[one.task.id]) for one in ready])
 
-    def _written(self, decided: Sequence[tuple[_Subject, SpecialistRecord]]) -> int:
+    def _judged_again(self, subject: _Subject, record: SpecialistRecord) -> _Decided:
+        """With what the policy says of whoever was chosen, by whatever."""
+        judged = subject.judged
+        if judged is None or self._policing is None:
+            return _Decided(subject, record)
+        judged = self._policing.again(judged, record.specialist, record.skill)
+        told = {"risk": judged.verdict.risk, "policy_checks": judged.verdict.checks}
+        return _Decided(subject, record.model_copy(update=told), judged)
+
+    def _written(self, decided: Sequence[_Decided]) -> int:
         """How many of them are routed now."""
-        written = [(one, self._database.submit(partial(self._write, one, record))) for one, record in decided]
-        return sum(bool(self._faults.attempt(item_of(Doing.ROUTE, one.task), future.result)) for one, future in written)
+        written = [(one.subject.task, self._database.submit(partial(self._write, one))) for one in decided]
+        return sum(bool(self._faults.attempt(item_of(Doing.ROUTE, task), future.result)) for task, future in written)
 
     def _choose(self, chooser: Chooser, subject: _Subject, record: SpecialistRecord) -> None:
         """Ask who of the close ones it is. Whatever comes of that, the task is routed."""
@@ -286,12 +337,18 @@ class SpecialistRouter:
         if who is not None:
             record = picked(record, who, chooser.name)
         took_ms = (record.latency_ms or 0) + self._clock() - begun_ms
-        self._written([(subject, record.model_copy(update={"latency_ms": took_ms}))])
+        self._written([self._judged_again(subject, record.model_copy(update={"latency_ms": took_ms}))])
 
     def _settled(self, subject: _Subject) -> SpecialistRecord | None:
         """What is decided without comparing anything."""
         spec, code = subject.spec, None
         named = spec.specialist
+        by_rule = None if subject.judged is None else subject.judged.verdict.specialist
+        if by_rule is not None and by_rule in subject.asked.seen:
+            why = rationale(RationaleCode.GIVEN_BY_RULE, rule=_rule_for(subject, by_rule), specialist=by_rule)
+            return SpecialistRecord(
+                reason=why, route=Route.SPECIALIST, specialist=by_rule, skill=None, versions=self._versions
+            )
         if subject.said is not None and subject.said.strip() in subject.asked.seen:
             named, code = subject.said.strip(), RationaleCode.BY_HAND
         elif (handed := subject.handed) is not None and handed.specialist is not None:
@@ -325,7 +382,7 @@ class SpecialistRouter:
         if subject.handed is not None:
             return False
         nobody = not subject.asked.seen and subject.spec.specialist is None and subject.said is None
-        return nobody or self._takes_no_role(subject.spec)
+        return self._directory is None or nobody or self._takes_no_role(subject.spec)
 
     def _takes_no_role(self, spec: TaskSpec) -> bool:
         """Whether the task is for an agent that does what it is configured to do, see ``scheduler.admission``."""
@@ -338,7 +395,7 @@ class SpecialistRouter:
 
     def _compared(self, asked: Sequence[_Asked], digest: str | None = None) -> list[SpecialistRecord]:
         """The decision on each of them. digest: see ``_decide``."""
-        if not asked:
+        if not asked or self._directory is None or self._fallback is None:
             return []
         requests = [one.request for one in asked]
         degraded = False
@@ -378,25 +435,41 @@ class SpecialistRouter:
             records.append(decide(ranked, cards, of_task, views=views, topic=topic, degraded=degraded))
         return records
 
-    def _write(self, subject: _Subject, record: SpecialistRecord, connection: Connection) -> bool:
+    def _write(self, decided: _Decided, connection: Connection) -> bool:
         """Whether it is routed; not if the task has changed meanwhile, and is looked at again."""
-        task, now_ms = subject.task, self._clock()
-        card = (
-            None
-            if record.specialist is None
-            else specialist_rows.cards(connection, [record.specialist]).get(record.specialist)
-        )
+        subject, record, judged, now_ms = decided.subject, decided.record, decided.judged, self._clock()
+        task = subject.task
+        said = None if judged is None or self._policing is None else self._policing.record(judged, self._versions)
         try:
-            if record.route is Route.CLARIFY:
+            if judged is not None and said is not None and judged.stopped:
+                stop(connection, task, judged, said, now_ms)
+                return True
+            if record is not None and record.route is Route.CLARIFY:
                 task = ask(connection, task, _question(record, now_ms), now_ms)
             else:
-                told = eligibility(done_by(subject.spec, card), resumption_of(task))
-                task = route(connection, task, _routing(record, card), now_ms, eligibility=told)
+                task = self._route(connection, decided, now_ms)
         except VersionConflict:
             return False
-        correct(connection, task, record, now_ms, subject.before)
-        record_specialist(connection, task, record, now_ms)
+        if said is not None:
+            record_policy(connection, task, said, now_ms)
+        if record is not None:
+            correct(connection, task, record, now_ms, subject.before)
+            record_specialist(connection, task, record, now_ms)
         return True
+
+    def _route(self, connection: Connection, decided: _Decided, now_ms: int) -> Task:
+        """Raises VersionConflict."""
+        task, record, judged = decided.subject.task, decided.record, decided.judged
+        name = None if record is None else record.specialist
+        card = None if name is None else specialist_rows.cards(connection, [name]).get(name)
+        constraints = Constraints() if card is None else constraints_of(card)
+        risk = None if record is None else record.risk
+        if judged is not None:
+            constraints, risk = constraints.and_those(judged.verdict.constraints), judged.verdict.risk
+        told = eligibility(done_by(decided.subject.spec, card, constraints), resumption_of(task))
+        skill = None if record is None else record.skill
+        routing = Routing(specialist=name, skill=skill, risk=risk, constraints=constraints)
+        return route(connection, task, routing, now_ms, eligibility=told)
 
 
 def _handed_on(handed: HandoffRecord, to: str, seen: Collection[str], versions: Versions) -> SpecialistRecord:
@@ -414,9 +487,20 @@ def _is_reached(registered: Registration) -> bool:
     return transport is Transport.HUB or (transport is Transport.HTTP and registered.creator == OPERATOR.id)
 
 
-def _routing(record: SpecialistRecord, card: Card | None) -> Routing:
-    constraints = Constraints() if card is None else constraints_of(card)
-    return Routing(specialist=record.specialist, skill=record.skill, risk=record.risk, constraints=constraints)
+def _is_stopped(subject: _Subject) -> bool:
+    return subject.judged is not None and subject.judged.stopped
+
+
+def _within(subject: _Subject) -> _Asked:
+    """What is compared, without the specialists whom rules exclude."""
+    excluded = frozenset() if subject.judged is None else subject.judged.verdict.excluded
+    return replace(subject.asked, seen=subject.asked.seen - excluded) if excluded else subject.asked
+
+
+def _rule_for(subject: _Subject, specialist: str) -> str:
+    """The rule that gives the task to that specialist."""
+    checks = () if subject.judged is None else subject.judged.verdict.checks
+    return next((one.rule for one in checks if one.effect and "specialist" in one.effect.split(", ")), specialist)
 
 
 def _question(record: SpecialistRecord, now_ms: int) -> InputRequest:

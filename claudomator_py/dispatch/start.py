@@ -21,6 +21,7 @@ from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.handoff import Handoff
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.redaction import without_secrets
+from claudomator_py.domain.routing import Constraints
 from claudomator_py.domain.run import RunConflict
 from claudomator_py.domain.task import OnInput, TaskSpec
 from claudomator_py.domain.units import MINUTE_MS
@@ -335,7 +336,8 @@ class Starter:
         if subject.earlier is None:
             subject = replace(subject, left=left_by(list(subject.before), agent))
         working_dir = isolated(subject.spec)
-        subject = replace(subject, told=done_by(subject.told, subject.card))
+        constraints = Constraints.parse(task.constraints)
+        subject = replace(subject, told=done_by(subject.told, subject.card, constraints))
         if working_dir is None:
             return subject
         return replace(subject, tree=tree_wanted(connection, task, working_dir, subject.earlier or subject.follows))

@@ -77,6 +77,8 @@ class BlockCode(StrEnum):
     """``the daily budget of all agents is used up (20.10 of 20.00 USD); nothing starts until 2026-11-22 15:00 UTC``"""
     SLOTS = "slots", Why.SLOTS, "all slots are in use ({active} of {slots})"
     """``all slots are in use (4 of 4)``"""
+    RULE_FULL = "rule_full", Why.SLOTS, "as many tasks run as rule {rule} of the policy allows ({active} of {slots})"
+    """``as many tasks run as rule nights of the policy allows (1 of 1)``"""
 
     # --- of a task: its place -----------------------------------------------------------------------------------------
     WORKDIR = "workdir", Why.WORKDIR, "{directory} is in use by [{tasks}|another run]"
@@ -214,6 +216,7 @@ class BlockParams(Coded):
     directory: str | None = Field(None, description="Where it is to work.")
     file: str | None = Field(None, description="The task's file.")
     active: int | None = Field(None, description="Live runs.")
+    rule: str | None = Field(None, description="The rule of the policy.")
     slots: int | None = Field(None, description="Runs that there may be at a time.")
     room: int | None = Field(None, description="Runs that may begin now nevertheless.")
     until: Instant | None = Field(None, description="When it may change by itself.")

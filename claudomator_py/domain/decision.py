@@ -26,14 +26,20 @@ class Classification(BaseModel):
 
 
 class PolicyCheck(BaseModel):
-    """What one rule said. effect: what it demands besides, such as ``require_approval``; detail: why, in words."""
+    """What one rule said."""
 
     model_config = ConfigDict(frozen=True)
 
     rule: str
+    """Its name."""
     allowed: bool
+    """Whether the task may go on as far as this rule is concerned."""
+    matched: bool | None = True
+    """Whether its condition was true; None: it could not be evaluated."""
     effect: str | None = None
+    """What it demands, by the names of its keys, such as ``approve, tier``."""
     detail: str | None = None
+    """Why, in words: the operator's message, or what is wrong with the rule."""
 
 
 class Versions(BaseModel):

@@ -41,6 +41,12 @@ class InputRequest(BaseModel):
     """The specialist to whom it would have handed the task on, which was refused; approved, it goes on itself."""
     rejected: str | None = None
     """What the person said who rejected it."""
+    rules: tuple[str, ...] = ()
+    """The rules of the policy that demand approval."""
+    approvers: tuple[tuple[str, ...], ...] = ()
+    """For each rule that says who: roles, or names of principals, one of which the person who approves has or is."""
+    until_ms: int | None = None
+    """By when, in epoch milliseconds; None: any time."""
     answer: str | None = None
     """What the person said who was asked before the first run which specialist is meant."""
 

@@ -65,9 +65,10 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class NeedsInput:
-    """A person has to act."""
+    """A person has to act. until: epoch milliseconds by which, or the task fails; None: any time."""
 
     kind: InputKind
+    until: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +157,10 @@ class Requeued:
 
 @dataclass(frozen=True, slots=True)
 class InputAsked:
-    """A person has to act before it can continue."""
+    """A person has to act before it can continue. until: see ``NeedsInput``."""
 
     kind: InputKind
+    until: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,8 +236,8 @@ def transition(state: State, event: Event) -> State:
             return Waiting(WaitReason.BACKOFF, until)
         case Running(), Requeued(reason, until):
             return Queued(reason, until)
-        case ((Running() | Waiting() | Queued()), InputAsked(kind)):
-            return NeedsInput(kind)
+        case ((Running() | Waiting() | Queued()), InputAsked(kind, until)):
+            return NeedsInput(kind, until)
         case ((Waiting() | Queued() | NeedsInput() | Running()), Cancelling()):
             return Cancelled()
         case ((Waiting() | Queued() | NeedsInput() | Completed() | Failed() | Cancelled()), Renewed(into)):

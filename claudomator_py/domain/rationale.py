@@ -54,6 +54,7 @@ class RationaleCode(WordedCode):
     BELOW_THRESHOLD = "below_threshold", "below the threshold"
     TOO_RISKY = "too_risky", "takes tasks of {ceiling} risk at most, and this one is of {risk} risk"
     LACKS = "lacks", "lacks {lacking}"
+    EXCLUDED = "excluded", "a rule of the policy excludes this specialist"
 
     # --- of a message: who answers it ---------------------------------------------------------------------------------
     MESSAGE_MENTIONS = "message_mentions", "the message mentions {specialists}"
@@ -61,6 +62,13 @@ class RationaleCode(WordedCode):
     FOR_PRIMARY = "for_primary", "it addresses nobody else, and {specialist} is the channel's primary"
     FOR_NOBODY = "for_nobody", "it addresses nobody"
     MESSAGE_REFUSED = "message_refused", "policy allows no answer to it"
+
+    # --- of a policy --------------------------------------------------------------------------------------------------
+    GIVEN_BY_RULE = "given_by_rule", "rule {rule} of the policy gives it to {specialist}"
+    PERMITTED = "permitted", "the policy allows it[ by rule {rule}]"
+    REFUSED = "refused", "rule {rule} of the policy refuses it[: {text}]"
+    NEEDS_APPROVAL = "needs_approval", "the policy demands approval ({rules})"
+    APPROVED = "approved", "{principal} approved it ({rules})[: {text}]"
 
     # --- what has no code ---------------------------------------------------------------------------------------------
     TEXT = "text", "{text}"
@@ -83,6 +91,9 @@ class RationaleParams(Coded):
     most: int | None = Field(None, description="How often it may be handed on.")
     risk: Risk | None = Field(None, description="How much harm the task could do.")
     ceiling: Risk | None = Field(None, description="The most that the specialist may take.")
+    rule: str | None = Field(None, description="The rule of the policy.")
+    rules: tuple[str, ...] = Field((), description="The rules of the policy.")
+    principal: str | None = Field(None, description="Who approved.")
     lacking: tuple[str, ...] = Field((), description="Required capabilities that it does not have.")
     conversation: ConversationRef | None = Field(None, description="The conversation that it has to resume.")
     text: str | None = Field(None, description="What another program, or an earlier version, said.")

@@ -6,6 +6,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from claudomator_py.domain.agent import TIERS, Tier
+from claudomator_py.domain.task import PermissionMode, Permissions, TaskSpec
 
 _STRENGTH = {tier: strength for strength, tier in enumerate(TIERS)}
 
@@ -16,6 +17,66 @@ class Risk(StrEnum):
     LOW = "low"
     MEDIUM = "medium"
     HIGH = "high"
+
+
+_FREEDOM = (PermissionMode.PLAN, PermissionMode.DEFAULT, PermissionMode.ACCEPT_EDITS, PermissionMode.BYPASS)
+
+
+class ToolLimits(BaseModel):
+    """The most that an agent may do with a task. It grants nothing: what is asked for is cut down to it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    mode: PermissionMode | None = None
+    """The freest mode; None: any. From the strictest: ``plan``, ``default``, ``acceptEdits``, ``bypassPermissions``."""
+    allowed_tools: tuple[str, ...] | None = None
+    """The only tools that may be allowed without asking; None: any. A tool's name stands for all that it may be used
+    for, so ``Bash`` for ``Bash(npm test)``."""
+    disallowed_tools: tuple[str, ...] = ()
+    """Tools that it may not use."""
+
+    def within(self, other: "ToolLimits") -> "ToolLimits":
+        """What both leave."""
+        modes = [mode for mode in (self.mode, other.mode) if mode is not None]
+        allowed = self.allowed_tools
+        if allowed is None:
+            allowed = other.allowed_tools
+        elif other.allowed_tools is not None:
+            allowed = _both(allowed, other.allowed_tools)
+        return ToolLimits(
+            mode=min(modes, key=_FREEDOM.index, default=None),
+            allowed_tools=allowed,
+            disallowed_tools=tuple(dict.fromkeys((*self.disallowed_tools, *other.disallowed_tools))),
+        )
+
+    def limited(self, asked: Permissions) -> Permissions:
+        """What is left of what a task asks for."""
+        mode = asked.mode if self.mode is None else min(asked.mode, self.mode, key=_FREEDOM.index)
+        tools = asked.allowed_tools
+        if self.allowed_tools is not None:
+            tools = tuple(tool for tool in tools if _covers(self.allowed_tools, tool))
+        forbidden = tuple(dict.fromkeys((*self.disallowed_tools, *asked.disallowed_tools)))
+        return Permissions(mode=mode, allowed_tools=tools, disallowed_tools=forbidden)
+
+
+def _covers(allowed: tuple[str, ...], tool: str) -> bool:
+    return tool in allowed or tool.partition("(")[0] in allowed
+
+
+def _both(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
+    """What is in both, where a tool's name stands for all that it may be used for."""
+    return tuple(
+        dict.fromkeys([tool for tool in one if _covers(other, tool)] + [tool for tool in other if _covers(one, tool)])
+    )
+
+
+class RuleCap(BaseModel):
+    """How many tasks to which a rule of the policy applies may run at a time."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rule: str
+    most: int
 
 
 class Constraints(BaseModel):
@@ -30,7 +91,18 @@ class Constraints(BaseModel):
     default_tier: Tier | None = None
     """The tier where neither the task nor the classifier says; None: that of the agent."""
     agents: tuple[str, ...] = ()
-    """Agents, or kinds, that may take it; empty: all."""
+    """Agents, or kinds, that may take it, as the specialist's card says; empty: all."""
+    one_of: tuple[tuple[str, ...], ...] = ()
+    """Of each of these lists, an agent that takes it is one, or of a kind that is; one list for each rule that has
+    one."""
+    excluded_agents: tuple[str, ...] = ()
+    """Agents, or kinds, that may not take it."""
+    tools: ToolLimits | None = None
+    """The most that its agent may do; None: what task and specialist say."""
+    isolated: bool = False
+    """Whether it has to run in a work tree of its own."""
+    caps: tuple[RuleCap, ...] = ()
+    """What limits how many like it run at a time."""
 
     @model_validator(mode="after")
     def _leave_a_tier(self) -> Self:
@@ -55,7 +127,45 @@ class Constraints(BaseModel):
 
     def admits(self, agent: str, kind: str) -> bool:
         """Whether that agent may take the task."""
-        return not self.agents or agent in self.agents or kind in self.agents
+        if agent in self.excluded_agents or kind in self.excluded_agents:
+            return False
+        lists = (self.agents, *self.one_of) if self.agents else self.one_of
+        return all(agent in one or kind in one for one in lists)
+
+    def names(self, agent: str) -> bool:
+        """Whether some list names that agent itself, which so can be chosen although it is closed to balancing."""
+        return agent in self.agents or any(agent in one for one in self.one_of)
+
+    def limited(self, spec: TaskSpec) -> TaskSpec:
+        """The task as it may run."""
+        if self.tools is None:
+            return spec
+        return spec.model_copy(update={"permissions": self.tools.limited(spec.permissions)})
+
+    def and_those(self, other: "Constraints") -> "Constraints":
+        """What these and others leave open: those of a specialist's card, and what rules demand of the task.
+
+        Where no tier is left between them, the ceiling of ``other`` counts.
+        """
+        floor, ceiling = self.tier_floor or other.tier_floor, other.tier_ceiling or self.tier_ceiling
+        if self.tier_floor and other.tier_floor:
+            floor = max(self.tier_floor, other.tier_floor, key=TIERS.index)
+        if self.tier_ceiling and other.tier_ceiling:
+            ceiling = min(self.tier_ceiling, other.tier_ceiling, key=TIERS.index)
+        if floor and ceiling and _STRENGTH[floor] > _STRENGTH[ceiling]:
+            floor = ceiling
+        tools = self.tools or other.tools
+        return Constraints(
+            tier_floor=floor,
+            tier_ceiling=ceiling,
+            default_tier=self.default_tier or other.default_tier,
+            agents=self.agents or other.agents,
+            one_of=(*self.one_of, *other.one_of),
+            excluded_agents=tuple(dict.fromkeys((*self.excluded_agents, *other.excluded_agents))),
+            tools=self.tools.within(other.tools) if self.tools and other.tools else tools,
+            isolated=self.isolated or other.isolated,
+            caps=(*self.caps, *other.caps),
+        )
 
     @property
     def only_tier(self) -> Tier | None:

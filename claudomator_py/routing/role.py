@@ -3,16 +3,27 @@
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.card import Card, Transport
 from claudomator_py.domain.routing import Constraints
-from claudomator_py.domain.task import PermissionMode, Permissions, TaskSpec
+from claudomator_py.domain.task import Isolation, PermissionMode, Permissions, TaskSpec
 
 _FREEDOM = (PermissionMode.PLAN, PermissionMode.ACCEPT_EDITS, PermissionMode.BYPASS)
 
 
-def done_by(spec: TaskSpec, card: Card | None) -> TaskSpec:
-    """The task as the specialist is given it: within the card's permissions, and with what it is to hand back.
+_ANYTHING = Constraints()
+
+
+def done_by(spec: TaskSpec, card: Card | None, constraints: Constraints = _ANYTHING) -> TaskSpec:
+    """The task as the specialist is given it: within the card's permissions and those that the policy leaves, and with
+    what it is to hand back.
 
     card: None: nobody in particular does it.
     """
+    spec = _as_specialist(spec, card)
+    if constraints.isolated and spec.working_dir is not None and spec.isolation is not Isolation.WORKTREE:
+        spec = spec.model_copy(update={"isolation": Isolation.WORKTREE})
+    return constraints.limited(spec)
+
+
+def _as_specialist(spec: TaskSpec, card: Card | None) -> TaskSpec:
     if card is None or card.transport is not Transport.LOCAL:
         return spec  # whoever is remote has a role and permissions of its own
     changes: dict[str, object] = {}

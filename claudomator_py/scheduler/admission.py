@@ -66,6 +66,8 @@ class Load:
     day: DayLeft | None = None
     kept: tuple[Kept, ...] = ()
     """Directories that are kept for tasks which need input."""
+    capped: Mapping[str, int] = field(default_factory=dict)
+    """Live runs by rule of the policy that limits their number."""
 
     def taken(self, rules: Rules) -> "Taken":
         """What of this keeps tasks from starting, whoever could run them."""
@@ -85,6 +87,13 @@ class Load:
     def _is_full(self, dir_key: str, kept: int, rules: Rules) -> bool:
         """Whether nobody can begin there beside those for whom it is kept. kept: how many these are."""
         return self.busy.get(dir_key, 0) + kept >= rules.per_workdir
+
+    def full_cap(self, head: QueueHead) -> Blocked | None:
+        """The rule of the policy by which as many tasks run as may; None: another one may begin."""
+        for cap in head.constraints.caps:
+            if (active := self.capped.get(cap.rule, 0)) >= cap.most:
+                return blocked(BlockCode.RULE_FULL, rule=cap.rule, active=active, slots=cap.most)
+        return None
 
     def kept_from(self, head: QueueHead) -> tuple[Kept, ...]:
         """Where the task is to work, and others may come back to: soonest over first."""
@@ -120,6 +129,8 @@ def admit(head: QueueHead, agents: Sequence[AgentState], rules: Rules, load: Loa
     if kept and load.busy.get(head.dir_key, 0) + len(kept) >= rules.per_workdir:
         tasks = tuple(TaskRef(name=one.name, id=one.task_id) for one in kept)
         return blocked(BlockCode.KEPT, directory=head.dir_key, tasks=tasks, until=kept[0].until)
+    if (full := load.full_cap(head)) is not None:
+        return full
     if head.exclusive in load.threads or load.in_turn.get(head.exclusive, head.task_id) != head.task_id:
         return blocked(BlockCode.CONVERSATION)
     return decide(head, agents, rules, load.now)
@@ -130,7 +141,7 @@ def decide(head: QueueHead, agents: Sequence[AgentState], rules: Rules, now_ms: 
 
     It is the same for all tasks of a lane, but for those whose question for a tier is open: each has a time of its own.
     """
-    if rules.routing and not head.routed and not _takes_no_role(head, agents):
+    if rules.routing and not head.routed and (rules.policed or not _takes_no_role(head, agents)):
         return blocked(BlockCode.ROUTING)
     agents = tuple(_for_task(head, agents, agent, rules, now_ms) for agent in agents)
     head = _with_choice(head, agents)
@@ -240,7 +251,7 @@ def _choose(head: QueueHead, agents: Sequence[AgentState], rules: Rules, now_ms:
 
 def _is_open(head: QueueHead, agent: AgentState) -> bool:
     """Whether the balancer may choose it: one that has to be named may be named by a specialist's card as well."""
-    return agent.auto_select or agent.name in head.constraints.agents
+    return agent.auto_select or head.constraints.names(agent.name)
 
 
 def _go_on(conversation: HeldBy, agents: Sequence[AgentState], rules: Rules) -> _Choice | Blocked:

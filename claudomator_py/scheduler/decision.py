@@ -191,6 +191,33 @@ class HandoffRecord(Record):
         return self.specialist is not None
 
 
+class PolicyVerdict(StrEnum):
+    """What rules say of a task. Values are stored: they are never renamed."""
+
+    ALLOWED = "allowed"
+    """It may go on, within what they leave open."""
+    DENIED = "denied"
+    """It is refused."""
+    HELD = "held"
+    """A person has to approve it first."""
+    APPROVED = "approved"
+    """A person has."""
+
+
+class PolicyRecord(Record):
+    """What the policy allows a task, whoever does it."""
+
+    verdict: PolicyVerdict
+    rules: tuple[str, ...] = ()
+    """The rules that led to it: that refuse, demand approval, or allow whatever else."""
+    approved_by: str | None = None
+    """The principal who approved."""
+    said: str | None = None
+    """What they said."""
+    constraints: Constraints = Constraints()
+    """What the rules leave open."""
+
+
 class DecisionRecord(Record):
     """Why a run starts where it does: a placement."""
 

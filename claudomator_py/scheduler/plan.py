@@ -1,5 +1,6 @@
 """From a snapshot to what is done about it: the brain, as a fold over the heads in the queue's order."""
 
+from collections import Counter
 from dataclasses import dataclass, replace
 
 from claudomator_py.domain.blocked import Blocked, Why
@@ -52,7 +53,7 @@ class Planner:
 
     def decide(self, head: QueueHead) -> DecisionRecord | Blocked:
         """What becomes of the head wherever it works, and so of all in its lane. Counts nothing."""
-        return decide(head, tuple(self._agents.values()), self._rules, self._load.now)
+        return self._load.full_cap(head) or decide(head, tuple(self._agents.values()), self._rules, self._load.now)
 
     def consider(self, head: QueueHead) -> StartRun | Blocked:
         """Decide on the next head, and count what it takes."""
@@ -69,8 +70,9 @@ class Planner:
         if head.dir_key:
             busy[head.dir_key] = busy.get(head.dir_key, 0) + 1
         threads = self._load.threads | {head.exclusive}
+        capped = Counter(self._load.capped) + Counter(cap.rule for cap in head.constraints.caps)
         day = None if self._load.day is None else self._load.day.having_begun()
-        self._load = replace(self._load, live=self._load.live + 1, busy=busy, threads=threads, day=day)
+        self._load = replace(self._load, live=self._load.live + 1, busy=busy, threads=threads, day=day, capped=capped)
         return StartRun(head, verdict)
 
     def question(self, head: QueueHead, verdict: Blocked) -> AskTier | None:
@@ -98,6 +100,7 @@ def load_of(snapshot: Snapshot) -> Load:
         in_turn=snapshot.in_turn,
         day=snapshot.day,
         kept=snapshot.kept,
+        capped=snapshot.capped,
     )
 
 

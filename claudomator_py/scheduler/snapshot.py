@@ -269,6 +269,8 @@ class Rules(_Frozen):
     """For how many milliseconds a task waits for a preferred agent that is full."""
     routing: bool = False
     """Whether it has to be decided first who does a task."""
+    policed: bool = False
+    """Whether rules of a policy are asked about every task, also about one for an agent that takes no role."""
     classifier: bool = False
     """Whether there is one to ask."""
     settings_hash: str
@@ -307,6 +309,8 @@ class Snapshot(_Frozen):
     """Live runs by directory."""
     kept: tuple[Kept, ...] = ()
     """Directories that are kept for tasks which need input."""
+    capped: dict[str, int] = {}
+    """Live runs by rule of the policy that limits their number."""
     threads: tuple[str, ...] = ()
     """The threads in which a run is live."""
     in_turn: dict[str, str] = {}

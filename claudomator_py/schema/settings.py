@@ -29,6 +29,7 @@ from claudomator_py.domain.fields import (
 from claudomator_py.domain.notice import NotifyTarget
 from claudomator_py.domain.retention import Retention
 from claudomator_py.domain.units import DAY_MS, MINUTE_MS, SECOND_MS
+from claudomator_py.policy.rule import Rules
 from claudomator_py.schema.agent_settings import SUPPORTED_KINDS, parse_agents
 from claudomator_py.schema.routing_settings import LearningSettings, RoutingSettings
 from claudomator_py.schema.validation import odd_values, problem_at, validate
@@ -48,12 +49,6 @@ class LogLevel(StrEnum):
     INFO = "info"
     WARNING = "warning"
     ERROR = "error"
-
-
-# Keys of the schema that nothing acts on yet, with the values that ask for what happens anyway.
-_LATER: dict[str, tuple[object, ...]] = {
-    "policy": (None, []),
-}
 
 
 class AfterAccept(StrEnum):
@@ -293,7 +288,7 @@ class Log(Strict):
 
 
 class _Keys(Strict):
-    """The keys that a file may have, besides ``agents`` and the later ones."""
+    """The keys that a file may have, besides ``agents``."""
 
     inbox: Inbox = Inbox()
     state_dir: Line | None = Field(
@@ -313,6 +308,7 @@ class _Keys(Strict):
     classifier: Classifier = Classifier()
     routing: RoutingSettings = RoutingSettings()
     learning: LearningSettings = LearningSettings()
+    policy: Rules = Field((), description="Rules on what tasks may do, asked in order before any model sees a task.")
     limits: Limits = Limits()
     budget: DayBudget = DayBudget()
     retention: Retention = Retention()
@@ -336,14 +332,11 @@ def parse_settings(mapping: Mapping[str, object], lines: Lines | None = None) ->
     where = lines or {}
     if problems := odd_values(mapping, where):
         return problems
-    known = {*_Keys.model_fields, *_LATER, "agents"}
+    known = {*_Keys.model_fields, "agents"}
     fields: dict[str, object] = {}
     for key, value in mapping.items():
         if key not in known:
             problems.append(problem_at(where, (key,), "is not a known key", suggestion(key, known)))
-        elif key in _LATER:
-            if value not in _LATER[key]:
-                problems.append(problem_at(where, (key,), "is not supported yet", "remove it"))
         elif key != "agents":
             fields[key] = value
     agents = parse_agents(mapping["agents"], where) if "agents" in mapping else {}

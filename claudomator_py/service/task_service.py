@@ -179,8 +179,10 @@ class TaskService:
     def approve(
         self, ref: str, request: ApproveRequest, *, if_version: Versions = None, key: RequestKey | None = None
     ) -> TaskView:
-        """Allow what it asks for. Raises Conflict; Invalid for what its agent cannot be configured to allow."""
-        return self._heard(ref, partial(approve, tools=request.tools, registry=self._registry), if_version, key)
+        """Allow what it asks for. Raises Conflict; Forbidden where the policy has somebody else approve it; Invalid for
+        what its agent cannot be configured to allow."""
+        hear = partial(approve, tools=request.tools, registry=self._registry, by=self._by, why=request.reason)
+        return self._heard(ref, hear, if_version, key)
 
     def reject(
         self, ref: str, request: RejectRequest, *, if_version: Versions = None, key: RequestKey | None = None

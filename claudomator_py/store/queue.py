@@ -1,5 +1,6 @@
 """The queue: its lanes and their heads, tasks that are due, and the next time at which something is."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -35,6 +36,7 @@ Content = dict[str, object]
 _QUEUED = text("task.state = 'QUEUED'")
 _UNROUTED = text("task.state = 'QUEUED' AND task.constraints IS NULL")
 _KEEPING = ("NEEDS_INPUT", "WAITING", "QUEUED")
+_TIMED = (text("task.state = 'WAITING'"), text("task.state = 'NEEDS_INPUT' AND task.until_ms IS NOT NULL"))
 _NOT_ENDED = ("WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT")
 _EXCLUSIVE = func.coalesce(TASK.c.thread, TASK.c.id)
 _AT_ONCE = 500
@@ -109,6 +111,19 @@ def pass_routing(connection: Connection, task_ids: Collection[str]) -> None:
     connection.execute(passing.values(constraints=Constraints().text))
 
 
+def route_again(connection: Connection) -> int:
+    """Let it be decided again who does each task that is queued, and what it may do; how many these are."""
+    routed = update(TASK).where(_QUEUED, TASK.c.constraints.is_not(None))
+    return connection.execute(routed.values(constraints=None, version=TASK.c.version + 1)).rowcount
+
+
+def caps_in_use(connection: Connection) -> Counter[str]:
+    """By rule of the policy that limits how many tasks run at a time, how many do."""
+    query = select(TASK.c.constraints).where(TASK.c.state == "RUNNING", TASK.c.constraints.contains('"caps"'))
+    found = connection.execute(query).scalars()
+    return Counter(cap.rule for text in found for cap in Constraints.parse(text).caps)
+
+
 def first(connection: Connection, lane: str, limit: int) -> list[Position]:
     """The first tasks of the lane, whatever place they need."""
     query = select(TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id).where(_QUEUED, TASK.c.lane == lane)
@@ -145,9 +160,12 @@ def _head_of(
 
 
 def due(connection: Connection, now_ms: int, limit: int) -> Sequence[Task]:
-    """Waiting tasks whose time has come."""
-    query = select(TASK).where(TASK.c.state == "WAITING", TASK.c.until_ms <= now_ms).order_by(TASK.c.until_ms)
-    return [task_from(row) for row in connection.execute(query.limit(limit))]
+    """Waiting tasks whose time has come, and those for which nobody has done what they needed by then."""
+    found = []
+    for state in _TIMED:  # each by an index of its own
+        query = select(TASK).where(state, TASK.c.until_ms <= now_ms).order_by(TASK.c.until_ms).limit(limit)
+        found += [task_from(row) for row in connection.execute(query)]
+    return found
 
 
 def waiting_on_ended(connection: Connection, limit: int) -> Sequence[Task]:
@@ -175,10 +193,10 @@ def waiting_on_ended(connection: Connection, limit: int) -> Sequence[Task]:
 
 
 def next_due(connection: Connection) -> int | None:
-    """When the next waiting task is due (epoch milliseconds), or None."""
-    query = select(func.min(TASK.c.until_ms)).where(TASK.c.state == "WAITING")
-    earliest: int | None = connection.execute(query).scalar_one()
-    return earliest
+    """When the next of them is due (epoch milliseconds), or None."""
+    queries = [select(func.min(TASK.c.until_ms)).where(state) for state in _TIMED]
+    found = [connection.execute(query).scalar_one() for query in queries]
+    return min((until for until in found if until is not None), default=None)
 
 
 def kept(connection: Connection, now_ms: int) -> list[dict[str, Any]]:

@@ -45,7 +45,7 @@ def state_of(task: Task) -> State:
         case "RUNNING":
             return Running(Phase(str(task.phase)))
         case "NEEDS_INPUT":
-            return NeedsInput(InputKind(str(task.reason)))
+            return NeedsInput(InputKind(str(task.reason)), task.until_ms)
         case "COMPLETED":
             return Completed()
         case "FAILED":
@@ -68,8 +68,8 @@ def columns_of(state: State) -> dict[str, Any]:
             columns |= {"reason": reason.value, "until_ms": until}
         case Running(phase):
             columns["phase"] = phase.value
-        case NeedsInput(kind):
-            columns["reason"] = kind.value
+        case NeedsInput(kind, until):
+            columns |= {"reason": kind.value, "until_ms": until}
         case Failed(failure):
             columns["reason"] = failure.value
     return columns

@@ -9,6 +9,8 @@ from claudomator_py.scheduler.decision import (
     DecisionKind,
     DecisionRecord,
     HandoffRecord,
+    PolicyRecord,
+    PolicyVerdict,
     Record,
     SpecialistRecord,
     TierRecord,
@@ -99,6 +101,21 @@ def record_handoff(connection: Connection, task: Task, record: HandoffRecord, no
     decision.run_id, decision.specialist = record.run_id, record.specialist
     decision_rows.add(connection, decision)
     return decision
+
+
+def record_policy(connection: Connection, task: Task, record: PolicyRecord, now_ms: int) -> None:
+    """What the policy allows the task in its present generation."""
+    about = f"{task.id}/{task.generation}/{task.version}/{record.verdict.value}"
+    decision_rows.add(connection, _decision(connection, task, DecisionKind.POLICY, about, record, now_ms))
+
+
+def approved_rules(connection: Connection, task: Task) -> frozenset[str]:
+    """The rules of the policy whose demand for approval a person has met, for the task's present content."""
+    decision = decision_rows.latest(connection, task.id, DecisionKind.POLICY, task.generation)
+    if decision is None or decision.input_ref != f"task:{task.id}/{task.revision}":
+        return frozenset()
+    record = PolicyRecord.model_validate(decision.data)
+    return frozenset(record.rules) if record.verdict is PolicyVerdict.APPROVED else frozenset()
 
 
 def _decision(

@@ -6,18 +6,22 @@ from typing import Any
 from sqlalchemy import Connection
 
 from claudomator_py.domain.conversation import ConversationRef, Exchange
-from claudomator_py.domain.errors import Conflict, Invalid, Problem, refuse
+from claudomator_py.domain.errors import Conflict, Forbidden, Invalid, Problem, refuse
 from claudomator_py.domain.inputs import InputRequest, ToolGrant
 from claudomator_py.domain.lifecycle import Failing, InputKind
 from claudomator_py.domain.outcome import Reason
+from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.prompts.conversations import columns_of, conversation_of, resumption_of, tell_given_up
+from claudomator_py.scheduler.decision import PolicyRecord, PolicyVerdict
 from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.shown import cleaned
 from claudomator_py.store.tables import Task
 from claudomator_py.tasks.accept import go_on, ready_dependents
+from claudomator_py.tasks.decisions import record_policy
 
 GO_ON_YOURSELF = "The task stays with you. Do as much of it as you can yourself, and do not hand it on."
 _MOST_TOLD = 300
@@ -69,9 +73,18 @@ def answer(connection: Connection, task: Task, text: str, registry: AgentRegistr
     go_on(connection, task, now_ms, **_with_exchange(connection, task, asked, exchange, registry, now_ms))
 
 
-def approve(connection: Connection, task: Task, tools: Sequence[str], registry: AgentRegistry, now_ms: int) -> None:
+def approve(
+    connection: Connection,
+    task: Task,
+    tools: Sequence[str],
+    registry: AgentRegistry,
+    now_ms: int,
+    *,
+    by: Principal = OPERATOR,
+    why: str | None = None,
+) -> None:
     """Allow what it asks for, for this content and generation. tools: what to allow instead of what each denied call
-    needs. Raises Conflict or Invalid.
+    needs. by: who says so; why: what they say. Raises Conflict, Forbidden or Invalid.
     """
     asked = _asked(task, "approved")
     if asked.kind is not InputKind.APPROVAL:
@@ -80,7 +93,13 @@ def approve(connection: Connection, task: Task, tools: Sequence[str], registry: 
         if tools:
             message = "were not requested: it needs approval before its first run"
             raise Invalid.of([Problem(field="tools", message=message, remedy="leave them out")])
-        record(connection, now_ms, "approved", task_id=task.id)
+        _may_approve(asked, by)
+        record(connection, now_ms, "approved", task_id=task.id, data=_said(why, rules=list(asked.rules)))
+        if asked.rules:
+            reason = rationale(RationaleCode.APPROVED, principal=by.id, rules=asked.rules, text=why)
+            approved = PolicyVerdict.APPROVED
+            decided = PolicyRecord(reason=reason, verdict=approved, rules=asked.rules, approved_by=by.id, said=why)
+            record_policy(connection, task, decided, now_ms)
         go_on(connection, task, now_ms, approved_ms=now_ms)
         return
     if asked.handoff is not None:
@@ -92,7 +111,8 @@ def approve(connection: Connection, task: Task, tools: Sequence[str], registry: 
     grant = ToolGrant(kind=kind, tools=tuple(dict.fromkeys((*before, *allowed))))
     spec = task_rows.spec_of(connection, task.id, task.revision)
     refuse(_lacking(grant, spec, asked, registry))
-    record(connection, now_ms, "approved", task_id=task.id, run_id=asked.run_id, data={"tools": list(allowed)})
+    told = _said(why, tools=list(allowed))
+    record(connection, now_ms, "approved", task_id=task.id, run_id=asked.run_id, data=told)
     exchange = Exchange(kind=asked.kind, asked=asked.text, allowed=allowed)
     changes = _with_exchange(connection, task, asked, exchange, registry, now_ms)
     go_on(connection, task, now_ms, granted_tools=grant.model_dump(mode="json"), **changes)
@@ -123,6 +143,27 @@ def reject(connection: Connection, task: Task, reason: str | None, now_ms: int) 
     said = asked.model_copy(update={"rejected": reason})
     event, why = Failing(Reason.REJECTED), {} if reason is None else {"why": reason}
     task = task_rows.advance(connection, task, event, now_ms, data=why, asks=said.model_dump(mode="json"))
+    ready_dependents(connection, task, now_ms)
+
+
+def _may_approve(asked: InputRequest, by: Principal) -> None:
+    """Raises Forbidden for somebody whom a rule does not name, nor their role."""
+    for listed in asked.approvers:
+        if by.id not in listed and not any(by.role.permits(role) for role in Role if role in listed):
+            raise Forbidden(
+                f"The policy has this approved by {' or '.join(listed)}, and {by.id} is {by.role}.",
+                remedy="Have one of them approve it.",
+            )
+
+
+def _said(why: str | None, **data: list[str]) -> dict[str, Any]:
+    """What an event tells: nothing that is empty."""
+    return {name: value for name, value in {"why": why, **data}.items() if value}
+
+
+def expire(connection: Connection, task: Task, now_ms: int) -> None:
+    """End it, as nobody has done what it needed by the time that was set for it."""
+    task = task_rows.advance(connection, task, Failing(Reason.EXPIRED), now_ms)
     ready_dependents(connection, task, now_ms)
 
 

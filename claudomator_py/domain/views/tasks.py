@@ -288,6 +288,7 @@ class ApproveRequest(View):
         max_length=100,
         description="Rules to allow instead of those that the denied calls need, as the agent's CLI writes them.",
     )
+    reason: str | None = Field(default=None, max_length=2_000, description="Reason to store with the task.")
 
 
 class RejectRequest(View):

@@ -30,6 +30,7 @@ class Task(SQLModel, table=True):
         partial_index("ix_task_place", "state", "lane", "dir_key", "id", where="state = 'QUEUED'"),
         partial_index("ix_task_begun", "state", "reason", "thread", *_IN_ORDER, where="seq > 0"),
         partial_index("ix_task_due", "state", "until_ms", where="state = 'WAITING'"),
+        partial_index("ix_task_expiring", "state", "until_ms", where="state = 'NEEDS_INPUT' AND until_ms IS NOT NULL"),
         partial_index("ix_task_unrouted", "state", *_IN_ORDER, where="state = 'QUEUED' AND constraints IS NULL"),
         partial_index("ix_task_running", "id", where="state = 'RUNNING'"),
         partial_index("ix_task_thread", "state", "thread", where="thread IS NOT NULL"),

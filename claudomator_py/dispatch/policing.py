@@ -1,0 +1,183 @@
+"""What the policy says of each task, before any model sees it and again on what was answered."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from sqlalchemy import Connection
+
+from claudomator_py.dispatch.spending import Budgets
+from claudomator_py.domain.budget import Spending
+from claudomator_py.domain.decision import Versions
+from claudomator_py.domain.inputs import InputRequest
+from claudomator_py.domain.lifecycle import Failing, InputKind
+from claudomator_py.domain.outcome import Reason
+from claudomator_py.domain.principal import INBOX, OPERATOR, Principal, Role
+from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
+from claudomator_py.domain.routing import Risk
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.environment.workdirs import local_zone
+from claudomator_py.policy.facts import Facts, paths_in
+from claudomator_py.policy.verdict import Policy, Verdict, with_built_in
+from claudomator_py.routing.assessment import assess
+from claudomator_py.scheduler.decision import PolicyRecord, PolicyVerdict
+from claudomator_py.store import queue, remembered, task_rows, token_rows
+from claudomator_py.store.tables import Task
+from claudomator_py.tasks.accept import ask, ready_dependents
+from claudomator_py.tasks.decisions import approved_rules, record_policy
+
+_HASH = "policy"
+"""Under which name the hash of the rules is remembered by which queued tasks were judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What was said of one task."""
+
+    facts: Facts
+    verdict: Verdict
+    harmful: bool = False
+    """Whether its text asks for harm."""
+    approved: frozenset[str] = frozenset()
+    """The rules whose demand for approval a person has met."""
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it does not go on now."""
+        return self.verdict.denied_by is not None or self.held
+
+    @property
+    def held(self) -> bool:
+        """Whether a person has to approve it first."""
+        demanded = self.verdict.demanded
+        return demanded is not None and not self.approved.issuperset(demanded.rules)
+
+
+class Policing:
+    """Asks the rules about tasks.
+
+    budgets: what was spent, and what may be. reviews: whether what could do much harm is reviewed, and what asks for
+    harm refused, without a rule that says so.
+    """
+
+    def __init__(self, policy: Policy, budgets: Budgets, *, reviews: bool) -> None:
+        self.policy = policy
+        self._budgets = budgets
+        self._reviews = reviews
+        self._spends, self._acts = policy.mentions("spent"), policy.mentions("actor")
+        self._by_specialist = policy.mentions("task.specialist") or policy.mentions("task.skill")
+        self._reached = False
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether there is a rule that somebody has written."""
+        return bool(self.policy.rules)
+
+    def follow(self, connection: Connection) -> Callable[[Connection], int] | None:
+        """What lets queued tasks be judged again that were by other rules; None: there is no need."""
+        if self._reached:
+            return None
+        self._reached = remembered.find(connection, _HASH).get("hash") == self.policy.hash
+        return None if self._reached else self._again
+
+    def _again(self, connection: Connection) -> int:
+        remembered.keep(connection, _HASH, {"hash": self.policy.hash})
+        return queue.route_again(connection)
+
+    def judge(self, connection: Connection, task: Task, spec: TaskSpec, now_ms: int, *, reads: bool) -> Judged:
+        """What the rules say of a queued task, as it came. reads: whether somebody reads its text as an order; the
+        text of a task for an agent that does what it is configured to do is not judged."""
+        judgement = assess(spec.name, spec.instructions, spec.tags) if reads else None
+        working_dir = "" if spec.working_dir is None else os.path.realpath(Path(spec.working_dir).expanduser())
+        facts = Facts(
+            spec,
+            actor=self._actor(connection, task),
+            source=task.source,
+            specialist=spec.specialist,
+            skill=spec.skill,
+            risk=Risk.LOW if judgement is None else judgement.risk,
+            working_dir=working_dir,
+            paths=paths_in(spec.instructions, working_dir, os.path.realpath) if self.has_rules else (),
+            now_ms=now_ms,
+            zone=ZoneInfo(self._budgets.total.timezone or local_zone()),
+            spent=self._budgets.spent(connection, now_ms).total if self._spends else Spending(),
+            limits=self._budgets.total,
+        )
+        judged = self._judged(Judged(facts, Verdict(), harmful=judgement is not None and judgement.harmful))
+        return replace(judged, approved=approved_rules(connection, task)) if judged.held else judged
+
+    def again(self, judged: Judged, specialist: str | None, skill: str | None) -> Judged:
+        """What the rules say now that somebody is to do it, whoever has said who."""
+        if not self._by_specialist or (judged.facts.specialist, judged.facts.skill) == (specialist, skill):
+            return judged
+        return self._judged(replace(judged, facts=replace(judged.facts, specialist=specialist, skill=skill)))
+
+    def _judged(self, judged: Judged) -> Judged:
+        verdict = self.policy.judge(judged.facts)
+        return replace(judged, verdict=with_built_in(verdict, harmful=judged.harmful, reviews=self._reviews))
+
+    def _actor(self, connection: Connection, task: Task) -> Principal:
+        """Who made it, with the role that they have; without one any more they are as good as strangers."""
+        known = {one.id: one for one in (OPERATOR, INBOX)}
+        if task.creator in known or not self._acts:
+            role = known[task.creator].role if task.creator in known else Role.OPERATE
+            return Principal(task.creator, role, task.organisation)
+        token = token_rows.named(connection, task.creator)
+        role = Role.READ if token is None or token.revoked_ms is not None else Role(token.role)
+        return Principal(task.creator, role, task.organisation)
+
+    def record(self, judged: Judged, versions: Versions) -> PolicyRecord | None:
+        """What is written down of it; None: no rule has anything to do with it."""
+        verdict = judged.verdict
+        if not self.has_rules and not judged.stopped:
+            return None
+        said, reason = PolicyVerdict.ALLOWED, rationale(RationaleCode.PERMITTED, rule=verdict.allowed_by)
+        rules: tuple[str, ...] = () if verdict.allowed_by is None else (verdict.allowed_by,)
+        if judged.held and verdict.demanded is not None:
+            said, rules = PolicyVerdict.HELD, verdict.demanded.rules
+            reason = rationale(RationaleCode.NEEDS_APPROVAL, rules=rules)
+        if verdict.denied_by is not None:
+            said, rules = PolicyVerdict.DENIED, (verdict.denied_by,)
+            reason = _refusal(verdict)
+        return PolicyRecord(
+            reason=reason,
+            risk=verdict.risk,
+            policy_checks=verdict.checks,
+            versions=versions.model_copy(update={"policy": self.policy.hash}),
+            verdict=said,
+            rules=rules,
+            constraints=verdict.constraints,
+        )
+
+
+def stop(connection: Connection, task: Task, judged: Judged, record: PolicyRecord, now_ms: int) -> None:
+    """Refuse the task, or have a person asked. Raises VersionConflict."""
+    verdict = judged.verdict
+    if verdict.denied_by is not None:
+        why = _refusal(verdict).text
+        asked = InputRequest(kind=InputKind.APPROVAL, text=why, since_ms=now_ms, rejected=why)
+        event, told = Failing(Reason.REJECTED), {"why": why, "rule": verdict.denied_by}
+        asks = asked.model_dump(mode="json")
+        task = task_rows.advance(connection, task, event, now_ms, data=told, asks=asks, risk=verdict.risk.value)
+        record_policy(connection, task, record, now_ms)
+        ready_dependents(connection, task, now_ms)
+        return
+    if (demanded := verdict.demanded) is None:
+        raise ValueError("nothing stops it")
+    until_ms = None if demanded.within_ms is None else now_ms + demanded.within_ms
+    request = InputRequest(
+        kind=InputKind.APPROVAL,
+        text=f"asks for approval, which the policy demands ({', '.join(demanded.rules)})",
+        since_ms=now_ms,
+        rules=demanded.rules,
+        approvers=demanded.by,
+        until_ms=until_ms,
+    )
+    task = ask(connection, task, request, now_ms)
+    record_policy(connection, task, record, now_ms)
+
+
+def _refusal(verdict: Verdict) -> Rationale:
+    return rationale(RationaleCode.REFUSED, rule=verdict.denied_by, text=verdict.denial)

@@ -1,0 +1,171 @@
+"""What a rule can look at: the names that its condition may use, and the values they have for one task.
+
+Every name always has a value, so a condition needs no ``has()``: where a task says nothing it is an empty text, an
+empty list or 0.
+"""
+
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, tzinfo
+from math import inf
+from typing import Any
+
+from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.budget import Budget, Spending
+from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from claudomator_py.domain.routing import Risk
+from claudomator_py.domain.task import Isolation, PermissionMode, Priority, TaskSpec
+from claudomator_py.domain.units import SECOND_MS
+
+MOST_PATHS = 200
+"""Paths that are looked for in a text; the first."""
+_PATH = re.compile(
+    r"(?<![\w./~-])(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+[\w.@+*-]*|(?<![\w./~-])[\w@+-]+\.[a-z][a-z0-9]{0,4}\b"
+)
+_URL = re.compile(r"\b[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """One task as rules see it."""
+
+    spec: TaskSpec
+    actor: Principal = OPERATOR
+    """Who made it."""
+    source: str = "api"
+    """How it came: ``file``, ``api``, ``schedule``, ``hub`` and the like."""
+    specialist: str | None = None
+    """Who does it; None: nobody has decided that yet, or nobody in particular does."""
+    skill: str | None = None
+    risk: Risk = Risk.LOW
+    working_dir: str = ""
+    """Absolute, without symbolic links; empty: a scratch folder."""
+    paths: tuple[str, ...] = ()
+    """What its text names, see ``paths_in``."""
+    now_ms: int = 0
+    zone: tzinfo = UTC
+    """The operator's, in which hours and days are told."""
+    spent: Spending = field(default_factory=Spending)
+    """Today, by the tasks of everybody."""
+    limits: Budget = field(default_factory=Budget)
+    """Of the day, for all agents."""
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """As conditions name them."""
+        spec, at = self.spec, datetime.fromtimestamp(self.now_ms / SECOND_MS, self.zone)
+        return {
+            "task": {
+                "name": spec.name,
+                "text": spec.instructions,
+                "tags": list(spec.tags),
+                "priority": spec.priority.label,
+                "working_dir": self.working_dir,
+                "paths": list(self.paths),
+                "add_dirs": list(spec.add_dirs),
+                "creator": self.actor.id,
+                "organisation": self.actor.organisation or "",
+                "source": self.source,
+                "specialist": self.specialist or "",
+                "skill": self.skill or "",
+                "agent": spec.agent.type or "",
+                "model": spec.agent.model or "",
+                "tier": spec.agent.tier.value if spec.agent.tier is not None else "",
+                "risk": self.risk.value,
+                "mode": spec.permissions.mode.value,
+                "allowed_tools": list(spec.permissions.allowed_tools),
+                "isolation": spec.isolation.value,
+                "approval": spec.approval,
+                "continues": spec.continues or "",
+                "timeout_s": spec.timeout // SECOND_MS,
+                "budget": _budget(spec.budget, 0),
+            },
+            "actor": {
+                "id": self.actor.id,
+                "role": self.actor.role.value,
+                "roles": [self.actor.role.value],
+                "organisation": self.actor.organisation or "",
+            },
+            "now": {
+                "hour": at.hour,
+                "minute": at.minute,
+                "weekday": at.isoweekday(),
+                "date": at.date().isoformat(),
+            },
+            "spent": {
+                "day": {"usd": self.spent.usd, "tokens": float(self.spent.tokens), "runs": float(self.spent.runs)}
+            },
+            "limits": {"day": _budget(self.limits, inf)},
+        }
+
+
+def _budget(budget: Budget, nothing: float) -> dict[str, float]:
+    amounts = {"usd": budget.usd, "tokens": budget.tokens, "runs": budget.runs}
+    return {unit: float(nothing if amount is None else amount) for unit, amount in amounts.items()}
+
+
+SAMPLE = Facts(
+    TaskSpec.model_validate(
+        {
+            "name": "sample",
+            "instructions": "Change src/app.py and infra/main.tf, then run the tests.",
+            "working_dir": "/srv/sample",
+            "tags": ["docs"],
+            "add_dirs": ["/srv/shared"],
+            "permissions": {"allowed_tools": ["Read"]},
+            "budget": {"usd": 1.0, "tokens": 1000, "runs": 1},
+        }
+    ),
+    specialist="sample",
+    working_dir="/srv/sample",
+    paths=("src/app.py", "infra/main.tf"),
+    spent=Spending(1.0, 1000, 1),
+    limits=Budget(usd=10.0, tokens=100_000, runs=100),
+)
+"""A task that has everything: each rule is tried on it when it is loaded."""
+
+
+WORDS: dict[str, tuple[str, ...]] = {
+    "task.risk": tuple(Risk),
+    "task.priority": tuple(level.label for level in Priority),
+    "task.tier": ("", *Tier),
+    "task.mode": tuple(PermissionMode),
+    "task.isolation": tuple(Isolation),
+    "actor.role": tuple(Role),
+}
+"""What is one of few words."""
+
+
+def names() -> dict[str, frozenset[str]]:
+    """The names that conditions may use: after each first one, those that may follow it, with dots between them."""
+    return {root: frozenset(_below(values)) for root, values in SAMPLE.values.items()}
+
+
+def _below(values: Mapping[str, Any], before: str = "") -> Iterable[str]:
+    for name, value in values.items():
+        yield before + name
+        if isinstance(value, dict):
+            yield from _below(value, f"{before}{name}.")
+
+
+def paths_in(text: str, working_dir: str, real: Callable[[str], str] = posixpath.normpath) -> tuple[str, ...]:
+    """The files and folders that the text names, each once, in its order: relative to the working directory if they are
+    in it, else absolute. real: resolves ``..``, and symbolic links where it can look at the disk.
+    """
+    found: dict[str, None] = {}
+    for match in _PATH.finditer(_URL.sub(" ", text)):
+        named = match.group()
+        if named.startswith("~") or not working_dir:
+            path = posixpath.normpath(named)
+        else:
+            path = _within(real(posixpath.join(working_dir, named)), working_dir)
+        found.setdefault(path)
+        if len(found) == MOST_PATHS:
+            break
+    return tuple(found)
+
+
+def _within(path: str, folder: str) -> str:
+    return path[len(folder) + 1 :] if path.startswith(folder.rstrip("/") + "/") else path

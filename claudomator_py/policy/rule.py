@@ -1,0 +1,135 @@
+"""The rules as an operator writes them: in order, each with a condition and what follows where it is true."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from claudomator_py.domain.agent import TIERS, Tier
+from claudomator_py.domain.fields import Count, Distinct, Duration, Flag, Line, Name, OneOrMore, Strict, Text, refusal
+from claudomator_py.domain.routing import Risk, ToolLimits
+from claudomator_py.domain.task import PermissionMode, Tools
+from claudomator_py.domain.units import DAY_MS, MINUTE_MS
+from claudomator_py.policy.condition import LONGEST, BadCondition, Condition
+
+BUILT_IN = ("high-risk", "harmful")
+"""Names of the rules that hold without being written, see ``verdict.judge``."""
+
+
+def _condition(text: str) -> str:
+    try:
+        Condition(text)
+    except BadCondition as bad:
+        raise refusal(str(bad), bad.remedy or None) from None
+    return text
+
+
+Names = Annotated[tuple[Line, ...], Field(max_length=100), OneOrMore, Distinct]
+
+
+class Approval(Strict):
+    """Who has to approve a task before anything of it runs."""
+
+    by: Names = Field(
+        (),
+        description="Roles (`operate`, `admin`) or names of tokens, one of which must approve. Default: whoever may "
+        "operate.",
+    )
+    within: Duration | None = Field(
+        None,
+        ge=MINUTE_MS,
+        le=365 * DAY_MS,
+        description="How long it may take; after that the task fails, with reason `expired`. Default: any time.",
+    )
+
+
+class TierBounds(Strict):
+    """How strong a model may be."""
+
+    floor: Tier | None = Field(None, description="The weakest tier.")
+    ceiling: Tier | None = Field(None, description="The strongest tier.")
+
+    @model_validator(mode="after")
+    def _leave_a_tier(self) -> "TierBounds":
+        if self.floor and self.ceiling and TIERS.index(self.floor) > TIERS.index(self.ceiling):
+            raise refusal(f"no tier is between `{self.floor}` and `{self.ceiling}`", "swap them")
+        return self
+
+
+class ToolBounds(Strict):
+    """The most that an agent may do."""
+
+    mode: PermissionMode | None = Field(
+        None, description="The freest mode: `plan`, `default`, `acceptEdits` or `bypassPermissions`."
+    )
+    allowed_tools: Tools | None = Field(None, description="The only tools that may be allowed without asking.")
+    disallowed_tools: Tools = Field((), description="Tools that it may not use.")
+
+    @property
+    def limits(self) -> ToolLimits:
+        """As a value."""
+        return ToolLimits.model_validate(self.model_dump())
+
+
+class Rule(Strict):
+    """One rule. What it demands adds up with what other rules demand."""
+
+    name: Name = Field(description="What decisions and `why` call it.")
+    when: Annotated[Text, Field(min_length=1, max_length=LONGEST), AfterValidator(_condition)] | None = Field(
+        None, description="A condition in CEL on `task`, `actor`, `now`, `spent` and `limits`. Default: always."
+    )
+    allow: Flag = Field(
+        False, description="Allow the task: no later rule is asked, nor those on high risk that are built in."
+    )
+    deny: Annotated[Text, Field(min_length=1, max_length=500)] | None = Field(
+        None, description="Refuse the task, which fails with reason `rejected` and this message."
+    )
+    approve: Approval | None = Field(None, description="Have a person approve the task first.")
+    risk: Risk | None = Field(None, description="Raise the task's risk to at least this, for the rules that follow.")
+    specialist: Name | None = Field(None, description="The specialist who does it, whoever else would.")
+    exclude_specialists: Names = Field((), description="Specialists who do not do it.")
+    agents: Names = Field((), description="The only agents, or kinds, that may take it.")
+    exclude_agents: Names = Field((), description="Agents, or kinds, that may not take it.")
+    tier: TierBounds | None = Field(None, description="Bounds of the model's strength.")
+    tools: ToolBounds | None = Field(
+        None, description="The most that its agent may do; what the task and its specialist ask for is cut down to it."
+    )
+    isolation: Literal["worktree"] | None = Field(None, description="`worktree`: run it in a work tree of its own.")
+    concurrency: Count | None = Field(
+        None, ge=1, le=1_000, description="Most tasks to which this rule applies that may run at a time."
+    )
+
+    @model_validator(mode="after")
+    def _say_something(self) -> "Rule":
+        if not self.effects:
+            raise refusal("demands nothing", "add `deny`, `approve`, or another effect")
+        if self.allow and (self.deny is not None or self.approve is not None):
+            raise refusal("both allows and stops the task", "make two rules of it; the first that allows ends the list")
+        if self.name in BUILT_IN:
+            raise refusal(f"`{self.name}` is the name of a rule that is built in", "choose another name")
+        return self
+
+    @property
+    def effects(self) -> tuple[str, ...]:
+        """What it demands, by the names of its keys."""
+        return tuple(name for name in type(self).model_fields if name not in ("name", "when") and getattr(self, name))
+
+
+def unique(rules: Sequence[Rule]) -> Sequence[Rule]:
+    """The rules, if each has a name of its own."""
+    names = [rule.name for rule in rules]
+    for name in names:
+        if names.count(name) > 1:
+            raise refusal(f"two rules are called `{name}`", "give each a name of its own")
+    return rules
+
+
+Rules = Annotated[tuple[Rule, ...], Field(max_length=500), AfterValidator(unique)]
+
+
+def policy_hash(rules: Sequence[Rule]) -> str:
+    """SHA-256 of the rules, in hexadecimal: the same for the same rules, however they are written."""
+    said: list[dict[str, Any]] = [rule.model_dump(mode="json", exclude_defaults=True) for rule in rules]
+    return hashlib.sha256(json.dumps(said, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

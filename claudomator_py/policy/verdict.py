@@ -1,0 +1,199 @@
+"""From the rules and one task to what they allow: each rule is asked in order, and what they demand adds up."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from claudomator_py.domain.agent import TIERS, Tier
+from claudomator_py.domain.decision import PolicyCheck
+from claudomator_py.domain.routing import Constraints, Risk, RuleCap
+from claudomator_py.policy.condition import Condition, Undecided, context_of
+from claudomator_py.policy.facts import Facts
+from claudomator_py.policy.rule import Rule, TierBounds, policy_hash
+
+_RISKS = tuple(Risk)
+
+
+@dataclass(frozen=True, slots=True)
+class Demanded:
+    """An approval that is demanded."""
+
+    rules: tuple[str, ...]
+    """The rules that demand it."""
+    by: tuple[tuple[str, ...], ...] = ()
+    """For each rule that says who: roles or names, one of which is the one who approves."""
+    within_ms: int | None = None
+    """How long it may take; None: any time."""
+
+    def joined(self, other: "Demanded | None") -> "Demanded":
+        """What both demand."""
+        if other is None:
+            return self
+        times = [one for one in (self.within_ms, other.within_ms) if one is not None]
+        return Demanded((*self.rules, *other.rules), (*self.by, *other.by), min(times, default=None))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the rules say of a task."""
+
+    risk: Risk = Risk.LOW
+    checks: tuple[PolicyCheck, ...] = ()
+    """What each rule said that was asked, in order."""
+    allowed_by: str | None = None
+    """The rule that allows it, whatever else."""
+    denied_by: str | None = None
+    """The rule that refuses it."""
+    denial: str | None = None
+    """The message of that rule."""
+    demanded: Demanded | None = None
+    """The approval that it needs first; None: none."""
+    specialist: str | None = None
+    """Who does it; None: the rules do not say."""
+    excluded: frozenset[str] = frozenset()
+    """Specialists who do not do it."""
+    constraints: Constraints = field(default_factory=Constraints)
+    """What is left open of agents, tiers and tools."""
+
+
+class Policy:
+    """An operator's rules. Raises BadCondition for a rule whose condition is none."""
+
+    def __init__(self, rules: Sequence[Rule] = ()) -> None:
+        self.rules = tuple(rules)
+        self.hash = policy_hash(rules) if rules else None
+        """Of the rules; None: there are none."""
+        self._conditions = {rule.name: Condition(rule.when) for rule in rules if rule.when is not None}
+
+    def mentions(self, name: str) -> bool:
+        """Whether some rule looks at that value, such as ``spent``."""
+        return any(condition.mentions(name) for condition in self._conditions.values())
+
+    def judge(self, facts: Facts) -> Verdict:
+        """What the rules say of the task. The same facts always give the same verdict.
+
+        A rule whose condition cannot be evaluated demands approval, unless all it does is to allow the task or to raise
+        its risk: nothing happens unwatched because a rule has a fault.
+        """
+        verdict, context = Verdict(risk=facts.risk), context_of(facts.values) if self._conditions else None
+        for rule in self.rules:
+            condition = self._conditions.get(rule.name)
+            try:
+                applies = condition is None or (context is not None and condition.applies(context))
+            except Undecided as fault:
+                verdict = _undecided(verdict, rule, str(fault))
+                continue
+            if not applies:
+                verdict = _checked(verdict, PolicyCheck(rule=rule.name, allowed=True, matched=False))
+                continue
+            verdict = _applied(verdict, rule)
+            if verdict.allowed_by is not None or verdict.denied_by is not None:
+                break
+            if rule.risk is not None and self._conditions:
+                context = context_of(replace(facts, risk=verdict.risk).values)
+        return verdict
+
+
+def with_built_in(verdict: Verdict, *, harmful: bool, reviews: bool) -> Verdict:
+    """The verdict with the rules that hold unless one that is written allows the task: what asks for harm is refused,
+    and what could do much of it needs approval.
+
+    harmful: whether the text asks for harm. reviews: whether those rules are in force.
+    """
+    if not reviews or verdict.allowed_by is not None or verdict.denied_by is not None:
+        return verdict
+    if harmful:
+        message = "its text asks for what would do harm"
+        verdict = _checked(verdict, PolicyCheck(rule="harmful", allowed=False, effect="deny", detail=message))
+        return replace(verdict, denied_by="harmful", denial=message)
+    if verdict.risk is Risk.HIGH:
+        return _demanding(verdict, Demanded(("high-risk",)), "its risk is high")
+    return verdict
+
+
+def _checked(verdict: Verdict, check: PolicyCheck) -> Verdict:
+    return replace(verdict, checks=(*verdict.checks, check))
+
+
+def _demanding(verdict: Verdict, demanded: Demanded, why: str | None) -> Verdict:
+    check = PolicyCheck(rule=demanded.rules[0], allowed=False, effect="approve", detail=why)
+    return replace(_checked(verdict, check), demanded=demanded.joined(verdict.demanded))
+
+
+def _undecided(verdict: Verdict, rule: Rule, fault: str) -> Verdict:
+    detail = f"its condition could not be evaluated: {fault}"
+    if set(rule.effects) <= {"allow", "risk"}:
+        check = PolicyCheck(rule=rule.name, allowed=True, matched=None, detail=detail)
+        return _checked(verdict, check)
+    by = () if rule.approve is None or not rule.approve.by else (rule.approve.by,)
+    return _demanding(verdict, Demanded((rule.name,), by), detail)
+
+
+def _applied(verdict: Verdict, rule: Rule) -> Verdict:
+    """With all that the rule demands."""
+    effects = ", ".join(rule.effects)
+    if rule.deny is not None:
+        check = PolicyCheck(rule=rule.name, allowed=False, effect=effects, detail=rule.deny)
+        return replace(_checked(verdict, check), denied_by=rule.name, denial=rule.deny)
+    contradiction = _contradiction(verdict, rule)
+    if contradiction is not None:
+        check = PolicyCheck(rule=rule.name, allowed=False, effect=effects, detail=contradiction)
+        return replace(_checked(verdict, check), denied_by=rule.name, denial=contradiction)
+    approving = rule.approve is not None
+    verdict = _checked(verdict, PolicyCheck(rule=rule.name, allowed=not approving, effect=effects))
+    demanded = verdict.demanded
+    if rule.approve is not None:
+        by = (rule.approve.by,) if rule.approve.by else ()
+        own = Demanded((rule.name,), by, rule.approve.within)
+        demanded = own if demanded is None else demanded.joined(own)
+    risk = verdict.risk if rule.risk is None else max(verdict.risk, rule.risk, key=_RISKS.index)
+    return replace(
+        verdict,
+        risk=risk,
+        demanded=demanded,
+        allowed_by=rule.name if rule.allow else None,
+        specialist=rule.specialist or verdict.specialist,
+        excluded=verdict.excluded | set(rule.exclude_specialists),
+        constraints=_narrowed(verdict.constraints, rule),
+    )
+
+
+def _contradiction(verdict: Verdict, rule: Rule) -> str | None:
+    """Why nothing is left if this rule applies as well; None: something is."""
+    specialist = rule.specialist or verdict.specialist
+    if verdict.specialist is not None and rule.specialist not in (None, verdict.specialist):
+        return f"an earlier rule gives it to {verdict.specialist}, this one to {rule.specialist}"
+    if specialist is not None and specialist in verdict.excluded | set(rule.exclude_specialists):
+        return f"one rule gives it to {specialist}, another one excludes that specialist"
+    if rule.tier is not None:
+        floor, ceiling = _bounds(verdict.constraints, rule)
+        if floor is not None and ceiling is not None and TIERS.index(floor) > TIERS.index(ceiling):
+            return f"an earlier rule and this one leave no tier: floor {floor}, ceiling {ceiling}"
+    return None
+
+
+def _bounds(constraints: Constraints, rule: Rule) -> tuple[Tier | None, Tier | None]:
+    """The strongest floor and the weakest ceiling of both."""
+    own = rule.tier or TierBounds()
+    floors = [one for one in (constraints.tier_floor, own.floor) if one is not None]
+    ceilings = [one for one in (constraints.tier_ceiling, own.ceiling) if one is not None]
+    return max(floors, key=TIERS.index, default=None), min(ceilings, key=TIERS.index, default=None)
+
+
+def _narrowed(constraints: Constraints, rule: Rule) -> Constraints:
+    """What both leave open."""
+    floor, ceiling = _bounds(constraints, rule)
+    tools = constraints.tools
+    if rule.tools is not None:
+        tools = rule.tools.limits if tools is None else tools.within(rule.tools.limits)
+    cap = () if rule.concurrency is None else (RuleCap(rule=rule.name, most=rule.concurrency),)
+    return constraints.model_copy(
+        update={
+            "tier_floor": floor,
+            "tier_ceiling": ceiling,
+            "one_of": (*constraints.one_of, rule.agents) if rule.agents else constraints.one_of,
+            "excluded_agents": tuple(dict.fromkeys((*constraints.excluded_agents, *rule.exclude_agents))),
+            "tools": tools,
+            "isolated": constraints.isolated or rule.isolation is not None,
+            "caps": (*constraints.caps, *cap),
+        }
+    )
