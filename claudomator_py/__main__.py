@@ -14,10 +14,11 @@ from claudomator_py.cli.app import Command, build, run
 from claudomator_py.cli.connect import ConfigOption
 
 if TYPE_CHECKING:
-    from claudomator_py.cli import diagnose, task_files
+    from claudomator_py.cli import diagnose, policy, task_files
     from claudomator_py.domain.card import Card
     from claudomator_py.domain.task import TaskSpec
     from claudomator_py.domain.triage import TriageDecision
+    from claudomator_py.domain.views.policy import VerdictView
     from claudomator_py.ports import Encoder
     from claudomator_py.routing.evaluation import Case, Evaluation
     from claudomator_py.routing.fitting import Fit
@@ -207,11 +208,41 @@ def eval_command() -> Callable[..., None]:
     return evaluate.command(_Routing, _Triage)
 
 
+def policy_group() -> typer.Typer:
+    """The commands about the policy."""
+    from claudomator_py.cli import policy
+
+    return policy.group(policy_test)
+
+
+def policy_test(config: Path | None) -> "policy.Tester":
+    """What the rules of that configuration, else of the one that is found, say of a task. Raises ClientError."""
+    from claudomator_py.client.discovery import configuration
+    from claudomator_py.dispatch.policing import found_here
+    from claudomator_py.policy.facts import Facts
+    from claudomator_py.policy.verdict import Policy, with_built_in
+    from claudomator_py.routing.assessment import assess
+
+    settings = configuration(config, os.environ, Path.cwd()).settings
+    rules = Policy(settings.policy)
+
+    def verdict(spec: "TaskSpec", asked: "policy.Asked") -> "VerdictView":
+        judged = assess(spec.name, spec.instructions, spec.tags)
+        specialist = asked.specialist or spec.specialist
+        facts = Facts(spec, asked.actor, asked.source, specialist, spec.skill, judged.risk)
+        facts = found_here(facts, settings.budget, asked.spent, asked.now_ms)
+        found = with_built_in(rules.judge(facts), harmful=judged.harmful, reviews=settings.routing.enabled)
+        return found.shown(spec.name)
+
+    return verdict
+
+
 OTHERS: Mapping[str, Command] = {
     "validate": Command("Check task files. Exits with 1 if one has a problem.", validate_command),
     "diagnose": Command("Read a saved run of an agent, and print what it came to.", diagnose_command),
     "calibrate": Command("Fit thresholds and weights on labelled tasks.", calibrate_command),
     "eval": Command("Judge routing, or triage, by a labelled set.", eval_command),
+    "policy": Command("The policy: show its rules, test them on task files.", policy_group),
     "serve": Command("Run the daemon in the foreground.", serve_command),
 }
 

@@ -29,6 +29,7 @@ from claudomator_py.api.metrics import metrics
 from claudomator_py.api.openapi import build
 from claudomator_py.api.page import application as pages
 from claudomator_py.api.page import errors, login
+from claudomator_py.api.policy import policy
 from claudomator_py.api.request import strict_query
 from claudomator_py.api.routing import routing
 from claudomator_py.api.runs import runs
@@ -55,6 +56,7 @@ RESOURCES = (
     channels,
     routing,
     decisions,
+    policy,
     agents,
     daemon,
     credentials,

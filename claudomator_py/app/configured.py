@@ -82,6 +82,8 @@ class Configured:
     """The specialists as the configured encoder sees them; None: nothing is routed."""
     fitted: Mapping[str, Fitted]
     """What was fitted on the operator's own tasks, by id of the encoder."""
+    policy: Policy
+    """The rules on what tasks may do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,11 +231,11 @@ def _configured(
     )
     asker = _asker(settings.classifier, environ, database, former)
     fitted = calibrations.read(state)
-    policing = None
+    policing, policy = None, Policy(settings.policy)
     if settings.policy or settings.routing.enabled:
-        policing = Policing(Policy(settings.policy), Budgets(lambda: settings.budget), reviews=settings.routing.enabled)
+        policing = Policing(policy, Budgets(lambda: settings.budget), reviews=settings.routing.enabled)
     directory, router = _router(settings, environ, database, registry, faults, rules, asker, fitted, former, policing)
-    return Configured(settings, rules, launch, workdirs, asker, router, directory, fitted)
+    return Configured(settings, rules, launch, workdirs, asker, router, directory, fitted, policy)
 
 
 def assemble(

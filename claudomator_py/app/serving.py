@@ -90,6 +90,7 @@ from claudomator_py.service.handing_on import HandingOn
 from claudomator_py.service.keyring import Keyring
 from claudomator_py.service.learning import Learned
 from claudomator_py.service.notices import Notices
+from claudomator_py.service.policy import PolicyDesk
 from claudomator_py.service.schedules import Schedules
 from claudomator_py.service.specialists import Specialists
 from claudomator_py.service.task_service import TaskService
@@ -291,7 +292,10 @@ async def _serve(
     learned = Learned(database, now_ms)
     webhooks = IncomingWebhooks(channels, environ, now_ms)
     handing_on = HandingOn(database, now_ms, lambda: parts.current().launch.max_handoffs, secrets)
-    access = Access(service, queries, schedules, notices, tokens, specialists, learned, channels, webhooks, handing_on)
+    policy = PolicyDesk(database, lambda: parts.current().policy, now_ms)
+    access = Access(
+        service, queries, schedules, notices, tokens, specialists, learned, channels, webhooks, handing_on, policy
+    )
     around = ProcessGauges(
         ticks=lambda: daemon.ticks,
         checks=lambda: queries.readiness().checks,

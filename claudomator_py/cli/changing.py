@@ -267,13 +267,14 @@ def approve(
             metavar="RULE", help="Allow this instead of what was denied, in the agent's own syntax. Repeatable."
         ),
     ] = None,
+    reason: Annotated[str | None, typer.Option(metavar="REASON", help="Reason to store with the task.")] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Allow what a task asks for: its first run, or a tool.
 
     It holds for this content of the task, until that is restarted.
     """
-    _write_task(client.approve(task, ApproveRequest(tools=tuple(tool or ()))), output)
+    _write_task(client.approve(task, ApproveRequest(tools=tuple(tool or ()), reason=reason)), output)
 
 
 @connected

@@ -56,6 +56,7 @@ from claudomator_py.domain.views.channels import (
     SettingsRequest,
 )
 from claudomator_py.domain.views.decisions import DecisionFilter, RecordedDecisionView
+from claudomator_py.domain.views.policy import PolicyView
 from claudomator_py.domain.views.routing import (
     ForgetRequest,
     LabelledTasksView,
@@ -326,6 +327,10 @@ class Client(RunLogs):
     def routing_stats(self, *, days: int = 30) -> RoutingStatsView:
         """How routing did in the last days, 1 to 365."""
         return self._view(RoutingStatsView, "GET", "/v1/routing/stats", params={"days": days})
+
+    def policy(self, *, days: int = 30) -> PolicyView:
+        """The rules in force, and how often each applied in the last days, 1 to 365."""
+        return self._view(PolicyView, "GET", "/v1/policy", params={"days": days})
 
     def learned(self) -> LearnedView:
         """What was learned from outcomes and corrections."""

@@ -9,13 +9,13 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import Connection
 
 from claudomator_py.dispatch.spending import Budgets
-from claudomator_py.domain.budget import Spending
+from claudomator_py.domain.budget import DayBudget, Spending
 from claudomator_py.domain.decision import Versions
 from claudomator_py.domain.inputs import InputRequest
 from claudomator_py.domain.lifecycle import Failing, InputKind
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.principal import INBOX, OPERATOR, Principal, Role
-from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
+from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.workdirs import local_zone
@@ -90,21 +90,10 @@ class Policing:
         """What the rules say of a queued task, as it came. reads: whether somebody reads its text as an order; the
         text of a task for an agent that does what it is configured to do is not judged."""
         judgement = assess(spec.name, spec.instructions, spec.tags) if reads else None
-        working_dir = "" if spec.working_dir is None else os.path.realpath(Path(spec.working_dir).expanduser())
-        facts = Facts(
-            spec,
-            actor=self._actor(connection, task),
-            source=task.source,
-            specialist=spec.specialist,
-            skill=spec.skill,
-            risk=Risk.LOW if judgement is None else judgement.risk,
-            working_dir=working_dir,
-            paths=paths_in(spec.instructions, working_dir, os.path.realpath) if self.has_rules else (),
-            now_ms=now_ms,
-            zone=ZoneInfo(self._budgets.total.timezone or local_zone()),
-            spent=self._budgets.spent(connection, now_ms).total if self._spends else Spending(),
-            limits=self._budgets.total,
-        )
+        spent = self._budgets.spent(connection, now_ms).total if self._spends else Spending()
+        risk = Risk.LOW if judgement is None else judgement.risk
+        facts = Facts(spec, self._actor(connection, task), task.source, spec.specialist, spec.skill, risk)
+        facts = found_here(facts, self._budgets.total, spent, now_ms) if self.has_rules else facts
         judged = self._judged(Judged(facts, Verdict(), harmful=judgement is not None and judgement.harmful))
         return replace(judged, approved=approved_rules(connection, task)) if judged.held else judged
 
@@ -140,7 +129,7 @@ class Policing:
             reason = rationale(RationaleCode.NEEDS_APPROVAL, rules=rules)
         if verdict.denied_by is not None:
             said, rules = PolicyVerdict.DENIED, (verdict.denied_by,)
-            reason = _refusal(verdict)
+            reason = verdict.refusal
         return PolicyRecord(
             reason=reason,
             risk=verdict.risk,
@@ -152,11 +141,26 @@ class Policing:
         )
 
 
+def found_here(facts: Facts, limits: DayBudget, spent: Spending, now_ms: int) -> Facts:
+    """The facts with what this machine knows: where folders really are, what time it is, and what was spent."""
+    spec = facts.spec
+    working_dir = "" if spec.working_dir is None else os.path.realpath(Path(spec.working_dir).expanduser())
+    return replace(
+        facts,
+        working_dir=working_dir,
+        paths=paths_in(spec.instructions, working_dir, os.path.realpath),
+        now_ms=now_ms,
+        zone=ZoneInfo(limits.timezone or local_zone()),
+        spent=spent,
+        limits=limits,
+    )
+
+
 def stop(connection: Connection, task: Task, judged: Judged, record: PolicyRecord, now_ms: int) -> None:
     """Refuse the task, or have a person asked. Raises VersionConflict."""
     verdict = judged.verdict
     if verdict.denied_by is not None:
-        why = _refusal(verdict).text
+        why = verdict.refusal.text
         asked = InputRequest(kind=InputKind.APPROVAL, text=why, since_ms=now_ms, rejected=why)
         event, told = Failing(Reason.REJECTED), {"why": why, "rule": verdict.denied_by}
         asks = asked.model_dump(mode="json")
@@ -177,7 +181,3 @@ def stop(connection: Connection, task: Task, judged: Judged, record: PolicyRecor
     )
     task = ask(connection, task, request, now_ms)
     record_policy(connection, task, record, now_ms)
-
-
-def _refusal(verdict: Verdict) -> Rationale:
-    return rationale(RationaleCode.REFUSED, rule=verdict.denied_by, text=verdict.denial)

@@ -5,7 +5,9 @@ from dataclasses import dataclass, field, replace
 
 from claudomator_py.domain.agent import TIERS, Tier
 from claudomator_py.domain.decision import PolicyCheck
+from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
 from claudomator_py.domain.routing import Constraints, Risk, RuleCap
+from claudomator_py.domain.views.policy import ApprovalView, VerdictView
 from claudomator_py.policy.condition import Condition, Undecided, context_of
 from claudomator_py.policy.facts import Facts
 from claudomator_py.policy.rule import Rule, TierBounds, policy_hash
@@ -53,6 +55,30 @@ class Verdict:
     """Specialists who do not do it."""
     constraints: Constraints = field(default_factory=Constraints)
     """What is left open of agents, tiers and tools."""
+
+    @property
+    def refusal(self) -> Rationale:
+        """Why it is refused."""
+        return rationale(RationaleCode.REFUSED, rule=self.denied_by, text=self.denial)
+
+    def shown(self, name: str) -> VerdictView:
+        """As it is shown for the task of that name, if nobody has approved anything."""
+        said, rules = "allowed", tuple(rule for rule in (self.allowed_by,) if rule is not None)
+        reason = rationale(RationaleCode.PERMITTED, rule=self.allowed_by)
+        if self.demanded is not None:
+            said, rules = "held", self.demanded.rules
+            reason = rationale(RationaleCode.NEEDS_APPROVAL, rules=rules)
+        if self.denied_by is not None:
+            said, rules, reason = "denied", (self.denied_by,), self.refusal
+        return VerdictView.of(
+            self,
+            name=name,
+            verdict=said,
+            reason=reason.text,
+            rules=rules,
+            approval=None if self.demanded is None else ApprovalView.of(self.demanded),
+            excluded_specialists=tuple(sorted(self.excluded)),
+        )
 
 
 class Policy:

@@ -8,6 +8,7 @@ from claudomator_py.service.channels import Channels
 from claudomator_py.service.handing_on import HandingOn
 from claudomator_py.service.learning import Learned
 from claudomator_py.service.notices import Notices
+from claudomator_py.service.policy import PolicyDesk
 from claudomator_py.service.schedules import Schedules
 from claudomator_py.service.specialists import Specialists
 from claudomator_py.service.task_service import TaskService
@@ -40,6 +41,8 @@ class Granted:
     """Where people and specialists write to each other."""
     handing_on: HandingOn
     """Who goes on with a task that a run hands on."""
+    policy: PolicyDesk
+    """What tasks may do."""
 
 
 class Access:
@@ -57,6 +60,7 @@ class Access:
         channels: Channels,
         webhooks: IncomingWebhooks,
         handing_on: HandingOn,
+        policy: PolicyDesk,
     ) -> None:
         """webhooks: takes what nobody in particular asks, but shows by a signature that it may come."""
         self._service = service
@@ -69,6 +73,7 @@ class Access:
         self._channels = channels
         self.webhooks = webhooks
         self._handing_on = handing_on
+        self._policy = policy
 
     def as_(self, by: Principal) -> Granted:
         """What that principal may ask. It costs nothing."""
@@ -83,4 +88,5 @@ class Access:
             self._learned.as_(by),
             self._channels.as_(by),
             self._handing_on.as_(by),
+            self._policy.as_(by),
         )

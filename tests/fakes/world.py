@@ -13,6 +13,7 @@ from claudomator_py.dispatch.collect import Collector
 from claudomator_py.dispatch.launch import LaunchRules
 from claudomator_py.dispatch.notifications import NotificationDispatcher
 from claudomator_py.dispatch.observe import Observer
+from claudomator_py.dispatch.policing import Policing
 from claudomator_py.dispatch.reconciler import Reconciler, TickReport
 from claudomator_py.dispatch.routing import SpecialistRouter
 from claudomator_py.dispatch.specialists import SpecialistDirectory
@@ -35,6 +36,8 @@ from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.environment.worktrees import Trees, WorktreeManager
 from claudomator_py.faults import Faults
 from claudomator_py.hosts.git.worktrees import LocalTrees
+from claudomator_py.policy.rule import Rule
+from claudomator_py.policy.verdict import Policy
 from claudomator_py.ports import Clock, Messenger
 from claudomator_py.queries.queries import Queries
 from claudomator_py.routing.calibration import calibration_for
@@ -51,6 +54,7 @@ from claudomator_py.service.handing_on import HandingOn
 from claudomator_py.service.keyring import Keyring
 from claudomator_py.service.learning import Learned
 from claudomator_py.service.notices import Notices
+from claudomator_py.service.policy import PolicyDesk
 from claudomator_py.service.schedules import Schedules
 from claudomator_py.service.specialists import Specialists
 from claudomator_py.service.task_service import TaskService
@@ -142,6 +146,7 @@ class World:
         self.launch_rules = LaunchRules(Bounds(), 10_000, 2**20, {"PATH": "/bin", "SECRET": "s"})
         self.workdirs = workdirs or Workdirs((), ())
         self.trees = trees or LocalTrees(Path("/nonexistent"), {})
+        self.policy_rules: tuple[Rule, ...] = ()
         self.checks: Callable[[], list[CheckView]] = list
         self.messengers: dict[str, Messenger] = {}
         self.webhook_secrets: dict[str, str] = {}
@@ -197,8 +202,17 @@ class World:
         calibration = calibration_for(Preset.CALIBRATED, encoder.id)
         directory = SpecialistDirectory(database, encoder, calibration, self.clock)
         routing = RoutingRules(calibration, default="generalist")
+        rules_of_policy = Policy(self.policy_rules)
         self.router = SpecialistRouter(
-            database, self.registry, directory, directory, routing, routing, self.clock, self.faults
+            database,
+            self.registry,
+            directory,
+            directory,
+            routing,
+            routing,
+            self.clock,
+            self.faults,
+            policing=Policing(rules_of_policy, self.budgets, reviews=True),
         )
         # Without an encoder for searches, whose scores are then those of words alone.
         self.specialists = Specialists(database, self.clock, self.repeats, router=self.router.preview)
@@ -213,6 +227,7 @@ class World:
             self.router.preview,
         )
         self.answers = AnswerDispatcher(database, lambda: self.workdirs, self.clock)
+        self.policy_desk = PolicyDesk(database, lambda: rules_of_policy, self.clock)
         self.access = Access(
             self.service,
             self.queries,
@@ -224,6 +239,7 @@ class World:
             self.channels,
             IncomingWebhooks(self.channels, self.webhook_secrets, self.clock),
             self.handing_on,
+            self.policy_desk,
         )
         self.intake = StoreIntake(database, self.registry, lambda: self.workdirs, self.clock)
         self.host.serve(self.kinds, self.secrets.redactor, self.clock)

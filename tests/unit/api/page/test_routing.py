@@ -60,6 +60,7 @@ def test_nothing_is_routed(desk: PreparedService, tmp_path: Path) -> None:
         world.channels,
         world.access.webhooks,
         world.handing_on,
+        world.policy_desk,
     )
     with running(SimpleNamespace(access=access), tmp_path / "state") as daemon:
         page = log_in(daemon).post("/routing", DUMP)

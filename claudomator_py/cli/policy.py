@@ -1,0 +1,202 @@
+"""``policy``: the rules in force, with how often each applied; and what those of a configuration say of task files."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from claudomator_py.cli import exits
+from claudomator_py.cli.connect import ConfigOption, connected
+from claudomator_py.cli.output import Column, Format, FormatOption, note, out, out_json, render
+from claudomator_py.cli.times import ago, now_ms
+from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.budget import Spending
+from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.text import one_line
+from claudomator_py.domain.units import format_duration, parse_instant
+from claudomator_py.domain.views.policy import PolicyView, VerdictView
+
+if TYPE_CHECKING:
+    from claudomator_py.client.http import Client
+
+_CHECKS = (Column("RULE"), Column("APPLIES"), Column("EFFECT", flexible=True), Column("SAYS", flexible=True))
+_RULES = (
+    Column("RULE"),
+    Column("EFFECT", flexible=True),
+    Column("APPLIED", right=True),
+    Column("FAULTS", right=True),
+    Column("LAST"),
+    Column("WHEN", flexible=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a file does not say, and rules may look at."""
+
+    actor: Principal
+    source: str
+    specialist: str | None
+    spent: Spending
+    now_ms: int
+
+
+Tester = Callable[[TaskSpec, Asked], VerdictView]
+"""What rules say of a task."""
+
+
+def group(tester: Callable[[Path | None], Tester]) -> typer.Typer:
+    """The commands, with what tests the rules of a configuration."""
+    commands = typer.Typer(no_args_is_help=True)
+    commands.command("show")(show)
+    commands.command("test")(_test(tester))
+    return commands
+
+
+@connected
+def show(
+    client: "Client",
+    days: Annotated[int, typer.Option(min=1, max=365, help="Of how many days, up to now.")] = 30,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Show the rules in force, and how often each applied."""
+    policy = client.policy(days=days)
+    if output is Format.JSON:
+        out_json(policy)
+        return
+    out(rules_table(policy))
+    note(
+        f"Of {policy.decisions} decisions in {policy.days} days, {policy.denied} denied and {policy.held} held a task."
+    )
+
+
+def rules_table(policy: PolicyView) -> str:
+    """The rules, in their order."""
+    if not policy.rules:
+        return "There are no rules: write some under `policy` in the configuration."
+    now = now_ms()
+    rows = [
+        (
+            rule.name,
+            ", ".join(rule.effects),
+            str(rule.applied),
+            str(rule.faults or ""),
+            ago(rule.last, now),
+            one_line(rule.when or "always"),
+        )
+        for rule in policy.rules
+    ]
+    return render(_RULES, rows)
+
+
+def _role(text: str) -> Role:
+    if text not in ("read", "operate", "admin"):
+        raise typer.BadParameter(f"{text!r} is not a role; write one of read, operate, admin")
+    return Role(text)
+
+
+def _test(tester: Callable[[Path | None], Tester]) -> Callable[..., None]:
+    def test(
+        files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Task files or folders; - reads stdin.")],
+        specialist: Annotated[
+            str | None, typer.Option(metavar="ID", help="As if the task had been routed to this specialist.")
+        ] = None,
+        at: Annotated[str | None, typer.Option(metavar="RFC3339", help="As if it were this time.")] = None,
+        creator: Annotated[str, typer.Option(metavar="NAME", help="As if this principal had made it.")] = OPERATOR.id,
+        role: Annotated[str, typer.Option(metavar="ROLE", help="As if that principal had this role.")] = "admin",
+        organisation: Annotated[
+            str | None, typer.Option(metavar="NAME", help="As if it belonged to this organisation.")
+        ] = None,
+        source: Annotated[
+            str, typer.Option(metavar="WORD", help="As if it had come this way: file, api, ...")
+        ] = "file",
+        spent_usd: Annotated[
+            float, typer.Option(metavar="USD", min=0, help="As if so much had been spent today.")
+        ] = 0.0,
+        config: ConfigOption = None,
+        output: FormatOption = Format.TABLE,
+    ) -> None:
+        """Ask the rules of the configuration about task files. Exits with 1 if they refuse one.
+
+        No daemon is asked, and nothing is stored.
+        """
+        from claudomator_py.cli.task_files import read
+
+        try:
+            now = now_ms() if at is None else parse_instant(at)
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="--at") from None
+        asked = Asked(Principal(creator, _role(role), organisation), source, specialist, Spending(usd=spent_usd), now)
+        judge, verdicts, bad = tester(config), [], False
+        for file in read(files):
+            for problem in file.problems:
+                note(problem.render(file.shown))
+                bad = True
+            verdicts += [judge(spec, asked) for spec in file.specs]
+        if output is Format.JSON:
+            out_json(verdicts)
+        else:
+            out("\n\n".join(map(_shown, verdicts)))
+        if bad:
+            raise typer.Exit(exits.USAGE)
+        if any(verdict.verdict == "denied" for verdict in verdicts):
+            raise typer.Exit(1)
+
+    return test
+
+
+def _shown(verdict: VerdictView) -> str:
+    """The verdict on one task, rule by rule, and what follows."""
+    lines = [f"{verdict.name} is {verdict.verdict}, with {verdict.risk} risk: {verdict.reason}."]
+    if verdict.checks:
+        rows = [
+            (
+                check.rule,
+                {True: "yes", False: "no", None: "fault"}[check.matched],
+                check.effect or "",
+                check.detail or "",
+            )
+            for check in verdict.checks
+        ]
+        lines.append(render(_CHECKS, rows))
+    lines += consequences(verdict)
+    return "\n".join(lines)
+
+
+def consequences(verdict: VerdictView) -> list[str]:
+    """What follows for the task, in sentences."""
+    found, left = [], verdict.constraints
+    if verdict.approval is not None:
+        who = " and ".join(" or ".join(listed) for listed in verdict.approval.by) or "whoever may operate"
+        within = verdict.approval.within_ms
+        found.append(f"Approval by {who}" + (f" within {format_duration(within)}." if within is not None else "."))
+    if verdict.specialist is not None:
+        found.append(f"Goes to {verdict.specialist}.")
+    if verdict.excluded_specialists:
+        found.append(f"Not for {', '.join(verdict.excluded_specialists)}.")
+    found += [f"Only on {' or '.join(listed)}." for listed in left.one_of]
+    if left.excluded_agents:
+        found.append(f"Not on {', '.join(left.excluded_agents)}.")
+    if left.tier_floor is not None or left.tier_ceiling is not None:
+        found.append(f"Tier from {left.tier_floor or Tier.FAST} to {left.tier_ceiling or Tier.POWERFUL}.")
+    if left.tools is not None:
+        found.append(f"Tools: {_tools(verdict)}.")
+    if left.isolated:
+        found.append("In a work tree of its own.")
+    found += [f"At most {cap.most} at a time by rule {cap.rule}." for cap in left.caps]
+    return found
+
+
+def _tools(verdict: VerdictView) -> str:
+    limits = verdict.constraints.tools
+    if limits is None:
+        return "any"
+    parts = [] if limits.mode is None else [f"mode {limits.mode} at most"]
+    if limits.allowed_tools is not None:
+        parts.append(f"only {', '.join(limits.allowed_tools) or 'none'} without asking")
+    if limits.disallowed_tools:
+        parts.append(f"not {', '.join(limits.disallowed_tools)}")
+    return "; ".join(parts)

@@ -1,0 +1,58 @@
+"""The policy as it is shown: its rules with how often each applied, and what they say of a task."""
+
+from claudomator_py.domain.routing import Risk
+from claudomator_py.domain.views.base import Instant, View
+from claudomator_py.domain.views.tasks import ConstraintsView, PolicyCheckView
+
+
+class ApprovalView(View):
+    """An approval that is demanded. by: for each rule that says who, roles or names, one of which the person who
+    approves has or is; within_ms: in milliseconds, how long it may take."""
+
+    rules: tuple[str, ...]
+    by: tuple[tuple[str, ...], ...] = ()
+    within_ms: int | None = None
+
+
+class VerdictView(View):
+    """What the policy says of a task.
+
+    verdict: ``allowed``, ``held`` until it is approved, or ``denied``. rules: those that led to it. specialist: who
+    does it, if a rule says so.
+    """
+
+    name: str
+    verdict: str
+    reason: str
+    risk: Risk
+    rules: tuple[str, ...] = ()
+    checks: tuple[PolicyCheckView, ...] = ()
+    approval: ApprovalView | None = None
+    specialist: str | None = None
+    excluded_specialists: tuple[str, ...] = ()
+    constraints: ConstraintsView = ConstraintsView()
+
+
+class RuleView(View):
+    """A rule. effects: what it demands, by the names of its keys. applied: how many of the decisions that were looked
+    at it applied to; faults: of how many its condition could not be evaluated; last: when it last applied."""
+
+    name: str
+    when: str | None = None
+    effects: tuple[str, ...] = ()
+    says: str = ""
+    applied: int = 0
+    faults: int = 0
+    last: Instant | None = None
+
+
+class PolicyView(View):
+    """The rules in force, in their order. hash: of them, as decisions name it; null: there are none. decisions: how
+    many of the last days' were looked at."""
+
+    hash: str | None = None
+    days: int
+    decisions: int = 0
+    denied: int = 0
+    held: int = 0
+    rules: tuple[RuleView, ...] = ()

@@ -1,0 +1,65 @@
+"""The policy with how often each of its rules applied."""
+
+from collections import Counter
+
+from sqlalchemy import Connection, select
+
+from claudomator_py.domain.principal import Principal
+from claudomator_py.domain.units import DAY_MS
+from claudomator_py.domain.views.policy import PolicyView, RuleView
+from claudomator_py.policy.rule import Rule
+from claudomator_py.policy.verdict import Policy
+from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, PolicyVerdict
+from claudomator_py.store.tables import DECISION
+
+SAMPLE = 5_000
+"""Decisions that are looked at: the newest."""
+
+
+def view(connection: Connection, policy: Policy, by: Principal, days: int, now_ms: int) -> PolicyView:
+    """The rules, with what they said in the last days of the tasks that exist for that principal."""
+    query = select(DECISION.c.data, DECISION.c.at_ms).where(
+        DECISION.c.kind == DecisionKind.POLICY.value, DECISION.c.at_ms >= now_ms - days * DAY_MS
+    )
+    if by.organisation is not None:
+        query = query.where(DECISION.c.organisation == by.organisation)
+    applied, faults, last, said = Counter[str](), Counter[str](), dict[str, int](), Counter[PolicyVerdict]()
+    for data, at_ms in connection.execute(query.order_by(DECISION.c.at_ms.desc()).limit(SAMPLE)):
+        record = PolicyRecord.model_validate(data)
+        said[record.verdict] += 1
+        for check in record.policy_checks:
+            if check.matched:
+                applied[check.rule] += 1
+                last.setdefault(check.rule, at_ms)
+            faults[check.rule] += check.matched is None
+    return PolicyView(
+        hash=policy.hash,
+        days=days,
+        decisions=sum(said.values()) - said[PolicyVerdict.APPROVED],
+        denied=said[PolicyVerdict.DENIED],
+        held=said[PolicyVerdict.HELD],
+        rules=tuple(
+            RuleView.of(
+                rule,
+                says=_says(rule),
+                applied=applied[rule.name],
+                faults=faults[rule.name],
+                last=last.get(rule.name),
+            )
+            for rule in policy.rules
+        ),
+    )
+
+
+def _says(rule: Rule) -> str:
+    """What it demands, as it is written in the configuration."""
+    said = rule.model_dump(mode="json", exclude_defaults=True, exclude={"name", "when"})
+    return "; ".join(f"{name}: {_written(value)}" for name, value in said.items())
+
+
+def _written(value: object) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name}: {_written(one)}" for name, one in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_written, value)) + "]"
+    return {True: "true", False: "false"}.get(value, str(value)) if isinstance(value, bool) else str(value)
