@@ -227,7 +227,7 @@ def policy_test(config: Path | None) -> "policy.Tester":
     rules = Policy(settings.policy)
 
     def verdict(spec: "TaskSpec", asked: "policy.Asked") -> "VerdictView":
-        judged = assess(spec.name, spec.instructions, spec.tags)
+        judged = assess(spec.instructions)
         specialist = asked.specialist or spec.specialist
         facts = Facts(spec, asked.actor, asked.source, specialist, spec.skill, judged.risk)
         facts = found_here(facts, settings.budget, asked.spent, asked.now_ms)

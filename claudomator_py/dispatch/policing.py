@@ -89,7 +89,7 @@ class Policing:
     def judge(self, connection: Connection, task: Task, spec: TaskSpec, now_ms: int, *, reads: bool) -> Judged:
         """What the rules say of a queued task, as it came. reads: whether somebody reads its text as an order; the
         text of a task for an agent that does what it is configured to do is not judged."""
-        judgement = assess(spec.name, spec.instructions, spec.tags) if reads else None
+        judgement = assess(spec.instructions) if reads else None
         spent = self._budgets.spent(connection, now_ms).total if self._spends else Spending()
         risk = Risk.LOW if judgement is None else judgement.risk
         facts = Facts(spec, self._actor(connection, task), task.source, spec.specialist, spec.skill, risk)
@@ -137,6 +137,7 @@ class Policing:
             versions=versions.model_copy(update={"policy": self.policy.hash}),
             verdict=said,
             rules=rules,
+            approved=tuple(sorted(judged.approved)),
             constraints=verdict.constraints,
         )
 

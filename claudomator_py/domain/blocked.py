@@ -446,6 +446,7 @@ _WORDS: Mapping[str, Callable[[Any, bool], Sentence]] = {
     "conversation": _conversation,
     "directory": _plain,
     "file": _plain,
+    "rule": _plain,
     "active": _plain,
     "slots": _plain,
     "room": _plain,

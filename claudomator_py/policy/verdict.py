@@ -26,10 +26,8 @@ class Demanded:
     within_ms: int | None = None
     """How long it may take; None: any time."""
 
-    def joined(self, other: "Demanded | None") -> "Demanded":
+    def joined(self, other: "Demanded") -> "Demanded":
         """What both demand."""
-        if other is None:
-            return self
         times = [one for one in (self.within_ms, other.within_ms) if one is not None]
         return Demanded((*self.rules, *other.rules), (*self.by, *other.by), min(times, default=None))
 
@@ -140,9 +138,10 @@ def _checked(verdict: Verdict, check: PolicyCheck) -> Verdict:
     return replace(verdict, checks=(*verdict.checks, check))
 
 
-def _demanding(verdict: Verdict, demanded: Demanded, why: str | None) -> Verdict:
-    check = PolicyCheck(rule=demanded.rules[0], allowed=False, effect="approve", detail=why)
-    return replace(_checked(verdict, check), demanded=demanded.joined(verdict.demanded))
+def _demanding(verdict: Verdict, demanded: Demanded, why: str, *, matched: bool | None = True) -> Verdict:
+    check = PolicyCheck(rule=demanded.rules[0], allowed=False, matched=matched, effect="approve", detail=why)
+    all_ = demanded if verdict.demanded is None else verdict.demanded.joined(demanded)
+    return replace(_checked(verdict, check), demanded=all_)
 
 
 def _undecided(verdict: Verdict, rule: Rule, fault: str) -> Verdict:
@@ -151,7 +150,7 @@ def _undecided(verdict: Verdict, rule: Rule, fault: str) -> Verdict:
         check = PolicyCheck(rule=rule.name, allowed=True, matched=None, detail=detail)
         return _checked(verdict, check)
     by = () if rule.approve is None or not rule.approve.by else (rule.approve.by,)
-    return _demanding(verdict, Demanded((rule.name,), by), detail)
+    return _demanding(verdict, Demanded((rule.name,), by), detail, matched=None)
 
 
 def _applied(verdict: Verdict, rule: Rule) -> Verdict:

@@ -210,8 +210,10 @@ class PolicyRecord(Record):
     verdict: PolicyVerdict
     rules: tuple[str, ...] = ()
     """The rules that led to it: that refuse, demand approval, or allow whatever else."""
+    approved: tuple[str, ...] = ()
+    """The rules whose demand for approval a person has met, for this content."""
     approved_by: str | None = None
-    """The principal who approved."""
+    """The principal who approved just now."""
     said: str | None = None
     """What they said."""
     constraints: Constraints = Constraints()

@@ -4,7 +4,7 @@ from sqlalchemy import Connection, column, inspect, select, table
 
 from claudomator_py.store.database import Database
 
-SCHEMA = "0009_channels"
+SCHEMA = "0010_approvals"
 """The newest migration."""
 
 _STAMP = table("alembic_version", column("version_num"))

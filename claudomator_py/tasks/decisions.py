@@ -10,7 +10,6 @@ from claudomator_py.scheduler.decision import (
     DecisionRecord,
     HandoffRecord,
     PolicyRecord,
-    PolicyVerdict,
     Record,
     SpecialistRecord,
     TierRecord,
@@ -111,11 +110,15 @@ def record_policy(connection: Connection, task: Task, record: PolicyRecord, now_
 
 def approved_rules(connection: Connection, task: Task) -> frozenset[str]:
     """The rules of the policy whose demand for approval a person has met, for the task's present content."""
-    decision = decision_rows.latest(connection, task.id, DecisionKind.POLICY, task.generation)
-    if decision is None or decision.input_ref != f"task:{task.id}/{task.revision}":
+    standing = decision_rows.standing(connection, task.id, DecisionKind.POLICY)
+    decision = None if standing is None else decision_rows.find(connection, standing)
+    if decision is None or (decision.generation, decision.input_ref) != (task.generation, _input_ref(task)):
         return frozenset()
-    record = PolicyRecord.model_validate(decision.data)
-    return frozenset(record.rules) if record.verdict is PolicyVerdict.APPROVED else frozenset()
+    return frozenset(PolicyRecord.model_validate(decision.data).approved)
+
+
+def _input_ref(task: Task) -> str:
+    return f"task:{task.id}/{task.revision}"
 
 
 def _decision(
@@ -129,7 +132,7 @@ def _decision(
         supersedes=decision_rows.standing(connection, task.id, kind),
         organisation=task.organisation,
         at_ms=now_ms,
-        input_ref=f"task:{task.id}/{task.revision}",
+        input_ref=_input_ref(task),
         topic=record.topic,
         confidence=record.confidence,
         latency_ms=record.latency_ms,

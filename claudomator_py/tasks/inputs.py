@@ -21,7 +21,7 @@ from claudomator_py.store.events import record
 from claudomator_py.store.shown import cleaned
 from claudomator_py.store.tables import Task
 from claudomator_py.tasks.accept import go_on, ready_dependents
-from claudomator_py.tasks.decisions import record_policy
+from claudomator_py.tasks.decisions import approved_rules, record_policy
 
 GO_ON_YOURSELF = "The task stays with you. Do as much of it as you can yourself, and do not hand it on."
 _MOST_TOLD = 300
@@ -97,8 +97,15 @@ def approve(
         record(connection, now_ms, "approved", task_id=task.id, data=_said(why, rules=list(asked.rules)))
         if asked.rules:
             reason = rationale(RationaleCode.APPROVED, principal=by.id, rules=asked.rules, text=why)
-            approved = PolicyVerdict.APPROVED
-            decided = PolicyRecord(reason=reason, verdict=approved, rules=asked.rules, approved_by=by.id, said=why)
+            met = tuple(sorted(approved_rules(connection, task) | set(asked.rules)))
+            decided = PolicyRecord(
+                reason=reason,
+                verdict=PolicyVerdict.APPROVED,
+                rules=asked.rules,
+                approved=met,
+                approved_by=by.id,
+                said=why,
+            )
             record_policy(connection, task, decided, now_ms)
         go_on(connection, task, now_ms, approved_ms=now_ms)
         return

@@ -45,6 +45,7 @@ OPERATIONS = {
     ("get", "/v1/decisions"): "listDecisions",
     ("get", "/v1/decisions/{decision_id}"): "getDecision",
     ("post", "/v1/route"): "route",
+    ("get", "/v1/policy"): "getPolicy",
     ("get", "/v1/routing/stats"): "getRoutingStats",
     ("get", "/v1/routing/learned"): "getLearned",
     ("get", "/v1/routing/labels"): "listLabels",

@@ -66,6 +66,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "getDecision": lambda client: client.decision("any"),
     "route": lambda client: client.route(RouteRequest(instructions="Mend the sink.")),
     "getRoutingStats": lambda client: client.routing_stats(days=7),
+    "getPolicy": lambda client: client.policy(days=7),
     "getLearned": lambda client: client.learned(),
     "listLabels": lambda client: client.labels(),
     "resetLearned": lambda client: client.reset_learned(),

@@ -448,7 +448,9 @@ def test_policy_goes_before_every_rule(world: World) -> None:
     assert (posted.decision.reason, posted.answers) == (TriageReason.NO_TRIGGER, ())
     decision = decided(world, posted)
     assert decision["reason"]["code"] == "message_refused"
-    assert decision["policy_checks"] == [{"rule": "quiet", "allowed": False, "effect": None, "detail": None}]
+    assert decision["policy_checks"] == [
+        {"rule": "quiet", "allowed": False, "matched": True, "effect": None, "detail": None}
+    ]
 
 
 def decided(world: World, message: MessageView) -> dict[str, Any]:

@@ -54,6 +54,7 @@ _VALUES: dict[str, st.SearchStrategy[Any]] = {
     "file": _NAMES,
     "active": _COUNTS,
     "slots": _COUNTS,
+    "rule": _NAMES,
     "room": _COUNTS,
     "until": _INSTANTS,
     "bucket": _NAMES,
@@ -142,6 +143,7 @@ _OTHERS: dict[str, Any] = {
     "file": "~other",
     "active": 1_001,
     "slots": 1_001,
+    "rule": "nights",
     "room": 1_001,
     "until": 1,
     "bucket": "~other",
@@ -286,6 +288,7 @@ _FULL = blocked(BlockCode.FULL, agent="claude", active=2, slots=2)
 _EXAMPLES: dict[BlockCode, dict[str, Any]] = {
     BlockCode.DAY_BUDGET: {"figures": Figures(unit=Unit.USD, spent=20.1, limit=20), "until": _THEN},
     BlockCode.SLOTS: {"active": 4, "slots": 4},
+    BlockCode.RULE_FULL: {"rule": "nights", "active": 1, "slots": 1},
     BlockCode.WORKDIR: {"directory": "/srv/app", "tasks": (TaskRef(name="build", id="1"),)},
     BlockCode.KEPT: {"directory": "/srv/app", "tasks": (TaskRef(name="asks", id="1"),), "until": _THEN},
     BlockCode.CONVERSATION: {"tasks": (TaskRef(name="build", id="1"),)},

@@ -71,6 +71,27 @@ EXAMPLES = {
         rationale(RationaleCode.NO_SPECIALIST, specialist="writer"),
         "there is no specialist writer",
     ),
+    RationaleCode.EXCLUDED: (
+        rationale(RationaleCode.EXCLUDED),
+        "a rule of the policy excludes this specialist",
+    ),
+    RationaleCode.GIVEN_BY_RULE: (
+        rationale(RationaleCode.GIVEN_BY_RULE, rule="secrets", specialist="auditor"),
+        "rule secrets of the policy gives it to auditor",
+    ),
+    RationaleCode.PERMITTED: (rationale(RationaleCode.PERMITTED, rule="docs"), "the policy allows it by rule docs"),
+    RationaleCode.REFUSED: (
+        rationale(RationaleCode.REFUSED, rule="prod", text="not at night"),
+        "rule prod of the policy refuses it: not at night",
+    ),
+    RationaleCode.NEEDS_APPROVAL: (
+        rationale(RationaleCode.NEEDS_APPROVAL, rules=("infra", "nights")),
+        "the policy demands approval (infra, nights)",
+    ),
+    RationaleCode.APPROVED: (
+        rationale(RationaleCode.APPROVED, principal="mara", rules=("infra",), text="seen"),
+        "mara approved it (infra): seen",
+    ),
     RationaleCode.AMBIGUOUS: (
         rationale(RationaleCode.AMBIGUOUS, specialists=("editor", "writer")),
         "it could be for any of editor, writer",

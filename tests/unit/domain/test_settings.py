@@ -189,7 +189,18 @@ REFUSED: list[tuple[dict[str, object], str]] = [
         "routing.encoder: `model` has no meaning for kind `hash",
     ),
     ({"routing": {"default_specialist": "The one"}}, "routing.default_specialist: `The one` is not a name"),
-    ({"policy": [{}]}, "policy: is not supported yet; remove it"),
+    ({"policy": [{}]}, "policy[0].name: is missing; add it"),
+    ({"policy": [{"name": "a"}]}, "policy[0]: demands nothing; add `deny`, `approve`, or another effect"),
+    ({"policy": [{"name": "a", "deny": "no"}] * 2}, "policy: two rules are called `a`; give each a name of its own"),
+    ({"policy": [{"name": "high-risk", "deny": "no"}]}, "policy[0]: `high-risk` is the name of a rule that is built"),
+    (
+        {"policy": [{"name": "a", "deny": "no", "allow": True}]},
+        "policy[0]: both allows and stops the task; make two rules of it",
+    ),
+    (
+        {"policy": [{"name": "a", "tier": {"floor": "powerful", "ceiling": "fast"}}]},
+        "no tier is between `powerful` and",
+    ),
     (
         {"agents": {"a": {"kind": "hub"}}},
         "agents.a.kind: `hub` is no kind to configure; remove it: agents of that kind",

@@ -1,0 +1,131 @@
+"""What rules say of a task: in order, adding up, and never by accident."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from claudomator_py.domain.routing import Risk
+from claudomator_py.domain.task import PermissionMode, Permissions
+from claudomator_py.policy.facts import SAMPLE, Facts
+from claudomator_py.policy.rule import Rule
+from claudomator_py.policy.verdict import Demanded, Policy, Verdict, with_built_in
+
+
+def rule(name: str = "a", **fields: Any) -> Rule:
+    return Rule.model_validate({"name": name, **fields})
+
+
+def judge(*rules: Rule, facts: Facts = SAMPLE) -> Verdict:
+    return Policy(rules).judge(facts)
+
+
+def test_nothing_is_said_without_rules() -> None:
+    assert judge() == Verdict()
+
+
+def test_the_first_that_denies_ends_it() -> None:
+    verdict = judge(rule(when="false", deny="never"), rule("b", deny="not today"), rule("c", deny="later"))
+    assert (verdict.denied_by, verdict.denial) == ("b", "not today")
+    assert [(one.rule, one.allowed, one.matched) for one in verdict.checks] == [("a", True, False), ("b", False, True)]
+
+
+def test_what_allows_ends_the_list_and_keeps_what_came_before() -> None:
+    verdict = judge(rule(approve={"by": ["admin"]}), rule("b", allow=True), rule("c", deny="no"))
+    assert verdict.allowed_by == "b"
+    assert verdict.denied_by is None
+    assert verdict.demanded == Demanded(("a",), (("admin",),))
+
+
+def test_approvals_add_up() -> None:
+    rules = (rule(approve={"by": ["admin"], "within": "12h"}), rule("b", approve={"by": ["mara"], "within": "2h"}))
+    assert judge(*rules).demanded == Demanded(("a", "b"), (("admin",), ("mara",)), 2 * 3_600_000)
+
+
+@pytest.mark.parametrize("effect", [{"deny": "no"}, {"approve": {}}, {"tier": {"ceiling": "fast"}}])
+def test_a_fault_of_a_rule_demands_approval(effect: dict[str, Any]) -> None:
+    facts = replace(SAMPLE, spec=SAMPLE.spec.model_copy(update={"tags": ()}))
+    verdict = judge(rule(when='task.tags[0] == "docs"', **effect), facts=facts)
+    assert verdict.demanded is not None
+    assert verdict.demanded.rules == ("a",)
+    assert (verdict.checks[0].matched, verdict.checks[0].allowed) == (None, False)
+    assert "could not be evaluated" in str(verdict.checks[0].detail)
+
+
+def test_a_fault_never_allows() -> None:
+    facts = replace(SAMPLE, spec=SAMPLE.spec.model_copy(update={"tags": ()}))
+    verdict = judge(rule(when='task.tags[0] == "docs"', allow=True), rule("b", deny="no"), facts=facts)
+    assert (verdict.allowed_by, verdict.denied_by) == (None, "b")
+
+
+def test_risk_is_only_raised_and_later_rules_see_it() -> None:
+    raising = rule(risk="high")
+    seeing = rule("b", when='task.risk == "high"', deny="too risky")
+    assert judge(raising, seeing).denied_by == "b"
+    assert judge(seeing, raising).denied_by is None
+    assert judge(rule(risk="low"), facts=replace(SAMPLE, risk=Risk.HIGH)).risk is Risk.HIGH
+
+
+def test_bounds_narrow() -> None:
+    verdict = judge(
+        rule(tier={"floor": "fast", "ceiling": "powerful"}, agents=["claude", "codex"]),
+        rule("b", tier={"ceiling": "balanced"}, agents=["claude"], exclude_agents=["claude-2"], isolation="worktree"),
+        rule("c", concurrency=2, exclude_specialists=["dba"], specialist="writer"),
+    )
+    left = verdict.constraints
+    assert (left.tier_floor, left.tier_ceiling, left.isolated) == ("fast", "balanced", True)
+    assert left.admits("claude", "claude")
+    assert not left.admits("codex", "codex")
+    assert not left.admits("claude-2", "claude")
+    assert [(cap.rule, cap.most) for cap in left.caps] == [("c", 2)]
+    assert (verdict.specialist, verdict.excluded) == ("writer", frozenset({"dba"}))
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        {"tier": {"floor": "powerful"}},
+        {"specialist": "dba"},
+        {"exclude_specialists": ["writer"]},
+    ],
+)
+def test_rules_that_leave_nothing_refuse(second: dict[str, Any]) -> None:
+    verdict = judge(rule(tier={"ceiling": "fast"}, specialist="writer"), rule("b", **second))
+    assert verdict.denied_by == "b"
+    assert "rule" in str(verdict.denial)
+
+
+@pytest.mark.parametrize(
+    ("asked", "limit", "left"),
+    [
+        ({"mode": "bypassPermissions"}, {"mode": "acceptEdits"}, {"mode": "acceptEdits"}),
+        ({"mode": "plan"}, {"mode": "acceptEdits"}, {"mode": "plan"}),
+        ({}, {"allowed_tools": ["Read"]}, {}),
+        ({"allowed_tools": ["Read", "Bash(rm -rf x)"]}, {"allowed_tools": ["Read"]}, {"allowed_tools": ("Read",)}),
+        ({"allowed_tools": ["Bash(ls)"]}, {"allowed_tools": ["Bash"]}, {"allowed_tools": ("Bash(ls)",)}),
+        ({"allowed_tools": ["Bash"]}, {"allowed_tools": ["Bash(ls)"]}, {}),
+        ({"disallowed_tools": ["Web"]}, {"disallowed_tools": ["Bash"]}, {"disallowed_tools": ("Bash", "Web")}),
+    ],
+)
+def test_limits_grant_nothing(asked: dict[str, Any], limit: dict[str, Any], left: dict[str, Any]) -> None:
+    limits = judge(rule(tools=limit)).constraints.tools
+    assert limits is not None
+    assert limits.limited(Permissions.model_validate(asked)) == Permissions.model_validate(
+        {"mode": PermissionMode.DEFAULT, **left}
+    )
+
+
+def test_built_in_rules_give_way_to_one_that_allows() -> None:
+    high = Verdict(risk=Risk.HIGH)
+    assert with_built_in(high, harmful=True, reviews=True).denied_by == "harmful"
+    held = with_built_in(high, harmful=False, reviews=True)
+    assert held.demanded == Demanded(("high-risk",))
+    assert with_built_in(high, harmful=True, reviews=False) == high
+    allowed = judge(rule(allow=True), facts=replace(SAMPLE, risk=Risk.HIGH))
+    assert with_built_in(allowed, harmful=True, reviews=True) == allowed
+
+
+def test_the_hash_is_of_what_rules_say() -> None:
+    assert Policy([rule(deny="no")]).hash == Policy([rule(deny="no", allow=False)]).hash
+    assert Policy([rule(deny="no")]).hash != Policy([rule(deny="yes")]).hash
+    assert Policy().hash is None
