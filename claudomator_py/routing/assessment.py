@@ -198,9 +198,9 @@ _DEFENCE: Final = _words(
     """
 )
 _CONCRETE: Final = re.compile(
-    r"[`\"“”/\\_#@=<>{}\[\]]|\d|\b[a-z]+[A-Z]\w*|\b[A-Z]{2,}\b|\w\.\w|(?<=[a-z,] )[A-Z][a-z]+"
+    r"[`\"\u201c\u201d/\\_#@=<>{}\[\]]|\d|\b[a-z]+[A-Z]\w*|\b[A-Z]{2,}\b|\w\.\w|(?<=[a-z,] )[A-Z][a-z]+"
 )
-_WORD: Final = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_WORD: Final = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
 _SAYS_NOTHING: Final = _set(
     """
     a an the this that these those it its itself he she they them him her his their we us our you your i me my and
@@ -285,5 +285,5 @@ def _vague(instructions: str) -> str | None:
     words = _WORD.findall(instructions)
     if len(words) > _MOST_WORDS or _CONCRETE.search(instructions.strip().removesuffix(".")):
         return None
-    says = [word for word in words if re.sub(r"['’]s?$|['’]\w+$", "", word.lower()) not in _SAYS_NOTHING]
+    says = [word for word in words if re.sub(r"['\u2019]s?$|['\u2019]\w+$", "", word.lower()) not in _SAYS_NOTHING]
     return None if says else " ".join(words)[:200]
