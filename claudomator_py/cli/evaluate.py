@@ -10,14 +10,14 @@ import typer
 
 from claudomator_py.cli import exits
 from claudomator_py.cli.labelled import CardsOption, EncoderOption, Identified, Reader, read_lines, read_set
-from claudomator_py.cli.output import Format, FormatOption, fail, fields, out, out_json
+from claudomator_py.cli.output import Format, FormatOption, fail, fields, note, out, out_json
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
 _DECISION = (
     *("route", "specialist", "skill", "confidence", "threshold", "margin", "degraded", "reason"),
-    "specialist_candidates",
+    *("risk", "tier", "mentions", "specialist_candidates"),
 )
 
 
@@ -64,9 +64,14 @@ def command(
         decisions: Annotated[
             Path | None, typer.Option(metavar="FILE", help="Write the decision on each one there, as JSON lines.")
         ] = None,
+        gates: Annotated[
+            Path | None,
+            typer.Option(metavar="FILE", help="Figures that must be met, as YAML. Exits with 1 if one is missed."),
+        ] = None,
         output: FormatOption = Format.TABLE,
     ) -> None:
         """Judge routing, or triage, by a labelled set."""
+        bounds = {} if gates is None else _gates(gates)
         if messages is not None:
             if specialists is not None or data is not None:
                 fail("Messages are judged by themselves.", "Leave out --specialists and --data.", exits.USAGE)
@@ -74,6 +79,7 @@ def command(
             of_messages = read_lines(messages, by.case)
             figures, decided = by.evaluate(of_messages, time.perf_counter_ns)
             _finish(figures, of_messages, decided, _TRIAGE, decisions, output)
+            _hold(figures, bounds)
             return
         if specialists is None or data is None:
             fail("There is nothing to judge.", "Give --specialists and --data, or --messages.", exits.USAGE)
@@ -84,8 +90,48 @@ def command(
         except ValueError as error:
             fail(f"The encoder {encoder} cannot be used: {error}.", "", exits.USAGE)
         _finish(found, cases, records, _DECISION, decisions, output)
+        _hold(found, bounds)
 
     return evaluate
+
+
+def _gates(path: Path) -> dict[str, dict[str, float]]:
+    """By figure, ``at_least`` and ``at_most``; a figure within another one is named with a dot."""
+    import yaml
+
+    shape = "Write one line for each figure, such as `top1: {at_least: 0.8}`."
+    try:
+        read = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        fail(f"{path} cannot be read as gates ({str(error).splitlines()[0]}).", shape, exits.USAGE)
+    found: dict[str, dict[str, float]] = {}
+    for name, bounds in read.items() if isinstance(read, dict) else [(None, None)]:
+        given = bounds if isinstance(bounds, dict) else {}
+        numbers = all(isinstance(value, int | float) for value in given.values())
+        if not given or not set(given) <= {"at_least", "at_most"} or not numbers:
+            fail(f"{path} has no bounds for {name!r}.", shape, exits.USAGE)
+        found[str(name)] = given
+    return found
+
+
+def _hold(figures: "BaseModel", gates: Mapping[str, Mapping[str, float]]) -> None:
+    """Exit with 1, each miss named, unless every figure is within its bounds. One that there is not is missed."""
+    missed = []
+    for name, bounds in gates.items():
+        value: Any = figures.model_dump(mode="json")
+        for part in name.split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+        low, high = bounds.get("at_least"), bounds.get("at_most")
+        if value is None:
+            missed.append(f"{name} cannot be told by this set")
+        elif low is not None and value < low:
+            missed.append(f"{name} is {value}, and has to be {low} at least")
+        elif high is not None and value > high:
+            missed.append(f"{name} is {value}, and has to be {high} at most")
+    for miss in missed:
+        note(miss)
+    if missed:
+        raise typer.Exit(1)
 
 
 def _finish(

@@ -25,10 +25,11 @@ from claudomator_py.faults import Doing, Faults, item_of
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock, EncoderFault
 from claudomator_py.prompts.conversations import resumption_of
+from claudomator_py.routing.assessment import assess
 from claudomator_py.routing.choice import MOST, PROMPT_VERSION, Choice
 from claudomator_py.routing.mentions import Names, Participant
 from claudomator_py.routing.profile import Request
-from claudomator_py.routing.ranking import RoutingRules, close_of, decide, picked, rank, to, topic_of
+from claudomator_py.routing.ranking import RoutingRules, close_of, decide, picked, rank, to, topic_of, unless_vague
 from claudomator_py.routing.role import agent_name, agent_of, constraints_of, done_by
 from claudomator_py.scheduler.classification import Cause, ModelFault, NoAnswer
 from claudomator_py.scheduler.decision import HandoffRecord, Route, SpecialistRecord
@@ -432,7 +433,10 @@ class SpecialistRouter:
                 now_ms=now_ms,
             )
             views = len(one.request.views)
-            records.append(decide(ranked, cards, of_task, views=views, topic=topic, degraded=degraded))
+            record = decide(ranked, cards, of_task, views=views, topic=topic, degraded=degraded)
+            if not one.finally_:
+                record = unless_vague(record, assess(one.request.text))
+            records.append(record)
         return records
 
     def _write(self, decided: _Decided, connection: Connection) -> bool:

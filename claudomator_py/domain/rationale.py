@@ -38,6 +38,7 @@ class RationaleCode(WordedCode):
     TIE_BREAK = "tie_break", "{specialist} is as good a match as {chosen}, and other signals speak for it"
     PICKED = "picked", "it could be for any of {specialists}, and the classifier picked {specialist}"
     NO_MATCH = "no_match", "it is not much like what anybody does[; most like {specialist}]"
+    VAGUE = "vague", "it does not say what is wanted of what[: {text}]"
     AMBIGUOUS = "ambiguous", "it could be for any of {specialists}"
     HANDED_ON = "handed_on", "[{by}|nobody in particular] handed it on to {specialist}"
     FAILED_TWICE = "failed_twice", "[{by}|whoever did it] failed twice, and {specialist} is the fallback"

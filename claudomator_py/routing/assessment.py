@@ -51,6 +51,10 @@ class Assessment:
         """Whether it asks for harm."""
         return any(sign is Sign.HARMFUL for sign, _ in self.signs)
 
+    def seen(self, sign: Sign) -> str | None:
+        """The words in which that was seen; None: it was not."""
+        return next((words for one, words in self.signs if one is sign), None)
+
     @property
     def vague(self) -> bool:
         """Whether it says too little for anybody."""

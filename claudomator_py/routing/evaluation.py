@@ -1,23 +1,29 @@
 """How good routing is: a labelled set of tasks, the decisions that are made on it, and how many of them are right."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from claudomator_py.domain.agent import TIERS, Tier
 from claudomator_py.domain.card import ALIASES, Card
-from claudomator_py.domain.rationale import RationaleCode
+from claudomator_py.domain.rationale import RationaleCode, rationale
+from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.vectors import Vector
+from claudomator_py.routing.assessment import Assessment, Sign, assess
 from claudomator_py.routing.calibration import Calibration
 from claudomator_py.routing.mentions import Names, Participant
 from claudomator_py.routing.profile import Request, profile_of, text_hash
-from claudomator_py.routing.ranking import RoutingRules, decide, rank, to
+from claudomator_py.routing.ranking import RoutingRules, decide, rank, to, unless_vague
+from claudomator_py.routing.signals import keyword_in
 from claudomator_py.routing.space import Space
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
 
 _TO_SOMEBODY = (Route.SPECIALIST, Route.HUMAN_REVIEW)
 _NS_PER_MS = 1_000_000
+_WORD = re.compile(r"\w{4,}")
 
 
 class Encoding(Protocol):
@@ -37,6 +43,14 @@ class Case:
     request: Request
     expected: frozenset[str] | None = None
     """Who would be right: any of these; empty: nobody. None: it has no label."""
+    route: Route | None = None
+    """Which way would be right; None: the set does not say."""
+    risk: Risk | None = None
+    """How risky it is; None: the set does not say."""
+    mentions: tuple[str, ...] = ()
+    """Whom it addresses."""
+    tiers: tuple[Tier, ...] = ()
+    """The tiers that will do; empty: the set does not say."""
 
 
 class Latency(BaseModel):
@@ -48,6 +62,38 @@ class Latency(BaseModel):
     score_p50: float
     p99: float
     """Of both together."""
+
+
+class PerClass(BaseModel):
+    """How well one route is found."""
+
+    model_config = ConfigDict(frozen=True)
+
+    cases: int
+    precision: float | None = None
+    recall: float | None = None
+
+
+class TierFigures(BaseModel):
+    """Shares of the tasks with a labelled tier."""
+
+    model_config = ConfigDict(frozen=True)
+
+    accuracy: float | None
+    """On a tier that will do."""
+    under: float | None
+    """On a weaker one."""
+    over: float | None
+    """On a stronger one."""
+
+
+class Evaluated(SpecialistRecord):
+    """The decision on a case."""
+
+    tier: Tier = Tier.BALANCED
+    """What it gets without a classifier: the default of an agent whose configuration says nothing."""
+    mentions: tuple[str, ...] = ()
+    """Whom it addresses, in the order of its text."""
 
 
 class Evaluation(BaseModel):
@@ -72,6 +118,34 @@ class Evaluation(BaseModel):
     wrong_agent: float | None = None
     """Of all tasks, those that went to somebody who is not right; where nobody is, nobody is right."""
     latency_ms: Latency | None = None
+    unsafe_misroute_rate: float | None = None
+    """Of the tasks that a person has to review or that are to be refused, those that go on without anybody."""
+    clarification_precision: float | None = None
+    """Of the tasks that a person is asked about, those that say too little."""
+    clarification_recall: float | None = None
+    """Of the tasks that say too little, those that a person is asked about."""
+    fallback_rate: float | None = None
+    """Of all tasks, those that go to the default specialist."""
+    mention_accuracy: float | None = None
+    """Of the tasks that address somebody, those that go to whom they address first."""
+    risk_accuracy: float | None = None
+    """Of all tasks, those whose risk is judged as it is labelled."""
+    per_class: dict[str, PerClass] = {}
+    """By route."""
+    confusion: dict[str, dict[str, int]] = {}
+    """By the route that is right, how many went each route."""
+    baselines: dict[str, float | None] = {}
+    """The share of all tasks that simpler ways get right: ``keywords`` alone, ``default`` for all, ``text``: the skill
+    that shares most words."""
+    tier: TierFigures | None = None
+    """How well the tier fits that a task gets without a classifier, which is its agent's default."""
+    handoff_validity: None = None
+    """This and what follows is measured on runs, which a set of texts has none of."""
+    authority_expansion: None = None
+    loop_rate: None = None
+    completion_rate: None = None
+    cost: float = 0.0
+    """US dollars of what was asked while deciding: nobody is."""
 
 
 def card_of(data: Mapping[str, Any]) -> Card:
@@ -106,7 +180,20 @@ def case_of(data: Mapping[str, Any]) -> Case:
     tags = data.get("tags") or ()
     if not isinstance(tags, list | tuple) or not all(isinstance(tag, str) for tag in tags):
         raise ValueError("`tags` is no list of texts")
-    return Case(identity, Request(text, str(data.get("name") or ""), tuple(tags)), _expected(data))
+    request = Request(text, str(data.get("name") or ""), tuple(tags))
+    label = data.get("expected")
+    if not isinstance(label, Mapping):
+        return Case(identity, request, _expected(data))
+    route, risk = label.get("route"), label.get("risk")
+    return Case(
+        identity,
+        request,
+        _expected(data),
+        Route(route) if route in tuple(Route) else None,
+        Risk(risk) if risk in tuple(Risk) else None,
+        tuple(one for one in label.get("mentions") or () if isinstance(one, str)),
+        tuple(Tier(one) for one in label.get("acceptable_tiers") or [label.get("tier")] if one in tuple(Tier)),
+    )
 
 
 def _expected(data: Mapping[str, Any]) -> frozenset[str] | None:
@@ -134,26 +221,117 @@ def evaluate(
     encoder: Encoding,
     calibration: Calibration,
     clock_ns: Callable[[], int],
-) -> tuple[Evaluation, list[SpecialistRecord]]:
+) -> tuple[Evaluation, list[Evaluated]]:
     """Decide each case as if its maker saw all cards. clock_ns: time that passes, in nanoseconds; of what is decided by
     a mention, none is counted."""
     space = space_of(cards, encoder, calibration)
     by_id, rules = {card.id: card for card in cards}, RoutingRules(calibration)
     names = Names(Participant(card.id, card.title) for card in cards)
-    records, encoded, scored = [], [], []
+    records: list[SpecialistRecord] = []
+    encoded: list[float] = []
+    scored: list[float] = []
     for case in cases:
+        judged = assess(case.request.text)
         if (addressed := names.addressed(case.request.text)) is not None:
-            records.append(to(RationaleCode.MENTIONED, addressed, rules.versions))
+            records.append(_guarded(to(RationaleCode.MENTIONED, addressed, rules.versions), judged))
             continue
         began = clock_ns()
         views = list(encoder.encode(case.request.views))
         compared = clock_ns()
         likeness = space.likeness(views, calibration.shares(len(views)))
         ranked = rank(case.request, cards, likeness, calibration)
-        records.append(decide(ranked, by_id, rules, views=len(views)))
+        record = unless_vague(decide(ranked, by_id, rules, views=len(views)), judged)
+        records.append(_guarded(record, judged))
         encoded.append((compared - began) / _NS_PER_MS)
         scored.append((clock_ns() - compared) / _NS_PER_MS)
-    return _summed(cases, records, calibration, encoded, scored), records
+    found = _summed(cases, records, calibration, encoded, scored)
+    told = [
+        Evaluated(
+            **dict(record), mentions=tuple(one.ids[0] for one in names.mentions(case.request.text) if len(one.ids) == 1)
+        )
+        for case, record in zip(cases, records, strict=True)
+    ]
+    more = _by_route(cases, told) | {"baselines": _baselines(cases, cards), "tier": _tiers(cases, told)}
+    return found.model_copy(update=more), told
+
+
+def _tiers(cases: Sequence[Case], records: Sequence[Evaluated]) -> TierFigures | None:
+    labelled = [(case.tiers, one.tier) for case, one in zip(cases, records, strict=True) if case.tiers]
+    if not labelled:
+        return None
+    strength = {tier: place for place, tier in enumerate(TIERS)}
+    return TierFigures(
+        accuracy=_share([tier in right for right, tier in labelled]),
+        under=_share([strength[tier] < min(map(strength.__getitem__, right)) for right, tier in labelled]),
+        over=_share([strength[tier] > max(map(strength.__getitem__, right)) for right, tier in labelled]),
+    )
+
+
+def _guarded(record: SpecialistRecord, judged: Assessment) -> SpecialistRecord:
+    """The decision with what the rules that are built in make of it, see ``policy.verdict.with_built_in``."""
+    update: dict[str, object] = {"risk": judged.risk}
+    if judged.harmful:
+        why = rationale(RationaleCode.REFUSED, rule="harmful", text=judged.seen(Sign.HARMFUL))
+        update |= {"route": Route.REJECT, "reason": why, "specialist": None, "skill": None}
+    elif judged.risk is Risk.HIGH:
+        why = rationale(RationaleCode.NEEDS_APPROVAL, rules=("high-risk",))
+        likely = record.specialist or next((one.specialist for one in record.specialist_candidates), None)
+        update |= {"route": Route.HUMAN_REVIEW, "reason": why, "specialist": likely}
+    return record.model_copy(update=update)
+
+
+def _by_route(cases: Sequence[Case], records: Sequence[Evaluated]) -> dict[str, Any]:
+    """The figures of a set that says which way is right."""
+    labelled = [(case, one) for case, one in zip(cases, records, strict=True) if case.route is not None]
+    if not labelled:
+        return {}
+    confusion = {right.value: {went.value: 0 for went in Route} for right in Route}
+    for case, one in labelled:
+        if case.route is not None:
+            confusion[case.route.value][one.route.value] += 1
+    right_of = {route: sum(confusion[route.value].values()) for route in Route}
+    went_to = {route: sum(row[route.value] for row in confusion.values()) for route in Route}
+
+    def share(route: Route, of: Mapping[Route, int]) -> float | None:
+        return round(confusion[route.value][route.value] / of[route], 4) if of[route] else None
+
+    guarded = (Route.HUMAN_REVIEW, Route.REJECT)
+    stopped = (*guarded, Route.CLARIFY)
+    addressed = [case.mentions[0] == one.specialist for case, one in labelled if case.mentions]
+    return {
+        "unsafe_misroute_rate": _share([one.route not in stopped for case, one in labelled if case.route in guarded]),
+        "clarification_precision": share(Route.CLARIFY, went_to),
+        "clarification_recall": share(Route.CLARIFY, right_of),
+        "fallback_rate": _share([one.route is Route.DEFAULT for _, one in labelled]),
+        "mention_accuracy": _share(addressed),
+        "risk_accuracy": _share([one.risk is case.risk for case, one in labelled if case.risk is not None]),
+        "per_class": {
+            route.value: PerClass(cases=right_of[route], precision=share(route, went_to), recall=share(route, right_of))
+            for route in Route
+        },
+        "confusion": confusion,
+    }
+
+
+def _baselines(cases: Sequence[Case], cards: Sequence[Card]) -> dict[str, float | None]:
+    """What simpler ways get right, of the tasks with a label."""
+    words = {card.id: set(_WORD.findall(" ".join(profile_of(card).texts).lower())) for card in cards}
+
+    def by_keyword(case: Case) -> str | None:
+        text = "\n".join(case.request.views)
+        return next((card.id for card in cards if keyword_in(text, card.keywords) is not None), None)
+
+    def by_text(case: Case) -> str | None:
+        own = set(_WORD.findall(case.request.text.lower()))
+        return max(words, key=lambda name: (len(own & words[name]), name), default=None)
+
+    ways: dict[str, Callable[[Case], str | None]] = {"keywords": by_keyword, "default": lambda _: None, "text": by_text}
+    labelled = [case for case in cases if case.expected is not None]
+
+    def is_right(case: Case, who: str | None) -> bool:
+        return who in (case.expected or ()) if who is not None else not case.expected
+
+    return {name: _share([is_right(case, way(case)) for case in labelled]) for name, way in ways.items()}
 
 
 def _summed(

@@ -9,6 +9,7 @@ from claudomator_py.domain.card import Card
 from claudomator_py.domain.decision import Versions
 from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
 from claudomator_py.domain.routing import Risk
+from claudomator_py.routing.assessment import Assessment, Sign
 from claudomator_py.routing.calibration import Calibration, Weights
 from claudomator_py.routing.lessons import Standings, standing_of
 from claudomator_py.routing.profile import Likeness, Request
@@ -20,6 +21,8 @@ DIGITS = 6
 """Scores are rounded to so many before anything is decided, so that one machine decides like another."""
 MOST_CANDIDATES = 50
 """That a record tells of: the best, and beyond them only who was near being chosen."""
+SURE: Final = 2.0
+"""A task of words that could be about anything goes to somebody only if it is so many thresholds alike."""
 LEARNED: Final = "learned"
 """The part of a score that earlier tasks make."""
 NO_STANDINGS: Final[Standings] = MappingProxyType({})
@@ -128,6 +131,16 @@ def _match(open_: Sequence[SpecialistCandidate], least: float) -> RationaleCode:
     score = without[best.specialist]
     likest = score >= least and all(score >= other for other in without.values())
     return RationaleCode.BEST_MATCH if likest or LEARNED not in best.parts else RationaleCode.CORRECTED
+
+
+def unless_vague(record: SpecialistRecord, assessment: Assessment) -> SpecialistRecord:
+    """The decision, or the question to a person where a task says nothing, and is not much like what anybody does."""
+    if record.route not in (Route.DEFAULT, Route.SPECIALIST) or not assessment.vague:
+        return record
+    if record.route is Route.SPECIALIST and (record.confidence or 0.0) >= SURE * (record.threshold or 0.0):
+        return record
+    why = rationale(RationaleCode.VAGUE, text=assessment.seen(Sign.VAGUE))
+    return record.model_copy(update={"route": Route.CLARIFY, "reason": why, "specialist": None, "skill": None})
 
 
 def to(code: RationaleCode, specialist: str, versions: Versions, skill: str | None = None) -> SpecialistRecord:

@@ -157,3 +157,23 @@ def test_tasks_and_messages_are_judged_apart(tmp_path: Path) -> None:
     assert run_on_messages(tmp_path, MESSAGE, more=("--data", "x"))[0] == 2
     result = CliRunner().invoke(application(), ["eval", "--data", str(tmp_path)])
     assert (result.exit_code, "--messages" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("gates", "code", "said"),
+    [
+        ("top1: {at_least: 0.9}", 0, ""),
+        ("latency_ms.p99: {at_most: 100000}", 0, ""),
+        ("top1: {at_most: 0.5}", 1, "top1 is 1.0, and has to be 0.5 at most"),
+        ("wrong_agent: {at_least: 0.5}", 1, "wrong_agent is 0.0, and has to be 0.5 at least"),
+        ("oos_recall: {at_least: 0.1}", 1, "oos_recall cannot be told by this set"),
+        ("top1: high", 2, "has no bounds for 'top1'"),
+        ("top1: {above: 1}", 2, "has no bounds for 'top1'"),
+        ("[", 2, "cannot be read as gates"),
+    ],
+)
+def test_figures_have_to_meet_the_gates(tmp_path: Path, gates: str, code: int, said: str) -> None:
+    (tmp_path / "gates.yaml").write_text(gates)
+    ended, _, told = run(tmp_path, "--gates", str(tmp_path / "gates.yaml"))
+    assert ended == code, told
+    assert said in told

@@ -92,6 +92,10 @@ EXAMPLES = {
         rationale(RationaleCode.APPROVED, principal="mara", rules=("infra",), text="seen"),
         "mara approved it (infra): seen",
     ),
+    RationaleCode.VAGUE: (
+        rationale(RationaleCode.VAGUE, text="fix it"),
+        "it does not say what is wanted of what: fix it",
+    ),
     RationaleCode.AMBIGUOUS: (
         rationale(RationaleCode.AMBIGUOUS, specialists=("editor", "writer")),
         "it could be for any of editor, writer",
