@@ -341,11 +341,23 @@ class SpecialistRouter:
         self._written([self._judged_again(subject, record.model_copy(update={"latency_ms": took_ms}))])
 
     def _settled(self, subject: _Subject) -> SpecialistRecord | None:
-        """What is decided without comparing anything."""
+        """What is decided without comparing anything. Whom the policy excludes gets a task in no way."""
+        record = self._given(subject)
+        verdict = None if subject.judged is None else subject.judged.verdict
+        if record is None or verdict is None or record.specialist not in verdict.excluded:
+            return record
+        why = rationale(RationaleCode.EXCLUDED, specialist=record.specialist)
+        return SpecialistRecord(reason=why, route=Route.CLARIFY, specialist=None, versions=self._versions)
+
+    def _given(self, subject: _Subject) -> SpecialistRecord | None:
+        """To whom somebody or something has given it; None: to nobody."""
         spec, code = subject.spec, None
         named = spec.specialist
         by_rule = None if subject.judged is None else subject.judged.verdict.specialist
-        if by_rule is not None and by_rule in subject.asked.seen:
+        if by_rule is not None and by_rule not in subject.asked.seen:
+            why = rationale(RationaleCode.GONE, specialist=by_rule)
+            return SpecialistRecord(reason=why, route=Route.CLARIFY, specialist=None, versions=self._versions)
+        if by_rule is not None:
             why = rationale(RationaleCode.GIVEN_BY_RULE, rule=_rule_for(subject, by_rule), specialist=by_rule)
             return SpecialistRecord(
                 reason=why, route=Route.SPECIALIST, specialist=by_rule, skill=None, versions=self._versions

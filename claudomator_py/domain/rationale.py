@@ -55,7 +55,7 @@ class RationaleCode(WordedCode):
     BELOW_THRESHOLD = "below_threshold", "below the threshold"
     TOO_RISKY = "too_risky", "takes tasks of {ceiling} risk at most, and this one is of {risk} risk"
     LACKS = "lacks", "lacks {lacking}"
-    EXCLUDED = "excluded", "a rule of the policy excludes this specialist"
+    EXCLUDED = "excluded", "a rule of the policy excludes {specialist}"
 
     # --- of a message: who answers it ---------------------------------------------------------------------------------
     MESSAGE_MENTIONS = "message_mentions", "the message mentions {specialists}"

@@ -8,7 +8,7 @@ import pytest
 
 from claudomator_py.domain.errors import Forbidden
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
-from claudomator_py.domain.views import ApproveRequest
+from claudomator_py.domain.views import AnswerRequest, ApproveRequest
 from claudomator_py.policy.rule import Rule
 from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, PolicyVerdict
 from claudomator_py.store import decision_rows
@@ -192,6 +192,32 @@ def test_rules_give_a_task_to_a_specialist_or_keep_it_from_one(policed: Make) ->
     go(world)
     assert world.task("one").specialist == "plumber"
     assert world.task("two").specialist != "painter"
+
+
+@pytest.mark.parametrize(
+    "asked", [{"specialist": "painter"}, {"instructions": "@painter, have a look at the wall, please."}]
+)
+def test_an_excluded_specialist_gets_no_task_in_any_way(policed: Make, asked: dict[str, Any]) -> None:
+    world = policed(rule("keep", exclude_specialists=["painter"]))
+    for name in ("plumber", "painter"):
+        world.access.as_(OPERATOR).specialists.register(card(name))
+    world.submit("one", **asked)
+    go(world)
+    assert world.state("one") == "NEEDS_INPUT clarification"
+    world.service.answer("one", AnswerRequest(text="painter"))
+    go(world)
+    assert world.state("one") == "NEEDS_INPUT clarification"
+    world.service.answer("one", AnswerRequest(text="plumber"))
+    go(world)
+    assert world.live("one").specialist == "plumber"
+
+
+def test_a_rule_for_a_specialist_whom_there_is_not_asks(policed: Make) -> None:
+    world = policed(rule("give", specialist="nobody"))
+    world.access.as_(OPERATOR).specialists.register(card("plumber"))
+    world.submit("one", instructions="Mend the sink.")
+    go(world)
+    assert world.state("one") == "NEEDS_INPUT clarification"
 
 
 def test_a_rule_looks_at_whoever_was_chosen(policed: Make) -> None:

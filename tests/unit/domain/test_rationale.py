@@ -72,8 +72,8 @@ EXAMPLES = {
         "there is no specialist writer",
     ),
     RationaleCode.EXCLUDED: (
-        rationale(RationaleCode.EXCLUDED),
-        "a rule of the policy excludes this specialist",
+        rationale(RationaleCode.EXCLUDED, specialist="writer"),
+        "a rule of the policy excludes writer",
     ),
     RationaleCode.GIVEN_BY_RULE: (
         rationale(RationaleCode.GIVEN_BY_RULE, rule="secrets", specialist="auditor"),
