@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sqlalchemy import Connection
+
 from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.agents.programs import detected_agents
 from claudomator_py.classify.configured import CLI_VARIABLES, tier_model
@@ -31,9 +33,10 @@ from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.dispatch.start import Starter
 from claudomator_py.domain.agent import AgentSpec
-from claudomator_py.domain.decision import Versions
+from claudomator_py.domain.decision import PolicyCheck, Versions
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.run import Bounds
+from claudomator_py.domain.triage import Incoming
 from claudomator_py.domain.views import CheckView
 from claudomator_py.embed.configured import encoder
 from claudomator_py.embed.hashed import Hashed
@@ -61,6 +64,7 @@ from claudomator_py.sources.inbox.inbox import ConfiguredInbox
 from claudomator_py.store import specialist_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.full_text import Found
+from claudomator_py.store.tables import Channel
 
 if TYPE_CHECKING:
     from claudomator_py.routing.space import Twin
@@ -84,6 +88,8 @@ class Configured:
     """What was fitted on the operator's own tasks, by id of the encoder."""
     policy: Policy
     """The rules on what tasks may do."""
+    policing: Policing | None
+    """Asks them; None: there are none, and nothing is routed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +128,11 @@ class Parts:
         """The model for small questions; None: none is configured."""
         asker = self.current().asker
         return None if asker is None else asker.model
+
+    def message_checks(self, connection: Connection, channel: Channel, message: Incoming) -> tuple[PolicyCheck, ...]:
+        """What the policy says of a message."""
+        policing = self.current().policing
+        return () if policing is None else policing.of_message(connection, channel, message)
 
     def close(self) -> None:
         """Let go of what works beside the loop."""
@@ -233,9 +244,9 @@ def _configured(
     fitted = calibrations.read(state)
     policing, policy = None, Policy(settings.policy)
     if settings.policy or settings.routing.enabled:
-        policing = Policing(policy, Budgets(lambda: settings.budget), reviews=settings.routing.enabled)
+        policing = Policing(policy, Budgets(lambda: settings.budget), now_ms, reviews=settings.routing.enabled)
     directory, router = _router(settings, environ, database, registry, faults, rules, asker, fitted, former, policing)
-    return Configured(settings, rules, launch, workdirs, asker, router, directory, fitted, policy)
+    return Configured(settings, rules, launch, workdirs, asker, router, directory, fitted, policy, policing)
 
 
 def assemble(

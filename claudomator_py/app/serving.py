@@ -285,8 +285,9 @@ async def _serve(
     specialists = Specialists(database, now_ms, repeats, parts.cosines, parts.preview, parts.twins)
     judge = PrimaryJudge(database, parts.cheap_model, now_ms)
     stack.callback(judge.close)
-    channels = Channels(database, now_ms, repeats, lambda: parts.workdirs, judge.says_yes, parts.preview)
-    answers = AnswerDispatcher(database, lambda: parts.workdirs, now_ms)
+    checks = parts.message_checks
+    channels = Channels(database, now_ms, repeats, lambda: parts.workdirs, judge.says_yes, parts.preview, checks)
+    answers = AnswerDispatcher(database, lambda: parts.workdirs, now_ms, checks)
     stack.callback(answers.close)
     database.on_commit(answers.wake)
     learned = Learned(database, now_ms)

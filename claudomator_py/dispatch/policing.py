@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.domain.budget import DayBudget, Spending
-from claudomator_py.domain.decision import Versions
+from claudomator_py.domain.decision import PolicyCheck, Versions
 from claudomator_py.domain.inputs import InputRequest
 from claudomator_py.domain.lifecycle import Failing, InputKind
 from claudomator_py.domain.outcome import Reason
@@ -18,13 +18,15 @@ from claudomator_py.domain.principal import INBOX, OPERATOR, Principal, Role
 from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.triage import Incoming
 from claudomator_py.environment.workdirs import local_zone
 from claudomator_py.policy.facts import Facts, paths_in
 from claudomator_py.policy.verdict import Policy, Verdict, with_built_in
+from claudomator_py.ports import Clock
 from claudomator_py.routing.assessment import assess
 from claudomator_py.scheduler.decision import PolicyRecord, PolicyVerdict
 from claudomator_py.store import queue, remembered, task_rows, token_rows
-from claudomator_py.store.tables import Task
+from claudomator_py.store.tables import Channel, Task
 from claudomator_py.tasks.accept import ask, ready_dependents
 from claudomator_py.tasks.decisions import approved_rules, record_policy
 
@@ -62,8 +64,9 @@ class Policing:
     harm refused, without a rule that says so.
     """
 
-    def __init__(self, policy: Policy, budgets: Budgets, *, reviews: bool) -> None:
+    def __init__(self, policy: Policy, budgets: Budgets, clock: Clock, *, reviews: bool) -> None:
         self.policy = policy
+        self._clock = clock
         self._budgets = budgets
         self._reviews = reviews
         self._spends, self._acts = policy.mentions("spent"), policy.mentions("actor")
@@ -86,16 +89,37 @@ class Policing:
         remembered.keep(connection, _HASH, {"hash": self.policy.hash})
         return queue.route_again(connection)
 
-    def judge(self, connection: Connection, task: Task, spec: TaskSpec, now_ms: int, *, reads: bool) -> Judged:
+    def judge(self, connection: Connection, task: Task, spec: TaskSpec, *, reads: bool) -> Judged:
         """What the rules say of a queued task, as it came. reads: whether somebody reads its text as an order; the
         text of a task for an agent that does what it is configured to do is not judged."""
+        now_ms = self._clock()
         judgement = assess(spec.instructions) if reads else None
         spent = self._budgets.spent(connection, now_ms).total if self._spends else Spending()
         risk = Risk.LOW if judgement is None else judgement.risk
-        facts = Facts(spec, self._actor(connection, task), task.source, spec.specialist, spec.skill, risk)
+        facts = Facts(
+            spec,
+            self._actor(connection, task.creator, task.organisation),
+            task.source,
+            spec.specialist,
+            spec.skill,
+            risk,
+        )
         facts = found_here(facts, self._budgets.total, spent, now_ms) if self.has_rules else facts
         judged = self._judged(Judged(facts, Verdict(), harmful=judgement is not None and judgement.harmful))
         return replace(judged, approved=approved_rules(connection, task)) if judged.held else judged
+
+    def of_message(self, connection: Connection, channel: Channel, message: Incoming) -> tuple[PolicyCheck, ...]:
+        """What the rules say of a message, as of a task with its text: nobody answers one that is refused. What needs
+        approval does as a task, once somebody is to answer.
+        """
+        if not self.has_rules or not message.content.strip():
+            return ()
+        spec, now_ms = TaskSpec(name=channel.name, instructions=message.content, tags=("channel",)), self._clock()
+        spent = self._budgets.spent(connection, now_ms).total if self._spends else Spending()
+        actor = self._actor(connection, channel.creator, channel.organisation)
+        facts = found_here(Facts(spec, actor, "channel"), self._budgets.total, spent, now_ms)
+        verdict = self.policy.judge(facts)
+        return verdict.checks if verdict.denied_by is not None else ()
 
     def again(self, judged: Judged, specialist: str | None, skill: str | None) -> Judged:
         """What the rules say now that somebody is to do it, whoever has said who."""
@@ -107,15 +131,15 @@ class Policing:
         verdict = self.policy.judge(judged.facts)
         return replace(judged, verdict=with_built_in(verdict, harmful=judged.harmful, reviews=self._reviews))
 
-    def _actor(self, connection: Connection, task: Task) -> Principal:
+    def _actor(self, connection: Connection, creator: str, organisation: str | None) -> Principal:
         """Who made it, with the role that they have; without one any more they are as good as strangers."""
         known = {one.id: one for one in (OPERATOR, INBOX)}
-        if task.creator in known or not self._acts:
-            role = known[task.creator].role if task.creator in known else Role.OPERATE
-            return Principal(task.creator, role, task.organisation)
-        token = token_rows.named(connection, task.creator)
+        if creator in known or not self._acts:
+            role = known[creator].role if creator in known else Role.OPERATE
+            return Principal(creator, role, organisation)
+        token = token_rows.named(connection, creator)
         role = Role.READ if token is None or token.revoked_ms is not None else Role(token.role)
-        return Principal(task.creator, role, task.organisation)
+        return Principal(creator, role, organisation)
 
     def record(self, judged: Judged, versions: Versions) -> PolicyRecord | None:
         """What is written down of it; None: no rule has anything to do with it."""

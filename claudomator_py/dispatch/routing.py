@@ -290,7 +290,7 @@ class SpecialistRouter:
             judged = None
             if self._policing is not None:
                 reads = not self._takes_no_role(spec)
-                judged = self._policing.judge(connection, task, spec, self._clock(), reads=reads)
+                judged = self._policing.judge(connection, task, spec, reads=reads)
             found.append(_Subject(task, spec, request, before, said, next(iter(handed), None), judged))
         return found
 

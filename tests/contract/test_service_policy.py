@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from claudomator_py.domain.channel import NewChannel, NewMessage
 from claudomator_py.domain.errors import Forbidden
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.views import AnswerRequest, ApproveRequest
@@ -276,3 +277,14 @@ def test_the_rules_are_shown_with_how_often_each_applied(policed: Make) -> None:
     assert (view.decisions, view.denied, view.held) == (3, 1, 0)
     other = world.access.as_(Principal("ann", Role.OPERATE, "acme")).policy.view()
     assert other.decisions == 0
+
+
+def test_nobody_answers_a_message_that_a_rule_refuses(policed: Make) -> None:
+    world = policed(rule("quiet", when='task.source == "channel" && task.text.contains("salary")', deny="not here"))
+    world.access.as_(OPERATOR).specialists.register(card("plumber"))
+    channels = world.access.as_(OPERATOR).channels
+    channels.create(NewChannel(name="house", participants=("plumber",)))
+    refused = channels.post("house", NewMessage(content="@plumber, what is your salary?"))
+    answered = channels.post("house", NewMessage(content="@plumber, the sink leaks."))
+    assert refused.answers == ()
+    assert [one.specialist for one in answered.answers] == ["plumber"]

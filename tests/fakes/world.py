@@ -203,6 +203,7 @@ class World:
         directory = SpecialistDirectory(database, encoder, calibration, self.clock)
         routing = RoutingRules(calibration, default="generalist")
         rules_of_policy = Policy(self.policy_rules)
+        policing = Policing(rules_of_policy, self.budgets, self.clock, reviews=True)
         self.router = SpecialistRouter(
             database,
             self.registry,
@@ -212,7 +213,7 @@ class World:
             routing,
             self.clock,
             self.faults,
-            policing=Policing(rules_of_policy, self.budgets, reviews=True),
+            policing=policing,
         )
         # Without an encoder for searches, whose scores are then those of words alone.
         self.specialists = Specialists(database, self.clock, self.repeats, router=self.router.preview)
@@ -225,8 +226,9 @@ class World:
             lambda: self.workdirs,
             lambda question: self.primary_says(question),
             self.router.preview,
+            policing.of_message,
         )
-        self.answers = AnswerDispatcher(database, lambda: self.workdirs, self.clock)
+        self.answers = AnswerDispatcher(database, lambda: self.workdirs, self.clock, policing.of_message)
         self.policy_desk = PolicyDesk(database, lambda: rules_of_policy, self.clock)
         self.access = Access(
             self.service,
