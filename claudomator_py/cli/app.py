@@ -82,6 +82,7 @@ GROUPS: Mapping[str, Command] = {
     "schedule": Command("Recurring tasks: list, preview, pause, run, end.", _group("schedule:group")),
     "specialists": Command("Specialists: list, show, add, edit, share, import, export.", _group("specialists:group")),
     "channel": Command("Channels: create, list, show, post, read, settings, stats.", _group("channels:group")),
+    "decisions": Command("Decisions: list, show, export as JSON lines.", _group("decisions:group")),
     "routing": Command("Routing: how it does, what was learned, reset, freeze.", _group("routing:group")),
     "token": Command("API tokens: create, list, revoke.", _group("token:group")),
     "sessions": Command("Browser sessions: list, log out.", _group("browser:sessions_group")),

@@ -50,7 +50,7 @@ Tester = Callable[[TaskSpec, Asked], VerdictView]
 
 def group(tester: Callable[[Path | None], Tester]) -> typer.Typer:
     """The commands, with what tests the rules of a configuration."""
-    commands = typer.Typer(no_args_is_help=True)
+    commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     commands.command("show")(show)
     commands.command("test")(_test(tester))
     return commands

@@ -316,6 +316,14 @@ class Client(RunLogs):
         more = {} if cursor is None else {"cursor": cursor}
         return self._view(Page[RecordedDecisionView], "GET", "/v1/decisions", params=query | more)
 
+    def all_decisions(self, wanted: DecisionFilter | None = None) -> Iterator[RecordedDecisionView]:
+        """All of them, newest first, fetched as they are read."""
+        page = self.decisions(wanted, limit=_PAGE)
+        yield from page.items
+        while page.next_cursor is not None:
+            page = self.decisions(wanted, cursor=page.next_cursor, limit=_PAGE)
+            yield from page.items
+
     def decision(self, decision_id: str) -> RecordedDecisionView:
         """One decision."""
         return self._view(RecordedDecisionView, "GET", f"/v1/decisions/{path_segment(decision_id)}")

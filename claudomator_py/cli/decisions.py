@@ -1,0 +1,156 @@
+"""``decisions``: what was decided, of every kind, and what came of it; as JSON lines, to keep or to work with."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from pydantic import ValidationError
+
+from claudomator_py.cli.connect import connected
+from claudomator_py.cli.output import Column, Format, FormatOption, fields, note, out, out_json, out_json_line, render
+from claudomator_py.cli.times import ago, now_ms
+from claudomator_py.domain.text import one_line
+from claudomator_py.domain.views.decisions import DecisionFilter, RecordedDecisionView
+
+if TYPE_CHECKING:
+    from claudomator_py.client.http import Client
+
+_COLUMNS = (
+    Column("KIND"),
+    Column("ID"),
+    Column("TASK", flexible=True),
+    Column("ROUTE"),
+    Column("TO", flexible=True),
+    Column("CONFIDENCE", right=True),
+    Column("WHY", flexible=True),
+    Column("RUN"),
+    Column("MADE"),
+)
+_SHORT = 8
+
+KindOption = Annotated[
+    str | None, typer.Option("--kind", metavar="KIND", help="placement, tier, specialist, policy, handoff or triage.")
+]
+TaskOption = Annotated[str | None, typer.Option("--task", metavar="ID", help="Only those about the task of this id.")]
+SpecialistOption = Annotated[str | None, typer.Option("--specialist", metavar="ID", help="Only those for this one.")]
+AgentOption = Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Only those with a run on it.")]
+RouteOption = Annotated[
+    str | None, typer.Option("--route", metavar="ROUTE", help="specialist, default, clarify, human_review or reject.")
+]
+ReasonOption = Annotated[str | None, typer.Option("--reason", metavar="CODE", help="Only those with this code.")]
+RiskOption = Annotated[str | None, typer.Option("--risk", metavar="RISK", help="low, medium or high.")]
+OverriddenOption = Annotated[
+    bool | None, typer.Option("--overridden/--kept", help="Whether an operator gave the task to somebody else.")
+]
+SinceOption = Annotated[str | None, typer.Option("--since", metavar="RFC3339", help="Only those from then on.")]
+UntilOption = Annotated[str | None, typer.Option("--until", metavar="RFC3339", help="Only those from before.")]
+
+
+def _wanted(**given: object) -> DecisionFilter:
+    try:
+        return DecisionFilter.model_validate({name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise typer.BadParameter(first["msg"], param_hint=f"--{first['loc'][0]}") from None
+
+
+@connected
+def list_(
+    client: "Client",
+    kind: KindOption = None,
+    task: TaskOption = None,
+    specialist: SpecialistOption = None,
+    agent: AgentOption = None,
+    route: RouteOption = None,
+    reason: ReasonOption = None,
+    risk: RiskOption = None,
+    overridden: OverriddenOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="How many, the newest first.")] = 30,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """List decisions, the newest first."""
+    wanted = _wanted(
+        kind=kind,
+        task=task,
+        specialist=specialist,
+        agent=agent,
+        route=route,
+        reason=reason,
+        risk=risk,
+        overridden=overridden,
+        since=since,
+        until=until,
+    )
+    page = client.decisions(wanted, limit=limit)
+    if output is Format.JSON:
+        out_json(page)
+        return
+    if not page.items:
+        note("No decision matches.")
+        return
+    now = now_ms()
+    out(render(_COLUMNS, [_row(one, now) for one in page.items]))
+    if page.next_cursor is not None:
+        note("There are more: narrow the list, or `claudomator decisions export` writes all.")
+
+
+@connected
+def show(
+    client: "Client",
+    decision: Annotated[str, typer.Argument(metavar="ID", help="The decision's id.")],
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Show one decision with all that was recorded, and what came of it."""
+    found = client.decision(decision)
+    if output is Format.JSON:
+        out_json(found)
+        return
+    shown = found.model_dump(mode="json", exclude_defaults=True, exclude={"rationale", "policy_checks", "run"})
+    rows = [(name.replace("_", " "), str(value)) for name, value in shown.items()]
+    rows += [
+        (f"rule {check.rule}", " ".join(filter(None, (_verdict(check.matched), check.effect, check.detail))))
+        for check in found.policy_checks
+    ]
+    if found.run is not None:
+        rows += [(f"run {name}", str(value)) for name, value in found.run if value is not None]
+    out(fields(rows))
+
+
+@connected
+def export(
+    client: "Client",
+    kind: KindOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+) -> None:
+    """Write decisions as JSON lines, the newest first."""
+    for decision in client.all_decisions(_wanted(kind=kind, since=since, until=until)):
+        out_json_line(decision)
+
+
+def group() -> typer.Typer:
+    """The commands under ``decisions``."""
+    app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    app.command("list")(list_)
+    app.command()(show)
+    app.command()(export)
+    return app
+
+
+def _verdict(matched: bool | None) -> str:
+    return {True: "applies", False: "does not apply", None: "has a fault"}[matched]
+
+
+def _row(one: RecordedDecisionView, now: int) -> tuple[str, ...]:
+    return (
+        one.kind,
+        one.id[:_SHORT],
+        "" if one.task_id is None else one.task_id[:_SHORT],
+        one.route or "",
+        one.specialist or one.agent or one.tier or "",
+        "" if one.confidence is None else f"{one.confidence:.2f}",
+        one_line(one.reason),
+        "" if one.run is None else one.run.ended_as or one.run.state,
+        ago(one.at, now),
+    )

@@ -1,0 +1,49 @@
+"""``decisions``: listing, showing and exporting what was decided."""
+
+import json
+
+import pytest
+
+from tests.fakes.cards import card
+from tests.fakes.command import Command
+
+pytestmark = pytest.mark.usefixtures("decided")
+MESSAGES = 3
+
+
+@pytest.fixture
+def decided(command: Command) -> None:
+    """Decisions on who answers some messages."""
+    assert command("specialists", "add", "-", stdin=json.dumps(card("cook").document)).returncode == 0
+    assert command("channel", "create", "kitchen", "cook").returncode == 0
+    for number in range(MESSAGES):
+        assert command("channel", "post", "kitchen", f"@cook soup {number}").returncode == 0
+
+
+def test_they_are_listed_and_shown(command: Command) -> None:
+    listed = command("decisions", "list", "--kind", "triage")
+    lines = listed.stdout.splitlines()
+    assert lines[0].split()[:2] == ["KIND", "ID"]
+    assert len(lines) == 1 + MESSAGES
+    found = json.loads(command("decisions", "list", "--limit", "1", "-o", "json").stdout)["items"][0]
+    shown = command("decisions", "show", found["id"]).stdout
+    assert "triage" in shown
+    assert found["reason"] in shown
+
+
+def test_all_are_exported_as_lines(command: Command) -> None:
+    lines = [json.loads(line) for line in command("decisions", "export").stdout.splitlines()]
+    assert len(lines) == MESSAGES
+    assert {one["kind"] for one in lines} == {"triage"}
+    assert command("decisions", "export", "--until", "2020-01-01T00:00:00Z").stdout == ""
+
+
+def test_what_cannot_be_meant_is_refused(command: Command) -> None:
+    for arguments in (("--kind", "tirage"), ("--since", "yesterday"), ("--route", "nowhere")):
+        done = command("decisions", "list", *arguments)
+        assert done.returncode == 2
+        assert arguments[0] in done.stderr
+
+
+def test_none_is_said(command: Command) -> None:
+    assert "No decision matches" in command("decisions", "list", "--risk", "high").stderr

@@ -1,0 +1,111 @@
+"""``policy test``: the rules of a configuration asked about files, and ``policy show``."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from claudomator_py.__main__ import application
+from tests.fakes.command import Command
+
+POLICY = """
+policy:
+  - name: no-production
+    when: '"prod" in task.tags && actor.role != "admin"'
+    deny: production is for admins
+  - name: infra
+    when: task.paths.exists(p, p.startsWith("infra/"))
+    approve: {by: [admin], within: 12h}
+  - name: nights
+    when: now.hour >= 22
+    tier: {ceiling: fast}
+    tools: {mode: plan, disallowed_tools: [Bash]}
+    concurrency: 1
+  - name: dear
+    when: spent.day.usd > 5.0
+    exclude_agents: [claude]
+  - name: never-the-dba
+    when: task.specialist == "dba"
+    deny: not the dba
+budget: {timezone: UTC}
+"""
+TASK = "name: dig\ninstructions: Change infra/main.tf.\n"
+
+
+def run(folder: Path, *arguments: str, task: str = TASK, policy: str = POLICY) -> tuple[int, str, str]:
+    (folder / "claudomator.yaml").write_text(policy)
+    (folder / "task.yaml").write_text(task)
+    files = ["policy", "test", str(folder / "task.yaml"), "--config", str(folder / "claudomator.yaml")]
+    result = CliRunner().invoke(application(), [*files, *arguments])
+    return result.exit_code, result.stdout, f"{result.stderr}{result.exception or ''}"
+
+
+def verdict(folder: Path, *arguments: str, **given: str) -> dict[str, Any]:
+    _, printed, told = run(folder, *arguments, "-o", "json", **given)
+    found: list[dict[str, Any]] = json.loads(printed)
+    assert len(found) == 1, told
+    return found[0]
+
+
+def test_it_explains_rule_by_rule(tmp_path: Path) -> None:
+    code, printed, _ = run(tmp_path, "--at", "2026-11-23T23:00:00Z")
+    assert code == 0
+    assert "dig is held, with low risk: the policy demands approval (infra)." in printed
+    for words in (
+        "Approval by admin within 12h.",
+        "Tier from fast to fast.",
+        "mode plan at most",
+        "At most 1 at a time",
+    ):
+        assert words in printed
+    said = {line.split()[0]: line.split()[1] for line in printed.splitlines() if len(line.split()) > 1}
+    assert (said["no-production"], said["infra"], said["nights"], said["dear"]) == ("no", "yes", "yes", "no")
+
+
+def test_a_refused_task_ends_it_with_1(tmp_path: Path) -> None:
+    task = TASK + "tags: [prod]\n"
+    assert run(tmp_path, task=task)[0] == 0
+    code, printed, _ = run(tmp_path, "--role", "operate", "--creator", "mara", task=task)
+    assert code == 1
+    assert "production is for admins" in printed
+
+
+def test_what_a_file_does_not_say_can_be_assumed(tmp_path: Path) -> None:
+    assert verdict(tmp_path, "--at", "2026-11-23T12:00:00Z", "--spent-usd", "9")["constraints"]["excluded_agents"] == [
+        "claude"
+    ]
+    assert verdict(tmp_path, "--specialist", "dba")["verdict"] == "denied"
+
+
+def test_what_is_built_in_is_told(tmp_path: Path) -> None:
+    task = "name: dig\ninstructions: Drop the customers schema in production.\n"
+    assert verdict(tmp_path, task=task)["rules"] == ["high-risk"]
+    assert verdict(tmp_path, task=task, policy="routing: {preset: none}")["verdict"] == "allowed"
+
+
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [
+        ("policy: [{name: a, when: task.nope, deny: x}]", "task.nope"),
+        ("policy: [{name: a, when: 'task.risk == \"hgih\"', deny: x}]", "did you mean `high`?"),
+    ],
+)
+def test_a_bad_rule_is_named(tmp_path: Path, policy: str, said: str) -> None:
+    code, _, told = run(tmp_path, policy=policy)
+    assert code != 0
+    assert said in told
+    assert "policy[0].when" in told
+
+
+def test_a_bad_file_is_named(tmp_path: Path) -> None:
+    code, _, told = run(tmp_path, task="name: dig\n")
+    assert code == 2
+    assert "instructions" in told
+
+
+def test_without_rules_it_says_where_they_go(command: Command) -> None:
+    done = command("policy", "show")
+    assert done.returncode == 0
+    assert "`policy` in the configuration" in done.stdout
