@@ -44,6 +44,7 @@ def test_a_file_leads_a_browser_to_the_login(desktop: Desktop) -> None:
 
 def test_logging_out(desktop: Desktop) -> None:
     desktop.complaints.expect("status of 401")
+    desktop.complaints.expect("Status Error Code 401")
     page = desktop.page()
     cookies = page.context.cookies()
     page.get_by_role("button", name="Log out").click()
@@ -53,6 +54,7 @@ def test_logging_out(desktop: Desktop) -> None:
     page.context.add_cookies([{**cookies[0]}])  # type: ignore[typeddict-item]  # a cookie as it was read
     page.goto(desktop.url)
     expect(page.get_by_role("heading", name="Log in")).to_be_visible()
+    assert page.context.cookies() == []
 
 
 def test_the_session_outlives_a_restart_of_the_daemon(desktop: Desktop) -> None:

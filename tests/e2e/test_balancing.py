@@ -96,7 +96,7 @@ def test_a_task_that_meets_a_limit_goes_on_elsewhere_without_losing_an_attempt(t
     three.configure(agents={"alpha": simulated(LIMIT), "beta": simulated()})
     daemon = three.start().ready()
 
-    three.drop("task.yaml", document(None, "Do it.", agent=None, retry={"max_attempts": 1}))
+    three.drop("task.yaml", document(None, "Write the report.", agent=None, retry={"max_attempts": 1}))
 
     task = ended(daemon, "task")
     assert (task.state, task.agent, task.attempts) == ("COMPLETED", "beta", 1)
@@ -111,7 +111,7 @@ def test_a_task_that_meets_a_limit_goes_on_elsewhere_without_losing_an_attempt(t
     released = daemon.client.release("alpha")
     assert not released.limited
     # It is asked again, says so again, and is held again.
-    three.drop("next.yaml", document(None, "Do it.", agent=None))
+    three.drop("next.yaml", document(None, "Write the report.", agent=None))
     assert ended(daemon, "next").agent == "beta"
     assert [run.agent for run in daemon.client.runs("next")] == ["alpha", "beta"]
 
@@ -119,7 +119,7 @@ def test_a_task_that_meets_a_limit_goes_on_elsewhere_without_losing_an_attempt(t
 def test_with_every_agent_limited_tasks_wait_for_the_earliest_reset(three: Site) -> None:
     three.configure(agents={"alpha": simulated("outcome=limited(reset=2h)"), "beta": simulated(LIMIT)})
     daemon = three.start().ready()
-    three.drop("task.yaml", document(None, "Do it.", agent=None))
+    three.drop("task.yaml", document(None, "Write the report.", agent=None))
 
     wait_until(lambda: all(agent.limited for agent in daemon.client.agents()), "both limits")
     task = in_state(daemon, "task", "QUEUED")
@@ -138,7 +138,7 @@ def test_with_every_agent_limited_tasks_wait_for_the_earliest_reset(three: Site)
 def test_trying_all_the_same_asks_limited_agents_with_a_growing_pause(three: Site) -> None:
     three.configure(agents={"alpha": simulated(LIMIT)}, balancing={"when_all_limited": "try"})
     daemon = three.start().ready()
-    three.drop("task.yaml", document(None, "Do it.", agent=None, retry={"max_attempts": 1, "backoff": "1s"}))
+    three.drop("task.yaml", document(None, "Write the report.", agent=None, retry={"max_attempts": 1, "backoff": "1s"}))
 
     # The first run finds the limit, the second is a try; from then on it pauses between two tries.
     in_state(daemon, "task", "WAITING")

@@ -65,7 +65,7 @@ def test_without_an_agent_a_task_waits_and_everything_says_so(cold_site: Site, t
     daemon.ready()
 
     said = f"no agent found on PATH: none of {', '.join(MODEL_KINDS)} is in {path}"
-    site.drop("unhinted.yaml", "instructions: Tidy up.\n")
+    site.drop("unhinted.yaml", "instructions: Tidy up the changelog.\n")
     waiting = in_state(daemon, "unhinted", "QUEUED")
     assert (waiting.reason, waiting.agent) == ("agent", None)
     status = daemon.client.status()

@@ -48,6 +48,8 @@ _STREAMS = re.compile(r"/v1/events|/v1/runs/[^/]+/log")
 
 log = logging.getLogger(__name__)
 
+STALE = "claudomator.stale_cookie"
+"""In the scope: the name of a cookie that came with the request and is good for nothing, so a page may remove it."""
 _READING = frozenset({"GET", "HEAD"})
 _ALLOWED_SITES = frozenset({b"same-origin", b"none"})
 SECURITY_HEADERS: Mapping[bytes, bytes] = {
@@ -236,6 +238,7 @@ class Security:
             for cookie in headers.cookies(self._cookie):
                 if (admitted := self._of_session(cookie, host)) is not None:
                     return admitted
+                scope[STALE] = self._cookie.decode("ascii")
         if public or path in OPEN_PATHS or _is_webhook(scope):
             return _Admitted()
         detail = "The token is unknown or no longer valid." if headers.all(b"authorization") else "A token is required."

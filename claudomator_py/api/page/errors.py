@@ -11,7 +11,7 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
-from claudomator_py.api.guard.security import is_page
+from claudomator_py.api.guard.security import STALE, is_page
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.problem import MEDIA_TYPE, Refused
 from claudomator_py.domain.errors import ServiceError
@@ -52,7 +52,11 @@ def _login_needed(scope: Scope) -> Response:
     if scope["method"] == "GET" and is_page(scope["path"]):
         path, query = quote(scope["path"]), scope["query_string"]
     onward = f"{path}?{query.decode('latin-1')}" if query else path
-    return render("login_needed.html", {"onward": onward}, 401)
+    response = render("login_needed.html", {"onward": onward}, 401)
+    if (stale := scope.get(STALE)) is not None:
+        # A page may hear of the end of its session before the answer to logging out has removed the cookie.
+        response.delete_cookie(stale, path="/", httponly=True, samesite="strict")
+    return response
 
 
 def _dressed(plain: Any) -> _Handler:

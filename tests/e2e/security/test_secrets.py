@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import product
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
@@ -25,6 +26,7 @@ import httpx
 import pytest
 
 from claudomator_py.domain.card import Card
+from claudomator_py.domain.channel import NewChannel, NewMessage
 from claudomator_py.domain.notice import DeliveryState
 from claudomator_py.domain.views import HoldRequest, RejectRequest
 from tests.e2e.harness import COMMAND, REPOSITORY, Daemon, Site, open_site, wait_until
@@ -270,7 +272,11 @@ def api_answers(spilt: Spilt) -> dict[str, str]:
     """Every GET of the API's document, of every task, run and schedule, by its path."""
     client, site = spilt.daemon.client, spilt.site
     runs = [run.id for task in client.all_tasks() for run in client.runs(task.id)]
+    channel = client.create_channel(NewChannel(name="kitchen")).id
     values = {
+        "channel": [channel],
+        "message": [str(client.post_message(channel, NewMessage(content="hello")).id)],
+        "decision_id": [one.id for one in client.decisions(limit=200).items],
         "ref": [task.id for task in client.all_tasks()],
         "run_id": runs,
         "name": ["yearly"],
@@ -282,9 +288,11 @@ def api_answers(spilt: Spilt) -> dict[str, str]:
     with httpx.Client(base_url=site.endpoint, headers=headers, timeout=30) as http:
         paths = [path for path, methods in http.get("/openapi.json").json()["paths"].items() if "get" in methods]
         for path in paths:
-            parameter = next(iter(re.findall(r"{(\w+)}", path)), None)
-            for value in values[parameter] if parameter else [""]:
-                asked = path.replace(f"{{{parameter}}}", value)
+            parameters = re.findall(r"{(\w+)}", path)
+            for given in product(*(values[parameter] for parameter in parameters)):
+                asked = path
+                for parameter, value in zip(parameters, given, strict=True):
+                    asked = asked.replace(f"{{{parameter}}}", value)
                 for query in _LOGS if path.endswith("/log") else _PAGES.get(path, ("",)):
                     answer = http.get(asked + query)
                     assert answer.status_code in (200, 503), (asked + query, answer.text)  # 503: it is drained
