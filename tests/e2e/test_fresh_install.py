@@ -66,7 +66,10 @@ def test_without_an_agent_a_task_waits_and_everything_says_so(cold_site: Site, t
 
     said = f"no agent found on PATH: none of {', '.join(MODEL_KINDS)} is in {path}"
     site.drop("unhinted.yaml", "instructions: Tidy up the changelog.\n")
-    waiting = in_state(daemon, "unhinted", "QUEUED")
+    in_state(daemon, "unhinted", "QUEUED")
+    # It is routed first.
+    wait_until(lambda: daemon.client.task("unhinted").reason != "routing", "the task to be routed")
+    waiting = daemon.client.task("unhinted")
     assert (waiting.reason, waiting.agent) == ("agent", None)
     status = daemon.client.status()
     assert [(check.name, check.detail, check.blocking) for check in status.trouble] == [("agents", said, False)]
