@@ -231,7 +231,8 @@ def policy_test(config: Path | None) -> "policy.Tester":
         specialist = asked.specialist or spec.specialist
         facts = Facts(spec, asked.actor, asked.source, specialist, spec.skill, judged.risk)
         facts = found_here(facts, settings.budget, asked.spent, asked.now_ms)
-        found = with_built_in(rules.judge(facts), harmful=judged.harmful, reviews=settings.routing.enabled)
+        reviews = settings.routing.enabled
+        found = with_built_in(rules.judge(facts), harmful=judged.harmful, reviews=reviews, seen=judged.words)
         return found.shown(spec.name)
 
     return verdict

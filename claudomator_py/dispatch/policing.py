@@ -42,6 +42,8 @@ class Judged:
     verdict: Verdict
     harmful: bool = False
     """Whether its text asks for harm."""
+    seen: str = ""
+    """The words of harm in it."""
     approved: frozenset[str] = frozenset()
     """The rules whose demand for approval a person has met."""
 
@@ -105,7 +107,10 @@ class Policing:
             risk,
         )
         facts = found_here(facts, self._budgets.total, spent, now_ms) if self.has_rules else facts
-        judged = self._judged(Judged(facts, Verdict(), harmful=judgement is not None and judgement.harmful))
+        judged = Judged(facts, Verdict())
+        if judgement is not None:
+            judged = replace(judged, harmful=judgement.harmful, seen=judgement.words)
+        judged = self._judged(judged)
         return replace(judged, approved=approved_rules(connection, task)) if judged.held else judged
 
     def of_message(self, connection: Connection, channel: Channel, message: Incoming) -> tuple[PolicyCheck, ...]:
@@ -129,7 +134,9 @@ class Policing:
 
     def _judged(self, judged: Judged) -> Judged:
         verdict = self.policy.judge(judged.facts)
-        return replace(judged, verdict=with_built_in(verdict, harmful=judged.harmful, reviews=self._reviews))
+        return replace(
+            judged, verdict=with_built_in(verdict, harmful=judged.harmful, reviews=self._reviews, seen=judged.seen)
+        )
 
     def _actor(self, connection: Connection, creator: str, organisation: str | None) -> Principal:
         """Who made it, with the role that they have; without one any more they are as good as strangers."""
@@ -166,6 +173,13 @@ class Policing:
         )
 
 
+def _told(judged: Judged) -> str:
+    """The rules that demand approval, with what they say of it."""
+    rules = () if judged.verdict.demanded is None else judged.verdict.demanded.rules
+    said = {check.rule: check.detail for check in judged.verdict.checks if check.detail}
+    return "; ".join(f"{rule}: {said[rule]}" if rule in said else rule for rule in rules)
+
+
 def found_here(facts: Facts, limits: DayBudget, spent: Spending, now_ms: int) -> Facts:
     """The facts with what this machine knows: where folders really are, what time it is, and what was spent."""
     spec = facts.spec
@@ -198,7 +212,7 @@ def stop(connection: Connection, task: Task, judged: Judged, record: PolicyRecor
     until_ms = None if demanded.within_ms is None else now_ms + demanded.within_ms
     request = InputRequest(
         kind=InputKind.APPROVAL,
-        text=f"asks for approval, which the policy demands ({', '.join(demanded.rules)})",
+        text=f"asks for approval, which the policy demands ({_told(judged)})",
         since_ms=now_ms,
         rules=demanded.rules,
         approvers=demanded.by,

@@ -37,7 +37,8 @@ def input_sentences(task: Task, events: Sequence[Event], now_ms: int) -> list[st
             sentences.append(f"{who(event)} answered: {event.data['answer']}")
         elif event.kind == "approved":
             what = ", ".join(event.data.get("tools", ())) or "its first run"
-            sentences.append(f"{who(event)} approved {what}.")
+            why = f": {event.data['why']}" if event.data.get("why") else ""
+            sentences.append(f"{who(event)} approved {what}{why}.")
     if task.state == "NEEDS_INPUT":
         sentences += _remedies(task, asked_of(task) or asked_before(task))
         if task.kept_until_ms is not None and task.kept_until_ms > now_ms:

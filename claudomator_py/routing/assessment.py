@@ -51,6 +51,11 @@ class Assessment:
         """Whether it asks for harm."""
         return any(sign is Sign.HARMFUL for sign, _ in self.signs)
 
+    @property
+    def words(self) -> str:
+        """What was seen of harm, in the words of the text; empty: nothing."""
+        return "; ".join(words for sign, words in self.signs if sign is not Sign.VAGUE)
+
     def seen(self, sign: Sign) -> str | None:
         """The words in which that was seen; None: it was not."""
         return next((words for one, words in self.signs if one is sign), None)

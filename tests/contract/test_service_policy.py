@@ -98,6 +98,7 @@ def test_an_approval_is_asked_for_once_and_says_who_gave_it_and_why(policed: Mak
     approve(world, "dig", MARA, reason="seen the plan")
     go(world, 1)
     assert world.running().keys() == {"dig"}
+    assert "approved its first run: seen the plan." in str(world.queries.why("dig").sentences)
     held, approved, allowed = records(world, "dig")
     assert (held.verdict, approved.verdict, allowed.verdict) == ("held", "approved", "allowed")
     assert allowed.approved == ("infra",)
@@ -238,6 +239,7 @@ def test_much_risk_is_reviewed_and_harm_refused_without_any_rule(policed: Make) 
     world.submit("plain", instructions="Plan how to drop the customers schema in production.")
     go(world)
     assert world.state("risky") == "NEEDS_INPUT approval"
+    assert "high-risk: its risk is high: Drop ... production" in str(world.queries.why("risky").sentences)
     assert world.state("harmful") == "FAILED rejected"
     assert world.running().keys() == {"plain"}
     approve(world, "risky")
