@@ -127,8 +127,9 @@ def _test(tester: Callable[[Path | None], Tester]) -> Callable[..., None]:
 
         try:
             now = now_ms() if at is None else parse_instant(at)
-        except ValueError as error:
-            raise typer.BadParameter(str(error), param_hint="--at") from None
+        except ValueError:
+            message = f"{at!r} is not a time; write one such as 2026-11-23T22:00:00+01:00"
+            raise typer.BadParameter(message, param_hint="--at") from None
         asked = Asked(Principal(creator, _role(role), organisation), source, specialist, Spending(usd=spent_usd), now)
         judge, verdicts, bad = tester(config), [], False
         for file in read(files):
@@ -138,8 +139,10 @@ def _test(tester: Callable[[Path | None], Tester]) -> Callable[..., None]:
             verdicts += [judge(spec, asked) for spec in file.specs]
         if output is Format.JSON:
             out_json(verdicts)
-        else:
+        elif verdicts:
             out("\n\n".join(map(_shown, verdicts)))
+        elif not bad:
+            note("There are no task files.")
         if bad:
             raise typer.Exit(exits.USAGE)
         if any(verdict.verdict == "denied" for verdict in verdicts):

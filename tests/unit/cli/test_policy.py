@@ -109,3 +109,15 @@ def test_without_rules_it_says_where_they_go(command: Command) -> None:
     done = command("policy", "show")
     assert done.returncode == 0
     assert "`policy` in the configuration" in done.stdout
+
+
+def test_a_folder_without_task_files_and_a_time_that_is_none_are_told(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "claudomator.yaml").write_text(POLICY)
+    config = ["--config", str(tmp_path / "claudomator.yaml")]
+    empty = CliRunner().invoke(application(), ["policy", "test", str(tmp_path / "empty"), *config])
+    assert (empty.exit_code, empty.stdout) == (0, "")
+    assert "There are no task files." in empty.stderr
+    code, _, told = run(tmp_path, "--at", "yesterday")
+    assert code == 2
+    assert "is not a time" in told
