@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 _COLUMNS = (
     Column("KIND"),
-    Column("ID"),
     Column("TASK", flexible=True),
     Column("ROUTE"),
     Column("TO", flexible=True),
@@ -24,6 +23,7 @@ _COLUMNS = (
     Column("WHY", flexible=True),
     Column("RUN"),
     Column("MADE"),
+    Column("ID", wide=True),
 )
 _SHORT = 8
 
@@ -90,7 +90,7 @@ def list_(
         note("No decision matches.")
         return
     now = now_ms()
-    out(render(_COLUMNS, [_row(one, now) for one in page.items]))
+    out(render(_COLUMNS, [_row(one, now) for one in page.items], wide=output is Format.WIDE))
     if page.next_cursor is not None:
         note("There are more: narrow the list, or `claudomator decisions export` writes all.")
 
@@ -145,7 +145,6 @@ def _verdict(matched: bool | None) -> str:
 def _row(one: RecordedDecisionView, now: int) -> tuple[str, ...]:
     return (
         one.kind,
-        one.id[:_SHORT],
         "" if one.task_id is None else one.task_id[:_SHORT],
         one.route or "",
         one.specialist or one.agent or one.tier or "",
@@ -153,4 +152,5 @@ def _row(one: RecordedDecisionView, now: int) -> tuple[str, ...]:
         one_line(one.reason),
         "" if one.run is None else one.run.ended_as or one.run.state,
         ago(one.at, now),
+        one.id,
     )

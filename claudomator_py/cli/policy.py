@@ -68,9 +68,9 @@ def show(
         out_json(policy)
         return
     out(rules_table(policy))
-    note(
-        f"Of {policy.decisions} decisions in {policy.days} days, {policy.denied} denied and {policy.held} held a task."
-    )
+    if policy.rules:
+        of = f"Of {policy.decisions} decisions in {policy.days} days"
+        note(f"{of}, {policy.denied} denied and {policy.held} held a task.")
 
 
 def rules_table(policy: PolicyView) -> str:

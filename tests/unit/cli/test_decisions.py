@@ -23,8 +23,11 @@ def decided(command: Command) -> None:
 def test_they_are_listed_and_shown(command: Command) -> None:
     listed = command("decisions", "list", "--kind", "triage")
     lines = listed.stdout.splitlines()
-    assert lines[0].split()[:2] == ["KIND", "ID"]
+    assert lines[0].split()[:2] == ["KIND", "TO"]
     assert len(lines) == 1 + MESSAGES
+    # What the wide list names can be shown.
+    wide = command("decisions", "list", "--kind", "triage", "-o", "wide").stdout.splitlines()
+    assert command("decisions", "show", wide[1].split()[-1]).returncode == 0
     found = json.loads(command("decisions", "list", "--limit", "1", "-o", "json").stdout)["items"][0]
     shown = command("decisions", "show", found["id"]).stdout
     assert "triage" in shown
