@@ -3,13 +3,14 @@
 import sys
 from collections.abc import Callable
 
-from bench import metrics, queue, routing, shims
+from bench import metrics, queue, routing, shims, start
 
 MEASUREMENTS: dict[str, Callable[[], None]] = {
     "shims": shims.measure,
     "metrics": metrics.measure,
     "queue": queue.measure,
     "routing": routing.measure,
+    "start": start.measure,
 }
 
 
