@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 
-from bench import metrics, queue, routing, shims, start
+from bench import metrics, queue, routing, shims, start, trivial
 
 MEASUREMENTS: dict[str, Callable[[], None]] = {
     "shims": shims.measure,
@@ -11,6 +11,7 @@ MEASUREMENTS: dict[str, Callable[[], None]] = {
     "queue": queue.measure,
     "routing": routing.measure,
     "start": start.measure,
+    "trivial": trivial.measure,
 }
 
 
