@@ -202,10 +202,8 @@ def _server_of(folder: str) -> int:
 
 
 def _table(found: Mapping[str, Figures]) -> str:
-    rows = [
-        f"| | CPU by task, ms | tasks/s, {SLOTS} slots | until the program runs, ms | CPU of {FILES:,} files at start, s |",
-        "|---|---|---|---|---|",
-    ]
+    columns = ("CPU by task, ms", f"tasks/s, {SLOTS} slots", "until it runs, ms", f"CPU of {FILES:,} files at start, s")
+    rows = [f"| | {' | '.join(columns)} |", "|---|---|---|---|---|"]
     for name, each in found.items():
         files = "-" if each.files_cpu_s is None else f"{each.files_cpu_s:.1f}"
         rows.append(f"| {name} | {each.cpu_ms:.1f} | {each.per_second:.1f} | {each.latency_ms:.1f} | {files} |")

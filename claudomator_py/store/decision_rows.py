@@ -9,8 +9,11 @@ from typing import Any
 from sqlalchemy import Connection, Select, bindparam, exists, insert, select
 
 from claudomator_py.scheduler.decision import DecisionKind
+from claudomator_py.store.loading import loader
 from claudomator_py.store.tables import DECISION, RUN, SNAPSHOT, Decision
 
+decision_from = loader(Decision)
+"""The row as a Decision."""
 _DECISIONS = uuid.UUID("0d0f5a52-5f0e-5c38-9c4e-6f6d0a1b7e55")
 
 
@@ -72,7 +75,7 @@ _STANDING = _standing()
 def find(connection: Connection, decision_id: str) -> Decision | None:
     """The decision, if it is there."""
     row = connection.execute(select(DECISION).where(DECISION.c.id == decision_id)).one_or_none()
-    return None if row is None else Decision(**row._mapping)
+    return None if row is None else decision_from(row)
 
 
 def latest(connection: Connection, task_id: str, kind: DecisionKind, generation: int) -> Decision | None:
@@ -81,7 +84,7 @@ def latest(connection: Connection, task_id: str, kind: DecisionKind, generation:
         DECISION.c.task_id == task_id, DECISION.c.kind == kind.value, DECISION.c.generation == generation
     )
     row = connection.execute(query.order_by(DECISION.c.at_ms.desc(), DECISION.c.id.desc()).limit(1)).one_or_none()
-    return None if row is None else Decision(**row._mapping)
+    return None if row is None else decision_from(row)
 
 
 def placements(connection: Connection, task_id: str) -> Sequence[Decision]:
@@ -89,10 +92,10 @@ def placements(connection: Connection, task_id: str) -> Sequence[Decision]:
     query = select(DECISION).join(RUN, RUN.c.id == DECISION.c.run_id)
     query = query.where(DECISION.c.task_id == task_id, DECISION.c.kind == DecisionKind.PLACEMENT.value)
     query = query.order_by(RUN.c.generation.desc(), RUN.c.seq.desc())
-    return [Decision(**row._mapping) for row in connection.execute(query)]
+    return [decision_from(row) for row in connection.execute(query)]
 
 
 def of_task(connection: Connection, task_id: str) -> Sequence[Decision]:
     """All that was decided about the task, of every kind, oldest first."""
     query = select(DECISION).where(DECISION.c.task_id == task_id).order_by(DECISION.c.at_ms, DECISION.c.id)
-    return [Decision(**row._mapping) for row in connection.execute(query)]
+    return [decision_from(row) for row in connection.execute(query)]

@@ -7,10 +7,13 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Select, func, insert, select, update
 
 from claudomator_py.domain.principal import OPERATOR, Principal
+from claudomator_py.store.loading import loader
 from claudomator_py.store.tables import EVENT, Event
 from claudomator_py.store.visibility import events_seen
 
 T = TypeVar("T")
+
+_event_from = loader(Event)
 
 
 def record(
@@ -44,7 +47,7 @@ def caused_by(principal_id: str, change: Callable[[Connection], T]) -> Callable[
 def of_task(connection: Connection, task_id: str, limit: int = 500) -> Sequence[Event]:
     """The task's newest events, oldest first."""
     query = select(EVENT).where(EVENT.c.task_id == task_id).order_by(EVENT.c.id.desc()).limit(limit)
-    return [Event(**row._mapping) for row in reversed(connection.execute(query).all())]
+    return [_event_from(row) for row in reversed(connection.execute(query).all())]
 
 
 def last_id(connection: Connection) -> int:
@@ -76,10 +79,10 @@ class Sought:
 def following(connection: Connection, after: int, limit: int, sought: Sought = Sought()) -> Sequence[Event]:
     """Events with a greater id, in order, at most limit."""
     query = sought.query.where(EVENT.c.id > after).order_by(EVENT.c.id).limit(limit)
-    return [Event(**row._mapping) for row in connection.execute(query)]
+    return [_event_from(row) for row in connection.execute(query)]
 
 
 def newest(connection: Connection, limit: int, sought: Sought = Sought()) -> Sequence[Event]:
     """The newest events, in order, at most limit."""
     query = sought.query.order_by(EVENT.c.id.desc()).limit(limit)
-    return [Event(**row._mapping) for row in reversed(connection.execute(query).all())]
+    return [_event_from(row) for row in reversed(connection.execute(query).all())]

@@ -4,12 +4,16 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import Connection, delete, insert, select, update
 
+from claudomator_py.store.loading import loader
 from claudomator_py.store.tables import INBOX_DOCUMENT, INBOX_FILE, InboxDocument, InboxFile
+
+_document_from = loader(InboxDocument)
+_file_from = loader(InboxFile)
 
 
 def files(connection: Connection) -> Sequence[InboxFile]:
     """Every accepted file that is not gone."""
-    return [InboxFile(**row._mapping) for row in connection.execute(select(INBOX_FILE))]
+    return [_file_from(row) for row in connection.execute(select(INBOX_FILE))]
 
 
 def put_file(connection: Connection, file: InboxFile) -> None:
@@ -29,19 +33,19 @@ def document(connection: Connection, path: str, name: str) -> InboxDocument | No
     """The document of that identity, gone or not."""
     query = select(INBOX_DOCUMENT).where(INBOX_DOCUMENT.c.path == path, INBOX_DOCUMENT.c.name == name)
     row = connection.execute(query).one_or_none()
-    return None if row is None else InboxDocument(**row._mapping)
+    return None if row is None else _document_from(row)
 
 
 def of_file(connection: Connection, path: str) -> Sequence[InboxDocument]:
     """The documents that the file holds."""
     query = select(INBOX_DOCUMENT).where(INBOX_DOCUMENT.c.path == path, INBOX_DOCUMENT.c.gone_ms.is_(None))
-    return [InboxDocument(**row._mapping) for row in connection.execute(query.order_by(INBOX_DOCUMENT.c.name))]
+    return [_document_from(row) for row in connection.execute(query.order_by(INBOX_DOCUMENT.c.name))]
 
 
 def named(connection: Connection, name: str) -> Sequence[InboxDocument]:
     """All documents of that name, in whichever file."""
     query = select(INBOX_DOCUMENT).where(INBOX_DOCUMENT.c.name == name).order_by(INBOX_DOCUMENT.c.path)
-    return [InboxDocument(**row._mapping) for row in connection.execute(query)]
+    return [_document_from(row) for row in connection.execute(query)]
 
 
 def put_document(connection: Connection, entry: InboxDocument) -> None:

@@ -93,9 +93,8 @@ def contents(connection: Connection, task_ids: Sequence[str]) -> list[tuple[Task
             TASK_REVISION, and_(TASK_REVISION.c.task_id == TASK.c.id, TASK_REVISION.c.revision == TASK.c.revision)
         )
         for row in connection.execute(query.where(TASK.c.id.in_(task_ids[start : start + _AT_ONCE]))):
-            columns = dict(row._mapping)
-            spec = columns.pop("spec")
-            found.append((Task(**columns), spec))
+            *columns, spec = row
+            found.append((task_from(columns), spec))
     return sorted(found, key=lambda one: position(one[0]))
 
 

@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Connection, String, and_, cast, func, or_,
 
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.views import TaskFilter
+from claudomator_py.store.run_rows import run_from
 from claudomator_py.store.tables import RUN, TASK, Run, Task
 from claudomator_py.store.task_rows import task_from
 from claudomator_py.store.visibility import tasks_seen
@@ -126,5 +127,5 @@ def runs_of(connection: Connection, task_ids: Collection[str]) -> Mapping[str, S
     query = select(RUN).where(RUN.c.task_id.in_(sorted(task_ids))).order_by(RUN.c.generation, RUN.c.seq)
     runs: dict[str, list[Run]] = defaultdict(list)
     for row in connection.execute(query):
-        runs[row._mapping["task_id"]].append(Run(**row._mapping))
+        runs[row._mapping["task_id"]].append(run_from(row))
     return runs

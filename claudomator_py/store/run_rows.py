@@ -10,11 +10,14 @@ from sqlalchemy import Connection, func, insert, select, update
 from claudomator_py.domain.limits import RanOn
 from claudomator_py.domain.outcome import OUTAGES
 from claudomator_py.domain.principal import OPERATOR, Principal
+from claudomator_py.store.loading import loader
 from claudomator_py.store.tables import RUN, Run
 from claudomator_py.store.visibility import runs_seen
 
 _RUNS = uuid.UUID("6f7a1f0e-3e0b-5d8e-9a51-0b7f4a0f2c11")
 MOST_COUNTED = 32
+run_from = loader(Run)
+"""The row as a Run."""
 
 _CONVERSATIONS = uuid.UUID("c4b0b6de-7c1d-5f43-8a0f-2f1f5f9d7e02")
 
@@ -28,7 +31,7 @@ def identity(task_id: str, generation: int, attempt: int, seq: int) -> tuple[str
 def find(connection: Connection, run_id: str, by: Principal = OPERATOR) -> Run | None:
     """The run, or None; None as well where it does not exist for that principal."""
     row = connection.execute(select(RUN).where(RUN.c.id == run_id, runs_seen(by))).one_or_none()
-    return None if row is None else Run(**row._mapping)
+    return None if row is None else run_from(row)
 
 
 def add(connection: Connection, run: Run) -> None:
@@ -52,25 +55,25 @@ def note_in_vain(connection: Connection, run_id: str) -> None:
 def live(connection: Connection) -> Sequence[Run]:
     """All live runs, oldest first."""
     query = select(RUN).where(RUN.c.live).order_by(RUN.c.started_ms, RUN.c.id)
-    return [Run(**row._mapping) for row in connection.execute(query)]
+    return [run_from(row) for row in connection.execute(query)]
 
 
 def begun_of_kind(connection: Connection, kind: str) -> Sequence[Run]:
     """The live runs of agents of that kind whose process is known to have started, oldest first."""
     query = select(RUN).where(RUN.c.live, RUN.c.kind == kind, RUN.c.state != "starting")
-    return [Run(**row._mapping) for row in connection.execute(query.order_by(RUN.c.started_ms, RUN.c.id))]
+    return [run_from(row) for row in connection.execute(query.order_by(RUN.c.started_ms, RUN.c.id))]
 
 
 def live_of(connection: Connection, task_id: str) -> Run | None:
     """The task's live run, or None."""
     row = connection.execute(select(RUN).where(RUN.c.task_id == task_id, RUN.c.live)).one_or_none()
-    return None if row is None else Run(**row._mapping)
+    return None if row is None else run_from(row)
 
 
 def of_task(connection: Connection, task_id: str) -> Sequence[Run]:
     """All runs of the task, oldest first."""
     query = select(RUN).where(RUN.c.task_id == task_id).order_by(RUN.c.generation, RUN.c.seq)
-    return [Run(**row._mapping) for row in connection.execute(query)]
+    return [run_from(row) for row in connection.execute(query)]
 
 
 def in_scratch_of(connection: Connection, run_id: str) -> Sequence[str]:
@@ -86,7 +89,7 @@ def newest_in_conversation(connection: Connection, run: Run) -> Run:
         RUN.c.kind == run.kind,
         RUN.c.state == "ended",
     )
-    found = [Run(**row._mapping) for row in connection.execute(query.order_by(RUN.c.started_ms.desc(), RUN.c.id))]
+    found = [run_from(row) for row in connection.execute(query.order_by(RUN.c.started_ms.desc(), RUN.c.id))]
     gone_on_from = {other.resumes for other in found}
     return next((other for other in found if other.id not in gone_on_from), run)
 
@@ -107,7 +110,7 @@ def warned(connection: Connection, now_ms: int) -> set[tuple[str, str]]:
 def warnings(connection: Connection, now_ms: int) -> dict[tuple[str, str], Run]:
     """By kind and account, the run that was warned last of a limit which has not reset since."""
     query = select(RUN).where(RUN.c.warned_until_ms > now_ms).order_by(RUN.c.ended_ms)
-    return {(run.kind, run.account): run for run in (Run(**row._mapping) for row in connection.execute(query))}
+    return {(run.kind, run.account): run for run in (run_from(row) for row in connection.execute(query))}
 
 
 def ids(connection: Connection) -> set[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 
 from claudomator_py.domain import lifecycle
 from claudomator_py.domain.lifecycle import (
@@ -23,7 +23,12 @@ from claudomator_py.domain.lifecycle import (
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.store.events import record
+from claudomator_py.store.loading import loader
 from claudomator_py.store.tables import TASK, TASK_REVISION, Task, TaskRevision
+
+task_from = loader(Task)
+"""The row as a Task."""
+_revision_from = loader(TaskRevision)
 
 
 class VersionConflict(Exception):
@@ -75,11 +80,6 @@ def columns_of(state: State) -> dict[str, Any]:
     return columns
 
 
-def task_from(row: Row[Any]) -> Task:
-    """The row as a Task."""
-    return Task(**row._mapping)
-
-
 def find(connection: Connection, task_id: str) -> Task | None:
     """The task, or None."""
     row = connection.execute(select(TASK).where(TASK.c.id == task_id)).one_or_none()
@@ -127,7 +127,7 @@ def change(connection: Connection, task: Task, now_ms: int, **changes: Any) -> T
     )
     if swapped.rowcount != 1:
         raise VersionConflict(task.id, task.version)
-    return Task(**{column.name: values.get(column.name, getattr(task, column.name)) for column in TASK.columns})
+    return task_from(values.get(column.name, getattr(task, column.name)) for column in TASK.columns)
 
 
 def note_asked_tier(connection: Connection, task_id: str, generation: int, asked: str) -> None:
@@ -169,7 +169,7 @@ def revision_of(connection: Connection, task_id: str, revision: int) -> TaskRevi
     row = connection.execute(query).one_or_none()
     if row is None:
         raise LookupError(f"task {task_id} has no revision {revision}")
-    return TaskRevision(**row._mapping)
+    return _revision_from(row)
 
 
 def newest_revision(connection: Connection, task_id: str) -> int:
