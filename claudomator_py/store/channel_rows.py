@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from claudomator_py.domain.channel import AnswerState
 from claudomator_py.domain.principal import Principal
@@ -22,6 +22,13 @@ from claudomator_py.store.tables import (
 from claudomator_py.store.visibility import channels_seen
 
 _ENDED = ("COMPLETED", "FAILED", "CANCELLED")
+_READY = (
+    select(CHANNEL_ANSWER)
+    .join(TASK, TASK.c.id == CHANNEL_ANSWER.c.task_id, isouter=True)
+    .where(CHANNEL_ANSWER.c.state == AnswerState.ASKED.value, TASK.c.id.is_(None) | TASK.c.state.in_(_ENDED))
+    .order_by(CHANNEL_ANSWER.c.message_id, CHANNEL_ANSWER.c.specialist)
+    .limit(bindparam("most"))
+)
 
 
 def add(connection: Connection, channel: Channel) -> None:
@@ -181,14 +188,7 @@ def asked_since(connection: Connection, channel_id: str, specialist: str, since_
 
 def ready(connection: Connection, limit: int = 100) -> Sequence[ChannelAnswer]:
     """Those who were asked and whose tasks have ended, or are no more."""
-    query = (
-        select(CHANNEL_ANSWER)
-        .join(TASK, TASK.c.id == CHANNEL_ANSWER.c.task_id, isouter=True)
-        .where(CHANNEL_ANSWER.c.state == AnswerState.ASKED.value, TASK.c.id.is_(None) | TASK.c.state.in_(_ENDED))
-        .order_by(CHANNEL_ANSWER.c.message_id, CHANNEL_ANSWER.c.specialist)
-        .limit(limit)
-    )
-    return [ChannelAnswer(**row._mapping) for row in connection.execute(query)]
+    return [ChannelAnswer(**row._mapping) for row in connection.execute(_READY, {"most": limit})]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,15 @@
 
 from collections.abc import Collection, Mapping
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from claudomator_py.domain.agent import Tier
 from claudomator_py.store import task_rows
 from claudomator_py.store.tables import CLASSIFICATION, TIER_ANSWER, Classification
+
+_NEXT_DEADLINE = select(func.min(CLASSIFICATION.c.deadline_ms)).where(
+    CLASSIFICATION.c.answered_ms.is_(None), CLASSIFICATION.c.deadline_ms > bindparam("now")
+)
 
 OPEN = "open"
 DEFAULT = "default"
@@ -29,10 +33,7 @@ def of_tasks(connection: Connection, task_ids: Collection[str]) -> Mapping[tuple
 
 def next_deadline(connection: Connection, now_ms: int) -> int | None:
     """When the next open question is given up (epoch milliseconds), or None."""
-    query = select(func.min(CLASSIFICATION.c.deadline_ms)).where(
-        CLASSIFICATION.c.answered_ms.is_(None), CLASSIFICATION.c.deadline_ms > now_ms
-    )
-    earliest: int | None = connection.execute(query).scalar_one()
+    earliest: int | None = connection.execute(_NEXT_DEADLINE, {"now": now_ms}).scalar_one()
     return earliest
 
 

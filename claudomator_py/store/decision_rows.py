@@ -14,6 +14,11 @@ from claudomator_py.store.tables import DECISION, RUN, SNAPSHOT, Decision
 
 decision_from = loader(Decision)
 """The row as a Decision."""
+_HASH = select(SNAPSHOT.c.hash).where(SNAPSHOT.c.hash == bindparam("digest"))
+_ADD_SNAPSHOT = insert(SNAPSHOT)
+_ADD = insert(DECISION)
+_FIND = select(DECISION).where(DECISION.c.id == bindparam("decision"))
+_OF_TASK = select(DECISION).where(DECISION.c.task_id == bindparam("task")).order_by(DECISION.c.at_ms, DECISION.c.id)
 _DECISIONS = uuid.UUID("0d0f5a52-5f0e-5c38-9c4e-6f6d0a1b7e55")
 
 
@@ -33,8 +38,8 @@ def snapshot_hash(data: dict[str, Any]) -> str:
 
 def add_snapshot(connection: Connection, digest: str, data: dict[str, Any], now_ms: int) -> None:
     """Store what a tick observed, once per content. digest: see ``snapshot_hash``."""
-    if connection.execute(select(SNAPSHOT.c.hash).where(SNAPSHOT.c.hash == digest)).one_or_none() is None:
-        connection.execute(insert(SNAPSHOT).values(hash=digest, data=data, created_ms=now_ms))
+    if connection.execute(_HASH, {"digest": digest}).one_or_none() is None:
+        connection.execute(_ADD_SNAPSHOT, {"hash": digest, "data": data, "created_ms": now_ms})
 
 
 def snapshot(connection: Connection, digest: str) -> dict[str, Any] | None:
@@ -48,7 +53,7 @@ def snapshot(connection: Connection, digest: str) -> dict[str, Any] | None:
 def add(connection: Connection, decision: Decision) -> None:
     """Insert it. Raises IntegrityError if it, or another that supersedes the same one, already exists."""
     values = {column.name: getattr(decision, column.name) for column in DECISION.columns}
-    connection.execute(insert(DECISION), values)
+    connection.execute(_ADD, values)
 
 
 def standing(connection: Connection, task_id: str, kind: DecisionKind) -> str | None:
@@ -74,7 +79,7 @@ _STANDING = _standing()
 
 def find(connection: Connection, decision_id: str) -> Decision | None:
     """The decision, if it is there."""
-    row = connection.execute(select(DECISION).where(DECISION.c.id == decision_id)).one_or_none()
+    row = connection.execute(_FIND, {"decision": decision_id}).one_or_none()
     return None if row is None else decision_from(row)
 
 
@@ -97,5 +102,4 @@ def placements(connection: Connection, task_id: str) -> Sequence[Decision]:
 
 def of_task(connection: Connection, task_id: str) -> Sequence[Decision]:
     """All that was decided about the task, of every kind, oldest first."""
-    query = select(DECISION).where(DECISION.c.task_id == task_id).order_by(DECISION.c.at_ms, DECISION.c.id)
-    return [decision_from(row) for row in connection.execute(query)]
+    return [decision_from(row) for row in connection.execute(_OF_TASK, {"task": task_id})]

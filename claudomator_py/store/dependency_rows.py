@@ -2,20 +2,56 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from sqlalchemy import Connection, case, delete, exists, insert, select, update
+from sqlalchemy import Connection, String, bindparam, case, delete, exists, insert, select, update
 
 from claudomator_py.domain.readiness import DependencyState
 from claudomator_py.store.tables import TASK, TASK_DEPENDENCY, Task
 from claudomator_py.store.task_rows import task_from
 
+# Made once, as making one takes several times as long as executing it: these are on the way of every task.
+_OF = TASK_DEPENDENCY.c.task_id == bindparam("task")
+_OF_TASK = select(TASK_DEPENDENCY).where(_OF)
+_WAITS_FOR = (
+    TASK_DEPENDENCY.c.name == bindparam("called"),
+    TASK_DEPENDENCY.c.depends_on_id.is_(None),
+    TASK_DEPENDENCY.c.task_id != bindparam("bound_to"),
+    exists().where(
+        TASK.c.id == TASK_DEPENDENCY.c.task_id,
+        TASK.c.organisation.is_not_distinct_from(bindparam("its_organisation", type_=String)),
+    ),
+)
+_UNBOUND = select(TASK_DEPENDENCY.c.task_id).where(*_WAITS_FOR)
+_BIND = update(TASK_DEPENDENCY).where(*_WAITS_FOR)
+_STATES = (
+    select(TASK_DEPENDENCY.c.name, TASK.c.state)
+    .select_from(TASK_DEPENDENCY.outerjoin(TASK, TASK.c.id == TASK_DEPENDENCY.c.depends_on_id))
+    .where(_OF)
+    .order_by(TASK_DEPENDENCY.c.name)
+)
+_DEPENDENTS = (
+    select(TASK)
+    .join(TASK_DEPENDENCY, TASK_DEPENDENCY.c.task_id == TASK.c.id)
+    .where(TASK_DEPENDENCY.c.depends_on_id == bindparam("task"))
+    .order_by(TASK.c.created_ms, TASK.c.id)
+)
+_DEPENDENCIES = (
+    select(TASK)
+    .join(TASK_DEPENDENCY, TASK_DEPENDENCY.c.depends_on_id == TASK.c.id)
+    .where(_OF)
+    .order_by(TASK.c.created_ms, TASK.c.id)
+)
+_BOUND_IDS = (
+    select(TASK_DEPENDENCY.c.name, TASK_DEPENDENCY.c.depends_on_id)
+    .where(_OF, TASK_DEPENDENCY.c.depends_on_id.is_not(None))
+    .order_by(TASK_DEPENDENCY.c.name)
+)
+
 
 def replace(connection: Connection, task_id: str, names: Sequence[str]) -> None:
     """Set the task's dependencies. A name that it already depended on stays bound to what it was bound to."""
-    kept = {
-        row.name: row.depends_on_id
-        for row in connection.execute(select(TASK_DEPENDENCY).where(TASK_DEPENDENCY.c.task_id == task_id))
-    }
-    connection.execute(delete(TASK_DEPENDENCY).where(TASK_DEPENDENCY.c.task_id == task_id))
+    kept = {row.name: row.depends_on_id for row in connection.execute(_OF_TASK, {"task": task_id})}
+    if kept:
+        connection.execute(delete(TASK_DEPENDENCY).where(TASK_DEPENDENCY.c.task_id == task_id))
     for name in dict.fromkeys(names):
         bound = kept.get(name) or _newest_named(connection, name, besides=task_id)
         connection.execute(insert(TASK_DEPENDENCY).values(task_id=task_id, name=name, depends_on_id=bound))
@@ -23,29 +59,16 @@ def replace(connection: Connection, task_id: str, names: Sequence[str]) -> None:
 
 def bind(connection: Connection, task: Task) -> Sequence[str]:
     """Bind every name that waits for a task of this name, in its organisation; the ids of the tasks that waited."""
-    unbound = (
-        TASK_DEPENDENCY.c.name == task.name,
-        TASK_DEPENDENCY.c.depends_on_id.is_(None),
-        TASK_DEPENDENCY.c.task_id != task.id,
-        exists().where(
-            TASK.c.id == TASK_DEPENDENCY.c.task_id, TASK.c.organisation.is_not_distinct_from(task.organisation)
-        ),
-    )
-    waiting = list(connection.execute(select(TASK_DEPENDENCY.c.task_id).where(*unbound)).scalars())
+    given = {"called": task.name, "bound_to": task.id, "its_organisation": task.organisation}
+    waiting = list(connection.execute(_UNBOUND, given).scalars())
     if waiting:
-        connection.execute(update(TASK_DEPENDENCY).where(*unbound).values(depends_on_id=task.id))
+        connection.execute(_BIND, {**given, "depends_on_id": task.id})
     return waiting
 
 
 def states(connection: Connection, task_id: str) -> Sequence[DependencyState]:
     """The task's dependencies, each with the state of the task that it was bound to."""
-    query = (
-        select(TASK_DEPENDENCY.c.name, TASK.c.state)
-        .select_from(TASK_DEPENDENCY.outerjoin(TASK, TASK.c.id == TASK_DEPENDENCY.c.depends_on_id))
-        .where(TASK_DEPENDENCY.c.task_id == task_id)
-        .order_by(TASK_DEPENDENCY.c.name)
-    )
-    return [DependencyState(name, state) for name, state in connection.execute(query)]
+    return [DependencyState(name, state) for name, state in connection.execute(_STATES, {"task": task_id})]
 
 
 def bound(connection: Connection, task_id: str) -> Sequence[tuple[str, str | None, str | None]]:
@@ -61,24 +84,12 @@ def bound(connection: Connection, task_id: str) -> Sequence[tuple[str, str | Non
 
 def dependents(connection: Connection, task_id: str) -> Sequence[Task]:
     """The tasks that depend on this one directly, in a fixed order."""
-    query = (
-        select(TASK)
-        .join(TASK_DEPENDENCY, TASK_DEPENDENCY.c.task_id == TASK.c.id)
-        .where(TASK_DEPENDENCY.c.depends_on_id == task_id)
-        .order_by(TASK.c.created_ms, TASK.c.id)
-    )
-    return [task_from(row) for row in connection.execute(query)]
+    return [task_from(row) for row in connection.execute(_DEPENDENTS, {"task": task_id})]
 
 
 def dependencies(connection: Connection, task_id: str) -> Sequence[Task]:
     """The tasks that this one depends on directly, as far as they are known."""
-    query = (
-        select(TASK)
-        .join(TASK_DEPENDENCY, TASK_DEPENDENCY.c.depends_on_id == TASK.c.id)
-        .where(TASK_DEPENDENCY.c.task_id == task_id)
-        .order_by(TASK.c.created_ms, TASK.c.id)
-    )
-    return [task_from(row) for row in connection.execute(query)]
+    return [task_from(row) for row in connection.execute(_DEPENDENCIES, {"task": task_id})]
 
 
 def circle(connection: Connection, wanted: Mapping[str, Sequence[str]]) -> list[str] | None:
@@ -118,10 +129,7 @@ def _edges(connection: Connection, task_id: str, wanted: Mapping[str, Sequence[s
 
 
 def _bound_ids(connection: Connection, task_id: str) -> dict[str, str]:
-    query = select(TASK_DEPENDENCY.c.name, TASK_DEPENDENCY.c.depends_on_id).where(
-        TASK_DEPENDENCY.c.task_id == task_id, TASK_DEPENDENCY.c.depends_on_id.is_not(None)
-    )
-    return {row.name: row.depends_on_id for row in connection.execute(query.order_by(TASK_DEPENDENCY.c.name))}
+    return {row.name: row.depends_on_id for row in connection.execute(_BOUND_IDS, {"task": task_id})}
 
 
 def _newest_named(connection: Connection, name: str, besides: str) -> str | None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Select, func, insert, select, update
+from sqlalchemy import Connection, Select, bindparam, func, insert, select, update
 
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.store.loading import loader
@@ -14,6 +14,9 @@ from claudomator_py.store.visibility import events_seen
 T = TypeVar("T")
 
 _event_from = loader(Event)
+_RECORD = insert(EVENT)
+_ATTRIBUTE = update(EVENT).where(EVENT.c.id > bindparam("before"))
+_LAST_ID = select(func.max(EVENT.c.id))
 
 
 def record(
@@ -27,7 +30,7 @@ def record(
 ) -> None:
     """Append one event."""
     row = {"at_ms": at_ms, "task_id": task_id, "run_id": run_id, "kind": kind, "data": dict(data or {})}
-    connection.execute(insert(EVENT), row)
+    connection.execute(_RECORD, row)
 
 
 def caused_by(principal_id: str, change: Callable[[Connection], T]) -> Callable[[Connection], T]:
@@ -38,7 +41,7 @@ def caused_by(principal_id: str, change: Callable[[Connection], T]) -> Callable[
     def attributed(connection: Connection) -> T:
         before = last_id(connection)
         result = change(connection)
-        connection.execute(update(EVENT).where(EVENT.c.id > before).values(by=principal_id))
+        connection.execute(_ATTRIBUTE, {"before": before, "by": principal_id})
         return result
 
     return attributed
@@ -52,7 +55,7 @@ def of_task(connection: Connection, task_id: str, limit: int = 500) -> Sequence[
 
 def last_id(connection: Connection) -> int:
     """The id of the newest event; 0 when there is none."""
-    newest: int | None = connection.execute(select(func.max(EVENT.c.id))).scalar_one()
+    newest: int | None = connection.execute(_LAST_ID).scalar_one()
     return newest or 0
 
 

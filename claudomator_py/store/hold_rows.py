@@ -1,9 +1,22 @@
 """Hold rows: which buckets are left alone, until when, and how that is known."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, func, insert, or_, select, update
+from sqlalchemy import (
+    BigInteger,
+    BindParameter,
+    ColumnElement,
+    Connection,
+    Row,
+    and_,
+    bindparam,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from claudomator_py.domain.limits import TRIED_FIRST, Bucket, Hold
 from claudomator_py.domain.outcome import Provenance, Reason
@@ -51,12 +64,13 @@ def meet(connection: Connection, hold: Hold, run_id: str, met_ms: int) -> Met:
 
 def in_force(connection: Connection, now_ms: int) -> Sequence[Hold]:
     """Of each bucket the hold that lasts longest, the longest first."""
-    return _longest(connection, _open(now_ms))
+    return _longest(connection.execute(_IN_FORCE, {"now": now_ms}))
 
 
 def over(connection: Connection, now_ms: int) -> Sequence[Hold]:
     """Of each bucket the limit that is over by its time and not closed yet, if nothing holds the bucket any more."""
-    return [hold for hold in _longest(connection, _open(now_ms) | _over(now_ms)) if not hold.holds_at(now_ms)]
+    found = connection.execute(_IN_FORCE_OR_OVER, {"now": now_ms})
+    return [hold for hold in _longest(found) if not hold.holds_at(now_ms)]
 
 
 def first_end_over(connection: Connection, bucket: Bucket, now_ms: int) -> int | None:
@@ -92,8 +106,7 @@ def met(connection: Connection, bucket: Bucket, now_ms: int) -> tuple[int, int]:
 
 def next_end(connection: Connection, now_ms: int) -> int | None:
     """When the next hold ends by itself (epoch milliseconds), or None."""
-    query = select(func.min(HOLD.c.until_ms)).where(HOLD.c.released_ms.is_(None), HOLD.c.until_ms > now_ms)
-    earliest: int | None = connection.execute(query).scalar_one()
+    earliest: int | None = connection.execute(_NEXT_END, {"now": now_ms}).scalar_one()
     return earliest
 
 
@@ -108,9 +121,9 @@ def release(
     return released.rowcount
 
 
-def _longest(connection: Connection, which: ColumnElement[bool]) -> Sequence[Hold]:
+def _longest(rows: Iterable[Row[tuple[object, ...]]]) -> Sequence[Hold]:
     longest: dict[Bucket, Hold] = {}
-    for row in connection.execute(select(HOLD).where(which).order_by(HOLD.c.id)):
+    for row in rows:
         hold = _hold(row)
         other = longest.get(hold.bucket)
         if other is None or hold.end > other.end:
@@ -118,11 +131,11 @@ def _longest(connection: Connection, which: ColumnElement[bool]) -> Sequence[Hol
     return sorted(longest.values(), key=lambda hold: (-hold.end, hold.bucket.label))
 
 
-def _open(now_ms: int) -> ColumnElement[bool]:
+def _open(now_ms: int | BindParameter[int]) -> ColumnElement[bool]:
     return HOLD.c.released_ms.is_(None) & or_(HOLD.c.until_ms.is_(None), HOLD.c.until_ms > now_ms)
 
 
-def _over(now_ms: int) -> ColumnElement[bool]:
+def _over(now_ms: int | BindParameter[int]) -> ColumnElement[bool]:
     tried = HOLD.c.reason.in_(sorted(TRIED_FIRST))
     return HOLD.c.released_ms.is_(None) & tried & (HOLD.c.until_ms <= now_ms)
 
@@ -164,3 +177,10 @@ def _hold(row: Row[tuple[object, ...]]) -> Hold:
         run_id=columns["run_id"],
         doubted_ms=columns["doubted_ms"],
     )
+
+
+# Made once, as making one takes several times as long as executing it: each tick asks them.
+_NOW: BindParameter[int] = bindparam("now", type_=BigInteger)
+_IN_FORCE = select(HOLD).where(_open(_NOW)).order_by(HOLD.c.id)
+_IN_FORCE_OR_OVER = select(HOLD).where(_open(_NOW) | _over(_NOW)).order_by(HOLD.c.id)
+_NEXT_END = select(func.min(HOLD.c.until_ms)).where(HOLD.c.released_ms.is_(None), HOLD.c.until_ms > _NOW)

@@ -6,11 +6,13 @@ from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import (
+    BindParameter,
     ColumnElement,
     Connection,
     ScalarSelect,
     Select,
     and_,
+    bindparam,
     case,
     exists,
     func,
@@ -41,6 +43,82 @@ _NOT_ENDED = ("WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT")
 _EXCLUSIVE = func.coalesce(TASK.c.thread, TASK.c.id)
 _AT_ONCE = 500
 """Tasks that one statement fetches."""
+_ORDER = (TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id)
+
+
+def _lanes() -> Select[str]:
+    """See ``lanes``."""
+
+    def following(*conditions: ColumnElement[bool]) -> ScalarSelect[str]:
+        """The id of the first queued task by lane and directory for which they hold."""
+        query = select(TASK.c.id).where(_QUEUED, *conditions).order_by(TASK.c.lane, TASK.c.dir_key).limit(1)
+        return query.correlate_except(TASK).scalar_subquery()
+
+    dir_keys: BindParameter[Sequence[str]] = bindparam("dir_keys", expanding=True)
+    start = select(TASK.c.id).where(_QUEUED).order_by(TASK.c.lane, TASK.c.dir_key).limit(1).scalar_subquery()
+    here = select(TASK.c.id, TASK.c.lane, TASK.c.dir_key)
+    place = here.where(TASK.c.id == start).cte("place", recursive=True)
+    in_lane = following(TASK.c.lane == place.c.lane, TASK.c.dir_key > place.c.dir_key)
+    in_another = following(TASK.c.lane > place.c.lane)
+    step = case((place.c.dir_key.in_(dir_keys), func.coalesce(in_lane, in_another)), else_=in_another)
+    arrived = TASK.alias("arrived")
+    onward = select(arrived.c.id, arrived.c.lane, arrived.c.dir_key).join_from(place, arrived, arrived.c.id == step)
+    place = place.union_all(onward)
+    return select(place.c.lane).where(place.c.dir_key.not_in(dir_keys))
+
+
+def _in_turn() -> Select[Any]:
+    """See ``in_turn``."""
+    another = TASK.alias("another")
+    followed = exists().where(another.c.state.in_(_NOT_ENDED), another.c.thread == TASK.c.id)
+    return (
+        select(_EXCLUSIVE, TASK.c.id)
+        .where(text("task.seq > 0"), TASK.c.state.in_(_KEEPING), or_(TASK.c.thread.is_not(None), followed))
+        .where(or_(TASK.c.state != "WAITING", TASK.c.reason != "dependency"))
+        .order_by(*_ORDER)
+    )
+
+
+def _among(name: str) -> BindParameter[Sequence[str]]:
+    return bindparam(name, expanding=True)
+
+
+# Made once, as making one takes several times as long as executing it: each tick asks nearly all of them.
+_LANES = _lanes()
+_IN_TURN = _in_turn()
+_HEADS = select(TASK.c.id).where(
+    _QUEUED,
+    TASK.c.lane == bindparam("in_lane"),
+    or_(TASK.c.dir_key.not_in(_among("dir_keys")), TASK.c.id.in_(_among("keepers"))),
+    or_(_EXCLUSIVE.not_in(_among("threads")), TASK.c.id.in_(_among("in_turn"))),
+    TASK.c.id.not_in(_among("without")),
+)
+_HEAD = _HEADS.order_by(*_ORDER).limit(1)
+_HEAD_AFTER = _HEAD.where(
+    tuple_(*_ORDER) > tuple_(*(bindparam(f"after_{column.name}", type_=column.type) for column in _ORDER))
+)
+_CONTENTS = (
+    select(TASK, TASK_REVISION.c.spec)
+    .join(TASK_REVISION, and_(TASK_REVISION.c.task_id == TASK.c.id, TASK_REVISION.c.revision == TASK.c.revision))
+    .where(TASK.c.id.in_(_among("tasks")))
+)
+_FIRST_UNROUTED = select(TASK.c.id).where(_UNROUTED).order_by(*_ORDER).limit(bindparam("most"))
+_PASS_ROUTING = update(TASK).where(TASK.c.id.in_(_among("tasks")), _UNROUTED)
+_WITH_CAPS = select(TASK.c.constraints).where(TASK.c.state == "RUNNING", TASK.c.constraints.contains('"caps"'))
+_DUE = tuple(  # each by an index of its own
+    select(TASK).where(state, TASK.c.until_ms <= bindparam("now")).order_by(TASK.c.until_ms).limit(bindparam("most"))
+    for state in _TIMED
+)
+_NEXT_DUE = tuple(select(func.min(TASK.c.until_ms)).where(state) for state in _TIMED)
+_STILL_KEPT = (TASK.c.kept_until_ms > bindparam("now"), TASK.c.state.in_(_KEEPING))
+_KEPT = (
+    select(TASK.c.dir_key, TASK.c.id.label("task_id"), TASK.c.name, TASK.c.kept_until_ms.label("until"))
+    .where(*_STILL_KEPT, TASK.c.dir_key != "")
+    .order_by(TASK.c.dir_key, TASK.c.id)
+)
+_NEXT_KEPT_END = select(func.min(TASK.c.kept_until_ms)).where(*_STILL_KEPT)
+_RUNNING = select(TASK).where(TASK.c.state == "RUNNING")
+_WITH_INTENT = select(TASK).where(or_(TASK.c.cancel_requested_ms.is_not(None), TASK.c.restart_requested.is_not(None)))
 
 
 def lanes(connection: Connection, taken: Taken) -> list[str]:
@@ -49,17 +127,7 @@ def lanes(connection: Connection, taken: Taken) -> list[str]:
     From lane to lane, and in each from directory to directory up to the first that is free: what is read grows with
     the number of lanes and of taken directories, not with that of tasks.
     """
-    dir_keys = sorted(taken.dir_keys)
-    start = select(TASK.c.id).where(_QUEUED).order_by(TASK.c.lane, TASK.c.dir_key).limit(1).scalar_subquery()
-    here = select(TASK.c.id, TASK.c.lane, TASK.c.dir_key)
-    place = here.where(TASK.c.id == start).cte("place", recursive=True)
-    in_lane = _next(TASK.c.lane == place.c.lane, TASK.c.dir_key > place.c.dir_key)
-    in_another = _next(TASK.c.lane > place.c.lane)
-    step = case((place.c.dir_key.in_(dir_keys), func.coalesce(in_lane, in_another)), else_=in_another)
-    arrived = TASK.alias("arrived")
-    onward = select(arrived.c.id, arrived.c.lane, arrived.c.dir_key).join_from(place, arrived, arrived.c.id == step)
-    place = place.union_all(onward)
-    found = set(connection.execute(select(place.c.lane).where(place.c.dir_key.not_in(dir_keys))).scalars())
+    found = set(connection.execute(_LANES, {"dir_keys": sorted(taken.dir_keys)}).scalars())
     if taken.keepers:
         keeping = select(TASK.c.lane).where(_QUEUED, TASK.c.id.in_(sorted(taken.keepers)))
         found.update(connection.execute(keeping).scalars())
@@ -80,8 +148,22 @@ def heads(
     after: only what comes after that. without: tasks that are left out. queued_by: of these lanes, only tasks that
     have not changed since then (epoch milliseconds).
     """
-    of_lanes = [_head_of(lane, taken, after, without, queued_by.get(lane)) for lane in sorted(wanted)]
-    ids = [found for query in of_lanes if (found := connection.execute(query).scalar_one_or_none()) is not None]
+    places: dict[str, object] = {
+        "dir_keys": sorted(taken.dir_keys),
+        "keepers": sorted(taken.keepers),
+        "threads": sorted(taken.threads),
+        "in_turn": sorted(taken.in_turn),
+        "without": sorted(without),
+    }
+    ids = []
+    for lane in sorted(wanted):
+        given, query = {**places, "in_lane": lane}, _HEAD if after is None else _HEAD_AFTER
+        if after is not None:
+            given |= {f"after_{column.name}": value for column, value in zip(_ORDER, after, strict=True)}
+        if lane in queued_by:
+            given["queued_by"], query = queued_by[lane], query.where(TASK.c.updated_ms <= bindparam("queued_by"))
+        found = connection.execute(query, given).scalar_one_or_none()
+        ids += [] if found is None else [found]
     return {str(task.lane): (task, spec) for task, spec in contents(connection, ids)}
 
 
@@ -89,10 +171,7 @@ def contents(connection: Connection, task_ids: Sequence[str]) -> list[tuple[Task
     """These tasks with their content, in the queue's order."""
     found: list[tuple[Task, Content]] = []
     for start in range(0, len(task_ids), _AT_ONCE):
-        query = select(TASK, TASK_REVISION.c.spec).join(
-            TASK_REVISION, and_(TASK_REVISION.c.task_id == TASK.c.id, TASK_REVISION.c.revision == TASK.c.revision)
-        )
-        for row in connection.execute(query.where(TASK.c.id.in_(task_ids[start : start + _AT_ONCE]))):
+        for row in connection.execute(_CONTENTS, {"tasks": task_ids[start : start + _AT_ONCE]}):
             *columns, spec = row
             found.append((task_from(columns), spec))
     return sorted(found, key=lambda one: position(one[0]))
@@ -100,14 +179,12 @@ def contents(connection: Connection, task_ids: Sequence[str]) -> list[tuple[Task
 
 def unrouted(connection: Connection, limit: int) -> list[tuple[Task, Content]]:
     """The first tasks of which nobody has decided who does them, with their content, in the queue's order."""
-    query = select(TASK.c.id).where(_UNROUTED).order_by(TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id).limit(limit)
-    return contents(connection, connection.execute(query).scalars().all())
+    return contents(connection, connection.execute(_FIRST_UNROUTED, {"most": limit}).scalars().all())
 
 
 def pass_routing(connection: Connection, task_ids: Collection[str]) -> None:
     """Nobody in particular does these tasks. No change of their own: what was planned of them stays planned."""
-    passing = update(TASK).where(TASK.c.id.in_(sorted(task_ids)), _UNROUTED)
-    connection.execute(passing.values(constraints=Constraints().text))
+    connection.execute(_PASS_ROUTING, {"tasks": sorted(task_ids), "constraints": Constraints().text})
 
 
 def route_again(connection: Connection) -> int:
@@ -118,8 +195,7 @@ def route_again(connection: Connection) -> int:
 
 def caps_in_use(connection: Connection) -> Counter[str]:
     """By rule of the policy that limits how many tasks run at a time, how many do."""
-    query = select(TASK.c.constraints).where(TASK.c.state == "RUNNING", TASK.c.constraints.contains('"caps"'))
-    found = connection.execute(query).scalars()
+    found = connection.execute(_WITH_CAPS).scalars()
     return Counter(cap.rule for text in found for cap in Constraints.parse(text).caps)
 
 
@@ -131,39 +207,15 @@ def first(connection: Connection, lane: str, limit: int) -> list[Position]:
 
 
 def position(task: Task) -> Position:
-    """URL of the task in the queue's order."""
+    """Where the task is in the queue's order."""
     return task.rank_ms, task.created_ms, task.id
-
-
-def _next(*conditions: ColumnElement[bool]) -> ScalarSelect[str]:
-    """The id of the first queued task by lane and directory for which they hold."""
-    query = select(TASK.c.id).where(_QUEUED, *conditions).order_by(TASK.c.lane, TASK.c.dir_key).limit(1)
-    return query.correlate_except(TASK).scalar_subquery()
-
-
-def _head_of(
-    lane: str, taken: Taken, after: Position | None, without: Collection[str], queued_by: int | None
-) -> Select[str]:
-    query = select(TASK.c.id).where(
-        _QUEUED,
-        TASK.c.lane == lane,
-        or_(TASK.c.dir_key.not_in(sorted(taken.dir_keys)), TASK.c.id.in_(sorted(taken.keepers))),
-        or_(_EXCLUSIVE.not_in(sorted(taken.threads)), TASK.c.id.in_(sorted(taken.in_turn))),
-        TASK.c.id.not_in(sorted(without)),
-    )
-    if queued_by is not None:
-        query = query.where(TASK.c.updated_ms <= queued_by)
-    if after is not None:
-        query = query.where(tuple_(TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id) > after)
-    return query.order_by(TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id).limit(1)
 
 
 def due(connection: Connection, now_ms: int, limit: int) -> Sequence[Task]:
     """Waiting tasks whose time has come, and those for which nobody has done what they needed by then."""
     found = []
-    for state in _TIMED:  # each by an index of its own
-        query = select(TASK).where(state, TASK.c.until_ms <= now_ms).order_by(TASK.c.until_ms).limit(limit)
-        found += [task_from(row) for row in connection.execute(query)]
+    for query in _DUE:
+        found += [task_from(row) for row in connection.execute(query, {"now": now_ms, "most": limit})]
     return found
 
 
@@ -193,49 +245,35 @@ def waiting_on_ended(connection: Connection, limit: int) -> Sequence[Task]:
 
 def next_due(connection: Connection) -> int | None:
     """When the next of them is due (epoch milliseconds), or None."""
-    queries = [select(func.min(TASK.c.until_ms)).where(state) for state in _TIMED]
-    found = [connection.execute(query).scalar_one() for query in queries]
+    found = [connection.execute(query).scalar_one() for query in _NEXT_DUE]
     return min((until for until in found if until is not None), default=None)
 
 
 def kept(connection: Connection, now_ms: int) -> list[dict[str, Any]]:
     """Directories that are kept for tasks: dir_key, task_id, name and until, in a fixed order."""
-    until = TASK.c.kept_until_ms
-    query = select(TASK.c.dir_key, TASK.c.id.label("task_id"), TASK.c.name, until.label("until"))
-    query = query.where(until > now_ms, TASK.c.state.in_(_KEEPING), TASK.c.dir_key != "")
-    return [dict(row._mapping) for row in connection.execute(query.order_by(TASK.c.dir_key, TASK.c.id))]
+    return [dict(row._mapping) for row in connection.execute(_KEPT, {"now": now_ms})]
 
 
 def next_kept_end(connection: Connection, now_ms: int) -> int | None:
     """When the next directory is no longer kept (epoch milliseconds), or None."""
-    query = select(func.min(TASK.c.kept_until_ms)).where(TASK.c.kept_until_ms > now_ms, TASK.c.state.in_(_KEEPING))
-    earliest: int | None = connection.execute(query).scalar_one()
+    earliest: int | None = connection.execute(_NEXT_KEPT_END, {"now": now_ms}).scalar_one()
     return earliest
 
 
 def running(connection: Connection) -> Sequence[Task]:
     """The tasks of which a run lives."""
-    return [task_from(row) for row in connection.execute(select(TASK).where(TASK.c.state == "RUNNING"))]
+    return [task_from(row) for row in connection.execute(_RUNNING)]
 
 
 def with_intent(connection: Connection) -> Sequence[Task]:
     """Tasks whose cancellation or forced restart was asked for and is not done yet."""
-    query = select(TASK).where(or_(TASK.c.cancel_requested_ms.is_not(None), TASK.c.restart_requested.is_not(None)))
-    return [task_from(row) for row in connection.execute(query)]
+    return [task_from(row) for row in connection.execute(_WITH_INTENT)]
 
 
 def in_turn(connection: Connection) -> dict[str, str]:
     """Of each thread that several tasks are in, the task in the midst of its turn: it has begun, and is to go on."""
-    another = TASK.alias("another")
-    followed = exists().where(another.c.state.in_(_NOT_ENDED), another.c.thread == TASK.c.id)
-    query = (
-        select(_EXCLUSIVE, TASK.c.id)
-        .where(text("task.seq > 0"), TASK.c.state.in_(_KEEPING), or_(TASK.c.thread.is_not(None), followed))
-        .where(or_(TASK.c.state != "WAITING", TASK.c.reason != "dependency"))
-        .order_by(TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id)
-    )
     found: dict[str, str] = {}
-    for thread, task_id in connection.execute(query):
+    for thread, task_id in connection.execute(_IN_TURN):
         found.setdefault(thread, task_id)
     return found
 

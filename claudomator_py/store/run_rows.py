@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from claudomator_py.domain.limits import RanOn
 from claudomator_py.domain.outcome import OUTAGES
@@ -19,6 +19,28 @@ MOST_COUNTED = 32
 run_from = loader(Run)
 """The row as a Run."""
 
+# Made once, as making one takes several times as long as executing it: these are on the way of every task.
+_FIND = select(RUN).where(RUN.c.id == bindparam("run"))
+_ADD = insert(RUN)
+_CHANGE = update(RUN).where(
+    RUN.c.id == bindparam("run"),
+    RUN.c.state == bindparam("state_read"),
+    RUN.c.check_seq == bindparam("check_read"),
+    RUN.c.live,
+)
+_LIVE = select(RUN).where(RUN.c.live).order_by(RUN.c.started_ms, RUN.c.id)
+_WARNED = select(RUN.c.kind, RUN.c.account).where(RUN.c.warned_until_ms > bindparam("now")).distinct()
+_ENDED = (
+    RUN.c.task_id == bindparam("task"),
+    RUN.c.generation == bindparam("of_generation"),
+    RUN.c.seq <= bindparam("last"),
+    RUN.c.state == "ended",
+)
+_LATEST_REASONS = select(RUN.c.reason).where(*_ENDED).order_by(RUN.c.seq.desc()).limit(MOST_COUNTED)
+_ANSWERED_OUTAGES = select(func.count()).where(
+    *_ENDED, RUN.c.reason.in_(sorted(OUTAGES)), RUN.c.answered_ms.is_not(None)
+)
+
 _CONVERSATIONS = uuid.UUID("c4b0b6de-7c1d-5f43-8a0f-2f1f5f9d7e02")
 
 
@@ -30,21 +52,23 @@ def identity(task_id: str, generation: int, attempt: int, seq: int) -> tuple[str
 
 def find(connection: Connection, run_id: str, by: Principal = OPERATOR) -> Run | None:
     """The run, or None; None as well where it does not exist for that principal."""
-    row = connection.execute(select(RUN).where(RUN.c.id == run_id, runs_seen(by))).one_or_none()
+    if by is OPERATOR:
+        row = connection.execute(_FIND, {"run": run_id}).one_or_none()
+    else:
+        row = connection.execute(_FIND.where(runs_seen(by)), {"run": run_id}).one_or_none()
     return None if row is None else run_from(row)
 
 
 def add(connection: Connection, run: Run) -> None:
     """Insert a run. The unique indexes refuse a second live run of a task, and a second run of one identity."""
-    connection.execute(insert(RUN).values({column.name: getattr(run, column.name) for column in RUN.columns}))
+    connection.execute(_ADD, {column.name: getattr(run, column.name) for column in RUN.columns})
 
 
 def change(connection: Connection, run: Run, **changes: Any) -> bool:
     """Write the columns if the run is live, and still in the state and at the check that it was read at. False: it no
     longer is."""
-    as_read = (RUN.c.state == run.state, RUN.c.check_seq == run.check_seq)
-    swapped = connection.execute(update(RUN).where(RUN.c.id == run.id, *as_read, RUN.c.live).values(**changes))
-    return swapped.rowcount == 1
+    as_read = {"run": run.id, "state_read": run.state, "check_read": run.check_seq}
+    return connection.execute(_CHANGE, {**as_read, **changes}).rowcount == 1
 
 
 def note_in_vain(connection: Connection, run_id: str) -> None:
@@ -54,8 +78,7 @@ def note_in_vain(connection: Connection, run_id: str) -> None:
 
 def live(connection: Connection) -> Sequence[Run]:
     """All live runs, oldest first."""
-    query = select(RUN).where(RUN.c.live).order_by(RUN.c.started_ms, RUN.c.id)
-    return [run_from(row) for row in connection.execute(query)]
+    return [run_from(row) for row in connection.execute(_LIVE)]
 
 
 def begun_of_kind(connection: Connection, kind: str) -> Sequence[Run]:
@@ -103,8 +126,7 @@ def answered_since(connection: Connection, since_ms: int) -> Sequence[RanOn]:
 
 def warned(connection: Connection, now_ms: int) -> set[tuple[str, str]]:
     """Kind and account of those that are near a limit which has not reset since."""
-    query = select(RUN.c.kind, RUN.c.account).where(RUN.c.warned_until_ms > now_ms).distinct()
-    return {(kind, account) for kind, account in connection.execute(query)}
+    return {(kind, account) for kind, account in connection.execute(_WARNED, {"now": now_ms})}
 
 
 def warnings(connection: Connection, now_ms: int) -> dict[tuple[str, str], Run]:
@@ -136,13 +158,6 @@ def outages(connection: Connection, run: Run) -> tuple[int, int]:
     """How many runs in a row, this one the last, an outage ended; and how many of its generation one ended after their
     model had answered. Runs that were given up before they started do not count.
     """
-    ended = (
-        RUN.c.task_id == run.task_id,
-        RUN.c.generation == run.generation,
-        RUN.c.seq <= run.seq,
-        RUN.c.state == "ended",
-    )
-    latest = select(RUN.c.reason).where(*ended).order_by(RUN.c.seq.desc()).limit(MOST_COUNTED)
-    in_a_row = sum(1 for _ in takewhile(OUTAGES.__contains__, connection.execute(latest).scalars()))
-    answered = select(func.count()).where(*ended, RUN.c.reason.in_(sorted(OUTAGES)), RUN.c.answered_ms.is_not(None))
-    return in_a_row, connection.execute(answered).scalar_one()
+    upto = {"task": run.task_id, "of_generation": run.generation, "last": run.seq}
+    in_a_row = sum(1 for _ in takewhile(OUTAGES.__contains__, connection.execute(_LATEST_REASONS, upto).scalars()))
+    return in_a_row, connection.execute(_ANSWERED_OUTAGES, upto).scalar_one()

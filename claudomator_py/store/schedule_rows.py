@@ -3,13 +3,18 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.store.tables import SCHEDULE, SCHEDULE_FIRE, TASK, Schedule, ScheduleFire, Task
 from claudomator_py.store.task_rows import task_from
 from claudomator_py.store.visibility import schedules_seen
 
+_OF_FILE = (
+    select(SCHEDULE)
+    .where(SCHEDULE.c.file_path == bindparam("file"), SCHEDULE.c.gone_ms.is_(None))
+    .order_by(SCHEDULE.c.name)
+)
 _UNENDED = ("WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT")
 
 
@@ -53,8 +58,7 @@ def all_there(connection: Connection, by: Principal = OPERATOR) -> Sequence[Sche
 
 def of_file(connection: Connection, path: str) -> Sequence[Schedule]:
     """The schedules of that file that are not gone, by name."""
-    query = select(SCHEDULE).where(SCHEDULE.c.file_path == path, SCHEDULE.c.gone_ms.is_(None)).order_by(SCHEDULE.c.name)
-    return [Schedule(**row._mapping) for row in connection.execute(query)]
+    return [Schedule(**row._mapping) for row in connection.execute(_OF_FILE, {"file": path})]
 
 
 def detach(connection: Connection, paths: Collection[str], now_ms: int) -> None:

@@ -13,6 +13,7 @@ from claudomator_py.store.tables import SPECIALIST, SPECIALIST_GRANT, SPECIALIST
 from claudomator_py.store.visibility import cards_seen
 
 _FEW = 500
+_ANY = select(SPECIALIST.c.id).where(SPECIALIST.c.removed_ms.is_(None)).limit(1)
 """Ids that a query takes one by one; beyond that, all of a table are less work."""
 
 
@@ -64,8 +65,7 @@ def cards(connection: Connection, ids: Collection[str]) -> dict[str, Card]:
 
 def exist(connection: Connection) -> bool:
     """Whether there are any."""
-    query = select(SPECIALIST.c.id).where(SPECIALIST.c.removed_ms.is_(None)).limit(1)
-    return connection.execute(query).one_or_none() is not None
+    return connection.execute(_ANY).one_or_none() is not None
 
 
 def ids_seen(connection: Connection, by: Principal = OPERATOR) -> Sequence[str]:

@@ -1,10 +1,11 @@
 """Switch rows: what an operator has switched on, durable until it is switched off."""
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from claudomator_py.store.tables import SWITCH, Switch
 
 DRAIN = "drain"
+_FIND = select(SWITCH).where(SWITCH.c.name == bindparam("switch"))
 
 
 def turn_on(connection: Connection, name: str, reason: str | None, now_ms: int) -> bool:
@@ -22,5 +23,5 @@ def turn_off(connection: Connection, name: str) -> bool:
 
 def find(connection: Connection, name: str) -> Switch | None:
     """The switch, if it is on."""
-    row = connection.execute(select(SWITCH).where(SWITCH.c.name == name)).one_or_none()
+    row = connection.execute(_FIND, {"switch": name}).one_or_none()
     return None if row is None else Switch(**row._mapping)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from claudomator_py.domain import lifecycle
 from claudomator_py.domain.lifecycle import (
@@ -29,6 +29,15 @@ from claudomator_py.store.tables import TASK, TASK_REVISION, Task, TaskRevision
 task_from = loader(Task)
 """The row as a Task."""
 _revision_from = loader(TaskRevision)
+
+# Made once, as making one takes several times as long as executing it: these are on the way of every task.
+_FIND = select(TASK).where(TASK.c.id == bindparam("task"))
+_ADD = insert(TASK)
+_CHANGE = update(TASK).where(TASK.c.id == bindparam("task"), TASK.c.version == bindparam("version_read"))
+_ADD_REVISION = insert(TASK_REVISION)
+_REVISION = select(TASK_REVISION).where(
+    TASK_REVISION.c.task_id == bindparam("task"), TASK_REVISION.c.revision == bindparam("number")
+)
 
 
 class VersionConflict(Exception):
@@ -82,7 +91,7 @@ def columns_of(state: State) -> dict[str, Any]:
 
 def find(connection: Connection, task_id: str) -> Task | None:
     """The task, or None."""
-    row = connection.execute(select(TASK).where(TASK.c.id == task_id)).one_or_none()
+    row = connection.execute(_FIND, {"task": task_id}).one_or_none()
     return None if row is None else task_from(row)
 
 
@@ -110,7 +119,7 @@ def unended_of_thread(connection: Connection, thread: str) -> list[Task]:
 def add(connection: Connection, task: Task, now_ms: int, *, settled: bool = True) -> None:
     """Insert a new task and the event of its acceptance. settled: its state is one to tell of, not to leave at once."""
     values = {column.name: getattr(task, column.name) for column in TASK.columns if column.computed is None}
-    connection.execute(insert(TASK).values(**values))
+    connection.execute(_ADD, values)
     record(connection, now_ms, "accepted", task_id=task.id, data={"name": task.name, "source": task.source})
     if settled:
         record(connection, now_ms, "state", task_id=task.id, data=_described(task))
@@ -122,9 +131,7 @@ def change(connection: Connection, task: Task, now_ms: int, **changes: Any) -> T
     The lane of the task that it returns is the one from before: it is the database that knows it.
     """
     values = {**changes, "version": task.version + 1, "updated_ms": now_ms}
-    swapped = connection.execute(
-        update(TASK).where(TASK.c.id == task.id, TASK.c.version == task.version).values(**values)
-    )
+    swapped = connection.execute(_CHANGE, {"task": task.id, "version_read": task.version, **values})
     if swapped.rowcount != 1:
         raise VersionConflict(task.id, task.version)
     return task_from(values.get(column.name, getattr(task, column.name)) for column in TASK.columns)
@@ -160,13 +167,12 @@ def advance(
 def add_revision(connection: Connection, revision: TaskRevision) -> None:
     """Insert one version of a task's content."""
     values = {column.name: getattr(revision, column.name) for column in TASK_REVISION.columns}
-    connection.execute(insert(TASK_REVISION).values(values))
+    connection.execute(_ADD_REVISION, values)
 
 
 def revision_of(connection: Connection, task_id: str, revision: int) -> TaskRevision:
     """One version of a task's content. Raises LookupError."""
-    query = select(TASK_REVISION).where(TASK_REVISION.c.task_id == task_id, TASK_REVISION.c.revision == revision)
-    row = connection.execute(query).one_or_none()
+    row = connection.execute(_REVISION, {"task": task_id, "number": revision}).one_or_none()
     if row is None:
         raise LookupError(f"task {task_id} has no revision {revision}")
     return _revision_from(row)
