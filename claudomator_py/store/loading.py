@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from sqlalchemy import inspect
+from sqlalchemy.orm import configure_mappers
 from sqlmodel import SQLModel
 
 T = TypeVar("T", bound=SQLModel)
@@ -15,6 +16,8 @@ T = TypeVar("T", bound=SQLModel)
 
 def loader(model: type[T]) -> Callable[[Iterable[Any]], T]:
     """What makes an instance of a row that has the columns of the model's table, all of them, in their order."""
+    # Else attributes are without what answers for them until something else has SQLAlchemy set them up.
+    configure_mappers()
     mapper = inspect(model)
     new, names = mapper.class_manager.new_instance, tuple(column.key for column in mapper.local_table.columns)
 
