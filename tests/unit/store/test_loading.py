@@ -1,7 +1,27 @@
-"""Instances of rows, in a program that has done nothing else yet: a daemon reads the runs that it adopts first."""
+"""Instances that are made of rows."""
 
 import subprocess
 import sys
+
+from claudomator_py.store.loading import loader
+from claudomator_py.store.tables import SWITCH, Switch
+
+load = loader(Switch)
+
+
+def test_a_loaded_instance_is_like_one_that_was_constructed() -> None:
+    assert [column.name for column in SWITCH.columns] == ["name", "since_ms", "reason"]
+    loaded, made = load(("drain", 5, None)), Switch(name="drain", since_ms=5, reason=None)
+    assert loaded == made
+    assert loaded.model_dump() == made.model_dump()
+
+
+def test_a_loaded_instance_can_be_changed() -> None:
+    loaded = load(("drain", 5, None))
+    loaded.reason = "by hand"
+    assert (loaded.reason, loaded.since_ms) == ("by hand", 5)
+    assert loaded.model_dump() == {"name": "drain", "since_ms": 5, "reason": "by hand"}
+
 
 PROGRAM = """
 from claudomator_py.store import run_rows
@@ -11,6 +31,7 @@ print(run_rows.run_from(values).task_id)
 """
 
 
-def test_the_first_row_that_is_read_has_its_attributes() -> None:
+def test_the_first_row_that_a_program_reads_has_its_attributes() -> None:
+    """A daemon reads the runs that it adopts before it does anything else."""
     ended = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=False)
     assert (ended.stdout, ended.stderr) == ("task_id\n", "")
