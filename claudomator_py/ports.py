@@ -186,6 +186,9 @@ class RunHost(Protocol):
     def prompt(self, run_id: str) -> str:
         """What the run was given to do. Raises OSError."""
 
+    def handoff(self, run_id: str) -> str:
+        """The handoff document that the run was given, as JSON. Raises OSError, also where it was given none."""
+
     def tell(self, run_id: str, message: bytes, *, durable: bool) -> None:
         """Add a line to what the run's process hears; it is there after a loss of power if ``durable``. Raises OSError,
         also where there is no such run.

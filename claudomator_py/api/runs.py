@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from fastapi import Header, Path, Query, Request, Response
 
+from claudomator_py.api.conditional import IdempotencyKey
 from claudomator_py.api.events import (
     HEARTBEAT,
     HEARTBEAT_S,
@@ -23,9 +24,21 @@ from claudomator_py.api.guard.asking import Standing
 from claudomator_py.api.guard.roles import OPERATE_OWN, READ_OWN
 from claudomator_py.api.operation import Allowed, Operations, body
 from claudomator_py.domain.errors import BadCursor, Invalid, ServiceError
+from claudomator_py.domain.handoff import Handoff
 from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.run import Stream
-from claudomator_py.domain.views import HandoffView, LogEndView, LogEntryView, LogPageView, LogTextView, RunView
+from claudomator_py.domain.run_requests import ProgressRequest, QuestionRequest, SubtaskRequest
+from claudomator_py.domain.views import (
+    AskedView,
+    HandoffView,
+    LogEndView,
+    LogEntryView,
+    LogPageView,
+    LogTextView,
+    ProgressView,
+    RunView,
+    SubtaskView,
+)
 from claudomator_py.queries.log_stream import LogFeed, LogItem, LogPosition, LogView
 from claudomator_py.service.access import Granted
 
@@ -104,7 +117,67 @@ def hand_on(
     Harmless when repeated. 409 if the task cannot be handed on, as when it has been with that specialist, or too often:
     then the run keeps it.
     """
-    return granted.handing_on.hand_on(run_id, request)
+    return granted.run_requests.hand_on(run_id, request)
+
+
+@runs.operation("GET /v1/runs/{run_id}/handoff", "getHandoff", READ_OWN, "What a run was told", refuses=(404,))
+def get_handoff(granted: Allowed, run_id: RunId) -> Handoff:
+    """The run's handoff document: what was decided, what it may do, and what runs before it did and left."""
+    return granted.run_requests.handoff(run_id)
+
+
+@runs.operation("POST /v1/runs/{run_id}/questions", "ask", OPERATE_OWN, "Ask a person", refuses=(404, 409, 422))
+def ask(
+    granted: Allowed,
+    run_id: RunId,
+    request: Annotated[
+        QuestionRequest,
+        body(QuestionRequest, required=True, a_choice={"question": "Which database?", "choices": ["old", "new"]}),
+    ],
+) -> AskedView:
+    """A person is asked once the run has ended well, and what they say continues its conversation.
+
+    Harmless when repeated. 409 if nobody would be asked, as with `on_input: deny`.
+    """
+    return granted.run_requests.ask(run_id, request)
+
+
+@runs.operation(
+    "POST /v1/runs/{run_id}/progress", "reportProgress", OPERATE_OWN, "Report progress", refuses=(404, 409, 422)
+)
+def report_progress(
+    granted: Allowed,
+    run_id: RunId,
+    request: Annotated[
+        ProgressRequest, body(ProgressRequest, required=True, half={"text": "Tests are written.", "percent": 50})
+    ],
+) -> ProgressView:
+    """Shown with the run until the next report. What comes within five seconds of the one before is dropped."""
+    return granted.run_requests.report_progress(run_id, request)
+
+
+@runs.operation(
+    "POST /v1/runs/{run_id}/subtasks",
+    "createSubtask",
+    OPERATE_OWN,
+    "Create a task beside the run's own",
+    refuses=(404, 409, 422),
+    status=201,
+)
+def create_subtask(
+    granted: Allowed,
+    run_id: RunId,
+    request: Annotated[
+        SubtaskRequest,
+        body(SubtaskRequest, required=True, docs={"name": "docs", "instructions": "Document the new option."}),
+    ],
+    key: IdempotencyKey,
+) -> SubtaskView:
+    """It has the run's task's creator, directory, permissions, priority and tags, and what is left of its budget.
+
+    409 if the run has created too many (`limits.subtasks`), or is itself of a task that was created so, three deep.
+    """
+    return granted.run_requests.create_subtask(run_id, request, key=key)
 
 
 @runs.operation(

@@ -86,11 +86,11 @@ from claudomator_py.schema.trust import InboxGuard, exposed_config
 from claudomator_py.service.access import Access
 from claudomator_py.service.channels import Channels
 from claudomator_py.service.cleanup import Cleaner
-from claudomator_py.service.handing_on import HandingOn
 from claudomator_py.service.keyring import Keyring
 from claudomator_py.service.learning import Learned
 from claudomator_py.service.notices import Notices
 from claudomator_py.service.policy import PolicyDesk
+from claudomator_py.service.run_requests import RunRequests
 from claudomator_py.service.schedules import Schedules
 from claudomator_py.service.specialists import Specialists
 from claudomator_py.service.task_service import TaskService
@@ -292,10 +292,10 @@ async def _serve(
     database.on_commit(answers.wake)
     learned = Learned(database, now_ms)
     webhooks = IncomingWebhooks(channels, environ, now_ms)
-    handing_on = HandingOn(database, now_ms, lambda: parts.current().launch.max_handoffs, secrets)
+    run_requests = RunRequests(database, now_ms, parts.host, lambda: parts.current().launch, secrets, repeats)
     policy = PolicyDesk(database, lambda: parts.current().policy, now_ms)
     access = Access(
-        service, queries, schedules, notices, tokens, specialists, learned, channels, webhooks, handing_on, policy
+        service, queries, schedules, notices, tokens, specialists, learned, channels, webhooks, run_requests, policy
     )
     around = ProcessGauges(
         ticks=lambda: daemon.ticks,

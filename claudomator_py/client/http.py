@@ -6,6 +6,7 @@ from email.utils import parsedate_to_datetime
 from typing import Final
 
 import httpx
+from pydantic import BaseModel
 
 from claudomator_py.client.errors import DaemonNotRunning
 from claudomator_py.client.logs import RunLogs
@@ -13,15 +14,18 @@ from claudomator_py.client.streams import PATIENCE_S
 from claudomator_py.client.transport import path_segment
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.channel import MarkVerdict, NewChannel, NewMessage
+from claudomator_py.domain.handoff import Handoff
 from claudomator_py.domain.notice import DeliveryState, DeliveryView
 from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.principal import LONGEST_KEY
 from claudomator_py.domain.retention import CleanupRequest, CleanupView
+from claudomator_py.domain.run_requests import ProgressRequest, QuestionRequest, SubtaskRequest
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.views import (
     AgentView,
     AnswerRequest,
     ApproveRequest,
+    AskedView,
     BackupView,
     DrainRequest,
     DrainView,
@@ -33,6 +37,7 @@ from claudomator_py.domain.views import (
     LoginCodeView,
     NewTokenView,
     Page,
+    ProgressView,
     ReadinessView,
     ReasonView,
     RejectRequest,
@@ -41,6 +46,7 @@ from claudomator_py.domain.views import (
     RunView,
     SessionView,
     StatusView,
+    SubtaskView,
     TaskFilter,
     TaskView,
     TokenRequest,
@@ -186,8 +192,26 @@ class Client(RunLogs):
 
     def hand_on(self, run_id: str, request: HandoffRequest) -> HandoffView:
         """Have another specialist go on with the task once that run has ended."""
-        asked = request.model_dump(mode="json", exclude_defaults=True)
-        return self._view(HandoffView, "POST", f"/v1/runs/{path_segment(run_id)}/handoff", json=asked)
+        return self._view(HandoffView, "POST", f"/v1/runs/{path_segment(run_id)}/handoff", json=_said(request))
+
+    def handoff(self, run_id: str) -> Handoff:
+        """What the run was told of decisions, authority and the work before it."""
+        return self._view(Handoff, "GET", f"/v1/runs/{path_segment(run_id)}/handoff")
+
+    def ask(self, run_id: str, request: QuestionRequest) -> AskedView:
+        """Have a person asked once that run has ended."""
+        return self._view(AskedView, "POST", f"/v1/runs/{path_segment(run_id)}/questions", json=_said(request))
+
+    def report_progress(self, run_id: str, request: ProgressRequest) -> ProgressView:
+        """Show people how far that run is."""
+        return self._view(ProgressView, "POST", f"/v1/runs/{path_segment(run_id)}/progress", json=_said(request))
+
+    def create_subtask(
+        self, run_id: str, request: SubtaskRequest, *, idempotency_key: str | None = None
+    ) -> SubtaskView:
+        """Create a task beside that run's own."""
+        url, headers = f"/v1/runs/{path_segment(run_id)}/subtasks", _headers(idempotency_key, None)
+        return self._view(SubtaskView, "POST", url, json=_said(request), headers=headers)
 
     def events(
         self,
@@ -573,6 +597,11 @@ class Client(RunLogs):
 def _channel(ref: str) -> str:
     """The path of a channel, by its id or name."""
     return f"/v1/channels/{path_segment(ref)}"
+
+
+def _said(request: BaseModel) -> dict[str, object]:
+    """The request as JSON, without what it does not say."""
+    return request.model_dump(mode="json", exclude_defaults=True)
 
 
 def _headers(idempotency_key: str | None, if_version: int | None = None) -> Mapping[str, str]:

@@ -150,7 +150,10 @@ class ReportApplier:
         handing = _handing_on(undisturbed if was_done else outcome)
         if handing is not None:
             return handing
-        outcome = heard(undisturbed if was_done else outcome, subject.spec, converses=converses)
+        ended = undisturbed if was_done else outcome
+        if run.asked and ended.status in (OutcomeStatus.SUCCEEDED, OutcomeStatus.NEEDS_INPUT):
+            ended = ended.model_copy(update={"question": "\n\n".join(run.asked)})
+        outcome = heard(ended, subject.spec, converses=converses)
         if outcome.status is OutcomeStatus.CANCELLED and stopped:
             over = SpentBudget.read(run.over_budget)
             changes = {"status": OutcomeStatus.FAILED, "reason": Reason.BUDGET, "over_budget": over}

@@ -29,6 +29,10 @@ class LaunchRules:
     """How often a task may be handed on in a generation."""
     run_token: Callable[[str], str] | None = None
     """Gives each run, by its id, the token by which it may ask this daemon; None: none has one."""
+    mcp_command: tuple[str, ...] = ()
+    """The MCP server over which an agent's CLI asks this daemon; empty: there is none."""
+    max_subtasks: int = 0
+    """How many tasks a run may create."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,7 @@ def launch_request(
 def agent_run(run: Run, spec: TaskSpec, agent: AgentSpec, launch: Launch, rules: LaunchRules) -> Prepared:
     """The agent's run. spec: with ``add_dirs`` as the agent is given them."""
     token = {} if rules.run_token is None else {VARIABLE: rules.run_token(run.id)}
-    variables = environment(rules.environ, agent, spec, launch.env, {**_own(run), **token})
+    variables = environment(rules.environ, agent, spec, launch.env, {**launch.over, **_own(run), **token})
     return _prepared(run, spec, (launch.argv,), launch.stdin, variables, rules, spec.add_dirs)
 
 

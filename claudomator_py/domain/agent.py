@@ -1,9 +1,12 @@
 """An agent: a configured backend that runs work. Two logins of one CLI are two agents."""
 
+from enum import StrEnum
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from claudomator_py.agents.kinds import info_of
 from claudomator_py.domain.budget import AgentBudget
+from claudomator_py.domain.fields import Flag, Strict
 from claudomator_py.domain.kind import TIERS, KindInfo, ModelChoice, Tier
 from claudomator_py.domain.remote import Remote
 
@@ -20,6 +23,24 @@ class Price(BaseModel):
 
     input: float = Field(strict=True, ge=0, le=1_000_000)
     output: float = Field(strict=True, ge=0, le=1_000_000)
+
+
+class OwnServers(StrEnum):
+    """What becomes of the MCP servers that the agent's user has configured for its CLI."""
+
+    KEEP = "keep"
+    NONE = "none"
+
+
+class AgentMcp(Strict):
+    """What the agent's CLI is given besides its own tools."""
+
+    enabled: Flag = Field(True, description="Whether runs get Claudomator's tools, such as `ask_operator`.")
+    own_servers: OwnServers = Field(
+        OwnServers.KEEP,
+        description="MCP servers from the CLI's own configuration: use them, or not. `none` for kinds `claude` and "
+        "`gemini` only.",
+    )
 
 
 class AgentSpec(BaseModel):
@@ -48,6 +69,7 @@ class AgentSpec(BaseModel):
     """Extra variables with their values."""
     pass_env: tuple[str, ...] = ()
     """Names of variables handed on from the daemon's environment."""
+    mcp: AgentMcp = AgentMcp()
     script: str | None = None
     """Kind ``simulated`` only, the behaviour used when a prompt gives none."""
     remote: Remote | None = None

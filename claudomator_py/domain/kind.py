@@ -83,5 +83,9 @@ class KindInfo:
     reports: Reports = Reports.TOKENS
     reports_windows: bool = False
     """Whether it says which share of its account's windows is used up."""
+    mcp: bool = False
+    """Whether its CLI can be given an MCP server for one run, and is given Claudomator's."""
+    mcp_alone: bool = False
+    """Whether it can be given that one and none of the user's own."""
     plain_output: bool = False
     """Whether its output is made for people as it is, rather than of events."""

@@ -17,6 +17,10 @@ LogKind = Literal["message", "thinking", "tool_call", "tool_result", "usage", "n
 EndedBy = Literal["cancel", "timeout", "stall", "output_limit", "disk_full", "interrupt"]
 
 
+MCP_VARIABLES = ("CLAUDOMATOR_RUN", "CLAUDOMATOR_RUN_TOKEN")
+"""By which an MCP server knows for which run it asks."""
+
+
 @dataclass(frozen=True, slots=True)
 class LaunchRequest:
     """What an agent needs to know to build its command line."""
@@ -37,6 +41,9 @@ class LaunchRequest:
     the difference."""
     prior_cost_usd: float | None = None
     """See ``prior_tokens``."""
+    mcp_command: tuple[str, ...] = ()
+    """What the agent's CLI is to start as the MCP server ``claudomator``, besides those of its own configuration as
+    ``agent.mcp`` says; empty: none. It needs the variables in ``MCP_VARIABLES``, which the run has."""
     usd_left: float | None = None
     """US dollars that the run may cost, for an agent that can keep to that; None: any number."""
 
@@ -48,6 +55,8 @@ class Launch:
     argv: tuple[str, ...]
     env: dict[str, str] = field(default_factory=dict)
     stdin: str = ""
+    over: dict[str, str] = field(default_factory=dict)
+    """Variables made of what the agent and the task have set, in whose place they are."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from claudomator_py.domain.budget import SpentBudget
 from claudomator_py.domain.lifecycle import available_actions
 from claudomator_py.domain.outcome import Outcome, Tokens
 from claudomator_py.domain.run import CheckResult
+from claudomator_py.domain.run_requests import Progress
 from claudomator_py.domain.task import Priority, TaskSpec
 from claudomator_py.domain.views import (
     AgentView,
@@ -21,6 +22,7 @@ from claudomator_py.domain.views import (
     NearLimitView,
     OutcomeView,
     RunCheckView,
+    RunProgressView,
     RunView,
     SpendingView,
     TaskView,
@@ -98,7 +100,8 @@ def run_view(run: Run) -> RunView:
     check = RunCheckView.of(CheckResult.model_validate(run.check_result)) if run.check_result else None
     outcome = Outcome.model_validate(run.outcome) if run.outcome is not None else None
     shown = OutcomeView.of(outcome, detail=outcome.error) if outcome is not None else None
-    return RunView.of(run, check=check, outcome=shown)
+    progress = RunProgressView.of(Progress.model_validate(run.progress)) if run.progress is not None else None
+    return RunView.of(run, check=check, outcome=shown, progress=progress, asked=tuple(run.asked or ()))
 
 
 def decision_view(decision: Decision) -> DecisionView:

@@ -278,6 +278,7 @@ class Limits(Strict):
         le=2**50,
         description="Start no runs while the disk of the state folder has less free space than this.",
     )
+    subtasks: Count = Field(5, ge=0, le=1_000, description="Maximum number of tasks that a run may create.")
 
 
 class Log(Strict):

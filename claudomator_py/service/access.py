@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from claudomator_py.domain.principal import Principal
 from claudomator_py.queries.queries import Queries
 from claudomator_py.service.channels import Channels
-from claudomator_py.service.handing_on import HandingOn
 from claudomator_py.service.learning import Learned
 from claudomator_py.service.notices import Notices
 from claudomator_py.service.policy import PolicyDesk
+from claudomator_py.service.run_requests import RunRequests
 from claudomator_py.service.schedules import Schedules
 from claudomator_py.service.specialists import Specialists
 from claudomator_py.service.task_service import TaskService
@@ -39,8 +39,8 @@ class Granted:
     """What was learned about that."""
     channels: Channels
     """Where people and specialists write to each other."""
-    handing_on: HandingOn
-    """Who goes on with a task that a run hands on."""
+    run_requests: RunRequests
+    """What a run asks for while it lives."""
     policy: PolicyDesk
     """What tasks may do."""
 
@@ -59,7 +59,7 @@ class Access:
         learned: Learned,
         channels: Channels,
         webhooks: IncomingWebhooks,
-        handing_on: HandingOn,
+        run_requests: RunRequests,
         policy: PolicyDesk,
     ) -> None:
         """webhooks: takes what nobody in particular asks, but shows by a signature that it may come."""
@@ -72,7 +72,7 @@ class Access:
         self._learned = learned
         self._channels = channels
         self.webhooks = webhooks
-        self._handing_on = handing_on
+        self._run_requests = run_requests
         self._policy = policy
 
     def as_(self, by: Principal) -> Granted:
@@ -87,6 +87,6 @@ class Access:
             self._specialists.as_(by),
             self._learned.as_(by),
             self._channels.as_(by),
-            self._handing_on.as_(by),
+            self._run_requests.as_(by),
             self._policy.as_(by),
         )

@@ -11,7 +11,7 @@ from claudomator_py.domain.limits import RanOn
 from claudomator_py.domain.outcome import OUTAGES
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.store.loading import loader
-from claudomator_py.store.tables import RUN, Run
+from claudomator_py.store.tables import RUN, TASK, Run
 from claudomator_py.store.visibility import runs_seen
 
 _RUNS = uuid.UUID("6f7a1f0e-3e0b-5d8e-9a51-0b7f4a0f2c11")
@@ -69,6 +69,12 @@ def change(connection: Connection, run: Run, **changes: Any) -> bool:
     longer is."""
     as_read = {"run": run.id, "state_read": run.state, "check_read": run.check_seq}
     return connection.execute(_CHANGE, {**as_read, **changes}).rowcount == 1
+
+
+def subtasks(connection: Connection, run_id: str) -> int:
+    """How many tasks the run has made."""
+    query = select(func.count()).select_from(TASK).where(TASK.c.parent_run == run_id)
+    return connection.execute(query).scalar_one()
 
 
 def note_in_vain(connection: Connection, run_id: str) -> None:

@@ -48,7 +48,7 @@ class NewTask:
     dir_key: str
     """Of its working directory."""
     source: str
-    """``file`` or ``api``."""
+    """``file``, ``api``, ``schedule`` or ``run``."""
     file_path: str | None = None
     place: int = 0
     """Its place among those that come with it, which is their order if nothing else tells them apart."""
@@ -58,6 +58,8 @@ class NewTask:
     """See ``creator``."""
     channel: str | None = None
     """The channel of the message that it is made of, by its id."""
+    parent_run: str | None = None
+    """The run that makes it, by its id."""
 
     @property
     def shared(self) -> str:
@@ -84,6 +86,7 @@ def accept(connection: Connection, order: NewTask, now_ms: int) -> Task:
         creator=order.creator,
         organisation=order.organisation,
         channel=order.channel,
+        parent_run=order.parent_run,
         created_ms=now_ms,
         updated_ms=now_ms,
     )

@@ -14,6 +14,7 @@ from claudomator_py.domain.channel import AttachmentState, NewChannel, NewMessag
 from claudomator_py.domain.lifecycle import Completed, Running
 from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.retention import CleanupRequest
+from claudomator_py.domain.run_requests import ProgressRequest, QuestionRequest, SubtaskRequest
 from claudomator_py.domain.views import TokenRequest
 from claudomator_py.domain.views.channels import AttachmentRequest, MuteRequest, SettingsRequest
 from claudomator_py.domain.views.routing import RouteRequest
@@ -39,6 +40,10 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "explainTask": lambda client: client.why("done"),
     "listRuns": lambda client: client.runs("done"),
     "getRun": lambda client: client.run("any"),
+    "getHandoff": lambda client: client.handoff("any"),
+    "ask": lambda client: client.ask("any", QuestionRequest(question="Which?")),
+    "reportProgress": lambda client: client.report_progress("any", ProgressRequest(text="Half.")),
+    "createSubtask": lambda client: client.create_subtask("any", SubtaskRequest(name="docs", instructions="Write.")),
     "handOn": lambda client: client.hand_on("any", HandoffRequest(to="ben")),
     "readLog": lambda client: client.log("any"),
     "listAgents": lambda client: client.agents(),

@@ -284,7 +284,7 @@ def test_a_new_generation_begins_with_whoever_the_task_names(world: World) -> No
 
 
 def announced(world: World, run: Run, to: str = "ben", by: Principal = OPERATOR, **said: Any) -> HandoffView:
-    return world.access.as_(by).handing_on.hand_on(run.id, HandoffRequest(to=to, **said))
+    return world.access.as_(by).run_requests.hand_on(run.id, HandoffRequest(to=to, **said))
 
 
 def speaker(run: Run) -> Principal:

@@ -21,7 +21,7 @@ _numbers = itertools.count(1)
 
 
 class ResponsesApi(ScriptedApi):
-    """The server."""
+    """The server. A tool of a namespace is ``namespace/name``."""
 
     def in_loop(self, request: Request) -> bool:
         return request.path.split("?")[0].endswith("/responses")
@@ -86,11 +86,13 @@ def _item(step: Answer) -> dict[str, Any]:
     if isinstance(step, Text):
         content = [{"type": "output_text", "text": step.text, "annotations": []}]
         return {"type": "message", "id": f"msg_fake{number}", "role": "assistant", "content": content}
+    namespace, _, name = step.name.rpartition("/")
     return {
         "type": "function_call",
         "id": f"fc_fake{number}",
         "call_id": f"call_fake{number}",
-        "name": step.name,
+        **({"namespace": namespace} if namespace else {}),
+        "name": name,
         "arguments": json.dumps(dict(step.input)),
     }
 

@@ -83,6 +83,12 @@ class MemoryRunHost(ReportingHost):
     def prompt(self, run_id: str) -> str:
         return self.directories[run_id, 0].order.stdin
 
+    def handoff(self, run_id: str) -> str:
+        directory = self.directories.get((run_id, 0))
+        if directory is None or directory.order.handoff is None:
+            raise FileNotFoundError(run_id)
+        return directory.order.handoff
+
     def tell(self, run_id: str, message: bytes, *, durable: bool) -> None:
         if (run_id, 0) not in self.directories:
             raise FileNotFoundError(run_id)

@@ -50,11 +50,11 @@ from claudomator_py.schema.taskfiles import ParsedFile
 from claudomator_py.service.access import Access
 from claudomator_py.service.channels import Channels
 from claudomator_py.service.cleanup import Cleaner
-from claudomator_py.service.handing_on import HandingOn
 from claudomator_py.service.keyring import Keyring
 from claudomator_py.service.learning import Learned
 from claudomator_py.service.notices import Notices
 from claudomator_py.service.policy import PolicyDesk
+from claudomator_py.service.run_requests import RunRequests
 from claudomator_py.service.schedules import Schedules
 from claudomator_py.service.specialists import Specialists
 from claudomator_py.service.task_service import TaskService
@@ -143,7 +143,7 @@ class World:
         self.kinds["codex"].conversations = Conversations.NAMED
         for kind in ("command", "hub"):
             self.kinds[kind].conversations = Conversations.NONE
-        self.launch_rules = LaunchRules(Bounds(), 10_000, 2**20, {"PATH": "/bin", "SECRET": "s"})
+        self.launch_rules = LaunchRules(Bounds(), 10_000, 2**20, {"PATH": "/bin", "SECRET": "s"}, max_subtasks=5)
         self.workdirs = workdirs or Workdirs((), ())
         self.trees = trees or LocalTrees(Path("/nonexistent"), {})
         self.policy_rules: tuple[Rule, ...] = ()
@@ -218,7 +218,9 @@ class World:
         # Without an encoder for searches, whose scores are then those of words alone.
         self.specialists = Specialists(database, self.clock, self.repeats, router=self.router.preview)
         self.learned = Learned(database, self.clock)
-        self.handing_on = HandingOn(database, self.clock, lambda: self.launch_rules.max_handoffs, self.secrets)
+        self.run_requests = RunRequests(
+            database, self.clock, self.host, lambda: self.launch_rules, self.secrets, self.repeats
+        )
         self.channels = Channels(
             database,
             self.clock,
@@ -240,7 +242,7 @@ class World:
             self.learned,
             self.channels,
             IncomingWebhooks(self.channels, self.webhook_secrets, self.clock),
-            self.handing_on,
+            self.run_requests,
             self.policy_desk,
         )
         self.intake = StoreIntake(database, self.registry, lambda: self.workdirs, self.clock)

@@ -167,10 +167,44 @@ class HandoffView(View):
     """How often it may be."""
 
 
+class AskedView(View):
+    """What a run asks. questions: all of them; a person is asked once the run has ended."""
+
+    task_id: str
+    run_id: str
+    questions: tuple[str, ...]
+
+
+class ProgressView(View):
+    """What became of a report. recorded: False: it came too soon after the one before. next_at: when one is again."""
+
+    recorded: bool
+    next_at: Instant
+
+
+class SubtaskView(View):
+    """A task that a run has made. subtasks: how many it has made by now; max_subtasks: how many it may."""
+
+    task_id: str
+    name: str
+    run_id: str
+    subtasks: int
+    max_subtasks: int
+
+
+class RunProgressView(View):
+    """What a run said last of how far it is. at: when."""
+
+    text: str
+    percent: int | None = None
+    at: Instant
+
+
 class RunView(View):
     """One attempt at a task. resumes: the run whose conversation it continued; None: it began one.
 
     check: how its check went; None: it was not checked, as its task has no check or its agent did not succeed.
+    progress: what its agent said last of how far it is. asked: what it asked while it ran.
     """
 
     id: str
@@ -187,3 +221,5 @@ class RunView(View):
     outcome: OutcomeView | None = None
     check: RunCheckView | None = None
     resumes: str | None = None
+    progress: RunProgressView | None = None
+    asked: tuple[str, ...] = ()

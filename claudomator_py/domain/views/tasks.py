@@ -53,7 +53,8 @@ class TaskView(View):
     what a person is asked while it needs input. agent_hint: the agent that its content names. agent, tier, model,
     branch and specialist are those of its last run, else what is asked for. runs: how many there were in all. tokens
     and cost_usd: summed over its runs. budget: what it may spend and has spent, in all generations; None if it has
-    none. started_at: that of its last run. source: ``file`` or ``api``. depends_on: with the task that it continues.
+    none. started_at: that of its last run. source: ``file``, ``api``, ``schedule`` or ``run``; parent_run: the run that
+    created it, in the last case. depends_on: with the task that it continues.
     continues: that task; thread: the id of the one that began the thread, once that is known. holds: those that keep it
     queued, of each agent that it could run on. worktree: how that of its last run stands, once it does not run. Both it
     and spec, the content as a task file would write it, are absent in lists. warnings: what it asks for and nobody can
@@ -103,6 +104,7 @@ class TaskView(View):
     spec: dict[str, object] | None = None
     creator: str = OPERATOR.id
     organisation: str | None = None
+    parent_run: str | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -115,7 +117,9 @@ class TaskFilter(View):
     tag: str | None = Field(default=None, description="Only tasks with this tag.")
     agent: str | None = Field(default=None, description="Only tasks whose last run was on this agent.")
     creator: str | None = Field(default=None, max_length=100, description="Only tasks submitted by this principal.")
-    source: str | None = Field(default=None, description="Only tasks from this source: `file`, `api` or `schedule`.")
+    source: str | None = Field(
+        default=None, description="Only tasks from this source: `file`, `api`, `schedule` or `run`."
+    )
 
 
 class CandidateView(View):

@@ -10,7 +10,7 @@ from claudomator_py.domain.output import OutputPiece
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.run import RunFate, RunSpec, RunStatus, Stream, Swept
 from claudomator_py.hosts import leftovers
-from claudomator_py.hosts.local.directory import CHECK, SCRATCH, TRASH_SUFFIX, RunDirectory
+from claudomator_py.hosts.local.directory import CHECK, HANDOFF, SCRATCH, TRASH_SUFFIX, RunDirectory
 from claudomator_py.hosts.local.fate import ShimIdentity, decide_fate
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.local.output import read_output
@@ -180,6 +180,10 @@ class LocalRunHost(ReportingHost):
     def prompt(self, run_id: str) -> str:
         """See ``RunHost``."""
         return (self.path(run_id) / PROMPT).read_bytes().decode(errors="replace")
+
+    def handoff(self, run_id: str) -> str:
+        """See ``RunHost``."""
+        return (self.path(run_id) / HANDOFF).read_text(encoding="utf-8")
 
     def tell(self, run_id: str, message: bytes, *, durable: bool) -> None:
         """See ``RunHost``."""

@@ -39,6 +39,7 @@ class Task(SQLModel, table=True):
         Index("ix_task_name", "name", "created_ms"),
         Index("ix_task_created", "created_ms", "id"),
         Index("ix_task_state", "state", "created_ms", "id"),
+        partial_index("ix_task_parent", "parent_run", where="parent_run IS NOT NULL"),
         partial_index("ix_task_organisation", "organisation", "created_ms", "id", where="organisation IS NOT NULL"),
     )
 
@@ -111,6 +112,8 @@ class Task(SQLModel, table=True):
     """How much harm it could do, see ``domain.routing.Risk``; None: nobody has judged it."""
     channel: str | None = None
     """The channel of the message that it was made of."""
+    parent_run: str | None = None
+    """The run that made it; None: none did."""
     constraints: str | None = None
     """What routing and policy say of agents and tiers in this generation, as ``domain.routing.Constraints`` writes it;
     part of its lane; None: it is not routed."""
@@ -199,6 +202,10 @@ class Run(SQLModel, table=True):
     go on in it."""
     resumes: str | None = None
     """The run whose conversation it continues."""
+    asked: list[str] | None = Field(default=None, sa_column=shown_json_column(nullable=True))
+    """What it asks a person, who is asked once it has ended, see ``domain.run_requests.QuestionRequest``."""
+    progress: dict[str, Any] | None = Field(default=None, sa_column=shown_json_column(nullable=True))
+    """How far it said last that it is, as ``domain.run_requests.Progress``."""
     prior: dict[str, Any] | None = Field(default=None, sa_column=json_column(nullable=True))
     """What that conversation had used before, as ``domain.conversation.Usage``."""
     scratch_of: str | None = None

@@ -69,7 +69,7 @@ def task_id(daemon: Daemon, desk: PreparedService, request: pytest.FixtureReques
     desk.add_agent("claude")
     kind = InputKind.APPROVAL if "approveTask" in request.node.name else InputKind.QUESTION
     task_id = desk.add("it", NeedsInput(kind))
-    desk.add_run(task_id, "claude")
+    _PARTS["run_id"] = desk.add_run(task_id, "claude")
     if "addSchedule" not in request.node.name:
         assert daemon.ask("POST", "/v1/schedules", json_body=_SCHEDULE).status == 201
     assert daemon.ask("POST", "/v1/specialists", json_body=card("plumber").document).status == 201
@@ -138,6 +138,7 @@ def test_the_table_has_something_of_each() -> None:
         "registerSpecialist",
         "createChannel",
         "postMessage",
+        "createSubtask",
         *tasks,
     } == set(_KEYED)
     assert {"drain", "cleanUp", "createToken"} < set(_WITH_BODIES)

@@ -59,7 +59,7 @@ def test_nothing_is_routed(desk: PreparedService, tmp_path: Path) -> None:
         world.learned,
         world.channels,
         world.access.webhooks,
-        world.handing_on,
+        world.run_requests,
         world.policy_desk,
     )
     with running(SimpleNamespace(access=access), tmp_path / "state") as daemon:

@@ -1,0 +1,321 @@
+"""What a run asks for while it lives, in its own name or an operator's in its place: who is to go on with its task, an
+answer of a person, a task beside its own; and what it says of its progress."""
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
+from typing import TypeVar
+
+from pydantic import ValidationError
+from sqlalchemy import Connection
+
+from claudomator_py.dispatch.launch import LaunchRules
+from claudomator_py.domain.budget import Budget, Unit, left
+from claudomator_py.domain.errors import Conflict, NotFound, Unavailable, refuse
+from claudomator_py.domain.handoff import Handoff
+from claudomator_py.domain.outcome import HandoffRequest
+from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey, Role
+from claudomator_py.domain.redaction import clean
+from claudomator_py.domain.run_requests import (
+    DEEPEST,
+    MOST_PROGRESS_EVENTS,
+    MOST_QUESTIONS,
+    PROGRESS_EVERY_MS,
+    Progress,
+    ProgressRequest,
+    QuestionRequest,
+    SubtaskRequest,
+)
+from claudomator_py.domain.task import OnInput, TaskSpec
+from claudomator_py.domain.units import format_instant
+from claudomator_py.domain.views import AskedView, HandoffView, ProgressView, SubtaskView
+from claudomator_py.environment.secrets import Secrets
+from claudomator_py.environment.workdirs import directory_key
+from claudomator_py.ports import Clock, RunHost
+from claudomator_py.queries.reading import find_run
+from claudomator_py.scheduler.decision import HandoffRecord
+from claudomator_py.store import run_rows, spending_rows, task_rows
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.events import caused_by, record
+from claudomator_py.store.tables import Run, Task
+from claudomator_py.tasks.accept import NewTask, accept
+from claudomator_py.tasks.decisions import record_handoff
+from claudomator_py.tasks.handing_on import decided, weigh
+from claudomator_py.tasks.idempotency import IdempotentRequests
+from claudomator_py.tasks.specialists import task_problems
+
+T = TypeVar("T")
+
+ASKED = "question_asked"
+"""The event: ``question`` is what a run asks, which a person is asked once the run has ended."""
+PROGRESS = "progress"
+"""The event: ``text``, and ``percent`` where the run has said so."""
+SUBTASK = "subtask_created"
+"""The event: ``name`` and ``to``, the id, of the task that a run has made."""
+
+_ITS_OWN = frozenset(SubtaskRequest.model_fields) | {
+    "depends_on",
+    "continues",
+    "not_before",
+    "schedule",
+    "timezone",
+    "overlap",
+    "catch_up",
+    "check",
+}
+"""What is of a task alone, and not of those that its runs make: what it is, when it begins and when it is done."""
+_GO_ON = "Continue the task yourself, or ask the operator."
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """A live run that asks, with its task and what that is to do."""
+
+    run: Run
+    task: Task
+    spec: TaskSpec
+
+
+class RunRequests:
+    """What a run can ask. Every method may raise ``domain.errors.ServiceError``, and NotFound for another's run."""
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        host: RunHost,
+        rules: Callable[[], LaunchRules],
+        secrets: Secrets,
+        repeats: IdempotentRequests,
+    ) -> None:
+        """rules: those in force. secrets: what no request may have stored."""
+        self._database = database
+        self._clock = clock
+        self._host = host
+        self._rules = rules
+        self._secrets = secrets
+        self._repeats = repeats
+        self._by = OPERATOR
+
+    def as_(self, by: Principal) -> "RunRequests":
+        """The same, for who asks."""
+        bound = copy(self)
+        bound._by = by
+        return bound
+
+    def handoff(self, run_id: str) -> Handoff:
+        """What the run was told of decisions, authority and the work before it. Raises NotFound if it was told none."""
+        run = self._read(lambda connection: self._own(connection, run_id))
+        try:
+            return Handoff.model_validate_json(self._host.handoff(run.id))
+        except (OSError, ValueError):
+            detail = f"The run {run.id} has no handoff document any more, or never had one."
+            raise NotFound(detail, remedy="It is in the run directory while that is kept.") from None
+
+    def hand_on(self, run_id: str, asked: HandoffRequest) -> HandoffView:
+        """Have that specialist go on with the task once the run has ended, however it ends. Harmless when repeated.
+
+        Raises Conflict if the task cannot be handed on: whoever has it keeps it.
+        """
+
+        def transaction(connection: Connection) -> HandoffView:
+            run = self._own(connection, run_id)
+            known = decided(connection, run.id)
+            task = task_rows.get(connection, run.task_id)
+            spec = task_rows.spec_of(connection, task.id, run.revision)
+            request = clean(asked, self._secrets.redactor(spec.env, run.id))
+            if known is not None and known.asked == request:
+                return _handed_on(task, known)
+            if known is not None:
+                raise _goes_already(task, known)
+            asking = _under_way(connection, run, "hands its task on")
+            if run.asked:
+                detail = f"The run of {task.name} has asked a question, and the answer is for whoever asked."
+                raise Conflict(detail, remedy="Wait for the answer, and hand the task on then.")
+            record = weigh(connection, asking.task, run, request, self._rules().max_handoffs)
+            if not record.accepted:
+                detail = f"{task.name} cannot be handed on to {request.to}: {record.reason.text}."
+                raise Conflict(detail, remedy=_GO_ON)
+            record_handoff(connection, asking.task, record, self._clock())
+            return _handed_on(task, record)
+
+        return self._write(transaction)
+
+    def ask(self, run_id: str, request: QuestionRequest) -> AskedView:
+        """Have a person asked once the run has ended well; what they say is told in the same conversation. Harmless
+        when repeated.
+
+        Raises Conflict if nobody would be asked.
+        """
+
+        def transaction(connection: Connection) -> AskedView:
+            asking = _under_way(connection, self._own(connection, run_id), "asks")
+            run, spec = asking.run, asking.spec
+            question = clean(request, self._secrets.redactor(spec.env, run.id)).text
+            before = tuple(run.asked or ())
+            if question in before:
+                return AskedView(task_id=run.task_id, run_id=run.id, questions=before)
+            if (handed := decided(connection, run.id)) is not None:
+                raise _goes_already(asking.task, handed)
+            if spec.on_input is OnInput.DENY:
+                detail = f"Nobody answers questions of {spec.name}: it has on_input: deny."
+                raise Conflict(detail, remedy="Decide it yourself, and say at your end what you decided.")
+            if len(before) >= MOST_QUESTIONS:
+                detail = f"The run has asked {MOST_QUESTIONS} questions already."
+                raise Conflict(detail, remedy="End your turn; the answers come as your next message.")
+            questions = (*before, question)
+            run_rows.change(connection, run, asked=list(questions))
+            told = {"question": question}
+            record(connection, self._clock(), ASKED, task_id=run.task_id, run_id=run.id, data=told)
+            return AskedView(task_id=run.task_id, run_id=run.id, questions=questions)
+
+        return self._write(transaction)
+
+    def report_progress(self, run_id: str, request: ProgressRequest) -> ProgressView:
+        """Show people how far it is. What comes too soon after the report before is dropped, and that is said."""
+
+        def transaction(connection: Connection) -> ProgressView:
+            asking = _under_way(connection, self._own(connection, run_id), "reports its progress")
+            run, now_ms = asking.run, self._clock()
+            before = None if run.progress is None else Progress.model_validate(run.progress)
+            if before is not None and now_ms - before.at_ms < PROGRESS_EVERY_MS:
+                return ProgressView(recorded=False, next_at=format_instant(before.at_ms + PROGRESS_EVERY_MS))
+            said = clean(request, self._secrets.redactor(asking.spec.env, run.id))
+            events = 0 if before is None else before.events
+            if events < MOST_PROGRESS_EVENTS:
+                told = said.model_dump(mode="json", exclude_none=True)
+                record(connection, now_ms, PROGRESS, task_id=run.task_id, run_id=run.id, data=told)
+            progress = Progress(text=said.text, percent=said.percent, at_ms=now_ms, events=events + 1)
+            run_rows.change(connection, run, progress=progress.model_dump(mode="json"))
+            return ProgressView(recorded=True, next_at=format_instant(now_ms + PROGRESS_EVERY_MS))
+
+        return self._write(transaction)
+
+    def create_subtask(self, run_id: str, request: SubtaskRequest, *, key: RequestKey | None = None) -> SubtaskView:
+        """Accept a task beside the run's own, of the same creator, in the same directory, with the same permissions.
+
+        Raises Conflict if it has made too many, and Invalid, such as for a specialist that its creator does not see.
+        """
+
+        def transaction(connection: Connection) -> SubtaskView:
+            asking = _under_way(connection, self._own(connection, run_id), "creates tasks")
+            view = self._created(connection, asking, request)
+            if key is not None:
+                self._repeats.record(connection, key, view, self._by.id)
+            return view
+
+        with self._repeats.claim(key, self._by.id) as earlier:
+            if earlier is not None:
+                return SubtaskView.model_validate(earlier)
+            return self._write(transaction)
+
+    def _created(self, connection: Connection, asking: _Asking, request: SubtaskRequest) -> SubtaskView:
+        run, task, most = asking.run, asking.task, self._rules().max_subtasks
+        number = run_rows.subtasks(connection, run.id) + 1
+        if number > most:
+            detail = f"A run creates {most} tasks at most." if most else "Runs create no tasks here."
+            raise Conflict(detail, remedy="Do it yourself, or name in your last message what is left to do.")
+        if _depth(connection, task) >= DEEPEST:
+            detail = f"{task.name} was created by a run itself, in a line of {DEEPEST} already."
+            raise Conflict(detail, remedy="Do it yourself, or name in your last message what is left to do.")
+        spec = _beside(connection, asking, clean(request, self._secrets.redactor(asking.spec.env, run.id)))
+        by = Principal(task.creator, Role.OPERATE, task.organisation)
+        refuse(task_problems(connection, spec, by))
+        order = NewTask(
+            spec,
+            directory_key(spec.working_dir),
+            "run",
+            creator=task.creator,
+            organisation=task.organisation,
+            parent_run=run.id,
+        )
+        made = accept(connection, order, self._clock())
+        told = {"name": made.name, "to": made.id}
+        record(connection, self._clock(), SUBTASK, task_id=task.id, run_id=run.id, data=told)
+        return SubtaskView(task_id=made.id, name=made.name, run_id=run.id, subtasks=number, max_subtasks=most)
+
+    def _own(self, connection: Connection, run_id: str) -> Run:
+        """Raises NotFound for a run that is not that of who asks."""
+        run = find_run(connection, run_id, self._by)
+        if self._by.run_id not in (None, run.id):
+            raise NotFound(f"There is no run {run_id!r} of yours.", remedy="A run asks for its own task alone.")
+        return run
+
+    def _read(self, fn: Callable[[Connection], T]) -> T:
+        try:
+            return self._database.read(fn)
+        except StoreUnavailable as error:
+            raise Unavailable(error.reason, remedy=error.remedy) from error
+
+    def _write(self, fn: Callable[[Connection], T]) -> T:
+        try:
+            return self._database.write(caused_by(self._by.id, fn))
+        except StoreUnavailable as error:
+            raise Unavailable(error.reason, remedy=error.remedy) from error
+
+
+def _under_way(connection: Connection, run: Run, does: str) -> _Asking:
+    """Raises Conflict for a run that is not, or is to end."""
+    task = task_rows.get(connection, run.task_id)
+    if not run.live or task.cancel_requested_ms is not None or task.restart_requested is not None:
+        detail = f"The run of {task.name} has ended, or is to end."
+        raise Conflict(detail, remedy=f"Only a run that is under way {does}.")
+    return _Asking(run, task, task_rows.spec_of(connection, task.id, run.revision))
+
+
+def _goes_already(task: Task, record: HandoffRecord) -> Conflict:
+    detail = f"{task.name} goes to {record.specialist or 'a person'} already."
+    return Conflict(detail, remedy="A run hands its task on once, and asks nothing after that.")
+
+
+def _handed_on(task: Task, record: HandoffRecord) -> HandoffView:
+    return HandoffView(
+        task_id=task.id,
+        run_id=record.run_id,
+        specialist=record.specialist or "",
+        handed_on_by=record.by,
+        hop=record.hop,
+        max_handoffs=record.max_handoffs,
+    )
+
+
+def _depth(connection: Connection, task: Task) -> int:
+    """How many tasks above it were made one by the other's run; counted no further than is allowed."""
+    depth, parent = 0, task.parent_run
+    while parent is not None and depth < DEEPEST:
+        depth += 1
+        run = run_rows.find(connection, parent)
+        parent = None if run is None else task_rows.get(connection, run.task_id).parent_run
+    return depth
+
+
+def _beside(connection: Connection, asking: _Asking, request: SubtaskRequest) -> TaskSpec:
+    """The task that it makes: allowed no more than its own, and bound to nothing that its own waited for.
+
+    Raises Conflict where nothing is left to spend.
+    """
+    spec = asking.spec
+    kept = {name: getattr(spec, name) for name in spec.model_fields_set - _ITS_OWN}
+    if not spec.agent.strict:
+        # Whoever is right for it may work on another agent than this one.
+        kept.pop("agent", None)
+    if spec.budget.units:
+        kept["budget"] = _rest_of_budget(connection, asking)
+    wanted = {name: getattr(request, name) for name in request.model_fields_set}
+    return TaskSpec.model_construct(**{**kept, **wanted})
+
+
+def _rest_of_budget(connection: Connection, asking: _Asking) -> Budget:
+    """Raises Conflict if there is none."""
+    budget = asking.spec.budget
+    spending = spending_rows.of_task(connection, asking.task.id)
+    usd, tokens, runs = (left(budget, spending, unit) for unit in (Unit.USD, Unit.TOKENS, Unit.RUNS))
+    try:
+        return Budget(
+            usd=usd,
+            tokens=None if tokens is None else int(tokens),
+            runs=None if runs is None else int(runs),
+        )
+    except ValidationError:
+        detail = f"Nothing is left of the budget of {asking.task.name} for another task."
+        raise Conflict(detail, remedy="End your turn, and name in your last message what is left to do.") from None

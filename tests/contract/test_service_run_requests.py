@@ -1,0 +1,321 @@
+"""What a run asks for while it lives: questions, a word on its progress, tasks beside its own; for itself alone."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from claudomator_py.domain.errors import Conflict, Invalid, KeyReused, NotFound
+from claudomator_py.domain.outcome import HandoffRequest
+from claudomator_py.domain.principal import Principal, RequestKey, Role
+from claudomator_py.domain.run_requests import (
+    DEEPEST,
+    MOST_PROGRESS_EVENTS,
+    MOST_QUESTIONS,
+    PROGRESS_EVERY_MS,
+    ProgressRequest,
+    QuestionRequest,
+    SubtaskRequest,
+)
+from claudomator_py.domain.views import AnswerRequest
+from claudomator_py.policy.rule import Rule
+from claudomator_py.service.run_requests import ASKED, PROGRESS, SUBTASK, RunRequests
+from claudomator_py.store import events
+from claudomator_py.store.database import Database
+from claudomator_py.store.tables import Run
+from tests.fakes.cards import card
+from tests.fakes.world import World
+
+
+@pytest.fixture
+def world(database: Database) -> World:
+    world = World(database)
+    world.launch_rules = replace(world.launch_rules, max_subtasks=2)
+    return world
+
+
+def begin(world: World, name: str = "t", **fields: Any) -> Run:
+    world.submit(name, **fields)
+    world.tick()
+    return world.live(name)
+
+
+def requests(world: World, run: Run) -> RunRequests:
+    """As that run's own token may ask."""
+    return world.access.as_(Principal(f"run:{run.id}", Role.RUN, None, run.id)).run_requests
+
+
+def ask(world: World, run: Run, question: str = "Which database?", *choices: str) -> tuple[str, ...]:
+    return requests(world, run).ask(run.id, QuestionRequest(question=question, choices=choices)).questions
+
+
+def create(world: World, run: Run, name: str = "docs", key: RequestKey | None = None, **fields: Any) -> str:
+    wanted = SubtaskRequest(name=name, **{"instructions": "Write it up.", **fields})
+    return requests(world, run).create_subtask(run.id, wanted, key=key).task_id
+
+
+def told(world: World, kind: str) -> list[Any]:
+    found = world.database.read(lambda connection: events.following(connection, 0, 10_000))
+    return [event.data for event in found if event.kind == kind]
+
+
+@pytest.mark.both_databases
+def test_a_person_is_asked_once_the_run_has_ended_and_the_answer_goes_on(world: World) -> None:
+    run = begin(world)
+    assert ask(world, run, "Which database?", "old", "new") == ("Which database?\n- old\n- new",)
+    assert world.state("t") == "RUNNING"
+    world.succeed("t")
+    world.tick()
+
+    task = world.task("t")
+
+    assert (task.state, task.reason, task.reason_text) == ("NEEDS_INPUT", "question", "Which database?\n- old\n- new")
+    world.service.answer("t", AnswerRequest(text="The new one."))
+    world.tick()
+    assert world.live("t").resumes == run.id
+    assert "The new one." in world.host.directories[world.live("t").id, 0].order.stdin
+    world.succeed("t")
+    world.tick()
+    assert world.state("t") == "COMPLETED"
+    assert told(world, ASKED) == [{"question": "Which database?\n- old\n- new"}]
+
+
+def test_it_asks_all_that_it_has_asked_at_once_and_nothing_twice(world: World) -> None:
+    run = begin(world)
+    ask(world, run, "First?")
+    ask(world, run, "Second?")
+    assert ask(world, run, "First?") == ("First?", "Second?")
+    world.succeed("t")
+    world.tick()
+    assert world.task("t").reason_text == "First?\n\nSecond?"
+    assert world.queries.run(run.id).asked == ("First?", "Second?")
+
+
+def test_a_run_that_does_not_end_well_has_asked_nothing(world: World) -> None:
+    run = begin(world)
+    ask(world, run)
+    world.end("t", status="failed", reason="agent_error")
+    world.tick()
+    assert world.state("t") != "NEEDS_INPUT question"
+
+
+def test_it_asks_so_often_and_no_more(world: World) -> None:
+    run = begin(world)
+    for number in range(MOST_QUESTIONS):
+        ask(world, run, f"Question {number}?")
+    with pytest.raises(Conflict, match=f"asked {MOST_QUESTIONS} questions"):
+        ask(world, run, "And this?")
+
+
+def test_nobody_is_asked_where_the_task_says_so(world: World) -> None:
+    run = begin(world, on_input="deny")
+    with pytest.raises(Conflict, match="Nobody answers"):
+        ask(world, run)
+    world.succeed("t")
+    world.tick()
+    assert world.state("t") == "COMPLETED"
+
+
+def test_a_check_waits_for_the_answer(world: World) -> None:
+    run = begin(world, check=["true"])
+    ask(world, run)
+    world.succeed("t")
+    world.tick()
+    assert world.state("t") == "NEEDS_INPUT question"
+
+
+def test_whoever_asks_does_not_hand_the_task_on_and_the_reverse(database: Database) -> None:
+    world = World(database, routing=True)
+    for name in ("ann", "ben"):
+        world.specialists.register(card(name, description=f"Does what {name} does."))
+    for name in ("t", "u"):
+        world.submit(name, specialist="ann")
+    world.router.route()
+    world.tick()
+    first, second = world.live("t"), world.live("u")
+    ask(world, first)
+    with pytest.raises(Conflict, match="has asked a question"):
+        requests(world, first).hand_on(first.id, HandoffRequest(to="ben"))
+    requests(world, second).hand_on(second.id, HandoffRequest(to="ben"))
+    with pytest.raises(Conflict, match="goes to ben already"):
+        ask(world, second)
+
+
+def test_no_secret_is_asked_or_told(world: World) -> None:
+    run = begin(world, env={"API_KEY": "hunter2-hunter2"})
+    ask(world, run, "Is hunter2-hunter2 right?")
+    requests(world, run).report_progress(run.id, ProgressRequest(text="I use hunter2-hunter2."))
+    create(world, run, instructions="Use hunter2-hunter2.")
+    view = world.queries.run(run.id)
+    assert "hunter2" not in view.model_dump_json()
+    assert "hunter2" not in str(told(world, ASKED) + told(world, PROGRESS))
+    assert "hunter2" not in str(world.queries.task("docs").spec)
+
+
+@pytest.mark.both_databases
+def test_progress_is_shown_and_what_comes_too_soon_is_dropped(world: World) -> None:
+    run = begin(world)
+    report = requests(world, run).report_progress
+    assert report(run.id, ProgressRequest(text="Begun.", percent=5)).recorded
+    world.now_ms += PROGRESS_EVERY_MS - 1
+    assert not report(run.id, ProgressRequest(text="Too soon.")).recorded
+    world.now_ms += 1
+    assert report(run.id, ProgressRequest(text="Half.", percent=50)).recorded
+    shown = world.queries.run(run.id).progress
+    assert shown is not None
+    assert (shown.text, shown.percent) == ("Half.", 50)
+    assert told(world, PROGRESS) == [{"text": "Begun.", "percent": 5}, {"text": "Half.", "percent": 50}]
+
+
+def test_a_run_that_talks_all_night_fills_no_disk(world: World) -> None:
+    run = begin(world, timeout="30d")
+    for number in range(MOST_PROGRESS_EVENTS + 3):
+        world.now_ms += PROGRESS_EVERY_MS
+        requests(world, run).report_progress(run.id, ProgressRequest(text=f"Step {number}."))
+    assert len(told(world, PROGRESS)) == MOST_PROGRESS_EVENTS
+    shown = world.queries.run(run.id).progress
+    assert shown is not None
+    assert shown.text == f"Step {MOST_PROGRESS_EVENTS + 2}."
+
+
+@pytest.mark.both_databases
+def test_a_subtask_is_of_the_same_creator_with_the_same_permissions(world: World) -> None:
+    fields: dict[str, Any] = {
+        "permissions": {"mode": "plan", "disallowed_tools": ["Bash"]},
+        "tags": ["prod"],
+        "priority": "high",
+        "env": {"A": "b"},
+        "approval": False,
+        "check": ["make test"],
+        "timeout": "7m",
+    }
+    run = begin(world, **fields)
+    task_id = create(world, run, expected_output="A page.")
+    made, own = world.queries.task(task_id), world.task("t")
+    assert (made.parent_run, made.source, made.creator, made.organisation) == (run.id, "run", own.creator, None)
+    assert made.spec is not None
+    assert own.spec is not None
+    same = ("permissions", "tags", "priority", "env", "timeout")
+    assert {key: made.spec.get(key) for key in same} == {key: own.spec.get(key) for key in same}
+    assert (made.spec["instructions"], made.spec["expected_output"]) == ("Write it up.", "A page.")
+    assert not made.spec.get("check"), "it says whether the run's own task is done"
+    assert told(world, SUBTASK) == [{"name": "docs", "to": task_id}]
+
+
+def test_a_subtask_waits_for_nothing_that_its_parent_waited_for(world: World) -> None:
+    first = begin(world, "first")
+    world.succeed("first")
+    world.tick()
+    run = begin(world, "t", depends_on=["first"])
+    assert run.task_id != first.task_id
+    made = world.queries.task(create(world, run))
+    assert made.depends_on == ()
+
+
+def test_it_creates_so_many_and_no_more(world: World) -> None:
+    run = begin(world)
+    for name in ("one", "two"):
+        create(world, run, name)
+    with pytest.raises(Conflict, match="creates 2 tasks at most"):
+        create(world, run, "three")
+    world.launch_rules = replace(world.launch_rules, max_subtasks=0)
+    with pytest.raises(Conflict, match="create no tasks here"):
+        create(world, run, "four")
+
+
+def test_tasks_do_not_create_tasks_without_end(world: World) -> None:
+    run = begin(world, "task0")
+    for depth in range(DEEPEST):
+        create(world, run, f"task{depth + 1}")
+        world.succeed(f"task{depth}")
+        world.tick()
+        world.tick()
+        run = world.live(f"task{depth + 1}")
+    with pytest.raises(Conflict, match="created by a run itself"):
+        create(world, run, "one-too-deep")
+
+
+def test_a_subtask_may_spend_what_is_left(world: World) -> None:
+    run = begin(world, budget={"runs": 3, "tokens": 1_000})
+    made = world.queries.task(create(world, run))
+    assert made.spec is not None
+    assert made.spec["budget"] == {"runs": 2, "tokens": 1_000}
+    last = begin(world, "last", budget={"runs": 1})
+    with pytest.raises(Conflict, match="Nothing is left of the budget"):
+        create(world, last, "more")
+
+
+def test_a_strict_choice_of_the_agent_stays(world: World) -> None:
+    run = begin(world, agent={"type": world.registry.agents[0].name, "strict": True})
+    made = world.queries.task(create(world, run))
+    assert made.spec is not None
+    assert made.spec["agent"] == {"type": world.registry.agents[0].name, "strict": True}
+
+
+def test_a_repeated_request_creates_one_task(world: World) -> None:
+    run, key = begin(world), RequestKey("k", "docs")
+    assert create(world, run, key=key) == create(world, run, key=key)
+    with pytest.raises(KeyReused):
+        create(world, run, "other", key=RequestKey("k", "other"))
+    assert len(told(world, SUBTASK)) == 1
+
+
+def test_a_subtask_for_nobody_is_refused(world: World) -> None:
+    run = begin(world)
+    with pytest.raises(Invalid, match="specialist"):
+        create(world, run, specialist="nobody")
+    assert told(world, SUBTASK) == []
+
+
+def test_the_policy_sees_that_a_run_made_it(database: Database) -> None:
+    world = World(database, routing=True)
+    world.launch_rules = replace(world.launch_rules, max_subtasks=2)
+    world.policy_rules = (
+        Rule.model_validate({"name": "no-offspring", "when": 'task.source == "run"', "deny": "Runs make no tasks."}),
+    )
+    world.restarted_daemon()
+    world.specialists.register(card("ann", description="Does it."))
+    world.submit("t", specialist="ann")
+    world.router.route()
+    world.tick()
+    create(world, world.live("t"))
+    world.router.route()
+    assert world.state("docs") == "FAILED rejected"
+
+
+@pytest.mark.both_databases
+def test_a_run_asks_for_itself_alone(world: World) -> None:
+    mine, other = begin(world, "t"), begin(world, "u")
+    asked = requests(world, mine)
+    for refused in (
+        lambda: asked.ask(other.id, QuestionRequest(question="Which?")),
+        lambda: asked.report_progress(other.id, ProgressRequest(text="Half.")),
+        lambda: asked.create_subtask(other.id, SubtaskRequest(name="x", instructions="X.")),
+        lambda: asked.hand_on(other.id, HandoffRequest(to="ben")),
+        lambda: asked.handoff(other.id),
+    ):
+        with pytest.raises(NotFound):
+            refused()
+
+
+def test_a_run_that_is_over_or_to_end_asks_nothing(world: World) -> None:
+    over, stopping = begin(world, "t"), begin(world, "u")
+    world.succeed("t")
+    world.tick()
+    world.service.cancel("u")
+    for run in (over, stopping):
+        with pytest.raises(Conflict, match="has ended, or is to end"):
+            world.run_requests.ask(run.id, QuestionRequest(question="Which?"))
+        with pytest.raises(Conflict, match="has ended, or is to end"):
+            world.run_requests.report_progress(run.id, ProgressRequest(text="Half."))
+        with pytest.raises(Conflict, match="has ended, or is to end"):
+            world.run_requests.create_subtask(run.id, SubtaskRequest(name="x", instructions="X."))
+
+
+def test_it_reads_its_handoff(world: World) -> None:
+    run = begin(world, expected_output="A page.")
+    told_it = requests(world, run).handoff(run.id)
+    assert (told_it.run, told_it.task, told_it.expected_output) == (run.id, run.task_id, "A page.")
+    del world.host.directories[run.id, 0]
+    with pytest.raises(NotFound, match="no handoff document"):
+        world.run_requests.handoff(run.id)
