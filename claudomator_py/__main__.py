@@ -208,6 +208,25 @@ def eval_command() -> Callable[..., None]:
     return evaluate.command(_Routing, _Triage)
 
 
+def mcp_server() -> Callable[..., None]:
+    """The command that is the MCP server of a run. Agents start it without what the others import: ``agents.mcp``."""
+
+    def mcp(
+        config: ConfigOption = None,
+        state_dir: Annotated[Path | None, typer.Option("--state-dir", metavar="DIR", help="The state folder.")] = None,
+    ) -> None:
+        """Serve a run's tools to its agent (MCP)."""
+        from claudomator_py.agents.mcp_server.main import main as serve_tools
+        from claudomator_py.client.discovery import configuration
+        from claudomator_py.schema.configfile import resolve_state_dir
+
+        loaded = configuration(config, os.environ, Path.cwd())
+        state = resolve_state_dir(state_dir, loaded.settings, os.environ, loaded.base_dir)
+        raise typer.Exit(serve_tools([str(state)]))
+
+    return mcp
+
+
 def policy_group() -> typer.Typer:
     """The commands about the policy."""
     from claudomator_py.cli import policy
@@ -243,6 +262,7 @@ OTHERS: Mapping[str, Command] = {
     "diagnose": Command("Read a saved run of an agent, and print what it came to.", diagnose_command),
     "calibrate": Command("Fit thresholds and weights on labelled tasks.", calibrate_command),
     "eval": Command("Judge routing, or triage, by a labelled set.", eval_command),
+    "mcp": Command("Serve a run's tools to its agent (MCP).", mcp_server),
     "policy": Command("The policy: show its rules, test them on task files.", policy_group),
     "serve": Command("Run the daemon in the foreground.", serve_command),
 }

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection
 
 from claudomator_py.agents.catalogue import AGENT_KINDS
+from claudomator_py.agents.mcp import mcp_command
 from claudomator_py.agents.programs import detected_agents
 from claudomator_py.classify.configured import CLI_VARIABLES, tier_model
 from claudomator_py.daemon import calibrations
@@ -239,6 +240,8 @@ def _configured(
         settings.concurrency.input_hold,
         settings.routing.max_handoffs if settings.routing.enabled else 0,
         run_token,
+        () if run_token is None else mcp_command(state),
+        settings.limits.subtasks,
     )
     asker = _asker(settings.classifier, environ, database, former)
     fitted = calibrations.read(state)

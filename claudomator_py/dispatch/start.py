@@ -243,7 +243,8 @@ class Starter:
             self._refuse(commit, run, f"one of its add_dirs cannot be examined: {error}", now_ms, spec.env)
             return None
         request = launch_request(run, allowed, agent, prompt=prompt, effort=start.decision.effort)
-        request = replace(request, usd_left=self._usd_left(run, spec, agent))
+        command = self._rules().mcp_command if agent.mcp.enabled else ()
+        request = replace(request, usd_left=self._usd_left(run, spec, agent), mcp_command=command)
         try:
             launch = kind.launch(request)
         except ValueError as error:

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 
 from claudomator_py.agents.kinds import KINDS, info_of
-from claudomator_py.domain.agent import AgentSpec, ModelChoice, Price, Tier
+from claudomator_py.domain.agent import AgentMcp, AgentSpec, ModelChoice, OwnServers, Price, Tier
 from claudomator_py.domain.budget import AgentBudget
 from claudomator_py.domain.errors import Lines, Problem, shown, suggestion
 from claudomator_py.domain.fields import (
@@ -79,6 +79,7 @@ class AgentEntry(Strict):
         (),
         description="Environment variables of the daemon to pass on. The agent otherwise gets a minimal environment.",
     )
+    mcp: AgentMcp = Field(AgentMcp(), description="Tools that the agent's runs get over MCP.")
     script: Text | None = Field(None, description="Kind `simulated` only: what to do when the prompt does not say.")
     url: RemoteUrl | None = Field(
         None, description="Kind `a2a` only: https:// address of the remote agent, or of the host that its card is on."
@@ -170,6 +171,7 @@ def _agent(name: str, value: object, lines: Lines) -> AgentSpec | list[Problem]:
         fallback_model=entry.fallback_model,
         env=entry.env,
         pass_env=_passed(entry),
+        mcp=entry.mcp,
         script=entry.script,
         remote=_remote(entry),
     )
@@ -254,6 +256,12 @@ def _odd_agent(entry: AgentEntry, kind: str | None, lines: Lines, at: tuple[str,
     if kind != "simulated" and entry.script is not None:
         problems.append(problem_at(lines, (*at, "script"), f"has no meaning for kind `{kind}`", "remove it"))
     problems += _odd_remote(entry, kind, lines, at)
+    if _is_set(entry, "mcp") and not info_of(kind).mcp:
+        message = f"has no meaning for kind `{kind}`, whose runs get no tools over MCP"
+        problems.append(problem_at(lines, (*at, "mcp"), message, "remove it"))
+    elif entry.mcp.own_servers is OwnServers.NONE and not info_of(kind).mcp_alone:
+        message = f"is `none`, but a CLI of kind `{kind}` cannot leave out the servers of its own configuration"
+        problems.append(problem_at(lines, (*at, "mcp", "own_servers"), message, "disable them there, and remove it"))
     if entry.models and entry.default_tier not in entry.models:
         message = f"has no model for the default tier, {entry.default_tier}"
         problems.append(problem_at(lines, (*at, "models"), message, "add one, or set `default_tier`"))

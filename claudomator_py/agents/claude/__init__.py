@@ -17,4 +17,6 @@ INFO = KindInfo(
     ),
     reports=Reports.DOLLARS,
     reports_windows=True,
+    mcp=True,
+    mcp_alone=True,
 )

@@ -1,13 +1,15 @@
 """Claude Code: how it is started."""
 
+import json
 import os
 from pathlib import Path
 
 from claudomator_py.agents.claude import INFO
 from claudomator_py.agents.claude.events import ClaudeEvents
 from claudomator_py.agents.event_kind import EventKind, zone_of
+from claudomator_py.agents.mcp import NAME as MCP_NAME
 from claudomator_py.agents.programs import probe
-from claudomator_py.domain.agent import AgentHealth, AgentSpec
+from claudomator_py.domain.agent import AgentHealth, AgentSpec, OwnServers
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.run import Launch, LaunchRequest
 from claudomator_py.domain.task import PermissionMode, TaskSpec
@@ -47,9 +49,15 @@ class Claude(EventKind):
             # Of a conversation that goes on, what was used before does not count.
             argv += ["--max-budget-usd", f"{max(_LEAST_USD, request.usd_left):.6f}"]
         argv += agent.extra_args
+        tools = list(task.permissions.allowed_tools)
+        if request.mcp_command:
+            argv += ["--mcp-config", _mcp_config(request.mcp_command)]
+            tools.append(f"mcp__{MCP_NAME}")
+        if agent.mcp.own_servers is OwnServers.NONE:
+            argv.append("--strict-mcp-config")
         # These take any number of words: each is given one, and nothing that is not an option may follow them.
         for option, words in (
-            ("--allowedTools", task.permissions.allowed_tools),
+            ("--allowedTools", tools),
             ("--disallowedTools", task.permissions.disallowed_tools),
             ("--add-dir", tuple(str(Path(folder).expanduser()) for folder in task.add_dirs)),
         ):
@@ -80,6 +88,12 @@ class Claude(EventKind):
             )
             return [f"{refusal}; {remedy}"]
         return []
+
+
+def _mcp_config(command: tuple[str, ...]) -> str:
+    # Else the model is told no more than the names of its tools.
+    server = {"type": "stdio", "command": command[0], "args": command[1:], "alwaysLoad": True}
+    return json.dumps({"mcpServers": {MCP_NAME: server}})
 
 
 KIND = Claude()

@@ -15,4 +15,5 @@ INFO = KindInfo(
         files=(LoginFile("auth.json", ".codex", "CODEX_HOME"),),
         command="codex login",
     ),
+    mcp=True,
 )

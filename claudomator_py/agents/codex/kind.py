@@ -6,11 +6,13 @@ from pathlib import Path
 from claudomator_py.agents.codex import INFO
 from claudomator_py.agents.codex.events import NOTHING, CodexEvents
 from claudomator_py.agents.event_kind import EventKind, zone_of
+from claudomator_py.agents.mcp import NAME as MCP_NAME
+from claudomator_py.agents.mcp import SECONDS as MCP_SECONDS
 from claudomator_py.agents.programs import probe
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.outcome import Tokens
-from claudomator_py.domain.run import Launch, LaunchRequest
+from claudomator_py.domain.run import MCP_VARIABLES, Launch, LaunchRequest
 from claudomator_py.domain.task import PermissionMode, TaskSpec
 
 REMEDY = "install it (npm install -g @openai/codex), or set the agent's command in the configuration"
@@ -48,6 +50,8 @@ class Codex(EventKind):
             if request.model.effort is not None:
                 argv += ["--config", f"model_reasoning_effort={json.dumps(request.model.effort)}"]
         argv += _MODES.get(task.permissions.mode, ())
+        if request.mcp_command:
+            argv += ["--config", _mcp_config(request.mcp_command)]
         for folder in task.add_dirs:
             argv += ["--add-dir", str(Path(folder).expanduser())]
         argv += agent.extra_args
@@ -83,6 +87,21 @@ class Codex(EventKind):
         if task.add_dirs and permissions.mode is PermissionMode.PLAN:
             sentences.append(f"{name} opens no add_dirs with permissions.mode plan, which lets it write nowhere")
         return sentences
+
+
+def _mcp_config(command: tuple[str, ...]) -> str:
+    """As TOML, whose texts and lists are written as in JSON. It waits for a server that is required, and hands on only
+    the variables that it is told of.
+    """
+    server = {
+        "command": command[0],
+        "args": command[1:],
+        "env_vars": MCP_VARIABLES,
+        "default_tools_approval_mode": "approve",
+        "required": True,
+        "tool_timeout_sec": MCP_SECONDS,
+    }
+    return f"mcp_servers.{MCP_NAME}={{{','.join(f'{key}={json.dumps(value)}' for key, value in server.items())}}}"
 
 
 def _known(prior: Tokens) -> Tokens | None:

@@ -18,4 +18,6 @@ INFO = KindInfo(
         ),
         command="gemini",
     ),
+    mcp=True,
+    mcp_alone=True,
 )

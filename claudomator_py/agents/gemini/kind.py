@@ -1,12 +1,14 @@
 """Gemini CLI: how it is started."""
 
+import shlex
 from pathlib import Path
 
 from claudomator_py.agents.event_kind import EventKind
 from claudomator_py.agents.gemini import INFO
 from claudomator_py.agents.gemini.events import GeminiEvents
+from claudomator_py.agents.mcp import NAME as MCP_NAME
 from claudomator_py.agents.programs import probe
-from claudomator_py.domain.agent import AgentHealth, AgentSpec
+from claudomator_py.domain.agent import AgentHealth, AgentSpec, OwnServers
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.run import Launch, LaunchRequest
 from claudomator_py.domain.task import PermissionMode, TaskSpec
@@ -23,6 +25,13 @@ TRUST = {"GEMINI_CLI_TRUST_WORKSPACE": "true"}
 DEFAULTS_NAME = "GEMINI_CLI_SYSTEM_DEFAULTS_PATH"
 DEFAULTS = Path(__file__).with_name("defaults.json")
 SYSTEM_DEFAULTS = Path("/etc/gemini-cli/system-defaults.json")
+
+# It is given servers by files alone. This one of ours comes before the user's and takes none of theirs away; it starts
+# what COMMAND_NAME says, so the user can have it in a file of theirs where the CLI does not trust ours.
+SETTINGS_NAME = "GEMINI_CLI_SYSTEM_SETTINGS_PATH"
+SETTINGS = Path(__file__).with_name("settings.json")
+SYSTEM_SETTINGS = Path("/etc/gemini-cli/settings.json")
+COMMAND_NAME = "CLAUDOMATOR_MCP"
 
 _MODES = {
     PermissionMode.ACCEPT_EDITS: "auto_edit",
@@ -51,10 +60,12 @@ class Gemini(EventKind):
             argv.append(f"--model={request.model.model}")
         if task.permissions.mode in _MODES:
             argv.append(f"--approval-mode={_MODES[task.permissions.mode]}")
+        if agent.mcp.own_servers is OwnServers.NONE:
+            argv.append(f"--allowed-mcp-server-names={MCP_NAME}")
         argv += agent.extra_args
         argv += [f"--allowed-tools={tool}" for tool in task.permissions.allowed_tools]
         argv += [f"--include-directories={Path(folder).expanduser()}" for folder in task.add_dirs]
-        return Launch(tuple(argv), {**RELAUNCH, **TRUST, **_defaults(agent)}, request.prompt)
+        return Launch(tuple(argv), {**RELAUNCH, **TRUST, **_defaults(agent), **_mcp(request)}, request.prompt)
 
     def events(self, request: LaunchRequest | None) -> GeminiEvents:
         """What its events mean, with nothing taken yet."""
@@ -86,6 +97,14 @@ class Gemini(EventKind):
 def _defaults(agent: AgentSpec) -> dict[str, str]:
     set_by_user = DEFAULTS_NAME in agent.env or DEFAULTS_NAME in agent.pass_env or SYSTEM_DEFAULTS.exists()
     return {} if set_by_user or not _only_root_writes(DEFAULTS) else {DEFAULTS_NAME: str(DEFAULTS)}
+
+
+def _mcp(request: LaunchRequest) -> dict[str, str]:
+    if not request.mcp_command:
+        return {}
+    agent, command = request.agent, {COMMAND_NAME: shlex.join(request.mcp_command)}
+    set_by_user = SETTINGS_NAME in agent.env or SETTINGS_NAME in agent.pass_env or SYSTEM_SETTINGS.exists()
+    return command if set_by_user or not _only_root_writes(SETTINGS) else {**command, SETTINGS_NAME: str(SETTINGS)}
 
 
 def _only_root_writes(path: Path) -> bool:

@@ -11,4 +11,5 @@ INFO = KindInfo(
         command="opencode auth login",
     ),
     reports=Reports.DOLLARS,
+    mcp=True,
 )

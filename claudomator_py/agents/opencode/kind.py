@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 
 from claudomator_py.agents.event_kind import EventKind
+from claudomator_py.agents.mcp import NAME as MCP_NAME
+from claudomator_py.agents.mcp import SECONDS as MCP_SECONDS
 from claudomator_py.agents.opencode import INFO
 from claudomator_py.agents.opencode.events import OpencodeEvents
 from claudomator_py.agents.programs import probe
@@ -15,6 +17,8 @@ from claudomator_py.scheduler.lanes import OPENCODE_PERMISSION_NAME, PLAIN_TOOL
 
 REMEDY = "install it (npm install -g opencode-ai), or set the agent's command in the configuration"
 
+# Configuration as JSON, which comes after all that is in files.
+CONFIG_NAME = "OPENCODE_CONFIG_CONTENT"
 # Permissions by tool, as JSON: "allow", "ask" (which ends a run that nobody watches) or "deny".
 PERMISSION_NAME = OPENCODE_PERMISSION_NAME
 # It waits out a limit without an event, and says of some errors only that they are in its log.
@@ -56,7 +60,7 @@ class Opencode(EventKind):
         argv += [*_FLAGS.get(task.permissions.mode, ()), *agent.extra_args]
         permission = _permission(task.permissions, task.add_dirs)
         granted = {PERMISSION_NAME: json.dumps(permission)} if permission else {}
-        return Launch(tuple(argv), {**QUIET, **granted}, request.prompt)
+        return Launch(tuple(argv), {**QUIET, **granted}, request.prompt, _mcp(request))
 
     def events(self, request: LaunchRequest | None) -> OpencodeEvents:
         """What its events mean, with nothing taken yet."""
@@ -85,6 +89,24 @@ class Opencode(EventKind):
         if PERMISSION_NAME in {*agent.env, *task.env} and _permission(task.permissions, task.add_dirs):
             sentences.append(f"{name} has {PERMISSION_NAME} in its env, which would replace the task's permissions")
         return sentences
+
+
+def _mcp(request: LaunchRequest) -> dict[str, str]:
+    """It hands on the whole environment to the server. Nothing where the variable has what cannot be added to."""
+    if not request.mcp_command or CONFIG_NAME in request.agent.pass_env:
+        return {}
+    try:
+        config = json.loads({**request.agent.env, **request.task.env}.get(CONFIG_NAME, "{}"))
+        servers = dict(config.get("mcp", {}))
+    except (AttributeError, TypeError, ValueError):
+        return {}
+    server = {
+        "type": "local",
+        "command": request.mcp_command,
+        "enabled": True,
+        "timeout": MCP_SECONDS * 1_000,
+    }
+    return {CONFIG_NAME: json.dumps({**config, "mcp": {**servers, MCP_NAME: server}})}
 
 
 def _permission(permissions: Permissions, add_dirs: tuple[str, ...]) -> dict[str, object]:

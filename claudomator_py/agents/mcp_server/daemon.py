@@ -1,0 +1,106 @@
+"""Asking the daemon, in the run's name: over its Unix socket, else where it says that it listens.
+
+A run outlives its daemon. While that is being restarted, a request waits for it.
+"""
+
+import http.client
+import json
+import socket
+import time
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+from claudomator_py.agents.mcp_server.tools import Failed, Unreachable
+
+RUN_VARIABLE: Final = "CLAUDOMATOR_RUN"
+TOKEN_VARIABLE: Final = "CLAUDOMATOR_RUN_TOKEN"  # noqa: S105 - the name of a variable
+SOCKET: Final = "api.sock"
+ENDPOINT: Final = "endpoint"
+ANSWER_S: Final = 20.0
+"""How long one answer is waited for."""
+PATIENCE_S: Final = 40.0
+"""How long a daemon is waited for that is not there. Every CLI gives a tool at least a minute."""
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
+_LONGEST_ANSWER = 1024 * 1024
+_BUSY = (502, 503, 504)
+
+
+class DaemonClient:
+    """The daemon with that state folder, as the run may ask it."""
+
+    def __init__(self, state: Path, run_id: str, token: str, patience_s: float = PATIENCE_S) -> None:
+        self._state = state
+        self._run = f"/v1/runs/{quote(run_id, safe='')}"
+        self._token = token
+        self._patience_s = patience_s
+
+    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The answer to a request on the run. Asked again, it is the same request: the daemon does it once.
+
+        Raises Failed with what the daemon has against it, and Unreachable if there is none for too long.
+        """
+        key = str(uuid.uuid4())
+        until, pause_s = time.monotonic() + self._patience_s, _FIRST_PAUSE_S
+        while True:
+            try:
+                status, answer = self._once(method, f"{self._run}{path}", body, key)
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                problem = str(error) or type(error).__name__
+            else:
+                if status < http.client.BAD_REQUEST:
+                    return answer
+                if status not in _BUSY:
+                    raise Failed(_problem(answer) or f"The daemon answered with {status}.")
+                problem = f"it answers with {status}"
+            if time.monotonic() + pause_s > until:
+                raise Unreachable(f"The daemon cannot be reached: {problem}.")
+            time.sleep(pause_s)
+            pause_s = min(_LONGEST_PAUSE_S, pause_s * 2)
+
+    def _once(self, method: str, path: str, body: Mapping[str, Any] | None, key: str) -> tuple[int, dict[str, Any]]:
+        """Raises OSError, HTTPException or ValueError where no daemon answers."""
+        connection = self._connection()
+        try:
+            headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
+            data = None
+            if body is not None:
+                data = json.dumps(body).encode("ascii")
+                headers |= {"Content-Type": "application/json", "Idempotency-Key": key}
+            connection.request(method, path, data, headers)
+            response = connection.getresponse()
+            text = response.read(_LONGEST_ANSWER + 1)
+        finally:
+            connection.close()
+        if len(text) > _LONGEST_ANSWER:
+            raise ValueError("its answer is too long")
+        answer = json.loads(text) if text else {}
+        if not isinstance(answer, dict):
+            raise ValueError("its answer is no object")
+        return response.status, answer
+
+    def _connection(self) -> http.client.HTTPConnection:
+        path = self._state / SOCKET
+        if path.exists():
+            return _UnixConnection(path)
+        parts = urlsplit((self._state / ENDPOINT).read_text(encoding="utf-8").strip())
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        return kind(parts.hostname or "", parts.port, timeout=ANSWER_S)
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=ANSWER_S)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self._path))
+
+
+def _problem(answer: Mapping[str, Any]) -> str:
+    """What a problem document says: what is wrong, and what to do."""
+    return " ".join(answer[key] for key in ("detail", "remedy") if isinstance(answer.get(key), str))

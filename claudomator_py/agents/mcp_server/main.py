@@ -1,0 +1,135 @@
+"""The protocol: JSON-RPC over standard input and output, one message a line (MCP, transport ``stdio``).
+
+Four methods are all that the CLIs need: ``initialize``, ``tools/list``, ``tools/call`` and ``ping``. Whatever comes in
+is answered or ignored; nothing ends the server but the end of its input.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from claudomator_py import __version__
+from claudomator_py.agents.mcp_server.daemon import RUN_VARIABLE, TOKEN_VARIABLE, DaemonClient
+from claudomator_py.agents.mcp_server.tools import INSTRUCTIONS, TOOLS, Failed, Tool
+
+NEWEST: Final = "2025-11-25"
+VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", NEWEST)
+"""Of the protocol. What they differ in is nothing that this server does."""
+LONGEST_LINE: Final = 1024 * 1024
+"""Bytes of a message; a longer one is refused."""
+
+PARSE_ERROR: Final = -32700
+INVALID_REQUEST: Final = -32600
+METHOD_NOT_FOUND: Final = -32601
+INVALID_PARAMS: Final = -32602
+
+Answer = Callable[[Tool, Mapping[str, Any]], str]
+"""What a tool says when it is called with these arguments. Raises Failed."""
+
+
+class _Refused(Exception):
+    """A message that cannot be answered as asked. code: of JSON-RPC."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def main(argv: list[str] | None = None, environ: Mapping[str, str] | None = None) -> int:
+    """Serve until the input ends. argv: the daemon's state folder alone; environ: that of the run."""
+    words = sys.argv[1:] if argv is None else argv
+    variables = os.environ if environ is None else environ
+    run_id, token = variables.get(RUN_VARIABLE), variables.get(TOKEN_VARIABLE)
+    if len(words) != 1 or not run_id or not token:
+        sys.stderr.write(f"This is started by the agent of a run, which has {RUN_VARIABLE} and {TOKEN_VARIABLE} set.\n")
+        return 2
+    client = DaemonClient(Path(words[0]), run_id, token)
+    try:
+        serve(sys.stdin.buffer, sys.stdout.buffer, lambda tool, arguments: tool.call(client, arguments))
+    except (BrokenPipeError, KeyboardInterrupt):
+        return 0
+    return 0
+
+
+def serve(source: BinaryIO, sink: BinaryIO, answer: Answer) -> None:
+    """Answer each line of source, until it ends. Raises OSError where nobody reads the answers."""
+    while line := source.readline(LONGEST_LINE + 1):
+        if len(line) > LONGEST_LINE:
+            while line and not line.endswith(b"\n"):
+                line = source.readline(LONGEST_LINE)
+            _write(sink, _error(None, INVALID_REQUEST, f"a message of more than {LONGEST_LINE} bytes"))
+        elif line.strip() and (reply := _reply(line, answer)) is not None:
+            _write(sink, reply)
+
+
+def _reply(line: bytes, answer: Answer) -> dict[str, Any] | None:
+    """The answer to one message; None: it is owed none."""
+    try:
+        message = json.loads(line, parse_constant=_no_json)
+    except (ValueError, RecursionError):
+        return _error(None, PARSE_ERROR, "not JSON")
+    if not isinstance(message, dict) or not isinstance(message.get("method"), str):
+        # Who answers a request that nobody made is owed nothing.
+        answered = isinstance(message, dict) and ("result" in message or "error" in message)
+        return None if answered else _error(None, INVALID_REQUEST, "not a request of JSON-RPC 2.0")
+    if "id" not in message:
+        return None
+    asked = message["id"]
+    if not isinstance(asked, str | int) or isinstance(asked, bool):
+        return _error(None, INVALID_REQUEST, "the id is neither a text nor a whole number")
+    params = message.get("params")
+    try:
+        result = _result(message["method"], params if isinstance(params, dict) else {}, answer)
+    except _Refused as refused:
+        return _error(asked, refused.code, str(refused))
+    return {"jsonrpc": "2.0", "id": asked, "result": result}
+
+
+def _result(method: str, params: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
+    match method:
+        case "initialize":
+            wanted = params.get("protocolVersion")
+            return {
+                "protocolVersion": wanted if wanted in VERSIONS else NEWEST,
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "claudomator", "version": __version__},
+                "instructions": INSTRUCTIONS,
+            }
+        case "ping":
+            return {}
+        case "tools/list":
+            return {"tools": [tool.described() for tool in TOOLS.values()]}
+        case "tools/call":
+            return _called(params, answer)
+    raise _Refused(METHOD_NOT_FOUND, f"no method {method[:100]!r}")
+
+
+def _called(params: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
+    """What the model reads: also what it did wrong, so that it can do better."""
+    name, arguments = params.get("name"), params.get("arguments", {})
+    tool = TOOLS.get(name) if isinstance(name, str) else None
+    if tool is None:
+        raise _Refused(INVALID_PARAMS, f"no tool {str(name)[:100]!r}; there are {', '.join(TOOLS)}")
+    if not isinstance(arguments, dict):
+        raise _Refused(INVALID_PARAMS, "`arguments` is no object")
+    try:
+        return {"content": [{"type": "text", "text": answer(tool, arguments)}]}
+    except Failed as failed:
+        return {"content": [{"type": "text", "text": str(failed)}], "isError": True}
+
+
+def _no_json(word: str) -> None:
+    raise ValueError(f"{word} is no JSON")
+
+
+def _error(asked: str | int | None, code: int, message: str) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": asked, "error": {"code": code, "message": message}}
+
+
+def _write(sink: BinaryIO, message: Mapping[str, Any]) -> None:
+    # In ASCII: half a surrogate, which an answer may repeat, has no other form.
+    sink.write(json.dumps(message).encode("ascii") + b"\n")
+    sink.flush()
