@@ -33,7 +33,10 @@ ONE_THREAD = ("OPENBLAS_NUM_THREADS", "1")
 
 def serve_command() -> Callable[..., None]:
     """The command that is the daemon."""
-    from claudomator_py.schema.settings import LogFormat  # what other commands do without
+    from claudomator_py.imports import models_deferred
+
+    with models_deferred():
+        from claudomator_py.schema.settings import LogFormat  # what other commands do without
 
     def serve(
         config: ConfigOption = None,

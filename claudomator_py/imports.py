@@ -1,4 +1,4 @@
-"""What libraries import on the chance that somebody wants it."""
+"""What libraries do at their import on the chance that somebody wants it."""
 
 import sys
 from collections.abc import Iterator
@@ -20,3 +20,20 @@ def without(*packages: str) -> Iterator[None]:
     finally:
         for package in hidden:
             del sys.modules[package]
+
+
+@contextmanager
+def models_deferred() -> Iterator[None]:
+    """Let models of pydantic that are declared in the block be built when the first value is made, read or written.
+
+    A process that declares hundreds, its libraries' among them, uses a few dozen. A declaration that pydantic cannot
+    build then fails at its first use, so tests import without this. Only while no other thread imports.
+    """
+    from pydantic import BaseModel
+
+    before = BaseModel.model_config
+    BaseModel.model_config = {**before, "defer_build": True}
+    try:
+        yield
+    finally:
+        BaseModel.model_config = before

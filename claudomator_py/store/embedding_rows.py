@@ -1,17 +1,22 @@
 """Vectors of texts, kept so that a text is encoded once per encoder."""
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from sqlalchemy import ColumnElement, Connection, delete, insert, select, true
 
-from claudomator_py.domain.vectors import Vector, from_bytes, to_bytes
 from claudomator_py.store.tables import EMBEDDING
+
+if TYPE_CHECKING:
+    from claudomator_py.domain.vectors import Vector
 
 _AT_ONCE = 500
 
 
-def kept(connection: Connection, encoder: str, text_hashes: Collection[str]) -> Mapping[str, Vector]:
+def kept(connection: Connection, encoder: str, text_hashes: Collection[str]) -> "Mapping[str, Vector]":
     """The vectors of these texts, by hash, as far as that encoder has made them."""
+    from claudomator_py.domain.vectors import from_bytes  # with numpy, which is for whoever compares
+
     wanted = sorted(set(text_hashes))
     found: dict[str, Vector] = {}
     for start in range(0, len(wanted), _AT_ONCE):
@@ -22,10 +27,12 @@ def kept(connection: Connection, encoder: str, text_hashes: Collection[str]) -> 
     return found
 
 
-def keep(connection: Connection, encoder: str, vectors: Mapping[str, Vector], now_ms: int) -> None:
+def keep(connection: Connection, encoder: str, vectors: "Mapping[str, Vector]", now_ms: int) -> None:
     """Keep vectors by the hash of their text, instead of what was."""
     if not vectors:
         return
+    from claudomator_py.domain.vectors import to_bytes  # see ``kept``
+
     _drop(connection, vectors, EMBEDDING.c.encoder == encoder)
     rows = [
         {

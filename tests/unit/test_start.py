@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 import typer
+from pydantic import BaseModel
 
 from claudomator_py.__main__ import application
-from claudomator_py.imports import without
+from claudomator_py.imports import models_deferred, without
 
 # What is there when the command has ended, and how much of it the collector leaves alone.
 _RUN = """
@@ -92,7 +93,33 @@ def imported_by(code: str) -> set[str]:
 def test_the_daemon_starts_without_what_it_does_not_use(tmp_path: Path) -> None:
     modules = imported_by("import claudomator_py.app")
     assert {"structlog", "fastapi", "sqlalchemy"} <= modules
-    assert modules & {"rich", "pygments", "alembic", "asyncpg", "psycopg", "httpx", "typer"} == set()
+    assert modules & {"rich", "pygments", "alembic", "asyncpg", "psycopg", "httpx", "typer", "numpy"} == set()
+
+
+def test_the_daemon_builds_the_models_of_answers_when_somebody_asks() -> None:
+    told = """
+import claudomator_py.app
+from fastapi.openapi.models import OpenAPI
+from claudomator_py.domain.views import RunView, TaskView
+from claudomator_py.store.tables import Task
+
+print([one.__name__ for one in (OpenAPI, RunView, TaskView, Task) if one.__pydantic_complete__])
+"""
+    built = subprocess.run([sys.executable, "-c", told], capture_output=True, timeout=120, check=True, text=True)
+    assert built.stdout == "[]\n"
+
+
+def test_models_are_built_at_once_again_after_the_block() -> None:
+    with models_deferred():
+
+        class Later(BaseModel):
+            number: int
+
+    class AtOnce(BaseModel):
+        number: int
+
+    assert (Later.__pydantic_complete__, AtOnce.__pydantic_complete__) == (False, True)
+    assert Later.model_validate({"number": "1"}) == Later(number=1)
 
 
 def test_a_command_that_asks_the_daemon_imports_the_client_and_not_the_command_line_of_httpx(tmp_path: Path) -> None:
