@@ -45,11 +45,7 @@ class Home:
         self.folder = folder
         folder.mkdir(exist_ok=True)
         (folder / "claudomator.yaml").write_text("http:\n  listen: 127.0.0.1:0\n")
-        self.environ = {
-            "PATH": os.defpath,
-            "HOME": str(folder),
-            "CLAUDOMATOR_STATE_DIR": str(folder / "state"),
-        }
+        self.environ = {"PATH": os.defpath, "HOME": str(folder)}
 
     def command(self, *arguments: str) -> float:
         """Seconds of CPU of a command."""

@@ -33,9 +33,9 @@ ONE_THREAD = ("OPENBLAS_NUM_THREADS", "1")
 
 def serve_command() -> Callable[..., None]:
     """The command that is the daemon."""
-    from claudomator_py.imports import models_deferred
+    from claudomator_py.imports import many
 
-    with models_deferred():
+    with many():
         from claudomator_py.schema.settings import LogFormat  # what other commands do without
 
     def serve(
@@ -46,11 +46,9 @@ def serve_command() -> Callable[..., None]:
     ) -> None:
         """Run the daemon in the foreground."""
         os.environ.setdefault(*ONE_THREAD)
-        gc.disable()  # what is imported stays: the collector would take a seventh of the start to find nothing in it
-        from claudomator_py import app
+        with many():
+            from claudomator_py import app
 
-        gc.freeze()
-        gc.enable()
         raise typer.Exit(app.serve(config, state_dir, listen, log_format))
 
     return serve

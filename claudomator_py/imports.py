@@ -1,5 +1,6 @@
 """What libraries do at their import on the chance that somebody wants it."""
 
+import gc
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,17 +24,25 @@ def without(*packages: str) -> Iterator[None]:
 
 
 @contextmanager
-def models_deferred() -> Iterator[None]:
-    """Let models of pydantic that are declared in the block be built when the first value is made, read or written.
+def many() -> Iterator[None]:
+    """For a block that imports hundreds of modules: what takes long, and most of them never need, comes later or not.
 
-    A process that declares hundreds, its libraries' among them, uses a few dozen. A declaration that pydantic cannot
-    build then fails at its first use, so tests import without this. Only while no other thread imports.
+    Models of pydantic are built when the first value is made, read or written: a process that declares hundreds, its
+    libraries' among them, uses a few dozen. A declaration that pydantic cannot build fails only then, so tests import
+    without this. And the collector waits: what is imported stays, and it would search it again and again.
     """
-    from pydantic import BaseModel
-
-    before = BaseModel.model_config
-    BaseModel.model_config = {**before, "defer_build": True}
+    collects = gc.isenabled()
+    gc.disable()
     try:
-        yield
+        from pydantic import BaseModel
+
+        before = BaseModel.model_config
+        BaseModel.model_config = {**before, "defer_build": True}
+        try:
+            yield
+        finally:
+            BaseModel.model_config = before
     finally:
-        BaseModel.model_config = before
+        if collects:
+            gc.freeze()
+            gc.enable()

@@ -3,9 +3,9 @@
 import warnings
 
 import claudomator_py.app.lean  # noqa: F401 - before anything that logs
-from claudomator_py.imports import models_deferred
+from claudomator_py.imports import many
 
-with models_deferred():
+with many():
     from pydantic.warnings import UnsupportedFieldAttributeWarning
 
     from claudomator_py.app.serving import serve

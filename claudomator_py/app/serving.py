@@ -71,14 +71,8 @@ from claudomator_py.log import set_up as set_up_log
 from claudomator_py.notify.configured import messenger
 from claudomator_py.ports import Messenger
 from claudomator_py.queries.queries import Queries
-from claudomator_py.schema.configfile import (
-    CONFIG_VARIABLE,
-    ConfigError,
-    LoadedConfig,
-    find_config,
-    load_config,
-    resolve_state_dir,
-)
+from claudomator_py.schema.configfile import ConfigError, LoadedConfig, load_config, resolve_state_dir
+from claudomator_py.schema.configpath import CONFIG_VARIABLE, find_config
 from claudomator_py.schema.known_secrets import secrets_in
 from claudomator_py.schema.settings import Inbox, Log, LogFormat, OnStop, Settings
 from claudomator_py.schema.shipped_cards import files_hash, shipped_cards, shipped_files

@@ -12,6 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 from claudomator_py import __version__
 from claudomator_py.cli import exits
 from claudomator_py.client.errors import ClientError, DaemonNotRunning, NotAuthorised
+from claudomator_py.imports import many
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,8 @@ def _function(path: str) -> Callable[[], Callable[..., None]]:
 
     def load() -> Callable[..., None]:
         module, _, name = path.partition(":")
-        found: Callable[..., None] = getattr(importlib.import_module(f"claudomator_py.cli.{module}"), name)
+        with many():
+            found: Callable[..., None] = getattr(importlib.import_module(f"claudomator_py.cli.{module}"), name)
         return found
 
     return load

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Concatenate, ParamSpec
 
 import typer
 
-from claudomator_py.imports import without
+from claudomator_py.imports import many, without
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
@@ -27,7 +27,7 @@ StateDirOption = Annotated[
 
 def connect(config: Path | None, state_dir: Path | None) -> "Client":
     """A client of the daemon that is meant. Raises ClientError."""
-    with without("click"):  # which httpx takes, and rich with it, for a command line of its own
+    with without("click"), many():  # httpx takes click, and rich with it, for a command line of its own
         from claudomator_py.client import opening
 
     return opening.connect(config, state_dir)

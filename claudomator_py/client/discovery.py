@@ -14,22 +14,25 @@ import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from claudomator_py.client.errors import DaemonNotRunning, DiscoveryFailed, NotAuthorised, NotStarted
 from claudomator_py.client.state_folder import StateFolder
-from claudomator_py.schema.configfile import (
-    ConfigError,
-    LoadedConfig,
+from claudomator_py.schema.configpath import (
+    CONFIG_VARIABLE,
+    Unclear,
     find_config,
     is_users_own,
-    load_config,
-    resolve_state_dir,
+    state_dir_told,
+    state_folder,
 )
+
+if TYPE_CHECKING:
+    from claudomator_py.schema.configfile import LoadedConfig
 
 URL_VARIABLE = "CLAUDOMATOR_URL"
 TOKEN_VARIABLE = "CLAUDOMATOR_TOKEN"  # noqa: S105 - the name of a variable
-CONFIG_VARIABLE = "CLAUDOMATOR_CONFIG"
 
 _START_IT = f"Start it with `claudomator serve`, or set {URL_VARIABLE} to where it runs."
 _ENDPOINT_FILE = "endpoint"
@@ -59,8 +62,7 @@ def discover(config: Path | None, state_dir: Path | None, environ: Mapping[str, 
     if config is None and state_dir is None and (url := environ.get(URL_VARIABLE)):
         _check_url(url, f"${URL_VARIABLE}")
         return _with_local_token(url, environ, cwd) if token is None else Endpoint(url, token)
-    loaded = configuration(config, environ, cwd)
-    found = _announced(resolve_state_dir(state_dir, loaded.settings, environ, loaded.base_dir))
+    found = _announced(_state_folder(config, state_dir, environ, cwd))
     if token is None:
         return found
     if not found.socket:
@@ -69,17 +71,40 @@ def discover(config: Path | None, state_dir: Path | None, environ: Mapping[str, 
     return replace(found, token=token)
 
 
-def configuration(config: Path | None, environ: Mapping[str, str], cwd: Path) -> LoadedConfig:
+def configuration(config: Path | None, environ: Mapping[str, str], cwd: Path) -> "LoadedConfig":
     """The configuration that the command line works with. Raises DiscoveryFailed; for one of another user, too."""
+    # With the models of all that can be configured, of which who only asks the daemon needs none.
+    from claudomator_py.schema.configfile import ConfigError, load_config
+
+    path = _trusted(config, environ, cwd)
+    try:
+        return load_config(path, environ, cwd)
+    except ConfigError as error:
+        raise DiscoveryFailed(str(error), remedy="See `claudomator doctor`.") from error
+
+
+def _state_folder(config: Path | None, flag: Path | None, environ: Mapping[str, str], cwd: Path) -> Path:
+    """The state folder of the daemon that is meant. Raises as ``configuration`` does, but for what is wrong with the
+    rest of a configuration that says clearly where it is."""
+    path = _trusted(config, environ, cwd)
+    try:
+        told = None if path is None else state_dir_told(path, environ)
+    except Unclear:
+        from claudomator_py.schema.configfile import resolve_state_dir  # see ``configuration``
+
+        loaded = configuration(config, environ, cwd)
+        return resolve_state_dir(flag, loaded.settings, environ, loaded.base_dir)
+    return state_folder(flag, told, environ, cwd if path is None else path.parent)
+
+
+def _trusted(config: Path | None, environ: Mapping[str, str], cwd: Path) -> Path | None:
+    """The configuration that is found; None: there is none. Raises DiscoveryFailed for one of another user."""
     path = find_config(config, environ, cwd)
     named = config is not None or bool(environ.get(CONFIG_VARIABLE))
     if path is not None and not named and path.parent == cwd and not is_users_own(path):
         detail = f"{path} may have been written by another user, so it is not trusted."
         raise DiscoveryFailed(detail, remedy=f"Name it with --config if you trust it, or set {URL_VARIABLE}.")
-    try:
-        return load_config(path, environ, cwd)
-    except ConfigError as error:
-        raise DiscoveryFailed(str(error), remedy="See `claudomator doctor`.") from error
+    return path
 
 
 def _announced(folder: Path) -> Endpoint:
@@ -103,8 +128,7 @@ def _with_local_token(url: str, environ: Mapping[str, str], cwd: Path) -> Endpoi
         remedy = f"Set {TOKEN_VARIABLE} to the token in the file `token` of the daemon's state folder."
         raise NotAuthorised(f"{URL_VARIABLE} is on another machine, and there is no token for it.", remedy=remedy)
     try:
-        loaded = configuration(None, environ, cwd)
-        with StateFolder(resolve_state_dir(None, loaded.settings, environ, loaded.base_dir)) as folder:
+        with StateFolder(_state_folder(None, None, environ, cwd)) as folder:
             return Endpoint(url, _token(folder), own=folder.path)
     except (DiscoveryFailed, NotAuthorised, OSError):
         return Endpoint(url, None)

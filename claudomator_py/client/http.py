@@ -73,7 +73,6 @@ from claudomator_py.domain.views.routing import (
 )
 from claudomator_py.domain.views.schedules import ScheduleView
 from claudomator_py.domain.views.specialists import SearchView, SpecialistView
-from claudomator_py.schema.taskfile import to_document
 
 _PAGE: Final = 200
 _KEY = re.compile(rf"[\x20-\x7e]{{1,{LONGEST_KEY}}}")
@@ -89,7 +88,7 @@ class Client(RunLogs):
 
     def submit(self, spec: TaskSpec, *, idempotency_key: str | None = None) -> TaskView:
         """Hand in a task; it is durable when this returns."""
-        document = to_document(spec, defaults=False)
+        document = _document(spec)
         return self._view(TaskView, "POST", "/v1/tasks", json=document, headers=_headers(idempotency_key))
 
     def tasks(self, wanted: TaskFilter | None = None, *, cursor: str | None = None, limit: int = 50) -> Page[TaskView]:
@@ -289,7 +288,7 @@ class Client(RunLogs):
 
     def add_schedule(self, spec: TaskSpec, *, idempotency_key: str | None = None) -> ScheduleView:
         """Have the task made at each time of its schedule. Harmless when repeated."""
-        document = to_document(spec, defaults=False)
+        document = _document(spec)
         return self._view(ScheduleView, "POST", "/v1/schedules", json=document, headers=_headers(idempotency_key))
 
     def pause_schedule(self, name: str) -> ScheduleView:
@@ -602,6 +601,13 @@ def _channel(ref: str) -> str:
 def _said(request: BaseModel) -> dict[str, object]:
     """The request as JSON, without what it does not say."""
     return request.model_dump(mode="json", exclude_defaults=True)
+
+
+def _document(spec: TaskSpec) -> dict[str, object]:
+    """The task as a file would write it."""
+    from claudomator_py.schema.taskfile import to_document  # with all that is known of files, which most calls are not
+
+    return to_document(spec, defaults=False)
 
 
 def _headers(idempotency_key: str | None, if_version: int | None = None) -> Mapping[str, str]:

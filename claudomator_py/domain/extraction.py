@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from claudomator_py.domain.personal import without_personal
 from claudomator_py.domain.redaction import MARK, Redactor
@@ -32,18 +32,16 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s")
 class Extracted(BaseModel):
     """What a text names, in its order and each once, without secrets and data of persons. At most 20 of a kind."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    # Descriptions are not read from docstrings: pydantic would look for the source of the class at each start.
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
-    files: tuple[str, ...] = ()
-    """Names of files, with or without folders."""
-    paths: tuple[str, ...] = ()
-    """Folders."""
-    commands: tuple[str, ...] = ()
-    """What stands in back quotes or after a ``$`` and has arguments."""
-    tickets: tuple[str, ...] = ()
-    """Such as ``ABC-12`` and ``#12``."""
-    urls: tuple[str, ...] = ()
-    """Without credentials, query and fragment."""
+    files: tuple[str, ...] = Field(default=(), description="Names of files, with or without folders.")
+    paths: tuple[str, ...] = Field(default=(), description="Folders.")
+    commands: tuple[str, ...] = Field(
+        default=(), description="What stands in back quotes or after a ``$`` and has arguments."
+    )
+    tickets: tuple[str, ...] = Field(default=(), description="Such as ``ABC-12`` and ``#12``.")
+    urls: tuple[str, ...] = Field(default=(), description="Without credentials, query and fragment.")
 
 
 def intent_of(text: str, redactor: Redactor | None = None) -> str:

@@ -1,20 +1,16 @@
-"""The configuration file: where it is found, what it says, and whether it is the user's own."""
+"""The configuration file: what it says, or what is wrong with it."""
 
 import os
-import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.errors import Problem
+from claudomator_py.schema.configpath import expand_home, state_folder
 from claudomator_py.schema.settings import Settings, parse_settings
 from claudomator_py.schema.validation import described, zone_problem
 from claudomator_py.schema.yamltext import MAX_BYTES, BadText, decode, read_documents
-
-FILE_NAME = "claudomator.yaml"
-CONFIG_VARIABLE = "CLAUDOMATOR_CONFIG"
-_SYSTEM = Path("/etc/claudomator") / FILE_NAME
 
 
 class ConfigError(Exception):
@@ -35,20 +31,6 @@ class LoadedConfig:
     base_dir: Path
 
 
-def find_config(explicit: Path | None, environ: Mapping[str, str], cwd: Path) -> Path | None:
-    """The configuration file to use, absolute; None if there is none.
-
-    In this order: the one named, ``$CLAUDOMATOR_CONFIG``, the working directory, the user's own, the system's. One that
-    is named is returned whether it exists or not, so that loading it says what is wrong.
-    """
-    if explicit is not None:
-        return cwd / expand_home(explicit, environ)
-    if named := environ.get(CONFIG_VARIABLE):
-        return cwd / expand_home(Path(named), environ)
-    own = _xdg(environ, "XDG_CONFIG_HOME", ".config") / "claudomator" / FILE_NAME
-    return next((path for path in (cwd / FILE_NAME, own, _SYSTEM) if path.is_file()), None)
-
-
 def load_config(path: Path | None, environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> LoadedConfig:
     """The settings in that file, or the defaults without one. Raises ConfigError.
 
@@ -66,41 +48,9 @@ def load_config(path: Path | None, environ: Mapping[str, str] | None = None, cwd
 
 
 def resolve_state_dir(flag: Path | None, settings: Settings, environ: Mapping[str, str], base_dir: Path) -> Path:
-    """The state folder, absolute: the flag (under the working directory), the settings, ``$STATE_DIRECTORY``, XDG."""
-    if flag is not None:
-        return Path.cwd() / expand_home(flag, environ)
-    if settings.state_dir is not None:
-        return base_dir / expand_home(Path(settings.state_dir), environ)
-    # systemd lists several, separated by colons, for a unit with several state directories.
-    if given := environ.get("STATE_DIRECTORY", "").split(":")[0]:
-        return base_dir / given
-    return _xdg(environ, "XDG_STATE_HOME", ".local/state") / "claudomator"
-
-
-def is_users_own(path: Path, uid: int | None = None) -> bool:
-    """Whether only this user (or root) can have written the file: else no URL and no token may be taken from it."""
-    owner = os.geteuid() if uid is None else uid
-    try:
-        statuses = (path.lstat(), path.stat())
-    except OSError:
-        return False
-    own = all(status.st_uid in (owner, 0) for status in statuses)
-    return own and stat.S_ISREG(statuses[1].st_mode) and not statuses[1].st_mode & stat.S_IWOTH
-
-
-def expand_home(path: Path, environ: Mapping[str, str]) -> Path:
-    """The path with a leading ``~`` as the user's home."""
-    return _home(environ).joinpath(*path.parts[1:]) if path.parts[:1] == ("~",) else path
-
-
-def _home(environ: Mapping[str, str]) -> Path:
-    return Path(environ["HOME"]) if environ.get("HOME") else Path.home()
-
-
-def _xdg(environ: Mapping[str, str], variable: str, default: str) -> Path:
-    """The folder that the variable names; a relative one is to be ignored, says the XDG specification."""
-    given = Path(environ.get(variable, ""))
-    return given if given.is_absolute() else _home(environ) / default
+    """The state folder, absolute: see ``configpath.state_folder``."""
+    told = None if settings.state_dir is None else Path(settings.state_dir)
+    return state_folder(flag, told, environ, base_dir)
 
 
 def _read(path: Path) -> Settings | list[Problem]:

@@ -94,8 +94,8 @@ def warm_up() -> None:
         importlib.import_module(name)
     document = openapi_document()
     setattr(app, "build", lambda *_: document)  # noqa: B010 - which a daemon calls for its first request with a query
-    for template in rendering._environment.list_templates():
-        rendering._environment.get_template(template)
+    for template in rendering._environment().list_templates():
+        rendering._environment().get_template(template)
     gc.collect()
     gc.freeze()  # else each daemon's first collection writes to every page that it shares with this process
 

@@ -1,9 +1,10 @@
 """Rendering of pages: the templates, what every page is given, and the headers that every page carries."""
 
 from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING
 
 from fastapi.responses import HTMLResponse
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from claudomator_py import __version__
 from claudomator_py.api.guard.roles import may
@@ -13,6 +14,9 @@ from claudomator_py.api.page.words import remedy_text
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.wording import instant_text
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 # `same-origin`, because with `no-referrer` a browser sends "Origin: null" with our own forms, too.
 _HEADERS = {
@@ -31,7 +35,7 @@ def render(
     def permitted(operation: str) -> bool:
         return by is not None and may(by, operation)
 
-    text = _environment.get_template(template).render({**values, "may": permitted, "by": by})
+    text = _environment().get_template(template).render({**values, "may": permitted, "by": by})
     return HTMLResponse(text, status, headers=_HEADERS)
 
 
@@ -40,7 +44,11 @@ def _clean(value: object) -> object:
     return plain(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
-def _make_environment() -> Environment:
+@cache
+def _environment() -> "Environment":
+    # For whoever looks at a page.
+    from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+
     environment = Environment(
         loader=PackageLoader("claudomator_py.api", "templates"),
         autoescape=select_autoescape(default=True, default_for_string=True),
@@ -53,6 +61,3 @@ def _make_environment() -> Environment:
     environment.filters["instant"] = instant_text
     environment.filters["remedy"] = remedy_text
     return environment
-
-
-_environment = _make_environment()

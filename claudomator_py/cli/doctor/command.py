@@ -74,7 +74,8 @@ def _all(
     from claudomator_py.cli.doctor.agents import agent_findings
     from claudomator_py.cli.doctor.daemon import daemon_findings
     from claudomator_py.cli.doctor.folders import configuration, inbox_findings, state_findings
-    from claudomator_py.schema.configfile import CONFIG_VARIABLE, resolve_state_dir
+    from claudomator_py.schema.configfile import resolve_state_dir
+    from claudomator_py.schema.configpath import CONFIG_VARIABLE
 
     state = resolve_state_dir(state_dir, settings, os.environ, base_dir)
     named = config is not None or bool(os.environ.get(CONFIG_VARIABLE))

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.schema.configfile import ConfigError, find_config, is_users_own, load_config, resolve_state_dir
+from claudomator_py.schema.configfile import ConfigError, load_config, resolve_state_dir
+from claudomator_py.schema.configpath import find_config, is_users_own
 from claudomator_py.schema.settings import Settings
 
 

@@ -1,0 +1,120 @@
+"""Where a configuration is, whose it is, and to which state folder it leads: what a command that asks the daemon needs.
+
+The rest of it, which says how a daemon works, is for ``schema.configfile``.
+"""
+
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from claudomator_py.schema.yamltext import MAX_BYTES, BadText, decode, read_documents
+
+FILE_NAME = "claudomator.yaml"
+CONFIG_VARIABLE = "CLAUDOMATOR_CONFIG"
+_SYSTEM = Path("/etc/claudomator") / FILE_NAME
+
+_LONGEST: Final = 4_096
+
+KEYS: Final = frozenset(
+    {
+        "agents",
+        "balancing",
+        "budget",
+        "classifier",
+        "concurrency",
+        "database",
+        "http",
+        "inbox",
+        "learning",
+        "limits",
+        "log",
+        "notify",
+        "on_stop",
+        "policy",
+        "retention",
+        "routing",
+        "state_dir",
+        "workdir_roots",
+    }
+)
+"""The keys that a configuration may have."""
+
+
+def find_config(explicit: Path | None, environ: Mapping[str, str], cwd: Path) -> Path | None:
+    """The configuration file to use, absolute; None if there is none.
+
+    In this order: the one named, ``$CLAUDOMATOR_CONFIG``, the working directory, the user's own, the system's. One that
+    is named is returned whether it exists or not, so that loading it says what is wrong.
+    """
+    if explicit is not None:
+        return cwd / expand_home(explicit, environ)
+    if named := environ.get(CONFIG_VARIABLE):
+        return cwd / expand_home(Path(named), environ)
+    own = _xdg(environ, "XDG_CONFIG_HOME", ".config") / "claudomator" / FILE_NAME
+    return next((path for path in (cwd / FILE_NAME, own, _SYSTEM) if path.is_file()), None)
+
+
+class Unclear(Exception):
+    """To which state folder it leads, only the whole of it says, or what is wrong with it."""
+
+
+def state_dir_told(path: Path, environ: Mapping[str, str]) -> Path | None:
+    """The ``state_dir`` of the configuration, absolute; None if it names none.
+
+    Only that is read. Raises Unclear where it cannot be, or where a key is unknown: it could be meant to be this one.
+    """
+    try:
+        with path.open("rb") as file:
+            documents = read_documents(decode(file.read(MAX_BYTES + 1)))
+    except (OSError, BadText) as error:
+        raise Unclear from error
+    value = documents[0].value if len(documents) == 1 else None
+    if not isinstance(value, dict) or not value.keys() <= KEYS:
+        raise Unclear
+    if "state_dir" not in value:
+        return None
+    told = value["state_dir"]
+    if not isinstance(told, str) or not 0 < len(told) <= _LONGEST or not told.isprintable():
+        raise Unclear
+    return Path(os.path.normpath(path.parent / expand_home(Path(told), environ)))
+
+
+def state_folder(flag: Path | None, told: Path | None, environ: Mapping[str, str], base_dir: Path) -> Path:
+    """The state folder, absolute: the flag (under the working directory), what the configuration tells,
+    ``$STATE_DIRECTORY``, XDG."""
+    if flag is not None:
+        return Path.cwd() / expand_home(flag, environ)
+    if told is not None:
+        return base_dir / expand_home(told, environ)
+    # systemd lists several, separated by colons, for a unit with several state directories.
+    if given := environ.get("STATE_DIRECTORY", "").split(":")[0]:
+        return base_dir / given
+    return _xdg(environ, "XDG_STATE_HOME", ".local/state") / "claudomator"
+
+
+def is_users_own(path: Path, uid: int | None = None) -> bool:
+    """Whether only this user (or root) can have written the file: else no URL and no token may be taken from it."""
+    owner = os.geteuid() if uid is None else uid
+    try:
+        statuses = (path.lstat(), path.stat())
+    except OSError:
+        return False
+    own = all(status.st_uid in (owner, 0) for status in statuses)
+    return own and stat.S_ISREG(statuses[1].st_mode) and not statuses[1].st_mode & stat.S_IWOTH
+
+
+def expand_home(path: Path, environ: Mapping[str, str]) -> Path:
+    """The path with a leading ``~`` as the user's home."""
+    return _home(environ).joinpath(*path.parts[1:]) if path.parts[:1] == ("~",) else path
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    return Path(environ["HOME"]) if environ.get("HOME") else Path.home()
+
+
+def _xdg(environ: Mapping[str, str], variable: str, default: str) -> Path:
+    """The folder that the variable names; a relative one is to be ignored, says the XDG specification."""
+    given = Path(environ.get(variable, ""))
+    return given if given.is_absolute() else _home(environ) / default
