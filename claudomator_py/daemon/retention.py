@@ -89,9 +89,14 @@ class Retainer:
         """What is to be removed, by what it is called, in this order."""
         steps: dict[str, Callable[[], int]] = {}
         if policy.runs is not None:
-            runs_ms = now_ms - policy.runs
-            steps["run_directories"] = partial(self._old_directories, runs_ms)
-            steps["decisions"] = self._in_batches(partial(_old, pruning.old_decisions, runs_ms), pruning.decisions)
+            steps["run_directories"] = partial(self._old_directories, now_ms - policy.runs)
+        if policy.decisions is not None:
+            find = partial(_old, pruning.old_decisions, now_ms - policy.decisions)
+            steps["decisions"] = self._in_batches(find, pruning.decisions)
+        if policy.snapshots is not None:
+            before_ms = now_ms - policy.snapshots
+            find = partial(_old, pruning.old_snapshots, before_ms)
+            steps["snapshots"] = self._in_batches(find, partial(pruning.snapshots, before_ms=before_ms))
         if policy.events is not None:
             steps |= self._what_happened(now_ms - policy.events)
             steps["notices"] = partial(self._old_notices, now_ms)

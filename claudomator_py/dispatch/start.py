@@ -49,11 +49,12 @@ from claudomator_py.scheduler.decision import HandoffRecord
 from claudomator_py.scheduler.plan import StartRun
 from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.database import Database
+from claudomator_py.store.decision_rows import PackedSnapshot
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.store.task_rows import VersionConflict
 from claudomator_py.tasks.handing_on import hops
 from claudomator_py.tasks.inputs import with_granted_tools
-from claudomator_py.tasks.runs import Observed, commit_start, finish_run, planned_run
+from claudomator_py.tasks.runs import commit_start, finish_run, planned_run
 
 log = get_logger("claudomator.start")
 
@@ -162,7 +163,7 @@ class Starter:
         starts = observation.starts
         if not starts:
             return Begun(0)
-        observed, now_ms = Observed.of(observation.snapshot), observation.snapshot.now
+        observed, now_ms = PackedSnapshot.of(observation.snapshot.model_dump(mode="json")), observation.snapshot.now
         committing: list[tuple[Item, _Ready, Future[None]]] = []
         conflicts: list[Item] = []
         started = 0
@@ -181,7 +182,13 @@ class Starter:
         return Begun(started, tuple(conflicts))
 
     def _begin(
-        self, item: Item, start: StartRun, queued: QueuedTask, now_ms: int, observed: Observed, conflicts: list[Item]
+        self,
+        item: Item,
+        start: StartRun,
+        queued: QueuedTask,
+        now_ms: int,
+        observed: PackedSnapshot,
+        conflicts: list[Item],
     ) -> "tuple[_Ready, Future[None]] | None":
         """The run whose commit is under way; None: it is not to start now."""
         fault = self._faults.find(item)
@@ -198,7 +205,9 @@ class Starter:
         crashpoint("start-prepared")
         return ready, self._database.submit(ready.commit)
 
-    def _give_up(self, item: Item, fault: Fault, start: StartRun, task: Task, now_ms: int, observed: Observed) -> None:
+    def _give_up(
+        self, item: Item, fault: Fault, start: StartRun, task: Task, now_ms: int, observed: PackedSnapshot
+    ) -> None:
         """It cannot be started, and that is recorded as the end of a run which never was."""
         agent = self._registry.find(start.decision.agent)
         if agent is None:
@@ -208,7 +217,7 @@ class Starter:
         self._refuse(commit, run, f"it could not be started {fault.times} times in a row: {fault.text}", now_ms, {})
         self._faults.forget([item])
 
-    def _prepare(self, start: StartRun, queued: QueuedTask, now_ms: int, observed: Observed) -> _Ready | None:
+    def _prepare(self, start: StartRun, queued: QueuedTask, now_ms: int, observed: PackedSnapshot) -> _Ready | None:
         agent = self._registry.find(start.decision.agent)
         if agent is None:
             return None

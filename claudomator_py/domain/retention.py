@@ -41,8 +41,18 @@ class Retention(Strict):
     runs: Kept = Field(
         30 * DAY_MS,
         ge=HOUR_MS,
-        description="How long to keep run directories of ended tasks and the decisions behind their runs, or "
-        "`forever`.",
+        description="How long to keep run directories of ended tasks, or `forever`.",
+    )
+    decisions: Kept = Field(
+        365 * DAY_MS,
+        ge=HOUR_MS,
+        description="How long to keep decisions, also of tasks that are gone, or `forever`.",
+    )
+    snapshots: Kept = Field(
+        30 * DAY_MS,
+        ge=HOUR_MS,
+        description="How long to keep what the scheduler had observed when it decided, which `claudomator replay` "
+        "needs, or `forever`.",
     )
     events: Kept = Field(
         90 * DAY_MS,

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import JSON, ColumnElement, Connection, and_, exists, or_, select, type_coerce
+from sqlalchemy import JSON, ColumnElement, Connection, and_, exists, func, or_, select, type_coerce
 
 from claudomator_py.domain.learning import LabelRule
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.domain.views.decisions import DecisionFilter
+from claudomator_py.scheduler.decision import DecisionKind
+from claudomator_py.store.decision_rows import decision_from
 from claudomator_py.store.tables import DECISION, LABEL, RUN, SPECIALIST, TASK, Decision
 from claudomator_py.store.visibility import cards_seen, decisions_seen
 
@@ -46,6 +48,40 @@ def find(connection: Connection, decision_id: str, by: Principal) -> Recorded | 
     """The decision of that id, if it exists for that principal."""
     found = _read(connection, [decisions_seen(by), DECISION.c.id == decision_id], 1)
     return found[0] if found else None
+
+
+def of_kind(
+    connection: Connection,
+    kind: DecisionKind,
+    since_ms: int | None,
+    until_ms: int | None,
+    after: Position | None,
+    limit: int,
+) -> Sequence[Decision]:
+    """Everybody's of that kind, oldest first, behind that position."""
+    conditions = [DECISION.c.kind == kind.value, *_between(since_ms, until_ms)]
+    if after is not None:
+        at_ms, last = after
+        conditions.append(or_(DECISION.c.at_ms > at_ms, and_(DECISION.c.at_ms == at_ms, DECISION.c.id > last)))
+    query = select(DECISION).where(*conditions).order_by(DECISION.c.at_ms, DECISION.c.id).limit(limit)
+    return [decision_from(row) for row in connection.execute(query)]
+
+
+def tasks_of(connection: Connection, since_ms: int | None, until_ms: int | None) -> Sequence[tuple[str, int]]:
+    """The tasks about which something was decided then, in the order of that, with when it was first."""
+    first = func.min(DECISION.c.at_ms)
+    query = select(DECISION.c.task_id, first).where(DECISION.c.task_id.is_not(None), *_between(since_ms, until_ms))
+    rows = connection.execute(query.group_by(DECISION.c.task_id).order_by(first, DECISION.c.task_id))
+    return [(task_id, at_ms) for task_id, at_ms in rows]
+
+
+def _between(since_ms: int | None, until_ms: int | None) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
+    if since_ms is not None:
+        conditions.append(DECISION.c.at_ms >= since_ms)
+    if until_ms is not None:
+        conditions.append(DECISION.c.at_ms < until_ms)
+    return conditions
 
 
 def _wanted(wanted: DecisionFilter, by: Principal) -> list[ColumnElement[bool]]:

@@ -81,11 +81,27 @@ def old_decisions(connection: Connection, before_ms: int, limit: int) -> Sequenc
 
 
 def decisions(connection: Connection, ids: Collection[str]) -> int:
-    """Remove these, with the snapshots that no other was made from, unless their task has been restarted; the
-    number."""
+    """Remove these, unless their task has been restarted; the number."""
     busy = select(TASK.c.id).where(TASK.c.state.not_in(_ENDED))
     going = and_(DECISION.c.id.in_(ids), or_(DECISION.c.task_id.is_(None), DECISION.c.task_id.not_in(busy)))
-    return _remove_decisions(connection, going)
+    return connection.execute(delete(DECISION).where(going)).rowcount
+
+
+def old_snapshots(connection: Connection, before_ms: int, limit: int) -> Sequence[str]:
+    """Those that no decision since then was made from."""
+    query = select(SNAPSHOT.c.hash).where(_old_snapshot(before_ms)).order_by(SNAPSHOT.c.created_ms).limit(limit)
+    return list(connection.execute(query).scalars())
+
+
+def snapshots(connection: Connection, hashes: Collection[str], before_ms: int) -> int:
+    """Remove those of these that no decision since then was made from; the number."""
+    going = and_(SNAPSHOT.c.hash.in_(hashes), _old_snapshot(before_ms))
+    return connection.execute(delete(SNAPSHOT).where(going)).rowcount
+
+
+def _old_snapshot(before_ms: int) -> ColumnElement[bool]:
+    young = exists().where(DECISION.c.snapshot_hash == SNAPSHOT.c.hash, DECISION.c.at_ms >= before_ms)
+    return and_(SNAPSHOT.c.created_ms < before_ms, ~young)
 
 
 def old_fires(connection: Connection, before_ms: int, limit: int) -> Sequence[tuple[str, int]]:
@@ -136,13 +152,12 @@ def old_tasks(connection: Connection, before_ms: int, after: str, limit: int) ->
 
 
 def tasks(connection: Connection, task_ids: Collection[str], before_ms: int) -> int:
-    """Remove those of these tasks that may still be removed, with all that is theirs; the number."""
+    """Remove those of these tasks that may still be removed, with all that is theirs but decisions; the number."""
     query = select(TASK.c.id).where(_removable(before_ms), TASK.c.id.in_(task_ids))
     going = list(connection.execute(query).scalars())
     runs = list(connection.execute(select(RUN.c.id).where(RUN.c.task_id.in_(going))).scalars())
     remember_runs(connection, runs)
     remember_answers(connection, going)
-    _remove_decisions(connection, DECISION.c.task_id.in_(going))
     for table in (RUN, CLASSIFICATION, LABEL, TASK_DEPENDENCY, TASK_REVISION, INBOX_DOCUMENT):
         _remove(connection, table, table.c.task_id, going)
     return _remove(connection, TASK, TASK.c.id, going)
@@ -166,14 +181,6 @@ def _removable(before_ms: int) -> ColumnElement[bool]:
         ~exists().where(SCHEDULE_FIRE.c.task_id == TASK.c.id),
         ~exists().where(INBOX_DOCUMENT.c.task_id == TASK.c.id, INBOX_DOCUMENT.c.gone_ms.is_(None)),
     )
-
-
-def _remove_decisions(connection: Connection, going: ColumnElement[bool]) -> int:
-    hashes = list(connection.execute(select(DECISION.c.snapshot_hash).where(going).distinct()).scalars())
-    removed = connection.execute(delete(DECISION).where(going)).rowcount
-    unused = ~exists().where(DECISION.c.snapshot_hash == SNAPSHOT.c.hash)
-    connection.execute(delete(SNAPSHOT).where(SNAPSHOT.c.hash.in_(hashes), unused))
-    return removed
 
 
 def _remove(

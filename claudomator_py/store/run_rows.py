@@ -1,7 +1,7 @@
 """Run rows."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -75,6 +75,13 @@ def subtasks(connection: Connection, run_id: str) -> int:
     """How many tasks the run has made."""
     query = select(func.count()).select_from(TASK).where(TASK.c.parent_run == run_id)
     return connection.execute(query).scalar_one()
+
+
+def mean_costs(connection: Connection) -> Mapping[tuple[str, str], float]:
+    """What a run costs on average, in US dollars, by agent and tier, as far as past ones say."""
+    query = select(RUN.c.agent, RUN.c.tier, func.avg(RUN.c.cost_usd)).where(RUN.c.cost_usd.is_not(None))
+    rows = connection.execute(query.where(RUN.c.tier.is_not(None)).group_by(RUN.c.agent, RUN.c.tier))
+    return {(agent, tier): float(mean) for agent, tier, mean in rows}
 
 
 def note_in_vain(connection: Connection, run_id: str) -> None:

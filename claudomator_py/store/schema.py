@@ -4,7 +4,7 @@ from sqlalchemy import Connection, column, inspect, select, table
 
 from claudomator_py.store.database import Database
 
-SCHEMA = "0011_run_requests"
+SCHEMA = "0012_replay"
 """The newest migration."""
 
 _STAMP = table("alembic_version", column("version_num"))

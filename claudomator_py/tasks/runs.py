@@ -29,8 +29,9 @@ from claudomator_py.prompts.conversations import (
 )
 from claudomator_py.scheduler.after_run import EndedRun, after_run
 from claudomator_py.scheduler.plan import StartRun
-from claudomator_py.scheduler.snapshot import FALLBACK_REASONS, Snapshot
+from claudomator_py.scheduler.snapshot import FALLBACK_REASONS
 from claudomator_py.store import decision_rows, run_rows, spending_rows, task_rows
+from claudomator_py.store.decision_rows import PackedSnapshot
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.store.task_rows import VersionConflict
@@ -46,20 +47,6 @@ MOST_USED = 10**12
 """Tokens, or US dollars: what one run can have used at most, many times over."""
 
 Number = TypeVar("Number", int, float)
-
-
-@dataclass(frozen=True, slots=True)
-class Observed:
-    """A snapshot as it is stored, once, with the first start that was decided on it."""
-
-    digest: str
-    data: dict[str, Any]
-
-    @classmethod
-    def of(cls, snapshot: Snapshot) -> "Observed":
-        """The snapshot and its address."""
-        data = snapshot.model_dump(mode="json")
-        return cls(decision_rows.snapshot_hash(data), data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +108,7 @@ def commit_start(
     connection: Connection,
     start: StartRun,
     run: Run,
-    observed: Observed,
+    observed: PackedSnapshot,
     obstacle: str | None = None,
     left: Run | None = None,
 ) -> None:
@@ -133,7 +120,7 @@ def commit_start(
     if task.version != start.head.version or task.state != "QUEUED":
         raise VersionConflict(task.id, start.head.version)
     run_rows.add(connection, run)
-    decision_rows.add_snapshot(connection, observed.digest, observed.data, run.started_ms)
+    decision_rows.add_snapshot(connection, observed, run.started_ms)
     record_placement(connection, task, run, start.decision, observed.digest)
     changes: dict[str, Any] = {"seq": run.seq, "last_run_id": run.id, "tier": run.tier, "kept_until_ms": None}
     changes |= {"failed_on": None, "failed_for": None}

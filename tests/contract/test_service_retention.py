@@ -12,6 +12,7 @@ from claudomator_py.daemon.retention import Retainer
 from claudomator_py.domain import crashpoint
 from claudomator_py.domain.retention import CleanupRequest, Retention
 from claudomator_py.domain.units import DAY_MS, HOUR_MS
+from claudomator_py.domain.views.decisions import DecisionFilter
 from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.scheduler.snapshot import Snapshot
@@ -32,7 +33,7 @@ from claudomator_py.store.tables import (
 from tests.fakes.world import START_MS, World, spec
 
 POLICY = Retention.model_validate({"runs": "30d", "events": "90d", "tasks": "365d"})
-FOREVER = Retention.model_validate({"runs": "forever", "events": "forever", "tasks": "forever"})
+FOREVER = Retention.model_validate(dict.fromkeys(("runs", "decisions", "snapshots", "events", "tasks"), "forever"))
 
 
 class Crash(BaseException):
@@ -104,15 +105,15 @@ def test_nothing_goes_before_its_time_and_nothing_at_all_with_forever(world: Kep
 
 
 @pytest.mark.both_databases
-def test_a_run_leaves_its_directory_and_why_it_was_started_and_then_its_events(world: Kept) -> None:
+def test_a_run_leaves_its_directory_and_what_was_seen_and_then_its_events(world: Kept) -> None:
     run_id = world.done("t")
     assert (world.count(DECISION), world.count(SNAPSHOT)) == (1, 1)
 
     removed = world.after(31)
 
-    assert removed == {"run_directories": 1, "decisions": 1}
+    assert removed == {"run_directories": 1, "snapshots": 1}
     assert not world.folders.path(run_id).exists()
-    assert (world.count(DECISION), world.count(SNAPSHOT)) == (0, 0)
+    assert (world.count(DECISION), world.count(SNAPSHOT)) == (1, 0)
     assert (world.state("t"), [run.id for run in world.queries.runs("t")]) == ("COMPLETED", [run_id])
     assert world.queries.why("t").sentences
     world.submit("young")
@@ -147,20 +148,34 @@ def test_what_a_task_needs_that_has_not_ended_is_kept_however_old_it_is(world: K
     assert "again" in world.running()
 
 
-def test_a_snapshot_stays_as_long_as_one_decision_was_made_from_it(world: Kept) -> None:
-    world.submit("done")
-    world.submit("lives")
-    world.tick()
-    world.succeed("done")
-    assert (world.count(DECISION), world.count(SNAPSHOT)) == (2, 1)
+def test_a_snapshot_stays_as_long_as_a_decision_that_was_made_from_it_is_young(world: Kept) -> None:
+    world.done("t")
+    (decision,) = world.database.read(lambda c: decision_rows.placements(c, world.row("t").id))
+    later = DECISION.update().values(at_ms=START_MS + 20 * DAY_MS)
+    world.database.write(lambda c: c.execute(later))
 
-    world.after(31)
+    assert "snapshots" not in world.after(31)
 
-    assert (world.count(DECISION), world.count(SNAPSHOT)) == (1, 1)
-    (decision,) = world.database.read(lambda c: decision_rows.placements(c, world.row("lives").id))
     data = world.database.read(lambda c: decision_rows.snapshot(c, str(decision.snapshot_hash)))
     assert data is not None
     assert Snapshot.model_validate(data)
+    assert world.after(51)["snapshots"] == 1
+
+
+@pytest.mark.both_databases
+def test_decisions_outlive_the_task_that_they_are_about(world: Kept) -> None:
+    world.policy = Retention.model_validate({"tasks": "2d", "runs": "1h", "decisions": "10d"})
+    world.done("t")
+    (decision,) = world.database.read(lambda c: decision_rows.placements(c, world.row("t").id))
+
+    assert world.after(3)["tasks"] == 1
+
+    assert world.count(RUN) == 0
+    (listed,) = world.queries.decisions(DecisionFilter(), None, 10).items
+    assert (listed.id, listed.run_id, listed.run) == (decision.id, decision.run_id, None)
+    assert world.queries.decision(decision.id).agent == listed.agent
+    assert world.after(11) == {"decisions": 1}
+    assert world.count(DECISION) == 0
 
 
 def test_an_event_that_a_target_has_not_seen_is_kept(world: Kept) -> None:
@@ -349,7 +364,7 @@ def test_what_cannot_be_removed_keeps_nothing_else_from_going(world: Kept, monke
         return tasks(connection, task_ids, before_ms)
 
     monkeypatch.setattr(world.folders, "remove", forbidden)
-    assert world.after(31) == {"run_directories": 1, "decisions": 2}
+    assert world.after(31) == {"run_directories": 1, "snapshots": 2}
     assert not world.folders.path(gone).exists()
     (fault,) = world.faults.all()
     assert fault.text == f"{world.folders.path(stuck)}/work/roots: Operation not permitted"
@@ -367,4 +382,4 @@ def test_what_cannot_be_removed_keeps_nothing_else_from_going(world: Kept, monke
 def test_a_step_that_fails_keeps_no_later_one(world: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     world.done("t")
     monkeypatch.setattr(world.cleaner, "remove_old_runs", lambda *_: 1 / 0)
-    assert set(world.after(91)) == {"decisions", "events"}
+    assert set(world.after(91)) == {"snapshots", "events"}

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from sqlalchemy import BigInteger, Index
+from sqlalchemy import BigInteger, Column, Index, LargeBinary
 from sqlmodel import Field, SQLModel
 
 from claudomator_py.store.tables.columns import (
     RowNumber,
-    json_column,
     partial_index,
     shown_json_column,
     shown_text_column,
@@ -19,8 +18,11 @@ class Snapshot(SQLModel, table=True):
 
     __tablename__ = "snapshot"
 
+    __table_args__ = (Index("ix_snapshot_created", "created_ms"),)
+
     hash: str = Field(primary_key=True)
-    data: dict[str, Any] = Field(sa_column=json_column())
+    packed: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
+    """Its canonical JSON, compressed by zlib."""
     created_ms: int = Field(sa_type=BigInteger)
 
 
@@ -36,6 +38,7 @@ class Decision(SQLModel, table=True):
         Index("ix_decision_task", "task_id", "kind", "at_ms"),
         Index("ix_decision_run", "run_id"),
         Index("ix_decision_at", "kind", "at_ms"),
+        Index("ix_decision_time", "at_ms", "id"),
         Index("ix_decision_snapshot", "snapshot_hash"),
         partial_index("uq_decision_placement", "run_id", where="kind = 'placement'", unique=True),
         partial_index("uq_decision_supersedes", "supersedes", where="supersedes IS NOT NULL", unique=True),
@@ -48,8 +51,8 @@ class Decision(SQLModel, table=True):
     """For which task; None: for none, as nobody is to answer a message."""
     generation: int | None = None
     """See ``task_id``."""
-    run_id: str | None = Field(default=None, foreign_key="run.id")
-    """The run that it started, where it did."""
+    run_id: str | None = None
+    """The run that it started, where it did; a decision may outlive it."""
     supersedes: str | None = None
     """The decision that stood in its place until then, which may have been removed for its age; None: the first."""
     by: str | None = None
@@ -59,8 +62,8 @@ class Decision(SQLModel, table=True):
     at_ms: int = Field(sa_type=BigInteger)
     input_ref: str | None = None
     """What was decided on, by reference and never in words: ``task:<id>/<revision>``."""
-    snapshot_hash: str | None = Field(default=None, foreign_key="snapshot.hash")
-    """What the tick had observed; None: it was not decided in a tick."""
+    snapshot_hash: str | None = None
+    """What the tick had observed, which may have been removed for its age; None: it was not decided in a tick."""
     specialist: str | None = None
     skill: str | None = None
     topic: str | None = None

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from claudomator_py.prompts.conversations import resumption_of
 from claudomator_py.scheduler.decision import DecisionRecord
 from claudomator_py.scheduler.lanes import eligibility
 from claudomator_py.scheduler.snapshot import Snapshot
-from claudomator_py.store import events, hold_rows, outbox_rows, run_rows, switch_rows, task_rows
+from claudomator_py.store import decision_rows, events, hold_rows, outbox_rows, run_rows, switch_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.migrate import alembic_config, migrate
 from claudomator_py.store.tables import DECISION, RUN, SNAPSHOT, TASK, TASK_REVISION
@@ -35,7 +36,7 @@ CHILD = Path(__file__).with_name("upgrading_child.py")
 ROOT = Path(claudomator_py.__file__).parents[1]
 COUNTED = ("event", "hold", "answered_request", "outbox")
 DERIVED = {("task", "lane")}
-RENAMED = {("task", "leave"): "granted_tools"}
+RENAMED = {("task", "leave"): "granted_tools", ("snapshot", "data"): "packed"}
 LATER_MS = 1_795_400_000_000
 OWN = ("alembic_version", "sqlite_sequence")
 
@@ -77,12 +78,16 @@ def content(connection: Connection) -> Content:
 
 
 def _plain(value: object) -> object:
-    """SQLite has JSON as text and truth as a number."""
+    """SQLite has JSON as text and truth as a number. Snapshots are compressed JSON."""
+    if isinstance(value, bytes) and value.startswith(b"\x78\x01"):
+        value = zlib.decompress(value).decode()
     if isinstance(value, str) and value[:1] in ("{", "["):
         try:
-            return json.loads(value)
+            value = json.loads(value)
         except ValueError:
             return value
+    if isinstance(value, dict | list):
+        return json.loads(json.dumps(value, sort_keys=True))
     return int(value) if isinstance(value, bool) else value
 
 
@@ -124,7 +129,7 @@ def test_what_was_kept_is_understood(first: Database) -> None:
             assert run is not None
             assert run.live or run.state == "revoked" or Outcome.model_validate(run.outcome).status
         for row in connection.execute(select(SNAPSHOT)):
-            Snapshot.model_validate(row.data)
+            Snapshot.model_validate(decision_rows.snapshot(connection, row.hash))
         for row in connection.execute(select(DECISION)):
             DecisionRecord.model_validate(row.data)
         assert hold_rows.next_end(connection, 0) is not None
