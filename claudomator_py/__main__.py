@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from claudomator_py.domain.task import TaskSpec
     from claudomator_py.domain.triage import TriageDecision
     from claudomator_py.domain.views.policy import VerdictView
+    from claudomator_py.domain.views.replay import ReplayView
     from claudomator_py.ports import Encoder
     from claudomator_py.routing.evaluation import Case, Evaluation
     from claudomator_py.routing.fitting import Fit
@@ -228,6 +229,37 @@ def mcp_server() -> Callable[..., None]:
     return mcp
 
 
+def replay_command() -> Callable[..., None]:
+    """The command that decides again what was decided."""
+    from claudomator_py.cli import replay
+
+    return replay.command(replayed)
+
+
+def replayed(state_dir: Path | None, against: Path | None, since_ms: int | None, until_ms: int | None) -> "ReplayView":
+    """What comes of it, from the database of the configuration that is found, beside its daemon. Raises ClientError."""
+    os.environ.setdefault(*ONE_THREAD)
+    from claudomator_py.app.replay import Replay, Window
+    from claudomator_py.client.discovery import configuration
+    from claudomator_py.client.errors import DiscoveryFailed
+    from claudomator_py.schema.configfile import resolve_state_dir
+    from claudomator_py.store.database import Database, StoreUnavailable
+    from claudomator_py.store.schema import is_current
+
+    loaded = configuration(None, os.environ, Path.cwd())
+    other = None if against is None else configuration(against, os.environ, Path.cwd()).settings
+    state = resolve_state_dir(state_dir, loaded.settings, os.environ, loaded.base_dir)
+    try:
+        if not state.is_dir():
+            raise StoreUnavailable(f"There is no state folder {state}.", "Start the daemon once, or name another one.")
+        with Database.open(loaded.settings.database, state_dir=state) as database:
+            if not is_current(database):
+                raise StoreUnavailable("The database is of another version.", "Start the daemon of this one once.")
+            return Replay(database, loaded.settings, other, _opened).run(Window(since_ms, until_ms))
+    except StoreUnavailable as error:
+        raise DiscoveryFailed(error.reason, remedy=error.remedy) from error
+
+
 def policy_group() -> typer.Typer:
     """The commands about the policy."""
     from claudomator_py.cli import policy
@@ -265,6 +297,7 @@ OTHERS: Mapping[str, Command] = {
     "eval": Command("Judge routing, or triage, by a labelled set.", eval_command),
     "mcp": Command("Serve a run's tools to its agent (MCP).", mcp_server),
     "policy": Command("The policy: show its rules, test them on task files.", policy_group),
+    "replay": Command("Decide recorded placements again.", replay_command),
     "serve": Command("Run the daemon in the foreground.", serve_command),
 }
 

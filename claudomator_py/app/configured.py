@@ -206,6 +206,22 @@ def _router(
     return directory, router
 
 
+def rules_of(settings: Settings) -> Rules:
+    """What planning depends on."""
+    return Rules(
+        total=settings.concurrency.total,
+        per_workdir=settings.concurrency.per_workdir,
+        type_hint=settings.balancing.type_hint.value,
+        when_all_limited=settings.balancing.when_all_limited.value,
+        near_limit=settings.balancing.near_limit.value,
+        prefer_wait=settings.balancing.prefer_wait,
+        routing=settings.routing.enabled or bool(settings.policy),
+        policed=bool(settings.policy),
+        classifier=settings.classifier.kind is not ClassifierKind.NONE,
+        settings_hash=settings_hash(settings),
+    )
+
+
 def _configured(
     settings: Settings,
     environ: Mapping[str, str],
@@ -220,18 +236,7 @@ def _configured(
     # A card says what agents may do, so no agent is to write one.
     watched = (*settings.inbox.paths, *settings.routing.specialists)
     workdirs = Workdirs(roots, (state, *map(Path, watched)))
-    rules = Rules(
-        total=settings.concurrency.total,
-        per_workdir=settings.concurrency.per_workdir,
-        type_hint=settings.balancing.type_hint.value,
-        when_all_limited=settings.balancing.when_all_limited.value,
-        near_limit=settings.balancing.near_limit.value,
-        prefer_wait=settings.balancing.prefer_wait,
-        routing=settings.routing.enabled or bool(settings.policy),
-        policed=bool(settings.policy),
-        classifier=settings.classifier.kind is not ClassifierKind.NONE,
-        settings_hash=settings_hash(settings),
-    )
+    rules = rules_of(settings)
     launch = LaunchRules(
         Bounds(real_paths(roots), (*real_paths(workdirs.reserved), *SYSTEM_FOLDERS)),
         settings.limits.grace,

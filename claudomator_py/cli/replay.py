@@ -1,0 +1,96 @@
+"""``replay``: recorded placements, decided again; and what another configuration would have done with those tasks."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from claudomator_py.cli import exits
+from claudomator_py.cli.output import Column, Format, FormatOption, note, out, out_json, render
+from claudomator_py.cli.times import now_ms
+from claudomator_py.domain.units import parse_duration, parse_instant
+from claudomator_py.domain.views.replay import ChangeView, CostView, OtherView, ReplayView, ShareView
+
+Replayer = Callable[[Path | None, Path | None, int | None, int | None], ReplayView]
+"""Given the state folder, the other configuration and the window. Raises ClientError."""
+
+_CHANGES = (
+    Column("WHAT"),
+    Column("BEFORE", flexible=True),
+    Column("AFTER", flexible=True),
+    Column("TIMES", right=True),
+)
+
+
+def command(replayer: Replayer) -> Callable[..., None]:
+    """The command, with what decides."""
+
+    def replay(
+        since: Annotated[
+            str | None, typer.Option(metavar="TIME", help="From then on: RFC 3339, or how long ago, such as 7d.")
+        ] = None,
+        until: Annotated[str | None, typer.Option(metavar="TIME", help="Before then.")] = None,
+        config: Annotated[
+            Path | None, typer.Option(metavar="FILE", help="Show what this configuration would decide otherwise.")
+        ] = None,
+        state_dir: Annotated[Path | None, typer.Option("--state-dir", metavar="DIR", help="The state folder.")] = None,
+        output: FormatOption = Format.TABLE,
+    ) -> None:
+        """Decide recorded placements again."""
+        found = replayer(state_dir, config, _time(since, "--since"), _time(until, "--until"))
+        if output is Format.JSON:
+            out_json(found)
+        else:
+            _tell(found)
+        if found.differing:
+            raise typer.Exit(exits.FAILURE)
+
+    return replay
+
+
+def _time(text: str | None, option: str) -> int | None:
+    if text is None:
+        return None
+    for read in (parse_instant, lambda given: now_ms() - parse_duration(given)):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    raise typer.BadParameter("write RFC 3339, such as 2026-11-16T00:00:00Z, or 7d", param_hint=option)
+
+
+def _tell(found: ReplayView) -> None:
+    again = found.placements - found.gone
+    out(f"{found.identical} of {again} placements are decided as they were.")
+    if found.gone:
+        note(f"{found.gone} more cannot be decided again: their snapshots were removed (retention.snapshots).")
+    for one in found.differing:
+        out(f"{one.decided_at}  {one.decision_id}  {one.at}")
+    if found.other is not None:
+        _tell_other(found.other)
+
+
+def _tell_other(other: OtherView) -> None:
+    out(f"\nPlacements that differ: {_share(other.placements)}; {other.waits} of them would wait.")
+    out(f"Verdicts of the policy that differ: {_share(other.policy)}.")
+    out(f"Specialists or routes that differ: {_share(other.specialists)}.")
+    out("Expected cost: not known, as no past run says." if other.cost is None else _cost(other.cost))
+    changes = {"agent": other.agents, "tier": other.tiers, "verdict": other.verdicts, "specialist": other.routes}
+    rows = [_row(what, one) for what, found in changes.items() for one in found]
+    if rows:
+        out("\n" + render(_CHANGES, rows, wide=False))
+
+
+def _share(share: ShareView) -> str:
+    return f"{share.number} of {share.total} ({share.share:.1%}; 95% interval {share.low:.1%} to {share.high:.1%})"
+
+
+def _cost(cost: CostView) -> str:
+    interval = f"95% interval {cost.low_usd:+.2f} to {cost.high_usd:+.2f}"
+    told = f"{cost.own_usd:.2f} USD here, {cost.other_usd:.2f} there: {cost.difference_usd:+.2f} ({interval})"
+    return f"Expected cost of {cost.placements} placements: {told}."
+
+
+def _row(what: str, change: ChangeView) -> tuple[str, str, str, str]:
+    return what, change.before, change.after, str(change.number)

@@ -1,0 +1,159 @@
+"""Recorded placements decided again: the same to the byte, and what another configuration would have done."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from claudomator_py.app.replay import Replay, Window, bootstrap, wilson
+from claudomator_py.domain.units import DAY_MS, HOUR_MS
+from claudomator_py.domain.views.replay import OtherView, ReplayView
+from claudomator_py.embed.hashed import Hashed
+from claudomator_py.ports import Encoder
+from claudomator_py.schema.settings import Settings, parse_settings
+from claudomator_py.store.database import Database
+from claudomator_py.store.tables import DECISION, SNAPSHOT
+from tests.fakes.cards import card
+from tests.fakes.world import World
+
+
+@pytest.fixture
+def world(database: Database) -> World:
+    return World(database)
+
+
+@contextmanager
+def opened(_: object) -> Iterator[Encoder]:
+    yield Hashed()
+
+
+def settings(**keys: Any) -> Settings:
+    found = parse_settings(keys)
+    assert isinstance(found, Settings)
+    return found
+
+
+def replay(world: World, other: Settings | None = None, **window: int) -> ReplayView:
+    return Replay(world.database, settings(), other, opened).run(Window(**window))
+
+
+def compared(world: World, **keys: Any) -> OtherView:
+    found = replay(world, settings(**keys)).other
+    assert found is not None
+    return found
+
+
+def night(world: World) -> None:
+    """Tasks of every kind of fate: at once, after another, on another agent, after a limit, again after a failure."""
+    for number in range(4):
+        world.submit(f"t{number}", agent={"tier": "fast" if number % 2 else "powerful"}, priority="high")
+    world.tick()
+    world.submit("after", depends_on=["t0"])
+    world.end("t1", status="limited", reason="rate_limited", reset_at=world.now_ms + HOUR_MS)
+    world.fail("t2", reason="agent_error")
+    world.end("t0", cost_usd=1.5)
+    world.tick(1_000)
+    world.tick(2 * HOUR_MS)
+    for name in list(world.running()):
+        world.end(name, cost_usd=0.5)
+    world.tick(1_000)
+
+
+@pytest.mark.both_databases
+def test_every_placement_of_a_night_is_decided_as_it_was(world: World) -> None:
+    night(world)
+    found = replay(world)
+    assert found.placements >= 5
+    assert (found.identical, found.differing, found.gone) == (found.placements, (), 0)
+
+
+def test_one_that_was_tampered_with_is_named_with_where_it_parts(world: World) -> None:
+    night(world)
+    (row,) = world.database.read(lambda c: c.execute(DECISION.select().where(DECISION.c.kind == "placement").limit(1)))
+    changed = DECISION.update().where(DECISION.c.id == row.id).values(data={**row.data, "agent": "mallory"})
+    world.database.write(lambda c: c.execute(changed))
+
+    (found,) = replay(world).differing
+
+    assert (found.decision_id, found.task_id) == (row.id, row.task_id)
+    assert found.at == f"agent: 'mallory' was recorded, {row.data['agent']!r} is decided"
+
+
+def test_what_has_lost_its_snapshot_is_counted_and_not_judged(world: World) -> None:
+    night(world)
+    number = replay(world).placements
+    world.database.write(lambda c: c.execute(SNAPSHOT.delete()))
+    found = replay(world)
+    assert (found.placements, found.identical, found.gone, found.differing) == (number, 0, number, ())
+
+
+def test_only_what_was_decided_then_is_decided_again(world: World) -> None:
+    began = world.now_ms
+    night(world)
+    world.now_ms += DAY_MS
+    world.submit("late")
+    world.tick()
+    everything = replay(world).placements
+    assert replay(world, since_ms=began + DAY_MS).placements == 1
+    assert replay(world, until_ms=began + DAY_MS).placements == everything - 1
+
+
+def test_another_configuration_moves_what_it_would_have_moved(world: World) -> None:
+    night(world)
+    names = {agent.name: agent.kind for agent in world.registry.agents}
+    only = {"claude": {"kind": "claude", "max_concurrent": 100}}
+    found = compared(world, agents=only, concurrency={"total": 100, "per_workdir": 100})
+    assert set(names) - {"claude"}, "there are others"
+    assert {change.after for change in found.agents} <= {"claude"}
+    assert all(change.before != "claude" for change in found.agents)
+    assert found.placements.number == sum(change.number for change in found.agents) + found.waits
+    assert found.placements.low <= found.placements.share <= found.placements.high
+
+
+def test_a_rule_of_the_other_policy_is_asked_about_every_task(world: World) -> None:
+    world.submit("docs", tags=["docs"])
+    world.submit("code", tags=["code"])
+    world.tick()
+    found = compared(world, policy=[{"name": "no-docs", "when": '"docs" in task.tags', "deny": "Not here."}])
+    assert (found.policy.number, found.policy.total) == (1, 2)
+    assert [(one.before, one.after, one.number) for one in found.verdicts] == [("allowed", "denied", 1)]
+
+
+def test_cost_is_that_of_past_runs_on_the_same_agent_and_tier(world: World) -> None:
+    assert compared(world).cost is None, "nobody knows"
+    night(world)
+    cost = compared(world, agents={name: {"kind": name} for name in ("claude", "codex")}).cost
+    assert cost is not None
+    assert cost.difference_usd == pytest.approx(cost.other_usd - cost.own_usd)
+    assert cost.low_usd <= cost.difference_usd <= cost.high_usd
+
+
+def test_nothing_is_written(world: World) -> None:
+    world.specialists.register(card("ann", description="Fixes tests."))
+    night(world)
+    before = world.database.read(lambda c: c.execute(DECISION.select().order_by(DECISION.c.id)).all())
+    compared(world, routing={"preset": "classic"})
+    assert world.database.read(lambda c: c.execute(DECISION.select().order_by(DECISION.c.id)).all()) == before
+
+
+@pytest.mark.parametrize(
+    ("number", "total", "low", "high"),
+    [
+        (0, 0, 0.0, 1.0),
+        (0, 10, 0.0, 0.2775),
+        (5, 10, 0.2366, 0.7634),
+        (10, 10, 0.7225, 1.0),
+        (1, 1_000, 0.0002, 0.0056),
+    ],
+)
+def test_wilsons_interval_is_as_published(number: int, total: int, low: float, high: float) -> None:
+    assert wilson(number, total) == pytest.approx((low, high), abs=1e-4)
+
+
+def test_the_bootstrap_is_the_same_every_time_and_around_the_sum() -> None:
+    differences = [1.0] * 30 + [-1.0] * 10
+    low, high = bootstrap(differences)
+    assert (low, high) == bootstrap(differences)
+    assert low < sum(differences) < high
+    assert bootstrap([2.0] * 7) == (14.0, 14.0)
