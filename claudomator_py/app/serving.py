@@ -318,8 +318,6 @@ async def _serve(
 
     handle_signals(asyncio.get_running_loop(), stop=stop, reload=lambda: daemon.between_ticks(reloader.reload))
     clockwork.start()
-    inbox.follow(settings.inbox)
-    cards.follow(card_folders(settings))
     herald.follow(settings.notify)
     retainer.start()
     learner.start()
@@ -332,6 +330,9 @@ async def _serve(
     try:
         await server.until_up()
         notifier.ready()
+        # However many files there are, or were: who asks has an answer meanwhile.
+        await asyncio.to_thread(inbox.follow, settings.inbox)
+        await asyncio.to_thread(cards.follow, card_folders(settings))
         await daemon.run()
     except StateLost as lost:
         remedy = "put it back, or start the daemon again to begin with an empty one"
