@@ -119,7 +119,7 @@ _ONLY_WORDS: Final = re.compile(
 _WRITTEN: Final = _words(
     r"""
     runbook|checklist|playbook|postmortem|post-mortem|proposal|documentation|docs?|readme|guide|tutorial|changelog|
-    release notes|slides|report|summary|overview|comparison|diagram|glossary|faq|essay|article|adr
+    release notes|slides|(?<!and )report|summary|overview|comparison|diagram|glossary|faq|essay|article|adr
     """
 )
 _THEN_DO: Final = _words(
@@ -201,7 +201,8 @@ _HARMFUL: Final = _words(
 )
 _DEFENCE: Final = _words(
     r"""
-    detect\w*|protect\w*|prevent\w*|defen[cs]e|defend\w*|against|block\w*|filter\w*|mitigat\w*|report|awareness|
+    detect\w*|protect\w*|prevent\w*|defen[cs]e|defend\w*|block\w*|filter\w*|mitigat\w*|report|awareness|
+    against (?!(?:our|the|this|that|their|my|a) (?:\w+ )?(?:checkout|shop|login|site|page|api|bank|form|gateway)s?)|
     training|authori[sz]ed|unit tests?|fixture|rate[- ]limit\w*|explain|how (?:does|do|did)|spot|recogni[sz]e|
     remov\w+ malware
     """
