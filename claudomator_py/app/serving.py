@@ -186,7 +186,7 @@ async def _serve(
     parts.isolating.begin()
     parts.host.news = daemon.wake
     parts.host.start_reading()
-    database.on_commit(daemon.wake)
+    database.on_commit(daemon.wake, planned=False)
     # Of what is done beside the ticks: each thread has its own.
     schedule_faults, retention_faults = (Faults(now_ms, secrets.redact_piece) for _ in range(2))
     timekeeper = ScheduleRunner(database, parts.registry, lambda: parts.workdirs, now_ms, schedule_faults)

@@ -203,7 +203,7 @@ class Starter:
         if ready is None:
             return None
         crashpoint("start-prepared")
-        return ready, self._database.submit(ready.commit)
+        return ready, self._database.submit(ready.commit, planned=True)
 
     def _give_up(
         self, item: Item, fault: Fault, start: StartRun, task: Task, now_ms: int, observed: PackedSnapshot

@@ -82,22 +82,22 @@ class Database:
         with _explained(), self._engines.reader.connect() as connection, connection.begin():
             return fn(connection)
 
-    def write(self, fn: Callable[[Connection], T]) -> T:
-        """Run fn in the writer and return once it is durable.
+    def write(self, fn: Callable[[Connection], T], *, planned: bool = False) -> T:
+        """Run fn in the writer and return once it is durable. planned: see ``on_commit``.
 
         Raises what fn raises, and then nothing of fn was kept; and StoreUnavailable: nothing was kept either, except
         where the connection to PostgreSQL broke during the commit, when only a look at the rows can tell.
         """
         if self._writer.is_current_thread():
             raise RuntimeError("a write inside a write would wait for itself; use submit, or the connection given")
-        return self.submit(fn).result()
+        return self.submit(fn, planned=planned).result()
 
-    def submit(self, fn: Callable[[Connection], T]) -> Future[T]:
+    def submit(self, fn: Callable[[Connection], T], *, planned: bool = False) -> Future[T]:
         """Queue fn for the writer. The future resolves as ``write`` returns or raises; order is kept.
 
         fn runs on the writer's thread and holds up every other write: no waiting and no I/O in it.
         """
-        return self._writer.submit(fn)
+        return self._writer.submit(fn, planned=planned)
 
     def submit_together(self, fns: Sequence[Callable[[Connection], T]]) -> list[Future[T]]:
         """Queue them one after the other with nothing in between, for one commit unless they are a great many.
@@ -133,9 +133,12 @@ class Database:
         """Store what people may see without the secrets that this takes out, see ``store.shown``. It must be quick."""
         self._writer.clean = clean
 
-    def on_commit(self, callback: Callable[[], None]) -> None:
-        """Call callback, on the writer's thread, after each commit. A wake-up: it must be quick and must not wait."""
-        self._writer.on_commit(callback)
+    def on_commit(self, callback: Callable[[], None], *, planned: bool = True) -> None:
+        """Call callback, on the writer's thread, after each commit. A wake-up: it must be quick and must not wait.
+
+        planned: also after commits of a tick that sees to what follows from them by itself.
+        """
+        self._writer.on_commit(callback, planned=planned)
 
     @contextmanager
     def exclusive(self) -> Iterator[Connection]:
@@ -237,12 +240,19 @@ def _sqlite_engine(file: Path, connections: int, begin: str, pragmas: tuple[str,
                     "move the state folder to a local disk, or use PostgreSQL",
                 )
 
-    def start(connection: Connection) -> None:
-        connection.exec_driver_sql(begin)
-
+    # By the driver itself: SQLAlchemy compiles a savepoint anew each time, which takes longer than most statements.
+    dialect: Any = engine.dialect
+    dialect.do_begin = lambda driver: driver.execute(begin)
+    dialect.do_savepoint = lambda connection, name: _directly(connection, f"SAVEPOINT {name}")
+    dialect.do_release_savepoint = lambda connection, name: _directly(connection, f"RELEASE SAVEPOINT {name}")
     event.listen(engine, "connect", prepare)
-    event.listen(engine, "begin", start)
     return engine
+
+
+def _directly(connection: Connection, statement: str) -> None:
+    cursor = connection.connection.cursor()
+    cursor.execute(statement)
+    cursor.close()
 
 
 def _postgresql_url(text: str) -> URL:

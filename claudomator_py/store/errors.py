@@ -73,13 +73,13 @@ def explain(error: BaseException) -> StoreUnavailable | None:
         return error
     if isinstance(error, PoolTimeout):
         return StoreUnavailable("all connections to the database are in use", "try again in a moment")
-    if not isinstance(error, DBAPIError) or error.orig is None:
-        return None
-    cause = error.orig
+    cause = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(cause, sqlite3.Error):
         found = _SQLITE.get(getattr(cause, "sqlite_errorcode", 0) & 0xFF)
-    else:
+    elif isinstance(error, DBAPIError) and cause is not None:
         found = _by_sqlstate(error)
+    else:
+        return None
     if found is None:
         return None
     reason, remedy = found

@@ -29,12 +29,13 @@ WRITE_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """quiet: nobody else is told of its commit."""
+    """quiet: nobody else is told of its commit. planned: whoever plans knows of it, and sees to what follows."""
 
     fn: Callable[[Connection], Any]
     future: Future[Any]
     asked_s: float
     quiet: bool = False
+    planned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class Writer:
         self._queue: deque[_Item] = deque()
         self._changed = threading.Condition()
         self._closed = False
-        self._listeners: tuple[Callable[[], None], ...] = ()
+        self._listeners: tuple[tuple[Callable[[], None], bool], ...] = ()
         self._inside_item = False
         self.clean: Clean | None = None
         """What takes the known secrets out of values that may be shown; None: those of well-known shapes are."""
@@ -76,20 +77,23 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
 
-    def submit(self, fn: Callable[[Connection], T], *, quiet: bool = False) -> Future[T]:
+    def submit(self, fn: Callable[[Connection], T], *, quiet: bool = False, planned: bool = False) -> Future[T]:
         """Queue fn. The future resolves when its commit is durable; raises StoreUnavailable after ``close``.
 
-        quiet: no listener hears of it, unless something else was committed with it.
+        quiet: no listener hears of it, unless something else was committed with it. planned: those do not that have
+        said so, see ``on_commit``.
         """
-        return self.submit_together([fn], quiet=quiet)[0]
+        return self.submit_together([fn], quiet=quiet, planned=planned)[0]
 
-    def submit_together(self, fns: Sequence[Callable[[Connection], T]], *, quiet: bool = False) -> list[Future[T]]:
+    def submit_together(
+        self, fns: Sequence[Callable[[Connection], T]], *, quiet: bool = False, planned: bool = False
+    ) -> list[Future[T]]:
         """Queue them with nothing in between, so that they share a commit unless they are more than a group takes.
 
         As ``submit`` otherwise, for each of them.
         """
         now_s = time.monotonic()
-        items = [_Item(fn, Future(), now_s, quiet) for fn in fns]
+        items = [_Item(fn, Future(), now_s, quiet, planned) for fn in fns]
         with self._changed:
             if self._closed:
                 raise StoreUnavailable("the database is closed", "start the daemon again")
@@ -101,10 +105,13 @@ class Writer:
         """Whether the caller runs on the writer's own thread, where waiting for a write would never end."""
         return threading.current_thread() is self._thread
 
-    def on_commit(self, callback: Callable[[], None]) -> None:
-        """Call callback on the writer's thread after each commit that changed something. It must be quick."""
+    def on_commit(self, callback: Callable[[], None], *, planned: bool = True) -> None:
+        """Call callback on the writer's thread after each commit that changed something. It must be quick.
+
+        planned: also after those in which all was planned.
+        """
         with self._changed:
-            self._listeners = (*self._listeners, callback)
+            self._listeners = (*self._listeners, (callback, planned))
 
     def close(self) -> None:
         """Take no more items, finish those queued, and end the thread."""
@@ -127,9 +134,10 @@ class Writer:
             self._measure(answers)
             for answer in answers:
                 answer.give()
-            if any(answer.error is None and not answer.item.quiet for answer in answers):
+            news = [answer.item for answer in answers if answer.error is None and not answer.item.quiet]
+            if news:
                 self._log_recovery()
-                self._tell_listeners()
+                self._tell_listeners(planned=all(item.planned for item in news))
 
     def _log_trouble(self, trouble: StoreUnavailable) -> None:
         """Once for each cause: while a disk is full every write fails, and what says so takes room of its own."""
@@ -195,10 +203,11 @@ class Writer:
         if self._inside_item:
             raise RuntimeError("only the writer commits; a write that does would make half of its group durable")
 
-    def _tell_listeners(self) -> None:
-        for callback in self._listeners:
+    def _tell_listeners(self, *, planned: bool) -> None:
+        for callback, also_planned in self._listeners:
             try:
-                callback()
+                if also_planned or not planned:
+                    callback()
             except Exception:
                 log.exception("a commit listener failed")
 
