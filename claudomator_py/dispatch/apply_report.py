@@ -102,12 +102,13 @@ class ReportApplier:
         self._isolating = isolating
         self._secrets = secrets or Secrets()
 
-    def apply(self, report: RunReport, now_ms: int) -> Applied | CheckWanted:
+    def apply(self, report: RunReport, now_ms: int, spec: TaskSpec | None = None) -> Applied | CheckWanted:
         """Take in the end of a run or check: in one transaction, and only if that is what the run is at still.
 
-        Raises StoreUnavailable; the report can be applied again.
+        spec: the content that the run was of, if that is at hand: one revision never changes. Raises StoreUnavailable;
+        the report can be applied again.
         """
-        subject = self._database.read(lambda connection: _subject(connection, report))
+        subject = self._database.read(lambda connection: _subject(connection, report, spec))
         if subject is None:
             return Applied.STALE
         judged = self._judged(subject, report)
@@ -118,7 +119,8 @@ class ReportApplier:
         if self._isolating is not None and not self._isolating.looked_after_run(subject.run.dir_key):
             return Applied.WAITING
         crashpoint("finish-begin")
-        ended = self._database.write(partial(self._end, subject=subject, report=report, outcome=judged, now_ms=now_ms))
+        ending = partial(self._end, subject=subject, report=report, outcome=judged, now_ms=now_ms)
+        ended = self._database.write(ending, planned=True)
         crashpoint("finish-committed")
         if ended is None:
             return Applied.STALE
@@ -216,6 +218,7 @@ class ReportApplier:
             spare=agent.fallback_model,
             check_output=report.check_output,
             max_handoffs=self._rules().max_handoffs,
+            spec=subject.spec,
         )
         close_ramped(connection, self._registry.agents, now_ms)
         return finished
@@ -240,14 +243,14 @@ def _run(connection: Connection, report: RunReport) -> Run | None:
     return run if step == report.step else None
 
 
-def _subject(connection: Connection, report: RunReport) -> Subject | None:
+def _subject(connection: Connection, report: RunReport, spec: TaskSpec | None) -> Subject | None:
     """What the report is about; None: the run is not live, or not at that step."""
     run = _run(connection, report)
     if run is None:
         return None
     task = task_rows.get(connection, run.task_id)
     announced = decided(connection, run.id) is not None
-    return Subject(run, task, task_rows.spec_of(connection, run.task_id, run.revision), announced)
+    return Subject(run, task, spec or task_rows.spec_of(connection, run.task_id, run.revision), announced)
 
 
 def _handing_on(outcome: Outcome) -> Outcome | None:

@@ -16,13 +16,14 @@ from claudomator_py.domain.lifecycle import Phase
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.report import RunReport, Said
 from claudomator_py.domain.run import ExitRecord, LaunchRequest, RunConflict, RunFate, RunStatus
+from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.log import get_logger
 from claudomator_py.ports import RunHost
 from claudomator_py.store import hold_rows, task_rows
 from claudomator_py.store.database import Database
-from claudomator_py.store.tables import Run
+from claudomator_py.store.tables import Run, Task
 from claudomator_py.tasks.runs import begin_check, give_up, is_noted, note_use, reach_phase, stop_over_budget
 
 log = get_logger("claudomator.collect")
@@ -54,10 +55,14 @@ class Collector:
         self._counting = False
         self._applier = applier
         self._probes: set[str] = set()
+        self._contents: dict[str, TaskSpec] = {}
+        """What live runs are of, by their ids: a revision of a task never changes."""
 
     def look_only_at(self, live: Sequence[Run], now_ms: int) -> None:
         """These are all the live runs there are."""
         self._counting = False
+        ids = {run.id for run in live}
+        self._contents = {run_id: spec for run_id, spec in self._contents.items() if run_id in ids}
         silent = [run for run in live if run.answered_ms is None]
         self._probes = self._database.read(lambda connection: _probes(connection, silent, now_ms)) if silent else set()
 
@@ -71,11 +76,11 @@ class Collector:
         """Whether a live run could use up a budget."""
         return self._counting
 
-    def collect(self, run: Run, now_ms: int) -> bool:
-        """Whether the run is still live afterwards."""
+    def collect(self, run: Run, now_ms: int, task: Task | None = None) -> bool:
+        """Whether the run is still live afterwards. task: as it was read together with the run; None: it was not."""
         step = run.check_seq if run.state == "checking" else 0
         status = self._host.reconcile(run.id, step)
-        subject = self._subject(run)
+        subject = self._subject(run, task)
         match status.fate:
             case RunFate.STARTING | RunFate.ALIVE:
                 self._attend(subject, step, status, now_ms)
@@ -96,12 +101,18 @@ class Collector:
         """Whether the whole directory of the run is."""
         return self._host.reconcile(run.id).fate is RunFate.MISSING
 
-    def _subject(self, run: Run) -> Subject:
-        return self._database.read(
-            lambda connection: Subject(
-                run, task_rows.get(connection, run.task_id), task_rows.spec_of(connection, run.task_id, run.revision)
-            )
-        )
+    def _subject(self, run: Run, task: Task | None) -> Subject:
+        spec = self._contents.get(run.id)
+        if task is not None and spec is not None:
+            return Subject(run, task, spec)
+
+        def read(connection: Connection) -> Subject:
+            known = task or task_rows.get(connection, run.task_id)
+            return Subject(run, known, spec or task_rows.spec_of(connection, run.task_id, run.revision))
+
+        subject = self._database.read(read)
+        self._contents[run.id] = subject.spec
+        return subject
 
     def _attend(self, subject: Subject, step: int, status: RunStatus, now_ms: int) -> None:
         run = subject.run
@@ -114,7 +125,7 @@ class Collector:
             self._host.cancel(run.id)
             crashpoint("cancel-asked")
         elif run.state == "starting" and status.fate is not RunFate.STARTING:
-            self._database.write(lambda connection: reach_phase(connection, run, Phase.RUNNING, now_ms))
+            self._database.write(lambda connection: reach_phase(connection, run, Phase.RUNNING, now_ms), planned=True)
         elif step == 0:
             self._listen(subject, now_ms)
 
@@ -174,7 +185,7 @@ class Collector:
         return True if report is None else self._apply(subject, report, now_ms)
 
     def _apply(self, subject: Subject, report: RunReport, now_ms: int) -> bool:
-        applied = self._applier.apply(report, now_ms)
+        applied = self._applier.apply(report, now_ms, subject.spec)
         if isinstance(applied, CheckWanted):
             return self._check(subject, applied.outcome, applied.exit_code, now_ms)
         return applied is Applied.WAITING
@@ -211,7 +222,7 @@ class Collector:
 
 def _probes(connection: Connection, silent: Sequence[Run], now_ms: int) -> set[str]:
     """Of the runs whose model has not answered, those that find out whether a limit is gone."""
-    over, in_force = hold_rows.over(connection, now_ms), hold_rows.in_force(connection, now_ms)
+    in_force, over = hold_rows.in_force_and_over(connection, now_ms)
     return {
         run.id
         for run in silent

@@ -352,7 +352,7 @@ class Observer:
         now_ms = self._clock()
         live = run_rows.live(connection)
         spent = self._budgets.spent(connection, now_ms) if self.day_end(now_ms) is not None else None
-        in_force, rules = hold_rows.in_force(connection, now_ms), self._rules()
+        (in_force, over), rules = hold_rows.in_force_and_over(connection, now_ms), self._rules()
         if rules.routing and not rules.policed and not specialist_rows.exist(connection):
             rules = rules.model_copy(update={"routing": False})
         return Snapshot(
@@ -363,7 +363,7 @@ class Observer:
                 live,
                 in_force,
                 tries(connection, live, in_force, now_ms) if rules.when_all_limited == "try" else {},
-                probed(connection, live, now_ms),
+                probed(connection, live, now_ms, over),
                 run_rows.warned(connection, now_ms),
                 self._spent_holds(connection, spent, now_ms),
             ),

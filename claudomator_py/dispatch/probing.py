@@ -37,11 +37,11 @@ def begun_under(hold: Hold, run: Run) -> bool:
     return run.started_ms > hold.created_ms and hold.is_on(ran_on(run))
 
 
-def probed(connection: Connection, live: Sequence[Run], now_ms: int) -> Sequence[Probed]:
-    """The buckets that are being used again with care."""
-    holds = hold_rows.over(connection, now_ms)
-    if not holds:
-        return []
+def probed(
+    connection: Connection, live: Sequence[Run], now_ms: int, over: Sequence[Hold] | None = None
+) -> Sequence[Probed]:
+    """The buckets that are being used again with care. over: see ``hold_rows.over``; None: they are read here."""
+    holds = hold_rows.over(connection, now_ms) if over is None else over
     found = []
     for hold in holds:
         since_ms = hold.until_ms if hold.until_ms is not None else now_ms

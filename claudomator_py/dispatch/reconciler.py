@@ -162,7 +162,7 @@ class Reconciler:
         collecting = Item(Doing.COLLECT, run.id, name, run.task_id)
         stopping = task is not None and (task.cancel_requested_ms is not None or task.restart_requested is not None)
         item = replace(collecting, doing=Doing.STOP) if stopping else collecting
-        if self._faults.attempt(item, lambda: self._collector.collect(run, now_ms)) is not None and stopping:
+        if self._faults.attempt(item, lambda: self._collector.collect(run, now_ms, task)) is not None and stopping:
             self._faults.over(collecting)
 
     def _act_on_intents(self, now_ms: int) -> None:
@@ -274,8 +274,7 @@ class _Left:
 
 def _left(connection: Connection, begun_ms: int) -> _Left:
     times = (
-        queue.next_due(connection),
-        queue.next_kept_end(connection, begun_ms),
+        *queue.next_times(connection, begun_ms),
         hold_rows.next_end(connection, begun_ms),
         classification_rows.next_deadline(connection, begun_ms),
     )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Select, bindparam, func, insert, select, update
+from sqlalchemy import Connection, Select, func, insert, select
 
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.store.loading import loader
@@ -15,7 +15,8 @@ T = TypeVar("T")
 
 _event_from = loader(Event)
 _RECORD = insert(EVENT)
-_ATTRIBUTE = update(EVENT).where(EVENT.c.id > bindparam("before"))
+_CAUSE = "claudomator cause"
+"""Where a connection says by whose request what it writes happens, while there is one."""
 _LAST_ID = select(func.max(EVENT.c.id))
 
 
@@ -30,19 +31,24 @@ def record(
 ) -> None:
     """Append one event."""
     row = {"at_ms": at_ms, "task_id": task_id, "run_id": run_id, "kind": kind, "data": dict(data or {})}
+    row["by"] = connection.info.get(_CAUSE)
     connection.execute(_RECORD, row)
 
 
 def caused_by(principal_id: str, change: Callable[[Connection], T]) -> Callable[[Connection], T]:
-    """The change, whose events then name who asked for it. There is one writer, so what comes after the last id is the
-    change's own: nothing that it calls has to carry the name.
+    """The change, whose events then name who asked for it: nothing that it calls has to carry the name. Within a change
+    that has a cause already, that one stays.
     """
 
     def attributed(connection: Connection) -> T:
-        before = last_id(connection)
-        result = change(connection)
-        connection.execute(_ATTRIBUTE, {"before": before, "by": principal_id})
-        return result
+        # The writer has one connection, and runs one change after the other on it.
+        if _CAUSE in connection.info:
+            return change(connection)
+        connection.info[_CAUSE] = principal_id
+        try:
+            return change(connection)
+        finally:
+            del connection.info[_CAUSE]
 
     return attributed
 

@@ -67,10 +67,15 @@ def in_force(connection: Connection, now_ms: int) -> Sequence[Hold]:
     return _longest(connection.execute(_IN_FORCE, {"now": now_ms}))
 
 
+def in_force_and_over(connection: Connection, now_ms: int) -> tuple[Sequence[Hold], Sequence[Hold]]:
+    """Of each bucket what holds it, see ``in_force``; or else the limit that is over by its time and not closed yet."""
+    found = _longest(connection.execute(_IN_FORCE_OR_OVER, {"now": now_ms}))
+    return [hold for hold in found if hold.holds_at(now_ms)], [hold for hold in found if not hold.holds_at(now_ms)]
+
+
 def over(connection: Connection, now_ms: int) -> Sequence[Hold]:
     """Of each bucket the limit that is over by its time and not closed yet, if nothing holds the bucket any more."""
-    found = connection.execute(_IN_FORCE_OR_OVER, {"now": now_ms})
-    return [hold for hold in _longest(found) if not hold.holds_at(now_ms)]
+    return in_force_and_over(connection, now_ms)[1]
 
 
 def first_end_over(connection: Connection, bucket: Bucket, now_ms: int) -> int | None:

@@ -58,9 +58,10 @@ def named(connection: Connection, name: str) -> Sequence[InboxDocument]:
     return [_document_from(row) for row in connection.execute(_NAMED, {"called": name})]
 
 
-def put_document(connection: Connection, entry: InboxDocument) -> None:
-    """Insert the document, or replace what was known of it."""
-    forget_document(connection, entry.path, entry.name)
+def put_document(connection: Connection, entry: InboxDocument, *, new: bool = False) -> None:
+    """Insert the document, or replace what was known of it. new: nothing is known of it."""
+    if not new:
+        forget_document(connection, entry.path, entry.name)
     values = {column.name: getattr(entry, column.name) for column in INBOX_DOCUMENT.columns}
     connection.execute(_ADD_DOCUMENT, values)
 

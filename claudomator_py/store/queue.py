@@ -109,14 +109,16 @@ _DUE = tuple(  # each by an index of its own
     select(TASK).where(state, TASK.c.until_ms <= bindparam("now")).order_by(TASK.c.until_ms).limit(bindparam("most"))
     for state in _TIMED
 )
-_NEXT_DUE = tuple(select(func.min(TASK.c.until_ms)).where(state) for state in _TIMED)
 _STILL_KEPT = (TASK.c.kept_until_ms > bindparam("now"), TASK.c.state.in_(_KEEPING))
 _KEPT = (
     select(TASK.c.dir_key, TASK.c.id.label("task_id"), TASK.c.name, TASK.c.kept_until_ms.label("until"))
     .where(*_STILL_KEPT, TASK.c.dir_key != "")
     .order_by(TASK.c.dir_key, TASK.c.id)
 )
-_NEXT_KEPT_END = select(func.min(TASK.c.kept_until_ms)).where(*_STILL_KEPT)
+_NEXT_TIMES = select(
+    *(select(func.min(TASK.c.until_ms)).where(state).scalar_subquery() for state in _TIMED),
+    select(func.min(TASK.c.kept_until_ms)).where(*_STILL_KEPT).scalar_subquery(),
+)
 _RUNNING = select(TASK).where(TASK.c.state == "RUNNING")
 _WITH_INTENT = select(TASK).where(or_(TASK.c.cancel_requested_ms.is_not(None), TASK.c.restart_requested.is_not(None)))
 
@@ -243,21 +245,14 @@ def waiting_on_ended(connection: Connection, limit: int) -> Sequence[Task]:
     return [task_from(row) for row in connection.execute(query.limit(limit))]
 
 
-def next_due(connection: Connection) -> int | None:
-    """When the next of them is due (epoch milliseconds), or None."""
-    found = [connection.execute(query).scalar_one() for query in _NEXT_DUE]
-    return min((until for until in found if until is not None), default=None)
+def next_times(connection: Connection, now_ms: int) -> tuple[int | None, ...]:
+    """When the next of those is due, and when the next directory is no longer kept (epoch milliseconds)."""
+    return tuple(connection.execute(_NEXT_TIMES, {"now": now_ms}).one())
 
 
 def kept(connection: Connection, now_ms: int) -> list[dict[str, Any]]:
     """Directories that are kept for tasks: dir_key, task_id, name and until, in a fixed order."""
     return [dict(row._mapping) for row in connection.execute(_KEPT, {"now": now_ms})]
-
-
-def next_kept_end(connection: Connection, now_ms: int) -> int | None:
-    """When the next directory is no longer kept (epoch milliseconds), or None."""
-    earliest: int | None = connection.execute(_NEXT_KEPT_END, {"now": now_ms}).scalar_one()
-    return earliest
 
 
 def running(connection: Connection) -> Sequence[Task]:

@@ -116,12 +116,27 @@ def unended_of_thread(connection: Connection, thread: str) -> list[Task]:
     return [task_from(row) for row in connection.execute(query.order_by(TASK.c.created_ms, TASK.c.id))]
 
 
-def add(connection: Connection, task: Task, now_ms: int, *, settled: bool = True) -> None:
-    """Insert a new task and the event of its acceptance. settled: its state is one to tell of, not to leave at once."""
+def add(
+    connection: Connection,
+    task: Task,
+    now_ms: int,
+    *,
+    settled: bool = True,
+    at_once: lifecycle.Event | None = None,
+) -> None:
+    """Insert a new task and the event of its acceptance. settled: its state is one to tell of, not to leave at once.
+
+    at_once: what happens to it in the same moment, as by ``advance``; None: nothing.
+    """
+    if at_once is not None:
+        changes = {**columns_of(lifecycle.transition(state_of(task), at_once)), "version": task.version + 1}
+        task = task_from(changes.get(column.name, getattr(task, column.name)) for column in TASK.columns)
     values = {column.name: getattr(task, column.name) for column in TASK.columns if column.computed is None}
     connection.execute(_ADD, values)
     record(connection, now_ms, "accepted", task_id=task.id, data={"name": task.name, "source": task.source})
-    if settled:
+    if at_once is not None:
+        record(connection, now_ms, "state", task_id=task.id, data=_told(task, at_once))
+    elif settled:
         record(connection, now_ms, "state", task_id=task.id, data=_described(task))
 
 
@@ -159,8 +174,7 @@ def advance(
     """
     state = lifecycle.transition(state_of(task), event)
     changed = change(connection, task, now_ms, **columns_of(state), **changes)
-    told = {"event": type(event).__name__, **_described(changed), **(data or {})}
-    record(connection, now_ms, "state", task_id=task.id, run_id=run_id, data=told)
+    record(connection, now_ms, "state", task_id=task.id, run_id=run_id, data=_told(changed, event, data))
     return changed
 
 
@@ -193,6 +207,11 @@ def newest_given_revision(connection: Connection, task_id: str) -> int:
 def spec_of(connection: Connection, task_id: str, revision: int) -> TaskSpec:
     """The content as it was parsed. Raises LookupError."""
     return TaskSpec.model_validate(revision_of(connection, task_id, revision).spec)
+
+
+def _told(task: Task, event: lifecycle.Event, data: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """What is said of the event that led to the task's present state."""
+    return {"event": type(event).__name__, **_described(task), **(data or {})}
 
 
 def _described(task: Task) -> dict[str, Any]:

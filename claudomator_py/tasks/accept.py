@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from claudomator_py.domain import lifecycle
-from claudomator_py.domain.budget import is_spent
+from claudomator_py.domain.budget import Spending, is_spent
 from claudomator_py.domain.conversation import ConversationRef
 from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.inputs import BEFORE_FIRST_RUN, InputRequest
@@ -90,6 +90,11 @@ def accept(connection: Connection, order: NewTask, now_ms: int) -> Task:
         created_ms=now_ms,
         updated_ms=now_ms,
     )
+    if _is_ready(spec, now_ms):
+        task_rows.add(connection, task, now_ms, at_once=BecameReady())
+        add_content(connection, task_id, 1, spec, order.shared, now_ms)
+        _bind_waiters(connection, task, now_ms)
+        return task_rows.get(connection, task_id)
     task_rows.add(connection, task, now_ms, settled=bool(spec.needs))
     add_content(connection, task_id, 1, spec, order.shared, now_ms)
     dependency_rows.replace(connection, task_id, spec.needs)
@@ -99,6 +104,13 @@ def accept(connection: Connection, order: NewTask, now_ms: int) -> Task:
     # It may have failed already by a dependency of its own, which those that waited for its name have to hear.
     ready_dependents(connection, task, now_ms)
     return task_rows.get(connection, task_id)
+
+
+def _is_ready(spec: TaskSpec, now_ms: int) -> bool:
+    """Whether a new task of that content can be queued at once, as it waits for nothing."""
+    if spec.needs or is_spent(spec.budget, Spending):
+        return False
+    return isinstance(readiness((), _not_before(spec), None, now_ms, approved=not spec.approval), Queued)
 
 
 def rename(connection: Connection, task: Task, name: str, now_ms: int) -> Task:
@@ -132,17 +144,17 @@ def _become_ready(connection: Connection, task: Task, spec: TaskSpec, now_ms: in
         case Queued():
             if task.state == "QUEUED":
                 return task
-            task = _follow(connection, task, now_ms)
+            task = _follow(connection, task, spec, now_ms)
             return task_rows.advance(connection, task, BecameReady(), now_ms)
         case Waiting(reason, until) as waiting:
             if task_rows.state_of(task) == waiting:
                 return task
             if reason is not WaitReason.DEPENDENCY:
-                task = _follow(connection, task, now_ms)
+                task = _follow(connection, task, spec, now_ms)
             return task_rows.advance(connection, task, Deferred(reason, until), now_ms)
         case NeedsInput(kind):
             asked = InputRequest(kind=kind, text=BEFORE_FIRST_RUN, since_ms=now_ms)
-            task = _follow(connection, task, now_ms)
+            task = _follow(connection, task, spec, now_ms)
             return ask(connection, task, asked, now_ms)
         case Failing() as failing:
             return _fail_dependent(connection, task, failing, now_ms)
@@ -167,12 +179,14 @@ def go_on(
     return ready(connection, task, spec, now_ms)
 
 
-def _follow(connection: Connection, task: Task, now_ms: int) -> Task:
-    """What a task waited for is complete: it takes over the place, thread and conversation of one that it continues."""
-    content = task_rows.revision_of(connection, task.id, task.revision)
-    spec = TaskSpec.model_validate(content.spec)
+def _follow(connection: Connection, task: Task, spec: TaskSpec, now_ms: int) -> Task:
+    """What a task waited for is complete: it takes over the place, thread and conversation of one that it continues.
+
+    spec: its content.
+    """
     if spec.continues is None or task.reason != WaitReason.DEPENDENCY:
         return task
+    content = task_rows.revision_of(connection, task.id, task.revision)
     first = content.derived_from or content.revision
     given = task_rows.revision_of(connection, task.id, first)
     own = TaskSpec.model_validate(given.spec)
@@ -402,14 +416,21 @@ def lend_rank(connection: Connection, task: Task, now_ms: int) -> None:
 def _readiness(
     connection: Connection, task: Task, spec: TaskSpec, backoff_until: int | None, now_ms: int, *, approved: bool
 ) -> Queued | Waiting | NeedsInput | Failing:
-    not_before = None if spec.not_before is None else int(spec.not_before.timestamp() * 1000)
     states = dependency_rows.states(connection, task.id)
     used_up = is_spent(spec.budget, lambda: spending_rows.of_task(connection, task.id))
-    return readiness(states, not_before, backoff_until, now_ms, approved=approved or not spec.approval, spent=used_up)
+    allowed = approved or not spec.approval
+    return readiness(states, _not_before(spec), backoff_until, now_ms, approved=allowed, spent=used_up)
+
+
+def _not_before(spec: TaskSpec) -> int | None:
+    """The task's earliest start, in epoch milliseconds."""
+    return None if spec.not_before is None else int(spec.not_before.timestamp() * 1000)
 
 
 def circle_problem(connection: Connection, contents: Sequence[tuple[Task, TaskSpec]]) -> Problem | None:
     """A circle that these tasks close with this content, which is stored or will be, or None."""
+    if not any(spec.needs for _, spec in contents):
+        return None
     circle = dependency_rows.circle(connection, {task.id: spec.needs for task, spec in contents})
     if circle is None:
         return None

@@ -16,6 +16,7 @@ from claudomator_py.domain.outcome import OUTAGES, Outcome, OutcomeStatus, Reaso
 from claudomator_py.domain.pricing import Used
 from claudomator_py.domain.readiness import backoff_ms
 from claudomator_py.domain.run import CheckResult, ExitRecord
+from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.ports import AgentKind
 from claudomator_py.prompts.conversations import (
@@ -28,6 +29,7 @@ from claudomator_py.prompts.conversations import (
     used_by,
 )
 from claudomator_py.scheduler.after_run import EndedRun, after_run
+from claudomator_py.scheduler.decision import DecisionKind
 from claudomator_py.scheduler.plan import StartRun
 from claudomator_py.scheduler.snapshot import FALLBACK_REASONS
 from claudomator_py.store import decision_rows, run_rows, spending_rows, task_rows
@@ -197,12 +199,14 @@ def finish_run(
     spare: str | None = None,
     check_output: str | None = None,
     max_handoffs: int = 0,
+    spec: TaskSpec | None = None,
 ) -> Finished | None:
     """The run has ended: outcome, hold and the task's next state in one transaction. answered: its model did.
 
     input_hold_ms: how long the directory of a task that needs input is kept for it. spare: the model that its agent has
     for one that is not to be had. check_output: the end of what its check wrote, if that failed. max_handoffs: how
-    often the task may be handed on. None, and nothing was written, if it was recorded before.
+    often the task may be handed on. spec: the content that it ran, if that is at hand. None, and nothing was
+    written, if it was recorded before.
     """
     ended_ms = exit_record.ended_ms if exit_record is not None else now_ms
     outcome = believable(outcome, ended_ms)
@@ -218,7 +222,8 @@ def finish_run(
         result = begun.ended(exit_record, cancelled=cancelled, now_ms=now_ms, output=check_output)
         checked["check_result"] = result.model_dump(mode="json")
     task = task_rows.get(connection, run.task_id)
-    spec = task_rows.spec_of(connection, task.id, run.revision)
+    if spec is None:
+        spec = task_rows.spec_of(connection, task.id, run.revision)
     handing = settled(connection, task, run, outcome, max_handoffs)
     if handing is not None:
         outcome = with_verdict(outcome, handing, spec)
@@ -250,14 +255,15 @@ def finish_run(
     known = met is not None and met.known and outcome.status is OutcomeStatus.LIMITED
     if not answered and (known or outcome.reason in OUTAGES):
         run_rows.note_in_vain(connection, run.id)
-    outages, interrupted_answers = run_rows.outages(connection, run)
+    succeeded = outcome.status is OutcomeStatus.SUCCEEDED
+    outages, interrupted_answers = (0, 0) if succeeded else run_rows.outages(connection, run)
     ended = EndedRun(
         run_id=run.id,
         attempt=run.attempt,
         tier=Tier(run.tier) if run.tier is not None else None,
         held_until=met.hold.until_ms if met is not None else None,
         cancelled=task.cancel_requested_ms is not None,
-        tries=run.seq if _was_a_try(connection, run) else 0,
+        tries=run.seq if not succeeded and _was_a_try(connection, run) else 0,
         resumed=run.resumes is not None,
         # Of a run that was lost nobody knows how far it came: its agent is asked, and says so if there is nothing.
         begun=conversation_id is not None and (answered or run.resumes is not None or outcome.reason is Reason.LOST),
@@ -356,8 +362,8 @@ def _plausible(used: Number | None) -> Number | None:
 
 def _was_a_try(connection: Connection, run: Run) -> bool:
     """Whether it was started although every agent was limited."""
-    decisions = decision_rows.placements(connection, run.task_id)
-    return any(decision.run_id == run.id and decision.data["fallback"] is not None for decision in decisions)
+    decision = decision_rows.find(connection, decision_rows.identity(DecisionKind.PLACEMENT, run.id))
+    return decision is not None and decision.data["fallback"] is not None
 
 
 def _unless_superseded(task: Task, event: lifecycle.Event) -> lifecycle.Event:

@@ -161,6 +161,7 @@ class _Taking:
             spec.name: NewTask(spec, directory_key(spec.working_dir), "file", self._path, number, creator=INBOX.id)
             for number, spec in enumerate(self._specs, place)
         }
+        self._named: dict[str, Sequence[InboxDocument]] = {}
         self._schedules = frozenset(spec.name for spec in self._specs if spec.schedule is not None)
         self._zone = local_zone() if self._schedules else ""
         self._now_ms = now_ms
@@ -222,7 +223,8 @@ class _Taking:
             raise _Refused(problems)
 
     def _taken_names(self, connection: Connection, spec: TaskSpec) -> list[Problem]:
-        for other in inbox_rows.named(connection, spec.name):
+        named = self._named[spec.name] = inbox_rows.named(connection, spec.name)
+        for other in named:
             if other.path != self._path and other.gone_ms is None:
                 message = f"the name `{spec.name}` is taken by {other.path}"
                 return [Problem(field="name", message=message, remedy="give one of the two another name")]
@@ -236,7 +238,7 @@ class _Taking:
     def _document(self, connection: Connection, spec: TaskSpec) -> Task:
         digest = content_hash(spec)
         order = self._orders[spec.name]
-        entry = inbox_rows.document(connection, self._path, spec.name) or self._moved(connection, spec.name, digest)
+        entry = self._known(connection, spec.name, digest)
         if entry is None or entry.task_id is None:
             task = accept(connection, order, self._now_ms)
         else:
@@ -245,15 +247,14 @@ class _Taking:
                 task = task_rows.change(connection, task, self._now_ms, file_path=self._path)
             if entry.content_hash != digest:
                 task = replace_content(connection, task, order, self._now_ms)
-        inbox_rows.put_document(
-            connection, InboxDocument(path=self._path, name=spec.name, task_id=task.id, content_hash=digest)
-        )
+        document = InboxDocument(path=self._path, name=spec.name, task_id=task.id, content_hash=digest)
+        inbox_rows.put_document(connection, document, new=entry is None)
         return task
 
     def _schedule(self, connection: Connection, spec: TaskSpec) -> None:
         digest = content_hash(spec)
         plan = Plan(spec, self._zone, "file", self._path, creator=INBOX.id)
-        entry = inbox_rows.document(connection, self._path, spec.name) or self._moved(connection, spec.name, digest)
+        entry = self._known(connection, spec.name, digest)
         if entry is not None and entry.task_id is not None:
             self._give_up(connection, entry.task_id)
         # Else one that is left of a file which was moved away once it was accepted.
@@ -276,9 +277,15 @@ class _Taking:
         if task.state not in (*ENDED, "RUNNING"):
             cancel_now(connection, task, self._now_ms, data={"by": "schedule"})
 
-    def _moved(self, connection: Connection, name: str, digest: str) -> InboxDocument | None:
-        """A file that was only renamed: the same name and content as a document that is gone. It is no new task."""
-        for other in inbox_rows.named(connection, name):
+    def _known(self, connection: Connection, name: str, digest: str) -> InboxDocument | None:
+        """The document of that name as it was accepted before.
+
+        Of a file that was only renamed it is the one that is gone and has the same name and content: it is no new task.
+        """
+        for other in self._named[name]:
+            if other.path == self._path:
+                return other
+        for other in self._named[name]:
             if other.gone_ms is not None and other.content_hash == digest:
                 inbox_rows.forget_document(connection, other.path, other.name)
                 return other

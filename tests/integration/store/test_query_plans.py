@@ -31,9 +31,9 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
     "the first of a lane": (lambda found: queue.first(found, "lane", 3), "INDEX ix_task_lane (state=? AND lane=?)"),
     "who has a turn": (queue.in_turn, "INDEX ix_task_begun (state=?)"),
     "kept directories": (lambda found: queue.kept(found, 1), "INDEX ix_task_kept (state=? AND kept_until_ms>?)"),
-    "the next that is kept": (lambda found: queue.next_kept_end(found, 1), "COVERING INDEX ix_task_kept"),
+    "the next that is kept": (lambda found: queue.next_times(found, 1), "COVERING INDEX ix_task_kept"),
     "due tasks": (lambda found: queue.due(found, 1, 2), "INDEX ix_task_due (state=? AND until_ms<?)"),
-    "the next due": (queue.next_due, "COVERING INDEX ix_task_due"),
+    "the next due": (lambda found: queue.next_times(found, 1), "COVERING INDEX ix_task_due"),
     "answers": (metric_rows.answers, "COVERING INDEX ix_classification_answered"),
 }
 

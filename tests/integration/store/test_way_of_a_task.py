@@ -1,0 +1,133 @@
+"""What a task that does next to nothing costs on its way: statements, commits and flushes, none of which grow."""
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, event
+
+from claudomator_py.domain.run import RunLimits, RunSpec
+from claudomator_py.hosts.local.directory import RunDirectory
+from claudomator_py.store.database import Database
+from tests.databases import open_migrated
+from tests.fakes.world import World, spec
+
+STEPS: dict[str, tuple[int, int, str]] = {
+    "accept": (12, 1, "the file and its document, task, content, two events; whether others wait for its name"),
+    "start": (35, 2, "that nobody in particular does it; the present, lanes and heads; run, snapshot, decision, state"),
+    "run": (23, 1, "the present again; that the run is alive, and its event"),
+    "end": (33, 1, "the present, what the run was of and had announced; outcome, state and its event"),
+    "rest": (18, 0, "the present, and when something is due"),
+}
+"""Of each step: statements and commits at most, and what they are for. A number may only go down, unless its reason
+says what more has to be known or made durable."""
+FLUSHES = (5, "spec, prompt and handoff note; the new directory, and the folder that it lies in")
+GROWING = ("task", "task_revision", "run", "event", "decision", "snapshot", "inbox_file", "inbox_document", "label")
+"""Tables with rows of what has ended."""
+SCANNED = re.compile(
+    rf"SCAN ({'|'.join(GROWING)})\b(?! USING (COVERING )?INDEX (uq_run_\w+|ix_task_(due|kept|intent)))"
+)
+
+
+@dataclass
+class Counted:
+    """What was done on the connections of the engines."""
+
+    statements: list[tuple[str, Any]] = field(default_factory=list)
+    commits: int = 0
+
+
+@pytest.fixture
+def counted() -> Iterator[Counted]:
+    found = Counted()
+
+    def executed(_connection: object, _cursor: object, statement: str, parameters: Any, *_: object) -> None:
+        if not statement.startswith(("SAVEPOINT", "RELEASE")):
+            found.statements.append((statement, parameters))
+
+    def committed(connection: Any) -> None:
+        # A snapshot ends with a commit, too, that writes nothing.
+        found.commits += not connection.exec_driver_sql("PRAGMA query_only").scalar_one()
+
+    event.listen(Engine, "before_cursor_execute", executed)
+    event.listen(Engine, "commit", committed)
+    yield found
+    event.remove(Engine, "before_cursor_execute", executed)
+    event.remove(Engine, "commit", committed)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    with open_migrated(tmp_path / "state") as opened:
+        yield opened
+
+
+def steps_of(world: World) -> dict[str, Callable[[], object]]:
+    """The way of a task, step by step."""
+    task = spec("t", agent={"type": "lint"})
+
+    def end() -> None:
+        world.end("t")
+        world.tick(1_000)
+
+    return {
+        "accept": lambda: world.take("/inbox/t.yaml", task),
+        "start": world.tick,
+        "run": lambda: world.tick(1_000),
+        "end": end,
+        "rest": lambda: world.tick(1_000),
+    }
+
+
+def test_each_step_takes_few_statements_and_commits(database: Database, counted: Counted) -> None:
+    world = World(database)
+    world.take("/inbox/warm.yaml", spec("warm", agent={"type": "claude"}))
+    world.tick()
+    taken = {}
+    for name, step in steps_of(world).items():
+        counted.statements.clear()
+        counted.commits = 0
+        step()
+        statements = [one for one, _ in counted.statements if not one.startswith("PRAGMA")]
+        taken[name] = (len(statements), counted.commits)
+    assert world.state("t") == "COMPLETED"
+    too_many = {
+        name: number for name, number in taken.items() if number[0] > STEPS[name][0] or number[1] > STEPS[name][1]
+    }
+    assert not too_many, taken
+
+
+def test_no_statement_reads_all_that_has_ended(database: Database, counted: Counted) -> None:
+    world = World(database)
+    for step in steps_of(world).values():
+        step()
+    asked = dict(counted.statements)
+
+    def plans(connection: Any) -> list[str]:
+        found = []
+        for statement, parameters in asked.items():
+            if statement.startswith(("SELECT", "WITH", "UPDATE", "DELETE")):
+                plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
+                found += [f"{row[3]}: {statement}" for row in plan if SCANNED.match(str(row[3]))]
+        return found
+
+    assert database.read(plans) == []
+
+
+def test_a_run_directory_takes_few_flushes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed = []
+    flush = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        flushed.append(descriptor)
+        flush(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    limits = RunLimits(timeout_ms=1_000, stall_ms=None, grace_ms=100, output_bytes=1_000)
+    order = RunSpec("r", (("true",),), None, (), (), "", limits, handoff="{}")
+    RunDirectory(tmp_path / "r").create(order)
+    assert len(flushed) <= FLUSHES[0], FLUSHES[1]
