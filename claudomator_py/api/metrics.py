@@ -9,12 +9,9 @@ import platform
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from fastapi import Request, Response
-from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 from claudomator_py import __version__
 from claudomator_py.api.guard.roles import READ_WHOLE
@@ -28,6 +25,10 @@ from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.faults import Doing
 from claudomator_py.scheduler.classification import Cause
 from claudomator_py.store.metric_rows import REVOKED
+
+if TYPE_CHECKING:
+    from prometheus_client import Metric
+    from prometheus_client.registry import Collector
 
 metrics = Operations("health")
 
@@ -288,21 +289,24 @@ FAMILIES: tuple[Family, ...] = (
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class _Measurement(Collector):
-    """One measurement as metric families."""
+class _Measurement:
+    """One measurement as metric families, as a collector of Prometheus' library gives them."""
 
     def __init__(self, measured: Measured) -> None:
         self._measured = measured
 
-    def collect(self) -> Iterator[Metric]:
+    def collect(self) -> "Iterator[Metric]":
         for family in FAMILIES:
             yield _metric(family, self._measured)
 
 
 def exposition(measured: Measured) -> bytes:
     """The measurement, and what the kernel says of the process, in the text format."""
+    # For who scrapes.
+    from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Measurement(measured))
+    registry.register(cast("Collector", _Measurement(measured)))
     ProcessCollector(registry=registry)
     return generate_latest(registry)
 
@@ -323,7 +327,13 @@ def get_metrics(request: Request) -> Response:
     return Response(exposition(meter.measure()), media_type=MEDIA_TYPE)
 
 
-def _metric(family: Family, measured: Measured) -> Metric:
+def _metric(family: Family, measured: Measured) -> "Metric":
+    from prometheus_client.core import (
+        CounterMetricFamily,
+        GaugeMetricFamily,
+        HistogramMetricFamily,
+    )  # see ``exposition``
+
     match family.kind:
         case "gauge":
             gauge = GaugeMetricFamily(family.name, family.help, labels=family.labels)

@@ -65,6 +65,7 @@ from claudomator_py.environment.variables import RunTokens, agent_environment, t
 from claudomator_py.faults import Fault, Faults
 from claudomator_py.faults import checks as fault_checks
 from claudomator_py.hosts.local.launcher import Launcher
+from claudomator_py.imports import many
 from claudomator_py.log import clean_with as clean_log_with
 from claudomator_py.log import get_logger
 from claudomator_py.log import set_up as set_up_log
@@ -404,7 +405,8 @@ def _migrate(database: Database, notifier: Notifier) -> None:
     if not is_current(database):
         notifier.status("bringing the database to this version")
         notifier.extend_timeout(MIGRATION_S)
-        from claudomator_py.store.migrate import migrate  # with alembic, which no other start needs
+        with many():
+            from claudomator_py.store.migrate import migrate  # with alembic, which no other start needs
 
         report = migrate(database)
         if report.before is not None:

@@ -29,4 +29,5 @@ def shipped_cards(contents: Mapping[str, bytes]) -> list[Card]:
     """The cards of those files. Raises ValueError for one that is not valid."""
     import yaml  # a daemon that has these cards already has no use for it
 
-    return [Card.model_validate(yaml.safe_load(content)) for content in contents.values()]
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # reads the same, ten times as fast, where it was built
+    return [Card.model_validate(yaml.load(content, loader)) for content in contents.values()]  # noqa: S506 - both safe
