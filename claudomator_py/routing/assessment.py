@@ -80,7 +80,8 @@ def _set(words: str) -> frozenset[str]:
 _SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
 _LIVE: Final = _words(
     r"""
-    prod(?:uction)?|live (?!stream|view|preview|data in|search|reload|coding|region|chat)\w+|on live|in live
+    prod(?:uction)?|(?<!to )(?<!to-)live (?!stream|view|preview|data in|search|reload|coding|region|chat|of)\w+|
+    on live|in live
     """
 )
 _NOT_LIVE: Final = _words(
@@ -160,6 +161,20 @@ _IRREVERSIBLE: Final = _words(
     irreversibl[ey]
     """
 )
+_EVERYBODY: Final = re.compile(
+    r"^\W*(?:(?:please|now|then)\s+)*(?:"
+    r"(?:refund|charge|reimburse|revoke|invalidate|reset|rotate|suspend|cancel|lock)\b.{0,40}\b(?:all|every|each)\b"
+    r".{0,30}\b(?:customers?|users?|orders?|accounts?|subscriptions?|tenants?|members|payments?)|"
+    r"(?:wire|transfer) (?:the |all )?(?:money|funds|\d)|"
+    r"fail\b.{0,30}\b(?:primary|database|region|cluster)\b.{0,30}\bover)\b",
+    re.IGNORECASE,
+)
+"""It is done at once, to what is in use, whether or not the text says where."""
+_NOBODYS: Final = _words(
+    r"""
+    staging|sandbox\w*|demo|fixtures?|mock\w*|fake|local\w*|tests?|test \w+|dev|development|scratch|seed(?:ed)?
+    """
+)
 _MASS_MAIL: Final = _words(
     r"""
     (?:send|mail|email|e-mail|text|sms|notify)\b.{0,60}\b(?:to )?(?:all|every|each|\d[\d.,]{2,}) (?:of )?(?:our\s
@@ -194,6 +209,8 @@ _HARMFUL: Final = _words(
     stolen (?:credit )?(?:cards?|credentials|accounts|identit\w+|passwords?)\b.{0,40}\b(?:use|try|test|check|buy
     |sell|log)|
     (?:buy|use|try|test|sell)\w*\b.{0,40}\bstolen (?:credit )?(?:cards?|credentials|accounts|identit\w+|passwords?)|
+    so (?:that )?(?:nobody|no ?one) (?:\w+ )?(?:sees?|notices?|knows?|finds? out|can (?:see|tell|prove)) (?:that )?(?:i
+    |we|it was)|
     (?:launder|counterfeit|blackmail|extort|dox+|stalk)\w*|
     (?:mislead|deceive|trick|defraud|scam)\w* (?:our |the |old |elderly )?(?:customers?|users?|people|pensioners
     |investors|buyers|regulators?|auditors?|the auditor)
@@ -230,8 +247,8 @@ _SAYS_NOTHING: Final = _set(
     application applications software softwares tool tools code project projects site page pages screen file files
     version versions feature features option options setting settings screenshot screenshots attached attachment
     attachments picture image error errors bug bugs problem problems issue issues flexible easy easier simple
-    simpler click clicks clicked png jpg thread mail ticket above below mentioned discussed said told agreed usual
-    usually normal normally properly well keep keeps leave bring use uses used
+    simpler click clicks clicked png jpg thread mail ticket above below mentioned discussed said told talked agreed
+    usual usually normal normally properly well keep keeps leave bring use uses used
     """
 )
 _MOST_WORDS: Final = 30
@@ -266,6 +283,8 @@ def _high(sentences: Sequence[str]) -> list[tuple[Sign, str]]:
         ):
             if (match := pattern.search(part)) and not _HARMLESS_RUN.search(part):
                 found.append((sign, match.group()))
+        if (match := _EVERYBODY.search(part)) and not (_NOBODYS.search(part) or _HARMLESS_RUN.search(part)):
+            found.append((Sign.LIVE, match.group().strip()))
         if live is None or _HARMLESS_RUN.search(part):
             continue
         for sign, pattern in ((Sign.MONEY, _MONEY), (Sign.CREDENTIALS, _CREDENTIALS)):
