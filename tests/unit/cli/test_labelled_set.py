@@ -50,8 +50,9 @@ def test_the_set_is_broad() -> None:
     assert len({task["instructions"] for task in TASKS}) == len(TASKS)
 
 
-def test_routing_holds_its_gates(cards: Path) -> None:
-    code, problems = evaluated(cards, DATA / "labelled.jsonl", "--gates", str(DATA / "gates.yaml"))
+@pytest.mark.parametrize(("tasks", "gates"), [("labelled", "gates"), ("unseen", "unseen-gates")])
+def test_routing_holds_its_gates(cards: Path, tasks: str, gates: str) -> None:
+    code, problems = evaluated(cards, DATA / f"{tasks}.jsonl", "--gates", str(DATA / f"{gates}.yaml"))
     assert (code, problems) == (0, "")
 
 
