@@ -28,7 +28,8 @@ from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
-from claudomator_py.scheduler.decision import DecisionKind, HandoffRecord, Record, Route
+from claudomator_py.routing.role import escalation_of
+from claudomator_py.scheduler.decision import DecisionKind, HandoffRecord, Record
 from claudomator_py.store import decision_rows, spending_rows
 from claudomator_py.store.tables import Run
 
@@ -90,7 +91,7 @@ def handoff_of(connection: Connection, subject: HandoffSubject, registry: AgentR
             deadline=datetime.fromtimestamp(deadline_ms / 1000, tz=UTC),
             failures=_failures(ended, redactor),
             expected_output=None if spec.expected_output is None else redactor.redact(spec.expected_output),
-            escalation=_escalation(card),
+            escalation=escalation_of(card),
             handoffs=len(subject.hops),
             max_handoffs=subject.max_handoffs,
             before=None if hop is None else _handed_on(hop, redactor),
@@ -170,11 +171,6 @@ def _handed_on(hop: HandoffRecord, redactor: Redactor) -> HandedOn:
 
 def _clean(text: str, redactor: Redactor) -> str:
     return without_personal(redactor.redact(text))
-
-
-def _escalation(card: Card | None) -> tuple[str, ...]:
-    named = () if card is None else (card.fallback, card.escalation)
-    return tuple(dict.fromkeys((*(one for one in named if one is not None), Route.HUMAN_REVIEW.value)))
 
 
 def _short(tools: Sequence[str], redactor: Redactor) -> tuple[str, ...]:

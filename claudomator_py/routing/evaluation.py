@@ -14,6 +14,7 @@ from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.vectors import Vector
 from claudomator_py.routing.assessment import Assessment, Sign, assess
 from claudomator_py.routing.calibration import Calibration
+from claudomator_py.routing.handoff_evaluation import Demand, demand_of, figures, handed_over
 from claudomator_py.routing.mentions import Names, Participant
 from claudomator_py.routing.profile import Request, profile_of, text_hash
 from claudomator_py.routing.ranking import RoutingRules, decide, rank, to, unless_vague
@@ -51,6 +52,8 @@ class Case:
     """Whom it addresses."""
     tiers: tuple[Tier, ...] = ()
     """The tiers that will do; empty: the set does not say."""
+    demand: Demand | None = None
+    """What its handoffs have to be; None: the set does not say."""
 
 
 class Latency(BaseModel):
@@ -139,11 +142,14 @@ class Evaluation(BaseModel):
     that shares most words."""
     tier: TierFigures | None = None
     """How well the tier fits that a task gets without a classifier, which is its agent's default."""
-    handoff_validity: None = None
-    """This and what follows is measured on runs, which a set of texts has none of."""
-    authority_expansion: None = None
-    loop_rate: None = None
-    completion_rate: None = None
+    handoff_validity: float | None = None
+    """Of the tasks that demand something of their handoffs, those whose runs are told that, and no more."""
+    authority_expansion: float | None = None
+    """Of the tasks that limit their authority, those with a run that may do more by itself."""
+    loop_rate: float | None = None
+    """Of the tasks whose runs hand them on, those that somebody is given twice."""
+    completion_rate: float | None = None
+    """Of the tasks that are to end with somebody, or with a person, those that do."""
     cost: float = 0.0
     """US dollars of what was asked while deciding: nobody is."""
 
@@ -181,9 +187,9 @@ def case_of(data: Mapping[str, Any]) -> Case:
     if not isinstance(tags, list | tuple) or not all(isinstance(tag, str) for tag in tags):
         raise ValueError("`tags` is no list of texts")
     request = Request(text, str(data.get("name") or ""), tuple(tags))
-    label = data.get("expected")
+    label, demand = data.get("expected"), demand_of(data, text)
     if not isinstance(label, Mapping):
-        return Case(identity, request, _expected(data))
+        return Case(identity, request, _expected(data), demand=demand)
     route, risk = label.get("route"), label.get("risk")
     return Case(
         identity,
@@ -193,6 +199,7 @@ def case_of(data: Mapping[str, Any]) -> Case:
         Risk(risk) if risk in tuple(Risk) else None,
         tuple(one for one in label.get("mentions") or () if isinstance(one, str)),
         tuple(Tier(one) for one in label.get("acceptable_tiers") or [label.get("tier")] if one in tuple(Tier)),
+        demand,
     )
 
 
@@ -252,7 +259,11 @@ def evaluate(
         for case, record in zip(cases, records, strict=True)
     ]
     more = _by_route(cases, told) | {"baselines": _baselines(cases, cards), "tier": _tiers(cases, told)}
-    return found.model_copy(update=more), told
+    handed = [
+        None if case.demand is None else handed_over(case.demand, one, by_id)
+        for case, one in zip(cases, told, strict=True)
+    ]
+    return found.model_copy(update=more | figures([case.demand for case in cases], handed)), told
 
 
 def _tiers(cases: Sequence[Case], records: Sequence[Evaluated]) -> TierFigures | None:

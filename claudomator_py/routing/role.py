@@ -4,6 +4,7 @@ from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.card import Card, Transport
 from claudomator_py.domain.routing import Constraints
 from claudomator_py.domain.task import Isolation, PermissionMode, Permissions, TaskSpec
+from claudomator_py.scheduler.decision import Route
 
 _FREEDOM = (PermissionMode.PLAN, PermissionMode.ACCEPT_EDITS, PermissionMode.BYPASS)
 
@@ -47,6 +48,12 @@ def _within(asked: Permissions, allowed: Permissions) -> Permissions:
         tools = tuple(tool for tool in asked.allowed_tools if tool in allowed.allowed_tools)
     forbidden = tuple(dict.fromkeys((*allowed.disallowed_tools, *asked.disallowed_tools)))
     return Permissions(mode=mode, allowed_tools=tools, disallowed_tools=forbidden)
+
+
+def escalation_of(card: Card | None) -> tuple[str, ...]:
+    """Where a task goes if its run cannot do it, in order: whom the card names, and then a person."""
+    named = () if card is None else (card.fallback, card.escalation)
+    return tuple(dict.fromkeys((*(one for one in named if one is not None), Route.HUMAN_REVIEW.value)))
 
 
 def constraints_of(card: Card) -> Constraints:

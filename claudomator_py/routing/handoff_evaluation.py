@@ -1,0 +1,224 @@
+"""How good handing over is: what the runs of a labelled task would be told, measured against what the task demands.
+
+No run starts. What a run would ask for is part of the set, and what becomes of that is decided as for a real one.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from claudomator_py.domain.budget import Budget
+from claudomator_py.domain.card import Card
+from claudomator_py.domain.extraction import extracted, intent_of
+from claudomator_py.domain.handoff import (
+    VERSION,
+    Authority,
+    BudgetLeft,
+    DecisionReference,
+    Defect,
+    Evidence,
+    HandedOn,
+    Handoff,
+    PermissionScope,
+    validity,
+)
+from claudomator_py.domain.outcome import HandoffRequest
+from claudomator_py.domain.task import Permissions, TaskSpec
+from claudomator_py.routing import handing_on
+from claudomator_py.routing.role import done_by, escalation_of
+from claudomator_py.scheduler.decision import HandoffRecord, Route, SpecialistRecord
+
+MOST_HANDOFFS: Final = 2
+"""As ``routing.max_handoffs`` is by default."""
+_DEMANDS: Final = ("max_authority", "required_fields", "forbidden_fields", "max_handoffs", "ends_with")
+_ASKED: Final = ("permissions", "budget", "expected_output")
+_RUNS: Final = (Route.SPECIALIST, Route.DEFAULT, Route.HUMAN_REVIEW)
+"""Routes by which a run starts in the end, if a person agrees."""
+_BLANK: Final = Handoff(version=VERSION, task="-", revision=1, run="-", deadline=datetime(2000, 1, 1, tzinfo=UTC))
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a labelled task asks for, and what of it may reach whoever does it."""
+
+    task: TaskSpec
+    """What it asks for: permissions, a budget, what to hand back."""
+    hands_on_to: tuple[str, ...] = ()
+    """To whom its runs hand it on, one after the other, each if it comes so far."""
+    required_fields: tuple[str, ...] = ()
+    """What whoever has it last must be told, by path, such as ``budget_left.usd``."""
+    forbidden_fields: tuple[str, ...] = ()
+    """What nobody may be told."""
+    max_authority: Authority | None = None
+    """The most that any run may do by itself; None: the set does not say."""
+    max_handoffs: int | None = None
+    """How often it may be handed on; None: the set does not say."""
+    ends_with: str | None = None
+    """Who has it in the end, or ``human_review``: a person is asked; None: the set does not say."""
+
+
+def demand_of(data: Mapping[str, Any], text: str) -> Demand | None:
+    """What a line of a set demands, beside its label or in it; None: nothing. Raises ValueError."""
+    label = data.get("expected")
+    said = {**data, **label} if isinstance(label, Mapping) else data
+    if not any(said.get(name) is not None for name in (*_DEMANDS, "hands_on_to")):
+        return None
+    asked = {name: said[name] for name in _ASKED if said.get(name) is not None}
+    authority, most, ends = said.get("max_authority"), said.get("max_handoffs"), said.get("ends_with")
+    if authority is not None and authority not in tuple(Authority):
+        raise ValueError(f"`max_authority` is none of {', '.join(Authority)}")
+    if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 0):
+        raise ValueError("`max_handoffs` is no number of times")
+    if ends is not None and not isinstance(ends, str):
+        raise ValueError("`ends_with` is no text")
+    required, forbidden = _names(said, "required_fields"), _names(said, "forbidden_fields")
+    validity(_BLANK, required, forbidden)  # refuses fields that no handoff has
+    try:
+        task = TaskSpec.model_validate({"name": "task", "instructions": text, **asked})
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    return Demand(
+        task,
+        _names(said, "hands_on_to"),
+        required,
+        forbidden,
+        None if authority is None else Authority(authority),
+        most,
+        ends,
+    )
+
+
+def _names(said: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    names = said.get(key) or ()
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) and name for name in names):
+        raise ValueError(f"`{key}` is no list of names")
+    return tuple(names)
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOver:
+    """What became of one labelled task."""
+
+    owners: tuple[str | None, ...]
+    """Who had it, in order; None: nobody in particular."""
+    refused: bool
+    """Whether somebody wanted to hand it on, and could not: then a person is asked."""
+    defects: tuple[tuple[Defect, str], ...]
+    """What is wrong with what its runs are told, with the field."""
+
+    @property
+    def ended_with(self) -> str | None:
+        """Who has it in the end, or ``human_review``."""
+        return Route.HUMAN_REVIEW.value if self.refused else self.owners[-1]
+
+
+def handed_over(demand: Demand, record: SpecialistRecord, cards: Mapping[str, Card]) -> HandedOver | None:
+    """What becomes of the task after that decision; None: no run starts."""
+    if record.route not in _RUNS:
+        return None
+    owners, hops, defects, refused = [record.specialist], list[HandoffRecord](), list[tuple[Defect, str]](), False
+    wanted = iter(demand.hands_on_to)
+    while True:
+        following = next(wanted, None)
+        hop = None
+        if following is not None:
+            request = HandoffRequest(to=following, reason="It is not my work.", left="All of it.")
+            risk, run = record.risk, f"run-{len(owners)}"
+            hop = handing_on.decide(request, run, owners[-1], hops, cards, risk=risk, max_handoffs=MOST_HANDOFFS)
+            refused = not hop.accepted
+        document = _document(demand, record, cards, owners[-1], hops)
+        last = hop is None or not hop.accepted
+        required = demand.required_fields if last else ()
+        found = validity(document, required, demand.forbidden_fields, demand.max_authority, demand.max_handoffs)
+        defects += found
+        if hop is None or not hop.accepted:
+            return HandedOver(tuple(owners), refused, tuple(dict.fromkeys(defects)))
+        hops.append(hop)
+        owners.append(hop.specialist)
+
+
+def _document(
+    demand: Demand,
+    record: SpecialistRecord,
+    cards: Mapping[str, Card],
+    owner: str | None,
+    hops: Sequence[HandoffRecord],
+) -> Handoff:
+    """What the run is told that starts now, with what is known of a task before any of its runs."""
+    card = None if owner is None else cards.get(owner)
+    task = done_by(demand.task, card)
+    last = hops[-1] if hops else None
+    decided = [("specialist", record.reason.code.value, record.route.value)]
+    decided += [("handoff", hop.reason.code.value, hop.route.value) for hop in hops]
+    return Handoff(
+        version=VERSION,
+        task="task",
+        revision=1,
+        run=f"run-{len(hops) + 1}",
+        specialist=owner,
+        skill=record.skill if not hops else None,
+        risk=record.risk,
+        intent=intent_of(task.instructions),
+        decisions=tuple(
+            DecisionReference(id=f"decision-{number}", kind=kind, code=code, route=route)
+            for number, (kind, code, route) in enumerate(decided, 1)
+        ),
+        extracted=extracted(task.instructions),
+        evidence=Evidence(runs=tuple(hop.run_id for hop in hops)),
+        permissions=_scope(task.permissions),
+        budget_left=_left(task.budget, len(hops)),
+        deadline=_BLANK.deadline,
+        expected_output=task.expected_output,
+        escalation=escalation_of(card),
+        handoffs=len(hops),
+        max_handoffs=MOST_HANDOFFS,
+        before=None
+        if last is None
+        else HandedOn(run=last.run_id, specialist=last.by, reason=last.asked.reason, left=last.asked.left),
+    )
+
+
+def _scope(asked: Permissions) -> PermissionScope:
+    allowed = tuple(tool for tool in asked.allowed_tools if tool not in asked.disallowed_tools)
+    return PermissionScope(mode=asked.mode, allowed_tools=allowed, forbidden_tools=asked.disallowed_tools)
+
+
+def _left(budget: Budget, runs: int) -> BudgetLeft:
+    """Of the budget, if the runs so far had spent nothing."""
+    return BudgetLeft(
+        usd=budget.usd, tokens=budget.tokens, runs=None if budget.runs is None else max(0, budget.runs - runs)
+    )
+
+
+def figures(demands: Sequence[Demand | None], handed: Sequence[HandedOver | None]) -> dict[str, float | None]:
+    """The shares of 0 to 1 of an evaluation that are of handing over; None where the set has no case to tell by."""
+    both = [
+        (demand, one) for demand, one in zip(demands, handed, strict=True) if demand is not None and one is not None
+    ]
+    passed_on = [one for demand, one in both if demand.hands_on_to]
+    # A task that was to end with somebody, and that nobody is given, is not completed.
+    wanted = [
+        one is not None and one.ended_with == demand.ends_with
+        for demand, one in zip(demands, handed, strict=True)
+        if demand is not None and demand.ends_with is not None
+    ]
+    return {
+        "handoff_validity": _share([not one.defects for _, one in both]),
+        "authority_expansion": _share(
+            [
+                any(defect is Defect.AUTHORITY_EXPANDED for defect, _ in one.defects)
+                for demand, one in both
+                if demand.max_authority is not None
+            ]
+        ),
+        "loop_rate": _share([len(set(one.owners)) < len(one.owners) for one in passed_on]),
+        "completion_rate": _share(wanted),
+    }
+
+
+def _share(hits: Sequence[bool]) -> float | None:
+    return round(sum(hits) / len(hits), 4) if hits else None

@@ -1,0 +1,135 @@
+"""What the runs of a labelled task would be told, and how that is counted."""
+
+from typing import Any
+
+import pytest
+
+from claudomator_py.domain.card import Card
+from claudomator_py.domain.decision import Versions
+from claudomator_py.domain.handoff import Defect
+from claudomator_py.domain.rationale import RationaleCode, rationale
+from claudomator_py.domain.routing import Risk
+from claudomator_py.domain.task import PermissionMode, Permissions
+from claudomator_py.routing.handoff_evaluation import Demand, HandedOver, demand_of, figures, handed_over
+from claudomator_py.routing.ranking import to
+from claudomator_py.scheduler.decision import Route, SpecialistRecord
+
+CARDS = {name: Card(id=name, description="Works.") for name in ("cook", "smith", "baker", "tailor")}
+RECORD = to(RationaleCode.MENTIONED, "cook", Versions())
+
+
+def demanded(**said: Any) -> Demand:
+    found = demand_of(said, "Fix src/pot.py for ABC-7.")
+    assert found is not None
+    return found
+
+
+def outcome(record: SpecialistRecord = RECORD, cards: dict[str, Card] = CARDS, **said: Any) -> HandedOver:
+    found = handed_over(demanded(**said), record, cards)
+    assert found is not None
+    return found
+
+
+def test_a_line_without_demands_has_none() -> None:
+    assert demand_of({"id": "1", "permissions": {"mode": "plan"}, "expected": {"route": "specialist"}}, "t") is None
+
+
+def test_demands_stand_beside_the_label_or_in_it() -> None:
+    assert demanded(max_authority="read") == demanded(expected={"max_authority": "read"})
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        ({"max_authority": "all"}, "max_authority.*read, draft, write_after_approval"),
+        ({"max_handoffs": -1}, "max_handoffs"),
+        ({"max_handoffs": True}, "max_handoffs"),
+        ({"required_fields": "intent"}, "required_fields.*no list"),
+        ({"required_fields": ["colour"]}, "no field colour"),
+        ({"forbidden_fields": ["intent", 1]}, "forbidden_fields.*no list"),
+        ({"ends_with": 1}, "ends_with"),
+        ({"max_handoffs": 1, "permissions": {"mode": "godlike"}}, "permissions.mode"),
+    ],
+)
+def test_what_is_no_demand_is_refused(said: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        demand_of(said, "t")
+
+
+def test_whoever_has_it_last_must_be_told_what_is_required() -> None:
+    fields = ["before.left", "evidence.runs", "extracted.tickets", "budget_left.runs"]
+    found = outcome(required_fields=fields, hands_on_to=["smith"], budget={"runs": 3})
+    assert (found.owners, found.ended_with, found.defects) == (("cook", "smith"), "smith", ())
+    assert outcome(required_fields=fields[:2]).defects == (
+        (Defect.LACKS, "before.left"),
+        (Defect.LACKS, "evidence.runs"),
+    )
+
+
+def test_nobody_on_the_way_is_told_what_is_forbidden() -> None:
+    assert outcome(forbidden_fields=["extracted.files"], hands_on_to=["smith"]).defects == (
+        (Defect.TELLS, "extracted.files"),
+    )
+
+
+def test_a_run_that_may_do_more_than_allowed_is_counted() -> None:
+    assert outcome(max_authority="read").defects == ((Defect.AUTHORITY_EXPANDED, "permissions.mode"),)
+    assert outcome(max_authority="read", permissions={"mode": "plan"}).defects == ()
+
+
+def test_authority_is_that_of_each_owner() -> None:
+    bold = CARDS["smith"].model_copy(update={"permissions": Permissions(mode=PermissionMode.ACCEPT_EDITS)})
+    found = outcome(cards={**CARDS, "smith": bold}, max_authority="draft", hands_on_to=["smith", "baker"])
+    assert found.owners == ("cook", "smith", "baker")
+    assert found.defects == ((Defect.AUTHORITY_EXPANDED, "permissions.mode"),)
+
+
+def test_it_may_not_be_handed_on_more_often_than_the_set_allows() -> None:
+    assert outcome(max_handoffs=1).defects == ((Defect.TOO_MANY_HANDOFFS, "max_handoffs"),)
+    assert outcome(max_handoffs=2).defects == ()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "owners"),
+    [
+        (["cook"], ("cook",)),
+        (["smith", "cook"], ("cook", "smith")),
+        (["nobody"], ("cook",)),
+        (["smith", "baker", "tailor"], ("cook", "smith", "baker")),
+    ],
+)
+def test_a_person_is_asked_where_it_cannot_be_handed_on(wanted: list[str], owners: tuple[str, ...]) -> None:
+    found = outcome(hands_on_to=wanted)
+    assert (found.owners, found.ended_with) == (owners, "human_review")
+
+
+def test_a_task_that_is_refused_is_handed_to_nobody() -> None:
+    refused = RECORD.model_copy(
+        update={
+            "route": Route.REJECT,
+            "specialist": None,
+            "reason": rationale(RationaleCode.REFUSED, rule="r", text=None),
+        }
+    )
+    assert handed_over(demanded(max_handoffs=2), refused, CARDS) is None
+
+
+def test_who_may_not_do_what_is_risky_is_not_handed_it() -> None:
+    careful = CARDS["smith"].model_copy(update={"risk_ceiling": Risk.LOW})
+    risky = RECORD.model_copy(update={"risk": Risk.HIGH, "route": Route.HUMAN_REVIEW})
+    found = outcome(risky, {**CARDS, "smith": careful}, hands_on_to=["smith"])
+    assert (found.owners, found.refused) == (("cook",), True)
+
+
+def test_what_it_counts() -> None:
+    fine, looping = HandedOver(("a", "b"), False, ()), HandedOver(("a", "b", "a"), False, ())
+    bold = HandedOver(("a",), True, ((Defect.AUTHORITY_EXPANDED, "permissions.mode"),))
+    on = demanded(hands_on_to=["b"], ends_with="b")
+    limited = demanded(max_authority="read", ends_with="human_review")
+    assert figures([on, on, limited, on, None], [fine, looping, bold, None, None]) == {
+        "handoff_validity": 0.6667,
+        "authority_expansion": 1.0,
+        "loop_rate": 0.5,
+        "completion_rate": 0.5,
+    }
+    assert set(figures([None], [None]).values()) == {None}
