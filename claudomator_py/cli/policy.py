@@ -11,8 +11,8 @@ from claudomator_py.cli import exits
 from claudomator_py.cli.connect import ConfigOption, connected
 from claudomator_py.cli.output import Column, Format, FormatOption, note, out, out_json, render
 from claudomator_py.cli.times import ago, now_ms
-from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.budget import Spending
+from claudomator_py.domain.constraint_text import constraint_sentences
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.text import one_line
@@ -171,7 +171,7 @@ def _shown(verdict: VerdictView) -> str:
 
 def consequences(verdict: VerdictView) -> list[str]:
     """What follows for the task, in sentences."""
-    found, left = [], verdict.constraints
+    found = []
     if verdict.approval is not None:
         who = " and ".join(" or ".join(listed) for listed in verdict.approval.by) or "whoever may operate"
         within = verdict.approval.within_ms
@@ -180,26 +180,4 @@ def consequences(verdict: VerdictView) -> list[str]:
         found.append(f"Goes to {verdict.specialist}.")
     if verdict.excluded_specialists:
         found.append(f"Not for {', '.join(verdict.excluded_specialists)}.")
-    found += [f"Only on {' or '.join(listed)}." for listed in left.one_of]
-    if left.excluded_agents:
-        found.append(f"Not on {', '.join(left.excluded_agents)}.")
-    if left.tier_floor is not None or left.tier_ceiling is not None:
-        found.append(f"Tier from {left.tier_floor or Tier.FAST} to {left.tier_ceiling or Tier.POWERFUL}.")
-    if left.tools is not None:
-        found.append(f"Tools: {_tools(verdict)}.")
-    if left.isolated:
-        found.append("In a work tree of its own.")
-    found += [f"At most {cap.most} at a time by rule {cap.rule}." for cap in left.caps]
-    return found
-
-
-def _tools(verdict: VerdictView) -> str:
-    limits = verdict.constraints.tools
-    if limits is None:
-        return "any"
-    parts = [] if limits.mode is None else [f"mode {limits.mode} at most"]
-    if limits.allowed_tools is not None:
-        parts.append(f"only {', '.join(limits.allowed_tools) or 'none'} without asking")
-    if limits.disallowed_tools:
-        parts.append(f"not {', '.join(limits.disallowed_tools)}")
-    return "; ".join(parts)
+    return found + constraint_sentences(verdict.constraints)

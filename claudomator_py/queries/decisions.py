@@ -7,9 +7,15 @@ from sqlalchemy import Connection
 from claudomator_py.domain.errors import NotFound
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.views.base import Page
-from claudomator_py.domain.views.decisions import DecidedRunView, DecisionFilter, RecordedDecisionView
+from claudomator_py.domain.views.decisions import (
+    DecidedRunView,
+    DecisionFilter,
+    ExplainedDecisionView,
+    RecordedDecisionView,
+)
 from claudomator_py.domain.views.tasks import PolicyCheckView, VersionsView
 from claudomator_py.queries import cursors
+from claudomator_py.queries.explanation import explanation_of
 from claudomator_py.queries.routing import reason_for
 from claudomator_py.scheduler.decision import Record
 from claudomator_py.store import decision_log, specialist_rows
@@ -33,10 +39,30 @@ def page(
 
 def one(connection: Connection, decision_id: str, by: Principal) -> RecordedDecisionView:
     """The decision of that id. Raises NotFound."""
+    return _view(_found(connection, decision_id, by), frozenset(specialist_rows.ids_seen(connection, by)))
+
+
+def explained(connection: Connection, decision_id: str, by: Principal) -> ExplainedDecisionView:
+    """The same, as people read it. Raises NotFound."""
+    found = _found(connection, decision_id, by)
+    seen, row = frozenset(specialist_rows.ids_seen(connection, by)), found.decision
+    told = explanation_of(row, seen)
+    earlier = None if row.supersedes is None else decision_log.find(connection, row.supersedes, by)
+    return ExplainedDecisionView(
+        decision=_view(found, seen),
+        sentences=told.sentences,
+        specialists=told.specialists,
+        agents=told.agents,
+        said=told.said,
+        supersedes_kept=earlier is not None,
+    )
+
+
+def _found(connection: Connection, decision_id: str, by: Principal) -> Recorded:
     found = decision_log.find(connection, decision_id, by)
     if found is None:
         raise NotFound(f"There is no decision {decision_id!r}.", remedy="List them: GET /v1/decisions.")
-    return _view(found, frozenset(specialist_rows.ids_seen(connection, by)))
+    return found
 
 
 def _view(found: Recorded, seen: Set[str]) -> RecordedDecisionView:
@@ -52,6 +78,7 @@ def _view(found: Recorded, seen: Set[str]) -> RecordedDecisionView:
         at=row.at_ms,  # type: ignore[arg-type]
         input_ref=row.input_ref,
         task_id=row.task_id,
+        task_name=found.task_name,
         task_state=found.task_state,  # type: ignore[arg-type]
         generation=row.generation,
         run_id=row.run_id,

@@ -115,7 +115,11 @@ def failure_clause(reason: str, outcome: Outcome | None, dependencies: Sequence[
 
 def decision_sentences(record: DecisionRecord, number: int, at_ms: int, now_ms: int) -> list[str]:
     """Why a run was started where it was. number: among all of the task's. at_ms: when that was decided."""
-    which = f"Attempt {number} ({clock_text(at_ms, now_ms)})"
+    return placement_sentences(f"Attempt {number} ({clock_text(at_ms, now_ms)})", record, at_ms)
+
+
+def placement_sentences(which: str, record: DecisionRecord, at_ms: int) -> list[str]:
+    """The same. which: the run, as the subject of the first sentence."""
     chosen = next((candidate for candidate in record.candidates if candidate.agent == record.agent), None)
     slots = f" ({chosen.active} of {chosen.max_concurrent} slots)" if chosen is not None else ""
     sentences = [f"{which} went to {record.agent}: {placement_text(record)}{slots}."]
@@ -128,9 +132,7 @@ def decision_sentences(record: DecisionRecord, number: int, at_ms: int, now_ms: 
     model = f" ({record.model})" if record.model else ""
     without = "" if record.model else "; no model is named to the agent"
     clamped = _clamped(record)
-    sentences.append(
-        f"Tier {record.tier}{model}: {_tier_source(record.classification, record.agent)}{clamped}{without}."
-    )
+    sentences.append(f"Tier {record.tier}{model}: {tier_text(record.classification, record.agent)}{clamped}{without}.")
     if record.overridden_model is not None:
         sentences.append(f"The task pins {record.overridden_model}, which its constraints do not allow.")
     return sentences
@@ -308,7 +310,8 @@ def _clamped(record: DecisionRecord) -> str:
     return f"; without its {bound} it would be {before}"
 
 
-def _tier_source(classification: Classification, agent: str) -> str:
+def tier_text(classification: Classification, agent: str) -> str:
+    """Where the tier comes from, in words. agent: the one that the task went to."""
     source = _TIER_SOURCES[classification.source]
     cause = _NO_TIER.get(classification.cause, classification.cause) if classification.cause else None
     parts = [part for part in (cause, classification.reason) if part]

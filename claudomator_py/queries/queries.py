@@ -37,7 +37,7 @@ from claudomator_py.domain.views import (
     WhyView,
 )
 from claudomator_py.domain.views.base import StateName
-from claudomator_py.domain.views.decisions import DecisionFilter, RecordedDecisionView
+from claudomator_py.domain.views.decisions import DecisionFilter, ExplainedDecisionView, RecordedDecisionView
 from claudomator_py.domain.views.routing import RouteView
 from claudomator_py.domain.wording import worded
 from claudomator_py.environment.registry import AgentRegistry
@@ -188,6 +188,10 @@ class Queries:
     def decision(self, decision_id: str) -> RecordedDecisionView:
         """One decision, by its whole id."""
         return self.read(lambda connection: decisions.one(connection, decision_id, self._by))
+
+    def explained(self, decision_id: str) -> ExplainedDecisionView:
+        """The same, as people read it."""
+        return self.read(lambda connection: decisions.explained(connection, decision_id, self._by))
 
     def runs(self, ref: str) -> list[RunView]:
         """All runs of the task, oldest first."""

@@ -121,7 +121,7 @@ def decision_view(decision: Decision) -> DecisionView:
         fallback=None if record.fallback is None else record.fallback.words,
         fallback_code=record.fallback,
         overridden_hint=None if hint is None else overridden_text(hint, decision.at_ms),
-        candidates=tuple(_candidate_view(candidate, decision.at_ms) for candidate in record.candidates),
+        candidates=tuple(candidate_view(candidate, decision.at_ms) for candidate in record.candidates),
     )
 
 
@@ -174,7 +174,7 @@ def _budget_words(event: Event) -> dict[str, str]:
     return {"detail": ". ".join(part for part in (spent.text, event.data.get("detail")) if part)}
 
 
-def _candidate_view(candidate: Candidate, at_ms: int) -> CandidateView:
+def candidate_view(candidate: Candidate, at_ms: int) -> CandidateView:
     rejected = candidate.rejected
     because = None if rejected is None else worded(predicate(rejected), utc_clock(at_ms))
     return CandidateView.of(candidate, rejected_because=because)

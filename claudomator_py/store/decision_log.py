@@ -25,6 +25,8 @@ class Recorded:
     """A decision, and what became of it."""
 
     decision: Decision
+    task_name: str | None
+    """None: as for ``task_state``."""
     task_state: str | None
     """None: it is about no task, or about one that was removed."""
     superseded_by: str | None
@@ -128,6 +130,7 @@ def _read(connection: Connection, conditions: Sequence[ColumnElement[bool]], lim
     query = (
         select(
             DECISION,
+            TASK.c.name.label("task_name"),
             TASK.c.state.label("task_state"),
             later.c.id.label("superseded_by"),
             _overridden().label("overridden"),
@@ -147,6 +150,7 @@ def _recorded(row: Any) -> Recorded:
     run = {name: row[f"run_{name}"] for name in _OF_RUN}
     return Recorded(
         decision=Decision(**{column.name: row[column.name] for column in DECISION.columns}),
+        task_name=row["task_name"],
         task_state=row["task_state"],
         superseded_by=row["superseded_by"],
         overridden=bool(row["overridden"]),

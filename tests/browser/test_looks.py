@@ -10,6 +10,7 @@ from claudomator_py.domain.channel import ChannelSettings, MarkVerdict, NewChann
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.triage import TriageSettings
 from claudomator_py.domain.views.channels import MuteRequest
+from claudomator_py.domain.views.decisions import DecisionFilter
 from tests.browser.conftest import NARROW, Desktop
 from tests.fakes.cards import card
 
@@ -98,10 +99,20 @@ def _paths(desktop: Desktop) -> dict[str, str]:
         "channel": f"/channels/{desktop.daemon.client.channel('pipes').id}",
         "routing": "/routing",
         "forget": "/routing/forget",
+        "decisions": "/decisions",
+        "refused filter": "/decisions?kind=lunch",
+        **{f"decision {kind}": path for kind, path in _decisions(desktop).items()},
         "error": "/tasks/nowhere",
         "login": "/login",
         "code": "/login?code=abc",
     }
+
+
+def _decisions(desktop: Desktop) -> dict[str, str]:
+    """One of each kind that there is."""
+    found = {one.kind: f"/decisions/{one.id}" for one in desktop.daemon.client.all_decisions(DecisionFilter())}
+    assert {"specialist", "placement"} <= found.keys()
+    return found
 
 
 def _settle(page: Page) -> None:
@@ -114,7 +125,7 @@ def _settle(page: Page) -> None:
 
 @pytest.mark.timeout(180)
 def test_axe_finds_nothing(desktop: Desktop) -> None:
-    desktop.complaints.expect("status of 404", "status of 401")
+    desktop.complaints.expect("status of 404", "status of 401", "status of 422")
     axe = Axe()
     found = []
     paths = _paths(desktop)
@@ -153,7 +164,7 @@ def violations(axe: Axe, page: Page, scheme: Scheme = "light") -> list[dict[str,
 
 @pytest.mark.timeout(120)
 def test_nothing_sticks_out_of_a_narrow_screen(desktop: Desktop) -> None:
-    desktop.complaints.expect("status of 404")
+    desktop.complaints.expect("status of 404", "status of 422")
     paths = _paths(desktop)
     page = desktop.page(viewport=NARROW, has_touch=True)
     for name, path in paths.items():

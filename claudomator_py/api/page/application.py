@@ -4,6 +4,7 @@ from fastapi import FastAPI
 
 from claudomator_py.api.page import (
     channels,
+    decisions,
     errors,
     front,
     inputs,
@@ -21,7 +22,7 @@ from claudomator_py.service.access import Access
 
 def install(app: FastAPI, access: Access, entrance: login.Entrance) -> None:
     """Add the pages. To be called after everything of the API."""
-    for page in (front, tasks, inputs, schedules, selection, specialists, channels, routing):
+    for page in (front, tasks, inputs, schedules, selection, specialists, channels, routing, decisions):
         app.include_router(page.router(access))
     app.include_router(login.router(entrance))
     app.include_router(sessions.router(entrance))

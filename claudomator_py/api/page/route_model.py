@@ -37,12 +37,13 @@ def route_of(route: RouteView) -> RouteShown:
     """The decision for people."""
     return RouteShown(
         sentences=route.sentences,
-        candidates=tuple(_candidate(one) for one in route.candidates),
+        candidates=tuple(candidate_of(one) for one in route.candidates),
         threshold=None if route.threshold is None else f"{route.threshold:.3f}",
     )
 
 
-def _candidate(one: RouteCandidateView) -> RouteCandidate:
+def candidate_of(one: RouteCandidateView) -> RouteCandidate:
+    """A specialist who was compared."""
     parts = [(name.replace("_", " "), f"{value:.3f}") for name, value in one.parts.items()]
     if one.tie_break:
         parts.append(("tie break", f"+ {one.tie_break:.3f}"))

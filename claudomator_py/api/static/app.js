@@ -255,6 +255,7 @@
     c: () => location.assign("/channels"),
     s: () => location.assign("/specialists"),
     r: () => location.assign("/routing"),
+    d: () => location.assign("/decisions"),
     "?": () => byId("help").showModal(),
   };
 

@@ -8,7 +8,8 @@ from pydantic import AwareDatetime, BeforeValidator, Field
 from claudomator_py.domain.rationale import RationaleCode, ShownRationale
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.views.base import Instant, StateName, View
-from claudomator_py.domain.views.tasks import PolicyCheckView, VersionsView
+from claudomator_py.domain.views.routing import RouteCandidateView
+from claudomator_py.domain.views.tasks import CandidateView, PolicyCheckView, VersionsView
 
 KindName = Literal["placement", "tier", "specialist", "policy", "handoff", "triage"]
 """What was decided, see ``scheduler.decision.DecisionKind``."""
@@ -55,13 +56,13 @@ class DecidedRunView(View):
 class RecordedDecisionView(View):
     """A decision of any kind, which is never changed, and what became of it.
 
-    input_ref: what was decided on, by reference. task_id: null: about no task, as triage is; task_state: where that is
-    now. by: the principal who decided; null: the daemon. supersedes: the decision that stood until then, which may have
-    been removed for its age; superseded_by: the one that stands in its place since. overridden: an operator has given
-    the task to another specialist. snapshot: the address of what was observed. specialist, skill, topic: null also
-    where it is somebody who does not exist for whoever asks. confidence: 0 to 1; threshold: the least with which it
-    would have been decided so. reason: why, in words; rationale: the same as a value. latency_ms, cost_usd: what
-    deciding took.
+    input_ref: what was decided on, by reference. task_id: null: about no task, as triage is; task_name, task_state:
+    what that is called, and where it is now; null: it was removed. by: the principal who decided; null: the daemon.
+    supersedes: the decision that stood until then, which may have been removed for its age; superseded_by: the one that
+    stands in its place since. overridden: an operator has given the task to another specialist. snapshot: the address
+    of what was observed. specialist, skill, topic: null also where it is somebody who does not exist for whoever asks.
+    confidence: 0 to 1; threshold: the least with which it would have been decided so. reason: why, in words; rationale:
+    the same as a value. latency_ms, cost_usd: what deciding took.
     """
 
     id: str
@@ -69,6 +70,7 @@ class RecordedDecisionView(View):
     at: Instant
     input_ref: str | None = None
     task_id: str | None = None
+    task_name: str | None = None
     task_state: StateName | None = None
     generation: int | None = None
     run_id: str | None = None
@@ -96,3 +98,19 @@ class RecordedDecisionView(View):
     latency_ms: int | None = None
     cost_usd: float | None = None
     run: DecidedRunView | None = None
+
+
+class ExplainedDecisionView(View):
+    """A decision for people.
+
+    sentences: what was chosen, why, and what would have changed it. specialists: who was compared, of those who exist
+    for whoever asks, the best first; agents: those that were compared. said: what people and agents wrote beside it, by
+    what it is. supersedes_kept: whether the decision that stood until then is still there.
+    """
+
+    decision: RecordedDecisionView
+    sentences: tuple[str, ...]
+    specialists: tuple[RouteCandidateView, ...] = ()
+    agents: tuple[CandidateView, ...] = ()
+    said: tuple[tuple[str, str], ...] = ()
+    supersedes_kept: bool = False

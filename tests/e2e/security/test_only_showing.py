@@ -23,6 +23,7 @@ PAGES = (
     "/schedules",
     "/specialists",
     "/routing",
+    "/decisions",
     *(f"/tasks/{{ref}}{end}" for end in ("", "/cancel", "/restart", "/answer")),
 )
 PROGRAMS = ("git", "sh", *MODEL_KINDS, "systemctl", "env", "python3")

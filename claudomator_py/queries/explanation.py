@@ -1,0 +1,128 @@
+"""A recorded decision of any kind as people read it: what was chosen, among what, why, and what would have changed it.
+
+Nobody is named who does not exist for whoever asks.
+"""
+
+from collections.abc import Set
+from dataclasses import dataclass
+
+from claudomator_py.domain.constraint_text import constraint_sentences
+from claudomator_py.domain.views.routing import RouteCandidateView
+from claudomator_py.domain.views.tasks import CandidateView
+from claudomator_py.queries.explain import placement_sentences, tier_text
+from claudomator_py.queries.routing import reason_for, route_view
+from claudomator_py.queries.views import candidate_view
+from claudomator_py.scheduler.decision import (
+    DecisionKind,
+    DecisionRecord,
+    HandoffRecord,
+    PolicyRecord,
+    PolicyVerdict,
+    SpecialistRecord,
+    TierRecord,
+    TriageRecord,
+)
+from claudomator_py.store.tables import Decision
+
+_SOMEBODY = "somebody else"
+_VERDICTS = {
+    PolicyVerdict.ALLOWED: "The policy allows the task",
+    PolicyVerdict.DENIED: "The policy refuses the task",
+    PolicyVerdict.HELD: "The policy holds the task until a person approves it",
+    PolicyVerdict.APPROVED: "A person approved the task",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What a decision of its kind says beyond what all say; see ``ExplainedDecisionView``."""
+
+    sentences: tuple[str, ...]
+    specialists: tuple[RouteCandidateView, ...] = ()
+    agents: tuple[CandidateView, ...] = ()
+    said: tuple[tuple[str, str], ...] = ()
+
+
+def explanation_of(row: Decision, seen: Set[str]) -> Explanation:
+    """The decision for people. seen: the ids of specialists who exist for whoever asks."""
+    match DecisionKind(row.kind):
+        case DecisionKind.PLACEMENT:
+            return _placement(DecisionRecord.model_validate(row.data), row.at_ms, seen)
+        case DecisionKind.TIER:
+            return _tier(TierRecord.model_validate(row.data))
+        case DecisionKind.SPECIALIST:
+            return _specialist(SpecialistRecord.model_validate(row.data), seen)
+        case DecisionKind.POLICY:
+            return _policy(PolicyRecord.model_validate(row.data))
+        case DecisionKind.HANDOFF:
+            return _handoff(HandoffRecord.model_validate(row.data), seen)
+        case DecisionKind.TRIAGE:
+            return _triage(TriageRecord.model_validate(row.data), seen)
+
+
+def _placement(record: DecisionRecord, at_ms: int, seen: Set[str]) -> Explanation:
+    shown = record.model_copy(update={"reason": reason_for(record.reason, seen)})
+    sentences = placement_sentences("The run", shown, at_ms)
+    if len(record.candidates) > 1 and not any(one.eligible for one in record.candidates if one.agent != record.agent):
+        sentences.append("Another agent would have been picked only without what stands beside it under Agents.")
+    return Explanation(tuple(sentences), agents=tuple(candidate_view(one, at_ms) for one in record.candidates))
+
+
+def _tier(record: TierRecord) -> Explanation:
+    source = tier_text(record.classification, record.agent)
+    chosen = "No tier was chosen" if record.tier is None else f"The task needs a model of tier {record.tier}"
+    return Explanation((f"{chosen}: {source}.", "A task that names its own tier is not classified."))
+
+
+def _specialist(record: SpecialistRecord, seen: Set[str]) -> Explanation:
+    route = route_view("The task", record, seen)
+    return Explanation(route.sentences or (_said(route.reason),), specialists=route.candidates)
+
+
+def _policy(record: PolicyRecord) -> Explanation:
+    sentences = [f"{_VERDICTS[record.verdict]}: {record.reason.text}."]
+    if record.verdict in (PolicyVerdict.DENIED, PolicyVerdict.HELD) and record.rules:
+        which = f"rule {record.rules[0]}" if len(record.rules) == 1 else f"the rules {', '.join(record.rules)}"
+        sentences.append(f"Without {which}, this verdict would not stand.")
+    if record.approved:
+        sentences.append(f"Approved for this content: {', '.join(record.approved)}.")
+    if record.approved_by is not None:
+        sentences.append(f"{record.approved_by} approved it.")
+    said = () if record.said is None else (("Reason for the approval", record.said),)
+    return Explanation((*sentences, *constraint_sentences(record.constraints)), said=said)
+
+
+def _handoff(record: HandoffRecord, seen: Set[str]) -> Explanation:
+    reason = reason_for(record.reason, seen).text
+    if record.specialist is not None:
+        to = record.specialist if record.specialist in seen else _SOMEBODY
+        first = f"The task was handed on to {to}: {reason}."
+    else:
+        first = f"The task was not handed on: {reason}."
+    had = "nobody in particular" if record.by is None else record.by if record.by in seen else _SOMEBODY
+    asked = record.asked
+    wanted = (("Asked for", asked.to if asked.to in seen else ""), ("Why, in the words of the agent", asked.reason))
+    left = (("Done", asked.done), ("Left to do", asked.left), ("Changed files", "\n".join(asked.files)))
+    return Explanation(
+        (
+            first,
+            f"Until then, it was with {had}.",
+            f"It had been handed on {record.hop - record.accepted} of at most {record.max_handoffs} times before.",
+        ),
+        said=tuple((name, text) for name, text in (*wanted, *left) if text),
+    )
+
+
+def _triage(record: TriageRecord, seen: Set[str]) -> Explanation:
+    who = [one if one in seen else _SOMEBODY for one in record.agents]
+    first = f"{', '.join(who) or 'Nobody'} {'answer' if len(who) > 1 else 'answers'}: "
+    sentences = [f"{first}{reason_for(record.reason, seen).text}."]
+    for one, why in record.skipped.items():
+        sentences.append(f"{one if one in seen else _SOMEBODY} is not asked: {why.replace('_', ' ')}.")
+    if record.hops:
+        sentences.append(f"{record.hops} messages of agents led to it.")
+    return Explanation(tuple(sentences))
+
+
+def _said(clause: str) -> str:
+    return f"{clause[:1].upper()}{clause[1:]}."

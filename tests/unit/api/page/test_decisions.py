@@ -1,0 +1,152 @@
+"""The pages of decisions: the list with its filters, and one decision that explains itself."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from claudomator_py.domain.views import TokenRequest
+from claudomator_py.domain.views.decisions import DecisionFilter, RecordedDecisionView
+from tests.fakes.cards import card
+from tests.fakes.daemon import running
+from tests.fakes.prepared import PreparedService
+from tests.fakes.world import spec
+from tests.unit.api.page.conftest import Visitor, log_in, text_of
+
+DUMP = "Restore last night's dump of the orders."
+
+
+@pytest.fixture
+def routed(desk: PreparedService) -> PreparedService:
+    """A task that was routed to one of two specialists, of whom one exists for its creator alone."""
+    specialists = desk.access.as_(OPERATOR).specialists
+    backup = {"id": "backup", "name": "Backups", "examples": ["Restore last night's dump."]}
+    specialists.register(card("db-admin", skills=[backup]))
+    specialists.register(card("secret-agent", skills=[backup | {"name": "Dumps"}], visibility="private"))
+    desk.service.submit(spec("night", instructions=DUMP))
+    desk.world.router.route()
+    return desk
+
+
+def decided(desk: PreparedService, kind: str) -> RecordedDecisionView:
+    wanted = DecisionFilter.model_validate({"kind": kind})
+    return desk.access.as_(OPERATOR).queries.decisions(wanted, None, 1).items[0]
+
+
+def test_decisions_are_listed_with_links(operator: Visitor, routed: PreparedService) -> None:
+    page = operator.get("/decisions?kind=specialist")
+    one = decided(routed, "specialist")
+    said, html = text_of(page), page.body.decode()
+    assert page.status == 200
+    assert "specialist night" in said
+    assert f'href="/decisions/{one.id}"' in html
+    assert f'href="/tasks/{one.task_id}"' in html
+    assert f'href="/decisions?task={one.task_id}"' in operator.get(f"/tasks/{one.task_id}").body.decode()
+
+
+def test_what_was_decided_is_explained(operator: Visitor, routed: PreparedService) -> None:
+    one = decided(routed, "specialist")
+    page = operator.get(f"/decisions/{one.id}")
+    said = text_of(page)
+    assert page.status == 200
+    assert said.count("The task ") >= 1
+    for words in ("db-admin", "secret-agent", "threshold", "semantic 0.", "What was decided", "Registry"):
+        assert words in said
+    assert one.reason in said
+    assert f'href="/decisions/{one.id}/json" download' in page.body.decode()
+    downloaded = operator.get(f"/decisions/{one.id}/json")
+    assert RecordedDecisionView.model_validate(downloaded.json()) == one
+    assert downloaded.headers["content-disposition"] == f'attachment; filename="decision-{one.id}.json"'
+
+
+@pytest.mark.parametrize(
+    ("address", "field"),
+    [
+        ("kind=lunch", "kind"),
+        ("route=north", "route"),
+        ("reason=why", "reason"),
+        ("risk=huge", "risk"),
+        ("overridden=maybe", "overridden"),
+        ("since=yesterday", "since"),
+        ("since=2026-11-24T00:00:00Z&until=2026-11-23T00:00:00Z", "until"),
+    ],
+)
+def test_a_filter_that_makes_no_sense_is_told(
+    operator: Visitor, desk: PreparedService, address: str, field: str
+) -> None:
+    page = operator.get(f"/decisions?{address}")
+    assert page.status == 422
+    assert f"{field}: " in text_of(page)
+    value = address.rpartition("=")[2].replace("+", " ")
+    assert value in page.body.decode(), "what was typed is gone"
+
+
+def test_filters_narrow_the_list(operator: Visitor, routed: PreparedService) -> None:
+    one = decided(routed, "specialist")
+    assert one.route is not None
+    rationale = one.rationale
+    assert rationale is not None
+    kept = f"kind=specialist&task={one.task_id}&route={one.route}&overridden=no&reason={rationale.code.value}"
+    assert "night" in text_of(operator.get(f"/decisions?{kept}&until=2099-01-01T00:00:00Z"))
+    for other in ("kind=triage", "task=nowhere", "overridden=yes", "since=2099-01-01T00:00:00Z", "agent=nobody"):
+        said = text_of(operator.get(f"/decisions?{other}"))
+        assert "No decision matches." in said, other
+
+
+def test_a_long_list_goes_on_with_its_filters(operator: Visitor, routed: PreparedService) -> None:
+    for number in range(60):
+        routed.service.submit(spec(f"more-{number}", instructions=DUMP))
+    routed.world.router.route()
+    first = operator.get("/decisions?kind=specialist").body.decode()
+    more = re.search(r'href="(/decisions\?[^"]*cursor=[^"]*)"', first)
+    assert more is not None
+    path = more[1].replace("&amp;", "&")
+    assert "kind=specialist" in path
+    second = operator.get(path).body.decode()
+    pages = [re.findall(r'id="row-([^"]+)"', page) for page in (first, second)]
+    assert [len(page) for page in pages] == [50, 11]
+    assert len({*pages[0], *pages[1]}) == 61
+    assert operator.get("/decisions?cursor=nonsense").status == 400
+
+
+def test_who_does_not_exist_is_not_named(desk: PreparedService, tmp_path: Path) -> None:
+    alice = Principal("alice", Role.OPERATE, "bolt")
+    specialists = desk.access.as_(alice).specialists
+    for name, visibility in (("open-one", "public"), ("secret-agent", "private")):
+        skill = {"id": f"{name}-skill", "name": name, "examples": [DUMP]}
+        specialists.register(card(name, skills=[skill], visibility=visibility))
+    desk.access.as_(alice).service.submit(spec("night", instructions=DUMP))
+    desk.world.router.route()
+    one = decided(desk, "specialist")
+    with running(desk, tmp_path / "state", holders=desk.world.keyring) as daemon:
+        bob, eve = (
+            log_in(daemon, desk.world.tokens.create(TokenRequest(name=name, role="read", organisation=whose)).token)
+            for name, whose in (("bob", "bolt"), ("eve", "other"))
+        )
+        whole = desk.access.as_(OPERATOR).queries.explained(one.id)
+        assert "secret-agent" in {each.specialist for each in whole.specialists}
+        for path in ("/decisions", f"/decisions/{one.id}", f"/decisions/{one.id}/json"):
+            shown = bob.get(path)
+            assert (shown.status, b"secret-agent" in shown.body) == (200, False), path
+        assert "open-one" in text_of(bob.get(f"/decisions/{one.id}"))
+        assert "No decision matches." in text_of(bob.get("/decisions?specialist=secret-agent"))
+        assert "Nothing has been decided." in text_of(eve.get("/decisions"))
+        for end in ("", "/json"):
+            missing, hidden = (eve.get(f"/decisions/{ref}{end}") for ref in ("nowhere", one.id))
+            assert (missing.status, hidden.status) == (404, 404)
+            assert text_of(missing).replace("nowhere", one.id) == text_of(hidden)
+
+
+def test_what_strangers_wrote_is_text(operator: Visitor, desk: PreparedService) -> None:
+    hostile = "<script>alert(1)</script>"
+    desk.service.submit(spec("night", instructions=hostile))
+    desk.world.router.route()
+    for field in ("task", "specialist", "agent", "kind", "since"):
+        page = operator.get(f"/decisions?{field}=%3Cscript%3Ealert(1)%3C/script%3E")
+        assert hostile not in page.body.decode()
+
+
+def test_there_is_no_such_decision(operator: Visitor) -> None:
+    assert operator.get("/decisions/nowhere").status == 404
+    assert "Nothing has been decided." in text_of(operator.get("/decisions"))

@@ -1,0 +1,112 @@
+"""Decisions of each kind as people read them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from claudomator_py.domain.rationale import RationaleCode
+from claudomator_py.queries.explanation import explanation_of
+from claudomator_py.store.tables import Decision
+
+AT = 1_790_000_000_000
+
+
+def row(kind: str, **data: Any) -> Decision:
+    return Decision(id="d1", kind=kind, task_id="t1", generation=1, at_ms=AT, data=data)
+
+
+def because(code: RationaleCode, **params: Any) -> Mapping[str, Any]:
+    return {"code": code.value, "params": params}
+
+
+DENIED = row("policy", reason=because(RationaleCode.VAGUE), verdict="denied", rules=["no-production"])
+HELD = row(
+    "policy",
+    reason=because(RationaleCode.VAGUE),
+    verdict="held",
+    rules=["infra", "late"],
+    constraints={"excluded_agents": ["codex"], "tier_ceiling": "fast"},
+)
+APPROVED = row(
+    "policy",
+    reason=because(RationaleCode.VAGUE),
+    verdict="approved",
+    approved=["infra"],
+    approved_by="ann",
+    said="seen the plan",
+)
+
+
+@pytest.mark.parametrize(
+    ("decision", "told"),
+    [
+        (DENIED, ("The policy refuses the task: ", "Without rule no-production, this verdict would not stand.")),
+        (HELD, ("Without the rules infra, late,", "Not on codex.", "Tier from fast to fast.")),
+        (APPROVED, ("A person approved the task: ", "ann approved it.", "Approved for this content: infra.")),
+    ],
+)
+def test_a_verdict(decision: Decision, told: tuple[str, ...]) -> None:
+    said = " ".join(explanation_of(decision, set()).sentences)
+    assert [words for words in told if words not in said] == []
+
+
+def test_what_an_approver_said_stands_apart() -> None:
+    assert explanation_of(APPROVED, set()).said == (("Reason for the approval", "seen the plan"),)
+
+
+def test_a_tier() -> None:
+    data: dict[str, Any] = {
+        "tier": "fast",
+        "agent": "claude",
+        "classification": {"source": "classifier", "reason": "short"},
+    }
+    told = explanation_of(row("tier", reason=because(RationaleCode.ANSWERED), **data), set()).sentences
+    assert told[0] == "The task needs a model of tier fast: as the classifier says (short)."
+    data |= {"tier": None, "classification": {"source": "default", "cause": "timeout"}}
+    told = explanation_of(row("tier", reason=because(RationaleCode.UNANSWERED), **data), set()).sentences
+    assert told[0].startswith("No tier was chosen: the agent's default (the classifier did not answer in time")
+
+
+def test_a_placement_that_had_no_choice() -> None:
+    seen = {"max_concurrent": 2, "limited": False}
+    data = {
+        "agent": "claude",
+        "tier": "fast",
+        "model": None,
+        "classification": {"source": "default"},
+        "candidates": [
+            {"agent": "claude", "active": 0, "eligible": True, **seen},
+            {"agent": "codex", "active": 2, "eligible": False, **seen},
+        ],
+    }
+    told = explanation_of(row("placement", reason=because(RationaleCode.LEAST_ACTIVE), **data), set())
+    assert told.sentences[0] == "The run went to claude: least active (0 of 2 slots)."
+    assert "Another agent would have been picked only" in told.sentences[-1]
+    assert [one.agent for one in told.agents] == ["claude", "codex"]
+
+
+def test_a_handoff_names_only_who_exists() -> None:
+    data = {
+        "route": "specialist",
+        "specialist": "hidden",
+        "by": "known",
+        "run_id": "r1",
+        "asked": {"to": "hidden", "done": "the schema"},
+        "hop": 1,
+        "max_handoffs": 2,
+        "reason": because(RationaleCode.HANDED_ON, by="known", specialist="hidden"),
+    }
+    told = explanation_of(row("handoff", **data), {"known"})
+    assert "hidden" not in " ".join((*told.sentences, *(text for _, text in told.said)))
+    assert told.said == (("Done", "the schema"),)
+    assert told.sentences[-1] == "It had been handed on 0 of at most 2 times before."
+    assert "handed on to hidden" in explanation_of(row("handoff", **data), {"known", "hidden"}).sentences[0]
+
+
+def test_triage_names_only_who_exists() -> None:
+    data = {"rule": "direct_mention", "agents": ["known", "hidden"], "skipped": {"hidden": "rate_limited"}, "hops": 2}
+    code = RationaleCode.NO_MATCH
+    told = explanation_of(row("triage", reason=because(code), **data), {"known"}).sentences
+    assert told[0].startswith("known, somebody else answer: ")
+    assert told[1:] == ("somebody else is not asked: rate limited.", "2 messages of agents led to it.")
