@@ -3,6 +3,8 @@
 from typing import Any
 
 from sqlalchemy import JSON, BigInteger, Column, Index, Integer, text
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.schema import CreateIndex
 from sqlmodel import Field, SQLModel
 
 from claudomator_py.domain.principal import OPERATOR
@@ -37,6 +39,22 @@ def by_operator() -> Any:
     return Field(default=OPERATOR.id, sa_column_kwargs={"server_default": OPERATOR.id})
 
 
-def partial_index(name: str, *columns: str, where: str, unique: bool = False) -> Index:
-    """An index on the rows for which the condition holds."""
-    return Index(name, *columns, unique=unique, sqlite_where=text(where), postgresql_where=text(where))
+_POSTGRESQL = "condition for postgresql"
+
+
+def partial_index(
+    name: str, *columns: str, where: str, on_postgresql: str | None = None, unique: bool = False
+) -> Index:
+    """An index on the rows for which the condition holds. on_postgresql: how that is written there, if otherwise."""
+    info = {_POSTGRESQL: on_postgresql or where}
+    return Index(name, *columns, unique=unique, sqlite_where=text(where), info=info)
+
+
+@compiles(CreateIndex, "postgresql")
+def _create_with_condition(create: CreateIndex, compiler: Any, **options: Any) -> str:
+    """Where a table is declared with ``postgresql_where``, SQLAlchemy imports all of that dialect, also for SQLite."""
+    index: Index = create.element
+    if (condition := index.info.get(_POSTGRESQL)) is not None:
+        index.dialect_options["postgresql"]["where"] = text(condition)
+    created: str = compiler.visit_create_index(create, **options)
+    return created

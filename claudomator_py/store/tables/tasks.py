@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, Computed, Index, String, UniqueConstraint, text
+from sqlalchemy import BigInteger, Column, Computed, Index, String, UniqueConstraint
 from sqlmodel import Field, SQLModel
 
 from claudomator_py.store.tables.columns import (
@@ -171,8 +171,8 @@ class Run(SQLModel, table=True):
     __table_args__ = (
         UniqueConstraint("task_id", "generation", "attempt", "seq", name="uq_run_identity"),
         # As each database is asked: SQLite uses the index only for a condition that is written like this one.
-        Index("uq_run_live", "task_id", unique=True, sqlite_where=text("live = 1"), postgresql_where=text("live")),
-        Index("uq_run_thread", "thread", unique=True, sqlite_where=text("live = 1"), postgresql_where=text("live")),
+        partial_index("uq_run_live", "task_id", where="live = 1", on_postgresql="live", unique=True),
+        partial_index("uq_run_thread", "thread", where="live = 1", on_postgresql="live", unique=True),
         Index("ix_run_conversation", "conversation_id", "started_ms"),
         partial_index("ix_run_scratch", "scratch_of", where="scratch_of IS NOT NULL"),
         Index("ix_run_task", "task_id", "started_ms"),
