@@ -90,6 +90,7 @@ def task_view(
         available_actions=available_actions(state_of(task), begun=asks is None or asks.run_id is not None),
         depends_on=tuple(needs),
         continues=next((one for one in needs if one.name == spec.continues), None),
+        progress=_progress(last) if last is not None and last.live else None,
         spec=shown_document(spec) if with_spec else None,
         warnings=tuple(warnings),
     )
@@ -100,8 +101,11 @@ def run_view(run: Run) -> RunView:
     check = RunCheckView.of(CheckResult.model_validate(run.check_result)) if run.check_result else None
     outcome = Outcome.model_validate(run.outcome) if run.outcome is not None else None
     shown = OutcomeView.of(outcome, detail=outcome.error) if outcome is not None else None
-    progress = RunProgressView.of(Progress.model_validate(run.progress)) if run.progress is not None else None
-    return RunView.of(run, check=check, outcome=shown, progress=progress, asked=tuple(run.asked or ()))
+    return RunView.of(run, check=check, outcome=shown, progress=_progress(run), asked=tuple(run.asked or ()))
+
+
+def _progress(run: Run) -> RunProgressView | None:
+    return None if run.progress is None else RunProgressView.of(Progress.model_validate(run.progress))
 
 
 def decision_view(decision: Decision) -> DecisionView:

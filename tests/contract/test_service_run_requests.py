@@ -164,7 +164,17 @@ def test_progress_is_shown_and_what_comes_too_soon_is_dropped(world: World) -> N
     shown = world.queries.run(run.id).progress
     assert shown is not None
     assert (shown.text, shown.percent) == ("Half.", 50)
+    assert world.task("t").progress == shown
+    assert shown.line == "50%: Half."
     assert told(world, PROGRESS) == [{"text": "Begun.", "percent": 5}, {"text": "Half.", "percent": 50}]
+
+
+def test_nothing_is_said_of_the_progress_of_a_run_that_is_over(world: World) -> None:
+    run = begin(world)
+    requests(world, run).report_progress(run.id, ProgressRequest(text="Half."))
+    world.succeed("t")
+    world.tick()
+    assert world.task("t").progress is None
 
 
 def test_a_run_that_talks_all_night_fills_no_disk(world: World) -> None:

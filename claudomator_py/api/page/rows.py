@@ -50,6 +50,8 @@ def row_of(task: TaskView) -> Row:
     """The row of a task."""
     running, asks = task.state == "RUNNING", task.state == "NEEDS_INPUT"
     line = short_line(task.result_text) if task.state == "COMPLETED" else None
+    if running and task.progress is not None:
+        line = short_line(task.progress.line)
     # What is asked may run over many lines; the task's own page has them all.
     wait = brief_of(task.blocked, short_line(task.reason_text) if asks else task.reason_short)
     if wait is None and task.waiting_until is not None:

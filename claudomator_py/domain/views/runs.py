@@ -199,6 +199,12 @@ class RunProgressView(View):
     percent: int | None = None
     at: Instant
 
+    @property
+    def line(self) -> str:
+        """In a line: ``40%: The first coat is on.``"""
+        text = " ".join(self.text.split())
+        return text if self.percent is None else f"{self.percent}%: {text}"
+
 
 class RunView(View):
     """One attempt at a task. resumes: the run whose conversation it continued; None: it began one.

@@ -16,7 +16,7 @@ from claudomator_py.domain.task import Instant as GivenInstant
 from claudomator_py.domain.views.agents import BudgetView, HoldView
 from claudomator_py.domain.views.base import EventView, Instant, StateName, View
 from claudomator_py.domain.views.routing import RouteView
-from claudomator_py.domain.views.runs import InputView
+from claudomator_py.domain.views.runs import InputView, RunProgressView
 from claudomator_py.domain.worktree import TreeStanding
 
 PriorityLabel = Literal["low", "normal", "high", "urgent"]
@@ -54,12 +54,12 @@ class TaskView(View):
     branch and specialist are those of its last run, else what is asked for. runs: how many there were in all. tokens
     and cost_usd: summed over its runs. budget: what it may spend and has spent, in all generations; None if it has
     none. started_at: that of its last run. source: ``file``, ``api``, ``schedule`` or ``run``; parent_run: the run that
-    created it, in the last case. depends_on: with the task that it continues.
-    continues: that task; thread: the id of the one that began the thread, once that is known. holds: those that keep it
-    queued, of each agent that it could run on. worktree: how that of its last run stands, once it does not run. Both it
-    and spec, the content as a task file would write it, are absent in lists. warnings: what it asks for and nobody can
-    give it, while it has yet to run. creator: who made it: the name of a token, `operator`, or `inbox` for a file.
-    organisation: whose it is, if anybody's in particular.
+    created it, in the last case. progress: what its live run said last of how far it is. depends_on: with the task that
+    it continues. continues: that task; thread: the id of the one that began the thread, once that is known. holds:
+    those that keep it queued, of each agent that it could run on. worktree: how that of its last run stands, once it
+    does not run. Both it and spec, the content as a task file would write it, are absent in lists. warnings: what it
+    asks for and nobody can give it, while it has yet to run. creator: who made it: the name of a token, `operator`, or
+    `inbox` for a file. organisation: whose it is, if anybody's in particular.
     """
 
     id: str
@@ -105,6 +105,7 @@ class TaskView(View):
     creator: str = OPERATOR.id
     organisation: str | None = None
     parent_run: str | None = None
+    progress: RunProgressView | None = None
     warnings: tuple[str, ...] = ()
 
 

@@ -16,8 +16,9 @@ from claudomator_py.cli.times import ago, now_ms, until
 from claudomator_py.cli.waits import why_words
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked, blocked, on_hold
-from claudomator_py.domain.lifecycle import Failed, Waiting, WaitReason
+from claudomator_py.domain.lifecycle import Failed, Phase, Running, Waiting, WaitReason
 from claudomator_py.domain.outcome import Provenance, Reason
+from claudomator_py.domain.run_requests import ProgressRequest
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant, parse_instant
 from claudomator_py.domain.views import AgentView, HoldView, NearLimitView, TaskFilter, TaskView
@@ -98,6 +99,13 @@ def test_an_agent_tells_who_holds_it_and_what_holds_a_family_of_its_models(monke
     lines = agents_table([held, opus]).splitlines()
     assert "by the operator: kept for the day" in lines[1]
     assert "limited (opus models, 5h window, reported) until" in lines[2]
+
+
+def test_a_running_task_tells_how_far_it_is() -> None:
+    desk = PreparedService()
+    run = desk.add_run(desk.add("works", Running(Phase.RUNNING)))
+    desk.world.run_requests.report_progress(run, ProgressRequest(text="The first coat is on.", percent=40))
+    assert "40%: The first coat is on." in overview(desk.status())
 
 
 def test_the_overview_leaves_out_what_is_empty() -> None:

@@ -21,6 +21,7 @@ from claudomator_py.domain.lifecycle import (
     WaitReason,
 )
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.domain.run_requests import ProgressRequest
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS, parse_instant
 from tests.fakes.daemon import Answer
@@ -36,6 +37,13 @@ def section(answer: Answer, name: str) -> str:
     found = re.search(rf'<section id="{name}".*?</section>', answer.body.decode(), re.DOTALL)
     assert found is not None, f"there is no section {name}"
     return found[0]
+
+
+def test_a_running_task_tells_how_far_it_is(operator: Visitor, desk: PreparedService) -> None:
+    run = desk.add_run(desk.add("works", Running(Phase.RUNNING)))
+    desk.world.run_requests.report_progress(run, ProgressRequest(text=f"Half of {HOSTILE}.", percent=50))
+    page = section(operator.get("/"), "running")
+    assert "50%: Half of &lt;img src=x" in page
 
 
 def test_sections_come_in_the_order_of_urgency(operator: Visitor, desk: PreparedService) -> None:
