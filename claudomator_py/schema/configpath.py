@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from claudomator_py.schema.yamltext import MAX_BYTES, BadText, decode, read_documents
-
 FILE_NAME = "claudomator.yaml"
 CONFIG_VARIABLE = "CLAUDOMATOR_CONFIG"
 _SYSTEM = Path("/etc/claudomator") / FILE_NAME
@@ -65,6 +63,8 @@ def state_dir_told(path: Path, environ: Mapping[str, str]) -> Path | None:
 
     Only that is read. Raises Unclear where it cannot be, or where a key is unknown: it could be meant to be this one.
     """
+    from claudomator_py.schema.yamltext import MAX_BYTES, BadText, decode, read_documents  # many homes have no file
+
     try:
         with path.open("rb") as file:
             documents = read_documents(decode(file.read(MAX_BYTES + 1)))
