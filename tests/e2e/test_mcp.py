@@ -2,6 +2,9 @@
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +17,7 @@ from mcp import Client, MCPError, StdioServerParameters
 from claudomator_py.agents.mcp import mcp_command
 from claudomator_py.domain.views import AnswerRequest, RunView
 from claudomator_py.environment.variables import RunTokens
-from tests.e2e.harness import Daemon, Site, wait_until
+from tests.e2e.harness import REPOSITORY, Daemon, Site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, last_run
 
 pytestmark = pytest.mark.timeout(120)
@@ -69,6 +72,21 @@ def held() -> Iterator[tuple[str, threading.Event]]:
             server.shutdown()
 
 
+def typed(site: Site, *arguments: str) -> str:
+    """What a person reads who types that."""
+    token = (site.state / "token").read_text().strip()
+    env = {
+        "CLAUDOMATOR_URL": str(site.endpoint),
+        "CLAUDOMATOR_TOKEN": token,
+        "COLUMNS": "200",
+        "PATH": os.environ["PATH"],
+    }
+    command = [sys.executable, "-m", "claudomator_py", *arguments]
+    return subprocess.run(
+        command, env=env, cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=True
+    ).stdout
+
+
 def said(result: Any) -> str:
     """What the model reads."""
     return "\n".join(part.text for part in result.content)
@@ -104,6 +122,8 @@ def test_the_client_of_the_protocol_finds_and_calls_every_tool(site: Site) -> No
     assert (shown.progress.text, shown.progress.percent) == ("The first coat is on.", 40)
     assert shown.asked == ("Red or blue?\n- red\n- blue",)
     assert wait_until(lambda: daemon.client.task("gate"), "the subtask").parent_run == run.id
+    assert "40%: The first coat is on." in typed(site, "show", "fence")
+    assert f"run {run.id}" in typed(site, "show", "gate")
     daemon.client.cancel("fence")
     ended(daemon, "fence")
 
