@@ -2,15 +2,17 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
 from claudomator_py.cli import exits
+from claudomator_py.cli.evaluation_report import Held, page, terminal
 from claudomator_py.cli.labelled import CardsOption, EncoderOption, Identified, Reader, read_lines, read_set
-from claudomator_py.cli.output import Format, FormatOption, fail, fields, note, out, out_json
+from claudomator_py.cli.output import Format, FormatOption, fail, note, out, out_json
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -46,6 +48,16 @@ class MessageEvaluator(Protocol):
         """The figures, and the decision on each message."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What is to be made of the figures."""
+
+    gates: Mapping[str, Mapping[str, float]]
+    decisions: Path | None
+    html: Path | None
+    output: Format
+
+
 def command(
     evaluator: Callable[[], Evaluator], message_evaluator: Callable[[], MessageEvaluator]
 ) -> Callable[..., None]:
@@ -68,18 +80,21 @@ def command(
             Path | None,
             typer.Option(metavar="FILE", help="Figures that must be met, as YAML. Exits with 1 if one is missed."),
         ] = None,
+        html: Annotated[
+            Path | None,
+            typer.Option(metavar="FILE", help="Write the figures there, as a page that needs nothing else."),
+        ] = None,
         output: FormatOption = Format.TABLE,
     ) -> None:
         """Judge routing, or triage, by a labelled set."""
-        bounds = {} if gates is None else _gates(gates)
+        wanted = _Wanted({} if gates is None else _gates(gates), decisions, html, output)
         if messages is not None:
             if specialists is not None or data is not None:
                 fail("Messages are judged by themselves.", "Leave out --specialists and --data.", exits.USAGE)
             by = message_evaluator()
             of_messages = read_lines(messages, by.case)
             figures, decided = by.evaluate(of_messages, time.perf_counter_ns)
-            _finish(figures, of_messages, decided, _TRIAGE, decisions, output)
-            _hold(figures, bounds)
+            _finish(figures, of_messages, decided, _TRIAGE, wanted)
             return
         if specialists is None or data is None:
             fail("There is nothing to judge.", "Give --specialists and --data, or --messages.", exits.USAGE)
@@ -89,8 +104,7 @@ def command(
             found, records = judge.evaluate(cards, cases, encoder, time.perf_counter_ns)
         except ValueError as error:
             fail(f"The encoder {encoder} cannot be used: {error}.", "", exits.USAGE)
-        _finish(found, cases, records, _DECISION, decisions, output)
-        _hold(found, bounds)
+        _finish(found, cases, records, _DECISION, wanted)
 
     return evaluate
 
@@ -114,24 +128,16 @@ def _gates(path: Path) -> dict[str, dict[str, float]]:
     return found
 
 
-def _hold(figures: "BaseModel", gates: Mapping[str, Mapping[str, float]]) -> None:
-    """Exit with 1, each miss named, unless every figure is within its bounds. One that there is not is missed."""
-    missed = []
+def _held(figures: "BaseModel", gates: Mapping[str, Mapping[str, float]]) -> list[Held]:
+    """Each figure that has to be met."""
+    found, all_ = [], figures.model_dump(mode="json")
     for name, bounds in gates.items():
-        value: Any = figures.model_dump(mode="json")
+        value: Any = all_
         for part in name.split("."):
             value = value.get(part) if isinstance(value, dict) else None
-        low, high = bounds.get("at_least"), bounds.get("at_most")
-        if value is None:
-            missed.append(f"{name} cannot be told by this set")
-        elif low is not None and value < low:
-            missed.append(f"{name} is {value}, and has to be {low} at least")
-        elif high is not None and value > high:
-            missed.append(f"{name} is {value}, and has to be {high} at most")
-    for miss in missed:
-        note(miss)
-    if missed:
-        raise typer.Exit(1)
+        number = value if isinstance(value, int | float) else None
+        found.append(Held(name, number, bounds.get("at_least"), bounds.get("at_most")))
+    return found
 
 
 def _finish(
@@ -139,33 +145,34 @@ def _finish(
     cases: Sequence[Identified],
     decided: "Sequence[BaseModel]",
     shown: Sequence[str],
-    decisions: Path | None,
-    output: Format,
+    to: _Wanted,
 ) -> None:
-    if decisions is not None:
-        _write(decisions, zip(cases, decided, strict=True), shown)
-    if output is Format.JSON:
+    """Tell of it in each way that is wanted. Exit with 1, each miss named, unless every figure is within its bounds."""
+    held = _held(figures, to.gates)
+    if to.decisions is not None:
+        _write(to.decisions, _lines(zip(cases, decided, strict=True), shown))
+    if to.html is not None:
+        _write(to.html, [page(figures.model_dump(mode="json"), held)])
+    if to.output is Format.JSON:
         out_json(figures)
     else:
-        out(_table(figures))
+        out(terminal(figures.model_dump(mode="json")))
+    missed = [one for one in held if not one.met]
+    for one in missed:
+        note(one.miss)
+    if missed:
+        raise typer.Exit(1)
 
 
-def _write(path: Path, decided: "Iterator[tuple[Identified, BaseModel]]", shown: Sequence[str]) -> None:
+def _lines(decided: "Iterable[tuple[Identified, BaseModel]]", shown: Sequence[str]) -> Iterator[str]:
+    for case, record in decided:
+        decision = record.model_dump(mode="json", include=set(shown))
+        yield json.dumps({"id": case.id, "decision": decision}, ensure_ascii=False) + "\n"
+
+
+def _write(path: Path, parts: Iterable[str]) -> None:
     try:
         with path.open("w", encoding="utf-8") as file:
-            for case, record in decided:
-                decision = record.model_dump(mode="json", include=set(shown))
-                file.write(json.dumps({"id": case.id, "decision": decision}, ensure_ascii=False) + "\n")
+            file.writelines(parts)
     except OSError as error:
         fail(f"{path} cannot be written ({error.strerror}).", "Name a file that you can write.", exits.USAGE)
-
-
-def _table(found: "BaseModel") -> str:
-    flat = found.model_dump(mode="json")
-    times, reasons = flat.pop("latency_ms") or {}, flat.pop("exact_by_reason", {})
-    rows = [
-        *flat.items(),
-        *((f"exact, {name}", value) for name, value in reasons.items()),
-        *((f"{name} (ms)", value) for name, value in times.items()),
-    ]
-    return fields([(name.replace("_", " "), str(value)) for name, value in rows if value is not None])

@@ -177,3 +177,23 @@ def test_figures_have_to_meet_the_gates(tmp_path: Path, gates: str, code: int, s
     ended, _, told = run(tmp_path, "--gates", str(tmp_path / "gates.yaml"))
     assert ended == code, told
     assert said in told
+
+
+def test_figures_are_written_as_a_page_even_where_a_gate_is_missed(tmp_path: Path) -> None:
+    gates, report = tmp_path / "gates.yaml", tmp_path / "report.html"
+    gates.write_text("oos_recall: {at_least: 0.5}")
+    code, _, problem = run(tmp_path, "--gates", str(gates), "--html", str(report))
+    assert (code, problem) == (1, "oos_recall cannot be told by this set\n")
+    assert "<td>oos_recall</td><td>-</td><td>0.5 at least</td><td>missed</td>" in report.read_text()
+
+
+def test_a_page_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    code, _, problem = run(tmp_path, "--html", str(tmp_path / "no" / "report.html"))
+    assert code == 2
+    assert "report.html cannot be written" in problem
+
+
+def test_a_demand_that_is_none_is_refused_with_its_line(tmp_path: Path) -> None:
+    code, _, problem = run(tmp_path, tasks='{"id": "1", "text": "t", "required_fields": ["colour"]}')
+    assert code == 2
+    assert "tasks.jsonl:1: a handoff has no field colour" in problem

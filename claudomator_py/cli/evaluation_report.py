@@ -1,0 +1,144 @@
+"""The figures of an evaluation for people: in a terminal, and as a page that needs nothing but itself."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any, Final
+
+from claudomator_py.cli.output import Column, fields, render
+
+_NESTED: Final = {
+    "latency_ms": "{} (ms)",
+    "exact_by_reason": "exact, {}",
+    "tier": "tier, {}",
+    "baselines": "baseline, {}",
+}
+"""Figures that consist of several, and how each of those is named."""
+_TABLES: Final = ("per_class", "confusion")
+_CELL: Final = 84
+_LABELS: Final = 120
+_ROW: Final = 44
+_STYLE: Final = """
+:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }
+body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
+table { border-collapse: collapse; margin: 0 0 1.5rem }
+th, td { padding: .2rem .9rem .2rem 0; text-align: left; border-bottom: 1px solid #8884 }
+td { font-variant-numeric: tabular-nums }
+svg { max-width: 100%; height: auto; font: 13px system-ui, sans-serif }
+.missed { font-weight: bold }
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A figure that has to be met."""
+
+    name: str
+    """As the gates name it; one within another one with a dot."""
+    value: float | None
+    """What it is; None: it cannot be told by the set."""
+    at_least: float | None
+    at_most: float | None
+
+    @property
+    def met(self) -> bool:
+        """Whether it is within its bounds. One that there is not is missed."""
+        if self.value is None:
+            return False
+        low, high = self.at_least, self.at_most
+        return (low is None or self.value >= low) and (high is None or self.value <= high)
+
+    @property
+    def bounds(self) -> str:
+        """What it has to be."""
+        words = [(self.at_least, "at least"), (self.at_most, "at most")]
+        return " and ".join(f"{bound} {word}" for bound, word in words if bound is not None)
+
+    @property
+    def miss(self) -> str:
+        """What is wrong with it, if it is not met."""
+        if self.value is None:
+            return f"{self.name} cannot be told by this set"
+        return f"{self.name} is {self.value}, and has to be {self.bounds}"
+
+
+def terminal(figures: Mapping[str, Any]) -> str:
+    """As lines: the figures below each other, and a table each for the routes and for how they are confused."""
+    parts = [fields(_single(figures))]
+    if classes := _classes(figures):
+        names = ("ROUTE", "CASES", "PRECISION", "RECALL")
+        parts.append(render([Column(name, right=name != "ROUTE") for name in names], classes))
+    if confusion := figures.get("confusion"):
+        heads = [Column("RIGHT \\ DECIDED"), *(Column(name, right=True) for name in confusion)]
+        parts.append(render(heads, [[name, *(str(row[to]) for to in confusion)] for name, row in confusion.items()]))
+    return "\n\n".join(part.rstrip("\n") for part in parts)
+
+
+def page(figures: Mapping[str, Any], held: Sequence[Held]) -> str:
+    """As an HTML document without scripts, which loads nothing."""
+    body = ["<h1>Evaluation</h1>"]
+    if held:
+        rows = [[one.name, _told(one.value), one.bounds, "met" if one.met else "missed"] for one in held]
+        body += ["<h2>Gates</h2>", _table(("Figure", "Value", "Has to be", ""), rows)]
+    body += ["<h2>Figures</h2>", _table(("Figure", "Value"), _single(figures))]
+    if classes := _classes(figures):
+        body += ["<h2>By route</h2>", _table(("Route", "Cases", "Precision", "Recall"), classes)]
+    if confusion := figures.get("confusion"):
+        body += ["<h2>Which route was decided where which one is right</h2>", _confusion(confusion)]
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>Evaluation</title>\n'
+        f"<style>{_STYLE}</style>\n</head>\n<body>\n" + "\n".join(body) + "\n</body>\n</html>\n"
+    )
+
+
+def _single(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Every figure that is one number or text, with its name; those that there are not are left out."""
+    rows: list[tuple[str, Any]] = [
+        (name.replace("_", " "), value) for name, value in figures.items() if name not in (*_NESTED, *_TABLES)
+    ]
+    for group, named in _NESTED.items():
+        rows += [(named.format(name.replace("_", " ")), value) for name, value in (figures.get(group) or {}).items()]
+    return [(name, str(value)) for name, value in rows if value is not None]
+
+
+def _classes(figures: Mapping[str, Any]) -> list[list[str]]:
+    found = figures.get("per_class") or {}
+    return [[name, *(_told(one[key]) for key in ("cases", "precision", "recall"))] for name, one in found.items()]
+
+
+def _told(value: float | None) -> str:
+    return "-" if value is None else str(value)
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in heads)
+    lines = []
+    for row in rows:
+        missed = ' class="missed"' if row[-1] == "missed" else ""
+        lines.append(f"<tr{missed}>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>")
+    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n" + "\n".join(lines) + "\n</tbody>\n</table>"
+
+
+def _confusion(confusion: Mapping[str, Mapping[str, int]]) -> str:
+    """A square for each pair, the fuller the larger its share of the row; what is right is green, what is not red."""
+    names = list(confusion)
+    width, height = _LABELS + _CELL * len(names), _ROW * (len(names) + 1)
+    size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+    parts = [f'<svg role="img" aria-label="Confusion matrix" {size} fill="currentColor">']
+    for column, name in enumerate(names):
+        x = _LABELS + _CELL * column + _CELL // 2
+        parts.append(f'<text x="{x}" y="{_ROW // 2 + 5}" text-anchor="middle">{escape(name)}</text>')
+    for line, (right, row) in enumerate(confusion.items(), 1):
+        top, total = _ROW * line, sum(row.values())
+        parts.append(f'<text x="0" y="{top + _ROW // 2 + 5}">{escape(right)}</text>')
+        for column, name in enumerate(names):
+            x, count = _LABELS + _CELL * column, row[name]
+            share = count / total if total else 0.0
+            colour = "#2a9d5c" if name == right else "#d1495b"
+            parts.append(
+                f"<g><title>{escape(f'{right} decided as {name}: {count} of {total}')}</title>"
+                f'<rect x="{x + 1}" y="{top + 1}" width="{_CELL - 2}" height="{_ROW - 2}" rx="4" '
+                f'fill="{colour}" fill-opacity="{0.06 + 0.7 * share:.2f}"/>'
+                f'<text x="{x + _CELL // 2}" y="{top + _ROW // 2 + 5}" text-anchor="middle">{count}</text></g>'
+            )
+    return "\n".join([*parts, "</svg>"])
