@@ -242,13 +242,13 @@ class Reconciler:
         now_ms, live = self._clock(), left.live
         times = [
             *left.times,
-            now_ms + SOON_MS if self._collector.watches or any(run.state == "starting" for run in live) else None,
+            now_ms + SOON_MS if self._collector.watches or any(state == "starting" for _, state, _ in live) else None,
             now_ms + COUNT_MS if self._collector.counts else None,
             self._observer.day_end(begun_ms),
             self._faults.next_ms(begun_ms),
         ]
         known = [time for time in times if time is not None]
-        steps = tuple(LiveStep(run.id, run.check_seq if run.state == "checking" else 0) for run in live)
+        steps = tuple(LiveStep(run_id, check if state == "checking" else 0) for run_id, state, check in live)
         return TickReport(started, steps, min(known) if known else None, self._unserved(left.wanted, begun_ms))
 
     def _unserved(self, wanted: Sequence[Task], begun_ms: int) -> Unserved | None:
@@ -265,7 +265,8 @@ class Reconciler:
 class _Left:
     """What a tick leaves behind."""
 
-    live: Sequence[Run]
+    live: Sequence[tuple[str, str, int]]
+    """Of each live run its id, state and check."""
     wanted: Sequence[Task]
     """Tasks whose cancellation or forced restart is not done yet."""
     times: tuple[int | None, ...]
@@ -278,7 +279,7 @@ def _left(connection: Connection, begun_ms: int) -> _Left:
         hold_rows.next_end(connection, begun_ms),
         classification_rows.next_deadline(connection, begun_ms),
     )
-    return _Left(run_rows.live(connection), queue.with_intent(connection), times)
+    return _Left(run_rows.live_steps(connection), queue.with_intent(connection), times)
 
 
 def _ready(connection: Connection, task: Task, now_ms: int) -> None:

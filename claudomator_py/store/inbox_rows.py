@@ -4,11 +4,14 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
-from claudomator_py.store.loading import loader
+from claudomator_py.store.loading import loader, maker
 from claudomator_py.store.tables import INBOX_DOCUMENT, INBOX_FILE, InboxDocument, InboxFile
 
 _document_from = loader(InboxDocument)
 _file_from = loader(InboxFile)
+new_document = maker(InboxDocument)
+new_file = maker(InboxFile)
+"""A document and a file that are in no table yet."""
 
 # Made once, as making one takes several times as long as executing it: these are on the way of every file.
 _FORGET_FILE = delete(INBOX_FILE).where(INBOX_FILE.c.path == bindparam("file"))

@@ -27,3 +27,28 @@ def loader(model: type[T]) -> Callable[[Iterable[Any]], T]:
         return instance
 
     return load
+
+
+def maker(model: type[T]) -> Callable[..., T]:
+    """What makes an instance of the model of values by name; for those that are not given of their defaults.
+
+    Raises TypeError for a name that there is not, and where one without a default is missing.
+    """
+    load, fields = loader(model), model.model_fields
+    columns = inspect(model).local_table.columns
+    names = tuple(column.key for column in columns)
+    required = {name for name in names if name in fields and fields[name].is_required()}
+    fixed = {name: fields[name].default for name in names if name in fields and fields[name].default_factory is None}
+    made_anew = [name for name in names if name in fields and fields[name].default_factory is not None]
+
+    def make(**values: Any) -> T:
+        if not (required <= values.keys() <= known):
+            raise TypeError(f"{model.__name__} has other columns: {sorted(values)}")
+        given = {**fixed, **values}
+        for name in made_anew:
+            if name not in given:
+                given[name] = fields[name].get_default(call_default_factory=True)
+        return load([given[name] for name in names])
+
+    known = set(names)
+    return make

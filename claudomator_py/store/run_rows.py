@@ -10,7 +10,7 @@ from sqlalchemy import Connection, bindparam, func, insert, select, update
 from claudomator_py.domain.limits import RanOn
 from claudomator_py.domain.outcome import OUTAGES
 from claudomator_py.domain.principal import OPERATOR, Principal
-from claudomator_py.store.loading import loader
+from claudomator_py.store.loading import loader, maker
 from claudomator_py.store.tables import RUN, TASK, Run
 from claudomator_py.store.visibility import runs_seen
 
@@ -18,6 +18,9 @@ _RUNS = uuid.UUID("6f7a1f0e-3e0b-5d8e-9a51-0b7f4a0f2c11")
 MOST_COUNTED = 32
 run_from = loader(Run)
 """The row as a Run."""
+
+new_run = maker(Run)
+"""A Run that is in no table yet."""
 
 # Made once, as making one takes several times as long as executing it: these are on the way of every task.
 _FIND = select(RUN).where(RUN.c.id == bindparam("run"))
@@ -29,6 +32,7 @@ _CHANGE = update(RUN).where(
     RUN.c.live,
 )
 _LIVE = select(RUN).where(RUN.c.live).order_by(RUN.c.started_ms, RUN.c.id)
+_LIVE_STEPS = select(RUN.c.id, RUN.c.state, RUN.c.check_seq).where(RUN.c.live).order_by(RUN.c.started_ms, RUN.c.id)
 _WARNED = select(RUN.c.kind, RUN.c.account).where(RUN.c.warned_until_ms > bindparam("now")).distinct()
 _ENDED = (
     RUN.c.task_id == bindparam("task"),
@@ -92,6 +96,11 @@ def note_in_vain(connection: Connection, run_id: str) -> None:
 def live(connection: Connection) -> Sequence[Run]:
     """All live runs, oldest first."""
     return [run_from(row) for row in connection.execute(_LIVE)]
+
+
+def live_steps(connection: Connection) -> Sequence[tuple[str, str, int]]:
+    """Id, state and number of the check of all live runs, oldest first."""
+    return [(run_id, state, check_seq) for run_id, state, check_seq in connection.execute(_LIVE_STEPS)]
 
 
 def begun_of_kind(connection: Connection, kind: str) -> Sequence[Run]:

@@ -23,11 +23,13 @@ from claudomator_py.domain.lifecycle import (
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.store.events import record
-from claudomator_py.store.loading import loader
+from claudomator_py.store.loading import loader, maker
 from claudomator_py.store.tables import TASK, TASK_REVISION, Task, TaskRevision
 
 task_from = loader(Task)
 """The row as a Task."""
+new_task = maker(Task)
+"""A Task that is in no table yet."""
 _revision_from = loader(TaskRevision)
 
 # Made once, as making one takes several times as long as executing it: these are on the way of every task.

@@ -72,7 +72,7 @@ def accept(connection: Connection, order: NewTask, now_ms: int) -> Task:
     spec = order.spec
     task_id = str(uuid.uuid4())
     waiting = task_rows.columns_of(Waiting(WaitReason.DEPENDENCY))
-    task = Task(
+    task = task_rows.new_task(
         id=task_id,
         name=spec.name,
         **waiting,

@@ -19,7 +19,7 @@ from claudomator_py.sources.inbox.values import FileReading, FileStamp
 from claudomator_py.store import inbox_rows, schedule_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import caused_by
-from claudomator_py.store.tables import InboxDocument, InboxFile, Task
+from claudomator_py.store.tables import InboxDocument, Task
 from claudomator_py.tasks.accept import ENDED, NewTask, accept, cancel_now, circle_problem, rename, replace_content
 from claudomator_py.tasks.feasibility import acceptance_warnings, placement_problems, zone_problems
 from claudomator_py.tasks.schedules import Plan, begin, end_of_file, move, replace
@@ -187,7 +187,7 @@ class _Taking:
                 self._schedule(connection, spec)
         inbox_rows.mark_gone(connection, self._path, self._now_ms, besides=self._orders)
         stamp = self._stamp
-        file = InboxFile(
+        file = inbox_rows.new_file(
             path=self._path, mtime_ns=stamp.mtime_ns, size=stamp.size, inode=stamp.inode, accepted_ms=self._now_ms
         )
         inbox_rows.put_file(connection, file)
@@ -247,7 +247,7 @@ class _Taking:
                 task = task_rows.change(connection, task, self._now_ms, file_path=self._path)
             if entry.content_hash != digest:
                 task = replace_content(connection, task, order, self._now_ms)
-        document = InboxDocument(path=self._path, name=spec.name, task_id=task.id, content_hash=digest)
+        document = inbox_rows.new_document(path=self._path, name=spec.name, task_id=task.id, content_hash=digest)
         inbox_rows.put_document(connection, document, new=entry is None)
         return task
 

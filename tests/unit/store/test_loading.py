@@ -2,9 +2,12 @@
 
 import subprocess
 import sys
+from typing import Any
 
-from claudomator_py.store.loading import loader
-from claudomator_py.store.tables import SWITCH, Switch
+import pytest
+
+from claudomator_py.store.loading import loader, maker
+from claudomator_py.store.tables import SWITCH, Switch, Task
 
 load = loader(Switch)
 
@@ -35,3 +38,24 @@ def test_the_first_row_that_a_program_reads_has_its_attributes() -> None:
     """A daemon reads the runs that it adopts before it does anything else."""
     ended = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=False)
     assert (ended.stdout, ended.stderr) == ("task_id\n", "")
+
+
+def test_what_is_made_has_the_defaults_of_its_class() -> None:
+    given: dict[str, Any] = {
+        "id": "t",
+        "name": "t",
+        "state": "QUEUED",
+        "priority": 1,
+        "rank_ms": 1,
+        "eligibility": "",
+        "dir_key": "",
+    }
+    given |= {"tags": [], "source": "api", "created_ms": 1, "updated_ms": 1}
+    made, constructed = maker(Task)(**given), Task(**given)
+    assert made.model_dump() == constructed.model_dump()
+
+
+@pytest.mark.parametrize("values", [{"since_ms": 5}, {"name": "drain", "since_ms": 5, "since": 6}])
+def test_what_is_made_has_the_columns_of_its_table(values: dict[str, object]) -> None:
+    with pytest.raises(TypeError, match="has other columns"):
+        maker(Switch)(**values)
