@@ -75,9 +75,11 @@ Names = dict[str, None] | None  # of one folder, in the order in which something
 _LOOK_FOR_LOST_S = 1.0
 _RETRY_S = (1.0, 30.0)
 _STOP_S = 30.0
+_FIRST_BREATH_S = 0.01
 _BREATH_S = 0.03
 _LONGEST_BREATH_S = 0.2
-"""Pause in arrivals that ends a burst of them, and how long a burst is waited for at most."""
+"""How long a single file is waited with for a second one; the pause in arrivals that ends a burst of them, and how long
+a burst is waited for at most."""
 
 log = logging.getLogger("claudomator.inbox")
 
@@ -264,7 +266,7 @@ class Inbox:
         until = time.monotonic() + _LONGEST_BREATH_S
         seen = 0
         while seen < (seen := self._dirty_names()):
-            quiet_at = min(until, time.monotonic() + _BREATH_S)
+            quiet_at = min(until, time.monotonic() + (_FIRST_BREATH_S if seen == 1 else _BREATH_S))
             self._wake.wait_for(self._stop.is_set, max(0.0, quiet_at - time.monotonic()))
 
     def _dirty_names(self) -> int:

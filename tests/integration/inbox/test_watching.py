@@ -57,6 +57,7 @@ def test_files_dropped_in_one_breath_are_taken_in_one_transaction(
     make_inbox: MakeInbox, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else the first of them has the only slot before a more urgent one of them is seen."""
+    monkeypatch.setattr(inbox_module, "_FIRST_BREATH_S", 2.0)
     monkeypatch.setattr(inbox_module, "_BREATH_S", 2.0)
     monkeypatch.setattr(inbox_module, "_LONGEST_BREATH_S", 6.0)
     inbox = make_inbox(intake)
