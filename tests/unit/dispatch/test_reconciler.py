@@ -11,7 +11,7 @@ from claudomator_py.domain.run import RunLimits, RunSpec
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.scheduler.plan import StartRun, plan
 from claudomator_py.scheduler.snapshot import Snapshot
-from claudomator_py.store import run_rows
+from claudomator_py.store import decision_rows, run_rows
 from claudomator_py.store.tables import DECISION, RUN, SNAPSHOT
 from tests.fakes.world import START_MS, World, spec
 
@@ -24,10 +24,12 @@ def test_every_decision_can_be_replayed_from_its_snapshot(world: World) -> None:
     world.succeed("t1")
 
     def read(connection: Connection) -> list[Any]:
-        query = select(DECISION.c.task_id, DECISION.c.data, SNAPSHOT.c.data).join(
+        query = select(DECISION.c.task_id, DECISION.c.data, DECISION.c.snapshot_hash).join(
             SNAPSHOT, SNAPSHOT.c.hash == DECISION.c.snapshot_hash
         )
-        return list(connection.execute(query))
+        return [
+            (task, data, decision_rows.snapshot(connection, seen)) for task, data, seen in connection.execute(query)
+        ]
 
     decided = world.database.read(read)
     assert len(decided) == 5
