@@ -15,7 +15,7 @@ _NESTED: Final = {
 }
 """Figures that consist of several, and how each of those is named."""
 _TABLES: Final = ("per_class", "confusion")
-_CELL: Final = 84
+_CELL: Final = 96
 _LABELS: Final = 120
 _ROW: Final = 44
 _STYLE: Final = """
@@ -84,7 +84,7 @@ def page(figures: Mapping[str, Any], held: Sequence[Held]) -> str:
     if classes := _classes(figures):
         body += ["<h2>By route</h2>", _table(("Route", "Cases", "Precision", "Recall"), classes)]
     if confusion := figures.get("confusion"):
-        body += ["<h2>Which route was decided where which one is right</h2>", _confusion(confusion)]
+        body += ["<h2>Routes: which is right, by row, and which was decided, by column</h2>", _confusion(confusion)]
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>Evaluation</title>\n'
         f"<style>{_STYLE}</style>\n</head>\n<body>\n" + "\n".join(body) + "\n</body>\n</html>\n"
