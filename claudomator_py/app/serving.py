@@ -288,7 +288,9 @@ async def _serve(
     learned = Learned(database, now_ms)
     webhooks = IncomingWebhooks(channels, environ, now_ms)
     run_requests = RunRequests(database, now_ms, parts.host, lambda: parts.current().launch, secrets, repeats)
-    policy = PolicyDesk(database, lambda: parts.current().policy, now_ms)
+    policy = PolicyDesk(
+        database, lambda: parts.current().policy, now_ms, lambda: parts.current().settings.routing.enabled
+    )
     access = Access(
         service, queries, schedules, notices, tokens, specialists, learned, channels, webhooks, run_requests, policy
     )

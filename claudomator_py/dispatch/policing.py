@@ -30,8 +30,9 @@ from claudomator_py.store.tables import Channel, Task
 from claudomator_py.tasks.accept import ask, ready_dependents
 from claudomator_py.tasks.decisions import approved_rules, record_policy
 
-_HASH = "policy"
-"""Under which name the hash of the rules is remembered by which queued tasks were judged."""
+IN_FORCE = "policy"
+"""Under which name the ``hash`` of the rules is remembered by which queued tasks were judged, and since when:
+``at_ms``, in epoch milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +85,11 @@ class Policing:
         """What lets queued tasks be judged again that were by other rules; None: there is no need."""
         if self._reached:
             return None
-        self._reached = remembered.find(connection, _HASH).get("hash") == self.policy.hash
+        self._reached = remembered.find(connection, IN_FORCE).get("hash") == self.policy.hash
         return None if self._reached else self._again
 
     def _again(self, connection: Connection) -> int:
-        remembered.keep(connection, _HASH, {"hash": self.policy.hash})
+        remembered.keep(connection, IN_FORCE, {"hash": self.policy.hash, "at_ms": self._clock()})
         return queue.route_again(connection)
 
     def judge(self, connection: Connection, task: Task, spec: TaskSpec, *, reads: bool) -> Judged:

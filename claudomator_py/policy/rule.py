@@ -14,8 +14,8 @@ from claudomator_py.domain.task import PermissionMode, Tools
 from claudomator_py.domain.units import DAY_MS, MINUTE_MS
 from claudomator_py.policy.condition import LONGEST, BadCondition, Condition
 
-BUILT_IN = ("high-risk", "harmful")
-"""Names of the rules that hold without being written, see ``verdict.judge``."""
+BUILT_IN = {"high-risk": "approve", "harmful": "deny"}
+"""The rules that hold without being written, and what each demands, see ``verdict.with_built_in``."""
 
 
 def _condition(text: str) -> str:

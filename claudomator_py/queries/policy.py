@@ -1,23 +1,27 @@
 """The policy with how often each of its rules applied."""
 
 from collections import Counter
+from typing import Any
 
 from sqlalchemy import Connection, select
 
+from claudomator_py.dispatch.policing import IN_FORCE
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.units import DAY_MS
 from claudomator_py.domain.views.policy import PolicyView, RuleView
-from claudomator_py.policy.rule import Rule
+from claudomator_py.policy.rule import BUILT_IN, Rule
 from claudomator_py.policy.verdict import Policy
 from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, PolicyVerdict
+from claudomator_py.store import remembered
 from claudomator_py.store.tables import DECISION
 
 SAMPLE = 5_000
 """Decisions that are looked at: the newest."""
 
 
-def view(connection: Connection, policy: Policy, by: Principal, days: int, now_ms: int) -> PolicyView:
-    """The rules, with what they said in the last days of the tasks that exist for that principal."""
+def view(connection: Connection, policy: Policy, by: Principal, days: int, now_ms: int, *, reviews: bool) -> PolicyView:
+    """The rules, with what they said in the last days of the tasks that exist for that principal. reviews: whether
+    those that are built in hold."""
     query = select(DECISION.c.data, DECISION.c.at_ms).where(
         DECISION.c.kind == DecisionKind.POLICY.value, DECISION.c.at_ms >= now_ms - days * DAY_MS
     )
@@ -32,21 +36,23 @@ def view(connection: Connection, policy: Policy, by: Principal, days: int, now_m
                 applied[check.rule] += 1
                 last.setdefault(check.rule, at_ms)
             faults[check.rule] += check.matched is None
+    known = remembered.find(connection, IN_FORCE)
+
+    def told(name: str) -> dict[str, Any]:
+        return {"applied": applied[name], "faults": faults[name], "last": last.get(name)}
+
     return PolicyView(
         hash=policy.hash,
+        since=known.get("at_ms") if known.get("hash") == policy.hash else None,
         days=days,
         decisions=sum(said.values()) - said[PolicyVerdict.APPROVED],
         denied=said[PolicyVerdict.DENIED],
         held=said[PolicyVerdict.HELD],
-        rules=tuple(
-            RuleView.of(
-                rule,
-                says=_says(rule),
-                applied=applied[rule.name],
-                faults=faults[rule.name],
-                last=last.get(rule.name),
-            )
-            for rule in policy.rules
+        rules=tuple(RuleView.of(rule, says=_says(rule), **told(rule.name)) for rule in policy.rules),
+        built_in=tuple(
+            RuleView.model_validate({"name": name, "effects": (effect,), **told(name)})
+            for name, effect in BUILT_IN.items()
+            if reviews
         ),
     )
 

@@ -93,7 +93,7 @@ def approve(
         if tools:
             message = "were not requested: it needs approval before its first run"
             raise Invalid.of([Problem(field="tools", message=message, remedy="leave them out")])
-        _may_approve(asked, by)
+        _refuse_others(asked, by)
         record(connection, now_ms, "approved", task_id=task.id, data=_said(why, rules=list(asked.rules)))
         if asked.rules:
             reason = rationale(RationaleCode.APPROVED, principal=by.id, rules=asked.rules, text=why)
@@ -153,10 +153,19 @@ def reject(connection: Connection, task: Task, reason: str | None, now_ms: int) 
     ready_dependents(connection, task, now_ms)
 
 
-def _may_approve(asked: InputRequest, by: Principal) -> None:
+def may_approve(asked: InputRequest, by: Principal) -> bool:
+    """Whether each rule that says who names that principal, or its role."""
+    return all(_is_one_of(listed, by) for listed in asked.approvers)
+
+
+def _is_one_of(listed: Sequence[str], by: Principal) -> bool:
+    return by.id in listed or any(by.role.permits(role) for role in Role if role in listed)
+
+
+def _refuse_others(asked: InputRequest, by: Principal) -> None:
     """Raises Forbidden for somebody whom a rule does not name, nor their role."""
     for listed in asked.approvers:
-        if by.id not in listed and not any(by.role.permits(role) for role in Role if role in listed):
+        if not _is_one_of(listed, by):
             raise Forbidden(
                 f"The policy has this approved by {' or '.join(listed)}, and {by.id} is {by.role}.",
                 remedy="Have one of them approve it.",

@@ -100,7 +100,14 @@ def test_keys(desktop: Desktop) -> None:
     expect(page.get_by_role("link", name="two", exact=True)).to_be_visible()
     expect(page.get_by_role("link", name="one", exact=True)).to_have_count(0)
     assert page.url.endswith("q=tw&state=&tag=")
-    for key, path in (("c", "/channels"), ("s", "/specialists"), ("r", "/routing"), ("d", "/decisions"), ("g", "/")):
+    for key, path in (
+        ("c", "/channels"),
+        ("s", "/specialists"),
+        ("r", "/routing"),
+        ("d", "/decisions"),
+        ("o", "/policy"),
+        ("g", "/"),
+    ):
         page.keyboard.press(key)
         page.wait_for_url(f"{desktop.url}{path}")
 

@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 from claudomator_py.domain.channel import ChannelSettings, MarkVerdict, NewChannel, NewMessage
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.triage import TriageSettings
+from claudomator_py.domain.views import RejectRequest
 from claudomator_py.domain.views.channels import MuteRequest
 from claudomator_py.domain.views.decisions import DecisionFilter
 from tests.browser.conftest import NARROW, Desktop
@@ -44,6 +45,11 @@ def _fill(desktop: Desktop) -> str:
     desktop.settled("broken", "FAILED")
     desktop.settled("unsound", "FAILED")
     desktop.settled("asks", "NEEDS_INPUT")
+    desktop.task("held", approval="true")
+    desktop.task("let", "delay=50ms", approval="true")
+    desktop.settled("held", "NEEDS_INPUT")
+    desktop.settled("let", "NEEDS_INPUT")
+    desktop.daemon.client.reject("let", RejectRequest(reason="a-reason-that-is-as-long-" + "as-can-be-" * 20))
     desktop.when("limited", lambda task: task.reason == "limited")
     desktop.daemon.client.register_specialist(PLUMBER)
     desktop.daemon.client.grant_specialist("plumber", "org:bolt")
@@ -74,8 +80,8 @@ def desktop(lasting_desktop: Desktop) -> Desktop:
 def _paths(desktop: Desktop) -> dict[str, str]:
     known = {task.name for task in desktop.daemon.client.all_tasks()}
     running = desktop.daemon.client.task("works").id if "works" in known else _fill(desktop)
-    names = ("broken", "unsound", "asks", "routed")
-    broken, unsound, asks, routed = (desktop.daemon.client.task(name).id for name in names)
+    names = ("broken", "unsound", "asks", "routed", "held")
+    broken, unsound, asks, routed, held = (desktop.daemon.client.task(name).id for name in names)
     return {
         "front": "/",
         "found": "/?state=COMPLETED",
@@ -100,6 +106,8 @@ def _paths(desktop: Desktop) -> dict[str, str]:
         "routing": "/routing",
         "forget": "/routing/forget",
         "decisions": "/decisions",
+        "policy": "/policy",
+        "approve": f"/tasks/{held}/approve",
         "refused filter": "/decisions?kind=lunch",
         **{f"decision {kind}": path for kind, path in _decisions(desktop).items()},
         "error": "/tasks/nowhere",

@@ -42,7 +42,7 @@ UNIX_HOST = "localhost"
 """What clients of a Unix socket say as the Host, where there is none."""
 PUBLIC_PAGES = re.compile(r"/login|/static/[^/]+|/\.well-known/agent-card\.json")
 _PAGES = re.compile(
-    r"/|/(?:tasks|agents|schedules)/.+|/(?:select|sessions|specialists|channels|routing|decisions)(?:/.+)?|/logout"
+    r"/|/(?:tasks|agents|schedules)/.+|/(?:select|sessions|specialists|channels|routing|decisions|policy)(?:/.+)?|/logout"
 )
 _STREAMS = re.compile(r"/v1/events|/v1/runs/[^/]+/log")
 

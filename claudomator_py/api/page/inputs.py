@@ -53,7 +53,7 @@ def router(access: Access) -> APIRouter:
         return _form("approve", access.as_(by), ref, by)
 
     @routes.post("/{ref}/approve")
-    def approve(by: Asking, ref: Ref, version: Version, tools: Tools = "") -> Response:
+    def approve(by: Asking, ref: Ref, version: Version, tools: Tools = "", reason: Reason = "") -> Response:
         granted = access.as_(by)
 
         def send() -> TaskView:
@@ -63,9 +63,11 @@ def router(access: Access) -> APIRouter:
             rules = [] if untouched else [line.strip() for line in tools.splitlines() if line.strip()]
             if offered and not (untouched or rules):
                 raise Invalid("No tool to allow was named.", remedy="Name a tool, or reject the task.")
-            return granted.service.approve(ref, _valid(ApproveRequest, {"tools": rules}), if_version=version)
+            return granted.service.approve(
+                ref, _valid(ApproveRequest, {"tools": rules, "reason": reason.strip() or None}), if_version=version
+            )
 
-        return _sent(granted, by, "approve", ref, send, tools)
+        return _sent(granted, by, "approve", ref, send, tools, reason)
 
     @routes.get("/{ref}/reject")
     def ask_for_rejection(by: Asking, ref: Ref) -> Response:
@@ -84,16 +86,24 @@ def router(access: Access) -> APIRouter:
     return routes
 
 
-def _sent(granted: Granted, by: Principal, what: str, ref: str, send: Callable[[], TaskView], given: str) -> Response:
+def _sent(
+    granted: Granted, by: Principal, what: str, ref: str, send: Callable[[], TaskView], given: str, said: str = ""
+) -> Response:
     """Back to the task, or the form again with what was typed."""
     try:
         return RedirectResponse(f"/tasks/{send().id}", 303)
     except (StaleVersion, Conflict, Invalid) as refusal:
-        return _form(what, granted, ref, by, refusal, given)
+        return _form(what, granted, ref, by, refusal, given, said)
 
 
 def _form(
-    what: str, granted: Granted, ref: str, by: Principal, refusal: ServiceError | None = None, given: str = ""
+    what: str,
+    granted: Granted,
+    ref: str,
+    by: Principal,
+    refusal: ServiceError | None = None,
+    given: str = "",
+    said: str = "",
 ) -> Response:
     task = granted.queries.task(ref)
     asks = task.asks
@@ -109,6 +119,7 @@ def _form(
         "offered": what in task.available_actions,
         "rules": _rules(task),
         "given": given,
+        "said": said,
     }
     return render("input.html", values, 200 if refusal is None else _STATUS[type(refusal)], by=by)
 

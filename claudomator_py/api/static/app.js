@@ -256,6 +256,7 @@
     s: () => location.assign("/specialists"),
     r: () => location.assign("/routing"),
     d: () => location.assign("/decisions"),
+    o: () => byId("to-policy")?.click(),
     "?": () => byId("help").showModal(),
   };
 

@@ -1,5 +1,7 @@
 """The policy as it is shown: its rules with how often each applied, and what they say of a task."""
 
+from typing import Literal
+
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.views.base import Instant, View
 from claudomator_py.domain.views.tasks import ConstraintsView, PolicyCheckView
@@ -47,12 +49,50 @@ class RuleView(View):
 
 
 class PolicyView(View):
-    """The rules in force, in their order. hash: of them, as decisions name it; null: there are none. decisions: how
-    many of the last days' were looked at."""
+    """The rules in force, in their order. hash: of them, as decisions name it; null: there are none. since: since when
+    tasks are judged by them; null: no task was yet. decisions: how many of the last days' were looked at. built_in:
+    rules that hold without being written."""
 
     hash: str | None = None
+    since: Instant | None = None
     days: int
     decisions: int = 0
     denied: int = 0
     held: int = 0
     rules: tuple[RuleView, ...] = ()
+    built_in: tuple[RuleView, ...] = ()
+
+
+class HeldTaskView(View):
+    """A task that waits for an approval. rules: of the policy that demand it; none: the task itself does. approvers: as
+    in ``ApprovalView``. until: by when; null: any time. allowed: whether whoever asks may give it."""
+
+    task_id: str
+    task_name: str
+    version: int
+    text: str
+    rules: tuple[str, ...] = ()
+    approvers: tuple[tuple[str, ...], ...] = ()
+    since: Instant
+    until: Instant | None = None
+    allowed: bool
+
+
+class SettledApprovalView(View):
+    """An approval that was given or refused, or that nobody gave in time. by: the principal; null: nobody. why: what it
+    said."""
+
+    task_id: str
+    task_name: str
+    outcome: Literal["given", "refused", "expired"]
+    by: str | None = None
+    why: str | None = None
+    rules: tuple[str, ...] = ()
+    at: Instant
+
+
+class ApprovalsView(View):
+    """What waits for an approval, longest first, and what no longer does, newest first."""
+
+    waiting: tuple[HeldTaskView, ...] = ()
+    settled: tuple[SettledApprovalView, ...] = ()

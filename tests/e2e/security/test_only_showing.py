@@ -24,6 +24,7 @@ PAGES = (
     "/specialists",
     "/routing",
     "/decisions",
+    "/policy",
     *(f"/tasks/{{ref}}{end}" for end in ("", "/cancel", "/restart", "/answer")),
 )
 PROGRAMS = ("git", "sh", *MODEL_KINDS, "systemctl", "env", "python3")

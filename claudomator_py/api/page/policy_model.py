@@ -1,0 +1,140 @@
+"""What the page of the policy shows: its rules, and approvals."""
+
+from dataclasses import dataclass
+
+from claudomator_py.domain.text import one_line
+from claudomator_py.domain.views.policy import (
+    ApprovalsView,
+    HeldTaskView,
+    PolicyView,
+    RuleView,
+    SettledApprovalView,
+)
+
+DAYS = (1, 7, 30, 90)
+"""The spans that are offered."""
+_TONES = {"given": "good", "refused": "bad", "expired": "off"}
+
+
+@dataclass(frozen=True, slots=True)
+class RuleShown:
+    """A rule."""
+
+    name: str
+    built_in: bool
+    when: str
+    says: str
+    """What it demands."""
+    applied: str
+    faults: str
+    last: str | None
+    """An instant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A task that waits for an approval."""
+
+    name: str
+    url: str
+    line: str
+    """What it asks."""
+    who: str
+    """Who may approve it, in a sentence without a full stop."""
+    since: str
+    """An instant."""
+    until: str | None
+    """An instant."""
+    allowed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """An approval that was given or refused, or that nobody gave in time."""
+
+    name: str
+    url: str
+    tone: str
+    outcome: str
+    by: str
+    why: str | None
+    rules: str
+    at: str
+    """An instant."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyPage:
+    """The policy and the approvals."""
+
+    spans: tuple[tuple[str, str, bool], ...]
+    """What else can be shown: words, address, and whether it is what is shown."""
+    summary: str
+    hash: str | None
+    since: str | None
+    """An instant."""
+    rules: tuple[RuleShown, ...]
+    """Those that are built in last: they are asked last."""
+    waiting: tuple[Waiting, ...]
+    settled: tuple[Settled, ...]
+
+
+def page_of(policy: PolicyView, approvals: ApprovalsView) -> PolicyPage:
+    """The page."""
+    days = _days(policy.days)
+    counted = "1 decision" if policy.decisions == 1 else f"{policy.decisions:,} decisions"
+    summary = f"{counted} in {days}: {policy.denied:,} refused and {policy.held:,} held a task."
+    return PolicyPage(
+        spans=tuple((_days(one), f"/policy?days={one}", one == policy.days) for one in DAYS),
+        summary=summary if policy.decisions else f"No task was judged in {days}.",
+        hash=policy.hash,
+        since=policy.since,
+        rules=(
+            *(_rule(one, built_in=False) for one in policy.rules),
+            *(_rule(one, built_in=True) for one in policy.built_in),
+        ),
+        waiting=tuple(map(_waiting, approvals.waiting)),
+        settled=tuple(map(_settled, approvals.settled)),
+    )
+
+
+def _rule(one: RuleView, *, built_in: bool) -> RuleShown:
+    return RuleShown(
+        name=one.name,
+        built_in=built_in,
+        when="by the words of the task" if built_in else one_line(one.when or "always"),
+        says=one_line(one.says) or ", ".join(one.effects),
+        applied=f"{one.applied:,}",
+        faults=f"{one.faults:,}" if one.faults else "",
+        last=one.last,
+    )
+
+
+def _waiting(one: HeldTaskView) -> Waiting:
+    who = " and ".join(" or ".join(listed) for listed in one.approvers)
+    return Waiting(
+        name=one.task_name,
+        url=f"/tasks/{one.task_id}",
+        line=one_line(one.text),
+        who=f"approved by {who}" if who else "approved by whoever may operate",
+        since=one.since,
+        until=one.until,
+        allowed=one.allowed,
+    )
+
+
+def _settled(one: SettledApprovalView) -> Settled:
+    return Settled(
+        name=one.task_name,
+        url=f"/tasks/{one.task_id}",
+        tone=_TONES[one.outcome],
+        outcome=one.outcome,
+        by="nobody" if one.outcome == "expired" else one.by or "operator",
+        why=one.why,
+        rules=", ".join(one.rules),
+        at=one.at,
+    )
+
+
+def _days(days: int) -> str:
+    return "a day" if days == 1 else f"{days} days"

@@ -1,0 +1,115 @@
+"""The page of the policy: rules in their order, what waits for an approval, and what became of others."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.domain.views import TokenRequest
+from claudomator_py.policy.rule import Rule
+from tests.fakes.daemon import running
+from tests.fakes.prepared import PreparedService
+from tests.fakes.world import spec
+from tests.unit.api.page.conftest import Visitor, hidden, log_in, text_of
+
+RULES = (
+    {"name": "no-prod", "when": '"prod" in task.tags', "deny": "production is for admins"},
+    {"name": "infra", "when": 'task.name.startsWith("dig")', "approve": {"by": ["admin"], "within": "12h"}},
+    {"name": "odd", "when": 'task.tags[0] == "odd"', "risk": "medium"},
+)
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture
+def policed(desk: PreparedService) -> Iterator[PreparedService]:
+    """Three rules, and a task for each of two, besides one that nothing is said of."""
+    desk.world.policy_rules = tuple(map(Rule.model_validate, RULES))
+    desk.world.restarted_daemon()
+    desk.world.service.submit(spec("live", tags=("prod",)))
+    desk.world.service.submit(spec("dig"))
+    desk.world.service.submit(spec("plain", tags=("odd",)))
+    desk.world.router.route()
+    yield desk
+    desk.world.policy_rules = ()
+    desk.world.restarted_daemon()
+
+
+@pytest.fixture
+def visitor(policed: PreparedService, tmp_path: Path) -> Iterator[Visitor]:
+    with running(policed.world, tmp_path / "state2", holders=policed.world.keyring) as daemon:
+        yield log_in(daemon)
+
+
+def test_rules_stand_in_their_order_with_how_often_each_applied(visitor: Visitor) -> None:
+    page = visitor.get("/policy")
+    said = text_of(page)
+    assert page.status == 200
+    assert re.findall(r'<th scope="row">([a-z-]+)', page.body.decode()) == [
+        "no-prod",
+        "infra",
+        "odd",
+        "high-risk",
+        "harmful",
+    ]
+    assert "1 refused and 1 held a task." in said
+    assert "high-risk built in by the words of the task approve 0" in said
+    assert 'no-prod "prod" in task.tags deny: production is for admins 1' in said
+    assert 'odd task.tags[0] == "odd" risk: medium 1 1' in said
+    assert "In force since" in said
+    assert "no task was judged by it yet" not in said
+    assert visitor.get("/policy?days=0").status == 422
+
+
+def test_what_waits_is_approved_with_a_reason(visitor: Visitor, policed: PreparedService) -> None:
+    page = visitor.get("/policy")
+    task = policed.world.row("dig").id
+    assert "approved by admin until" in text_of(page)
+    assert f'href="/tasks/{task}/approve"' in page.body.decode()
+    version = hidden(visitor.get(f"/tasks/{task}/approve"), "version")
+    sent = {"version": version, "reason": "seen the plan"}
+    assert visitor.post(f"/tasks/{task}/approve", sent).status == 303
+    said = text_of(visitor.get("/policy"))
+    assert "Nothing waits for an approval." in said
+    assert "dig given operator seen the plan infra" in said
+
+
+def test_what_is_refused_or_expires_is_told_with_why(visitor: Visitor, policed: PreparedService) -> None:
+    world = policed.world
+    for name in ("dig-more", "dig-late"):
+        world.service.submit(spec(name))
+    world.router.route()
+    task = world.row("dig-more").id
+    version = hidden(visitor.get(f"/tasks/{task}/reject"), "version")
+    assert visitor.post(f"/tasks/{task}/reject", {"version": version, "reason": "too deep"}).status == 303
+    world.now_ms += 13 * HOUR_MS
+    world.tick()
+    said = text_of(visitor.get("/policy"))
+    assert "dig-more refused operator too deep infra" in said
+    assert "dig-late expired nobody infra" in said
+
+
+def test_only_who_may_sees_it_and_what_it_may_do(policed: PreparedService, tmp_path: Path) -> None:
+    world = policed.world
+    with running(world, tmp_path / "state2", holders=world.keyring) as daemon:
+        asking = (
+            TokenRequest(name="ann", role="read"),
+            TokenRequest(name="joe", role="operate"),
+            TokenRequest(name="eve", role="operate", organisation="other"),
+        )
+        reader, worker, other = (log_in(daemon, world.tokens.create(one).token) for one in asking)
+        assert reader.get("/policy").status == 403
+        assert 'href="/policy"' not in reader.get("/").body.decode()
+        page = worker.get("/policy").body.decode()
+        assert ("/approve" in page, "/reject" in page) == (False, True)
+        said = text_of(other.get("/policy"))
+        assert "Nothing waits for an approval." in said
+        assert "No task was judged in 30 days." in said
+        assert policed.world.row("dig").id not in other.get("/policy").body.decode()
+
+
+def test_nobody_has_written_rules(operator: Visitor, desk: PreparedService) -> None:
+    said = text_of(operator.get("/policy"))
+    assert "Nothing waits for an approval." in said
+    assert "high-risk built in" in said
+    assert "Hash" not in said
