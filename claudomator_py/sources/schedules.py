@@ -5,7 +5,9 @@ and the mark that it was dealt with are one transaction.
 """
 
 import logging
+import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache, partial
 from zoneinfo import ZoneInfo
@@ -43,6 +45,8 @@ class Alarms:
 
     def __init__(self, ring: Callable[[], None]) -> None:
         self._ring = ring
+        self._ringing = threading.Lock()
+        self._closed = False
         # It would tell of every alarm.
         logging.getLogger("apscheduler").setLevel(logging.WARNING)
         self._scheduler = BackgroundScheduler(
@@ -54,16 +58,17 @@ class Alarms:
 
     def start(self) -> None:
         """Ring now, and then when it is time."""
-        self._scheduler.add_job(self._ring, "interval", seconds=_SAFETY_S, id="safety", next_run_time=datetime.now(UTC))
+        self._scheduler.add_job(self._call, "interval", seconds=_SAFETY_S, id="safety", next_run_time=datetime.now(UTC))
         self._scheduler.start()
 
     def set(self, recurrences: Mapping[str, Recurrence]) -> None:
         """Ring at the times of these from now on, and of no others."""
         for job in self._scheduler.get_jobs():
             if job.id != "safety" and job.id not in recurrences:
-                job.remove()
+                with suppress(JobLookupError):  # closed meanwhile
+                    job.remove()
         for name, recurrence in recurrences.items():
-            self._scheduler.add_job(self._ring, _Times(recurrence), id=name, replace_existing=True)
+            self._scheduler.add_job(self._call, _Times(recurrence), id=name, replace_existing=True)
 
     def soon(self) -> None:
         """Ring once more, now."""
@@ -75,8 +80,17 @@ class Alarms:
 
     def close(self) -> None:
         """Ring no more; waits for what it called."""
-        if self._scheduler.running:
-            self._scheduler.shutdown(wait=True)
+        if not self._scheduler.running:
+            return
+        # APScheduler would wait with its jobs locked: for ever, where what was called sets the times.
+        self._scheduler.shutdown(wait=False)
+        with self._ringing:
+            self._closed = True
+
+    def _call(self) -> None:
+        with self._ringing:
+            if not self._closed:
+                self._ring()
 
     def _once_more(self, at: datetime) -> None:
         try:

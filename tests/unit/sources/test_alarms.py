@@ -33,3 +33,24 @@ def test_alarms_ring_at_the_start_when_it_is_time_and_when_asked() -> None:
             alarms.close()
         alarms.soon()
         assert not rung.acquire(timeout=0)
+
+
+def test_closing_waits_for_a_ring_that_sets_the_times() -> None:
+    begun, go = threading.Event(), threading.Event()
+    done: list[bool] = []
+
+    def ring() -> None:
+        begun.set()
+        assert go.wait(timeout=60)
+        alarms.set({})
+        done.append(True)
+
+    alarms = Alarms(ring)
+    alarms.start()
+    assert begun.wait(timeout=60)
+    closing = threading.Thread(target=alarms.close, daemon=True)
+    closing.start()
+    closing.join(timeout=0.5)  # it cannot have ended, and by then it waits
+    go.set()
+    closing.join(timeout=20)
+    assert (closing.is_alive(), done) == (False, [True])
