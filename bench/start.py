@@ -127,19 +127,15 @@ def _spooler(tsp: str, folder: Path) -> None:
     """Its server starts with the first command."""
     own = folder / "tsp"
     own.mkdir()
-    environ = {"PATH": os.defpath, "HOME": str(own), "TMPDIR": str(own), "TS_SOCKET": str(own / "socket")}
 
-    def command(*arguments: str) -> float:
+    def command(server: int, *arguments: str) -> float:
+        environ = {"PATH": os.defpath, "HOME": str(own), "TMPDIR": str(own), "TS_SOCKET": str(own / str(server))}
         return cpu_of_child([tsp, *arguments], environ, own)
 
-    started = []
-    for _ in range(ROUNDS):
-        started.append(command())
-        command("-K")
-    _tell("tsp, start", started)
-    command()
-    _tell("tsp, list", [command() for _ in range(ROUNDS)])
-    command("-K")
+    _tell("tsp, start", [command(server) for server in range(ROUNDS)])
+    _tell("tsp, list", [command(0) for _ in range(ROUNDS)])
+    for server in range(ROUNDS):
+        command(server, "-K")
 
 
 def _tell(name: str, figures: list[float]) -> None:
