@@ -103,6 +103,8 @@ def test_an_approval_is_asked_for_once_and_says_who_gave_it_and_why(policed: Mak
     assert (held.verdict, approved.verdict, allowed.verdict) == ("held", "approved", "allowed")
     assert allowed.approved == ("infra",)
     assert (approved.approved_by, approved.said, approved.rules) == ("mara", "seen the plan", ("infra",))
+    (settled,) = world.access.as_(MARA).policy.approvals().settled
+    assert (settled.task_name, settled.outcome, settled.by, settled.why) == ("dig", "given", "mara", "seen the plan")
 
 
 def test_other_content_has_to_be_approved_again(policed: Make) -> None:
