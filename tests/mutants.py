@@ -100,7 +100,6 @@ EQUIVALENT = {
     "scheduler/admission.py: the condition is True: "
     "return named_by(head.agent_type, agents) if head.agent_type else ()": "no agent is of no name and no kind",
     "dispatch/apply_report.py: left out: self._tell(subject, ended)": "it only writes the log",
-    "dispatch/probing.py: the condition is False: if not holds:": "nothing is done for each of none",
     "dispatch/probing.py: the condition is True: "
     "since_ms = hold.until_ms if hold.until_ms is not None else now_ms": "what is over has had an end",
 }
