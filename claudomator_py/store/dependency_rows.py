@@ -92,15 +92,18 @@ def dependencies(connection: Connection, task_id: str) -> Sequence[Task]:
     return [task_from(row) for row in connection.execute(_DEPENDENCIES, {"task": task_id})]
 
 
-def circle(connection: Connection, wanted: Mapping[str, Sequence[str]]) -> list[str] | None:
+def circle(
+    connection: Connection, wanted: Mapping[str, Sequence[str]], coming: Mapping[str, Sequence[str]]
+) -> list[str] | None:
     """The names along a circle that these tasks close, its first again at the end, or None.
 
-    wanted: what they depend on, or will, by task id; for all other tasks that is what is stored.
+    wanted: what they depend on, or will, by task id; coming: what others will; for all others that is what is stored.
     """
+    known = {**coming, **wanted}
     done: set[str] = set()
     for start in wanted:
         path: dict[str, str] = {start: ""}
-        stack = [] if start in done else [_edges(connection, start, wanted)]
+        stack = [] if start in done else [_edges(connection, start, known)]
         while stack:
             edge = next(stack[-1], None)
             if edge is None:
@@ -113,7 +116,7 @@ def circle(connection: Connection, wanted: Mapping[str, Sequence[str]]) -> list[
                 return [name, *(path[between] for between in ids[ids.index(task_id) + 1 :]), name]
             if task_id not in done:
                 path[task_id] = name
-                stack.append(_edges(connection, task_id, wanted))
+                stack.append(_edges(connection, task_id, known))
     return None
 
 

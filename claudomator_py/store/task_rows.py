@@ -1,9 +1,9 @@
 """Task rows: how a state is written in columns, and the one way to change it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, and_, bindparam, func, insert, select, update
 
 from claudomator_py.domain import lifecycle
 from claudomator_py.domain.lifecycle import (
@@ -204,6 +204,16 @@ def newest_given_revision(connection: Connection, task_id: str) -> int:
     """The number of the latest content that came from outside; not of what was made of one."""
     given = (TASK_REVISION.c.task_id == task_id, TASK_REVISION.c.derived_from.is_(None))
     return int(connection.execute(select(func.max(TASK_REVISION.c.revision)).where(*given)).scalar_one())
+
+
+def coming_contents(connection: Connection) -> Sequence[tuple[str, TaskSpec]]:
+    """The content that running tasks get when their runs end, by the id of each task."""
+    query = select(TASK.c.id, TASK_REVISION.c.spec).join(
+        TASK_REVISION,
+        and_(TASK_REVISION.c.task_id == TASK.c.id, TASK_REVISION.c.revision == TASK.c.next_revision),
+    )
+    rows = connection.execute(query.where(TASK.c.state == "RUNNING").order_by(TASK.c.id))
+    return [(task_id, TaskSpec.model_validate(spec)) for task_id, spec in rows]
 
 
 def spec_of(connection: Connection, task_id: str, revision: int) -> TaskSpec:

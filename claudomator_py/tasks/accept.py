@@ -431,7 +431,10 @@ def circle_problem(connection: Connection, contents: Sequence[tuple[Task, TaskSp
     """A circle that these tasks close with this content, which is stored or will be, or None."""
     if not any(spec.needs for _, spec in contents):
         return None
-    circle = dependency_rows.circle(connection, {task.id: spec.needs for task, spec in contents})
+    wanted = {task.id: spec.needs for task, spec in contents}
+    # What a running task will depend on once its run has ended.
+    coming = {task_id: spec.needs for task_id, spec in task_rows.coming_contents(connection) if task_id not in wanted}
+    circle = dependency_rows.circle(connection, wanted, coming)
     if circle is None:
         return None
     message = f"these tasks would wait for each other forever: {' -> '.join(circle)}"

@@ -341,6 +341,21 @@ def test_a_circle_is_refused_within_a_file_and_across_files(world: World) -> Non
     assert world.task("b").depends_on == ()
 
 
+def test_what_a_running_task_will_depend_on_closes_a_circle_as_well(world: World) -> None:
+    world.take("c.yaml", spec("c"))
+    world.tick()
+    assert world.state("c") == "RUNNING"
+    assert world.take("c.yaml", spec("c", depends_on=["b"]), mtime_ns=2) == []
+
+    (problem,) = world.take("b.yaml", spec("b", depends_on=["c"]))
+
+    assert "wait for each other forever" in problem.message
+    assert world.take("b.yaml", spec("b"), mtime_ns=2) == []
+    world.succeed("c")
+    world.tick()
+    assert world.names(state="RUNNING") == ["b"]
+
+
 def test_a_running_task_cannot_be_given_a_circle_either(world: World) -> None:
     world.take(PATH, spec("a"))
     world.take("/in/b.yaml", spec("b", depends_on=["a"]))
