@@ -1,12 +1,14 @@
 """Learning from what became of decisions, now and then, beside the loop."""
 
 import logging
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final
 
+from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from claudomator_py.log import get_logger
@@ -32,6 +34,7 @@ class Learner:
         self._clock = clock
         self._every_ms = settings().every
         self._since: int | None = None
+        self._ringing = threading.Lock()
         # It would tell of every round.
         logging.getLogger("apscheduler").setLevel(logging.WARNING)
         self._scheduler = BackgroundScheduler(
@@ -51,8 +54,12 @@ class Learner:
 
     def close(self) -> None:
         """Learn no more; waits for the transaction at hand."""
-        if self._scheduler.running:
-            self._scheduler.shutdown(wait=True)
+        if not self._scheduler.running:
+            return
+        # APScheduler would wait with its jobs locked: for ever, where the round at hand sets its own times anew.
+        self._scheduler.shutdown(wait=False)
+        with self._ringing:
+            pass
 
     def round(self) -> None:
         """Learn all that there is to learn. Raises StoreUnavailable."""
@@ -68,6 +75,10 @@ class Learner:
         return self._since
 
     def _ring(self) -> None:
+        with self._ringing:
+            self._round_and_set()
+
+    def _round_and_set(self) -> None:
         try:
             self.round()
         except StoreUnavailable as error:
@@ -76,7 +87,8 @@ class Learner:
             log.exception("not_learned")
         if self._settings().every != self._every_ms:
             self._every_ms = self._settings().every
-            self._scheduler.reschedule_job(_JOB, trigger="interval", **self._interval())
+            with suppress(JobLookupError):  # closed meanwhile
+                self._scheduler.reschedule_job(_JOB, trigger="interval", **self._interval())
 
     def _interval(self) -> dict[str, float]:
         return {"seconds": timedelta(milliseconds=self._every_ms).total_seconds()}

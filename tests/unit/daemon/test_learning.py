@@ -1,7 +1,7 @@
 """When the daemon learns: beside everything else, and whatever becomes of the database meanwhile."""
 
 from collections.abc import Callable
-from threading import Event
+from threading import Event, Thread
 
 import pytest
 
@@ -63,3 +63,28 @@ def test_it_learns_by_itself_and_goes_on_after_trouble(world: World, monkeypatch
 
 def test_it_closes_before_it_began(world: World) -> None:
     learner(world).close()
+
+
+def test_closing_waits_for_a_round_that_is_to_be_less_often_from_then_on(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(learning, "FIRST_S", 0.01)
+    every, begun, go, done = [20], Event(), Event(), Event()
+    settings = lambda: LearningSettings.model_construct(every=every[0], rate=0.1)  # noqa: E731 - as the daemon has it
+    one = Learner(world.database, settings, world.clock)
+
+    def round_() -> None:
+        begun.set()
+        assert go.wait(60)
+        every[0] = 10 * SECOND_MS
+        done.set()
+
+    monkeypatch.setattr(one, "round", round_)
+    one.start()
+    assert begun.wait(60)
+    closing = Thread(target=one.close, daemon=True)
+    closing.start()
+    closing.join(timeout=0.5)  # it cannot have ended, and by then it waits
+    go.set()
+    closing.join(timeout=20)
+    assert (closing.is_alive(), done.is_set()) == (False, True)
