@@ -130,6 +130,19 @@ def test_the_page_works_without_scripts(desktop: Desktop) -> None:
     expect(page.locator("#task")).to_contain_text("cancelled")
 
 
+def test_what_is_in_a_row_is_reached_although_the_row_is_a_link(desktop: Desktop) -> None:
+    task = desktop.task("it", "delay=1ms", approval="true")
+    desktop.settled("it", "NEEDS_INPUT")
+    page = desktop.page()
+    page.goto(f"{desktop.url}/policy")
+    page.get_by_role("link", name="Approve… it").click()
+    page.get_by_role("button", name="Approve the task").click()
+    desktop.settled("it", "COMPLETED")
+    page.goto(f"{desktop.url}/decisions?kind=placement")
+    page.get_by_role("link", name=f"task {task.id[:8]}").click()
+    page.wait_for_url(f"{desktop.url}/tasks/{task.id}")
+
+
 def test_answer_by_keyboard(desktop: Desktop) -> None:
     task = desktop.task("it", "outcome=question text='Red or <b>blue</b>?'\n\n  simulate: text=painted")
     desktop.settled("it", "NEEDS_INPUT")

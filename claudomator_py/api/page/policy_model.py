@@ -116,7 +116,7 @@ def _waiting(one: HeldTaskView) -> Waiting:
         name=one.task_name,
         url=f"/tasks/{one.task_id}",
         line=one_line(one.text),
-        who=f"approved by {who}" if who else "approved by whoever may operate",
+        who=f"to be approved by {who}" if who else "to be approved by whoever may operate",
         since=one.since,
         until=one.until,
         allowed=one.allowed,

@@ -64,7 +64,7 @@ def test_rules_stand_in_their_order_with_how_often_each_applied(visitor: Visitor
 def test_what_waits_is_approved_with_a_reason(visitor: Visitor, policed: PreparedService) -> None:
     page = visitor.get("/policy")
     task = policed.world.row("dig").id
-    assert "approved by admin until" in text_of(page)
+    assert "to be approved by admin until" in text_of(page)
     assert f'href="/tasks/{task}/approve"' in page.body.decode()
     version = hidden(visitor.get(f"/tasks/{task}/approve"), "version")
     sent = {"version": version, "reason": "seen the plan"}
