@@ -228,6 +228,8 @@ def test_a_limit_of_an_account_that_it_shares_is_that_of_the_agent(site: Site, s
     daemon = site.start().ready()
     task(site, "fast-one")
     wait_until(lambda: daemon.client.agents()[0].limited, "the agent to be limited")
+    # Who does it is decided beside the question for its tier.
+    wait_until(lambda: daemon.client.task("fast-one").reason != "routing", "the task to be routed")
 
     view = daemon.client.task("fast-one")
 
