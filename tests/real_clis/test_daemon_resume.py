@@ -82,7 +82,7 @@ def test_a_conversation_that_it_has_forgotten_begins_afresh(place: Place, cli: C
     assert TOLD in heard(place)
     assert "Make it longer." in heard(place)
     assert daemon.client.task("greet").attempts == 1
-    assert f"The conversation of run {first.id[:8]} was given up: {cli.kind} does not know it" in why(daemon, "greet")
+    assert f"The conversation of run {first.id[:8]} was given up: {cli.kind} no longer knows it" in why(daemon, "greet")
 
 
 @each()
