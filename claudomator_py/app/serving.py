@@ -99,7 +99,7 @@ from claudomator_py.sources.schedules import Clockwork, ScheduleRunner
 from claudomator_py.sources.specialists import CARD_FILES, CardIntake
 from claudomator_py.store import remembered
 from claudomator_py.store.database import Database, StoreUnavailable
-from claudomator_py.store.schema import is_current
+from claudomator_py.store.schema import begin, is_current
 from claudomator_py.tasks.idempotency import IdempotentRequests
 from claudomator_py.tasks.specialists import ship
 
@@ -404,11 +404,12 @@ def _notifier() -> Notifier:
 
 
 def _migrate(database: Database, notifier: Notifier) -> None:
-    if not is_current(database):
+    # Should what a new one begins with be of an older version, it is brought to this one like any other.
+    if not (is_current(database) or (begin(database) and is_current(database))):
         notifier.status("bringing the database to this version")
         notifier.extend_timeout(MIGRATION_S)
         with many():
-            from claudomator_py.store.migrate import migrate  # with alembic, which no other start needs
+            from claudomator_py.store.migrate import migrate  # with alembic, which hardly a start needs
 
         report = migrate(database)
         if report.before is not None:

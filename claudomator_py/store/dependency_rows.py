@@ -1,6 +1,6 @@
 """Dependencies: names, and the tasks they were bound to at first match."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from sqlalchemy import Connection, String, bindparam, case, delete, exists, insert, select, update
 
@@ -22,6 +22,11 @@ _WAITS_FOR = (
 )
 _UNBOUND = select(TASK_DEPENDENCY.c.task_id).where(*_WAITS_FOR)
 _BIND = update(TASK_DEPENDENCY).where(*_WAITS_FOR)
+_AWAITED = (
+    select(TASK_DEPENDENCY.c.name)
+    .where(TASK_DEPENDENCY.c.name.in_(bindparam("names", expanding=True)), TASK_DEPENDENCY.c.depends_on_id.is_(None))
+    .distinct()
+)
 _STATES = (
     select(TASK_DEPENDENCY.c.name, TASK.c.state)
     .select_from(TASK_DEPENDENCY.outerjoin(TASK, TASK.c.id == TASK_DEPENDENCY.c.depends_on_id))
@@ -64,6 +69,11 @@ def bind(connection: Connection, task: Task) -> Sequence[str]:
     if waiting:
         connection.execute(_BIND, {**given, "depends_on_id": task.id})
     return waiting
+
+
+def awaited(connection: Connection, names: Collection[str]) -> set[str]:
+    """Which of these names a task of any organisation waits for."""
+    return set(connection.execute(_AWAITED, {"names": sorted(names)}).scalars())
 
 
 def states(connection: Connection, task_id: str) -> Sequence[DependencyState]:

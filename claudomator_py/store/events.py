@@ -1,7 +1,7 @@
 """Events: what happened, in order. Written in the transaction in which it happens."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Select, func, insert, select
@@ -30,9 +30,35 @@ def record(
     data: Mapping[str, Any] | None = None,
 ) -> None:
     """Append one event."""
-    row = {"at_ms": at_ms, "task_id": task_id, "run_id": run_id, "kind": kind, "data": dict(data or {})}
-    row["by"] = connection.info.get(_CAUSE)
-    connection.execute(_RECORD, row)
+    record_all(connection, [Happened(at_ms, kind, task_id, run_id, data or {})])
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """An event that is to be appended."""
+
+    at_ms: int
+    kind: str
+    task_id: str | None = None
+    run_id: str | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+def record_all(connection: Connection, events: Sequence[Happened]) -> None:
+    """Append events, in this order."""
+    by = connection.info.get(_CAUSE)
+    rows = [
+        {
+            "at_ms": one.at_ms,
+            "task_id": one.task_id,
+            "run_id": one.run_id,
+            "kind": one.kind,
+            "data": dict(one.data),
+            "by": by,
+        }
+        for one in events
+    ]
+    connection.execute(_RECORD, rows)
 
 
 def caused_by(principal_id: str, change: Callable[[Connection], T]) -> Callable[[Connection], T]:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
-from claudomator_py.store.loading import loader, maker
+from claudomator_py.store.loading import loader, maker, writer
 from claudomator_py.store.tables import INBOX_DOCUMENT, INBOX_FILE, InboxDocument, InboxFile
 
 _document_from = loader(InboxDocument)
@@ -14,7 +14,7 @@ new_file = maker(InboxFile)
 """A document and a file that are in no table yet."""
 
 # Made once, as making one takes several times as long as executing it: these are on the way of every file.
-_FORGET_FILE = delete(INBOX_FILE).where(INBOX_FILE.c.path == bindparam("file"))
+_FORGET_FILES = delete(INBOX_FILE).where(INBOX_FILE.c.path.in_(bindparam("files", expanding=True)))
 _ADD_FILE = insert(INBOX_FILE)
 _THIS = (INBOX_DOCUMENT.c.path == bindparam("file"), INBOX_DOCUMENT.c.name == bindparam("called"))
 _DOCUMENT = select(INBOX_DOCUMENT).where(*_THIS)
@@ -26,6 +26,13 @@ _MARK_GONE = update(INBOX_DOCUMENT).where(
     INBOX_DOCUMENT.c.gone_ms.is_(None),
     INBOX_DOCUMENT.c.name.not_in(bindparam("besides", expanding=True)),
 )
+_IN_FILES = INBOX_DOCUMENT.c.path.in_(bindparam("files", expanding=True))
+_OF_FILES = select(INBOX_DOCUMENT.c.path).where(_IN_FILES, INBOX_DOCUMENT.c.gone_ms.is_(None)).distinct()
+_MARK_FILES_GONE = update(INBOX_DOCUMENT).where(_IN_FILES, INBOX_DOCUMENT.c.gone_ms.is_(None))
+_FORGET_DOCUMENTS = delete(INBOX_DOCUMENT).where(_IN_FILES)
+_CALLED = select(INBOX_DOCUMENT.c.name).where(INBOX_DOCUMENT.c.name.in_(bindparam("names", expanding=True))).distinct()
+_stored_file = writer(INBOX_FILE)
+_stored_document = writer(INBOX_DOCUMENT)
 
 
 def files(connection: Connection) -> Sequence[InboxFile]:
@@ -33,15 +40,15 @@ def files(connection: Connection) -> Sequence[InboxFile]:
     return [_file_from(row) for row in connection.execute(select(INBOX_FILE))]
 
 
-def put_file(connection: Connection, file: InboxFile) -> None:
-    """Remember the file as it is now."""
-    connection.execute(_FORGET_FILE, {"file": file.path})
-    connection.execute(_ADD_FILE, {column.name: getattr(file, column.name) for column in INBOX_FILE.columns})
+def put_files(connection: Connection, files: Sequence[InboxFile]) -> None:
+    """Remember the files as they are now."""
+    forget_files(connection, [file.path for file in files])
+    connection.execute(_ADD_FILE, [_stored_file(file) for file in files])
 
 
 def forget_files(connection: Connection, paths: Collection[str]) -> None:
     """Forget the files; their documents stay."""
-    connection.execute(delete(INBOX_FILE).where(INBOX_FILE.c.path.in_(sorted(paths))))
+    connection.execute(_FORGET_FILES, {"files": sorted(paths)})
 
 
 def document(connection: Connection, path: str, name: str) -> InboxDocument | None:
@@ -61,12 +68,26 @@ def named(connection: Connection, name: str) -> Sequence[InboxDocument]:
     return [_document_from(row) for row in connection.execute(_NAMED, {"called": name})]
 
 
+def with_documents(connection: Connection, paths: Collection[str]) -> set[str]:
+    """Which of these files have documents that are not gone."""
+    return set(connection.execute(_OF_FILES, {"files": sorted(paths)}).scalars())
+
+
+def taken_names(connection: Connection, names: Collection[str]) -> set[str]:
+    """Which of these names any document has, gone or not."""
+    return set(connection.execute(_CALLED, {"names": sorted(names)}).scalars())
+
+
 def put_document(connection: Connection, entry: InboxDocument, *, new: bool = False) -> None:
     """Insert the document, or replace what was known of it. new: nothing is known of it."""
     if not new:
         forget_document(connection, entry.path, entry.name)
-    values = {column.name: getattr(entry, column.name) for column in INBOX_DOCUMENT.columns}
-    connection.execute(_ADD_DOCUMENT, values)
+    add_documents(connection, [entry])
+
+
+def add_documents(connection: Connection, entries: Sequence[InboxDocument]) -> None:
+    """Insert documents of which nothing is known."""
+    connection.execute(_ADD_DOCUMENT, [_stored_document(entry) for entry in entries])
 
 
 def expect_again(connection: Connection, task_id: str) -> None:
@@ -84,6 +105,11 @@ def mark_gone(connection: Connection, path: str, now_ms: int, *, besides: Collec
     connection.execute(_MARK_GONE, {"file": path, "besides": sorted(besides), "gone_ms": now_ms})
 
 
-def forget_documents(connection: Connection, path: str) -> None:
-    """Forget all documents of the file; their tasks stay."""
-    connection.execute(delete(INBOX_DOCUMENT).where(INBOX_DOCUMENT.c.path == path))
+def mark_files_gone(connection: Connection, paths: Collection[str], now_ms: int) -> None:
+    """The files are no longer there, nor any of their documents."""
+    connection.execute(_MARK_FILES_GONE, {"files": sorted(paths), "gone_ms": now_ms})
+
+
+def forget_documents(connection: Connection, paths: Collection[str]) -> None:
+    """Forget all documents of the files; their tasks stay."""
+    connection.execute(_FORGET_DOCUMENTS, {"files": sorted(paths)})

@@ -7,7 +7,7 @@ checks nothing, as the values come from the table.
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from sqlalchemy import inspect
+from sqlalchemy import Table, inspect
 from sqlalchemy.orm import configure_mappers
 from sqlmodel import SQLModel
 
@@ -27,6 +27,18 @@ def loader(model: type[T]) -> Callable[[Iterable[Any]], T]:
         return instance
 
     return load
+
+
+def writer(table: Table) -> Callable[[SQLModel], dict[str, Any]]:
+    """What makes the row of an instance that a ``loader`` or ``maker`` of that table made: what is written of it, which
+    is all but what the database computes."""
+    names = tuple(column.key for column in table.columns if column.computed is None)
+
+    def write(instance: SQLModel) -> dict[str, Any]:
+        values = instance.__dict__
+        return {name: values[name] for name in names}
+
+    return write
 
 
 def maker(model: type[T]) -> Callable[..., T]:

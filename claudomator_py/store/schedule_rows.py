@@ -15,6 +15,11 @@ _OF_FILE = (
     .where(SCHEDULE.c.file_path == bindparam("file"), SCHEDULE.c.gone_ms.is_(None))
     .order_by(SCHEDULE.c.name)
 )
+_FILES = (
+    select(SCHEDULE.c.file_path)
+    .where(SCHEDULE.c.file_path.in_(bindparam("files", expanding=True)), SCHEDULE.c.gone_ms.is_(None))
+    .distinct()
+)
 _UNENDED = ("WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT")
 
 
@@ -59,6 +64,11 @@ def all_there(connection: Connection, by: Principal = OPERATOR) -> Sequence[Sche
 def of_file(connection: Connection, path: str) -> Sequence[Schedule]:
     """The schedules of that file that are not gone, by name."""
     return [Schedule(**row._mapping) for row in connection.execute(_OF_FILE, {"file": path})]
+
+
+def with_schedules(connection: Connection, paths: Collection[str]) -> set[str]:
+    """Which of these files have schedules that are not gone."""
+    return set(connection.execute(_FILES, {"files": sorted(paths)}).scalars())
 
 
 def detach(connection: Connection, paths: Collection[str], now_ms: int) -> None:

@@ -22,14 +22,16 @@ from claudomator_py.domain.lifecycle import (
 )
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.store.events import record
-from claudomator_py.store.loading import loader, maker
+from claudomator_py.store.events import Happened, record, record_all
+from claudomator_py.store.loading import loader, maker, writer
 from claudomator_py.store.tables import TASK, TASK_REVISION, Task, TaskRevision
 
 task_from = loader(Task)
 """The row as a Task."""
 new_task = maker(Task)
 """A Task that is in no table yet."""
+new_revision = maker(TaskRevision)
+"""A version of a task's content that is in no table yet."""
 _revision_from = loader(TaskRevision)
 
 # Made once, as making one takes several times as long as executing it: these are on the way of every task.
@@ -40,6 +42,8 @@ _ADD_REVISION = insert(TASK_REVISION)
 _REVISION = select(TASK_REVISION).where(
     TASK_REVISION.c.task_id == bindparam("task"), TASK_REVISION.c.revision == bindparam("number")
 )
+_stored = writer(TASK)
+_stored_revision = writer(TASK_REVISION)
 
 
 class VersionConflict(Exception):
@@ -118,28 +122,25 @@ def unended_of_thread(connection: Connection, thread: str) -> list[Task]:
     return [task_from(row) for row in connection.execute(query.order_by(TASK.c.created_ms, TASK.c.id))]
 
 
-def add(
-    connection: Connection,
-    task: Task,
-    now_ms: int,
-    *,
-    settled: bool = True,
-    at_once: lifecycle.Event | None = None,
-) -> None:
-    """Insert a new task and the event of its acceptance. settled: its state is one to tell of, not to leave at once.
-
-    at_once: what happens to it in the same moment, as by ``advance``; None: nothing.
-    """
-    if at_once is not None:
-        changes = {**columns_of(lifecycle.transition(state_of(task), at_once)), "version": task.version + 1}
-        task = task_from(changes.get(column.name, getattr(task, column.name)) for column in TASK.columns)
-    values = {column.name: getattr(task, column.name) for column in TASK.columns if column.computed is None}
-    connection.execute(_ADD, values)
-    record(connection, now_ms, "accepted", task_id=task.id, data={"name": task.name, "source": task.source})
-    if at_once is not None:
-        record(connection, now_ms, "state", task_id=task.id, data=_told(task, at_once))
-    elif settled:
+def add(connection: Connection, task: Task, now_ms: int, *, settled: bool = True) -> None:
+    """Insert a new task and the event of its acceptance. settled: its state is one to tell of, not to leave at once."""
+    connection.execute(_ADD, _stored(task))
+    record(connection, now_ms, "accepted", task_id=task.id, data=_as_accepted(task))
+    if settled:
         record(connection, now_ms, "state", task_id=task.id, data=_described(task))
+
+
+def add_all(connection: Connection, tasks: Sequence[Task], event: lifecycle.Event) -> None:
+    """Insert new tasks, and the events of their acceptance and of what led to their state in the same moment.
+
+    However many they are, they take a statement for themselves and one for all that is said of them.
+    """
+    told = []
+    for task in tasks:
+        told.append(Happened(task.created_ms, "accepted", task.id, data=_as_accepted(task)))
+        told.append(Happened(task.created_ms, "state", task.id, data=_told(task, event)))
+    connection.execute(_ADD, [_stored(task) for task in tasks])
+    record_all(connection, told)
 
 
 def change(connection: Connection, task: Task, now_ms: int, **changes: Any) -> Task:
@@ -180,10 +181,9 @@ def advance(
     return changed
 
 
-def add_revision(connection: Connection, revision: TaskRevision) -> None:
-    """Insert one version of a task's content."""
-    values = {column.name: getattr(revision, column.name) for column in TASK_REVISION.columns}
-    connection.execute(_ADD_REVISION, values)
+def add_revisions(connection: Connection, revisions: Sequence[TaskRevision]) -> None:
+    """Insert versions of the content of tasks."""
+    connection.execute(_ADD_REVISION, [_stored_revision(revision) for revision in revisions])
 
 
 def revision_of(connection: Connection, task_id: str, revision: int) -> TaskRevision:
@@ -219,6 +219,10 @@ def coming_contents(connection: Connection) -> Sequence[tuple[str, TaskSpec]]:
 def spec_of(connection: Connection, task_id: str, revision: int) -> TaskSpec:
     """The content as it was parsed. Raises LookupError."""
     return TaskSpec.model_validate(revision_of(connection, task_id, revision).spec)
+
+
+def _as_accepted(task: Task) -> dict[str, Any]:
+    return {"name": task.name, "source": task.source}
 
 
 def _told(task: Task, event: lifecycle.Event, data: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -37,6 +37,8 @@ from claudomator_py.store import dependency_rows, inbox_rows, spending_rows, tas
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Task, TaskRevision
 
+_NEW = Waiting(WaitReason.DEPENDENCY)
+"""A task before anything is known of its readiness."""
 ENDED = ("COMPLETED", "FAILED", "CANCELLED")
 
 
@@ -70,12 +72,46 @@ class NewTask:
 def accept(connection: Connection, order: NewTask, now_ms: int) -> Task:
     """Insert the task, in the state in which its readiness puts it."""
     spec = order.spec
-    task_id = str(uuid.uuid4())
-    waiting = task_rows.columns_of(Waiting(WaitReason.DEPENDENCY))
-    task = task_rows.new_task(
-        id=task_id,
+    if is_ready_when_new(spec, now_ms):
+        [(task, _)] = accept_ready(connection, [(order, now_ms)])
+        _bind_waiters(connection, task, now_ms)
+        return task_rows.get(connection, task.id)
+    task = _new_task(order, now_ms)
+    task_rows.add(connection, task, now_ms, settled=bool(spec.needs))
+    add_content(connection, task.id, 1, spec, order.shared, now_ms)
+    dependency_rows.replace(connection, task.id, spec.needs)
+    task = ready(connection, task, spec, now_ms)
+    lend_rank(connection, task, now_ms)
+    _bind_waiters(connection, task, now_ms)
+    # It may have failed already by a dependency of its own, which those that waited for its name have to hear.
+    ready_dependents(connection, task, now_ms)
+    return task_rows.get(connection, task.id)
+
+
+def accept_ready(connection: Connection, orders: Sequence[tuple[NewTask, int]]) -> list[tuple[Task, TaskRevision]]:
+    """Insert tasks that are ready when they are new and for whose names no task waits; each with its content.
+
+    orders: each with the time, in epoch milliseconds. However many they are, they take a statement for each table.
+    """
+    event = BecameReady()
+    tasks = [_new_task(order, now_ms, lifecycle.transition(_NEW, event), version=2) for order, now_ms in orders]
+    task_rows.add_all(connection, tasks, event)
+    contents = [
+        _content(task.id, 1, order.spec, order.shared, now_ms)
+        for task, (order, now_ms) in zip(tasks, orders, strict=True)
+    ]
+    task_rows.add_revisions(connection, contents)
+    return list(zip(tasks, contents, strict=True))
+
+
+def _new_task(order: NewTask, now_ms: int, state: lifecycle.State = _NEW, version: int = 1) -> Task:
+    """The task that is to be inserted in that state."""
+    spec = order.spec
+    return task_rows.new_task(
+        id=str(uuid.uuid4()),
         name=spec.name,
-        **waiting,
+        version=version,
+        **task_rows.columns_of(state),
         priority=int(spec.priority),
         rank_ms=rank(spec.priority, now_ms + order.place),
         eligibility=eligibility(spec),
@@ -90,23 +126,9 @@ def accept(connection: Connection, order: NewTask, now_ms: int) -> Task:
         created_ms=now_ms,
         updated_ms=now_ms,
     )
-    if _is_ready(spec, now_ms):
-        task_rows.add(connection, task, now_ms, at_once=BecameReady())
-        add_content(connection, task_id, 1, spec, order.shared, now_ms)
-        _bind_waiters(connection, task, now_ms)
-        return task_rows.get(connection, task_id)
-    task_rows.add(connection, task, now_ms, settled=bool(spec.needs))
-    add_content(connection, task_id, 1, spec, order.shared, now_ms)
-    dependency_rows.replace(connection, task_id, spec.needs)
-    task = ready(connection, task, spec, now_ms)
-    lend_rank(connection, task, now_ms)
-    _bind_waiters(connection, task, now_ms)
-    # It may have failed already by a dependency of its own, which those that waited for its name have to hear.
-    ready_dependents(connection, task, now_ms)
-    return task_rows.get(connection, task_id)
 
 
-def _is_ready(spec: TaskSpec, now_ms: int) -> bool:
+def is_ready_when_new(spec: TaskSpec, now_ms: int) -> bool:
     """Whether a new task of that content can be queued at once, as it waits for nothing."""
     if spec.needs or is_spent(spec.budget, Spending):
         return False
@@ -281,7 +303,14 @@ def add_content(
     derived_from: int | None = None,
 ) -> None:
     """Insert one version of a task's content."""
-    content = TaskRevision(
+    content = _content(task_id, revision, spec, dir_key, now_ms, derived_from)
+    task_rows.add_revisions(connection, [content])
+
+
+def _content(
+    task_id: str, revision: int, spec: TaskSpec, dir_key: str, now_ms: int, derived_from: int | None = None
+) -> TaskRevision:
+    return task_rows.new_revision(
         task_id=task_id,
         revision=revision,
         spec=spec.model_dump(mode="json"),
@@ -290,7 +319,6 @@ def add_content(
         derived_from=derived_from,
         created_ms=now_ms,
     )
-    task_rows.add_revision(connection, content)
 
 
 def renew(

@@ -1,12 +1,20 @@
 """What becomes of task files: identity, changed content, names, circles, files that are moved or deleted."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from sqlalchemy import Connection
 
-from claudomator_py.store import pruning
+from claudomator_py.domain.views import TaskFilter
+from claudomator_py.schema.taskfiles import ParsedFile
+from claudomator_py.sources.inbox.offering import Offering
+from claudomator_py.sources.inbox.values import FileStamp, Reading
+from claudomator_py.store import events, pruning, task_rows
 from claudomator_py.store.database import Database
+from claudomator_py.store.tables import TaskRevision
+from tests.databases import open_migrated
 from tests.fakes.world import START_MS, World, spec
 
 PATH = "/in/t.yaml"
@@ -371,6 +379,69 @@ def test_many_files_are_taken_each_for_itself(world: World) -> None:
     verdicts = world.take_many({"/in/a.yaml": [spec("a")], "/in/b.yaml": [spec("a")], "/in/c.yaml": [spec("c")]})
     assert [len(verdict) for verdict in verdicts] == [0, 1, 0]
     assert sorted(world.intake.known_files()) == ["/in/a.yaml", "/in/c.yaml"]
+
+
+@pytest.mark.both_databases
+def test_files_that_are_taken_together_become_what_they_become_one_by_one(world: World, tmp_path: Path) -> None:
+    before = {"/in/known.yaml": [spec("known", tags=["old"])], "/in/waiter.yaml": [spec("waiter", depends_on=["late"])]}
+    files = {
+        "/in/1.yaml": [spec("a"), spec("b", priority="low")],
+        "/in/2.yaml": [spec("late")],
+        "/in/3.yaml": [spec("c", depends_on=["a"])],
+        "/in/4.yaml": [spec("d"), spec("e", not_before="2099-01-01T00:00:00Z")],
+        "/in/5.yaml": [spec("f"), spec("a")],
+        "/in/6.yaml": [spec("g", specialist="nobody")],
+        "/in/known.yaml": [spec("known", tags=["new"]), spec("h")],
+        "/in/7.yaml": [spec("waits", approval=True)],
+        "/in/8.yaml": [spec("every", schedule="0 3 * * *")],
+        "/in/9.yaml": [spec("j")],
+        "/in/10.yaml": [spec("k"), spec("j")],
+        "/in/11.yaml": [spec("l")],
+        "/in/12.yaml": [spec("m")],
+    }
+    with open_migrated(tmp_path / "other") as database:
+        other = World(database)
+        for each in (world, other):
+            assert not any(each.take_many(before))
+        singly = [other.take(path, *specs) for path, specs in files.items()]
+        assert [list(problems) for problems in world.take_many(files)] == [list(problems) for problems in singly]
+        assert [bool(problems) for problems in singly] == [path in (*"56", "10") for path in _stems(files)]
+        assert _happened(world) == _happened(other)
+        assert world.intake.known_files() == other.intake.known_files()
+
+
+def _stems(paths: Iterable[str]) -> list[str]:
+    return [Path(path).stem for path in paths]
+
+
+def _happened(world: World) -> list[tuple[str, str, object]]:
+    """All events: the names of their tasks, their kinds and what they say, without ids."""
+    names = {view.id: view.name for view in world.queries.tasks(TaskFilter(), None, 200).items}
+
+    def without_ids(said: Mapping[str, object]) -> dict[str, object]:
+        return {key: names.get(str(value), value) for key, value in said.items()}
+
+    happened = world.database.read(lambda connection: events.following(connection, 0, 1_000))
+    return [(names.get(str(event.task_id), ""), event.kind, without_ids(event.data)) for event in happened]
+
+
+def test_what_fails_among_new_files_keeps_no_other_from_being_taken(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add = task_rows.add_revisions
+
+    def fail(connection: Connection, revisions: Sequence[TaskRevision]) -> None:
+        if any(revision.spec["name"] == "bad" for revision in revisions):
+            raise ValueError("one of them cannot be written")
+        add(connection, revisions)
+
+    monkeypatch.setattr(task_rows, "add_revisions", fail)
+    names = ["a", "b", "bad", "c"]
+    offering = Offering(world.intake)
+    readings = [Reading(f"/in/{name}.yaml", FileStamp(1, 1, 1), ParsedFile((spec(name),), ())) for name in names]
+    assert [bool(problems) for problems in offering.offer(readings)] == [False, False, True, False]
+    assert sorted(world.names()) == ["a", "b", "c"]
+    assert _stems(sorted(world.intake.known_files())) == ["a", "b", "c"]
 
 
 def test_at_equal_priority_tasks_start_in_the_order_of_their_files(world: World) -> None:

@@ -6,24 +6,20 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.errors import Problem, problems_text
+from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.principal import INBOX
-from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
-from claudomator_py.environment.workdirs import Workdirs, directory_key, local_zone
+from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.faults import error_text
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock
-from claudomator_py.schema.taskfile import content_hash
+from claudomator_py.sources.inbox.taking import Refused, Taking, Takings
 from claudomator_py.sources.inbox.values import FileReading, FileStamp
-from claudomator_py.store import inbox_rows, schedule_rows, task_rows
+from claudomator_py.store import inbox_rows, schedule_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import caused_by
-from claudomator_py.store.tables import InboxDocument, Task
-from claudomator_py.tasks.accept import ENDED, NewTask, accept, cancel_now, circle_problem, rename, replace_content
 from claudomator_py.tasks.feasibility import acceptance_warnings, placement_problems, zone_problems
-from claudomator_py.tasks.schedules import Plan, begin, end_of_file, move, replace
-from claudomator_py.tasks.specialists import task_problems
+from claudomator_py.tasks.schedules import end_of_file
 
 log = get_logger("claudomator.inbox")
 
@@ -59,7 +55,7 @@ class StoreIntake:
 
     def take_many(self, readings: Sequence[FileReading]) -> Sequence[Sequence[Problem]]:
         """See ``inbox.values.Intake``."""
-        found: list[list[Problem] | _Taking] = []
+        found: list[list[Problem] | Taking] = []
         place = 0
         for reading in readings:
             problems = [
@@ -67,12 +63,11 @@ class StoreIntake:
                 for spec in reading.parsed.specs
                 for problem in (*placement_problems(spec, self._registry, self._workdirs()), *zone_problems(spec))
             ]
-            found.append(problems or _Taking(reading, self._clock(), place))
+            found.append(problems or Taking(reading, self._clock(), place))
             place += len(reading.parsed.specs)
         # Together, so that no tick sees the first of them alone and gives it the slot of one that is more urgent.
-        taking = iter(
-            self._database.submit_together([caused_by(INBOX.id, one) for one in found if isinstance(one, _Taking)])
-        )
+        changes = Takings([one for one in found if isinstance(one, Taking)]).changes()
+        taking = iter(self._database.submit_together([caused_by(INBOX.id, change) for change in changes]))
         verdicts = [one if isinstance(one, list) else _verdict(next(taking)) for one in found]
         for reading, refused in zip(readings, verdicts, strict=True):
             if not refused:
@@ -93,9 +88,11 @@ class StoreIntake:
 
         def forget(connection: Connection, paths: Sequence[str]) -> None:
             inbox_rows.forget_files(connection, paths)
+            inbox_rows.mark_files_gone(connection, paths, now_ms)
+            scheduling = schedule_rows.with_schedules(connection, paths)
             for path in paths:
-                inbox_rows.mark_gone(connection, path, now_ms)
-                end_of_file(connection, path, now_ms)
+                if path in scheduling:
+                    end_of_file(connection, path, now_ms)
 
         self._together_or_each(paths, forget)
 
@@ -110,8 +107,7 @@ class StoreIntake:
 
         def forget(connection: Connection, paths: Sequence[str]) -> None:
             inbox_rows.forget_files(connection, paths)
-            for path in paths:
-                inbox_rows.forget_documents(connection, path)
+            inbox_rows.forget_documents(connection, paths)
             schedule_rows.detach(connection, paths, self._clock())
 
         self._together_or_each(paths, forget)
@@ -131,162 +127,9 @@ class StoreIntake:
                 self._together_or_each([path], change)
 
 
-class _Refused(Exception):
-    """Undoes the transaction that it is raised in."""
-
-    def __init__(self, problems: list[Problem]) -> None:
-        super().__init__(problems_text(problems))
-        self.problems = problems
-
-
 def _verdict(taken: Future[None]) -> list[Problem]:
     try:
         taken.result()
-    except _Refused as refused:
+    except Refused as refused:
         return refused.problems
     return []
-
-
-class _Taking:
-    """The transaction that takes one file. Raises _Refused."""
-
-    def __init__(self, reading: FileReading, now_ms: int, place: int) -> None:
-        """place: how many documents of other files come before its own."""
-        self._path = reading.path
-        self._renamed_from = reading.renamed_from
-        self._stamp = reading.stamp
-        self._parsed = reading.parsed
-        self._specs = reading.parsed.specs
-        self._orders = {
-            spec.name: NewTask(spec, directory_key(spec.working_dir), "file", self._path, number, creator=INBOX.id)
-            for number, spec in enumerate(self._specs, place)
-        }
-        self._named: dict[str, Sequence[InboxDocument]] = {}
-        self._schedules = frozenset(spec.name for spec in self._specs if spec.schedule is not None)
-        self._zone = local_zone() if self._schedules else ""
-        self._now_ms = now_ms
-
-    def __call__(self, connection: Connection) -> None:
-        if self._renamed_from is not None:
-            self._follow_rename(connection, self._renamed_from)
-        self._refuse([problem for spec in self._specs for problem in self._taken_names(connection, spec)])
-        self._refuse(
-            [
-                self._parsed.located(spec.name, problem)
-                for spec in self._specs
-                for problem in task_problems(connection, spec, INBOX)
-            ]
-        )
-        end_of_file(connection, self._path, self._now_ms, besides=self._schedules)
-        tasks = [(self._document(connection, spec), spec) for spec in self._specs if spec.schedule is None]
-        # Only now, as the documents of one file may name each other, in any order.
-        circle = circle_problem(connection, tasks)
-        self._refuse([circle] if circle is not None else [])
-        for spec in self._specs:
-            if spec.schedule is not None:
-                self._schedule(connection, spec)
-        inbox_rows.mark_gone(connection, self._path, self._now_ms, besides=self._orders)
-        stamp = self._stamp
-        file = inbox_rows.new_file(
-            path=self._path, mtime_ns=stamp.mtime_ns, size=stamp.size, inode=stamp.inode, accepted_ms=self._now_ms
-        )
-        inbox_rows.put_file(connection, file)
-
-    def _follow_rename(self, connection: Connection, old_path: str) -> None:
-        """This very file lay under another name: what it became keeps its identity, and takes its name from the file
-        again if it has none of its own. Nothing runs again for that."""
-        documents = inbox_rows.of_file(connection, old_path)
-        for entry in documents:
-            spec = next((spec for spec in self._specs if spec.name == entry.name), None)
-            if spec is None and len(documents) == len(self._specs) == 1:
-                spec = self._specs[0]
-            if spec is None:
-                continue
-            inbox_rows.forget_document(connection, old_path, entry.name)
-            if entry.name != spec.name:
-                self._refuse(self._taken_names(connection, spec))
-            if entry.task_id is not None:
-                task = task_rows.get(connection, entry.task_id)
-                if task.name != spec.name:
-                    rename(connection, task, spec.name, self._now_ms)
-            elif entry.schedule_id is not None:
-                schedule = schedule_rows.get(connection, entry.schedule_id)
-                move(connection, schedule, Plan(spec, self._zone, "file", self._path, creator=INBOX.id), self._now_ms)
-            moved = {"path": self._path, "name": spec.name, "content_hash": content_hash(spec)}
-            inbox_rows.put_document(connection, InboxDocument(**{**entry.model_dump(), **moved}))
-        inbox_rows.mark_gone(connection, old_path, self._now_ms)
-        end_of_file(connection, old_path, self._now_ms)
-        inbox_rows.forget_files(connection, [old_path])
-
-    def _refuse(self, problems: list[Problem]) -> None:
-        if problems:
-            raise _Refused(problems)
-
-    def _taken_names(self, connection: Connection, spec: TaskSpec) -> list[Problem]:
-        named = self._named[spec.name] = inbox_rows.named(connection, spec.name)
-        for other in named:
-            if other.path != self._path and other.gone_ms is None:
-                message = f"the name `{spec.name}` is taken by {other.path}"
-                return [Problem(field="name", message=message, remedy="give one of the two another name")]
-        there = schedule_rows.named(connection, spec.name) if spec.schedule is not None else None
-        if there is not None and there.source == "api":
-            message = f"the name `{spec.name}` is taken by a schedule made through the API"
-            remedy = f"give it another name, or end the other: claudomator schedule delete {spec.name}"
-            return [Problem(field="name", message=message, remedy=remedy)]
-        return []
-
-    def _document(self, connection: Connection, spec: TaskSpec) -> Task:
-        digest = content_hash(spec)
-        order = self._orders[spec.name]
-        entry = self._known(connection, spec.name, digest)
-        if entry is None or entry.task_id is None:
-            task = accept(connection, order, self._now_ms)
-        else:
-            task = task_rows.get(connection, entry.task_id)
-            if task.file_path != self._path:
-                task = task_rows.change(connection, task, self._now_ms, file_path=self._path)
-            if entry.content_hash != digest:
-                task = replace_content(connection, task, order, self._now_ms)
-        document = inbox_rows.new_document(path=self._path, name=spec.name, task_id=task.id, content_hash=digest)
-        inbox_rows.put_document(connection, document, new=entry is None)
-        return task
-
-    def _schedule(self, connection: Connection, spec: TaskSpec) -> None:
-        digest = content_hash(spec)
-        plan = Plan(spec, self._zone, "file", self._path, creator=INBOX.id)
-        entry = self._known(connection, spec.name, digest)
-        if entry is not None and entry.task_id is not None:
-            self._give_up(connection, entry.task_id)
-        # Else one that is left of a file which was moved away once it was accepted.
-        known = entry.schedule_id if entry is not None else None
-        schedule = (
-            schedule_rows.get(connection, known) if known is not None else schedule_rows.named(connection, spec.name)
-        )
-        if schedule is None:
-            schedule = begin(connection, plan, self._now_ms)
-        elif entry is None or entry.content_hash != digest or schedule.gone_ms is not None:
-            replace(connection, schedule, plan, self._now_ms)
-        inbox_rows.put_document(
-            connection,
-            InboxDocument(path=self._path, name=spec.name, schedule_id=schedule.id, content_hash=digest),
-        )
-
-    def _give_up(self, connection: Connection, task_id: str) -> None:
-        """The document is a schedule now: what it was does not start any more; a run goes on to its end."""
-        task = task_rows.get(connection, task_id)
-        if task.state not in (*ENDED, "RUNNING"):
-            cancel_now(connection, task, self._now_ms, data={"by": "schedule"})
-
-    def _known(self, connection: Connection, name: str, digest: str) -> InboxDocument | None:
-        """The document of that name as it was accepted before.
-
-        Of a file that was only renamed it is the one that is gone and has the same name and content: it is no new task.
-        """
-        for other in self._named[name]:
-            if other.path == self._path:
-                return other
-        for other in self._named[name]:
-            if other.gone_ms is not None and other.content_hash == digest:
-                inbox_rows.forget_document(connection, other.path, other.name)
-                return other
-        return None

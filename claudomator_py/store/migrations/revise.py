@@ -2,6 +2,9 @@
 
 With ``--replace`` the newest migration is written anew, unless somebody's database may already hold it. Read what was
 written: a renamed column looks like one dropped and one added.
+
+Once it is as it is to be, ``store.schema.SCHEMA`` names it, and ``store.migrations.snapshot`` writes what a new
+database begins with.
 """
 
 import argparse

@@ -17,7 +17,7 @@ from tests.databases import open_migrated
 from tests.fakes.world import World, spec
 
 STEPS: dict[str, tuple[int, int, str]] = {
-    "accept": (12, 1, "the file and its document, task, content, two events; whether others wait for its name"),
+    "accept": (10, 1, "what is known of path and name, who waits for it; task, content, events, document, file"),
     "start": (35, 2, "that nobody in particular does it; the present, lanes and heads; run, snapshot, decision, state"),
     "run": (23, 1, "the present again; that the run is alive, and its event"),
     "end": (33, 1, "the present, what the run was of and had announced; outcome, state and its event"),
@@ -99,6 +99,38 @@ def test_each_step_takes_few_statements_and_commits(database: Database, counted:
         name: number for name, number in taken.items() if number[0] > STEPS[name][0] or number[1] > STEPS[name][1]
     }
     assert not too_many, taken
+
+
+def test_new_files_take_no_more_statements_however_many_they_are(database: Database, counted: Counted) -> None:
+    world = World(database)
+    world.take("/inbox/warm.yaml", spec("warm"))
+    taken = {}
+    for number in (1, 100):
+        counted.statements.clear()
+        counted.commits = 0
+        files = {f"/inbox/{number}-{each}.yaml": [spec(f"t{number}-{each}")] for each in range(number)}
+        assert not any(world.take_many(files))
+        taken[number] = (len(counted.statements), counted.commits)
+    assert taken[1] == taken[100]
+    assert taken[1][1] == 1
+
+
+@pytest.mark.parametrize("what", ["gone", "archived"])
+def test_files_that_leave_the_inbox_take_no_more_statements_however_many_they_are(
+    database: Database, counted: Counted, what: str
+) -> None:
+    world = World(database)
+    taken = {}
+    for number in (1, 100):
+        paths = [f"/inbox/{number}-{each}.yaml" for each in range(number)]
+        world.take_many({path: [spec(Path(path).stem)] for path in paths})
+        counted.statements.clear()
+        counted.commits = 0
+        getattr(world.intake, what)(paths)
+        taken[number] = (len(counted.statements), counted.commits)
+        assert not world.intake.known_files()
+    assert taken[1] == taken[100]
+    assert taken[1][1] == 1
 
 
 def test_no_statement_reads_all_that_has_ended(database: Database, counted: Counted) -> None:

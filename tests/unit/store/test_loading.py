@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.store.loading import loader, maker
-from claudomator_py.store.tables import SWITCH, Switch, Task
+from claudomator_py.store.loading import loader, maker, writer
+from claudomator_py.store.tables import SWITCH, TASK, Switch, Task
 
 load = loader(Switch)
 
@@ -59,3 +59,22 @@ def test_what_is_made_has_the_defaults_of_its_class() -> None:
 def test_what_is_made_has_the_columns_of_its_table(values: dict[str, object]) -> None:
     with pytest.raises(TypeError, match="has other columns"):
         maker(Switch)(**values)
+
+
+def test_what_is_written_of_an_instance_is_all_that_the_database_does_not_compute() -> None:
+    row = maker(Task)(
+        id="t",
+        name="t",
+        state="QUEUED",
+        priority=1,
+        rank_ms=1,
+        eligibility="",
+        dir_key="",
+        tags=["x"],
+        source="api",
+        created_ms=1,
+        updated_ms=1,
+    )
+    written = writer(TASK)(row)
+    assert "lane" not in written
+    assert written == {name: value for name, value in row.model_dump().items() if name != "lane"}
