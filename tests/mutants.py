@@ -56,14 +56,25 @@ MODULES = {
     "domain/breaker.py": ["tests/unit/domain/test_breaker.py"],
     "dispatch/classify.py": [f"{_DISPATCH}/test_classifying.py"],
     "dispatch/probing.py": [f"{_DISPATCH}/test_probing.py"],
-    "dispatch/start.py": [f"{_DISPATCH}/test_starting.py", f"{_DISPATCH}/test_item_faults.py"],
-    "dispatch/collect.py": [f"{_DISPATCH}/test_ends.py", f"{_DISPATCH}/test_checks.py", f"{_DISPATCH}/test_limits.py"],
+    "dispatch/start.py": [
+        f"{_DISPATCH}/test_starting.py",
+        f"{_DISPATCH}/test_item_faults.py",
+        f"{_DISPATCH}/test_going_on.py",
+        f"{_DISPATCH}/test_handoffs.py",
+    ],
+    "dispatch/collect.py": [
+        f"{_DISPATCH}/test_ends.py",
+        f"{_DISPATCH}/test_checks.py",
+        f"{_DISPATCH}/test_limits.py",
+        f"{_DISPATCH}/test_live_runs.py",
+    ],
     "dispatch/apply_report.py": [
+        f"{_DISPATCH}/test_judging.py",
         f"{_DISPATCH}/test_reports.py",
         f"{_DISPATCH}/test_checks.py",
         f"{_DISPATCH}/test_ends.py",
     ],
-    "hosts/reporting.py": [f"{_DISPATCH}/test_reports.py", f"{_DISPATCH}/test_checks.py"],
+    "hosts/reporting.py": ["tests/unit/hosts/test_reporting.py"],
     "store/hold_rows.py": ["tests/unit/store/test_hold_rows.py"],
 }
 """The modules that decide what runs where, when and what follows from its end, and the unit tests that hold each."""
@@ -100,6 +111,27 @@ EQUIVALENT = {
     "scheduler/admission.py: the condition is True: "
     "return named_by(head.agent_type, agents) if head.agent_type else ()": "no agent is of no name and no kind",
     "dispatch/apply_report.py: left out: self._tell(subject, ended)": "it only writes the log",
+    "store/hold_rows.py: the condition is True: "
+    "same = _on(hold.bucket) & (HOLD.c.reason == (hold.reason.value if hold.reason is not None else None))": (
+        "what a run has met has a reason"
+    ),
+    "dispatch/collect.py: the condition is False: if task is not None and spec is not None:": (
+        "what is known already is only read again"
+    ),
+    "dispatch/collect.py: the condition is True: "
+    "self._probes = self._database.read(lambda connection: _probes(connection, silent, now_ms)) "
+    "if silent else set()": "of no runs none tries a limit",
+    "dispatch/collect.py: the condition is True: "
+    'step = run.check_seq if run.state == "checking" else 0': "only a run that is being checked has begun a check",
+    "dispatch/start.py: the condition is False: if not starts:": "of no starts nothing is begun",
+    "dispatch/start.py: the condition is True: "
+    "runs = run_rows.of_task(connection, task.id) if task.seq > 0 else ()": "before its first run it has none",
+    "dispatch/start.py: the condition is True: "
+    "handed = hops(connection, task.id, task.generation) if task.seq > 0 else ()": "without a run nothing is handed on",
+    "dispatch/start.py: Gt -> GtE: "
+    "runs = run_rows.of_task(connection, task.id) if task.seq > 0 else ()": "before its first run it has none",
+    "dispatch/start.py: Gt -> GtE: "
+    "handed = hops(connection, task.id, task.generation) if task.seq > 0 else ()": "without a run nothing is handed on",
     "dispatch/probing.py: the condition is True: "
     "since_ms = hold.until_ms if hold.until_ms is not None else now_ms": "what is over has had an end",
 }
@@ -183,7 +215,7 @@ def _only_shown(tree: ast.Module) -> set[int]:
             leave(node)
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             called = ast.unparse(node.value.func)
-            if called.startswith(("log.", "about.", "bound.", "held.")) or called == "crashpoint":
+            if called.startswith(("log.", "about.", "bound.", "held.", "_log_of(")) or called == "crashpoint":
                 leave(node)
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and not node.orelse and id(node.body[-1]) in found:

@@ -208,8 +208,9 @@ class Collector:
     def _take_over_check(self, subject: Subject, outcome: Outcome, now_ms: int, exit_code: int | None = None) -> bool:
         """The next check has begun although no row says so: an older copy of the database was put back."""
         run = subject.run
-        step, code = run.check_seq + 1, run.exit_code if exit_code is None else exit_code
-        _log_of(subject).warning("check_taken_over", step=step, note="it had begun, and the database did not know")
+        code = run.exit_code if exit_code is None else exit_code
+        note = "it had begun, and the database did not know"
+        _log_of(subject).warning("check_taken_over", step=run.check_seq + 1, note=note)
         return self._database.write(lambda connection: begin_check(connection, run, outcome, code, now_ms))
 
     def _request(self, subject: Subject) -> LaunchRequest:

@@ -194,6 +194,7 @@ def test_a_check_of_which_an_older_copy_of_the_database_knows_nothing_is_taken_o
     world.host.end(run_id, 0, step=1)
     world.tick()
     assert (world.task("t").phase, world.live("t").check_seq) == ("checking", 1)
+    assert world.live("t").exit_code == 0, "as it was read again"
     world.tick()
     assert world.state("t") == "COMPLETED"
     assert [call for call in world.host.calls if call[0] == "spawn"] == [("spawn", run_id, 0), ("spawn", run_id, 1)]
@@ -210,9 +211,25 @@ def test_nothing_is_ended_of_a_second_check_that_the_copy_does_not_know(world: W
     world.host.calls.clear()
 
     world.tick()
-    assert world.live("t").check_seq == 2
+    assert (world.live("t").check_seq, world.live("t").exit_code) == (2, 0)
     assert ("end_survivors", run_id, 0) not in world.host.calls, "what lives of the run is the second check"
     world.host.end(run_id, 0, step=2)
+    world.tick()
+    assert world.state("t") == "COMPLETED"
+
+
+def test_the_check_of_a_lost_run_that_had_said_its_last_word_is_taken_over(world: World) -> None:
+    """Of that run there is no record, only its check, of which the copy knows nothing."""
+    world.submit("t", check=["make test"])
+    world.tick()
+    world.say("t", text="done")
+    world.host.kill_shim(world.live("t").id)
+    before = world.live("t")
+    world.tick()
+    put_back(world, before)
+    world.tick()
+    assert (world.live("t").check_seq, world.faults.all()) == (1, [])
+    world.host.end(before.id, 0, step=1)
     world.tick()
     assert world.state("t") == "COMPLETED"
 

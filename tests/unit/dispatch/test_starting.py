@@ -1,10 +1,11 @@
 """Starting: directory, committed row, process, and what comes in between."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
-from claudomator_py.domain.run import RunSpec
+from claudomator_py.domain.run import Launch, LaunchRequest, RunConflict, RunSpec
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.faults import checks
 from claudomator_py.store import run_rows, task_rows
@@ -156,3 +157,57 @@ def test_an_agent_that_cannot_be_launched_and_a_task_that_changed_meanwhile(worl
     world.database.write(lambda writing: task_rows.change(writing, world.row("t"), START_MS))
     assert world.starter.start(observed).number == 0
     assert world.state("t") == "QUEUED ready"
+
+
+def test_a_task_whose_agent_is_gone_since_it_was_planned_is_left_for_the_next_plan(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.submit("t")
+    observed = world.database.read(world.observer.observe)
+    monkeypatch.setattr(world.registry, "find", lambda name: None)
+    assert world.starter.start(observed).number == 0
+    assert (world.faults.all(), world.host.calls) == ([], [])
+
+
+def test_a_start_that_its_own_task_keeps_from_succeeding_is_given_up_and_forgotten(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(request: LaunchRequest) -> Launch:
+        raise KeyError("nothing")
+
+    monkeypatch.setattr("claudomator_py.dispatch.start.MOST_STARTS", 1)
+    world.submit("t")
+    observed = world.database.read(world.observer.observe)
+    with monkeypatch.context() as patch:
+        patch.setattr(world.kinds["claude"], "launch", broken)
+        world.starter.start(observed)
+    (fault,) = world.faults.all()
+    assert fault.own
+    world.now_ms += HOUR_MS
+    with monkeypatch.context() as patch:
+        patch.setattr(world.registry, "find", lambda name: None)
+        world.starter.start(observed)
+    assert [each.text for each in world.faults.all()] == [fault.text], "nobody is there to have failed"
+    assert world.starter.start(observed).number == 0
+    assert world.faults.all() == []
+    assert world.state("t") == "FAILED setup_failed"
+
+
+def test_a_directory_of_a_run_that_no_row_knows_is_told_of(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def prepare(order: RunSpec, step: int = 0) -> None:
+        raise RunConflict(order.run_id)
+
+    monkeypatch.setattr(world.host, "prepare", prepare)
+    world.submit("t")
+    begun = world.starter.start(world.database.read(world.observer.observe))
+    assert (begun.number, [item.name for item in begun.conflicts]) == (0, ["t"])
+
+
+def test_a_further_folder_that_cannot_be_examined_fails_the_task(world: World, tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    world.submit("t", add_dirs=[str(tmp_path / "lib")], agent={"type": "claude"}, retry={"max_attempts": 1})
+    (tmp_path / "lib").rmdir()
+    (tmp_path / "lib").symlink_to(tmp_path / "lib")
+    world.tick()
+    assert world.state("t") == "FAILED setup_failed"
+    assert "one of its add_dirs cannot be examined" in str(world.task("t").reason_text)

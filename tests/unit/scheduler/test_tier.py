@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from claudomator_py.domain.agent import Tier
 from claudomator_py.scheduler.classification import (
     HEAD_CHARS,
+    REASON_CHARS,
     TAIL_CHARS,
     Cause,
     TierQuestion,
@@ -19,6 +20,7 @@ from claudomator_py.scheduler.classification import (
     parse_answer,
     prompt,
     shortened,
+    shown,
 )
 
 MODELS = {Tier.POWERFUL: "opus", Tier.FAST: "haiku", Tier.BALANCED: "sonnet"}
@@ -153,3 +155,14 @@ def test_the_cache_key_depends_on_what_the_answer_depends_on_and_on_no_agent() -
     ]
     assert key not in others
     assert len(set(others)) == len(others)
+
+
+def test_what_is_not_text_in_an_answer_is_left_out() -> None:
+    found = parse_answer('{"tier": "fast", "reason": {"why": 1}, "agent_type": 7}', QUESTION)
+    assert (found.reason, found.agent_type) == ("", None)
+
+
+def test_a_long_reason_is_cut_to_one_line_of_what_may_be_shown() -> None:
+    assert shown("a\n  b") == "a b"
+    assert shown("x" * REASON_CHARS) == "x" * REASON_CHARS
+    assert shown("x" * (REASON_CHARS + 1)) == "x" * (REASON_CHARS - 3) + "..."

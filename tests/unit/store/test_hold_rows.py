@@ -104,6 +104,12 @@ def test_a_limit_is_over_and_tried_once_its_time_has_come_and_nothing_else_holds
     assert table.over(NOW + 5) == []
 
 
+def test_what_is_in_force_and_what_is_over_are_told_apart(table: Table) -> None:
+    over, in_force = table.add(NOW), table.add(NOW + 5, bucket=OPUS)
+    found = table.ask(lambda connection: hold_rows.in_force_and_over(connection, NOW))
+    assert [[hold.bucket for hold in holds] for holds in found] == [[in_force.bucket], [over.bucket]]
+
+
 @pytest.mark.parametrize("reason", [Reason.AUTH, Reason.NO_CREDIT, None])
 def test_what_a_person_has_to_end_is_not_tried_when_its_time_is_over(table: Table, reason: Reason | None) -> None:
     table.add(NOW, reason=reason)
@@ -134,6 +140,15 @@ def test_runs_that_meet_one_limit_together_make_one_hold_that_is_never_shortened
     (hold,) = table.ask(lambda connection: hold_rows.in_force(connection, NOW))
     assert hold.run_id == "news"
     assert times() == (4, NOW)
+
+
+def test_of_two_that_end_together_the_one_that_was_known_stays(table: Table) -> None:
+    table.meet(NOW + 100, NOW - 3, "first")
+    met = table.meet(NOW + 100, NOW - 2, "second", created_ms=NOW - 500)
+    assert (met.known, met.news, met.hold.created_ms) == (True, False, NOW - 1_000)
+    table.add(NOW + 100, reason=Reason.OVERLOADED)
+    (hold,) = table.ask(lambda connection: hold_rows.in_force(connection, NOW))
+    assert (hold.run_id, hold.created_ms, hold.reason) == ("first", NOW - 1_000, Reason.RATE_LIMITED)
 
 
 def test_of_several_holds_for_one_reason_the_longest_is_the_one_that_is_met(table: Table) -> None:
@@ -199,6 +214,14 @@ def test_releasing_ends_what_the_agent_draws_on_in_force_or_being_tried(table: T
     assert {label for label, _ in table.in_force()} == {"claude/work", "codex/default"}
     assert table.over() == []
     assert table.release("home") == 0
+    table.add(None, bucket=OPUS)
+    assert table.release("home") == 1, "of every family, if none is named"
+
+
+def test_a_hold_of_an_operator_comes_back_without_a_reason(table: Table) -> None:
+    table.add(None, reason=None)
+    (found,) = table.ask(lambda connection: hold_rows.in_force(connection, NOW))
+    assert found == held(None, reason=None)
 
 
 def test_a_hold_comes_back_as_it_was_with_long_words_cut(table: Table) -> None:

@@ -1,0 +1,181 @@
+"""The reading half of a host: what becomes of a run's output on its way to a report."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+
+from claudomator_py.domain.agent import AgentSpec, ModelChoice, Price
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.domain.output import OutputPiece
+from claudomator_py.domain.redaction import Redactor
+from claudomator_py.domain.run import ExitRecord, LaunchRequest, Stream
+from claudomator_py.hosts.reporting import TAIL_BYTES, ReportingHost
+from tests.fakes.agents import OutcomeReader, ScriptedKind
+from tests.fakes.world import CLAUDE, spec
+
+RUN = "r"
+GIVEN = ModelChoice(model="sonnet")
+REQUEST = LaunchRequest(RUN, CLAUDE, spec("t"), "do t", GIVEN, "c")
+PASSED = ExitRecord(0, None, 1, 2)
+FAILED = ExitRecord(1, None, 1, 2)
+USED = b'{"status": "succeeded", "tokens": {"input": 1000000, "output": 0}}\n'
+
+
+class Desk(ReportingHost):
+    """What runs print is in memory, and is read when the test says so."""
+
+    def __init__(self, kind: ScriptedKind | None = None, secrets: Iterable[str] = ()) -> None:
+        super().__init__({"claude": kind or ScriptedKind()}, lambda *_: Redactor(secrets), lambda: 5)
+        self.printed: dict[tuple[str, int, Stream], bytes] = {}
+
+    def read(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> OutputPiece:
+        data = self.printed.get((run_id, step, stream), b"")
+        piece = data[offset : offset + limit]
+        return OutputPiece(offset, piece, len(data))
+
+    def prints(self, data: bytes, stream: Stream = "stdout", step: int = 0) -> None:
+        key = (RUN, step, stream)
+        self.printed[key] = self.printed.get(key, b"") + data
+
+    def turn(self) -> None:
+        while self._monitor.turn():
+            pass
+
+    def outcome(self, request: LaunchRequest = REQUEST, record: ExitRecord | None = PASSED) -> Outcome:
+        self.report(request, record)
+        self.turn()
+        report = self.report(request, record)
+        assert report is not None
+        assert report.outcome is not None
+        return report.outcome
+
+
+def test_there_is_no_report_until_the_output_was_read() -> None:
+    desk = Desk()
+    desk.prints(USED)
+    assert desk.report(REQUEST, PASSED) is None
+    desk.turn()
+    report = desk.report(REQUEST, PASSED)
+    assert report is not None
+    assert report.outcome is not None
+    assert (report.outcome.status, report.exit) == (OutcomeStatus.SUCCEEDED, PASSED)
+
+
+def test_of_a_kind_that_is_not_known_nothing_is_read_and_its_run_is_lost() -> None:
+    desk = Desk()
+    unknown = replace(REQUEST, agent=AgentSpec(name="x", kind="gemini"))
+    assert desk.follow(unknown) is None
+    report = desk.report(unknown, PASSED)
+    assert report is not None
+    assert report.outcome is not None
+    assert (report.outcome.status, report.outcome.reason) == (OutcomeStatus.LOST, Reason.LOST)
+    assert "'gemini'" in str(report.outcome.detail)
+
+
+def test_what_a_live_run_has_said() -> None:
+    desk = Desk()
+    desk.prints(b"# on it\n")
+    assert desk.follow(REQUEST) is not None
+    desk.turn()
+    said = desk.follow(REQUEST)
+    assert said is not None
+    assert said.answered
+
+
+@pytest.mark.parametrize("stuck", ["stuck_until", "stuck_since"])
+def test_whether_it_has_printed_since_is_looked_for_only_where_a_run_is_stuck(
+    stuck: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = Desk()
+    desk.prints(b"# on it\n")
+    desk.follow(REQUEST)
+    desk.turn()
+    said = desk.follow(REQUEST)
+    assert said is not None
+    assert not said.is_current, "nobody asks"
+    monkeypatch.setattr(OutcomeReader, stuck, 9)
+    desk.prints(b"# still\n")
+    desk.turn()
+    said = desk.follow(REQUEST)
+    assert said is not None
+    assert said.is_current
+    desk.prints(b"# and on\n")
+    said = desk.follow(REQUEST)
+    assert said is not None
+    assert not said.is_current
+
+
+def test_news_are_passed_on() -> None:
+    desk, told = Desk(), list[str]()
+    desk.news = lambda: told.append("news")
+    desk.prints(b"# on it\n")
+    desk.follow(REQUEST)
+    desk.turn()
+    assert told == ["news"]
+
+
+def test_a_run_that_is_not_live_any_more_is_forgotten() -> None:
+    desk = Desk()
+    desk.report(REQUEST, PASSED)
+    desk.watch([("other", 0), (RUN, 0)])
+    assert desk.backlog(RUN) is not None
+    desk.watch([("other", 0), (RUN, 1)])
+    assert desk.backlog(RUN) is None, "its check is live, and that is not read"
+
+
+def test_reading_begins_and_ends_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk, told = Desk(), list[str]()
+    monkeypatch.setattr(desk._monitor, "start", lambda: told.append("start"))
+    monkeypatch.setattr(desk._monitor, "close", lambda: told.append("close"))
+    desk.start_reading()
+    assert told == ["start"]
+    desk.close()
+    assert told == ["start", "close"]
+
+
+@pytest.mark.parametrize(("model", "usd"), [(GIVEN, 3.0), (None, None)], ids=["priced", "no model"])
+def test_tokens_are_priced_by_the_model_of_the_run(model: ModelChoice | None, usd: float | None) -> None:
+    desk = Desk()
+    desk.prints(USED)
+    agent = CLAUDE.model_copy(update={"prices": {"sonnet": Price(input=3, output=15)}})
+    assert desk.outcome(replace(REQUEST, agent=agent, model=model)).cost_usd == usd
+
+
+@pytest.mark.parametrize(
+    ("record", "output"),
+    [
+        (FAILED, "out err"),
+        (ExitRecord(0, "timeout", 1, 2), "out err"),
+        (ExitRecord(None, "stall", 1, 2), "out err"),
+        (PASSED, None),
+        (ExitRecord(None, "cancel", 1, 2), None),
+        (None, None),
+    ],
+    ids=["failed", "too late, and then well", "stalled", "passed", "cancelled", "lost"],
+)
+def test_what_a_check_wrote_is_told_unless_nobody_asks(record: ExitRecord | None, output: str | None) -> None:
+    desk = Desk()
+    desk.prints(b"out ", step=1)
+    desk.prints(b"err\n", "stderr", step=1)
+    report = desk.report(REQUEST, record, step=1)
+    assert report is not None
+    assert (report.step, report.exit, report.check_output, report.outcome) == (1, record, output, None)
+
+
+def test_a_check_that_wrote_nothing_has_no_output() -> None:
+    report = Desk().report(REQUEST, FAILED, step=1)
+    assert report is not None
+    assert report.check_output is None
+
+
+def test_of_what_a_check_wrote_the_end_is_told_without_a_part_of_a_secret() -> None:
+    secret = "tell-nobody-0123456789"
+    desk = Desk(secrets=[secret])
+    desk.prints(b"x" * 9_000 + secret.encode() + b"y" * (TAIL_BYTES - 8), step=1)
+    report = desk.report(REQUEST, FAILED, step=1)
+    assert report is not None
+    assert report.check_output is not None
+    assert len(report.check_output) == TAIL_BYTES
+    assert "0123456789"[-8:] not in report.check_output
+    assert report.check_output.endswith("y" * 100)
