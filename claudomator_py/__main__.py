@@ -270,22 +270,17 @@ def policy_group() -> typer.Typer:
 def policy_test(config: Path | None) -> "policy.Tester":
     """What the rules of that configuration, else of the one that is found, say of a task. Raises ClientError."""
     from claudomator_py.client.discovery import configuration
-    from claudomator_py.dispatch.policing import found_here
+    from claudomator_py.dispatch.policing import try_rules
     from claudomator_py.policy.facts import Facts
-    from claudomator_py.policy.verdict import Policy, with_built_in
-    from claudomator_py.routing.assessment import assess
+    from claudomator_py.policy.verdict import Policy
 
     settings = configuration(config, os.environ, Path.cwd()).settings
     rules = Policy(settings.policy)
 
     def verdict(spec: "TaskSpec", asked: "policy.Asked") -> "VerdictView":
-        judged = assess(spec.instructions)
-        specialist = asked.specialist or spec.specialist
-        facts = Facts(spec, asked.actor, asked.source, specialist, spec.skill, judged.risk)
-        facts = found_here(facts, settings.budget, asked.spent, asked.now_ms)
+        facts = Facts(spec, asked.actor, asked.source, asked.specialist or spec.specialist, spec.skill)
         reviews = settings.routing.enabled
-        found = with_built_in(rules.judge(facts), harmful=judged.harmful, reviews=reviews, seen=judged.words)
-        return found.shown(spec.name)
+        return try_rules(rules, facts, settings.budget, asked.spent, asked.now_ms, reviews=reviews)
 
     return verdict
 

@@ -289,7 +289,11 @@ async def _serve(
     webhooks = IncomingWebhooks(channels, environ, now_ms)
     run_requests = RunRequests(database, now_ms, parts.host, lambda: parts.current().launch, secrets, repeats)
     policy = PolicyDesk(
-        database, lambda: parts.current().policy, now_ms, lambda: parts.current().settings.routing.enabled
+        database,
+        lambda: parts.current().policy,
+        now_ms,
+        lambda: parts.current().settings.routing.enabled,
+        lambda: parts.current().settings.budget,
     )
     access = Access(
         service, queries, schedules, notices, tokens, specialists, learned, channels, webhooks, run_requests, policy

@@ -8,11 +8,15 @@ from pydantic import ValidationError
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Column, Format, FormatOption, fields, note, out, out_json, out_json_line, render
 from claudomator_py.cli.times import ago, now_ms
+from claudomator_py.domain.constraint_text import constraint_sentences
 from claudomator_py.domain.text import one_line
 from claudomator_py.domain.views.decisions import DecisionFilter, RecordedDecisionView
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from claudomator_py.client.http import Client
+    from claudomator_py.domain.views.routing import RouteCandidateView
 
 _COLUMNS = (
     Column("KIND"),
@@ -26,6 +30,21 @@ _COLUMNS = (
     Column("ID", wide=True),
 )
 _SHORT = 8
+_IN_ROWS = {
+    "rationale",
+    "policy_checks",
+    "run",
+    "specialists",
+    "agents",
+    "classification",
+    "constraints",
+    "fallback_code",
+    "stands_in",
+    "verdict",
+    "handoff",
+    "triage",
+}
+"""What is shown in rows of its own, or says as a value what is said in words."""
 
 KindOption = Annotated[
     str | None, typer.Option("--kind", metavar="KIND", help="placement, tier, specialist, policy, handoff or triage.")
@@ -105,16 +124,26 @@ def show(
     found = client.decision(decision)
     if output is Format.JSON:
         out_json(found)
-        return
-    shown = found.model_dump(mode="json", exclude_defaults=True, exclude={"rationale", "policy_checks", "run"})
-    rows = [(name.replace("_", " "), str(value)) for name, value in shown.items()]
+    else:
+        out(decision_text(found))
+
+
+def decision_text(found: RecordedDecisionView) -> str:
+    """All that was recorded, a line for each thing."""
+    shown = found.model_dump(mode="json", exclude_defaults=True, exclude=_IN_ROWS)
+    rows = [(name.replace("_", " "), _listed(value)) for name, value in shown.items()]
     rows += [
         (f"rule {check.rule}", " ".join(filter(None, (_verdict(check.matched), check.effect, check.detail))))
         for check in found.policy_checks
     ]
+    rows += [(f"compared {one.specialist}", _compared(one)) for one in found.specialists]
+    rows += [(f"agent {one.agent}", one.rejected_because or "picked") for one in found.agents]
+    rows += _part_rows("", found.verdict) + _part_rows("handoff ", found.handoff) + _part_rows("", found.triage)
+    rows += _part_rows("tier ", found.classification)
+    rows += [("left open", sentence) for sentence in constraint_sentences(found.constraints)]
     if found.run is not None:
         rows += [(f"run {name}", str(value)) for name, value in found.run if value is not None]
-    out(fields(rows))
+    return fields(rows)
 
 
 @connected
@@ -136,6 +165,22 @@ def group() -> typer.Typer:
     app.command()(show)
     app.command()(export)
     return app
+
+
+def _compared(one: "RouteCandidateView") -> str:
+    parts = ", ".join(f"{name} {value:.3f}" for name, value in one.parts.items())
+    return f"{one.score:.3f}{f' ({parts})' if parts else ''}, {one.rejected or 'chosen'}"
+
+
+def _part_rows(prefix: str, part: "BaseModel | None") -> list[tuple[str, str]]:
+    shown = {} if part is None else part.model_dump(mode="json", exclude_defaults=True)
+    return [(f"{prefix}{name.replace('_', ' ')}", _listed(value)) for name, value in shown.items()]
+
+
+def _listed(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {one}" for name, one in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _verdict(matched: bool | None) -> str:

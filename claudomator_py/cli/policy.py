@@ -12,11 +12,11 @@ from claudomator_py.cli.connect import ConfigOption, connected
 from claudomator_py.cli.output import Column, Format, FormatOption, note, out, out_json, render
 from claudomator_py.cli.times import ago, now_ms
 from claudomator_py.domain.budget import Spending
-from claudomator_py.domain.constraint_text import constraint_sentences
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.text import one_line
-from claudomator_py.domain.units import format_duration, parse_instant
+from claudomator_py.domain.units import parse_instant
+from claudomator_py.domain.verdict_text import applies, consequences, verdict_sentence
 from claudomator_py.domain.views.policy import PolicyView, VerdictView
 
 if TYPE_CHECKING:
@@ -153,31 +153,9 @@ def _test(tester: Callable[[Path | None], Tester]) -> Callable[..., None]:
 
 def _shown(verdict: VerdictView) -> str:
     """The verdict on one task, rule by rule, and what follows."""
-    lines = [f"{verdict.name} is {verdict.verdict}, with {verdict.risk} risk: {verdict.reason}."]
+    lines = [verdict_sentence(verdict)]
     if verdict.checks:
-        rows = [
-            (
-                check.rule,
-                {True: "yes", False: "no", None: "fault"}[check.matched],
-                check.effect or "",
-                check.detail or "",
-            )
-            for check in verdict.checks
-        ]
+        rows = [(check.rule, applies(check), check.effect or "", check.detail or "") for check in verdict.checks]
         lines.append(render(_CHECKS, rows))
     lines += consequences(verdict)
     return "\n".join(lines)
-
-
-def consequences(verdict: VerdictView) -> list[str]:
-    """What follows for the task, in sentences."""
-    found = []
-    if verdict.approval is not None:
-        who = " and ".join(" or ".join(listed) for listed in verdict.approval.by) or "whoever may operate"
-        within = verdict.approval.within_ms
-        found.append(f"Approval by {who}" + (f" within {format_duration(within)}." if within is not None else "."))
-    if verdict.specialist is not None:
-        found.append(f"Goes to {verdict.specialist}.")
-    if verdict.excluded_specialists:
-        found.append(f"Not for {', '.join(verdict.excluded_specialists)}.")
-    return found + constraint_sentences(verdict.constraints)

@@ -19,6 +19,7 @@ from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.triage import Incoming
+from claudomator_py.domain.views.policy import VerdictView
 from claudomator_py.environment.workdirs import local_zone
 from claudomator_py.policy.facts import Facts, paths_in
 from claudomator_py.policy.verdict import Policy, Verdict, with_built_in
@@ -179,6 +180,16 @@ def _told(judged: Judged) -> str:
     rules = () if judged.verdict.demanded is None else judged.verdict.demanded.rules
     said = {check.rule: check.detail for check in judged.verdict.checks if check.detail}
     return "; ".join(f"{rule}: {said[rule]}" if rule in said else rule for rule in rules)
+
+
+def try_rules(
+    policy: Policy, facts: Facts, limits: DayBudget, spent: Spending, now_ms: int, *, reviews: bool
+) -> VerdictView:
+    """What the rules would say of a task that came as the facts say. Nothing is stored, and no approval counts."""
+    judgement = assess(facts.spec.instructions)
+    facts = found_here(replace(facts, risk=judgement.risk), limits, spent, now_ms)
+    verdict = with_built_in(policy.judge(facts), harmful=judgement.harmful, reviews=reviews, seen=judgement.words)
+    return verdict.shown(facts.spec.name)
 
 
 def found_here(facts: Facts, limits: DayBudget, spent: Spending, now_ms: int) -> Facts:

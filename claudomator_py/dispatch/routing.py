@@ -30,7 +30,7 @@ from claudomator_py.routing.choice import MOST, PROMPT_VERSION, Choice
 from claudomator_py.routing.mentions import Names, Participant
 from claudomator_py.routing.profile import Request
 from claudomator_py.routing.ranking import RoutingRules, close_of, decide, picked, rank, to, topic_of, unless_vague
-from claudomator_py.routing.role import agent_name, agent_of, constraints_of, done_by
+from claudomator_py.routing.role import agent_name, agent_of, constraints_of, done_by, escalation_of
 from claudomator_py.scheduler.classification import Cause, ModelFault, NoAnswer
 from claudomator_py.scheduler.decision import HandoffRecord, Route, SpecialistRecord
 from claudomator_py.scheduler.lanes import eligibility
@@ -456,6 +456,7 @@ class SpecialistRouter:
         subject, record, judged, now_ms = decided.subject, decided.record, decided.judged, self._clock()
         task = subject.task
         said = None if judged is None or self._policing is None else self._policing.record(judged, self._versions)
+        card = None if record is None else _card_of(connection, record)
         try:
             if judged is not None and said is not None and judged.stopped:
                 stop(connection, task, judged, said, now_ms)
@@ -463,21 +464,20 @@ class SpecialistRouter:
             if record is not None and record.route is Route.CLARIFY:
                 task = ask(connection, task, _question(record, now_ms), now_ms)
             else:
-                task = self._route(connection, decided, now_ms)
+                task = self._route(connection, decided, card, now_ms)
         except VersionConflict:
             return False
         if said is not None:
             record_policy(connection, task, said, now_ms)
         if record is not None:
             correct(connection, task, record, now_ms, subject.before)
-            record_specialist(connection, task, record, now_ms)
+            record_specialist(connection, task, _planned(record, card), now_ms)
         return True
 
-    def _route(self, connection: Connection, decided: _Decided, now_ms: int) -> Task:
-        """Raises VersionConflict."""
+    def _route(self, connection: Connection, decided: _Decided, card: Card | None, now_ms: int) -> Task:
+        """Raises VersionConflict. card: of whoever does it."""
         task, record, judged = decided.subject.task, decided.record, decided.judged
         name = None if record is None else record.specialist
-        card = None if name is None else specialist_rows.cards(connection, [name]).get(name)
         constraints = Constraints() if card is None else constraints_of(card)
         risk = None if record is None else record.risk
         if judged is not None:
@@ -496,6 +496,19 @@ def _handed_on(handed: HandoffRecord, to: str, seen: Collection[str], versions: 
     return SpecialistRecord(
         reason=handed.reason, risk=handed.risk, route=Route.SPECIALIST, specialist=to, versions=versions
     )
+
+
+def _card_of(connection: Connection, record: SpecialistRecord) -> Card | None:
+    """The card of whoever was chosen; None: nobody in particular."""
+    name = record.specialist
+    return None if name is None else specialist_rows.cards(connection, [name]).get(name)
+
+
+def _planned(record: SpecialistRecord, card: Card | None) -> SpecialistRecord:
+    """With what the card says at present of who answers for the task, and where it goes on."""
+    if card is None:
+        return record
+    return record.model_copy(update={"owner": card.owner, "escalation": escalation_of(card)})
 
 
 def _is_reached(registered: Registration) -> bool:

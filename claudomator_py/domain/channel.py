@@ -125,8 +125,11 @@ class SkipReason(StrEnum):
     """Why somebody who was to answer is not asked. Values are stored: they are never renamed."""
 
     MUTED = "muted"
+    """An operator has muted it in the channel for a time."""
     COOLING = "cooling"
+    """It was asked less than the channel's `cooldown` ago."""
     RATE_LIMITED = "rate_limited"
+    """It was asked as often in the last hour as the channel's `rate_limit` allows."""
     LOOP = "loop"
     """Agents would talk among themselves for longer than the channel allows, or one would come to itself."""
     GONE = "gone"

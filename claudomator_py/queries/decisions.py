@@ -15,9 +15,10 @@ from claudomator_py.domain.views.decisions import (
 )
 from claudomator_py.domain.views.tasks import PolicyCheckView, VersionsView
 from claudomator_py.queries import cursors
+from claudomator_py.queries.decision_details import details_of
 from claudomator_py.queries.explanation import explanation_of
 from claudomator_py.queries.routing import reason_for
-from claudomator_py.scheduler.decision import Record
+from claudomator_py.scheduler.decision import RECORDS, DecisionKind
 from claudomator_py.store import decision_log, specialist_rows
 from claudomator_py.store.decision_log import Recorded
 
@@ -51,8 +52,6 @@ def explained(connection: Connection, decision_id: str, by: Principal) -> Explai
     return ExplainedDecisionView(
         decision=_view(found, seen),
         sentences=told.sentences,
-        specialists=told.specialists,
-        agents=told.agents,
         said=told.said,
         supersedes_kept=earlier is not None,
     )
@@ -67,7 +66,7 @@ def _found(connection: Connection, decision_id: str, by: Principal) -> Recorded:
 
 def _view(found: Recorded, seen: Set[str]) -> RecordedDecisionView:
     row = found.decision
-    record = Record.model_validate(row.data)
+    record = RECORDS[DecisionKind(row.kind)].model_validate(row.data)
     reason = reason_for(record.reason, seen)
     known = row.specialist is None or row.specialist in seen
     # The best score may tell of somebody hidden.
@@ -106,4 +105,5 @@ def _view(found: Recorded, seen: Set[str]) -> RecordedDecisionView:
         latency_ms=record.latency_ms,
         cost_usd=record.cost_usd,
         run=None if found.run is None else DecidedRunView.model_validate(found.run),
+        **details_of(record, row.run_id, row.at_ms, seen),
     )

@@ -7,11 +7,8 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from claudomator_py.domain.constraint_text import constraint_sentences
-from claudomator_py.domain.views.routing import RouteCandidateView
-from claudomator_py.domain.views.tasks import CandidateView
 from claudomator_py.queries.explain import placement_sentences, tier_text
 from claudomator_py.queries.routing import reason_for, route_view
-from claudomator_py.queries.views import candidate_view
 from claudomator_py.scheduler.decision import (
     DecisionKind,
     DecisionRecord,
@@ -38,8 +35,6 @@ class Explanation:
     """What a decision of its kind says beyond what all say; see ``ExplainedDecisionView``."""
 
     sentences: tuple[str, ...]
-    specialists: tuple[RouteCandidateView, ...] = ()
-    agents: tuple[CandidateView, ...] = ()
     said: tuple[tuple[str, str], ...] = ()
 
 
@@ -65,7 +60,7 @@ def _placement(record: DecisionRecord, at_ms: int, seen: Set[str]) -> Explanatio
     sentences = placement_sentences("The run", shown, at_ms)
     if len(record.candidates) > 1 and not any(one.eligible for one in record.candidates if one.agent != record.agent):
         sentences.append("Another agent would have been picked only without what stands beside it under Agents.")
-    return Explanation(tuple(sentences), agents=tuple(candidate_view(one, at_ms) for one in record.candidates))
+    return Explanation(tuple(sentences))
 
 
 def _tier(record: TierRecord) -> Explanation:
@@ -76,7 +71,7 @@ def _tier(record: TierRecord) -> Explanation:
 
 def _specialist(record: SpecialistRecord, seen: Set[str]) -> Explanation:
     route = route_view("The task", record, seen)
-    return Explanation(route.sentences or (_said(route.reason),), specialists=route.candidates)
+    return Explanation(route.sentences or (_said(route.reason),))
 
 
 def _policy(record: PolicyRecord) -> Explanation:

@@ -30,17 +30,29 @@ class Cause(StrEnum):
     """Why there is no answer, so that what it would have decided is decided without it."""
 
     OFF = "off"
+    """No model is configured."""
     NOTHING_TO_CHOOSE = "nothing_to_choose"
+    """The agent has no tiers to choose from."""
     TIMEOUT = "timeout"
+    """The model did not answer in time."""
     UNREACHABLE = "unreachable"
+    """It could not be reached."""
     LIMITED = "limited"
+    """It is rate-limited."""
     REFUSED = "refused"
+    """It refused the request."""
     SERVER_ERROR = "server_error"
+    """It failed."""
     NOT_CONFIGURED = "not_configured"
+    """It is not set up."""
     GARBAGE = "garbage"
+    """Its answer could not be read."""
     DISALLOWED = "disallowed"
+    """It named what was not offered."""
     BREAKER_OPEN = "breaker_open"
+    """It is left alone after several failures."""
     INTERRUPTED = "interrupted"
+    """The question was interrupted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +217,7 @@ def json_objects(text: str) -> Iterator[dict[str, object]]:
         except (ValueError, RecursionError):
             end = position + 1
         else:
-            if isinstance(found, dict):
-                yield found
+            yield found  # What begins with a brace is an object.
         position = text.find("{", end)
 
 

@@ -1,7 +1,8 @@
 """A decision as a value: what was chosen, among what, and why each other candidate was not (D1)."""
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
@@ -165,6 +166,10 @@ class SpecialistRecord(Record):
     """Whether the encoder could not be asked, and words alone were compared."""
     required_capabilities: tuple[str, ...] = ()
     """What the specialist had to be able to do."""
+    owner: str | None = None
+    """Who answers for the specialist, as its card said; None: it did not say, or there is no specialist."""
+    escalation: tuple[str, ...] = ()
+    """Where the task was to go if the specialist could not do it, in order: specialists, or labels of routes."""
 
 
 class HandoffRecord(Record):
@@ -173,7 +178,7 @@ class HandoffRecord(Record):
     route: Route
     """``specialist``, or ``human_review`` where it is not handed on."""
     specialist: str | None
-    """Who is to go on with it; None: whoever had it keeps it."""
+    """Who is to continue it; None: whoever had it keeps it."""
     by: str | None
     """Who had it; None: nobody in particular."""
     run_id: str
@@ -195,7 +200,7 @@ class PolicyVerdict(StrEnum):
     """What rules say of a task. Values are stored: they are never renamed."""
 
     ALLOWED = "allowed"
-    """It may go on, within what they leave open."""
+    """It may run, within what they leave open."""
     DENIED = "denied"
     """It is refused."""
     HELD = "held"
@@ -274,6 +279,17 @@ class TriageRecord(Record):
     agents: tuple[str, ...] = ()
     """Who answers."""
     skipped: dict[str, str] = {}
-    """Who of them is not asked all the same, and why, see ``domain.channel.SkipReason``."""
+    """Who of them is not asked after all, and why, see ``domain.channel.SkipReason``."""
     hops: int = 0
     """How many messages of agents led to it."""
+
+
+RECORDS: Final[Mapping[DecisionKind, type[Record]]] = {
+    DecisionKind.PLACEMENT: DecisionRecord,
+    DecisionKind.TIER: TierRecord,
+    DecisionKind.SPECIALIST: SpecialistRecord,
+    DecisionKind.POLICY: PolicyRecord,
+    DecisionKind.HANDOFF: HandoffRecord,
+    DecisionKind.TRIAGE: TriageRecord,
+}
+"""What is stored of each kind."""

@@ -3,26 +3,40 @@
 from collections.abc import Callable
 from copy import copy
 
+from claudomator_py.dispatch.policing import try_rules
+from claudomator_py.domain.budget import DayBudget, Spending
+from claudomator_py.domain.errors import Invalid
 from claudomator_py.domain.principal import OPERATOR, Principal
-from claudomator_py.domain.views.policy import ApprovalsView, PolicyView
+from claudomator_py.domain.views.policy import ApprovalsView, PolicyView, VerdictView
+from claudomator_py.policy.facts import Facts
 from claudomator_py.policy.verdict import Policy
 from claudomator_py.ports import Clock
 from claudomator_py.queries import approvals, policy
 from claudomator_py.queries.reading import read
+from claudomator_py.schema.taskfiles import parse_task_file
 from claudomator_py.store.database import Database
+
+_AS_FILE = "task.yaml"
+"""As what a text is read: YAML, which JSON is too. A task without a name is called after it."""
 
 
 class PolicyDesk:
     """What can be asked about the policy. in_force: the rules at present; reviews: whether those that are built in
-    hold. Every method may raise ``domain.errors.ServiceError``."""
+    hold; limits: the budget of a day. Every method may raise ``domain.errors.ServiceError``."""
 
     def __init__(
-        self, database: Database, in_force: Callable[[], Policy], clock: Clock, reviews: Callable[[], bool]
+        self,
+        database: Database,
+        in_force: Callable[[], Policy],
+        clock: Clock,
+        reviews: Callable[[], bool],
+        limits: Callable[[], DayBudget],
     ) -> None:
         self._database = database
         self._in_force = in_force
         self._clock = clock
         self._reviews = reviews
+        self._limits = limits
         self._by = OPERATOR
 
     def as_(self, by: Principal) -> "PolicyDesk":
@@ -37,6 +51,25 @@ class PolicyDesk:
         return read(
             self._database,
             lambda connection: policy.view(connection, rules, self._by, days, now_ms, reviews=reviews),
+        )
+
+    def test(self, text: str) -> tuple[VerdictView, ...]:
+        """What the rules in force say of the tasks in a task file with that text, as if whoever asks had dropped it and
+        nothing had been spent today; nothing is stored. Raises Invalid."""
+        parsed = parse_task_file(text.encode(), _AS_FILE)
+        if parsed.problems:
+            raise Invalid.of(parsed.problems)
+        rules, now_ms, limits, reviews = self._in_force(), self._clock(), self._limits(), self._reviews()
+        return tuple(
+            try_rules(
+                rules,
+                Facts(spec, self._by, "file", spec.specialist, spec.skill),
+                limits,
+                Spending(),
+                now_ms,
+                reviews=reviews,
+            )
+            for spec in parsed.specs
         )
 
     def approvals(self) -> ApprovalsView:

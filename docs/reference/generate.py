@@ -9,6 +9,7 @@ from pathlib import Path
 from docs.reference.api import api
 from docs.reference.command_line import command_line
 from docs.reference.configuration import configuration
+from docs.reference.decisions import decisions
 from docs.reference.handoff import handoff
 from docs.reference.metrics import metrics
 from docs.reference.obstacles import obstacles
@@ -25,6 +26,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "states.md": states,
     "reason-codes.md": reason_codes,
     "obstacles.md": obstacles,
+    "decisions.md": decisions,
     "handoff.md": handoff,
     "metrics.md": metrics,
 }

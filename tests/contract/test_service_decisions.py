@@ -135,3 +135,13 @@ def test_a_specialist_who_does_not_exist_for_whoever_asks_is_not_named(world: Wo
     assert (seen.specialist, seen.skill, seen.topic, seen.confidence) == (None, None, None, None)
     assert listed(world, ANN, specialist="florist") == []
     assert len(listed(world, ANN, specialist="plumber")) == 1
+
+
+def test_a_decision_keeps_what_the_card_planned_when_it_was_made(world: World) -> None:
+    world.specialists.change(card("plumber", owner="ann", fallback="florist"))
+    sink = submit(world, "sink", "plumber")
+    world.specialists.change(card("plumber", owner="bob"))
+
+    (chosen,) = listed(world, kind="specialist", task=sink)
+
+    assert (chosen.owner, chosen.escalation) == ("ann", ("florist", "human_review"))

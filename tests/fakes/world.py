@@ -231,7 +231,7 @@ class World:
             policing.of_message,
         )
         self.answers = AnswerDispatcher(database, lambda: self.workdirs, self.clock, policing.of_message)
-        self.policy_desk = PolicyDesk(database, lambda: rules_of_policy, self.clock, lambda: True)
+        self.policy_desk = PolicyDesk(database, lambda: rules_of_policy, self.clock, lambda: True, DayBudget)
         self.access = Access(
             self.service,
             self.queries,

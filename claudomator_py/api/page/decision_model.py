@@ -12,13 +12,14 @@ from claudomator_py.domain.outcome import Tokens
 from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.text import one_line
+from claudomator_py.domain.verdict_text import applies
 from claudomator_py.domain.views.decisions import (
     ExplainedDecisionView,
     KindName,
     RecordedDecisionView,
     RouteName,
 )
-from claudomator_py.domain.views.tasks import CandidateView
+from claudomator_py.domain.views.tasks import CandidateView, PolicyCheckView
 
 KINDS: tuple[str, ...] = get_args(KindName)
 ROUTES: tuple[str, ...] = get_args(RouteName)
@@ -153,22 +154,24 @@ def page_of(explained: ExplainedDecisionView) -> DecisionPage:
         sentences=explained.sentences,
         facts=_facts(decision),
         said=explained.said,
-        specialists=tuple(candidate_of(one) for one in explained.specialists),
+        specialists=tuple(candidate_of(one) for one in decision.specialists),
         threshold=None if decision.threshold is None else f"{decision.threshold:.3f}",
-        agents=tuple(_agent(one, decision) for one in explained.agents),
-        checks=tuple(
-            Check(
-                rule=one.rule,
-                applies={True: "yes", False: "no", None: "fault"}[one.matched],
-                effect=one.effect or "",
-                detail=one.detail or "",
-                matched=one.matched is not False,
-            )
-            for one in decision.policy_checks
-        ),
+        agents=tuple(_agent(one, decision) for one in decision.agents),
+        checks=tuple(map(check_of, decision.policy_checks)),
         outcome=_outcome(explained),
         tone="busy" if decision.run is None else _ENDINGS.get(decision.run.ended_as or "", "busy"),
         versions=tuple((name, str(value)) for name, value in decision.versions if value is not None),
+    )
+
+
+def check_of(one: PolicyCheckView) -> Check:
+    """A line of the table of rules."""
+    return Check(
+        rule=one.rule,
+        applies=applies(one),
+        effect=one.effect or "",
+        detail=one.detail or "",
+        matched=one.matched is not False,
     )
 
 

@@ -2,13 +2,16 @@
 
 from dataclasses import dataclass
 
+from claudomator_py.api.page.decision_model import Check, check_of
 from claudomator_py.domain.text import one_line
+from claudomator_py.domain.verdict_text import consequences, verdict_sentence
 from claudomator_py.domain.views.policy import (
     ApprovalsView,
     HeldTaskView,
     PolicyView,
     RuleView,
     SettledApprovalView,
+    VerdictView,
 )
 
 DAYS = (1, 7, 30, 90)
@@ -64,6 +67,17 @@ class Settled:
 
 
 @dataclass(frozen=True, slots=True)
+class VerdictShown:
+    """What the rules say of a task that there is not."""
+
+    name: str
+    sentences: tuple[str, ...]
+    """The verdict, and what follows."""
+    checks: tuple[Check, ...]
+    """What each rule says."""
+
+
+@dataclass(frozen=True, slots=True)
 class PolicyPage:
     """The policy and the approvals."""
 
@@ -95,6 +109,15 @@ def page_of(policy: PolicyView, approvals: ApprovalsView) -> PolicyPage:
         ),
         waiting=tuple(map(_waiting, approvals.waiting)),
         settled=tuple(map(_settled, approvals.settled)),
+    )
+
+
+def verdict_of(verdict: VerdictView) -> VerdictShown:
+    """In the words of the command line."""
+    return VerdictShown(
+        name=verdict.name,
+        sentences=(verdict_sentence(verdict), *consequences(verdict)),
+        checks=tuple(map(check_of, verdict.checks)),
     )
 
 

@@ -5,11 +5,17 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, BeforeValidator, Field
 
-from claudomator_py.domain.rationale import RationaleCode, ShownRationale
+from claudomator_py.domain.rationale import RationaleCode, ShownFallback, ShownRationale, ShownStandIn
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.views.base import Instant, StateName, View
 from claudomator_py.domain.views.routing import RouteCandidateView
-from claudomator_py.domain.views.tasks import CandidateView, PolicyCheckView, VersionsView
+from claudomator_py.domain.views.tasks import (
+    CandidateView,
+    ClassificationView,
+    ConstraintsView,
+    PolicyCheckView,
+    VersionsView,
+)
 
 KindName = Literal["placement", "tier", "specialist", "policy", "handoff", "triage"]
 """What was decided, see ``scheduler.decision.DecisionKind``."""
@@ -53,6 +59,45 @@ class DecidedRunView(View):
     cost_usd: float | None = None
 
 
+class DecidedVerdictView(View):
+    """What the policy said. verdict: `allowed`, `denied`, `held` or `approved`. rules: those that led to it. approved:
+    those whose demand for approval a person has met, for this content; approved_by: who just now; said: what they
+    said."""
+
+    verdict: str
+    rules: tuple[str, ...] = ()
+    approved: tuple[str, ...] = ()
+    approved_by: str | None = None
+    said: str | None = None
+
+
+class DecidedHandoffView(View):
+    """A run that asked to hand its task on. accepted: whether it is. by: who had it; to: whom the run asked for; each
+    null also where it is somebody who does not exist for whoever asks. hop: how often the task is handed on in its
+    generation, this time included where it is; max_handoffs: how often it may be. reason, done, left, files: what the
+    run's agent said."""
+
+    accepted: bool
+    by: str | None = None
+    to: str | None = None
+    hop: int
+    max_handoffs: int
+    reason: str = ""
+    done: str = ""
+    left: str = ""
+    files: tuple[str, ...] = ()
+
+
+class DecidedTriageView(View):
+    """Who answers a message. rule: which rule decided. agents: who answers; skipped: who of them is not asked after
+    all, and why; both of those who exist for whoever asks. hops: how many messages of agents led to it."""
+
+    rule: str
+    agents: tuple[str, ...] = ()
+    skipped: dict[str, str] = Field(default_factory=dict)
+    hops: int = 0
+
+
 class RecordedDecisionView(View):
     """A decision of any kind, which is never changed, and what became of it.
 
@@ -62,7 +107,15 @@ class RecordedDecisionView(View):
     stands in its place since. overridden: an operator has given the task to another specialist. snapshot: the address
     of what was observed. specialist, skill, topic: null also where it is somebody who does not exist for whoever asks.
     confidence: 0 to 1; threshold: the least with which it would have been decided so. reason: why, in words; rationale:
-    the same as a value. latency_ms, cost_usd: what deciding took.
+    the same as a value. latency_ms, cost_usd: what deciding took. margin: those within it of the best score were as
+    good. degraded: words alone were compared. specialists: who was compared, of those who exist for whoever asks, the
+    best first; agents: those that were compared, with the limits that were on each. classification: where the tier
+    comes from; constraints: what is left open of agents, tiers and tools. fallback: why it was placed where it should
+    not have been; stands_in: the model is one that is used in place of another; overridden_hint: the agent that the
+    task prefers, and why it is not that; overridden_model: the model that it pins and may not have. owner: who answers
+    for the specialist, as its card says; escalation: where the task was to go if the specialist could not do it, in
+    order. verdict, handoff, triage: what decisions of these kinds say beyond that; null: it is of another. told: where
+    the run's handoff document is: its permissions, its references and the output that is expected of it.
     """
 
     id: str
@@ -98,19 +151,34 @@ class RecordedDecisionView(View):
     latency_ms: int | None = None
     cost_usd: float | None = None
     run: DecidedRunView | None = None
+    effort: str | None = None
+    margin: float | None = None
+    degraded: bool = False
+    specialists: tuple[RouteCandidateView, ...] = ()
+    agents: tuple[CandidateView, ...] = ()
+    classification: ClassificationView | None = None
+    constraints: ConstraintsView = ConstraintsView()
+    fallback: str | None = None
+    fallback_code: ShownFallback = None
+    stands_in: ShownStandIn = None
+    overridden_hint: str | None = None
+    overridden_model: str | None = None
+    owner: str | None = None
+    escalation: tuple[str, ...] = ()
+    verdict: DecidedVerdictView | None = None
+    handoff: DecidedHandoffView | None = None
+    triage: DecidedTriageView | None = None
+    told: str | None = None
 
 
 class ExplainedDecisionView(View):
     """A decision for people.
 
-    sentences: what was chosen, why, and what would have changed it. specialists: who was compared, of those who exist
-    for whoever asks, the best first; agents: those that were compared. said: what people and agents wrote beside it, by
+    sentences: what was chosen, why, and what would have changed it. said: what people and agents wrote beside it, by
     what it is. supersedes_kept: whether the decision that stood until then is still there.
     """
 
     decision: RecordedDecisionView
     sentences: tuple[str, ...]
-    specialists: tuple[RouteCandidateView, ...] = ()
-    agents: tuple[CandidateView, ...] = ()
     said: tuple[tuple[str, str], ...] = ()
     supersedes_kept: bool = False

@@ -4,6 +4,11 @@ import json
 
 import pytest
 
+from claudomator_py.cli.decisions import decision_text
+from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.views.decisions import DecidedHandoffView, RecordedDecisionView
+from claudomator_py.domain.views.routing import RouteCandidateView
+from claudomator_py.domain.views.tasks import CandidateView, ClassificationView, ConstraintsView
 from tests.fakes.cards import card
 from tests.fakes.command import Command
 
@@ -32,6 +37,40 @@ def test_they_are_listed_and_shown(command: Command) -> None:
     shown = command("decisions", "show", found["id"]).stdout
     assert "triage" in shown
     assert found["reason"] in shown
+    rows = [line.split() for line in shown.splitlines()]
+    assert ["rule", "direct_mention"] in rows
+    assert ["agents", "cook"] in rows
+
+
+PLACED = RecordedDecisionView(
+    id="d1",
+    kind="placement",
+    at=1_790_000_000_000,  # type: ignore[arg-type]
+    reason="least active",
+    specialists=(RouteCandidateView(specialist="cook", score=0.4, parts={"semantic": 0.3}, rejected="less alike"),),
+    agents=(CandidateView(agent="codex", active=2, max_concurrent=2, eligible=False, rejected_because="has no slot"),),
+    classification=ClassificationView(source="kept", clamped_from=Tier.POWERFUL),
+    constraints=ConstraintsView(tier_ceiling=Tier.FAST),
+    handoff=DecidedHandoffView(accepted=True, to="cook", hop=1, max_handoffs=2, reason="soup", files=("a", "b")),
+    escalation=("cook", "human_review"),
+)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "compared cook 0.400 (semantic 0.300), less alike",
+        "agent codex has no slot",
+        "tier source kept",
+        "tier clamped from powerful",
+        "left open Tier from fast to fast.",
+        "handoff reason soup",
+        "handoff files a, b",
+        "escalation cook, human_review",
+    ],
+)
+def test_all_that_was_recorded_is_shown(line: str) -> None:
+    assert line in [" ".join(shown.split()) for shown in decision_text(PLACED).splitlines()]
 
 
 def test_all_are_exported_as_lines(command: Command) -> None:

@@ -125,7 +125,7 @@ def test_who_does_not_exist_is_not_named(desk: PreparedService, tmp_path: Path) 
             for name, whose in (("bob", "bolt"), ("eve", "other"))
         )
         whole = desk.access.as_(OPERATOR).queries.explained(one.id)
-        assert "secret-agent" in {each.specialist for each in whole.specialists}
+        assert "secret-agent" in {each.specialist for each in whole.decision.specialists}
         for path in ("/decisions", f"/decisions/{one.id}", f"/decisions/{one.id}/json"):
             shown = bob.get(path)
             assert (shown.status, b"secret-agent" in shown.body) == (200, False), path

@@ -1,12 +1,15 @@
 """The page of the policy: rules in their order, what waits for an approval, and what became of others."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from claudomator_py.domain.views import TokenRequest
+from claudomator_py.__main__ import application
+from claudomator_py.domain.views import TaskFilter, TokenRequest
 from claudomator_py.policy.rule import Rule
 from tests.fakes.daemon import running
 from tests.fakes.prepared import PreparedService
@@ -113,3 +116,56 @@ def test_nobody_has_written_rules(operator: Visitor, desk: PreparedService) -> N
     assert "Nothing waits for an approval." in said
     assert "high-risk built in" in said
     assert "Hash" not in said
+
+
+TASK = """\
+name: dig-a-hole
+instructions: Dig a hole.
+tags: [odd]
+---
+name: live
+instructions: Deploy it.
+tags: [prod]
+"""
+
+
+def test_the_rules_are_asked_about_a_task_that_there_is_not(visitor: Visitor, policed: PreparedService) -> None:
+    tasks = len(policed.world.queries.tasks(TaskFilter(), None, 50).items)
+    page = visitor.post("/policy", {"text": TASK})
+    said = text_of(page)
+    assert page.status == 200
+    assert "dig-a-hole is held, with medium risk: the policy demands approval (infra)." in said
+    assert "Approval by admin within 12h." in said
+    assert "no-prod no infra yes approve odd yes risk" in said
+    assert "live is denied, with low risk: rule no-prod of the policy refuses it: production is for admins." in said
+    assert "name: dig-a-hole" in page.body.decode()
+    assert len(policed.world.queries.tasks(TaskFilter(), None, 50).items) == tasks
+
+
+def test_what_is_wrong_with_the_text_has_its_place_and_what_to_do(visitor: Visitor) -> None:
+    page = visitor.post("/policy", {"text": "name: dig\ninstructions: x\npriority: soon\nagnt: {}\n"})
+    said = text_of(page)
+    assert page.status == 422
+    assert "3: priority: `soon` is not a priority; write one of high, low, normal, urgent" in said
+    assert "4: agnt: is not a known key; did you mean `agent`?" in said
+    assert "Fix the listed problems" in said
+    assert "agnt: {}" in page.body.decode()
+    assert visitor.post("/policy", {"text": " "}).status == 422
+
+
+def test_who_may_not_see_the_rules_may_not_ask_them(policed: PreparedService, tmp_path: Path) -> None:
+    world = policed.world
+    with running(world, tmp_path / "state2", holders=world.keyring) as daemon:
+        reader = log_in(daemon, world.tokens.create(TokenRequest(name="ann", role="read")).token)
+        assert reader.post("/policy", {"text": TASK}).status == 403
+
+
+def test_it_says_what_the_command_line_says(visitor: Visitor, tmp_path: Path) -> None:
+    config, task = tmp_path / "claudomator.yaml", tmp_path / "task.yaml"
+    config.write_text(json.dumps({"policy": RULES}))
+    task.write_text(TASK)
+    ran = CliRunner().invoke(application(), ["policy", "test", str(task), "--config", str(config)])
+    said = text_of(visitor.post("/policy", {"text": TASK}))
+    lines = [" ".join(line.split()) for line in ran.stdout.splitlines() if not line.startswith("RULE")]
+    assert "dig-a-hole is held, with medium risk: the policy demands approval (infra)." in lines
+    assert [line for line in lines if line not in said] == []

@@ -1,0 +1,130 @@
+"""The page of the labels that decisions are made of, from the enumerations and records that are stored."""
+
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+
+from claudomator_py.domain.channel import SkipReason
+from claudomator_py.domain.rationale import Fallback, RationaleCode, RationaleParams
+from claudomator_py.domain.routing import Risk
+from claudomator_py.domain.triage import TriageReason
+from claudomator_py.domain.views.base import View
+from claudomator_py.domain.views.decisions import (
+    DecidedHandoffView,
+    DecidedTriageView,
+    DecidedVerdictView,
+    RecordedDecisionView,
+)
+from claudomator_py.scheduler.classification import Cause
+from claudomator_py.scheduler.decision import RECORDS, DecisionKind, PolicyVerdict, Record, Route
+from docs.reference.markdown import code, first_sentence, page, table
+from docs.reference.members import members
+
+_INTRODUCTION = """
+A decision is a row that is never changed: what was chosen, among what, and why. `GET /v1/decisions`,
+`claudomator decisions export` and the page show all of it ([how](../how-to/decisions.md)). No label on this page is
+ever renamed or removed, and each keeps its meaning; there may be new ones.
+"""
+_REASONS = """
+`rationale` of a decision, and of a specialist who was not chosen, is a code with parameters; `reason` and `rejected`
+are the same in words. In them, `{name}` is a parameter, `[a|b]` is the first of its alternatives whose parameters are
+known, and what stands in brackets alone is left out where they are not. Why an agent was not chosen is one of [these
+codes](obstacles.md).
+"""
+_FIELDS = """
+Decisions of all kinds have the first of these tables, and each kind its own as well. What the API calls otherwise, or
+has inside another field, has that name in the last column. The [shape of the API](api.md#recordeddecisionview) also
+has what became of the decision.
+"""
+_SHOWN = {
+    "candidates": "agents",
+    "specialist_candidates": "specialists",
+    "overridden": "overridden_hint",
+    "reason": "rationale",
+    "asked": "handoff",
+}
+"""Fields that the API calls otherwise."""
+_INSIDE: dict[str, type[View]] = {
+    "verdict": DecidedVerdictView,
+    "handoff": DecidedHandoffView,
+    "triage": DecidedTriageView,
+}
+"""Fields of the API that have others in them."""
+_OF_KIND = {DecisionKind.POLICY: "verdict", DecisionKind.HANDOFF: "handoff", DecisionKind.TRIAGE: "triage"}
+"""Which of them a kind has."""
+
+
+def decisions() -> str:
+    """The labels, and the fields."""
+    kinds = [(code(kind), first_sentence(record.__doc__)) for kind, record in RECORDS.items()]
+    reasons = [(code(one), one.words) for one in RationaleCode]
+    parameters = [(code(name), field.description or "") for name, field in RationaleParams.model_fields.items()]
+    return page(
+        "Decisions",
+        _INTRODUCTION,
+        table(("kind", "what is decided"), kinds),
+        "## Routes",
+        "`route` of a decision on a specialist or a handoff; that of a placement is where its task was routed.",
+        _labels(Route),
+        "## Verdicts",
+        "`verdict` of a decision of the policy.",
+        _labels(PolicyVerdict),
+        "## Risk",
+        "`low` is the least. Who may do a task of medium or high risk is never left to a default.",
+        table(("risk",), [(code(risk),) for risk in Risk]),
+        "## Why it was decided so",
+        _REASONS,
+        table(("code", "words"), reasons),
+        table(("parameter", "meaning"), parameters),
+        "## Where the tier comes from",
+        "`cause` of a classification says why there was no answer.",
+        _labels(Cause),
+        "`fallback_code` says why a run started where it should not have.",
+        table(("code", "words"), [(code(one), one.words) for one in Fallback]),
+        "## Who answers a message",
+        "`rule` of a triage is one of [these rules](mentions.md):",
+        _labels(TriageReason),
+        "`skipped` says who is not asked after all, and why:",
+        _labels(SkipReason),
+        "## What is recorded",
+        _FIELDS,
+        _fields(Record, frozenset(), None),
+        *_of_kinds(),
+    )
+
+
+def _labels(kind: type[StrEnum]) -> str:
+    told = members(kind)
+    return table(("label", "meaning"), [(code(one.value), told[one.name]) for one in kind])
+
+
+def _of_kinds() -> Iterator[str]:
+    common = frozenset(Record.model_fields)
+    for kind, record in RECORDS.items():
+        yield f"### {kind.value.capitalize()}"
+        yield _fields(record, common, _OF_KIND.get(kind))
+
+
+def _fields(record: type[Record], without: frozenset[str], inside: str | None) -> str:
+    told = members(record)
+    rows = [
+        (code(name), _meaning(told.get(name) or first_sentence(field.annotation.__doc__)), _shown(name, inside))
+        for name, field in record.model_fields.items()
+        if name not in without
+    ]
+    return table(("field", "meaning", "in the API"), rows)
+
+
+def _meaning(docstring: str) -> str:
+    """For whoever reads JSON, and no code."""
+    return re.sub(r",? see `[\w.]+`", "", docstring).replace("None:", "null:")
+
+
+def _shown(name: str, inside: str | None) -> str:
+    """The name in the API, where it is another one."""
+    if inside is not None and name in _INSIDE[inside].model_fields:
+        return code(f"{inside}.{name}")
+    shown = _SHOWN.get(name, name)
+    if shown not in RecordedDecisionView.model_fields:
+        raise KeyError(f"the API does not show {name}")
+    return "" if shown == name else code(shown)

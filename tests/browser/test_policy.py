@@ -1,0 +1,45 @@
+"""The policy asked on its page about a task that there is not, with and without scripts."""
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from tests.browser.conftest import NARROW, Desktop
+from tests.browser.test_actions import tab_to
+from tests.browser.test_looks import violations
+
+TASK = "name: cleanup\ninstructions: Drop the production database and delete all backups.\n"
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["with-scripts", "without"])
+def test_the_rules_are_asked_about_a_task(desktop: Desktop, scripts: bool) -> None:
+    desktop.complaints.expect("status of 422")
+    page = desktop.page(viewport=NARROW, java_script_enabled=scripts)
+    page.goto(f"{desktop.url}/policy")
+    text = page.get_by_label("A task, as a task file")
+    ask = page.get_by_role("button", name="Ask the rules")
+    text.fill("name: cleanup\ninstructoins: x\n")
+    ask.click()
+    expect(page.get_by_role("alert")).to_contain_text("2: instructoins: is not a known key; did you mean")
+    expect(text).to_have_value("name: cleanup\ninstructoins: x\n")
+    text.fill(TASK)
+    ask.click()
+    section = page.get_by_role("region", name="What would they say?")
+    expect(section).to_contain_text("cleanup is held, with high risk: the policy demands approval (high-risk).")
+    expect(section.get_by_role("row", name="high-risk")).to_contain_text("approve")
+    expect(page.get_by_role("alert")).to_have_count(0)
+    assert not list(desktop.daemon.client.all_tasks())
+
+
+def test_the_rules_are_asked_by_keyboard(desktop: Desktop) -> None:
+    page = desktop.page(viewport=NARROW)
+    page.goto(f"{desktop.url}/policy")
+    page.keyboard.press("/")
+    text = page.get_by_label("A task, as a task file")
+    expect(text).to_be_focused()
+    page.keyboard.type("instructions: Paint the wall.")
+    tab_to(page, page.get_by_role("button", name="Ask the rules"))
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("region", name="What would they say?")).to_contain_text("task is allowed, with low risk")
+    assert page.evaluate("document.documentElement.scrollWidth") == NARROW["width"]
+    assert violations(Axe(), page) == []

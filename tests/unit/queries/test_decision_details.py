@@ -1,0 +1,150 @@
+"""What decisions of each kind say beyond what all say: nothing that was recorded is kept back, and nobody is named who
+does not exist for whoever asks."""
+
+from typing import Any
+
+import pytest
+
+from claudomator_py.domain.views.decisions import RecordedDecisionView
+from claudomator_py.queries.decision_details import details_of
+from claudomator_py.scheduler.decision import RECORDS, DecisionKind
+
+AT = 1_790_000_000_000
+WHY = {"code": "text", "params": {"text": "because"}}
+SEEN = {"max_concurrent": 2, "limited": False}
+STORED: dict[DecisionKind, dict[str, Any]] = {
+    DecisionKind.PLACEMENT: {
+        "agent": "claude",
+        "tier": "fast",
+        "model": "small",
+        "effort": "low",
+        "classification": {"source": "kept", "clamped_from": "powerful"},
+        "constraints": {"tier_ceiling": "fast", "tools": {"disallowed_tools": ["Bash"]}},
+        "fallback": "all_limited",
+        "stands_in": {"fallback": "small", "model": "big", "after": "overloaded"},
+        "candidates": [
+            {"agent": "claude", "active": 0, "eligible": True, **SEEN},
+            {"agent": "codex", "active": 2, "eligible": False, "rejected": {"code": "text", "params": {}}, **SEEN},
+        ],
+        "overridden": {"agent": "codex", "because": []},
+        "overridden_model": "huge",
+    },
+    DecisionKind.TIER: {"tier": "fast", "agent": "claude", "classification": {"source": "classifier"}},
+    DecisionKind.SPECIALIST: {
+        "route": "specialist",
+        "specialist": "known",
+        "margin": 0.1,
+        "degraded": True,
+        "owner": "ann",
+        "escalation": ["hidden", "other", "human_review"],
+        "threshold": 0.3,
+        "specialist_candidates": [
+            {"specialist": "known", "score": 0.9, "parts": {"semantic": 0.7, "tags": 0.2}},
+            {"specialist": "hidden", "score": 0.5, "rejected": {"code": "less_alike"}},
+            {"specialist": "other", "score": 0.4, "rejected": {"code": "less_alike"}},
+        ],
+    },
+    DecisionKind.POLICY: {
+        "verdict": "approved",
+        "rules": ["infra"],
+        "approved": ["infra"],
+        "approved_by": "ann",
+        "said": "seen the plan",
+        "constraints": {"excluded_agents": ["codex"]},
+    },
+    DecisionKind.HANDOFF: {
+        "route": "specialist",
+        "specialist": "known",
+        "by": "hidden",
+        "run_id": "r1",
+        "asked": {"to": "known", "reason": "sql", "done": "the schema", "left": "the rest", "files": ["a.sql"]},
+        "hop": 1,
+        "max_handoffs": 2,
+    },
+    DecisionKind.TRIAGE: {
+        "rule": "direct_mention",
+        "agents": ["known", "hidden"],
+        "skipped": {"hidden": "opted_out", "known": "opted_out"},
+        "hops": 3,
+    },
+}
+
+
+def shown(kind: DecisionKind) -> dict[str, Any]:
+    """The fields as JSON."""
+    record = RECORDS[kind].model_validate({"reason": WHY, **STORED[kind]})
+    found = details_of(record, "r1", AT, {"known", "other"})
+    view = RecordedDecisionView(id="d", kind=kind.value, at=AT, reason="because", **found)  # type: ignore[arg-type]
+    return view.model_dump(mode="json", include=set(found))
+
+
+def test_every_kind_is_tried() -> None:
+    assert set(STORED) == set(RECORDS) == set(DecisionKind)
+
+
+def test_a_placement_has_the_agents_with_their_limits_and_all_that_bound_it() -> None:
+    found = shown(DecisionKind.PLACEMENT)
+    assert [one["agent"] for one in found["agents"]] == ["claude", "codex"]
+    assert found["agents"][1]["rejected"]["code"] == "text"
+    assert found["classification"]["clamped_from"] == "powerful"
+    assert found["constraints"]["tools"]["disallowed_tools"] == ["Bash"]
+    assert (found["fallback_code"], found["stands_in"]["model"]) == ("all_limited", "big")
+    assert (found["effort"], found["overridden_model"]) == ("low", "huge")
+    assert found["overridden_hint"].startswith("codex")
+    assert found["told"] == "/v1/runs/r1/handoff"
+
+
+def test_a_tier_has_where_it_comes_from() -> None:
+    assert shown(DecisionKind.TIER)["classification"]["source"] == "classifier"
+
+
+def test_a_specialist_has_every_part_of_every_score_that_may_be_seen() -> None:
+    found = shown(DecisionKind.SPECIALIST)
+    known, other = found["specialists"]
+    assert known["parts"] == {"semantic": 0.7, "tags": 0.2}
+    assert (other["specialist"], other["rejected"], other["needs"]) == ("other", "less alike", 0.5)
+    assert (found["margin"], found["degraded"], found["owner"]) == (0.1, True, "ann")
+    assert found["escalation"] == ["other", "human_review"]
+
+
+def test_a_verdict_has_its_rules_and_who_approved() -> None:
+    found = shown(DecisionKind.POLICY)
+    assert found["verdict"] == {
+        "verdict": "approved",
+        "rules": ["infra"],
+        "approved": ["infra"],
+        "approved_by": "ann",
+        "said": "seen the plan",
+    }
+    assert found["constraints"]["excluded_agents"] == ["codex"]
+
+
+def test_a_handoff_has_how_often_and_what_the_run_left() -> None:
+    assert shown(DecisionKind.HANDOFF)["handoff"] == {
+        "accepted": True,
+        "by": None,
+        "to": "known",
+        "hop": 1,
+        "max_handoffs": 2,
+        "reason": "sql",
+        "done": "the schema",
+        "left": "the rest",
+        "files": ["a.sql"],
+    }
+
+
+def test_a_triage_has_who_answers_and_who_is_not_asked() -> None:
+    assert shown(DecisionKind.TRIAGE)["triage"] == {
+        "rule": "direct_mention",
+        "agents": ["known"],
+        "skipped": {"known": "opted_out"},
+        "hops": 3,
+    }
+
+
+@pytest.mark.parametrize("kind", DecisionKind)
+def test_what_an_earlier_version_did_not_store_has_its_default(kind: DecisionKind) -> None:
+    optional = {name for name, field in RECORDS[kind].model_fields.items() if not field.is_required()}
+    stored = {name: value for name, value in STORED[kind].items() if name not in optional}
+    record = RECORDS[kind].model_validate({"reason": WHY, **stored})
+    assert details_of(record, None, AT, set()) is not None
