@@ -349,7 +349,7 @@ def test_what_fails_for_one_task_or_directory_keeps_nothing_else_and_is_shown(si
     repository = site.root / "repository"
     repository.mkdir()
     daemon = site.start().ready()
-    assert f"{immovable}: Device or resource busy" in site.log_text()
+    wait_until(lambda: f"{immovable}: Device or resource busy" in site.log_text(), "the folder to be told of")
     # As long as nothing may start, its folder can become a loop of links between acceptance and start.
     daemon.client.drain()
     task = {"name": "bad", "instructions": "do: true", "working_dir": str(repository), "isolation": "worktree"}
