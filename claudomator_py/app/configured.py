@@ -22,14 +22,16 @@ from claudomator_py.daemon.health import agent_check
 from claudomator_py.daemon.reload import ConfigurationRefused, Current
 from claudomator_py.dispatch.apply_report import ReportApplier
 from claudomator_py.dispatch.cheap_model import GuardedModel
+from claudomator_py.dispatch.choosing import Chooser
 from claudomator_py.dispatch.classify import AT_ONCE, TierAsker
 from claudomator_py.dispatch.collect import Collector
+from claudomator_py.dispatch.deciding import Decider
 from claudomator_py.dispatch.launch import LaunchRules
 from claudomator_py.dispatch.notifications import NotificationDispatcher
 from claudomator_py.dispatch.observe import Observer
 from claudomator_py.dispatch.policing import Policing
 from claudomator_py.dispatch.reconciler import Reconciler
-from claudomator_py.dispatch.routing import Chooser, SpecialistRouter
+from claudomator_py.dispatch.routing import SpecialistRouter
 from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.dispatch.start import Starter
@@ -123,7 +125,7 @@ class Parts:
     def preview(self, request: Request, by: Principal) -> SpecialistRecord | None:
         """Who would do such a task of that principal's; None where nothing is routed."""
         router = self.current().router
-        return None if router is None else router.preview(request, by)
+        return None if router is None else router.decider.preview(request, by)
 
     def cheap_model(self) -> GuardedModel | None:
         """The model for small questions; None: none is configured."""
@@ -185,25 +187,36 @@ def _router(
     same = same and all(getattr(former.settings, name) == getattr(settings, name) for name in asked if former)
     if former is not None and same and former.asker is asker:
         return former.directory, former.router
+    decider, directory = _decider(settings, environ, database, registry, rules, fitted, policing)
+    asks = asker is not None and routing.enabled and routing.on_ambiguity is OnAmbiguity.CLASSIFIER
+    chooser = (
+        Chooser(asker.model, database, settings.classifier.timeout, now_ms) if asker is not None and asks else None
+    )
+    pool = ThreadPoolExecutor(AT_ONCE, "route") if asks or not decider.answers_at_once else None
+    return directory, SpecialistRouter(database, registry, decider, now_ms, faults, chooser, pool)
+
+
+def _decider(
+    settings: Settings,
+    environ: Mapping[str, str],
+    database: Database,
+    registry: AgentRegistry,
+    rules: Rules,
+    fitted: Mapping[str, Fitted],
+    policing: Policing | None,
+) -> tuple[Decider, SpecialistDirectory | None]:
+    """Raises ValueError where there is no such encoder."""
+    routing, versions = settings.routing, Versions(configuration=rules.settings_hash)
     if not routing.enabled:
-        versions = Versions(configuration=rules.settings_hash)
         nobody = RoutingRules(calibration_for(routing.preset, Hashed().id, fitted), versions=versions)
-        alone = SpecialistRouter(database, registry, None, None, nobody, nobody, now_ms, faults, policing=policing)
-        return None, alone
+        return Decider(database, registry, None, None, nobody, nobody, now_ms, policing), None
     chosen, plain = encoder(routing.encoder, environ), Hashed()
-    versions = Versions(configuration=rules.settings_hash)
     calibration = calibration_for(routing.preset, chosen.id, fitted)
     own = RoutingRules(calibration, routing.default_specialist, routing.on_ambiguity, versions)
     without = replace(own, calibration=calibration_for(routing.preset, plain.id, fitted))
     directory = SpecialistDirectory(database, chosen, calibration, now_ms)
     fallback = SpecialistDirectory(database, plain, without.calibration, now_ms)
-    chooser = None if asker is None else Chooser(asker.model, database, settings.classifier.timeout, now_ms)
-    asks = chooser is not None and routing.on_ambiguity is OnAmbiguity.CLASSIFIER
-    pool = ThreadPoolExecutor(AT_ONCE, "route") if asks or not chosen.immediate else None
-    router = SpecialistRouter(
-        database, registry, directory, fallback, own, without, now_ms, faults, chooser, pool, policing
-    )
-    return directory, router
+    return Decider(database, registry, directory, fallback, own, without, now_ms, policing), directory
 
 
 def rules_of(settings: Settings) -> Rules:

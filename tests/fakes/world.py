@@ -10,6 +10,7 @@ from sqlalchemy import select
 from claudomator_py.dispatch.apply_report import ReportApplier
 from claudomator_py.dispatch.channel_answers import AnswerDispatcher
 from claudomator_py.dispatch.collect import Collector
+from claudomator_py.dispatch.deciding import Decider
 from claudomator_py.dispatch.launch import LaunchRules
 from claudomator_py.dispatch.notifications import NotificationDispatcher
 from claudomator_py.dispatch.observe import Observer
@@ -204,19 +205,12 @@ class World:
         routing = RoutingRules(calibration, default="generalist")
         rules_of_policy = Policy(self.policy_rules)
         policing = Policing(rules_of_policy, self.budgets, self.clock, reviews=True)
-        self.router = SpecialistRouter(
-            database,
-            self.registry,
-            directory,
-            directory,
-            routing,
-            routing,
-            self.clock,
-            self.faults,
-            policing=policing,
+        decider = Decider(
+            database, self.registry, directory, directory, routing, routing, self.clock, policing=policing
         )
+        self.router = SpecialistRouter(database, self.registry, decider, self.clock, self.faults)
         # Without an encoder for searches, whose scores are then those of words alone.
-        self.specialists = Specialists(database, self.clock, self.repeats, router=self.router.preview)
+        self.specialists = Specialists(database, self.clock, self.repeats, router=decider.preview)
         self.learned = Learned(database, self.clock)
         self.run_requests = RunRequests(
             database, self.clock, self.host, lambda: self.launch_rules, self.secrets, self.repeats
@@ -227,7 +221,7 @@ class World:
             self.repeats,
             lambda: self.workdirs,
             lambda question: self.primary_says(question),
-            self.router.preview,
+            decider.preview,
             policing.of_message,
         )
         self.answers = AnswerDispatcher(database, lambda: self.workdirs, self.clock, policing.of_message)

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from claudomator_py.dispatch.cheap_model import GuardedModel
-from claudomator_py.dispatch.routing import Chooser, SpecialistRouter
+from claudomator_py.dispatch.choosing import Chooser
+from claudomator_py.dispatch.deciding import Decider
+from claudomator_py.dispatch.routing import SpecialistRouter
 from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.domain.views import RestartRequest
 from claudomator_py.embed.hashed import Hashed
@@ -74,8 +76,9 @@ class Routed:
         directory = SpecialistDirectory(database, encoder, calibration, clock)
         rules = RoutingRules(calibration, on_ambiguity=OnAmbiguity.CLASSIFIER)
         chooser = Chooser(GuardedModel(self.model, clock, ACCOUNT), database, 5_000, clock)
-        parts = (self.world.registry, directory, directory, rules, rules, clock, self.world.faults)
-        self.router = SpecialistRouter(database, *parts, chooser, self.pool)
+        registry, faults = self.world.registry, self.world.faults
+        decider = Decider(database, registry, directory, directory, rules, rules, clock)
+        self.router = SpecialistRouter(database, registry, decider, clock, faults, chooser, self.pool)
 
     def submit(self, name: str, text: str = TASK) -> None:
         self.world.submit(name, instructions=text)

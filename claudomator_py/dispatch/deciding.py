@@ -1,0 +1,334 @@
+"""Who does a task and what the policy says of it: decided from the database and the cards, and nothing changed."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from sqlalchemy import Connection
+
+from claudomator_py.dispatch.policing import Judged, Policing
+from claudomator_py.dispatch.specialists import SpecialistDirectory
+from claudomator_py.domain.card import Card, Transport
+from claudomator_py.domain.decision import Versions
+from claudomator_py.domain.lifecycle import InputKind
+from claudomator_py.domain.principal import Principal, Role
+from claudomator_py.domain.rationale import RationaleCode, rationale
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.environment.registry import AgentRegistry
+from claudomator_py.log import get_logger
+from claudomator_py.ports import Clock, EncoderFault
+from claudomator_py.routing.assessment import assess
+from claudomator_py.routing.mentions import Names, Participant
+from claudomator_py.routing.profile import Request
+from claudomator_py.routing.ranking import RoutingRules, decide, rank, to, topic_of, unless_vague
+from claudomator_py.routing.role import agent_name
+from claudomator_py.scheduler.decision import HandoffRecord, Route, SpecialistRecord
+from claudomator_py.schema.agent_settings import BY_NAME_KINDS
+from claudomator_py.schema.routing_settings import OnAmbiguity
+from claudomator_py.store import dependency_rows, queue, specialist_rows, task_rows
+from claudomator_py.store.database import Database
+from claudomator_py.store.tables import Task
+from claudomator_py.tasks.handing_on import hops
+from claudomator_py.tasks.inputs import asked_of
+
+log = get_logger("claudomator.routing")
+
+AT_ONCE = 200
+"""Tasks that one look decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is compared with cards, and whose they may be."""
+
+    request: Request
+    seen: frozenset[str]
+    """The specialists that exist for whoever made it."""
+    organisation: str | None
+    """Whose it is, and from whose earlier tasks something was learned."""
+    finally_: bool = False
+    """Whether a person was asked already, and is not asked again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A queued task of which nobody has decided yet who does it."""
+
+    task: Task
+    spec: TaskSpec
+    asked: Asked
+    before: Task | None = None
+    """The task that it continues."""
+    said: str | None = None
+    """What a person said who was asked which specialist is meant."""
+    handed: HandoffRecord | None = None
+    """How it was handed on last in this generation."""
+    judged: Judged | None = None
+    """What the policy says of it; None: there is none."""
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the policy lets nobody begin with it now."""
+        return self.judged is not None and self.judged.stopped
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What becomes of a task. record: who does it; None: nobody in particular, and nothing was decided about that."""
+
+    subject: Subject
+    record: SpecialistRecord | None
+    judged: Judged | None = None
+
+
+class Decider:
+    """Decides who does a task, within what the policy allows. No fault of an encoder does more than leave words to be
+    compared.
+
+    directory: None: no specialist is looked for, and only the policy is asked. policing: None: everything is allowed.
+    rules: those in force. fallback: compares words where the encoder cannot be asked.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        registry: AgentRegistry,
+        directory: SpecialistDirectory | None,
+        fallback: SpecialistDirectory | None,
+        rules: RoutingRules,
+        fallback_rules: RoutingRules,
+        clock: Clock,
+        policing: Policing | None = None,
+    ) -> None:
+        self._database = database
+        self._registry = registry
+        self._directory = directory
+        self._fallback = fallback
+        self._rules = rules
+        self._fallback_rules = fallback_rules
+        self._clock = clock
+        self.policing = policing
+
+    @property
+    def versions(self) -> Versions:
+        """By what it decides."""
+        return self._rules.versions
+
+    @property
+    def answers_at_once(self) -> bool:
+        """Whether nothing that it asks takes longer than the processor does."""
+        return self._directory is None or self._directory.encoder.immediate
+
+    def close(self) -> None:
+        """Ask nothing more."""
+        if self._directory is not None:
+            self._directory.encoder.close()
+
+    def preview(self, request: Request, by: Principal) -> SpecialistRecord:
+        """Who would do a task of that content, if that principal made it now. Raises StoreUnavailable."""
+        begun_ms = self._clock()
+        seen = self._database.read(lambda connection: frozenset(specialist_rows.ids_seen(connection, by)))
+        asked = Asked(request, seen, by.organisation)
+        if (addressed := self._addressed(asked)) is not None:
+            return to(RationaleCode.MENTIONED, addressed, self.versions)
+        (record,) = self._compared([asked])
+        return record.model_copy(update={"latency_ms": self._clock() - begun_ms})
+
+    def subjects(self, connection: Connection, leave: Collection[str] = ()) -> list[Subject]:
+        """The next tasks of which nobody has decided yet who does them, but for these, with what the policy says."""
+        seen: dict[tuple[str, str | None], frozenset[str]] = {}
+        found = []
+        for task, content in queue.unrouted(connection, AT_ONCE + len(leave)):
+            if task.id not in leave:
+                found.append(self.subject(connection, task, TaskSpec.model_validate(content), seen))
+        return found
+
+    def subject(
+        self,
+        connection: Connection,
+        task: Task,
+        spec: TaskSpec,
+        seen: dict[tuple[str, str | None], frozenset[str]] | None = None,
+    ) -> Subject:
+        """The task with all that its decision depends on. seen: which specialists exist for whom, as far as is known;
+        is added to."""
+        known, whose = {} if seen is None else seen, (task.creator, task.organisation)
+        if whose not in known:
+            by = Principal(task.creator, Role.OPERATE, task.organisation)
+            known[whose] = frozenset(specialist_rows.ids_seen(connection, by))
+        given = asked_of(task)
+        said = given.answer if given is not None and given.kind is InputKind.CLARIFICATION else None
+        asked = Asked(Request.of(spec), known[whose], task.organisation, finally_=said is not None)
+        handed = hops(connection, task.id, task.generation)[-1:] if task.seq else ()
+        judged = None
+        if self.policing is not None:
+            judged = self.policing.judge(connection, task, spec, reads=not self._takes_no_role(spec))
+        before = _before(connection, task, spec)
+        return Subject(task, spec, asked, before, said, next(iter(handed), None), judged)
+
+    def decide(self, subjects: Sequence[Subject], digest: str | None = None) -> dict[str, SpecialistRecord]:
+        """Who does each of them, by the task's id. digest: of the registry, if it was read just before. Raises
+        StoreUnavailable."""
+        begun_ms = self._clock()
+        settled = {subject.task.id: record for subject in subjects if (record := self._settled(subject)) is not None}
+        compared = [subject for subject in subjects if subject.task.id not in settled]
+        records = self._compared([_within(subject) for subject in compared], digest)
+        took = {"latency_ms": self._clock() - begun_ms}
+        return settled | {
+            subject.task.id: record.model_copy(update=took) for subject, record in zip(compared, records, strict=True)
+        }
+
+    def decide_alone(self, subject: Subject) -> Decided:
+        """What becomes of it, without asking a model who of close candidates it is. Raises StoreUnavailable."""
+        if subject.stopped or self.needs_no_route(subject):
+            return Decided(subject, None, subject.judged)
+        return self.judged_again(subject, self.decide([subject])[subject.task.id])
+
+    def judged_again(self, subject: Subject, record: SpecialistRecord) -> Decided:
+        """With what the policy says of whoever was chosen, by whatever."""
+        judged = subject.judged
+        if judged is None or self.policing is None:
+            return Decided(subject, record)
+        judged = self.policing.again(judged, record.specialist, record.skill)
+        told = {"risk": judged.verdict.risk, "policy_checks": judged.verdict.checks}
+        return Decided(subject, record.model_copy(update=told), judged)
+
+    def _settled(self, subject: Subject) -> SpecialistRecord | None:
+        """What is decided without comparing anything. Whom the policy excludes gets a task in no way."""
+        record = self._given(subject)
+        verdict = None if subject.judged is None else subject.judged.verdict
+        if record is None or verdict is None or record.specialist not in verdict.excluded:
+            return record
+        why = rationale(RationaleCode.EXCLUDED, specialist=record.specialist)
+        return SpecialistRecord(reason=why, route=Route.CLARIFY, specialist=None, versions=self.versions)
+
+    def _given(self, subject: Subject) -> SpecialistRecord | None:
+        """To whom somebody or something has given it; None: to nobody."""
+        spec, code = subject.spec, None
+        named = spec.specialist
+        by_rule = None if subject.judged is None else subject.judged.verdict.specialist
+        if by_rule is not None and by_rule not in subject.asked.seen:
+            why = rationale(RationaleCode.GONE, specialist=by_rule)
+            return SpecialistRecord(reason=why, route=Route.CLARIFY, specialist=None, versions=self.versions)
+        if by_rule is not None:
+            why = rationale(RationaleCode.GIVEN_BY_RULE, rule=_rule_for(subject, by_rule), specialist=by_rule)
+            return SpecialistRecord(
+                reason=why, route=Route.SPECIALIST, specialist=by_rule, skill=None, versions=self.versions
+            )
+        if subject.said is not None and subject.said.strip() in subject.asked.seen:
+            named, code = subject.said.strip(), RationaleCode.BY_HAND
+        elif (handed := subject.handed) is not None and handed.specialist is not None:
+            return _handed_on(handed, handed.specialist, subject.asked.seen, self.versions)
+        elif named is not None:
+            code = RationaleCode.NAMED
+        elif (addressed := self._addressed(subject.asked)) is not None:
+            named, code = addressed, RationaleCode.MENTIONED
+        elif subject.before is not None and subject.before.specialist in subject.asked.seen:
+            named, code = subject.before.specialist, RationaleCode.CONTINUED
+        if named is not None and code is not None:
+            if named not in subject.asked.seen:
+                why = rationale(RationaleCode.GONE, specialist=named)
+                return SpecialistRecord(reason=why, route=Route.CLARIFY, specialist=None, versions=self.versions)
+            return to(code, named, self.versions, spec.skill)
+        return None
+
+    def _addressed(self, asked: Asked) -> str | None:
+        """Whom the text addresses with ``@``, of those who exist for whoever made it."""
+        if "@" not in asked.request.text:
+            return None
+        cards = self._database.read(lambda connection: specialist_rows.cards(connection, asked.seen))
+        return Names(Participant(one.id, one.title) for one in cards.values()).addressed(asked.request.text)
+
+    def needs_no_route(self, subject: Subject) -> bool:
+        """Whether there is nothing to decide: nobody could do it in particular, or nobody is asked for."""
+        if subject.handed is not None:
+            return False
+        nobody = not subject.asked.seen and subject.spec.specialist is None and subject.said is None
+        return self._directory is None or nobody or self._takes_no_role(subject.spec)
+
+    def _takes_no_role(self, spec: TaskSpec) -> bool:
+        """Whether the task is for an agent that does what it is configured to do, see ``scheduler.admission``."""
+        agent_type = spec.agent.type
+        if agent_type is None or spec.specialist is not None:
+            return False
+        meant = [agent for agent in self._registry.agents if agent_type in (agent.name, agent.kind)]
+        kinds = {agent.kind for agent in meant} or {agent_type}
+        return kinds <= set(BY_NAME_KINDS)
+
+    def _can_do(self, card: Card) -> bool:
+        """Whether there is anybody to do its tasks."""
+        return card.transport is Transport.LOCAL or self._registry.find(agent_name(card)) is not None
+
+    def _compared(self, asked: Sequence[Asked], digest: str | None = None) -> list[SpecialistRecord]:
+        """The decision on each of them. digest: see ``decide``."""
+        if not asked or self._directory is None or self._fallback is None:
+            return []
+        requests = [one.request for one in asked]
+        degraded = False
+        directory, rules = self._directory, self._rules
+        try:
+            roster = directory.roster(digest)
+            found = directory.compare(roster, requests)
+            learned = directory.learned(roster, [one.organisation for one in asked])
+        except EncoderFault as fault:
+            log.warning("encoder_failed", problem=str(fault), note="words are compared instead")
+            degraded, directory, rules = True, self._fallback, self._fallback_rules
+            roster = directory.roster(digest)
+            found = directory.compare(roster, requests)
+            learned = directory.learned(roster, [one.organisation for one in asked])
+        versions = rules.versions.model_copy(update={"registry": roster.registry_hash, "encoder": directory.encoder.id})
+        rules = replace(rules, versions=versions)
+        records = []
+        for one, compared in zip(asked, found, strict=True):
+            cards = {name: card for name, card in roster.cards.items() if name in one.seen and self._can_do(card)}
+            default = rules.default if rules.default in cards else None
+            of_task = replace(rules, default=default)
+            if one.finally_:
+                of_task = replace(of_task, on_ambiguity=OnAmbiguity.SIGNALS)
+            known, now_ms = learned[one.organisation], self._clock()
+            topic = topic_of(cards.values(), compared.likeness)
+            ranked = rank(
+                one.request,
+                tuple(cards.values()),
+                compared.likeness,
+                rules.calibration,
+                standings=known.standings,
+                votes=known.votes(compared.task, now_ms),
+                topic=topic,
+                now_ms=now_ms,
+            )
+            views = len(one.request.views)
+            record = decide(ranked, cards, of_task, views=views, topic=topic, degraded=degraded)
+            if not one.finally_:
+                record = unless_vague(record, assess(one.request.text))
+            records.append(record)
+        return records
+
+
+def _handed_on(handed: HandoffRecord, to: str, seen: Collection[str], versions: Versions) -> SpecialistRecord:
+    """Who goes on with a task that was handed on, unless they have gone meanwhile."""
+    if to not in seen:
+        why = rationale(RationaleCode.GONE, specialist=to)
+        return SpecialistRecord(reason=why, route=Route.CLARIFY, specialist=None, versions=versions)
+    return SpecialistRecord(
+        reason=handed.reason, risk=handed.risk, route=Route.SPECIALIST, specialist=to, versions=versions
+    )
+
+
+def _within(subject: Subject) -> Asked:
+    """What is compared, without the specialists whom rules exclude."""
+    excluded = frozenset() if subject.judged is None else subject.judged.verdict.excluded
+    return replace(subject.asked, seen=subject.asked.seen - excluded) if excluded else subject.asked
+
+
+def _rule_for(subject: Subject, specialist: str) -> str:
+    """The rule that gives the task to that specialist."""
+    checks = () if subject.judged is None else subject.judged.verdict.checks
+    return next((one.rule for one in checks if one.effect and "specialist" in one.effect.split(", ")), specialist)
+
+
+def _before(connection: Connection, task: Task, spec: TaskSpec) -> Task | None:
+    """The task that it continues, if it does."""
+    if spec.continues is None:
+        return None
+    ids = [found for name, found, _ in dependency_rows.bound(connection, task.id) if name == spec.continues]
+    return None if not ids or ids[0] is None else task_rows.find(connection, ids[0])
