@@ -19,13 +19,15 @@ if TYPE_CHECKING:
     from claudomator_py.domain.task import TaskSpec
     from claudomator_py.domain.triage import TriageDecision
     from claudomator_py.domain.views.policy import VerdictView
-    from claudomator_py.domain.views.replay import ReplayView
+    from claudomator_py.domain.views.replay import OtherView, ReplayView
     from claudomator_py.ports import Encoder
     from claudomator_py.routing.evaluation import Case, Evaluation
     from claudomator_py.routing.fitting import Fit
     from claudomator_py.routing.triage_evaluation import MessageCase, TriageEvaluation
     from claudomator_py.scheduler.decision import SpecialistRecord
     from claudomator_py.schema.routing_settings import EncoderSettings
+    from claudomator_py.schema.settings import Settings
+    from claudomator_py.store.database import Database
 
 
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "1")
@@ -233,7 +235,7 @@ def replay_command() -> Callable[..., None]:
     """The command that decides again what was decided."""
     from claudomator_py.cli import replay
 
-    return replay.command(replayed)
+    return replay.command(replayed, shadowed)
 
 
 def replayed(state_dir: Path | None, against: Path | None, since_ms: int | None, until_ms: int | None) -> "ReplayView":
@@ -241,13 +243,30 @@ def replayed(state_dir: Path | None, against: Path | None, since_ms: int | None,
     os.environ.setdefault(*ONE_THREAD)
     from claudomator_py.app.replay import Replay, Window
     from claudomator_py.client.discovery import configuration
+
+    other = None if against is None else configuration(against, os.environ, Path.cwd()).settings
+    with _recorded(state_dir) as (database, own):
+        return Replay(database, own, other, _opened).run(Window(since_ms, until_ms))
+
+
+def shadowed(state_dir: Path | None, since_ms: int | None, until_ms: int | None) -> "OtherView":
+    """What the shadow configuration has decided otherwise, from the same database. Raises ClientError."""
+    from claudomator_py.app.replay import Window, shadowed
+
+    with _recorded(state_dir) as (database, _):
+        return shadowed(database, Window(since_ms, until_ms))
+
+
+@contextmanager
+def _recorded(state_dir: Path | None) -> Iterator[tuple["Database", "Settings"]]:
+    """The database of the configuration that is found, and its settings. Raises ClientError."""
+    from claudomator_py.client.discovery import configuration
     from claudomator_py.client.errors import DiscoveryFailed
     from claudomator_py.schema.configfile import resolve_state_dir
     from claudomator_py.store.database import Database, StoreUnavailable
     from claudomator_py.store.schema import is_current
 
     loaded = configuration(None, os.environ, Path.cwd())
-    other = None if against is None else configuration(against, os.environ, Path.cwd()).settings
     state = resolve_state_dir(state_dir, loaded.settings, os.environ, loaded.base_dir)
     try:
         if not state.is_dir():
@@ -255,7 +274,7 @@ def replayed(state_dir: Path | None, against: Path | None, since_ms: int | None,
         with Database.open(loaded.settings.database, state_dir=state) as database:
             if not is_current(database):
                 raise StoreUnavailable("The database is of another version.", "Start the daemon of this one once.")
-            return Replay(database, loaded.settings, other, _opened).run(Window(since_ms, until_ms))
+            yield database, loaded.settings
     except StoreUnavailable as error:
         raise DiscoveryFailed(error.reason, remedy=error.remedy) from error
 

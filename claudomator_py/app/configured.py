@@ -32,11 +32,13 @@ from claudomator_py.dispatch.observe import Observer
 from claudomator_py.dispatch.policing import Policing
 from claudomator_py.dispatch.reconciler import Reconciler
 from claudomator_py.dispatch.routing import SpecialistRouter
+from claudomator_py.dispatch.shadow import Shadow, ShadowConfiguration
 from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.dispatch.start import Starter
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.decision import PolicyCheck, Versions
+from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.run import Bounds
 from claudomator_py.domain.triage import Incoming
@@ -59,9 +61,11 @@ from claudomator_py.routing.profile import Request
 from claudomator_py.routing.ranking import RoutingRules
 from claudomator_py.scheduler.decision import SpecialistRecord
 from claudomator_py.scheduler.snapshot import Rules
+from claudomator_py.schema.configfile import ConfigError, LoadedConfig, load_config
 from claudomator_py.schema.known_secrets import secrets_of
 from claudomator_py.schema.routing_settings import OnAmbiguity, Preset, RoutingSettings
 from claudomator_py.schema.settings import AfterAccept, Classifier, ClassifierKind, Inbox, Settings, settings_hash
+from claudomator_py.schema.trust import exposed_config
 from claudomator_py.sources.inbox.claims import InboxInUse
 from claudomator_py.sources.inbox.inbox import ConfiguredInbox
 from claudomator_py.store import specialist_rows
@@ -93,6 +97,10 @@ class Configured:
     """The rules on what tasks may do."""
     policing: Policing | None
     """Asks them; None: there are none, and nothing is routed."""
+    shadowed: Settings | None
+    """Those of ``shadow``."""
+    shadow: ShadowConfiguration | None
+    """What decides beside this configuration; None: nothing does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +114,7 @@ class Parts:
     current: Current[Configured]
     isolating: WorktreeManager
     faults: Faults
+    shadow: Shadow
 
     @property
     def workdirs(self) -> Workdirs:
@@ -139,16 +148,70 @@ class Parts:
 
     def close(self) -> None:
         """Let go of what works beside the loop."""
+        self.shadow.close()
         self.host.close()
         self.isolating.close()
         current = self.current()
         for beside in (current.asker, current.router):
             if beside is not None:
                 beside.close()
+        if current.shadow is not None:
+            current.shadow.decider.close()
 
 
 def _agents(settings: Settings) -> list[AgentSpec]:
     return list(settings.agents.values()) if settings.agents_configured else detected_agents(search_path())
+
+
+def agents_of(settings: Settings) -> tuple[AgentSpec, ...] | None:
+    """Those that a configuration names; None: it names none, and leaves it at those that there are."""
+    return tuple(settings.agents.values()) if settings.agents_configured else None
+
+
+def load_trusted(path: Path, *, named: bool) -> LoadedConfig:
+    """The configuration, unless others could have written it: it says which programs are run. Raises ConfigError.
+
+    named: see ``trust.exposed_config``.
+    """
+    try:
+        problem = exposed_config(path, named=named)
+    except OSError:
+        problem = None  # what keeps it from being read is said when it is
+    if problem is not None:
+        raise ConfigError(path, [problem])
+    return load_config(path)
+
+
+def _shadow(
+    settings: Settings,
+    environ: Mapping[str, str],
+    state: Path,
+    database: Database,
+    registry: AgentRegistry,
+    former: Configured | None,
+) -> tuple[Settings | None, ShadowConfiguration | None]:
+    """What decides beside these settings. Raises ConfigError and ValueError."""
+    if settings.shadow is None:
+        return None, None
+    path = Path(settings.shadow)
+    # The configuration in force names it, which others could not have written.
+    other = load_trusted(path, named=True).settings
+    if other.shadow is not None:
+        message, remedy = "shadow: is the key of a configuration that is itself a shadow", "remove it there"
+        raise ConfigError(path, [Problem(message=message, remedy=remedy)])
+    fitted = calibrations.read(state)
+    if former is not None and former.shadowed == other and former.fitted == fitted:
+        return other, former.shadow
+    rules = rules_of(other)
+    decider, _ = _decider(other, environ, database, registry, rules, fitted, _policing(other))
+    return other, ShadowConfiguration(rules, agents_of(other), decider)
+
+
+def _policing(settings: Settings) -> Policing | None:
+    if not (settings.policy or settings.routing.enabled):
+        return None
+    budgets, reviews = Budgets(lambda: settings.budget), settings.routing.enabled
+    return Policing(Policy(settings.policy), budgets, now_ms, reviews=reviews)
 
 
 def _asker(
@@ -263,11 +326,13 @@ def _configured(
     )
     asker = _asker(settings.classifier, environ, database, former)
     fitted = calibrations.read(state)
-    policing, policy = None, Policy(settings.policy)
-    if settings.policy or settings.routing.enabled:
-        policing = Policing(policy, Budgets(lambda: settings.budget), now_ms, reviews=settings.routing.enabled)
+    policing = _policing(settings)
+    shadowed, shadow = _shadow(settings, environ, state, database, registry, former)
     directory, router = _router(settings, environ, database, registry, faults, rules, asker, fitted, former, policing)
-    return Configured(settings, rules, launch, workdirs, asker, router, directory, fitted, policy, policing)
+    policy = Policy(settings.policy) if policing is None else policing.policy
+    return Configured(
+        settings, rules, launch, workdirs, asker, router, directory, fitted, policy, policing, shadowed, shadow
+    )
 
 
 def assemble(
@@ -322,7 +387,8 @@ def assemble(
         asker=lambda: current().asker,
         router=lambda: current().router,
     )
-    return Parts(host, registry, reconciler, observer, current, isolating, faults)
+    shadow = Shadow(database, lambda: current().shadow, now_ms)
+    return Parts(host, registry, reconciler, observer, current, isolating, faults, shadow)
 
 
 async def take(
@@ -337,7 +403,7 @@ async def take(
     settings: Settings,
 ) -> None:
     """Put other settings in force. Everything is made before anything is replaced. Raises ConfigurationRefused where
-    an inbox is another daemon's, or there is no such encoder."""
+    an inbox is another daemon's, there is no such encoder, or the shadow configuration cannot be used."""
     agents = _agents(settings)
     secrets.add(secrets_of(settings, agents, environ))
     found = await asyncio.to_thread(parts.registry.look, agents)
@@ -346,7 +412,7 @@ async def take(
         configured = _configured(
             settings, environ, state, database, former.launch.run_token, former, parts.registry, parts.faults
         )
-    except ValueError as error:
+    except (ConfigError, ValueError) as error:
         raise ConfigurationRefused(str(error)) from error
     try:
         inbox.claim(settings.inbox)
@@ -360,6 +426,9 @@ async def take(
         threading.Thread(target=former.asker.close, kwargs={"wait": True}, daemon=True).start()
     if former.router is not None and former.router is not configured.router:
         former.router.close()
+    if former.shadow is not None and former.shadow is not configured.shadow:
+        former.shadow.decider.close()
+    parts.shadow.wake()
     await asyncio.to_thread(inbox.follow, settings.inbox)
     await asyncio.to_thread(cards.follow, card_folders(settings))
     await asyncio.to_thread(herald.follow, settings.notify)

@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 from sqlalchemy import Connection
 
-from claudomator_py.app.configured import rules_of
+from claudomator_py.app.configured import agents_of, rules_of
 from claudomator_py.dispatch.policing import found_here
 from claudomator_py.domain.budget import Spending
 from claudomator_py.domain.card import Card
@@ -30,7 +30,7 @@ from claudomator_py.routing.assessment import assess
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.evaluation import Case, evaluate
 from claudomator_py.routing.profile import Request
-from claudomator_py.scheduler.decision import DecisionKind, DecisionRecord
+from claudomator_py.scheduler.decision import Chosen, DecisionKind, DecisionRecord, ShadowRecord
 from claudomator_py.scheduler.replay import decided_again, first_difference, under
 from claudomator_py.scheduler.snapshot import Snapshot
 from claudomator_py.schema.routing_settings import EncoderSettings
@@ -46,6 +46,11 @@ _Z = 1.959964
 """Of a 95% interval."""
 _RESAMPLES = 1_000
 _SEED = 0
+
+_Pair = tuple[str, str]
+"""What the configuration in force decides, and what the other one does."""
+_Place = tuple[str, str]
+"""The name of an agent, and a tier."""
 
 Opened = Callable[[EncoderSettings], AbstractContextManager[Encoder]]
 
@@ -107,7 +112,7 @@ class Replay:
     def _placements(self, window: Window) -> Iterator[_Placed | None]:
         """Those of the window, oldest first; None for one without its snapshot."""
         rules = None if self._other is None else rules_of(self._other)
-        agents = () if self._other is None else tuple(self._other.agents.values())
+        agents = None if self._other is None else agents_of(self._other)
         after: tuple[int, str] | None = None
         known: dict[str, tuple[Mapping[str, DecisionRecord], Mapping[str, DecisionRecord]] | None] = {}
         while True:
@@ -139,48 +144,13 @@ class Replay:
                 yield None if found is None else _Placed(row, stored, found[0].get(task_id), found[1].get(task_id))
 
     def _compared(self, placed: Sequence[_Placed], other: Settings, window: Window) -> OtherView:
-        waits = sum(one.other is None for one in placed)
-        started = [(one.stored, one.other) for one in placed if one.other is not None]
-        agents = Counter((a.agent, b.agent) for a, b in started if a.agent != b.agent)
-        tiers = Counter((a.tier.value, b.tier.value) for a, b in started if a.tier != b.tier)
-        moved = sum((a.agent, a.tier) != (b.agent, b.tier) for a, b in started)
         tasks = self._tasks(window)
-        verdicts = Counter(
-            (mine, theirs)
-            for facts in tasks
-            if (mine := _verdict(self._own, facts)) != (theirs := _verdict(other, facts))
-        )
-        routes = self._routes(tasks, other)
-        return OtherView(
-            placements=share(moved + waits, len(placed)),
-            agents=_changes(agents),
-            tiers=_changes(tiers),
-            waits=waits,
-            cost=self._cost([(a, b) for a, b in started]),
-            policy=share(sum(verdicts.values()), len(tasks)),
-            verdicts=_changes(verdicts),
-            specialists=share(sum(routes.values()), len(tasks)),
-            routes=_changes(routes),
-        )
-
-    def _cost(self, placed: Sequence[tuple[DecisionRecord, DecisionRecord]]) -> CostView | None:
-        means = self._database.read(run_rows.mean_costs)
-        known = [
-            (means[a.agent, a.tier.value], means[b.agent, b.tier.value])
-            for a, b in placed
-            if (a.agent, a.tier.value) in means and (b.agent, b.tier.value) in means
-        ]
-        if not known:
-            return None
-        low, high = bootstrap([theirs - mine for mine, theirs in known])
-        own, other = (math.fsum(values) for values in zip(*known, strict=True))
-        return CostView(
-            placements=len(known),
-            own_usd=round(own, 6),
-            other_usd=round(other, 6),
-            difference_usd=round(other - own, 6),
-            low_usd=round(low, 6),
-            high_usd=round(high, 6),
+        return _other_view(
+            [(_place(one.stored), None if one.other is None else _place(one.other)) for one in placed],
+            [(_verdict(self._own, facts), _verdict(other, facts)) for facts in tasks],
+            self._routes(tasks, other),
+            len(tasks),
+            self._database.read(run_rows.mean_costs),
         )
 
     def _tasks(self, window: Window) -> list[Facts]:
@@ -200,11 +170,11 @@ class Replay:
 
         return self._database.read(read)
 
-    def _routes(self, tasks: Sequence[Facts], other: Settings) -> Counter[tuple[str, str]]:
+    def _routes(self, tasks: Sequence[Facts], other: Settings) -> list[_Pair]:
         if not tasks or not (self._own.routing.enabled and other.routing.enabled):
-            return Counter()
+            return []
         mine, theirs = self._specialists(tasks, self._own), self._specialists(tasks, other)
-        return Counter((a, b) for a, b in zip(mine, theirs, strict=True) if a != b)
+        return list(zip(mine, theirs, strict=True))
 
     def _specialists(self, tasks: Sequence[Facts], settings: Settings) -> list[str]:
         """To whom each goes, or which way, as if its maker saw every card."""
@@ -217,6 +187,90 @@ class Replay:
             facts.spec.specialist or record.specialist or record.route.value
             for facts, record in zip(tasks, records, strict=True)
         ]
+
+
+def shadowed(database: Database, window: Window) -> OtherView:
+    """What the shadow configuration has decided otherwise in the window, by what was recorded of it; of several, the
+    last one. Raises StoreUnavailable."""
+
+    def read(connection: Connection) -> tuple[Sequence[ShadowRecord], Mapping[_Place, float]]:
+        newest = decision_log.newest_shadow(connection, window.since_ms, window.until_ms)
+        configuration = None if newest is None else ShadowRecord.model_validate(newest.data).versions.configuration
+        return list(_shadows(connection, window, configuration)), run_rows.mean_costs(connection)
+
+    records, means = database.read(read)
+    placed = [one for one in records if one.about is DecisionKind.PLACEMENT]
+    routed = [one for one in records if one.about is DecisionKind.SPECIALIST]
+    return _other_view(
+        [(_place(one.actual), None if one.agent is None else _place(one)) for one in placed],
+        [(_said(one.actual), _said(one)) for one in routed],
+        [(_way(one.actual), _way(one)) for one in routed],
+        len(routed),
+        means,
+    )
+
+
+def _shadows(connection: Connection, window: Window, configuration: str | None) -> Iterator[ShadowRecord]:
+    """Those of that configuration, oldest first."""
+    after: decision_log.Position | None = None
+    while rows := decision_log.of_kind(
+        connection, DecisionKind.SHADOW, window.since_ms, window.until_ms, after, AT_ONCE
+    ):
+        after = rows[-1].at_ms, rows[-1].id
+        records = (ShadowRecord.model_validate(row.data) for row in rows)
+        yield from (one for one in records if one.versions.configuration == configuration)
+
+
+def _place(chosen: DecisionRecord | Chosen) -> _Place:
+    return chosen.agent or "", "" if chosen.tier is None else chosen.tier.value
+
+
+def _said(chosen: Chosen) -> str:
+    return "" if chosen.verdict is None else chosen.verdict.value
+
+
+def _way(chosen: Chosen) -> str:
+    return chosen.specialist or ("" if chosen.route is None else chosen.route.value)
+
+
+def _other_view(
+    placed: Sequence[tuple[_Place, _Place | None]],
+    verdicts: Sequence[_Pair],
+    routes: Sequence[_Pair],
+    tasks: int,
+    means: Mapping[_Place, float],
+) -> OtherView:
+    """What differs. placed: where each run started, and where it would have; None: nowhere in that tick."""
+    started = [(own, other) for own, other in placed if other is not None]
+    waits = len(placed) - len(started)
+    policy, who = (Counter(pair for pair in pairs if pair[0] != pair[1]) for pairs in (verdicts, routes))
+    return OtherView(
+        placements=share(sum(own != other for own, other in started) + waits, len(placed)),
+        agents=_changes(Counter((own[0], other[0]) for own, other in started if own[0] != other[0])),
+        tiers=_changes(Counter((own[1], other[1]) for own, other in started if own[1] != other[1])),
+        waits=waits,
+        cost=_cost(started, means),
+        policy=share(policy.total(), tasks),
+        verdicts=_changes(policy),
+        specialists=share(who.total(), tasks),
+        routes=_changes(who),
+    )
+
+
+def _cost(started: Sequence[tuple[_Place, _Place]], means: Mapping[_Place, float]) -> CostView | None:
+    known = [(means[own], means[other]) for own, other in started if own in means and other in means]
+    if not known:
+        return None
+    low, high = bootstrap([theirs - mine for mine, theirs in known])
+    own_usd, other_usd = (math.fsum(values) for values in zip(*known, strict=True))
+    return CostView(
+        placements=len(known),
+        own_usd=round(own_usd, 6),
+        other_usd=round(other_usd, 6),
+        difference_usd=round(other_usd - own_usd, 6),
+        low_usd=round(low, 6),
+        high_usd=round(high, 6),
+    )
 
 
 def share(number: int, total: int) -> ShareView:

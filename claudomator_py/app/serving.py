@@ -34,6 +34,7 @@ from claudomator_py.app.configured import (
     assemble,
     calibration_checks,
     card_folders,
+    load_trusted,
     look_again,
     now_ms,
     search_path,
@@ -77,7 +78,7 @@ from claudomator_py.schema.configpath import CONFIG_VARIABLE, find_config
 from claudomator_py.schema.known_secrets import secrets_in
 from claudomator_py.schema.settings import Inbox, Log, LogFormat, OnStop, Settings
 from claudomator_py.schema.shipped_cards import files_hash, shipped_cards, shipped_files
-from claudomator_py.schema.trust import InboxGuard, exposed_config
+from claudomator_py.schema.trust import InboxGuard
 from claudomator_py.service.access import Access
 from claudomator_py.service.channels import Channels
 from claudomator_py.service.cleanup import Cleaner
@@ -188,6 +189,8 @@ async def _serve(
     parts.host.news = daemon.wake
     parts.host.start_reading()
     database.on_commit(daemon.wake, planned=False)
+    database.on_commit(parts.shadow.wake)
+    parts.shadow.begin()
     # Of what is done beside the ticks: each thread has its own.
     schedule_faults, retention_faults = (Faults(now_ms, secrets.redact_piece) for _ in range(2))
     timekeeper = ScheduleRunner(database, parts.registry, lambda: parts.workdirs, now_ms, schedule_faults)
@@ -372,16 +375,10 @@ async def _keep_looking(parts: Parts, daemon: Daemon, known: KnownHealth, *, at_
 
 
 def _load(named: Path | None) -> LoadedConfig:
-    """The configuration, unless others could have written it: it says which programs are run. Raises ConfigError."""
+    """The configuration that was named, else the one that is found, else the defaults. Raises ConfigError."""
     path = find_config(named, os.environ, Path.cwd())
-    try:
-        is_named = named is not None or bool(os.environ.get(CONFIG_VARIABLE))
-        problem = None if path is None else exposed_config(path, named=is_named)
-    except OSError:
-        problem = None  # what keeps it from being read is said when it is
-    if path is not None and problem is not None:
-        raise ConfigError(path, [problem])
-    return load_config(path)
+    is_named = named is not None or bool(os.environ.get(CONFIG_VARIABLE))
+    return load_config(None) if path is None else load_trusted(path, named=is_named)
 
 
 def _read_again(path: Path | None) -> Settings:

@@ -43,11 +43,13 @@ _IN_ROWS = {
     "verdict",
     "handoff",
     "triage",
+    "shadow",
 }
 """What is shown in rows of its own, or says as a value what is said in words."""
 
 KindOption = Annotated[
-    str | None, typer.Option("--kind", metavar="KIND", help="placement, tier, specialist, policy, handoff or triage.")
+    str | None,
+    typer.Option("--kind", metavar="KIND", help="placement, tier, specialist, policy, handoff, triage or shadow."),
 ]
 TaskOption = Annotated[str | None, typer.Option("--task", metavar="ID", help="Only those about the task of this id.")]
 SpecialistOption = Annotated[str | None, typer.Option("--specialist", metavar="ID", help="Only those for this one.")]
@@ -139,7 +141,7 @@ def decision_text(found: RecordedDecisionView) -> str:
     rows += [(f"compared {one.specialist}", _compared(one)) for one in found.specialists]
     rows += [(f"agent {one.agent}", one.rejected_because or "picked") for one in found.agents]
     rows += _part_rows("", found.verdict) + _part_rows("handoff ", found.handoff) + _part_rows("", found.triage)
-    rows += _part_rows("tier ", found.classification)
+    rows += _part_rows("shadow ", found.shadow) + _part_rows("tier ", found.classification)
     rows += [("left open", sentence) for sentence in constraint_sentences(found.constraints)]
     if found.run is not None:
         rows += [(f"run {name}", str(value)) for name, value in found.run if value is not None]

@@ -15,6 +15,9 @@ from claudomator_py.domain.views.replay import ChangeView, CostView, OtherView, 
 Replayer = Callable[[Path | None, Path | None, int | None, int | None], ReplayView]
 """Given the state folder, the other configuration and the window. Raises ClientError."""
 
+Shadowed = Callable[[Path | None, int | None, int | None], OtherView]
+"""Given the state folder and the window. Raises ClientError."""
+
 _CHANGES = (
     Column("WHAT"),
     Column("BEFORE", flexible=True),
@@ -23,8 +26,8 @@ _CHANGES = (
 )
 
 
-def command(replayer: Replayer) -> Callable[..., None]:
-    """The command, with what decides."""
+def command(replayer: Replayer, shadowed: Shadowed) -> Callable[..., None]:
+    """The command, with what decides, and what reads what the shadow configuration has decided."""
 
     def replay(
         since: Annotated[
@@ -34,11 +37,26 @@ def command(replayer: Replayer) -> Callable[..., None]:
         config: Annotated[
             Path | None, typer.Option(metavar="FILE", help="Show what this configuration would decide otherwise.")
         ] = None,
+        shadow: Annotated[
+            bool, typer.Option("--shadow", help="Show what the shadow configuration has decided otherwise.")
+        ] = False,
         state_dir: Annotated[Path | None, typer.Option("--state-dir", metavar="DIR", help="The state folder.")] = None,
         output: FormatOption = Format.TABLE,
     ) -> None:
         """Decide recorded placements again."""
-        found = replayer(state_dir, config, _time(since, "--since"), _time(until, "--until"))
+        window = _time(since, "--since"), _time(until, "--until")
+        if shadow:
+            if config is not None:
+                raise typer.BadParameter(
+                    "goes without --config: it is the one that was decided by", param_hint="--shadow"
+                )
+            other = shadowed(state_dir, *window)
+            if output is Format.JSON:
+                out_json(other)
+            else:
+                _tell_shadowed(other)
+            return
+        found = replayer(state_dir, config, *window)
         if output is Format.JSON:
             out_json(found)
         else:
@@ -68,11 +86,19 @@ def _tell(found: ReplayView) -> None:
     for one in found.differing:
         out(f"{one.decided_at}  {one.decision_id}  {one.at}")
     if found.other is not None:
+        out("")
         _tell_other(found.other)
 
 
+def _tell_shadowed(other: OtherView) -> None:
+    if not (other.placements.total or other.policy.total):
+        note("Nothing was decided in the shadow in that time. Name another configuration in the key `shadow`.")
+        return
+    _tell_other(other)
+
+
 def _tell_other(other: OtherView) -> None:
-    out(f"\nPlacements that differ: {_share(other.placements)}; {other.waits} of them would wait.")
+    out(f"Placements that differ: {_share(other.placements)}; {other.waits} of them would wait.")
     out(f"Verdicts of the policy that differ: {_share(other.policy)}.")
     out(f"Specialists or routes that differ: {_share(other.specialists)}.")
     out("Expected cost: not known, as no past run says." if other.cost is None else _cost(other.cost))

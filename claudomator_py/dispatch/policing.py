@@ -52,7 +52,14 @@ class Judged:
     @property
     def stopped(self) -> bool:
         """Whether it does not go on now."""
-        return self.verdict.denied_by is not None or self.held
+        return self.says is not PolicyVerdict.ALLOWED
+
+    @property
+    def says(self) -> PolicyVerdict:
+        """What follows from it now."""
+        if self.verdict.denied_by is not None:
+            return PolicyVerdict.DENIED
+        return PolicyVerdict.HELD if self.held else PolicyVerdict.ALLOWED
 
     @property
     def held(self) -> bool:
@@ -155,20 +162,19 @@ class Policing:
         verdict = judged.verdict
         if not self.has_rules and not judged.stopped:
             return None
-        said, reason = PolicyVerdict.ALLOWED, rationale(RationaleCode.PERMITTED, rule=verdict.allowed_by)
+        reason = rationale(RationaleCode.PERMITTED, rule=verdict.allowed_by)
         rules: tuple[str, ...] = () if verdict.allowed_by is None else (verdict.allowed_by,)
         if judged.held and verdict.demanded is not None:
-            said, rules = PolicyVerdict.HELD, verdict.demanded.rules
+            rules = verdict.demanded.rules
             reason = rationale(RationaleCode.NEEDS_APPROVAL, rules=rules)
         if verdict.denied_by is not None:
-            said, rules = PolicyVerdict.DENIED, (verdict.denied_by,)
-            reason = verdict.refusal
+            rules, reason = (verdict.denied_by,), verdict.refusal
         return PolicyRecord(
             reason=reason,
             risk=verdict.risk,
             policy_checks=verdict.checks,
             versions=versions.model_copy(update={"policy": self.policy.hash}),
-            verdict=said,
+            verdict=judged.says,
             rules=rules,
             approved=tuple(sorted(judged.approved)),
             constraints=verdict.constraints,

@@ -23,6 +23,9 @@ class RationaleCode(WordedCode):
     PREFERRED = "preferred", "the task prefers {agent}"
     RESUMED = "resumed", "resumes the conversation of {conversation}"
 
+    WOULD_WAIT = "would_wait", "no agent would have started it in that tick"
+    """Of a shadow only: who waits is not placed."""
+
     # --- of a tier ----------------------------------------------------------------------------------------------------
     ANSWERED = "answered", "[{text}|no reason was given]"
     UNANSWERED = "unanswered", "[{text}|no reason was given]"
@@ -42,6 +45,7 @@ class RationaleCode(WordedCode):
     AMBIGUOUS = "ambiguous", "it could be for any of {specialists}"
     HANDED_ON = "handed_on", "[{by}|nobody in particular] handed it on to {specialist}"
     FAILED_TWICE = "failed_twice", "[{by}|whoever did it] failed twice, and {specialist} is the fallback"
+    NOBODY = "nobody", "it is for nobody in particular"
     GONE = "gone", "there is no specialist {specialist} any more"
 
     # --- of a task that was not handed on -----------------------------------------------------------------------------

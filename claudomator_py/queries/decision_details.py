@@ -3,10 +3,16 @@
 from collections.abc import Set
 from typing import Any
 
-from claudomator_py.domain.views.decisions import DecidedHandoffView, DecidedTriageView, DecidedVerdictView
+from claudomator_py.domain.views.decisions import (
+    ChosenView,
+    DecidedHandoffView,
+    DecidedShadowView,
+    DecidedTriageView,
+    DecidedVerdictView,
+)
 from claudomator_py.domain.views.tasks import ClassificationView, ConstraintsView
 from claudomator_py.queries.explain import overridden_text
-from claudomator_py.queries.routing import route_view
+from claudomator_py.queries.routing import candidate_views
 from claudomator_py.queries.views import candidate_view
 from claudomator_py.scheduler.decision import (
     DecisionRecord,
@@ -14,6 +20,7 @@ from claudomator_py.scheduler.decision import (
     PolicyRecord,
     Record,
     Route,
+    ShadowRecord,
     SpecialistRecord,
     TierRecord,
     TriageRecord,
@@ -41,6 +48,8 @@ def details_of(record: Record, run_id: str | None, at_ms: int, seen: Set[str]) -
             return {"handoff": _handoff(record, seen)}
         case TriageRecord():
             return {"triage": _triage(record, seen)}
+        case ShadowRecord():
+            return _shadow(record, at_ms, seen)
     return {}
 
 
@@ -65,7 +74,7 @@ def _specialist(record: SpecialistRecord, seen: Set[str]) -> dict[str, Any]:
     return {
         "margin": record.margin,
         "degraded": record.degraded,
-        "specialists": route_view("", record, seen).candidates,
+        "specialists": candidate_views(record, seen),
         "owner": record.owner if known else None,
         "escalation": tuple(one for one in record.escalation if one in seen or one in _LABELS) if known else (),
     }
@@ -92,3 +101,17 @@ def _triage(record: TriageRecord, seen: Set[str]) -> DecidedTriageView:
         skipped={one: why for one, why in record.skipped.items() if one in seen},
         hops=record.hops,
     )
+
+
+def _shadow(record: ShadowRecord, at_ms: int, seen: Set[str]) -> dict[str, Any]:
+    actual, verdict = ChosenView.of(record.actual), record.verdict
+    if actual.specialist not in seen:
+        actual = actual.model_copy(update={"specialist": None, "skill": None})
+    return {
+        "shadow": DecidedShadowView(
+            about=record.about.value, beside=record.beside, actual=actual, differs=record.differs
+        ),
+        "verdict": None if verdict is None else DecidedVerdictView(verdict=verdict.value, rules=record.rules),
+        "specialists": candidate_views(record, seen),
+        "agents": tuple(candidate_view(one, at_ms) for one in record.candidates),
+    }

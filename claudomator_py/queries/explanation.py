@@ -10,11 +10,14 @@ from claudomator_py.domain.constraint_text import constraint_sentences
 from claudomator_py.queries.explain import placement_sentences, tier_text
 from claudomator_py.queries.routing import reason_for, route_view
 from claudomator_py.scheduler.decision import (
+    Chosen,
     DecisionKind,
     DecisionRecord,
     HandoffRecord,
     PolicyRecord,
     PolicyVerdict,
+    Route,
+    ShadowRecord,
     SpecialistRecord,
     TierRecord,
     TriageRecord,
@@ -53,6 +56,8 @@ def explanation_of(row: Decision, seen: Set[str]) -> Explanation:
             return _handoff(HandoffRecord.model_validate(row.data), seen)
         case DecisionKind.TRIAGE:
             return _triage(TriageRecord.model_validate(row.data), seen)
+        case DecisionKind.SHADOW:
+            return _shadow(ShadowRecord.model_validate(row.data), seen)
 
 
 def _placement(record: DecisionRecord, at_ms: int, seen: Set[str]) -> Explanation:
@@ -117,6 +122,39 @@ def _triage(record: TriageRecord, seen: Set[str]) -> Explanation:
     if record.hops:
         sentences.append(f"{record.hops} messages of agents led to it.")
     return Explanation(tuple(sentences))
+
+
+def _shadow(record: ShadowRecord, seen: Set[str]) -> Explanation:
+    reason, actual = reason_for(record.reason, seen).text, record.actual
+    if record.about is DecisionKind.PLACEMENT:
+        there, here = _place(record), _place(actual)
+    else:
+        there, here = _way(record, seen), _way(actual, seen)
+    return Explanation(
+        (
+            f"Under the other configuration: {there}. {_said(reason)}",
+            f"In fact: {here}." if record.differs else "That is what was decided in fact.",
+            "Nothing follows from this decision.",
+        )
+    )
+
+
+def _place(chosen: Chosen) -> str:
+    if chosen.agent is None:
+        return "it would have waited"
+    return f"agent {chosen.agent}, tier {chosen.tier}" + (f", model {chosen.model}" if chosen.model else "")
+
+
+def _way(chosen: Chosen, seen: Set[str]) -> str:
+    who = None if chosen.specialist is None else chosen.specialist if chosen.specialist in seen else _SOMEBODY
+    match chosen.route:
+        case Route.REJECT:
+            return "the policy refuses it"
+        case Route.HUMAN_REVIEW:
+            return "a person has to approve it first"
+        case Route.CLARIFY:
+            return "a person is asked which specialist is meant"
+    return "nobody in particular does it" if who is None else f"{who} does it"
 
 
 def _said(clause: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Set
 
 from claudomator_py.domain.rationale import Rationale, RationaleCode
 from claudomator_py.domain.views.routing import RouteCandidateView, RouteView
-from claudomator_py.scheduler.decision import Route, SpecialistCandidate, SpecialistRecord
+from claudomator_py.scheduler.decision import Record, Route, SpecialistCandidate, SpecialistRecord
 
 _SOMEBODY = "somebody else"
 _NAMED_CANDIDATES = 3
@@ -59,9 +59,8 @@ def reason_for(reason: Rationale, seen: Set[str]) -> Rationale:
 
 def route_view(name: str, record: SpecialistRecord, seen: Set[str], *, tried: bool = False) -> RouteView:
     """The decision on the task of that name; seen, tried: as for ``specialist_sentences``."""
-    candidates = [one for one in record.specialist_candidates if one.specialist in seen]
+    candidates = candidate_views(record, seen)
     all_seen = len(candidates) == len(record.specialist_candidates)  # or the best score may tell of somebody hidden
-    to_beat = _to_beat(record, candidates)
     reason = reason_for(record.reason, seen)
     return RouteView(
         route=record.route.value,
@@ -74,13 +73,20 @@ def route_view(name: str, record: SpecialistRecord, seen: Set[str], *, tried: bo
         risk=record.risk,
         reason=reason.text,
         rationale=reason,
-        candidates=tuple(_candidate_view(one, to_beat) for one in candidates),
+        candidates=candidates,
         sentences=tuple(specialist_sentences(name, record, seen, tried=tried)),
         latency_ms=record.latency_ms,
     )
 
 
-def _to_beat(record: SpecialistRecord, candidates: list[SpecialistCandidate]) -> float | None:
+def candidate_views(record: Record, seen: Set[str]) -> tuple[RouteCandidateView, ...]:
+    """Who was compared, of those who exist for whoever asks; the best first."""
+    candidates = [one for one in record.specialist_candidates if one.specialist in seen]
+    to_beat = _to_beat(record, candidates)
+    return tuple(_candidate_view(one, to_beat) for one in candidates)
+
+
+def _to_beat(record: Record, candidates: list[SpecialistCandidate]) -> float | None:
     """The score with which somebody else would have been as good as the best."""
     if record.threshold is None:
         return None

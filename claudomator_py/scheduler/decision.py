@@ -30,6 +30,8 @@ class DecisionKind(StrEnum):
     """To whom a run hands its task on."""
     TRIAGE = "triage"
     """Who answers a message: ``TriageRecord``."""
+    SHADOW = "shadow"
+    """What another configuration would have decided, which nothing follows from: ``ShadowRecord``."""
 
 
 class Candidate(BaseModel):
@@ -284,6 +286,40 @@ class TriageRecord(Record):
     """How many messages of agents led to it."""
 
 
+class Chosen(BaseModel):
+    """What is chosen, as far as it is what was decided about."""
+
+    model_config = ConfigDict(frozen=True)
+
+    route: Route | None = None
+    specialist: str | None = None
+    skill: str | None = None
+    verdict: PolicyVerdict | None = None
+    """What the policy says of the task."""
+    agent: str | None = None
+    """Where its run starts."""
+    tier: Tier | None = None
+    model: str | None = None
+
+
+class ShadowRecord(Record, Chosen):
+    """What another configuration would have decided. Of a placement: all of ``Chosen`` is None where no run would have
+    started in that tick."""
+
+    about: DecisionKind
+    """``placement``, or ``specialist`` for who does the task, the policy's verdict included."""
+    beside: str
+    """The id of the decision that was followed."""
+    actual: Chosen
+    """What was chosen in fact."""
+    differs: bool
+    """Whether that is something else."""
+    rules: tuple[str, ...] = ()
+    """The rules that led to the verdict, as in ``PolicyRecord``."""
+    candidates: tuple[Candidate, ...] = ()
+    """All agents, as they would have been seen."""
+
+
 RECORDS: Final[Mapping[DecisionKind, type[Record]]] = {
     DecisionKind.PLACEMENT: DecisionRecord,
     DecisionKind.TIER: TierRecord,
@@ -291,5 +327,6 @@ RECORDS: Final[Mapping[DecisionKind, type[Record]]] = {
     DecisionKind.POLICY: PolicyRecord,
     DecisionKind.HANDOFF: HandoffRecord,
     DecisionKind.TRIAGE: TriageRecord,
+    DecisionKind.SHADOW: ShadowRecord,
 }
 """What is stored of each kind."""

@@ -14,14 +14,14 @@ def decided_again(snapshot: Snapshot) -> Mapping[str, DecisionRecord]:
     return {action.head.task_id: action.decision for action in plan(snapshot) if isinstance(action, StartRun)}
 
 
-def under(snapshot: Snapshot, agents: Sequence[AgentSpec], rules: Rules) -> Snapshot:
-    """What that tick would have seen with these agents and rules.
+def under(snapshot: Snapshot, agents: Sequence[AgentSpec] | None, rules: Rules) -> Snapshot:
+    """What that tick would have seen with these agents and rules. agents: None: with those that it saw.
 
     An agent that there was keeps its live runs and its holds. One that there was not has neither, and is taken to work.
     """
     seen = {agent.name: agent for agent in snapshot.agents}
     states = []
-    for spec in sorted(agents, key=lambda one: one.name):
+    for spec in sorted(agents or (), key=lambda one: one.name):
         before = seen.get(spec.name)
         kept = before is not None and before.kind == spec.kind
         states.append(
@@ -39,8 +39,12 @@ def under(snapshot: Snapshot, agents: Sequence[AgentSpec], rules: Rules) -> Snap
                 fallback_model=spec.fallback_model,
             )
         )
-    # Whether anything is to be routed depends on whether there are specialists, which the snapshot knows.
-    rules = rules.model_copy(update={"routing": snapshot.rules.routing})
+    if agents is None:
+        states = list(snapshot.agents)
+    # Whether anything is to be routed depends on whether there are specialists, which the snapshot knows; and a
+    # classifier that was not asked then is not asked now: its task gets the tier that it would without an answer.
+    known = {"routing": snapshot.rules.routing, "classifier": rules.classifier and snapshot.rules.classifier}
+    rules = rules.model_copy(update=known)
     return snapshot.model_copy(update={"agents": tuple(states), "rules": rules})
 
 

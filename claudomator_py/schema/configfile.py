@@ -96,6 +96,7 @@ def _resolved(settings: Settings, base: Path, environ: Mapping[str, str]) -> Set
         "routing": settings.routing.model_copy(
             update={"specialists": tuple(map(absolute, settings.routing.specialists))}
         ),
+        "shadow": None if settings.shadow is None else absolute(settings.shadow),
         "state_dir": None if settings.state_dir is None else absolute(settings.state_dir),
         "workdir_roots": tuple(map(absolute, settings.workdir_roots)),
         "agents": {name: with_program(agent) for name, agent in settings.agents.items()},

@@ -33,6 +33,7 @@ KEYS: Final = frozenset(
         "policy",
         "retention",
         "routing",
+        "shadow",
         "state_dir",
         "workdir_roots",
     }

@@ -310,6 +310,11 @@ class _Keys(Strict):
     routing: RoutingSettings = RoutingSettings()
     learning: LearningSettings = LearningSettings()
     policy: Rules = Field((), description="Rules on what tasks may do, asked in order before any model sees a task.")
+    shadow: Line | None = Field(
+        None,
+        description="Another configuration file, which decides about the same tasks without acting: its agents, limits "
+        "on concurrency, routing and policy are compared with these. Relative to the folder of this file.",
+    )
     limits: Limits = Limits()
     budget: DayBudget = DayBudget()
     retention: Retention = Retention()

@@ -38,7 +38,7 @@ class Recorded:
 def page(
     connection: Connection, wanted: DecisionFilter, before: Position | None, limit: int, by: Principal
 ) -> Sequence[Recorded]:
-    """Those that exist for that principal, the newest first, behind that position."""
+    """Those that exist for that principal, the newest first, behind that position; shadows only if they are wanted."""
     conditions = [decisions_seen(by), *_wanted(wanted, by)]
     if before is not None:
         at_ms, last = before
@@ -69,6 +69,23 @@ def of_kind(
     return [decision_from(row) for row in connection.execute(query)]
 
 
+def newest_shadow(connection: Connection, since_ms: int | None, until_ms: int | None) -> Decision | None:
+    """The last shadow of that time."""
+    query = select(DECISION).where(DECISION.c.kind == DecisionKind.SHADOW.value, *_between(since_ms, until_ms))
+    row = connection.execute(query.order_by(DECISION.c.at_ms.desc(), DECISION.c.id.desc()).limit(1)).one_or_none()
+    return None if row is None else decision_from(row)
+
+
+def following(connection: Connection, kinds: Sequence[DecisionKind], after: Position, limit: int) -> Sequence[Decision]:
+    """Everybody's of these kinds, oldest first, behind that position."""
+    at_ms, last = after
+    behind = or_(DECISION.c.at_ms > at_ms, and_(DECISION.c.at_ms == at_ms, DECISION.c.id > last))
+    # The first condition alone can be looked up.
+    query = select(DECISION).where(DECISION.c.at_ms >= at_ms, behind, DECISION.c.kind.in_([one.value for one in kinds]))
+    query = query.order_by(DECISION.c.at_ms, DECISION.c.id).limit(limit)
+    return [decision_from(row) for row in connection.execute(query)]
+
+
 def tasks_of(connection: Connection, since_ms: int | None, until_ms: int | None) -> Sequence[tuple[str, int]]:
     """The tasks about which something was decided then, in the order of that, with when it was first."""
     first = func.min(DECISION.c.at_ms)
@@ -91,6 +108,8 @@ def _wanted(wanted: DecisionFilter, by: Principal) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = []
     if wanted.kind is not None:
         conditions.append(DECISION.c.kind == wanted.kind)
+    else:  # Nothing followed from these.
+        conditions.append(DECISION.c.kind != DecisionKind.SHADOW.value)
     if wanted.task is not None:
         conditions.append(DECISION.c.task_id == wanted.task)
     if wanted.specialist is not None:

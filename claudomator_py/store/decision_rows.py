@@ -22,7 +22,11 @@ _HASH = select(SNAPSHOT.c.hash).where(SNAPSHOT.c.hash == bindparam("digest"))
 _ADD_SNAPSHOT = insert(SNAPSHOT)
 _ADD = insert(DECISION)
 _FIND = select(DECISION).where(DECISION.c.id == bindparam("decision"))
-_OF_TASK = select(DECISION).where(DECISION.c.task_id == bindparam("task")).order_by(DECISION.c.at_ms, DECISION.c.id)
+_OF_TASK = (
+    select(DECISION)
+    .where(DECISION.c.task_id == bindparam("task"), DECISION.c.kind != DecisionKind.SHADOW.value)
+    .order_by(DECISION.c.at_ms, DECISION.c.id)
+)
 _DECISIONS = uuid.UUID("0d0f5a52-5f0e-5c38-9c4e-6f6d0a1b7e55")
 
 
@@ -116,5 +120,5 @@ def placements(connection: Connection, task_id: str) -> Sequence[Decision]:
 
 
 def of_task(connection: Connection, task_id: str) -> Sequence[Decision]:
-    """All that was decided about the task, of every kind, oldest first."""
+    """All that was decided about the task, of every kind but shadows, oldest first."""
     return [decision_from(row) for row in connection.execute(_OF_TASK, {"task": task_id})]

@@ -11,6 +11,7 @@ from claudomator_py.scheduler.decision import (
     HandoffRecord,
     PolicyRecord,
     Record,
+    ShadowRecord,
     SpecialistRecord,
     TierRecord,
     TriageRecord,
@@ -106,6 +107,31 @@ def record_policy(connection: Connection, task: Task, record: PolicyRecord, now_
     """What the policy allows the task in its present generation."""
     about = f"{task.id}/{task.generation}/{task.version}/{record.verdict.value}"
     decision_rows.add(connection, _decision(connection, task, DecisionKind.POLICY, about, record, now_ms))
+
+
+def record_shadow(connection: Connection, beside: Decision, record: ShadowRecord, now_ms: int) -> bool:
+    """What another configuration would have decided in place of that decision; whether it was not there yet."""
+    about = f"{beside.id}/{record.about.value}/{record.versions.configuration}"
+    identity = decision_rows.identity(DecisionKind.SHADOW, about)
+    if decision_rows.find(connection, identity) is not None:
+        return False
+    decision = Decision(
+        id=identity,
+        kind=DecisionKind.SHADOW.value,
+        task_id=beside.task_id,
+        generation=beside.generation,
+        organisation=beside.organisation,
+        at_ms=now_ms,
+        input_ref=beside.input_ref,
+        specialist=record.specialist,
+        skill=record.skill,
+        topic=record.topic,
+        confidence=record.confidence,
+        latency_ms=record.latency_ms,
+        data=record.model_dump(mode="json"),
+    )
+    decision_rows.add(connection, decision)
+    return True
 
 
 def approved_rules(connection: Connection, task: Task) -> frozenset[str]:

@@ -11,6 +11,7 @@ from claudomator_py.domain.triage import TriageReason
 from claudomator_py.domain.views.base import View
 from claudomator_py.domain.views.decisions import (
     DecidedHandoffView,
+    DecidedShadowView,
     DecidedTriageView,
     DecidedVerdictView,
     RecordedDecisionView,
@@ -42,15 +43,22 @@ _SHOWN = {
     "overridden": "overridden_hint",
     "reason": "rationale",
     "asked": "handoff",
+    "rules": "verdict",
 }
 """Fields that the API calls otherwise."""
 _INSIDE: dict[str, type[View]] = {
     "verdict": DecidedVerdictView,
     "handoff": DecidedHandoffView,
     "triage": DecidedTriageView,
+    "shadow": DecidedShadowView,
 }
 """Fields of the API that have others in them."""
-_OF_KIND = {DecisionKind.POLICY: "verdict", DecisionKind.HANDOFF: "handoff", DecisionKind.TRIAGE: "triage"}
+_OF_KIND = {
+    DecisionKind.POLICY: "verdict",
+    DecisionKind.HANDOFF: "handoff",
+    DecisionKind.TRIAGE: "triage",
+    DecisionKind.SHADOW: "shadow",
+}
 """Which of them a kind has."""
 
 

@@ -213,6 +213,7 @@ def _facts(decision: RecordedDecisionView) -> tuple[tuple[str, Link], ...]:
         ("Topic", decision.topic),
         ("Required capabilities", ", ".join(decision.required_capabilities)),
         ("Generation", None if decision.generation in (None, 1) else str(decision.generation)),
+        ("Beside", None if decision.shadow is None else Link("what was decided", url_of(decision.shadow.beside))),
         ("Decided by", decision.by or "the daemon"),
         ("Took", None if decision.latency_ms is None else f"{decision.latency_ms:,} ms"),
         ("Cost", cost_text(decision.cost_usd)),

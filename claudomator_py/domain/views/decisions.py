@@ -17,7 +17,7 @@ from claudomator_py.domain.views.tasks import (
     VersionsView,
 )
 
-KindName = Literal["placement", "tier", "specialist", "policy", "handoff", "triage"]
+KindName = Literal["placement", "tier", "specialist", "policy", "handoff", "triage", "shadow"]
 """What was decided, see ``scheduler.decision.DecisionKind``."""
 RouteName = Literal["specialist", "default", "clarify", "human_review", "reject"]
 """Where a task went, see ``scheduler.decision.Route``."""
@@ -98,6 +98,30 @@ class DecidedTriageView(View):
     hops: int = 0
 
 
+class ChosenView(View):
+    """What was chosen, as far as it is what was decided about. verdict: the policy's. specialist, skill: null also
+    where it is somebody who does not exist for whoever asks."""
+
+    route: str | None = None
+    specialist: str | None = None
+    skill: str | None = None
+    verdict: str | None = None
+    agent: str | None = None
+    tier: str | None = None
+    model: str | None = None
+
+
+class DecidedShadowView(View):
+    """What another configuration would have decided. about: `placement`, or `specialist` for
+    who does the task and what the policy says of it. beside: the id of the decision that was made; actual: what it
+    chose; differs: whether that is something else."""
+
+    about: str
+    beside: str
+    actual: ChosenView
+    differs: bool
+
+
 class RecordedDecisionView(View):
     """A decision of any kind, which is never changed, and what became of it.
 
@@ -114,8 +138,8 @@ class RecordedDecisionView(View):
     not have been; stands_in: the model is one that is used in place of another; overridden_hint: the agent that the
     task prefers, and why it is not that; overridden_model: the model that it pins and may not have. owner: who answers
     for the specialist, as its card says; escalation: where the task was to go if the specialist could not do it, in
-    order. verdict, handoff, triage: what decisions of these kinds say beyond that; null: it is of another. told: where
-    the run's handoff document is: its permissions, its references and the output that is expected of it.
+    order. verdict, handoff, triage, shadow: what decisions of these kinds say beyond that; null: it is of another.
+    told: where the run's handoff document is: its permissions, its references and the output that is expected of it.
     """
 
     id: str
@@ -168,6 +192,7 @@ class RecordedDecisionView(View):
     verdict: DecidedVerdictView | None = None
     handoff: DecidedHandoffView | None = None
     triage: DecidedTriageView | None = None
+    shadow: DecidedShadowView | None = None
     told: str | None = None
 
 

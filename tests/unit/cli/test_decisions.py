@@ -6,7 +6,12 @@ import pytest
 
 from claudomator_py.cli.decisions import decision_text
 from claudomator_py.domain.agent import Tier
-from claudomator_py.domain.views.decisions import DecidedHandoffView, RecordedDecisionView
+from claudomator_py.domain.views.decisions import (
+    ChosenView,
+    DecidedHandoffView,
+    DecidedShadowView,
+    RecordedDecisionView,
+)
 from claudomator_py.domain.views.routing import RouteCandidateView
 from claudomator_py.domain.views.tasks import CandidateView, ClassificationView, ConstraintsView
 from tests.fakes.cards import card
@@ -53,6 +58,7 @@ PLACED = RecordedDecisionView(
     constraints=ConstraintsView(tier_ceiling=Tier.FAST),
     handoff=DecidedHandoffView(accepted=True, to="cook", hop=1, max_handoffs=2, reason="soup", files=("a", "b")),
     escalation=("cook", "human_review"),
+    shadow=DecidedShadowView(about="placement", beside="d0", actual=ChosenView(agent="codex"), differs=True),
 )
 
 
@@ -67,6 +73,8 @@ PLACED = RecordedDecisionView(
         "handoff reason soup",
         "handoff files a, b",
         "escalation cook, human_review",
+        "shadow differs True",
+        "shadow actual agent: codex",
     ],
 )
 def test_all_that_was_recorded_is_shown(line: str) -> None:

@@ -26,6 +26,8 @@ EXAMPLES = {
         rationale(RationaleCode.RESUMED, conversation=ConversationRef(run="41c98f14aa", agent="claude", task="build")),
         "resumes the conversation of run 41c98f14 of build on claude",
     ),
+    RationaleCode.WOULD_WAIT: (rationale(RationaleCode.WOULD_WAIT), "no agent would have started it in that tick"),
+    RationaleCode.NOBODY: (rationale(RationaleCode.NOBODY), "it is for nobody in particular"),
     RationaleCode.ANSWERED: (rationale(RationaleCode.ANSWERED, text="a recipe"), "a recipe"),
     RationaleCode.UNANSWERED: (rationale(RationaleCode.UNANSWERED), "no reason was given"),
     RationaleCode.NAMED: (rationale(RationaleCode.NAMED, specialist="writer"), "the task names writer"),

@@ -67,6 +67,18 @@ STORED: dict[DecisionKind, dict[str, Any]] = {
         "skipped": {"hidden": "opted_out", "known": "opted_out"},
         "hops": 3,
     },
+    DecisionKind.SHADOW: {
+        "about": "specialist",
+        "beside": "d1",
+        "route": "specialist",
+        "specialist": "known",
+        "verdict": "allowed",
+        "rules": ["infra"],
+        "actual": {"route": "specialist", "specialist": "hidden", "skill": "secret", "verdict": "allowed"},
+        "differs": True,
+        "specialist_candidates": [{"specialist": "known", "score": 0.9}, {"specialist": "hidden", "score": 0.5}],
+        "candidates": [{"agent": "claude", "active": 0, "eligible": True, **SEEN}],
+    },
 }
 
 
@@ -148,3 +160,17 @@ def test_what_an_earlier_version_did_not_store_has_its_default(kind: DecisionKin
     stored = {name: value for name, value in STORED[kind].items() if name not in optional}
     record = RECORDS[kind].model_validate({"reason": WHY, **stored})
     assert details_of(record, None, AT, set()) is not None
+
+
+def test_a_shadow_has_both_choices_and_names_nobody_who_does_not_exist() -> None:
+    found = shown(DecisionKind.SHADOW)
+    assert (found["shadow"]["about"], found["shadow"]["beside"], found["shadow"]["differs"]) == (
+        "specialist",
+        "d1",
+        True,
+    )
+    assert found["verdict"]["rules"] == ["infra"]
+    assert [one["specialist"] for one in found["specialists"]] == ["known"]
+    assert [one["agent"] for one in found["agents"]] == ["claude"]
+    actual = found["shadow"]["actual"]
+    assert (actual["route"], actual["specialist"], actual["skill"]) == ("specialist", None, None)

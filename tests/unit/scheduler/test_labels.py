@@ -10,7 +10,9 @@ from claudomator_py.domain.rationale import Fallback, RationaleCode
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.triage import TriageReason
 from claudomator_py.domain.views.decisions import (
+    ChosenView,
     DecidedHandoffView,
+    DecidedShadowView,
     DecidedTriageView,
     DecidedVerdictView,
     RecordedDecisionView,
@@ -20,7 +22,7 @@ from claudomator_py.scheduler.decision import DecisionKind, PolicyVerdict, Route
 
 # A new label, parameter or field is added here; nothing is ever taken out.
 LABELS: dict[type[StrEnum], str] = {
-    DecisionKind: "placement tier specialist policy handoff triage",
+    DecisionKind: "placement tier specialist policy handoff triage shadow",
     Route: "specialist default clarify human_review reject",
     PolicyVerdict: "allowed denied held approved",
     Risk: "low medium high",
@@ -42,6 +44,8 @@ RATIONALES = {
     "named": "specialist",
     "mentioned": "specialist",
     "continued": "specialist",
+    "nobody": "",
+    "would_wait": "",
     "by_hand": "specialist",
     "best_match": "specialist",
     "corrected": "specialist",
@@ -80,11 +84,13 @@ FIELDS: dict[type[BaseModel], str] = {
         "overridden snapshot route specialist skill agent tier model intent topic risk confidence threshold reason "
         "rationale required_capabilities policy_checks versions latency_ms cost_usd run effort margin degraded "
         "specialists agents classification constraints fallback fallback_code stands_in overridden_hint "
-        "overridden_model owner escalation verdict handoff triage told "
+        "overridden_model owner escalation verdict handoff triage shadow told "
     ),
     DecidedVerdictView: "verdict rules approved approved_by said",
     DecidedHandoffView: "accepted by to hop max_handoffs reason done left files",
     DecidedTriageView: "rule agents skipped hops",
+    DecidedShadowView: "about beside actual differs",
+    ChosenView: "route specialist skill verdict agent tier model",
 }
 
 

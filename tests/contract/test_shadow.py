@@ -1,0 +1,316 @@
+"""A second configuration decides about the same tasks: it is recorded beside what was decided, and nothing follows."""
+
+from functools import partial
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from claudomator_py.app.configured import agents_of, rules_of
+from claudomator_py.app.replay import Window, shadowed
+from claudomator_py.dispatch import shadow as shadows
+from claudomator_py.dispatch.deciding import Decider
+from claudomator_py.dispatch.policing import Policing
+from claudomator_py.dispatch.shadow import Shadow, ShadowConfiguration
+from claudomator_py.dispatch.specialists import SpecialistDirectory
+from claudomator_py.domain.card import Visibility
+from claudomator_py.domain.decision import Versions
+from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from claudomator_py.domain.units import MINUTE_MS
+from claudomator_py.domain.views.decisions import DecisionFilter, RecordedDecisionView
+from claudomator_py.embed.hashed import Hashed
+from claudomator_py.policy.verdict import Policy
+from claudomator_py.queries import decisions
+from claudomator_py.routing.calibration import calibration_for
+from claudomator_py.routing.ranking import RoutingRules
+from claudomator_py.scheduler.decision import ShadowRecord
+from claudomator_py.schema.routing_settings import Preset
+from claudomator_py.schema.settings import Settings, parse_settings
+from claudomator_py.store.database import Database
+from claudomator_py.store.tables import DECISION
+from tests.fakes.cards import card
+from tests.fakes.world import World, spec
+
+ANN, BOB = Principal("ann", Role.OPERATE, "acme"), Principal("bob", Role.OPERATE, "other")
+PIPES = "Mend the pipes under the sink, and its taps."
+
+
+@pytest.fixture
+def world(database: Database) -> World:
+    return World(database)
+
+
+def configuration(world: World, **keys: Any) -> ShadowConfiguration:
+    settings = parse_settings(keys)
+    assert isinstance(settings, Settings), settings
+    encoder, versions = Hashed(), Versions(configuration=rules_of(settings).settings_hash)
+    calibration = calibration_for(Preset.CALIBRATED, encoder.id)
+    rules = RoutingRules(calibration, settings.routing.default_specialist, versions=versions)
+    directory = SpecialistDirectory(world.database, encoder, calibration, world.clock)
+    policing = Policing(Policy(settings.policy), world.budgets, world.clock, reviews=True)
+    given = directory if settings.routing.enabled else None
+    decider = Decider(world.database, world.registry, given, given, rules, rules, world.clock, policing)
+    return ShadowConfiguration(rules_of(settings), agents_of(settings), decider)
+
+
+def follow(world: World, **keys: Any) -> Shadow:
+    """A shadow that is in force from now on."""
+    made = configuration(world, **keys)
+    shadow = Shadow(world.database, lambda: made, world.clock)
+    assert shadow.catch_up() == 0
+    return shadow
+
+
+def tick(world: World, after_ms: int = 0) -> None:
+    """Route what is queued, and start what there is room for."""
+    world.now_ms += after_ms
+    world.router.route()
+    world.tick()
+
+
+def recorded(world: World, by: Principal = OPERATOR, **wanted: Any) -> list[RecordedDecisionView]:
+    """The oldest first."""
+    asked = DecisionFilter(kind="shadow", **wanted)
+    page = world.database.read(lambda connection: decisions.page(connection, asked, None, 100, by))
+    return list(reversed(page.items))
+
+
+def said(world: World, one: RecordedDecisionView, by: Principal = OPERATOR) -> tuple[str, ...]:
+    return world.database.read(lambda connection: decisions.explained(connection, one.id, by)).sentences
+
+
+@pytest.mark.both_databases
+def test_a_placement_is_decided_by_the_other_agents_too(world: World) -> None:
+    shadow = follow(world, agents={"z": {"kind": "claude", "default_tier": "fast"}})
+    world.submit("a")
+    tick(world)
+
+    assert shadow.catch_up() == 1
+
+    of = {one.shadow.about: one for one in recorded(world) if one.shadow is not None}
+    placed = of["placement"]
+    assert placed.shadow is not None
+    beside = placed.shadow.beside
+    made = world.database.read(lambda connection: decisions.one(connection, beside, OPERATOR))
+    assert (made.kind, placed.agent, placed.tier) == ("placement", "z", "fast")
+    assert (placed.shadow.actual.agent, placed.shadow.differs) == (made.agent, True)
+    assert [one.agent for one in placed.agents] == ["z"]
+    assert said(world, placed) == (
+        "Under the other configuration: agent z, tier fast, model haiku. Least active.",
+        f"In fact: agent {made.agent}, tier {made.tier}, model {made.model}.",
+        "Nothing follows from this decision.",
+    )
+
+
+def test_one_without_agents_of_its_own_decides_among_those_that_there_are(world: World) -> None:
+    shadow = follow(world)
+    world.submit("a", agent={"tier": "fast"})
+    tick(world)
+    shadow.catch_up()
+
+    placed = [one.shadow for one in recorded(world) if one.shadow is not None and one.shadow.about == "placement"]
+    assert [one.differs for one in placed] == [False]
+
+
+def test_who_would_wait_is_on_no_agent(world: World) -> None:
+    shadow = follow(world, concurrency={"total": 1})
+    world.submit("a", working_dir=None)
+    world.submit("b", working_dir=None)
+    tick(world)
+    shadow.catch_up()
+
+    placed = [one for one in recorded(world) if one.shadow is not None and one.shadow.about == "placement"]
+    assert [(one.agent, one.shadow is not None and one.shadow.differs) for one in placed].count((None, True)) == 1
+    (waits,) = [one for one in placed if one.agent is None]
+    assert waits.rationale is not None
+    assert waits.rationale.code == "would_wait"
+    assert said(world, waits)[0].startswith("Under the other configuration: it would have waited.")
+
+
+@pytest.mark.both_databases
+def test_another_policy_refuses_and_holds_what_was_allowed_and_nothing_is_stopped(world: World) -> None:
+    rules = [
+        {"name": "no-deploys", "when": "'deploy' in task.tags", "deny": "not at night"},
+        {"name": "ask", "when": "'ask' in task.tags", "approve": {"by": ["ann"]}},
+    ]
+    shadow = follow(world, policy=rules)
+    world.submit("refused", tags=["deploy"])
+    world.submit("held", tags=["ask"])
+    world.submit("free")
+    tick(world)
+    shadow.catch_up()
+
+    found = {
+        one.task_name: one for one in recorded(world) if one.shadow is not None and one.shadow.about == "specialist"
+    }
+    verdicts = {name: one.verdict and (one.verdict.verdict, one.verdict.rules) for name, one in found.items()}
+    assert verdicts["refused"] == ("denied", ("no-deploys",))
+    assert verdicts["held"] == ("held", ("ask",))
+    assert {name: one.shadow and one.shadow.differs for name, one in found.items()} == {
+        "refused": True,
+        "held": True,
+        "free": False,
+    }
+    assert [check.matched for check in found["refused"].policy_checks] == [True]
+    assert said(world, found["refused"])[0] == (
+        "Under the other configuration: the policy refuses it. Rule no-deploys of the policy refuses it: not at night."
+    )
+    assert len(world.running()) == 3, "nothing follows"
+
+
+def test_another_specialist_is_named_with_those_who_were_compared(world: World) -> None:
+    world.specialists.register(card("plumber", description="Mends pipes, sinks and taps.", skills=[]))
+    shadow = follow(world, policy=[{"name": "r", "when": "'x' in task.tags", "exclude_specialists": ["plumber"]}])
+    world.submit("drip", instructions=PIPES, tags=["x"])
+    tick(world)
+    assert world.queries.task("drip").specialist == "plumber"
+    shadow.catch_up()
+
+    (found,) = [one for one in recorded(world) if one.shadow is not None and one.shadow.about == "specialist"]
+    assert found.shadow is not None
+    assert found.shadow.differs
+    assert (found.specialist, found.shadow.actual.specialist) == (None, "plumber")
+    assert recorded(world, specialist="plumber") == []
+
+
+@pytest.mark.both_databases
+def test_each_decision_is_followed_once_also_by_a_daemon_that_was_killed_in_between(world: World) -> None:
+    rules = [{"name": "no", "when": "'x' in task.tags", "deny": "no"}]
+    shadow = follow(world, policy=rules)
+    world.submit("a")
+    tick(world)
+    before = shadow.catch_up()
+    assert before > 0
+    assert shadow.catch_up() == 0
+    world.submit("b", tags=["x"])
+    tick(world, MINUTE_MS)
+
+    # Killed here; the next one has the same configuration.
+    made = configuration(world, policy=rules)
+    after = Shadow(world.database, lambda: made, world.clock)
+    assert after.catch_up() == before
+    assert after.catch_up() == 0
+    assert len(recorded(world)) == 2 * before
+
+
+def test_a_decision_that_is_committed_late_is_followed(world: World) -> None:
+    shadow = follow(world)
+    world.submit("a")
+    tick(world)
+    late = world.database.read(
+        lambda c: c.execute(select(DECISION.c.id).where(DECISION.c.kind == "placement"))
+    ).scalar()
+    kind = partial(DECISION.update().where(DECISION.c.id == late).values)
+    world.database.write(lambda c: c.execute(kind(kind="tier")))
+    world.submit("b")
+    tick(world, 1_000)
+    shadow.catch_up()
+    world.database.write(lambda c: c.execute(kind(kind="placement")))
+
+    assert shadow.catch_up() > 0
+    assert late in {one.shadow.beside for one in recorded(world) if one.shadow is not None}
+
+
+def test_what_was_decided_before_it_was_put_in_force_is_left_alone(world: World) -> None:
+    world.submit("a")
+    tick(world)
+    world.now_ms += 1_000
+    shadow = follow(world)
+
+    assert shadow.catch_up() == 0
+    assert recorded(world) == []
+
+
+def test_another_one_follows_from_its_own_time_on(world: World) -> None:
+    first = configuration(world)
+    second = configuration(world, concurrency={"total": 7})
+    in_force = [first]
+    shadow = Shadow(world.database, lambda: in_force[0], world.clock)
+    shadow.catch_up()
+    world.submit("a")
+    tick(world)
+    number = shadow.catch_up()
+    in_force[0] = second
+    world.now_ms += 1_000
+    assert shadow.catch_up() == 0
+    world.submit("b")
+    tick(world)
+    assert shadow.catch_up() == number
+
+    versions = [one.versions.configuration for one in recorded(world)]
+    assert set(versions) == {first.hash, second.hash}
+    assert versions.count(second.hash) == number
+
+
+def test_it_is_in_no_list_and_no_explanation_of_what_was_decided(world: World) -> None:
+    shadow = follow(world)
+    world.submit("a")
+    tick(world)
+    shadow.catch_up()
+    task_id = world.queries.task("a").id
+
+    everything = world.database.read(lambda c: decisions.page(c, DecisionFilter(), None, 100, OPERATOR)).items
+    assert everything
+    assert {one.kind for one in everything}.isdisjoint({"shadow"})
+    of_task = world.database.read(lambda c: decisions.page(c, DecisionFilter(task=task_id), None, 100, OPERATOR)).items
+    assert {one.kind for one in of_task}.isdisjoint({"shadow"})
+    explained = world.queries.why("a").model_dump_json()
+    assert not any(one.id in explained for one in recorded(world))
+
+
+def test_a_specialist_who_does_not_exist_for_whoever_asks_is_not_named(world: World) -> None:
+    world.specialists.register(card("plumber", description="Mends pipes, sinks and taps.", skills=[]))
+    shadow = follow(world)
+    world.access.as_(ANN).service.submit(spec("drip", instructions=PIPES))
+    tick(world)
+    shadow.catch_up()
+    assert "plumber" in {one.specialist for one in recorded(world, ANN)}
+    world.specialists.change(card("plumber", visibility=Visibility.PRIVATE))
+
+    found = recorded(world, ANN)
+    assert len(found) == 2
+    for one in found:
+        assert "plumber" not in one.model_dump_json()
+        assert "plumber" not in " ".join(said(world, one, ANN))
+    assert recorded(world, BOB) == []
+
+
+def test_one_that_fails_keeps_no_other_from_being_followed(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    shadow = follow(world)
+    world.submit("a")
+    world.submit("b")
+    tick(world)
+    broken: list[str] = []
+
+    def sometimes(**fields: Any) -> Any:
+        if not broken:
+            broken.append(fields["beside"])
+            raise RuntimeError("odd")
+        return ShadowRecord(**fields)
+
+    monkeypatch.setattr(shadows, "ShadowRecord", sometimes)
+    assert shadow.catch_up() > 0
+    assert "shadow_failed" in caplog.text
+    assert shadow.catch_up() == 0
+
+
+def test_what_would_differ_is_summed_up(world: World) -> None:
+    shadow = follow(
+        world,
+        agents={"z": {"kind": "claude", "default_tier": "fast"}},
+        policy=[{"name": "no-deploys", "when": "'deploy' in task.tags", "deny": "not at night"}],
+    )
+    for name, tags in (("a", ["deploy"]), ("b", []), ("c", [])):
+        world.submit(name, tags=tags)
+    tick(world)
+    shadow.catch_up()
+
+    found = shadowed(world.database, Window())
+
+    assert (found.placements.number, found.placements.total, found.waits) == (3, 3, 1)
+    assert sum(one.number for one in found.agents if one.after == "z") == 2
+    assert [(one.before, one.after, one.number) for one in found.verdicts] == [("allowed", "denied", 1)]
+    assert (found.policy.number, found.policy.total) == (1, 3)
+    assert shadowed(world.database, Window(until_ms=world.now_ms)).placements.total == 0
