@@ -12,6 +12,7 @@ from claudomator_py.domain.pricing import Used
 from claudomator_py.domain.report import Backlog, RunReport, Said
 from claudomator_py.domain.run import Entry, ExitRecord, Launch, LaunchRequest, RunSpec, RunStatus, Stream, Swept
 from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.trace import Span
 from claudomator_py.scheduler.classification import ModelQuestion
 
 if TYPE_CHECKING:
@@ -244,6 +245,24 @@ class CheapModel(Protocol):
 
     def close(self) -> None:
         """Let go of what it holds."""
+
+
+class ExportFault(Exception):
+    """Spans were not taken. lasting: these never will be. The text says why, and holds no secret."""
+
+    def __init__(self, detail: str, *, lasting: bool = False) -> None:
+        super().__init__(detail)
+        self.lasting = lasting
+
+
+class SpanExporter(Protocol):
+    """The way to one who collects spans. Used by one thread at a time; ``close`` by any."""
+
+    def send(self, spans: Sequence[Span]) -> None:
+        """Hand them over. Raises ExportFault: some of them may have been taken."""
+
+    def close(self) -> None:
+        """Let go of what it holds; what is being sent is given up soon."""
 
 
 class Messenger(Protocol):

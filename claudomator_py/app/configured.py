@@ -323,6 +323,7 @@ def _configured(
         run_token,
         () if run_token is None else mcp_command(state),
         settings.limits.subtasks,
+        settings.telemetry.endpoint is not None,
     )
     asker = _asker(settings.classifier, environ, database, former)
     fitted = calibrations.read(state)

@@ -55,6 +55,7 @@ from claudomator_py.dispatch.channel_answers import AnswerDispatcher
 from claudomator_py.dispatch.hub import Hub
 from claudomator_py.dispatch.notifications import NotificationDispatcher
 from claudomator_py.dispatch.primary_judge import PrimaryJudge
+from claudomator_py.dispatch.tracing import SpanSender
 from claudomator_py.dispatch.waking import knock
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.notice import NotifyTarget
@@ -103,6 +104,7 @@ from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.schema import begin, is_current
 from claudomator_py.tasks.idempotency import IdempotentRequests
 from claudomator_py.tasks.specialists import ship
+from claudomator_py.telemetry.configured import span_exporter
 
 log = get_logger("claudomator")
 
@@ -211,6 +213,11 @@ async def _serve(
     herald = NotificationDispatcher(database, to, now_ms, secrets)
     stack.callback(herald.close)
     database.on_commit(herald.wake)
+    exporter = span_exporter(settings.telemetry, environ)
+    sender = None if exporter is None else SpanSender(database, exporter, now_ms, secrets)
+    if sender is not None:
+        stack.callback(sender.close)
+        database.on_commit(sender.wake)
     reloader = Reloader(
         settings,
         read,
@@ -236,6 +243,7 @@ async def _serve(
             *calibration_checks(parts, database),
             *inbox_checks(inbox.status()),
             *card_folder_checks(cards.status()),
+            *([] if sender is None else [sender.check()]),
         ]
 
     keyring = Keyring(database, now_ms, run_tokens)
@@ -332,6 +340,8 @@ async def _serve(
     retainer.start()
     learner.start()
     answers.start()
+    if sender is not None:
+        sender.start()
     hub.start()
     log.info("listening", url=url, version=__version__, inbox=", ".join(settings.inbox.paths), state=str(state))
     tell_agents(parts)

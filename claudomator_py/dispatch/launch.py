@@ -8,6 +8,7 @@ from claudomator_py.domain.agent import AgentSpec, ModelChoice
 from claudomator_py.domain.conversation import Usage
 from claudomator_py.domain.run import Bounds, Launch, LaunchRequest, RunLimits, RunSpec
 from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.trace import SpanName, check_span, own_span
 from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.environment.variables import VARIABLE, environment
 from claudomator_py.environment.worktrees import folder_in_tree, isolated
@@ -33,6 +34,8 @@ class LaunchRules:
     """The MCP server over which an agent's CLI asks this daemon; empty: there is none."""
     max_subtasks: int = 0
     """How many tasks a run may create."""
+    traced: bool = False
+    """Whether a run is told of which trace it is a part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +67,15 @@ def launch_request(
 def agent_run(run: Run, spec: TaskSpec, agent: AgentSpec, launch: Launch, rules: LaunchRules) -> Prepared:
     """The agent's run. spec: with ``add_dirs`` as the agent is given them."""
     token = {} if rules.run_token is None else {VARIABLE: rules.run_token(run.id)}
-    variables = environment(rules.environ, agent, spec, launch.env, {**launch.over, **_own(run), **token})
+    own = _own(run, rules, own_span(run.task_id, run.id))
+    variables = environment(rules.environ, agent, spec, launch.env, {**launch.over, **own, **token})
     return _prepared(run, spec, (launch.argv,), launch.stdin, variables, rules, spec.add_dirs)
 
 
 def check_run(run: Run, spec: TaskSpec, rules: LaunchRules) -> Prepared:
     """The task's check after the agent's success. It gets no variable of the agent's, nor the run's token."""
     nobody = AgentSpec(name="check", kind="check")
-    variables = environment(rules.environ, nobody, spec, {}, _own(run))
+    variables = environment(rules.environ, nobody, spec, {}, _own(run, rules, check_span(run.task_id, run.id)))
     return _prepared(run, spec, spec.check, "", variables, rules)
 
 
@@ -110,8 +114,10 @@ def _place(run: Run, spec: TaskSpec, rules: LaunchRules) -> tuple[str | None, Bo
     return str(Path(spec.working_dir).expanduser()), rules.bounds
 
 
-def _own(run: Run) -> dict[str, str]:
+def _own(run: Run, rules: LaunchRules, span: SpanName) -> dict[str, str]:
+    """span: of what is started."""
     return {
+        **({"TRACEPARENT": span.traceparent} if rules.traced else {}),
         "CLAUDOMATOR_RUN": run.id,
         "CLAUDOMATOR_TASK": run.task_id,
         "CLAUDOMATOR_ATTEMPT": str(run.attempt),

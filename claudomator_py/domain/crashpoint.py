@@ -60,6 +60,7 @@ CRASH_POINTS = (
     "rows-pruned",
     "answer-due",
     "answer-given",
+    "spans-sent",
 )
 
 _hook: Callable[[str], None] | None = None

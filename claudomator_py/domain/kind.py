@@ -72,6 +72,8 @@ class KindInfo:
     """The command when none is configured; empty: there is none by default."""
     models: Mapping[Tier, ModelChoice] = field(default_factory=dict)
     """By tier, when none are configured; empty: the program's own choice."""
+    provider: str | None = None
+    """Whose models they are, as OpenTelemetry names providers; None: anybody's."""
     login: Login | None = None
     """None: it needs none, or nothing can be said of it."""
     has_account: bool = True

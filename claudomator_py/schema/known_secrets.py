@@ -37,10 +37,12 @@ def secrets_of(settings: Settings, agents: Iterable[AgentSpec], environ: Mapping
     handed_on = {name for agent in agents for name in agent.pass_env} | {settings.classifier.key_variable or ""}
     handed_on |= {settings.routing.encoder.key_variable or ""}
     handed_on |= {name for target in targets for name in (target.url_env, target.secret_env) if name is not None}
+    handed_on |= {settings.telemetry.headers_env or ""}
     passed = {name: environ[name] for name in handed_on if name in environ}
     values = {value for name, value in passed.items() if not _is_plain(name, value)} | secrets_in(environ)
     for agent in agents:
         values |= secrets_in(agent.env)
+    values |= set(_in_headers(environ.get(settings.telemetry.headers_env or "", "")))
     urls = [*(target.url for target in targets), *(environ.get(target.url_env or "") for target in targets)]
     values |= {part for url in urls if url is not None for part in _parts(url)}
     for url in (settings.database, settings.classifier.base_url, settings.routing.encoder.base_url):
@@ -82,6 +84,14 @@ def _parts(url: str) -> Iterator[str]:
     if len(tail) >= _LONG_TAIL:
         yield tail
     yield from _passwords(url)
+
+
+def _in_headers(text: str) -> Iterator[str]:
+    """The values of headers as OpenTelemetry has them in a variable, as they are written and as they are sent; of one
+    that begins with a scheme, also what comes after it."""
+    for pair in text.split(","):
+        value = pair.partition("=")[2].strip()
+        yield from (value, _unquoted(value), *_unquoted(value).split(" ", 1)[1:])
 
 
 def _in_options(words: Sequence[str]) -> Iterator[str]:

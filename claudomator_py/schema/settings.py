@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -99,6 +100,20 @@ def _listen(value: object) -> object:
     if isinstance(value, str) and colon and host and re.fullmatch("[0-9]{1,5}", port) and int(port) < 65_536:
         return value
     raise refusal(f"`{shown(str(value))}` is not an address", "write host:port, such as 127.0.0.1:8484 or [::1]:8484")
+
+
+_TRACES = "/v1/traces"
+"""Below the base URL, as OTLP has it."""
+
+
+def _collector(value: str) -> str:
+    url = urlsplit(value)
+    if url.scheme not in ("http", "https") or not url.hostname or any(c.isspace() for c in value):
+        # The value is not shown: it may carry a password.
+        raise refusal("is not the URL of a collector", "write http://host:4318")
+    if url.username is not None or url.query or url.fragment:
+        raise refusal("has more than an address", "name a variable in headers_env for what the collector wants to know")
+    return value
 
 
 def _account(value: str) -> str:
@@ -281,6 +296,27 @@ class Limits(Strict):
     subtasks: Count = Field(5, ge=0, le=1_000, description="Maximum number of tasks that a run may create.")
 
 
+class TelemetrySettings(Strict):
+    """Where spans go."""
+
+    endpoint: Annotated[Line, AfterValidator(_collector)] | None = Field(
+        None,
+        description="Base URL of a collector that takes OTLP over HTTP, such as http://127.0.0.1:4318; needs the extra "
+        "`otel`. Default: no spans are made.",
+    )
+    headers_env: EnvName | None = Field(
+        None,
+        description="Environment variable of the daemon that holds headers for the collector, such as "
+        "`authorization=Bearer%20KEY`; separated by commas, values URL-encoded.",
+    )
+    service_name: Line = Field("claudomator", description="The `service.name` of the spans.")
+
+    @property
+    def traces_url(self) -> str | None:
+        """Where spans are posted to; None: nowhere."""
+        return None if self.endpoint is None else f"{self.endpoint.rstrip('/').removesuffix(_TRACES)}{_TRACES}"
+
+
 class Log(Strict):
     """The daemon's log, on its standard error."""
 
@@ -318,6 +354,7 @@ class _Keys(Strict):
     limits: Limits = Limits()
     budget: DayBudget = DayBudget()
     retention: Retention = Retention()
+    telemetry: TelemetrySettings = TelemetrySettings()
     log: Log = Log()
     on_stop: OnStop = Field(
         OnStop.LEAVE,

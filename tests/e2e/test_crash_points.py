@@ -51,7 +51,9 @@ WITH_TIME = ("rows-pruned",)
 WITH_QUESTION = ("input-committed",)
 # Nobody writes in a channel: `test_channels` goes through these.
 WITH_CHANNEL = ("answer-due", "answer-given")
-ELSEWHERE = WITH_SCHEDULE + WITH_BUDGET + WITH_TIME + WITH_QUESTION + WITH_CHANNEL
+# Nobody collects spans: `test_telemetry` goes through this one.
+WITH_COLLECTOR = ("spans-sent",)
+ELSEWHERE = WITH_COLLECTOR + WITH_SCHEDULE + WITH_BUDGET + WITH_TIME + WITH_QUESTION + WITH_CHANNEL
 AGAIN = tuple(
     f"{point}:{count}"
     for counts, points in {

@@ -10,7 +10,7 @@ import pytest
 REPOSITORY = Path(__file__).parents[2]
 PACKAGES = (
     *("agents", "api", "classify", "cli", "client", "daemon", "dispatch", "domain", "environment", "notify", "prompts"),
-    *("queries", "schema", "service", "sources", "tasks"),
+    *("queries", "schema", "service", "sources", "tasks", "telemetry"),
 )
 PAGES = ("README.md", "docs/*.md", "docs/*/*.md")
 

@@ -10,6 +10,7 @@ INFO = KindInfo(
         Tier.BALANCED: ModelChoice(model="sonnet"),
         Tier.POWERFUL: ModelChoice(model="opus"),
     },
+    provider="anthropic",
     login=Login(
         variables=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
         files=(LoginFile(".credentials.json", ".claude", "CLAUDE_CONFIG_DIR"),),

@@ -10,6 +10,7 @@ INFO = KindInfo(
         Tier.BALANCED: ModelChoice(model="gpt-6-sol"),
         Tier.POWERFUL: ModelChoice(model="gpt-6.1-sol", effort="high"),
     },
+    provider="openai",
     login=Login(
         variables=("CODEX_API_KEY", "OPENAI_API_KEY"),
         files=(LoginFile("auth.json", ".codex", "CODEX_HOME"),),

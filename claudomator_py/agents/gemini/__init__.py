@@ -10,6 +10,7 @@ INFO = KindInfo(
         Tier.BALANCED: ModelChoice(model="flash"),
         Tier.POWERFUL: ModelChoice(model="pro"),
     },
+    provider="gcp.gemini",
     login=Login(
         variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         files=(

@@ -47,6 +47,7 @@ def configuration(settings: Settings) -> Document:
     document["classifier"]["base_url"] = _bare_url(settings.classifier.base_url)
     document["classifier"]["command"] = _command(settings.classifier.command)
     document["routing"]["encoder"]["base_url"] = _bare_url(settings.routing.encoder.base_url)
+    document["telemetry"]["endpoint"] = _bare_url(settings.telemetry.endpoint)
     document["notify"] = sorted(settings.notify)
     for name, agent in settings.agents.items():
         told = document["agents"][name]

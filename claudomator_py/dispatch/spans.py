@@ -1,0 +1,285 @@
+"""From the rows of a task to its spans: what was decided, what it waited for, its runs and their checks, and the whole.
+
+A span is made once what it stands for has ended, and names the event by which it did. The same rows make the same
+spans, and rows that were added since change none of them, so spans can be sent as events come, and again after a crash.
+No text of a task, a person or an agent is in them: codes, names, ids and numbers only.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+from itertools import pairwise
+
+from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.outcome import OutcomeStatus
+from claudomator_py.domain.run import CheckResult
+from claudomator_py.domain.task import Priority
+from claudomator_py.domain.trace import Attribute, Span, SpanLink, SpanName, check_span, own_span, part_span, task_span
+from claudomator_py.domain.units import format_instant
+from claudomator_py.scheduler.decision import (
+    RECORDS,
+    Candidate,
+    DecisionKind,
+    DecisionRecord,
+    HandoffRecord,
+    PolicyRecord,
+    Record,
+    TierRecord,
+)
+from claudomator_py.store.tables import Decision, Event, Run
+from claudomator_py.store.trace_rows import TaskHistory
+
+_ENDED = frozenset({"COMPLETED", "FAILED", "CANCELLED"})
+_WAITS = frozenset({"WAITING", "QUEUED", "NEEDS_INPUT"})
+_WHILE_IT_RUNS = frozenset({"Started", "PhaseReached"})
+_FAILED = frozenset({OutcomeStatus.FAILED.value, OutcomeStatus.LOST.value})
+_CHECK_FAILED = frozenset({"failed", "lost"})
+_TOLD = (
+    *("route", "specialist", "skill", "agent", "tier", "model", "effort", "verdict", "rules", "risk", "topic"),
+    *("confidence", "threshold", "margin", "degraded", "required_capabilities", "by", "hop", "cost_usd", "latency_ms"),
+)
+"""What a span says of a decision, where its record has it, under the same names."""
+
+
+def spans_of(history: TaskHistory) -> list[Span]:
+    """All that have ended."""
+    ends = {run.id: event for run in history.runs if (event := _end_of(run, history.changes)) is not None}
+    return [*_generations(history), *_waits(history), *_runs(history, ends)]
+
+
+def _generations(history: TaskHistory) -> Iterator[Span]:
+    """Each as a whole, with the decisions that belong to no run."""
+    task, changes = history.task, history.changes
+    numbers = list(dict.fromkeys(map(_generation, changes)))
+    for number in numbers:
+        of_it = [event for event in changes if _generation(event) == number]
+        later = (event for event in changes if _generation(event) > number)
+        end = next((event for event in of_it if event.data.get("state") in _ENDED), None) or next(later, None)
+        if end is None:
+            continue
+        superseded = _generation(end) != number
+        state = None if superseded else str(end.data["state"])
+        reason = None if superseded else end.data.get("reason")
+        runs = [run for run in history.runs if run.generation == number]
+        name = task_span(task.id, number)
+        yield Span(
+            name=name,
+            title="task",
+            parent=None if number == 1 else task_span(task.id, 1),
+            start_ms=task.created_ms if number == 1 else of_it[0].at_ms,
+            end_ms=end.at_ms,
+            attributes=_known(
+                {
+                    **_task(history, number),
+                    "claudomator.task.state": state,
+                    "claudomator.task.reason": reason,
+                    "claudomator.task.superseded": superseded or None,
+                    "claudomator.task.priority": Priority(task.priority).name.lower(),
+                    "claudomator.task.source": task.source,
+                    "claudomator.task.runs": len(runs),
+                    "claudomator.organisation": task.organisation,
+                    "error.type": reason if state == "FAILED" else None,
+                }
+            ),
+            links=_link(history, task.parent_run, "subtask"),
+            failed=state == "FAILED",
+            closed_by=end.id or 0,
+        )
+        for decision in history.decisions:
+            if decision.generation == number and decision.run_id is None:
+                yield _decision(history, decision, name, end)
+
+
+def _waits(history: TaskHistory) -> Iterator[Span]:
+    """From each state in which nothing ran to the next state."""
+    for event, following in pairwise(history.changes):
+        state = str(event.data.get("state"))
+        if state not in _WAITS or following.at_ms <= event.at_ms:
+            continue
+        until, generation = event.data.get("until"), _generation(event)
+        yield Span(
+            name=part_span(history.task.id, history.task.id, f"wait/{event.id}"),
+            title=state.lower(),
+            parent=task_span(history.task.id, generation),
+            start_ms=event.at_ms,
+            end_ms=following.at_ms,
+            attributes=_known(
+                {
+                    **_task(history, generation),
+                    "claudomator.wait.state": state,
+                    "claudomator.wait.reason": event.data.get("reason"),
+                    "claudomator.wait.until": format_instant(until) if isinstance(until, int) else None,
+                }
+            ),
+            closed_by=following.id or 0,
+        )
+
+
+def _runs(history: TaskHistory, ends: Mapping[str, Event]) -> Iterator[Span]:
+    """Each run with its check and the decisions about it."""
+    decisions = [decision for decision in history.decisions if decision.run_id is not None]
+    handed_on = {decision.run_id for decision in decisions if _is_accepted(decision)}
+    before: Run | None = None
+    for run in history.runs:
+        follows, before = before, run
+        if (end := ends.get(run.id)) is None:
+            continue
+        parent = task_span(run.task_id, run.generation)
+        of_run = [decision for decision in decisions if decision.run_id == run.id]
+        links = _link(history, run.resumes, "resumes")
+        if follows is not None and follows.id in handed_on and follows.generation == run.generation:
+            links += (SpanLink(own_span(run.task_id, follows.id), "handoff"),)
+        yield _run(history, run, end, links, next((one.id for one in of_run if one.kind == "placement"), None))
+        if run.check_result is not None:
+            yield _check(history, run, CheckResult.model_validate(run.check_result), end)
+        for decision in of_run:
+            yield _decision(history, decision, parent, end)
+
+
+def _run(history: TaskHistory, run: Run, end: Event, links: tuple[SpanLink, ...], placement: str | None) -> Span:
+    failed = run.ended_as in _FAILED
+    return Span(
+        name=own_span(run.task_id, run.id),
+        title=f"invoke_agent {run.agent}",
+        parent=task_span(run.task_id, run.generation),
+        start_ms=run.started_ms,
+        end_ms=max(run.started_ms, run.ended_ms or end.at_ms),
+        attributes=_known(
+            {
+                **_task(history, run.generation),
+                "gen_ai.operation.name": "invoke_agent",
+                "gen_ai.agent.name": run.agent,
+                "gen_ai.provider.name": AgentSpec(name=run.agent, kind=run.kind).info.provider or run.kind,
+                "gen_ai.request.model": run.model,
+                "gen_ai.conversation.id": run.conversation_id,
+                "gen_ai.usage.input_tokens": run.input_tokens,
+                "gen_ai.usage.output_tokens": run.output_tokens,
+                "error.type": run.reason if failed else None,
+                "claudomator.run.id": run.id,
+                "claudomator.decision.id": placement,
+                "claudomator.run.attempt": run.attempt,
+                "claudomator.run.status": run.ended_as,
+                "claudomator.run.reason": run.reason,
+                "claudomator.run.exit_code": run.exit_code,
+                "claudomator.run.cost_usd": run.cost_usd,
+                "claudomator.run.tier": run.tier,
+                "claudomator.run.specialist": run.specialist,
+                "claudomator.run.skill": run.skill,
+                "claudomator.agent.kind": run.kind,
+                "claudomator.agent.account": run.account,
+            }
+        ),
+        links=links,
+        failed=failed,
+        calls_agent=True,
+        closed_by=end.id or 0,
+    )
+
+
+def _check(history: TaskHistory, run: Run, result: CheckResult, end: Event) -> Span:
+    failed = result.status in _CHECK_FAILED
+    return Span(
+        name=check_span(run.task_id, run.id),
+        title="check",
+        parent=own_span(run.task_id, run.id),
+        start_ms=result.started_ms,
+        end_ms=max(result.started_ms, result.ended_ms or end.at_ms),
+        attributes=_known(
+            {
+                **_task(history, run.generation),
+                "claudomator.run.id": run.id,
+                "claudomator.check.status": result.status,
+                "claudomator.check.step": result.step,
+                "claudomator.check.exit_code": result.exit_code,
+                "error.type": "check_failed" if failed else None,
+            }
+        ),
+        failed=failed,
+        closed_by=end.id or 0,
+    )
+
+
+def _decision(history: TaskHistory, decision: Decision, parent: SpanName, end: Event) -> Span:
+    record = RECORDS[DecisionKind(decision.kind)].model_validate(decision.data)
+    return Span(
+        name=own_span(history.task.id, decision.id),
+        title=f"decide {decision.kind}",
+        parent=parent,
+        start_ms=decision.at_ms - (decision.latency_ms or 0),
+        end_ms=decision.at_ms,
+        attributes=_known(
+            {
+                **_task(history, decision.generation or 1),
+                "claudomator.decision.id": decision.id,
+                "claudomator.decision.kind": decision.kind,
+                "claudomator.decision.by": decision.by,
+                "claudomator.run.id": decision.run_id,
+                **_recorded(record),
+            }
+        ),
+        closed_by=end.id or 0,
+    )
+
+
+def _recorded(record: Record) -> Mapping[str, object]:
+    told: dict[str, object] = {"claudomator.decision.reason": record.reason.code.value}
+    told |= {f"claudomator.decision.{name}": getattr(record, name, None) for name in _TOLD}
+    if isinstance(record, TierRecord | DecisionRecord):
+        told["claudomator.decision.tier_source"] = record.classification.source
+        told["claudomator.decision.tier_cause"] = record.classification.cause
+    if isinstance(record, DecisionRecord):
+        told["claudomator.decision.rejected"] = tuple(map(_rejected, _not_chosen(record)))
+    if isinstance(record, HandoffRecord):
+        told["claudomator.decision.accepted"] = record.accepted
+    if isinstance(record, PolicyRecord):
+        told["claudomator.decision.approved_by"] = record.approved_by
+    return told
+
+
+def _not_chosen(record: DecisionRecord) -> Iterator[Candidate]:
+    return (candidate for candidate in record.candidates if candidate.rejected is not None)
+
+
+def _rejected(candidate: Candidate) -> str:
+    code = "" if candidate.rejected is None else candidate.rejected.code.value
+    return f"{candidate.agent}: {code}"
+
+
+def _task(history: TaskHistory, generation: int) -> dict[str, object]:
+    """What every span of the task says, so that it can be found by any of it."""
+    return {
+        "claudomator.task.id": history.task.id,
+        "claudomator.task.name": history.task.name,
+        "claudomator.task.generation": generation,
+    }
+
+
+def _end_of(run: Run, changes: Sequence[Event]) -> Event | None:
+    """The change of its task's state with which it ended."""
+    ends = (event for event in changes if event.run_id == run.id and event.data.get("event") not in _WHILE_IT_RUNS)
+    return None if run.live else next(ends, None)
+
+
+def _generation(event: Event) -> int:
+    return int(event.data.get("generation", 1))
+
+
+def _is_accepted(decision: Decision) -> bool:
+    return decision.kind == DecisionKind.HANDOFF.value and decision.specialist is not None
+
+
+def _link(history: TaskHistory, run_id: str | None, why: str) -> tuple[SpanLink, ...]:
+    task_id = history.tasks_of_runs.get(run_id or "")
+    return () if run_id is None or task_id is None else (SpanLink(own_span(task_id, run_id), why),)
+
+
+def _known(attributes: Mapping[str, object]) -> dict[str, Attribute]:
+    """Those that say something, as OpenTelemetry can carry them."""
+    return {name: _plain(value) for name, value in attributes.items() if value is not None and value != ()}
+
+
+def _plain(value: object) -> Attribute:
+    if isinstance(value, Enum):
+        return str(value.value)
+    if isinstance(value, tuple):
+        return tuple(map(str, value))
+    return value if isinstance(value, str | bool | int | float) else str(value)

@@ -1,0 +1,181 @@
+"""Sending spans: what has ended goes to the collector in the background, in order, and nothing is lost by a crash.
+
+Which spans there are is asked of the rows, and how far the events were looked at is a row, written once their spans
+were taken. So a crash in between sends spans again, with the names that they had. A collector that is down is asked
+again with growing pauses, and delays nothing but its spans.
+"""
+
+import logging
+import threading
+from dataclasses import dataclass, replace
+from functools import partial
+
+from claudomator_py.dispatch.spans import spans_of
+from claudomator_py.domain.crashpoint import crashpoint
+from claudomator_py.domain.readiness import backoff_ms
+from claudomator_py.domain.trace import Span
+from claudomator_py.domain.units import MINUTE_MS, SECOND_MS, format_instant
+from claudomator_py.domain.views import CheckView
+from claudomator_py.environment.secrets import Secrets
+from claudomator_py.ports import Clock, ExportFault, SpanExporter
+from claudomator_py.store import events, trace_rows
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.trace_rows import TaskHistory
+
+log = logging.getLogger("claudomator.telemetry")
+
+PAGE = 100
+"""Changes of state that are looked at together."""
+AT_ONCE = 500
+"""Spans in a request; one is about a kilobyte."""
+FIRST_PAUSE_MS = 2 * SECOND_MS
+LONGEST_PAUSE_MS = 5 * MINUTE_MS
+SETTLE_S = 0.5
+"""What is committed together is looked at once."""
+STORE_RETRY_S = 5.0
+IDLE_S = 60.0
+_STOP_S = 2.0
+
+
+@dataclass(slots=True)
+class _Page:
+    """Events that were looked at together. spans: what is left to be sent of those that ended with them."""
+
+    spans: list[Span]
+    reached: int
+    """The last of the events."""
+    more: bool
+    """Whether others may follow at once."""
+    worth_noting: bool
+    """Whether looking at them again would be a pity."""
+
+
+class SpanSender:
+    """Sends what ends from its first start on. secrets: what no span may hold."""
+
+    def __init__(self, database: Database, exporter: SpanExporter, clock: Clock, secrets: Secrets) -> None:
+        self._database = database
+        self._exporter = exporter
+        self._clock = clock
+        self._secrets = secrets
+        self._page: _Page | None = None
+        self._reached: int | None = None
+        """The last event whose spans were sent; None: it is to be read."""
+        self._failed = 0
+        """Times in a row."""
+        self._fault: tuple[str, int] | None = None
+        """Why nothing is taken at present, and since when."""
+        self._refused = 0
+        """Spans that the collector will never take."""
+        self._news = threading.Event()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="telemetry", daemon=True)
+
+    def start(self) -> None:
+        """Begin with what ended while there was no daemon."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Something was committed. From any thread; it waits for nothing."""
+        self._news.set()
+
+    def close(self) -> None:
+        """Send nothing more; the next daemon continues."""
+        self._stopped.set()
+        self._news.set()
+        self._exporter.close()
+        if self._thread.is_alive():
+            self._thread.join(_STOP_S)
+
+    def check(self) -> CheckView:
+        """Whether spans are taken."""
+        if (fault := self._fault) is not None:
+            detail = f"no span was taken since {format_instant(fault[1])}: {fault[0]}"
+            remedy = "check the collector and `telemetry` in the configuration; spans are sent once it takes them"
+            return CheckView(name="telemetry", ok=False, detail=detail, remedy=remedy, blocking=False)
+        detail = f"{self._refused} spans were refused, see the log" if self._refused else "spans are taken"
+        return CheckView(name="telemetry", ok=True, detail=detail, blocking=False)
+
+    def round(self) -> None:
+        """Send all that there is. Raises ExportFault and StoreUnavailable: what was not sent is sent the next time."""
+        while not self._stopped.is_set():
+            page = self._page = self._page or self._look()
+            while page.spans:
+                self._send(page.spans[:AT_ONCE])
+                del page.spans[:AT_ONCE]
+            if page.worth_noting:
+                crashpoint("spans-sent")
+                self._database.write(partial(trace_rows.move_cursor, event_id=page.reached))
+            self._reached, self._page = page.reached, None
+            if not page.more:
+                break
+
+    def _look(self) -> _Page:
+        """The next events, with the spans that ended with them."""
+        newest = self._database.read(events.last_id)
+        after = self._begun_at(newest) if self._reached is None else self._reached
+        changes = self._database.read(lambda connection: trace_rows.changes_after(connection, after, PAGE))
+        more, ids = len(changes) == PAGE, {event.id or 0 for event in changes}
+        task_ids = {str(event.task_id) for event in changes}
+        histories = self._database.read(lambda connection: trace_rows.histories(connection, task_ids))
+        spans = [span for history in histories for span in self._spans(history) if span.closed_by in ids]
+        reached = max(ids) if more else max(newest, after, *ids)
+        return _Page(spans, reached, more, bool(spans) or reached - after >= PAGE)
+
+    def _begun_at(self, newest: int) -> int:
+        """The event to continue after. Of a past that nobody collected nothing is sent."""
+        found = self._database.read(trace_rows.cursor)
+        if found is None:
+            self._database.write(lambda connection: trace_rows.move_cursor(connection, newest))
+        return newest if found is None else found
+
+    def _spans(self, history: TaskHistory) -> list[Span]:
+        """Of a task that cannot be read there are none, and it keeps no other from being sent."""
+        try:
+            return [
+                replace(span, title=self._secrets.clean(span.title), attributes=self._secrets.clean(span.attributes))
+                for span in spans_of(history)
+            ]
+        except Exception:
+            log.exception("the spans of task %s cannot be made", history.task.id)
+            return []
+
+    def _send(self, spans: list[Span]) -> None:
+        try:
+            self._exporter.send(spans)
+        except ExportFault as fault:
+            if not fault.lasting:
+                raise
+            self._refused += len(spans)
+            log.error("%d spans were refused: %s", len(spans), fault)
+        if self._fault is not None:
+            log.info("spans are taken again")
+        self._failed, self._fault = 0, None
+
+    def _work(self) -> None:
+        while not self._stopped.is_set():
+            pause_s = 0.0
+            self._news.clear()
+            try:
+                self.round()
+            except ExportFault as fault:
+                pause_s = self._pause_after(fault)
+            except StoreUnavailable as error:
+                log.warning("spans wait for the store: %s", error)
+                pause_s = STORE_RETRY_S
+            except Exception:
+                log.exception("sending spans failed")
+                pause_s = STORE_RETRY_S
+            if pause_s:
+                self._stopped.wait(pause_s)
+            elif self._news.wait(IDLE_S):
+                self._stopped.wait(SETTLE_S)
+
+    def _pause_after(self, fault: ExportFault) -> float:
+        """Seconds."""
+        self._failed += 1
+        since_ms = self._clock() if self._fault is None else self._fault[1]
+        self._fault = (self._secrets.redact_piece(str(fault)), since_ms)
+        if not self._stopped.is_set():
+            log.warning("spans were not taken, attempt %d: %s", self._failed, self._fault[0])
+        return backoff_ms(FIRST_PAUSE_MS, self._failed, "telemetry", longest_ms=LONGEST_PAUSE_MS) / 1000

@@ -1,0 +1,77 @@
+"""What spans are made of: rows of tasks with their runs, decisions and changes of state; and how far they were sent."""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, select
+
+from claudomator_py.scheduler.decision import DecisionKind
+from claudomator_py.store import events, reads, remembered
+from claudomator_py.store.decision_rows import decision_from
+from claudomator_py.store.events import Sought
+from claudomator_py.store.loading import loader
+from claudomator_py.store.tables import DECISION, EVENT, RUN, TASK, Decision, Event, Run, Task
+from claudomator_py.store.task_rows import task_from
+
+_REMEMBERED = "telemetry"
+_CHANGES = ("state",)
+_event_from = loader(Event)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskHistory:
+    """A task, and what became of it so far."""
+
+    task: Task
+    runs: Sequence[Run]
+    """In the order in which they were started."""
+    decisions: Sequence[Decision]
+    """Oldest first."""
+    changes: Sequence[Event]
+    """Of its state, in order."""
+    tasks_of_runs: Mapping[str, str]
+    """Of runs that it refers to, by id: the task of each, as far as it is there."""
+
+
+def cursor(connection: Connection) -> int | None:
+    """The last event whose spans were sent; None: none ever were."""
+    data = remembered.find(connection, _REMEMBERED)
+    return int(data["event"]) if data else None
+
+
+def move_cursor(connection: Connection, event_id: int) -> None:
+    """The spans of the events up to this one were sent."""
+    remembered.keep(connection, _REMEMBERED, {"event": event_id})
+
+
+def changes_after(connection: Connection, event_id: int, limit: int) -> Sequence[Event]:
+    """The changes of the state of tasks after that event, in order."""
+    return events.following(connection, event_id, limit, Sought(kinds=_CHANGES))
+
+
+def histories(connection: Connection, task_ids: Collection[str]) -> Sequence[TaskHistory]:
+    """Of those of these tasks that are still there."""
+    ids = sorted(task_ids)
+    tasks = [task_from(row) for row in connection.execute(select(TASK).where(TASK.c.id.in_(ids)))]
+    runs = reads.runs_of(connection, ids)
+    decisions: dict[str, list[Decision]] = defaultdict(list)
+    # What a shadow says is no part of what happened, and may come after the end.
+    decided = select(DECISION).where(DECISION.c.task_id.in_(ids), DECISION.c.kind != DecisionKind.SHADOW.value)
+    decided = decided.order_by(DECISION.c.at_ms, DECISION.c.id)
+    for decision in map(decision_from, connection.execute(decided)):
+        decisions[str(decision.task_id)].append(decision)
+    changes: dict[str, list[Event]] = defaultdict(list)
+    changed = select(EVENT).where(EVENT.c.task_id.in_(ids), EVENT.c.kind.in_(_CHANGES)).order_by(EVENT.c.id)
+    for event in map(_event_from, connection.execute(changed)):
+        changes[str(event.task_id)].append(event)
+    referred = {run.resumes for of_task in runs.values() for run in of_task} | {task.parent_run for task in tasks}
+    owners = _tasks_of(connection, {run_id for run_id in referred if run_id is not None})
+    return [TaskHistory(task, runs.get(task.id, ()), decisions[task.id], changes[task.id], owners) for task in tasks]
+
+
+def _tasks_of(connection: Connection, run_ids: Collection[str]) -> Mapping[str, str]:
+    if not run_ids:
+        return {}
+    rows = connection.execute(select(RUN.c.id, RUN.c.task_id).where(RUN.c.id.in_(sorted(run_ids))))
+    return dict(row._tuple() for row in rows)

@@ -1,0 +1,1 @@
+"""Ways to hand spans to those who collect them: OpenTelemetry's protocol over HTTP."""

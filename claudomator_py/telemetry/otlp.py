@@ -1,0 +1,110 @@
+"""Spans over OTLP: protocol buffers by HTTP POST, as OpenTelemetry's own exporter sends them."""
+
+import logging
+from collections.abc import Mapping, Sequence
+
+import requests
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExportResult
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags
+from opentelemetry.util.re import parse_env_headers
+
+from claudomator_py import __version__
+from claudomator_py.domain.trace import Span, SpanName
+from claudomator_py.ports import ExportFault
+from claudomator_py.schema.settings import TelemetrySettings
+
+log = logging.getLogger("claudomator.telemetry")
+
+TIMEOUT_S = 10.0
+"""For a request, with what the exporter itself repeats of it."""
+_SCOPE = InstrumentationScope("claudomator", __version__)
+_SAMPLED = TraceFlags(TraceFlags.SAMPLED)
+_NS_PER_MS = 1_000_000
+_OK = range(200, 300)
+# What is wrong with the spans themselves, and not with the way to the collector.
+_LASTING = frozenset(
+    {requests.codes.bad_request, requests.codes.request_entity_too_large, requests.codes.unprocessable}
+)
+
+
+class OtlpExporter:
+    """Posts spans to one collector. environ: where the headers are."""
+
+    def __init__(self, settings: TelemetrySettings, environ: Mapping[str, str]) -> None:
+        # It would tell of each attempt, without saying of what; whoever sends says how it went.
+        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
+        self._problem, headers = _headers(settings.headers_env, environ)
+        self._answer: requests.Response | None = None
+        session = requests.Session()
+        session.hooks["response"].append(self._answered)
+        self._exporter = OTLPSpanExporter(
+            endpoint=settings.traces_url, headers=headers, timeout=TIMEOUT_S, session=session
+        )
+        self._resource = Resource.create({SERVICE_NAME: settings.service_name, SERVICE_VERSION: __version__})
+
+    def send(self, spans: Sequence[Span]) -> None:
+        """Post them. Raises ExportFault unless they were taken."""
+        if self._problem is not None:
+            raise ExportFault(self._problem)
+        self._answer = None
+        result = self._exporter.export([_readable(span, self._resource) for span in spans])
+        if self._answer is None:
+            raise ExportFault("the collector could not be reached, or did not answer in time")
+        # The exporter takes a redirect for success.
+        if result is not SpanExportResult.SUCCESS or self._answer.status_code not in _OK:
+            status = self._answer.status_code
+            raise ExportFault(f"the collector answered HTTP {status}", lasting=status in _LASTING)
+        if (rejected := _rejected(self._answer.content)) > 0:
+            log.error("the collector rejected %d of %d spans", rejected, len(spans))
+
+    def close(self) -> None:
+        """Let go of its connections, and wait for no further attempt."""
+        self._exporter.shutdown()  # type: ignore[no-untyped-call]  # the exporter gives it no types
+
+    def _answered(self, answer: requests.Response, *_: object, **__: object) -> None:
+        self._answer = answer
+
+
+def _headers(variable: str | None, environ: Mapping[str, str]) -> tuple[str | None, dict[str, str]]:
+    """What is wrong with them, if anything is; and the headers."""
+    if variable is None:
+        return None, {}
+    if not (text := environ.get(variable)):
+        return f"the daemon's variable {variable} is not set", {}
+    if not (headers := parse_env_headers(text, liberal=True)):
+        return f"the daemon's variable {variable} holds no headers; write name=value,name=value", {}
+    return None, dict(headers)
+
+
+def _rejected(body: bytes) -> int:
+    """How many spans the collector did not take although it took the request."""
+    try:
+        return int(ExportTraceServiceResponse.FromString(body).partial_success.rejected_spans)
+    except ValueError:  # protobuf's DecodeError is one; not every collector answers in kind
+        return 0
+
+
+def _readable(span: Span, resource: Resource) -> ReadableSpan:
+    """The span as the SDK has it once it has ended: recorded here, it would get another name and the present time."""
+    return ReadableSpan(
+        name=span.title,
+        context=_context(span.name),
+        parent=None if span.parent is None else _context(span.parent),
+        resource=resource,
+        attributes=span.attributes,
+        links=[Link(_context(link.to), {"claudomator.link": link.why}) for link in span.links],
+        kind=SpanKind.CLIENT if span.calls_agent else SpanKind.INTERNAL,
+        instrumentation_scope=_SCOPE,
+        status=Status(StatusCode.ERROR if span.failed else StatusCode.UNSET),
+        start_time=span.start_ms * _NS_PER_MS,
+        end_time=span.end_ms * _NS_PER_MS,
+    )
+
+
+def _context(name: SpanName) -> SpanContext:
+    return SpanContext(name.trace_id, name.span_id, is_remote=False, trace_flags=_SAMPLED)
