@@ -256,7 +256,8 @@ def _router(
         Chooser(asker.model, database, settings.classifier.timeout, now_ms) if asker is not None and asks else None
     )
     pool = ThreadPoolExecutor(AT_ONCE, "route") if asks or not decider.answers_at_once else None
-    return directory, SpecialistRouter(database, registry, decider, now_ms, faults, chooser, pool)
+    router = SpecialistRouter(database, registry, decider, now_ms, faults, chooser, pool, routing.max_handoffs)
+    return directory, router
 
 
 def _decider(

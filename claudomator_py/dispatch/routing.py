@@ -41,7 +41,7 @@ class SpecialistRouter:
     """Routes what is queued: writes what is decided, and what follows from it for the task.
 
     decider: who decides. chooser: who chooses among close candidates; None: signals do. pool: where an encoder is asked
-    that does not answer at once, and the chooser; None: in the tick.
+    that does not answer at once, and the chooser; None: in the tick. max_handoffs: how often a task may be handed on.
     """
 
     def __init__(
@@ -53,6 +53,7 @@ class SpecialistRouter:
         faults: Faults,
         chooser: Chooser | None = None,
         pool: Executor | None = None,
+        max_handoffs: int = 2,
     ) -> None:
         self.decider = decider
         self._database = database
@@ -61,6 +62,7 @@ class SpecialistRouter:
         self._faults = faults
         self._chooser = chooser
         self._pool = pool
+        self._max_handoffs = max_handoffs
         self._away: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._reached: str | None = None
@@ -198,8 +200,15 @@ class SpecialistRouter:
             record_policy(connection, task, said, now_ms)
         if record is not None:
             correct(connection, task, record, now_ms, subject.before)
-            record_specialist(connection, task, _planned(record, card), now_ms)
+            record_specialist(connection, task, self._planned(record, card), now_ms)
         return True
+
+    def _planned(self, record: SpecialistRecord, card: Card | None) -> SpecialistRecord:
+        """With what the card says at present of who answers for the task, what comes of it, and where it goes next."""
+        planned: dict[str, object] = {"max_handoffs": self._max_handoffs}
+        if card is not None:
+            planned |= {"owner": card.owner, "escalation": escalation_of(card), "expected_output": card.expected_output}
+        return record.model_copy(update=planned)
 
     def _route(self, connection: Connection, decided: Decided, card: Card | None, now_ms: int) -> Task:
         """Raises VersionConflict. card: of whoever does it."""
@@ -219,13 +228,6 @@ def _card_of(connection: Connection, record: SpecialistRecord) -> Card | None:
     """The card of whoever was chosen; None: nobody in particular."""
     name = record.specialist
     return None if name is None else specialist_rows.cards(connection, [name]).get(name)
-
-
-def _planned(record: SpecialistRecord, card: Card | None) -> SpecialistRecord:
-    """With what the card says at present of who answers for the task, and where it goes on."""
-    if card is None:
-        return record
-    return record.model_copy(update={"owner": card.owner, "escalation": escalation_of(card)})
 
 
 def _is_reached(registered: Registration) -> bool:

@@ -76,6 +76,8 @@ def _specialist(record: SpecialistRecord, seen: Set[str]) -> dict[str, Any]:
         "degraded": record.degraded,
         "specialists": candidate_views(record, seen),
         "owner": record.owner if known else None,
+        "expected_output": record.expected_output if known else None,
+        "max_handoffs": record.max_handoffs,
         "escalation": tuple(one for one in record.escalation if one in seen or one in _LABELS) if known else (),
     }
 

@@ -170,6 +170,10 @@ class SpecialistRecord(Record):
     """What the specialist had to be able to do."""
     owner: str | None = None
     """Who answers for the specialist, as its card said; None: it did not say, or there is no specialist."""
+    expected_output: str | None = None
+    """What the specialist was to hand back, as its card said; a task that says so itself has its own."""
+    max_handoffs: int | None = None
+    """How often the task may be handed on in this generation; None: an earlier version did not store it."""
     escalation: tuple[str, ...] = ()
     """Where the task was to go if the specialist could not do it, in order: specialists, or labels of routes."""
 

@@ -138,10 +138,11 @@ def test_a_specialist_who_does_not_exist_for_whoever_asks_is_not_named(world: Wo
 
 
 def test_a_decision_keeps_what_the_card_planned_when_it_was_made(world: World) -> None:
-    world.specialists.change(card("plumber", owner="ann", fallback="florist"))
+    world.specialists.change(card("plumber", owner="ann", expected_output="a dry floor", fallback="florist"))
     sink = submit(world, "sink", "plumber")
     world.specialists.change(card("plumber", owner="bob"))
 
     (chosen,) = listed(world, kind="specialist", task=sink)
 
     assert (chosen.owner, chosen.escalation) == ("ann", ("florist", "human_review"))
+    assert (chosen.expected_output, chosen.max_handoffs) == ("a dry floor", 2)

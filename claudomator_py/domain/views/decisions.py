@@ -137,8 +137,9 @@ class RecordedDecisionView(View):
     comes from; constraints: what is left open of agents, tiers and tools. fallback: why it was placed where it should
     not have been; stands_in: the model is one that is used in place of another; overridden_hint: the agent that the
     task prefers, and why it is not that; overridden_model: the model that it pins and may not have. owner: who answers
-    for the specialist, as its card says; escalation: where the task was to go if the specialist could not do it, in
-    order. verdict, handoff, triage, shadow: what decisions of these kinds say beyond that; null: it is of another.
+    for the specialist, as its card says; expected_output: what it hands back, unless the task says so itself;
+    max_handoffs: how often the task may be handed on; escalation: where the task was to go if the specialist could not
+    do it, in order. verdict, handoff, triage, shadow: what decisions of these kinds say beyond that; null: it is of another.
     told: where the run's handoff document is: its permissions, its references and the output that is expected of it.
     """
 
@@ -188,6 +189,8 @@ class RecordedDecisionView(View):
     overridden_hint: str | None = None
     overridden_model: str | None = None
     owner: str | None = None
+    expected_output: str | None = None
+    max_handoffs: int | None = None
     escalation: tuple[str, ...] = ()
     verdict: DecidedVerdictView | None = None
     handoff: DecidedHandoffView | None = None

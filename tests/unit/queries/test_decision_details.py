@@ -36,6 +36,8 @@ STORED: dict[DecisionKind, dict[str, Any]] = {
         "margin": 0.1,
         "degraded": True,
         "owner": "ann",
+        "expected_output": "a patch",
+        "max_handoffs": 2,
         "escalation": ["hidden", "other", "human_review"],
         "threshold": 0.3,
         "specialist_candidates": [
@@ -116,6 +118,7 @@ def test_a_specialist_has_every_part_of_every_score_that_may_be_seen() -> None:
     assert known["parts"] == {"semantic": 0.7, "tags": 0.2}
     assert (other["specialist"], other["rejected"], other["needs"]) == ("other", "less alike", 0.5)
     assert (found["margin"], found["degraded"], found["owner"]) == (0.1, True, "ann")
+    assert (found["expected_output"], found["max_handoffs"]) == ("a patch", 2)
     assert found["escalation"] == ["other", "human_review"]
 
 

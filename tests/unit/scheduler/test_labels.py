@@ -84,7 +84,7 @@ FIELDS: dict[type[BaseModel], str] = {
         "overridden snapshot route specialist skill agent tier model intent topic risk confidence threshold reason "
         "rationale required_capabilities policy_checks versions latency_ms cost_usd run effort margin degraded "
         "specialists agents classification constraints fallback fallback_code stands_in overridden_hint "
-        "overridden_model owner escalation verdict handoff triage shadow told "
+        "overridden_model owner expected_output max_handoffs escalation verdict handoff triage shadow told "
     ),
     DecidedVerdictView: "verdict rules approved approved_by said",
     DecidedHandoffView: "accepted by to hop max_handoffs reason done left files",
