@@ -165,6 +165,15 @@ class Decider:
         before = _before(connection, task, spec)
         return Subject(task, spec, asked, before, said, next(iter(handed), None), judged)
 
+    def is_outdated(self, connection: Connection, task: Task) -> bool:
+        """Whether the policy says something else of a queued task by now, of which somebody has decided who does it."""
+        if self.policing is None or not self.policing.may_have_changed(connection, task):
+            return False
+        spec = task_rows.spec_of(connection, task.id, task.revision)
+        judged = self.policing.judge(connection, task, spec, reads=not self._takes_no_role(spec))
+        judged = self.policing.again(judged, task.specialist, task.skill)
+        return self.policing.says_otherwise(connection, task, judged)
+
     def decide(self, subjects: Sequence[Subject], digest: str | None = None) -> dict[str, SpecialistRecord]:
         """Who does each of them, by the task's id. digest: of the registry, if it was read just before. Raises
         StoreUnavailable."""

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from sqlalchemy import Connection
@@ -75,6 +75,11 @@ class Observation:
     def starts(self) -> list[StartRun]:
         """The runs to start."""
         return [action for action in self.actions if isinstance(action, StartRun)]
+
+    def without(self, task_ids: Set[str]) -> "Observation":
+        """The same, and these tasks do not start."""
+        kept = [one for one in self.actions if not (isinstance(one, StartRun) and one.head.task_id in task_ids)]
+        return replace(self, actions=tuple(kept))
 
     @property
     def questions(self) -> list[AskTier]:

@@ -16,21 +16,24 @@ from claudomator_py.domain.lifecycle import Failing, InputKind
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.principal import INBOX, OPERATOR, Principal, Role
 from claudomator_py.domain.rationale import RationaleCode, rationale
-from claudomator_py.domain.routing import Risk
+from claudomator_py.domain.routing import Constraints, Risk
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.triage import Incoming
+from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.domain.views.policy import VerdictView
 from claudomator_py.environment.workdirs import local_zone
 from claudomator_py.policy.facts import Facts, paths_in
 from claudomator_py.policy.verdict import Policy, Verdict, with_built_in
 from claudomator_py.ports import Clock
 from claudomator_py.routing.assessment import assess
-from claudomator_py.scheduler.decision import PolicyRecord, PolicyVerdict
-from claudomator_py.store import queue, remembered, task_rows, token_rows
+from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, PolicyVerdict
+from claudomator_py.store import decision_rows, queue, remembered, task_rows, token_rows
 from claudomator_py.store.tables import Channel, Task
 from claudomator_py.tasks.accept import ask, ready_dependents
 from claudomator_py.tasks.decisions import approved_rules, record_policy
 
+GOOD_FOR_MS = MINUTE_MS
+"""How long a verdict holds that depends on the time or on what was spent."""
 IN_FORCE = "policy"
 """Under which name the ``hash`` of the rules is remembered by which queued tasks were judged, and since when:
 ``at_ms``, in epoch milliseconds."""
@@ -81,6 +84,8 @@ class Policing:
         self._budgets = budgets
         self._reviews = reviews
         self._spends, self._acts = policy.mentions("spent"), policy.mentions("actor")
+        self.moves = self._spends or policy.mentions("now")
+        """Whether what rules say depends on the time or on what was spent."""
         self._by_specialist = policy.mentions("task.specialist") or policy.mentions("task.skill")
         self._reached = False
 
@@ -140,6 +145,20 @@ class Policing:
         if not self._by_specialist or (judged.facts.specialist, judged.facts.skill) == (specialist, skill):
             return judged
         return self._judged(replace(judged, facts=replace(judged.facts, specialist=specialist, skill=skill)))
+
+    def may_have_changed(self, connection: Connection, task: Task) -> bool:
+        """Whether the verdict on a queued task is old. One that is new holds, whatever rules say: no task is judged for
+        ever instead of started."""
+        said = decision_rows.latest(connection, task.id, DecisionKind.POLICY, task.generation)
+        return said is not None and self._clock() - said.at_ms >= GOOD_FOR_MS
+
+    def says_otherwise(self, connection: Connection, task: Task, judged: Judged) -> bool:
+        """Whether that is another verdict than the last one on the task, or about another specialist."""
+        said = decision_rows.latest(connection, task.id, DecisionKind.POLICY, task.generation)
+        verdict = judged.verdict
+        before = Constraints() if said is None else PolicyRecord.model_validate(said.data).constraints
+        other = verdict.specialist is not None and verdict.specialist != task.specialist
+        return judged.stopped or verdict.constraints != before or other or task.specialist in verdict.excluded
 
     def _judged(self, judged: Judged) -> Judged:
         verdict = self.policy.judge(judged.facts)

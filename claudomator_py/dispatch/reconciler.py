@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.dispatch.classify import TierAsker
 from claudomator_py.dispatch.collect import Collector
-from claudomator_py.dispatch.observe import Observer
+from claudomator_py.dispatch.observe import Observation, Observer
 from claudomator_py.dispatch.routing import SpecialistRouter
 from claudomator_py.dispatch.start import Starter
 from claudomator_py.domain.crashpoint import crashpoint
@@ -197,7 +197,7 @@ class Reconciler:
             self._faults.attempt(Item(Doing.ROUTE, ALL_RUNS, "all tasks"), router.route)
 
     def _start(self) -> int:
-        observed = self._database.read(self._observer.observe)
+        observed = self._still_allowed(self._database.read(self._observer.observe))
         self._ask(observed.questions)
         begun = self._starter.start(observed)
         if begun.conflicts:
@@ -206,6 +206,20 @@ class Reconciler:
             if self.sweep():
                 self._faults.forget(begun.conflicts)
         return begun.number
+
+    def _still_allowed(self, observed: Observation) -> Observation:
+        """What is planned, without what may have waited too long for what the policy said of it."""
+        router = self._router()
+        if router is None or not router.rejudges:
+            return observed
+        tasks = [observed.tasks[start.head.task_id].task for start in observed.starts]
+        # One about which that cannot be said does not start either.
+        allowed = {
+            task.id
+            for task in tasks
+            if self._faults.attempt(item_of(Doing.ROUTE, task), partial(router.judged_again, task)) is False
+        }
+        return observed.without({task.id for task in tasks} - allowed)
 
     def _ask(self, asks: Sequence[AskTier]) -> None:
         asker = self._asker()

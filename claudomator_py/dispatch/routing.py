@@ -86,6 +86,19 @@ class SpecialistRouter:
         self._go(subjects, lambda: self._decide(subjects))
         return 0
 
+    @property
+    def rejudges(self) -> bool:
+        """Whether what the policy says may change while a task waits."""
+        return self.decider.policing is not None and self.decider.policing.moves
+
+    def judged_again(self, task: Task) -> bool:
+        """Whether a task that is about to start is judged and routed again first, as rules on the time or on what was
+        spent say something else by now. Raises StoreUnavailable."""
+        if not self._database.read(partial(self.decider.is_outdated, task=task)):
+            return False
+        self._database.write(partial(queue.route_again, task_ids=[task.id]))
+        return True
+
     def _follow_policy(self) -> None:
         """What was queued under other rules is judged by those in force."""
         if (

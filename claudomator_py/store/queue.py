@@ -189,9 +189,14 @@ def pass_routing(connection: Connection, task_ids: Collection[str]) -> None:
     connection.execute(_PASS_ROUTING, {"tasks": sorted(task_ids), "constraints": Constraints().text})
 
 
-def route_again(connection: Connection) -> int:
-    """Let it be decided again who does each task that is queued, and what it may do; how many these are."""
+def route_again(connection: Connection, task_ids: Collection[str] | None = None) -> int:
+    """Let it be decided again who does each of these tasks that is queued, and what it may do; how many these are.
+
+    task_ids: None: all that are queued.
+    """
     routed = update(TASK).where(_QUEUED, TASK.c.constraints.is_not(None))
+    if task_ids is not None:
+        routed = routed.where(TASK.c.id.in_(task_ids))
     return connection.execute(routed.values(constraints=None, version=TASK.c.version + 1)).rowcount
 
 

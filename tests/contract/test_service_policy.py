@@ -15,9 +15,10 @@ from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, Policy
 from claudomator_py.store import decision_rows
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
-from tests.fakes.world import World, spec
+from tests.fakes.world import START_MS, World, spec
 
 HOUR_MS = 3_600_000
+NOON_MS = START_MS - START_MS % (24 * HOUR_MS) + 12 * HOUR_MS
 MARA = Principal("mara", Role.ADMIN)
 JOE = Principal("joe", Role.OPERATE)
 
@@ -34,7 +35,7 @@ def policed(database: Database) -> Make:
     """A world with these rules."""
 
     def made(*rules: Rule, total: int = 4) -> World:
-        world = World(database, routing=True, policed=bool(rules), total=total)
+        world = World(database, routes=True, routing=True, policed=bool(rules), total=total)
         follow(world, *rules)
         return world
 
@@ -48,10 +49,8 @@ def follow(world: World, *rules: Rule) -> None:
 
 
 def go(world: World, after_ms: int = 0) -> None:
-    """What a tick does: route, then plan."""
-    world.now_ms += after_ms
-    world.router.route()
-    world.tick()
+    """A tick: route, then plan."""
+    world.tick(after_ms)
 
 
 def records(world: World, name: str) -> list[PolicyRecord]:
@@ -154,6 +153,69 @@ def test_what_is_queued_is_judged_again_by_other_rules(policed: Make) -> None:
 
 
 @pytest.mark.both_databases
+def test_a_task_that_has_waited_is_judged_as_of_when_it_would_start(policed: Make) -> None:
+    world = policed(rule("two-a-day", when="spent.day.runs >= 1", deny="one is enough"), total=1)
+    world.submit("first", priority="high")
+    world.submit("second")
+    go(world)
+    assert world.running().keys() == {"first"}
+    assert [one.verdict for one in records(world, "second")] == [PolicyVerdict.ALLOWED]
+    world.end("first")
+    go(world, HOUR_MS)
+
+    assert world.running() == {}
+    go(world)
+    assert world.state("second") == "FAILED rejected"
+    assert [one.verdict for one in records(world, "second")] == [PolicyVerdict.ALLOWED, PolicyVerdict.DENIED]
+
+
+def test_what_time_takes_away_or_gives_is_what_a_task_starts_with(policed: Make) -> None:
+    night = rule("night", when="now.hour < 8 || now.hour >= 20", exclude_agents=["claude"])
+    world = policed(night, total=1)
+    world.now_ms = NOON_MS
+    world.submit("first", priority="high")
+    world.submit("second")
+    go(world)
+    assert world.task("first").agent == "claude"
+    world.end("first")
+
+    go(world, 10 * HOUR_MS)
+    go(world)
+
+    assert world.task("second").agent == "codex"
+
+
+def test_one_that_was_judged_just_now_starts_whatever_the_time_says_next(policed: Make) -> None:
+    flaky = rule("odd", when="now.minute % 2 == 1", approve={"by": ["admin"]})
+    world = policed(flaky, total=1)
+    world.now_ms = NOON_MS
+    world.submit("first", priority="high")
+    world.submit("second")
+    go(world)
+    world.end("first")
+    go(world, 59_999)
+
+    assert world.running().keys() == {"second"}
+
+
+def test_one_about_which_rules_cannot_be_asked_does_not_start(policed: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = policed(rule("night", when="now.hour < 8", deny="later"), total=1)
+    world.now_ms = NOON_MS
+    world.submit("first", priority="high")
+    world.submit("second")
+    go(world)
+    world.end("first")
+
+    def broken(*_: object, **__: object) -> bool:
+        raise RuntimeError("odd")
+
+    monkeypatch.setattr(type(world.router.decider), "is_outdated", broken)
+    go(world, HOUR_MS)
+
+    assert world.running() == {}
+    assert any("odd" in fault.text for fault in world.faults.all())
+
+
 def test_as_many_run_as_a_rule_allows(policed: Make) -> None:
     world = policed(rule("slow", when='"slow" in task.tags', concurrency=1))
     for name in ("one", "two", "three"):

@@ -130,10 +130,13 @@ class World:
         agents: Sequence[AgentSpec] = (CLAUDE, CODEX, LINT),
         workdirs: Workdirs | None = None,
         trees: Trees | None = None,
+        routes: bool = False,
         **changes: Any,
     ) -> None:
+        """routes: whether a tick routes tasks, too; without it, ``router`` does when a test says so."""
         self.database = database
         self._changes = changes
+        self._routes = routes
         self.day_budget = DayBudget()
         self.now_ms = START_MS
         self.disk_low = False
@@ -263,6 +266,7 @@ class World:
             collector=self.collector,
             clock=self.clock,
             faults=self.faults,
+            router=lambda: self.router if self._routes else None,
         )
 
     def clock(self) -> int:

@@ -139,8 +139,9 @@ class RecordedDecisionView(View):
     task prefers, and why it is not that; overridden_model: the model that it pins and may not have. owner: who answers
     for the specialist, as its card says; expected_output: what it hands back, unless the task says so itself;
     max_handoffs: how often the task may be handed on; escalation: where the task was to go if the specialist could not
-    do it, in order. verdict, handoff, triage, shadow: what decisions of these kinds say beyond that; null: it is of another.
-    told: where the run's handoff document is: its permissions, its references and the output that is expected of it.
+    do it, in order. verdict, handoff, triage, shadow: what decisions of these kinds say beyond that; null: it is of
+    another. told: where the run's handoff document is: its permissions, its references and the output that is expected
+    of it.
     """
 
     id: str
