@@ -256,7 +256,7 @@ def _task(history: TaskHistory, generation: int) -> dict[str, object]:
 def _end_of(run: Run, changes: Sequence[Event]) -> Event | None:
     """The change of its task's state with which it ended."""
     ends = (event for event in changes if event.run_id == run.id and event.data.get("event") not in _WHILE_IT_RUNS)
-    return None if run.live else next(ends, None)
+    return next(ends, None)
 
 
 def _generation(event: Event) -> int:

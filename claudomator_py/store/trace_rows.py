@@ -74,4 +74,4 @@ def _tasks_of(connection: Connection, run_ids: Collection[str]) -> Mapping[str, 
     if not run_ids:
         return {}
     rows = connection.execute(select(RUN.c.id, RUN.c.task_id).where(RUN.c.id.in_(sorted(run_ids))))
-    return dict(row._tuple() for row in rows)
+    return {row.id: row.task_id for row in rows}

@@ -47,6 +47,7 @@ def test_the_configuration_tells_what_is_handed_on_and_where_notices_go() -> Non
         "ASKED": "classifiers-key",
         "OTHER": "nobody-has-it",
         "VECTORS": "encoders-key",
+        "SPANS": "authorization=Bearer%20collectors-key,x-team=the-shop",
     }
     found = settings(
         {
@@ -62,6 +63,7 @@ def test_the_configuration_tells_what_is_handed_on_and_where_notices_go() -> Non
             "routing": {
                 "encoder": {"kind": "openai", "base_url": "http://u:encoder-pw@host/v1", "api_key_env": "VECTORS"}
             },
+            "telemetry": {"endpoint": "http://127.0.0.1:4318", "headers_env": "SPANS"},
             "notify": {
                 "hook": {"url_env": "HOOK", "secret_env": "SIGN"},
                 "own": {"url": "https://ntfy.example/my-private-topic"},
@@ -83,4 +85,9 @@ def test_the_configuration_tells_what_is_handed_on_and_where_notices_go() -> Non
         "database-pw",
         "encoders-key",
         "encoder-pw",
+        "authorization=Bearer%20collectors-key,x-team=the-shop",
+        "Bearer%20collectors-key",
+        "Bearer collectors-key",
+        "collectors-key",
+        "the-shop",
     }

@@ -320,3 +320,36 @@ def test_what_balancing_does_by_default() -> None:
     assert (Settings().balancing.near_limit, Settings().balancing.prefer_wait) == (NearLimit.TIE_BREAK, 120_000)
     (problem,) = refusals(balancing={"near_limit": "sometimes"})
     assert "balancing.near_limit" in problem
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "url"),
+    [
+        ("http://127.0.0.1:4318", "http://127.0.0.1:4318/v1/traces"),
+        ("https://otlp.example/eu/", "https://otlp.example/eu/v1/traces"),
+        ("http://[::1]:4318/v1/traces", "http://[::1]:4318/v1/traces"),
+    ],
+)
+def test_spans_go_below_the_collectors_address(endpoint: str, url: str) -> None:
+    assert settings(telemetry={"endpoint": endpoint}).telemetry.traces_url == url
+
+
+def test_without_a_collector_there_are_no_spans() -> None:
+    assert settings().telemetry.traces_url is None
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "words"),
+    [
+        ("127.0.0.1:4318", "is not the URL of a collector; write http://host:4318"),
+        ("ftp://host", "is not the URL of a collector; write http://host:4318"),
+        ("http://", "is not the URL of a collector; write http://host:4318"),
+        ("https://me:hunter2@host", "has more than an address; name a variable in headers_env"),
+        ("https://host/?key=hunter2", "has more than an address; name a variable in headers_env"),
+    ],
+)
+def test_what_is_no_collector_is_refused_and_not_shown(endpoint: str, words: str) -> None:
+    (refused,) = refusals(telemetry={"endpoint": endpoint})
+    assert refused.startswith("telemetry.endpoint")
+    assert words in refused
+    assert "hunter2" not in refused
