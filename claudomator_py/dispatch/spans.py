@@ -1,11 +1,12 @@
 """From the rows of a task to its spans: what was decided, what it waited for, its runs and their checks, and the whole.
 
-A span is made once what it stands for has ended, and names the event by which it did. The same rows make the same
-spans, and rows that were added since change none of them, so spans can be sent as events come, and again after a crash.
+A span is made once what it stands for has ended, by a change of the task's state. The same rows make the same spans,
+and what happens later changes none of them, but for a task's name and priority, which are those of the moment. So they
+can be sent as events come, and again after a crash.
 No text of a task, a person or an agent is in them: codes, names, ids and numbers only.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import pairwise
 
@@ -40,13 +41,16 @@ _TOLD = (
 """What a span says of a decision, where its record has it, under the same names."""
 
 
-def spans_of(history: TaskHistory) -> list[Span]:
-    """All that have ended."""
-    ends = {run.id: event for run in history.runs if (event := _end_of(run, history.changes)) is not None}
-    return [*_generations(history), *_waits(history), *_runs(history, ends)]
+def spans_of(history: TaskHistory, ended_by: Container[int] | None = None) -> list[Span]:
+    """Those that ended by one of these events; None: all that have ended."""
+
+    def wanted(event: Event) -> bool:
+        return ended_by is None or event.id in ended_by
+
+    return [*_generations(history, wanted), *_waits(history, wanted), *_runs(history, wanted)]
 
 
-def _generations(history: TaskHistory) -> Iterator[Span]:
+def _generations(history: TaskHistory, wanted: Callable[[Event], bool]) -> Iterator[Span]:
     """Each as a whole, with the decisions that belong to no run."""
     task, changes = history.task, history.changes
     numbers = list(dict.fromkeys(map(_generation, changes)))
@@ -54,7 +58,7 @@ def _generations(history: TaskHistory) -> Iterator[Span]:
         of_it = [event for event in changes if _generation(event) == number]
         later = (event for event in changes if _generation(event) > number)
         end = next((event for event in of_it if event.data.get("state") in _ENDED), None) or next(later, None)
-        if end is None:
+        if end is None or not wanted(end):
             continue
         superseded = _generation(end) != number
         state = None if superseded else str(end.data["state"])
@@ -82,18 +86,17 @@ def _generations(history: TaskHistory) -> Iterator[Span]:
             ),
             links=_link(history, task.parent_run, "subtask"),
             failed=state == "FAILED",
-            closed_by=end.id or 0,
         )
         for decision in history.decisions:
             if decision.generation == number and decision.run_id is None:
                 yield _decision(history, decision, name, end)
 
 
-def _waits(history: TaskHistory) -> Iterator[Span]:
+def _waits(history: TaskHistory, wanted: Callable[[Event], bool]) -> Iterator[Span]:
     """From each state in which nothing ran to the next state."""
     for event, following in pairwise(history.changes):
         state = str(event.data.get("state"))
-        if state not in _WAITS or following.at_ms <= event.at_ms:
+        if state not in _WAITS or following.at_ms <= event.at_ms or not wanted(following):
             continue
         until, generation = event.data.get("until"), _generation(event)
         yield Span(
@@ -110,18 +113,18 @@ def _waits(history: TaskHistory) -> Iterator[Span]:
                     "claudomator.wait.until": format_instant(until) if isinstance(until, int) else None,
                 }
             ),
-            closed_by=following.id or 0,
         )
 
 
-def _runs(history: TaskHistory, ends: Mapping[str, Event]) -> Iterator[Span]:
+def _runs(history: TaskHistory, wanted: Callable[[Event], bool]) -> Iterator[Span]:
     """Each run with its check and the decisions about it."""
+    ends = _ends(history.changes)
     decisions = [decision for decision in history.decisions if decision.run_id is not None]
     handed_on = {decision.run_id for decision in decisions if _is_accepted(decision)}
     before: Run | None = None
     for run in history.runs:
         follows, before = before, run
-        if (end := ends.get(run.id)) is None:
+        if (end := ends.get(run.id)) is None or not wanted(end):
             continue
         parent = task_span(run.task_id, run.generation)
         of_run = [decision for decision in decisions if decision.run_id == run.id]
@@ -171,7 +174,6 @@ def _run(history: TaskHistory, run: Run, end: Event, links: tuple[SpanLink, ...]
         links=links,
         failed=failed,
         calls_agent=True,
-        closed_by=end.id or 0,
     )
 
 
@@ -194,7 +196,6 @@ def _check(history: TaskHistory, run: Run, result: CheckResult, end: Event) -> S
             }
         ),
         failed=failed,
-        closed_by=end.id or 0,
     )
 
 
@@ -216,7 +217,6 @@ def _decision(history: TaskHistory, decision: Decision, parent: SpanName, end: E
                 **_recorded(record),
             }
         ),
-        closed_by=end.id or 0,
     )
 
 
@@ -253,10 +253,9 @@ def _task(history: TaskHistory, generation: int) -> dict[str, object]:
     }
 
 
-def _end_of(run: Run, changes: Sequence[Event]) -> Event | None:
-    """The change of its task's state with which it ended."""
-    ends = (event for event in changes if event.run_id == run.id and event.data.get("event") not in _WHILE_IT_RUNS)
-    return next(ends, None)
+def _ends(changes: Sequence[Event]) -> Mapping[str | None, Event]:
+    """The change of its task's state with which each run ended, by the run's id."""
+    return {event.run_id: event for event in reversed(changes) if event.data.get("event") not in _WHILE_IT_RUNS}
 
 
 def _generation(event: Event) -> int:

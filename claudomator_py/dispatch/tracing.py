@@ -7,6 +7,7 @@ again with growing pauses, and delays nothing but its spans.
 
 import logging
 import threading
+from collections.abc import Container
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -118,7 +119,7 @@ class SpanSender:
         more, ids = len(changes) == PAGE, {event.id or 0 for event in changes}
         task_ids = {str(event.task_id) for event in changes}
         histories = self._database.read(lambda connection: trace_rows.histories(connection, task_ids))
-        spans = [span for history in histories for span in self._spans(history) if span.closed_by in ids]
+        spans = [span for history in histories for span in self._spans(history, ids)]
         reached = max(ids) if more else max(newest, after, *ids)
         return _Page(spans, reached, more, bool(spans) or reached - after >= PAGE)
 
@@ -129,12 +130,12 @@ class SpanSender:
             self._database.write(lambda connection: trace_rows.move_cursor(connection, newest))
         return newest if found is None else found
 
-    def _spans(self, history: TaskHistory) -> list[Span]:
+    def _spans(self, history: TaskHistory, ended_by: Container[int]) -> list[Span]:
         """Of a task that cannot be read there are none, and it keeps no other from being sent."""
         try:
             return [
                 replace(span, title=self._secrets.clean(span.title), attributes=self._secrets.clean(span.attributes))
-                for span in spans_of(history)
+                for span in spans_of(history, ended_by)
             ]
         except Exception:
             log.exception("the spans of task %s cannot be made", history.task.id)

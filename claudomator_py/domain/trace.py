@@ -6,7 +6,7 @@ that is sent again has the name that it had.
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 _SPAN_DIGITS = 16
 
@@ -50,8 +50,6 @@ class Span:
     failed: bool = False
     calls_agent: bool = False
     """Whether the work was done by a process of somebody else's."""
-    closed_by: int = field(default=0, compare=False)
-    """The id of the event with which it ended."""
 
 
 def trace_id(task_id: str) -> int:

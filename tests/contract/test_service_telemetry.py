@@ -247,7 +247,7 @@ def test_what_belongs_together_is_linked(world: World, traced: Traced) -> None:
 def test_a_restart_takes_nothing_over_from_the_run_that_handed_on(world: World, traced: Traced) -> None:
     begin(world)
     hand_on(world, "ben")
-    world.restart("t")
+    world.restart("t", specialist="ann")
     go_on(world)
     world.succeed("t")
     assert [span.links for span in traced.sent().titled("invoke_agent claude")] == [(), ()]
