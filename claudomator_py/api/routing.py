@@ -6,12 +6,12 @@ from fastapi import Query
 
 from claudomator_py.api.guard.roles import ADMIN, ADMIN_WHOLE, READ
 from claudomator_py.api.operation import Allowed, Operations, body
+from claudomator_py.domain.views.policy import TriedRouteView
 from claudomator_py.domain.views.routing import (
     ForgetRequest,
     LabelledTasksView,
     LearnedView,
     RouteRequest,
-    RouteView,
     RoutingStatsView,
 )
 
@@ -29,9 +29,10 @@ _Asked = Annotated[
 
 
 @routing.operation("POST /v1/route", "route", READ, "Who would do a task", refuses=(409,))
-def route(granted: Allowed, asked: _Asked) -> RouteView:
+def route(granted: Allowed, asked: _Asked) -> TriedRouteView:
     """The decision on a task of that content, if whoever asks made it now: every candidate with what its score is made
-    of, and what would have changed the answer. Nothing is made or stored. 409 where nothing is routed."""
+    of, what would have changed the answer, and what the policy would say. Nothing is made or stored. 409 where nothing
+    is routed."""
     return granted.specialists.route(asked)
 
 

@@ -25,7 +25,7 @@ from claudomator_py.dispatch.cheap_model import GuardedModel
 from claudomator_py.dispatch.choosing import Chooser
 from claudomator_py.dispatch.classify import AT_ONCE, TierAsker
 from claudomator_py.dispatch.collect import Collector
-from claudomator_py.dispatch.deciding import Decider
+from claudomator_py.dispatch.deciding import Decided, Decider
 from claudomator_py.dispatch.launch import LaunchRules
 from claudomator_py.dispatch.notifications import NotificationDispatcher
 from claudomator_py.dispatch.observe import Observer
@@ -59,7 +59,6 @@ from claudomator_py.policy.verdict import Policy
 from claudomator_py.routing.calibration import Fitted, calibration_for
 from claudomator_py.routing.profile import Request
 from claudomator_py.routing.ranking import RoutingRules
-from claudomator_py.scheduler.decision import SpecialistRecord
 from claudomator_py.scheduler.snapshot import Rules
 from claudomator_py.schema.configfile import ConfigError, LoadedConfig, load_config
 from claudomator_py.schema.known_secrets import secrets_of
@@ -131,8 +130,8 @@ class Parts:
         directory = self.current().directory
         return () if directory is None else directory.twins(specialist_id)
 
-    def preview(self, request: Request, by: Principal) -> SpecialistRecord | None:
-        """Who would do such a task of that principal's; None where nothing is routed."""
+    def preview(self, request: Request, by: Principal) -> Decided | None:
+        """What would become of such a task of that principal's; None where nothing is routed."""
         router = self.current().router
         return None if router is None else router.decider.preview(request, by)
 

@@ -98,12 +98,12 @@ def route(
     if output is Format.JSON:
         out_json(found)
         return
-    if not found.candidates:
+    for sentence in found.sentences:
+        out(plain(sentence))
+    if found.candidates:
+        out("\n" + render(_COLUMNS, [_row(one) for one in found.candidates], wide=output is Format.WIDE))
+    elif not found.sentences:
         note("There are no specialists. Register one: claudomator specialists add FILE")
-        return
-    rows = [_row(one) for one in found.candidates]
-    told = "\n".join(plain(sentence) for sentence in found.sentences)
-    out(f"{told}\n\n{render(_COLUMNS, rows, wide=output is Format.WIDE)}")
 
 
 def _row(one: "RouteCandidateView") -> tuple[str, ...]:

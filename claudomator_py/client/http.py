@@ -62,13 +62,12 @@ from claudomator_py.domain.views.channels import (
     SettingsRequest,
 )
 from claudomator_py.domain.views.decisions import DecisionFilter, RecordedDecisionView
-from claudomator_py.domain.views.policy import PolicyView
+from claudomator_py.domain.views.policy import PolicyView, TriedRouteView
 from claudomator_py.domain.views.routing import (
     ForgetRequest,
     LabelledTasksView,
     LearnedView,
     RouteRequest,
-    RouteView,
     RoutingStatsView,
 )
 from claudomator_py.domain.views.schedules import ScheduleView
@@ -351,9 +350,11 @@ class Client(RunLogs):
         """One decision."""
         return self._view(RecordedDecisionView, "GET", f"/v1/decisions/{path_segment(decision_id)}")
 
-    def route(self, asked: RouteRequest) -> RouteView:
-        """Who would do such a task, and why."""
-        return self._view(RouteView, "POST", "/v1/route", json=asked.model_dump(mode="json", exclude_defaults=True))
+    def route(self, asked: RouteRequest) -> TriedRouteView:
+        """Who would do such a task, and why, and what the policy would say of it."""
+        return self._view(
+            TriedRouteView, "POST", "/v1/route", json=asked.model_dump(mode="json", exclude_defaults=True)
+        )
 
     def routing_stats(self, *, days: int = 30) -> RoutingStatsView:
         """How routing did in the last days, 1 to 365."""

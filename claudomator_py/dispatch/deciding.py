@@ -123,15 +123,21 @@ class Decider:
         if self._directory is not None:
             self._directory.encoder.close()
 
-    def preview(self, request: Request, by: Principal) -> SpecialistRecord:
-        """Who would do a task of that content, if that principal made it now. Raises StoreUnavailable."""
-        begun_ms = self._clock()
-        seen = self._database.read(lambda connection: frozenset(specialist_rows.ids_seen(connection, by)))
-        asked = Asked(request, seen, by.organisation)
-        if (addressed := self._addressed(asked)) is not None:
-            return to(RationaleCode.MENTIONED, addressed, self.versions)
-        (record,) = self._compared([asked])
-        return record.model_copy(update={"latency_ms": self._clock() - begun_ms})
+    def preview(self, request: Request, by: Principal) -> Decided | None:
+        """What would become of a task of that content, if that principal made it now; None: no specialist is looked
+        for. Who would do it is said also of one that the policy would stop. Raises StoreUnavailable."""
+        if self._directory is None:
+            return None
+        spec = _spec_of(request)
+        task = _unmade(spec, by, self._clock())
+
+        def read(connection: Connection) -> Subject:
+            seen = frozenset(specialist_rows.ids_seen(connection, by))
+            subject = self.subject(connection, task, spec)
+            return replace(subject, asked=Asked(request, seen, by.organisation))
+
+        subject = self._database.read(read)
+        return self.judged_again(subject, self.decide([subject])[task.id])
 
     def subjects(self, connection: Connection, leave: Collection[str] = ()) -> list[Subject]:
         """The next tasks of which nobody has decided yet who does them, but for these, with what the policy says."""
@@ -311,6 +317,31 @@ class Decider:
                 record = unless_vague(record, assess(one.request.text))
             records.append(record)
         return records
+
+
+def _spec_of(request: Request) -> TaskSpec:
+    """A task of that content. A name that no task can have says what it is about all the same."""
+    spec = TaskSpec(name="such-a-task", instructions=request.text, tags=request.tags)
+    return spec.model_copy(update={"name": request.name} if request.name else {})
+
+
+def _unmade(spec: TaskSpec, by: Principal, now_ms: int) -> Task:
+    """The row that a task of that principal's would have, which is in no table."""
+    return task_rows.new_task(
+        id="",
+        name=spec.name,
+        state="QUEUED",
+        creator=by.id,
+        organisation=by.organisation,
+        source="api",
+        priority=spec.priority.value,
+        tags=list(spec.tags),
+        rank_ms=now_ms,
+        eligibility="",
+        dir_key="",
+        created_ms=now_ms,
+        updated_ms=now_ms,
+    )
 
 
 def _handed_on(handed: HandoffRecord, to: str, seen: Collection[str], versions: Versions) -> SpecialistRecord:

@@ -1,6 +1,7 @@
 """What the policy says of a task, in words: the same on the command line and on the page."""
 
 from claudomator_py.domain.constraint_text import constraint_sentences
+from claudomator_py.domain.text import sentence
 from claudomator_py.domain.units import format_duration
 from claudomator_py.domain.views.policy import VerdictView
 from claudomator_py.domain.views.tasks import PolicyCheckView
@@ -8,7 +9,7 @@ from claudomator_py.domain.views.tasks import PolicyCheckView
 
 def verdict_sentence(verdict: VerdictView) -> str:
     """The verdict, the risk and the reason."""
-    return f"{verdict.name} is {verdict.verdict}, with {verdict.risk} risk: {verdict.reason}."
+    return sentence(f"{verdict.name} is {verdict.verdict}, with {verdict.risk} risk: {verdict.reason}")
 
 
 def applies(check: PolicyCheckView) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from claudomator_py.domain.constraint_text import constraint_sentences
+from claudomator_py.domain.text import sentence
 from claudomator_py.queries.explain import placement_sentences, tier_text
 from claudomator_py.queries.routing import reason_for, route_view
 from claudomator_py.scheduler.decision import (
@@ -80,7 +81,7 @@ def _specialist(record: SpecialistRecord, seen: Set[str]) -> Explanation:
 
 
 def _policy(record: PolicyRecord) -> Explanation:
-    sentences = [f"{_VERDICTS[record.verdict]}: {record.reason.text}."]
+    sentences = [sentence(f"{_VERDICTS[record.verdict]}: {record.reason.text}")]
     if record.verdict in (PolicyVerdict.DENIED, PolicyVerdict.HELD) and record.rules:
         which = f"rule {record.rules[0]}" if len(record.rules) == 1 else f"the rules {', '.join(record.rules)}"
         sentences.append(f"Without {which}, this verdict would not stand.")
@@ -96,9 +97,9 @@ def _handoff(record: HandoffRecord, seen: Set[str]) -> Explanation:
     reason = reason_for(record.reason, seen).text
     if record.specialist is not None:
         to = record.specialist if record.specialist in seen else _SOMEBODY
-        first = f"The task was handed on to {to}: {reason}."
+        first = sentence(f"The task was handed on to {to}: {reason}")
     else:
-        first = f"The task was not handed on: {reason}."
+        first = sentence(f"The task was not handed on: {reason}")
     had = "nobody in particular" if record.by is None else record.by if record.by in seen else _SOMEBODY
     asked = record.asked
     wanted = (("Asked for", asked.to if asked.to in seen else ""), ("Why, in the words of the agent", asked.reason))
@@ -116,7 +117,7 @@ def _handoff(record: HandoffRecord, seen: Set[str]) -> Explanation:
 def _triage(record: TriageRecord, seen: Set[str]) -> Explanation:
     who = [one if one in seen else _SOMEBODY for one in record.agents]
     first = f"{', '.join(who) or 'Nobody'} {'answer' if len(who) > 1 else 'answers'}: "
-    sentences = [f"{first}{reason_for(record.reason, seen).text}."]
+    sentences = [sentence(f"{first}{reason_for(record.reason, seen).text}")]
     for one, why in record.skipped.items():
         sentences.append(f"{one if one in seen else _SOMEBODY} is not asked: {why.replace('_', ' ')}.")
     if record.hops:
@@ -158,4 +159,4 @@ def _way(chosen: Chosen, seen: Set[str]) -> str:
 
 
 def _said(clause: str) -> str:
-    return f"{clause[:1].upper()}{clause[1:]}."
+    return sentence(f"{clause[:1].upper()}{clause[1:]}")

@@ -3,6 +3,9 @@
 from collections.abc import Set
 
 from claudomator_py.domain.rationale import Rationale, RationaleCode
+from claudomator_py.domain.text import sentence
+from claudomator_py.domain.verdict_text import consequences, verdict_sentence
+from claudomator_py.domain.views.policy import TriedRouteView, VerdictView
 from claudomator_py.domain.views.routing import RouteCandidateView, RouteView
 from claudomator_py.scheduler.decision import Record, Route, SpecialistCandidate, SpecialistRecord
 
@@ -21,7 +24,7 @@ def specialist_sentences(name: str, record: SpecialistRecord, seen: Set[str], *,
     to = record.specialist if record.specialist is not None and record.specialist in seen else None
     skill = f" for {record.skill}" if record.skill and to else ""
     target = whom.get(record.route) or to or "nobody in particular"
-    sentences = [f"{name} {went} to {target}{skill}: {reason_for(record.reason, seen).text}."]
+    sentences = [sentence(f"{name} {went} to {target}{skill}: {reason_for(record.reason, seen).text}")]
     open_ = [one for one in record.specialist_candidates if one.specialist in seen and not barred(one)]
     if not open_ or record.threshold is None:
         return sentences
@@ -77,6 +80,24 @@ def route_view(name: str, record: SpecialistRecord, seen: Set[str], *, tried: bo
         sentences=tuple(specialist_sentences(name, record, seen, tried=tried)),
         latency_ms=record.latency_ms,
     )
+
+
+def tried_view(name: str, record: SpecialistRecord, verdict: VerdictView | None, seen: Set[str]) -> TriedRouteView:
+    """What would become of a task of that name. verdict: the policy's; None: it was not asked."""
+    if verdict is not None:
+        whom = verdict.specialist if verdict.specialist in seen else None
+        kept_out = tuple(one for one in verdict.excluded_specialists if one in seen)
+        verdict = verdict.model_copy(update={"specialist": whom, "excluded_specialists": kept_out})
+    route = route_view(name, record, seen, tried=True)
+    said = (*_verdict_sentences(verdict), *route.sentences)
+    return TriedRouteView.model_validate({**dict(route), "sentences": said, "policy": verdict})
+
+
+def _verdict_sentences(verdict: VerdictView | None) -> list[str]:
+    """What the policy does to the task; nothing if it does nothing."""
+    if verdict is None or (verdict.verdict == "allowed" and not verdict.rules and not consequences(verdict)):
+        return []
+    return [verdict_sentence(verdict), *consequences(verdict)]
 
 
 def candidate_views(record: Record, seen: Set[str]) -> tuple[RouteCandidateView, ...]:

@@ -9,6 +9,7 @@ from typing import TypeVar
 from sqlalchemy import Connection
 
 from claudomator_py.dispatch.channel_answers import place_key
+from claudomator_py.dispatch.deciding import Decided
 from claudomator_py.domain.channel import ChannelSettings, NewChannel, NewMessage
 from claudomator_py.domain.errors import Forbidden, Invalid, NotFound, Problem, Unavailable
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey, Role
@@ -30,7 +31,6 @@ from claudomator_py.queries.reading import read
 from claudomator_py.routing.profile import Request
 from claudomator_py.routing.reply_question import ReplyQuestion
 from claudomator_py.routing.triage import triage, without_mentions
-from claudomator_py.scheduler.decision import SpecialistRecord
 from claudomator_py.store import channel_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import caused_by
@@ -45,7 +45,7 @@ T = TypeVar("T")
 Judge = Callable[[ReplyQuestion], bool]
 """Whether the cheap model says in time that the primary should answer."""
 
-Router = Callable[[Request, Principal], SpecialistRecord | None]
+Router = Callable[[Request, Principal], Decided | None]
 """See ``service.specialists.Router``."""
 
 
@@ -247,12 +247,11 @@ class Channels:
     def _best(self, channel: Channel, subject: str, among: Sequence[str]) -> str | None:
         """The one of them whose card fits best what the message is about; None: nothing is routed."""
         try:
-            record = self._router(Request(subject, "", ()), changes.creator_of(channel))
+            decided = self._router(Request(subject, "", ()), changes.creator_of(channel))
         except StoreUnavailable as error:
             raise Unavailable(error.reason, remedy=error.remedy) from error
-        if record is None:
-            return None
-        return next((one.specialist for one in record.specialist_candidates if one.specialist in among), None)
+        candidates = () if decided is None or decided.record is None else decided.record.specialist_candidates
+        return next((one.specialist for one in candidates if one.specialist in among), None)
 
     def _place(self, channel: Channel) -> str | None:
         return place_key(ChannelSettings.model_validate(channel.settings).working_dir, self._workdirs())

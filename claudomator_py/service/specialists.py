@@ -7,20 +7,21 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import Connection
 
+from claudomator_py.dispatch.deciding import Decided
 from claudomator_py.domain.card import Card, Registration, Source
 from claudomator_py.domain.errors import Conflict, Unavailable
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey
 from claudomator_py.domain.views import Page
-from claudomator_py.domain.views.routing import RouteRequest, RouteView
+from claudomator_py.domain.views.policy import TriedRouteView
+from claudomator_py.domain.views.routing import RouteRequest
 from claudomator_py.domain.views.specialists import CardWarningView, SearchView, SpecialistView
 from claudomator_py.ports import Clock, EncoderFault
 from claudomator_py.queries import specialists as queries
 from claudomator_py.queries.reading import read
-from claudomator_py.queries.routing import route_view
+from claudomator_py.queries.routing import tried_view
 from claudomator_py.queries.specialists import Similarity
 from claudomator_py.routing.oddities import duplicates, oddities
 from claudomator_py.routing.profile import Request
-from claudomator_py.scheduler.decision import SpecialistRecord
 from claudomator_py.store import specialist_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import caused_by
@@ -32,8 +33,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Router = Callable[[Request, Principal], SpecialistRecord | None]
-"""Who would do a task of that content, if that principal made it; None: nothing is routed. Raises StoreUnavailable."""
+Router = Callable[[Request, Principal], Decided | None]
+"""What would become of a task of that content, if that principal made it; None: nothing is routed. Raises
+StoreUnavailable."""
 
 Twins = Callable[[str], "Sequence[Twin]"]
 """Skills of others, whoever sees them, that are nearly one of that specialist's. Raises StoreUnavailable,
@@ -98,17 +100,20 @@ class Specialists:
             raise Unavailable(error.reason, remedy=error.remedy) from error
         return read(self._database, lambda connection: queries.search(connection, query, self._by, limit, semantic))
 
-    def route(self, asked: RouteRequest) -> RouteView:
-        """Who would do such a task, if whoever asks made it now. Raises Conflict where nothing is routed."""
+    def route(self, asked: RouteRequest) -> TriedRouteView:
+        """Who would do such a task, if whoever asks made it now, and what the policy would say. Raises Conflict where
+        nothing is routed."""
         try:
-            record = self._router(Request(asked.instructions, asked.name or "", asked.tags), self._by)
+            decided = self._router(Request(asked.instructions, asked.name or "", asked.tags), self._by)
         except StoreUnavailable as error:
             raise Unavailable(error.reason, remedy=error.remedy) from error
-        if record is None:
+        if decided is None or decided.record is None:
             remedy = "Set another `routing.preset` than `none`."
             raise Conflict("Nothing is routed: the configuration says so.", remedy=remedy)
         seen = read(self._database, lambda connection: frozenset(specialist_rows.ids_seen(connection, self._by)))
-        return route_view(asked.name or "Such a task", record, seen, tried=True)
+        name = asked.name or "Such a task"
+        verdict = None if decided.judged is None else decided.judged.verdict.shown(name)
+        return tried_view(name, decided.record, verdict, seen)
 
     def register(self, card: Card, *, key: RequestKey | None = None, source: Source = "api") -> SpecialistView:
         """Add the card, or update one's own of that id; harmless when repeated. source: how it came. Raises Conflict,

@@ -9,6 +9,7 @@ from claudomator_py.domain.errors import BadCursor, Conflict, Forbidden, KeyReus
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey, Role
 from claudomator_py.domain.views.routing import RouteRequest
 from claudomator_py.embed.hashed import Hashed
+from claudomator_py.policy.rule import Rule
 from claudomator_py.ports import EncoderFault
 from claudomator_py.queries.specialists import text_scores
 from claudomator_py.routing.calibration import calibration_for
@@ -313,6 +314,36 @@ def test_a_route_says_the_same_whatever_does_not_exist(database: Database) -> No
 
     assert of(world, BOB).route(asked) == before
     assert {one.specialist for one in of(world, ANN).route(asked).candidates} == {"roofer", "secret"}
+
+
+@pytest.mark.both_databases
+def test_what_the_policy_would_do_to_it_is_told_first(database: Database) -> None:
+    world = World(database)
+    world.policy_rules = (
+        Rule(name="no-roofs", when="'roof' in task.tags", deny="Too high."),
+        Rule(name="tiles", when="task.text.contains('kitchen')", specialist="tiler"),
+        Rule(name="bathrooms", when="task.text.contains('bathroom')", exclude_specialists=("tiler",)),
+    )
+    world.restarted_daemon()
+    of(world).register(ROOFER)
+    of(world).register(TILER)
+
+    refused = of(world).route(RouteRequest(instructions="Replace tiles.", name="high", tags=("roof",)))
+    assert refused.policy is not None
+    assert (refused.policy.verdict, refused.policy.rules) == ("denied", ("no-roofs",))
+    assert refused.sentences[0] == "high is denied, with low risk: rule no-roofs of the policy refuses it: Too high."
+
+    given = of(world).route(RouteRequest(instructions="Replace broken tiles of the roof of the kitchen."))
+    assert (given.specialist, given.reason) == ("tiler", "rule tiles of the policy gives it to tiler")
+
+    without = of(world).route(RouteRequest(instructions="The tiles of bathrooms."))
+    assert without.specialist != "tiler"
+    assert "tiler" not in {one.specialist for one in without.candidates}
+
+    free = of(world).route(RouteRequest(instructions="Replace broken tiles on the roof."))
+    assert free.policy is not None
+    assert free.policy.verdict == "allowed"
+    assert free.sentences[0].startswith("Such a task would go to ")
 
 
 def test_where_nothing_is_routed_nobody_would_do_it(database: Database) -> None:

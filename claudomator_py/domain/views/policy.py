@@ -4,6 +4,7 @@ from typing import Literal
 
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.views.base import Instant, View
+from claudomator_py.domain.views.routing import RouteView
 from claudomator_py.domain.views.tasks import ConstraintsView, PolicyCheckView
 
 
@@ -33,6 +34,13 @@ class VerdictView(View):
     specialist: str | None = None
     excluded_specialists: tuple[str, ...] = ()
     constraints: ConstraintsView = ConstraintsView()
+
+
+class TriedRouteView(RouteView):
+    """Who would do a task that there is not, and what the policy would say of it. policy: null: there are no rules, and
+    none is built in."""
+
+    policy: VerdictView | None = None
 
 
 class RuleView(View):

@@ -199,6 +199,10 @@ def test_who_would_do_a_task(command: Command, cards: Path) -> None:
     assert "specialists add FILE" in nobody.stderr
     assert command("specialists", "add", str(cards)).returncode == 0
 
+    # Who is addressed is compared with nobody.
+    named = command("route", "@plumber find what drips.")
+    assert "would go to plumber: the task addresses plumber." in named.stdout
+    assert "no specialists" not in named.stderr
     done = command("route", "Find what drips, and fix the leaking pipes.", "--name", "drips", "--tag", "water")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("drips would go to plumber for leaks: ")
