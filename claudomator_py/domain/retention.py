@@ -54,6 +54,11 @@ class Retention(Strict):
         description="How long to keep what the scheduler had observed when it decided, which `claudomator replay` "
         "needs, or `forever`.",
     )
+    messages: Kept = Field(
+        365 * DAY_MS,
+        ge=DAY_MS,
+        description="How long to keep messages of channels that nobody is asked to answer any more, or `forever`.",
+    )
     events: Kept = Field(
         90 * DAY_MS,
         ge=HOUR_MS,

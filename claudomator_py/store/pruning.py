@@ -7,9 +7,12 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import ColumnElement, Connection, FromClause, Table, and_, delete, exists, func, or_, select, tuple_
 
+from claudomator_py.domain.channel import AnswerState
 from claudomator_py.store import remembered
 from claudomator_py.store.metric_rows import remember_answers, remember_runs
 from claudomator_py.store.tables import (
+    CHANNEL_ANSWER,
+    CHANNEL_MESSAGE,
     CLASSIFICATION,
     DECISION,
     EVENT,
@@ -97,6 +100,30 @@ def snapshots(connection: Connection, hashes: Collection[str], before_ms: int) -
     """Remove those of these that no decision since then was made from; the number."""
     going = and_(SNAPSHOT.c.hash.in_(hashes), _old_snapshot(before_ms))
     return connection.execute(delete(SNAPSHOT).where(going)).rowcount
+
+
+def old_messages(connection: Connection, before_ms: int, limit: int) -> Sequence[int]:
+    """The messages from before then, the oldest first, but for those that somebody is still to answer.
+
+    The last one of all stays, as SQLite would give its number, by which a decision is known, to the next one.
+    """
+    last = select(func.max(CHANNEL_MESSAGE.c.id)).scalar_subquery()
+    old = (CHANNEL_MESSAGE.c.created_ms < before_ms, CHANNEL_MESSAGE.c.id < last)
+    query = select(CHANNEL_MESSAGE.c.id).where(*old, ~_awaited())
+    return list(connection.execute(query.order_by(CHANNEL_MESSAGE.c.id).limit(limit)).scalars())
+
+
+def messages(connection: Connection, ids: Collection[int]) -> int:
+    """Remove these with who was to answer them, unless somebody still is; the number."""
+    going = select(CHANNEL_MESSAGE.c.id).where(CHANNEL_MESSAGE.c.id.in_(ids), ~_awaited())
+    removed = list(connection.execute(going).scalars())
+    connection.execute(delete(CHANNEL_ANSWER).where(CHANNEL_ANSWER.c.message_id.in_(removed)))
+    return connection.execute(delete(CHANNEL_MESSAGE).where(CHANNEL_MESSAGE.c.id.in_(removed))).rowcount
+
+
+def _awaited() -> ColumnElement[bool]:
+    open_ = CHANNEL_ANSWER.c.state.in_([AnswerState.HELD.value, AnswerState.ASKED.value])
+    return exists().where(CHANNEL_ANSWER.c.message_id == CHANNEL_MESSAGE.c.id, open_)
 
 
 def _old_snapshot(before_ms: int) -> ColumnElement[bool]:

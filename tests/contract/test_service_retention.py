@@ -10,6 +10,8 @@ from sqlalchemy import Connection, Table, func, insert, select
 from claudomator_py.daemon import retention
 from claudomator_py.daemon.retention import Retainer
 from claudomator_py.domain import crashpoint
+from claudomator_py.domain.channel import NewChannel, NewMessage
+from claudomator_py.domain.errors import Invalid
 from claudomator_py.domain.retention import CleanupRequest, Retention
 from claudomator_py.domain.units import DAY_MS, HOUR_MS
 from claudomator_py.domain.views.decisions import DecisionFilter
@@ -20,6 +22,7 @@ from claudomator_py.service.cleanup import Cleaner
 from claudomator_py.store import decision_rows, events, metric_rows, outbox_rows, pruning
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import (
+    CHANNEL_ANSWER,
     CLASSIFICATION,
     DECISION,
     EVENT,
@@ -30,10 +33,13 @@ from claudomator_py.store.tables import (
     TASK,
     TASK_REVISION,
 )
+from tests.fakes.cards import card
 from tests.fakes.world import START_MS, World, spec
 
 POLICY = Retention.model_validate({"runs": "30d", "events": "90d", "tasks": "365d"})
-FOREVER = Retention.model_validate(dict.fromkeys(("runs", "decisions", "snapshots", "events", "tasks"), "forever"))
+FOREVER = Retention.model_validate(
+    dict.fromkeys(("runs", "decisions", "snapshots", "messages", "events", "tasks"), "forever")
+)
 
 
 class Crash(BaseException):
@@ -176,6 +182,31 @@ def test_decisions_outlive_the_task_that_they_are_about(world: Kept) -> None:
     assert world.queries.decision(decision.id).agent == listed.agent
     assert world.after(11) == {"decisions": 1}
     assert world.count(DECISION) == 0
+
+
+@pytest.mark.both_databases
+def test_messages_go_but_for_those_that_are_to_be_answered_and_the_last(world: Kept) -> None:
+    world.policy = FOREVER.model_copy(update={"messages": 10 * DAY_MS})
+    world.specialists.register(card("cook"))
+    world.channels.create(NewChannel(name="kitchen", participants=("cook",)))
+
+    def post(text: str) -> int:
+        return world.channels.post("kitchen", NewMessage(content=text)).id
+
+    heard, asked, last = post("hello"), post("@cook soup, please"), post("and thanks")
+    reply = NewMessage(content="@cook and bread", reply_to=heard)
+
+    assert world.after(9) == {}
+    assert world.after(11) == {"messages": 1}
+    left = world.channels.messages("kitchen").items
+    assert {one.id for one in left} == {asked, last}
+    with pytest.raises(Invalid, match=f"no message {heard}"):
+        world.channels.post("kitchen", reply)
+
+    world.database.write(lambda c: c.execute(CHANNEL_ANSWER.update().values(state="answered")))
+    assert world.after(12) == {"messages": 1}
+    assert world.count(CHANNEL_ANSWER) == 0
+    assert post("again") > last
 
 
 def test_an_event_that_a_target_has_not_seen_is_kept(world: Kept) -> None:
