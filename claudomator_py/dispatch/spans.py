@@ -89,7 +89,7 @@ def _generations(history: TaskHistory, wanted: Callable[[Event], bool]) -> Itera
         )
         for decision in history.decisions:
             if decision.generation == number and decision.run_id is None:
-                yield _decision(history, decision, name, end)
+                yield _decision(history, decision, name)
 
 
 def _waits(history: TaskHistory, wanted: Callable[[Event], bool]) -> Iterator[Span]:
@@ -135,7 +135,7 @@ def _runs(history: TaskHistory, wanted: Callable[[Event], bool]) -> Iterator[Spa
         if run.check_result is not None:
             yield _check(history, run, CheckResult.model_validate(run.check_result), end)
         for decision in of_run:
-            yield _decision(history, decision, parent, end)
+            yield _decision(history, decision, parent)
 
 
 def _run(history: TaskHistory, run: Run, end: Event, links: tuple[SpanLink, ...], placement: str | None) -> Span:
@@ -199,7 +199,7 @@ def _check(history: TaskHistory, run: Run, result: CheckResult, end: Event) -> S
     )
 
 
-def _decision(history: TaskHistory, decision: Decision, parent: SpanName, end: Event) -> Span:
+def _decision(history: TaskHistory, decision: Decision, parent: SpanName) -> Span:
     record = RECORDS[DecisionKind(decision.kind)].model_validate(decision.data)
     return Span(
         name=own_span(history.task.id, decision.id),
