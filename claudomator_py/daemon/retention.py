@@ -98,8 +98,8 @@ class Retainer:
             find = partial(_old, pruning.old_snapshots, before_ms)
             steps["snapshots"] = self._in_batches(find, partial(pruning.snapshots, before_ms=before_ms))
         if policy.messages is not None:
-            find = partial(_old, pruning.old_messages, now_ms - policy.messages)
-            steps["messages"] = self._in_batches(find, pruning.messages)
+            written = partial(_old, pruning.old_messages, now_ms - policy.messages)
+            steps["messages"] = self._in_batches(written, pruning.messages)
         if policy.events is not None:
             steps |= self._what_happened(now_ms - policy.events)
             steps["notices"] = partial(self._old_notices, now_ms)
