@@ -31,7 +31,7 @@ AT_ONCE = 500
 """Spans in a request; one is about a kilobyte."""
 FIRST_PAUSE_MS = 2 * SECOND_MS
 LONGEST_PAUSE_MS = 5 * MINUTE_MS
-SETTLE_S = 0.5
+SETTLE_S = 1.0
 """What is committed together is looked at once."""
 STORE_RETRY_S = 5.0
 IDLE_S = 60.0

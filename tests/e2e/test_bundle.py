@@ -17,6 +17,8 @@ GIVEN = "given-by-the-file-8Kd3"
 OPTION = "option-of-a-command-5Tz"
 ELSEWHERE = "sk-ant-" + "Zx9" * 12
 WEBHOOK = "https://hooks.example.net/services/T000/B000/webhook-part-4Rf"
+COLLECTOR = "http://127.0.0.1:1/part-of-a-collector-9Lp"
+HEADER = "key-of-a-collector-3Vn"
 OF_TASK = "variable-of-a-task-6Yb"
 IN_FILE = "value-in-a-refused-file-2Wc"
 PRIVATE = "our secret plan for the shop"
@@ -33,8 +35,12 @@ def troubled(site: Site) -> Site:
         "pass_env": ["PASSED_KEY"],
         "env": {"GIVEN": GIVEN},
     }
-    site.configure(agents={"leaky": leaky}, notify={"chat": {"url": WEBHOOK, "events": ["completed"]}})
-    daemon = site.start(PASSED_KEY=PASSED).ready()
+    site.configure(
+        agents={"leaky": leaky},
+        notify={"chat": {"url": WEBHOOK, "events": ["completed"]}},
+        telemetry={"endpoint": COLLECTOR, "headers_env": "SPANS"},
+    )
+    daemon = site.start(PASSED_KEY=PASSED, SPANS=f"x-team={HEADER}").ready()
     wish = {"instructions": f"{PRIVATE} {ELSEWHERE}", "env": {"TASK_SECRET": OF_TASK}, "retry": {"max_attempts": 1}}
     site.drop("telling.yaml", json.dumps({**wish, "agent": {"type": "leaky", "strict": True}}))
     site.drop("wrong.yaml", json.dumps({"instructions": "x", "priority": IN_FILE}))
@@ -69,7 +75,7 @@ def test_no_planted_secret_and_no_text_of_people(troubled: Site) -> None:
     path, files = bundle(troubled)
     token = (troubled.state / "token").read_text().strip()
     whole = "\n".join(files.values())
-    planted = (PASSED, GIVEN, OPTION, ELSEWHERE, WEBHOOK, OF_TASK, IN_FILE, token, PRIVATE, TOLD)
+    planted = (PASSED, GIVEN, OPTION, ELSEWHERE, WEBHOOK, OF_TASK, IN_FILE, COLLECTOR, HEADER, token, PRIVATE, TOLD)
     assert [secret for secret in planted if secret in whole] == []
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
@@ -94,7 +100,9 @@ def test_with_tasks_it_has_texts_and_still_no_secret(troubled: Site) -> None:
     _, files = bundle(troubled, "--include-tasks")
     whole = "\n".join(files.values())
     token = (troubled.state / "token").read_text().strip()
-    assert [secret for secret in (PASSED, GIVEN, OPTION, ELSEWHERE, WEBHOOK, token) if secret in whole] == []
+    assert [
+        secret for secret in (PASSED, GIVEN, OPTION, ELSEWHERE, WEBHOOK, COLLECTOR, HEADER, token) if secret in whole
+    ] == []
     assert "reason_text" in files["status.json"]
     assert "wrong.yaml" in files["status.json"]
 

@@ -168,6 +168,19 @@ def test_a_collector_that_is_down_harms_no_run_and_gets_all_later(site: Site) ->
         wait_until(lambda: telemetry_check(daemon).ok, "the check to pass")
 
 
+def test_a_collector_that_never_answers_holds_up_nothing(site: Site, collector: Collector) -> None:
+    collector.silent = True
+    collecting(site, collector.endpoint)
+    daemon = site.start().ready()
+    site.drop("first.yaml", "instructions: hi\nagent: {type: sh}\n")
+    assert collector.asked.acquire(timeout=LONG_S)
+    site.drop("second.yaml", "instructions: hi\nagent: {type: sh}\n")
+    second = task_named(daemon, "second")
+    wait_until(lambda: daemon.client.task(second.id).state == "COMPLETED", "the task to complete")
+    assert daemon.stop() == 0
+    assert collector.spans == []
+
+
 def test_the_key_is_sent_and_never_shown(site: Site, collector: Collector) -> None:
     collecting(site, f"{collector.endpoint}/v1/traces", headers_env="COLLECTOR", service_name="night")
     collector.status = 401

@@ -33,11 +33,16 @@ class Received:
 
 
 class Collector:
-    """Keeps what it is sent. status: what it answers; rejected: spans that it says it did not take."""
+    """Keeps what it is sent. status: what it answers; rejected: spans that it says it did not take.
+
+    silent: it takes requests, and answers none before it is closed.
+    """
 
     def __init__(self, port: int = 0) -> None:
         self.status = 200
         self.rejected = 0
+        self.silent = False
+        self._closing = threading.Event()
         self.asked = threading.Semaphore(0)
         """Released with each request."""
         self.headers: list[dict[str, str]] = []
@@ -76,6 +81,7 @@ class Collector:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._closing.set()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -102,6 +108,10 @@ class Collector:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["content-length"]))
                 heard = {name.lower(): value for name, value in self.headers.items()}
+                if collector.silent:
+                    collector.asked.release()
+                    collector._closing.wait(60)
+                    return
                 status, answer = collector._take(self.path, heard, body)
                 self.send_response(status)
                 self.send_header("content-type", "application/x-protobuf")
