@@ -35,6 +35,7 @@ KEYS: Final = frozenset(
         "routing",
         "shadow",
         "state_dir",
+        "telemetry",
         "workdir_roots",
     }
 )
