@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from claudomator_py.cli import exits
+from claudomator_py.cli.arguments import checked
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Column, Format, FormatOption, fail, fields, heading, note, out, out_json, render
 from claudomator_py.cli.times import ago, now_ms
@@ -16,8 +17,6 @@ from claudomator_py.domain.views.channels import MuteRequest, SettingsRequest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from pydantic import BaseModel
 
     from claudomator_py.client.http import Client
     from claudomator_py.domain.views.channels import ChannelView, MessageView
@@ -65,7 +64,7 @@ def create(
 ) -> None:
     """Create a channel."""
     wanted = {"name": name, "primary": primary, "participants": tuple(specialists or ())}
-    _show(client.create_channel(_checked(NewChannel, wanted)), output)
+    _show(client.create_channel(checked(NewChannel, wanted)), output)
 
 
 @connected
@@ -130,7 +129,7 @@ def mute(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Ask a specialist nothing for a time, or ask it again."""
-    _show(client.mute_participant(channel, specialist, _checked(MuteRequest, {"duration": duration})), output)
+    _show(client.mute_participant(channel, specialist, checked(MuteRequest, {"duration": duration})), output)
 
 
 @connected
@@ -145,7 +144,7 @@ def post(
 ) -> None:
     """Write in a channel."""
     said = sys.stdin.read(LONGEST_MESSAGE + 1) if text == "-" else text
-    posted = client.post_message(channel, _checked(NewMessage, {"content": said, "reply_to": reply_to}))
+    posted = client.post_message(channel, checked(NewMessage, {"content": said, "reply_to": reply_to}))
     if output is Format.JSON:
         out_json(posted)
     else:
@@ -196,7 +195,7 @@ def settings(
                 primary = value or None
             else:
                 wanted[key] = _value(key, value)
-        asked = _checked(SettingsRequest, {"primary": primary, "settings": wanted})
+        asked = checked(SettingsRequest, {"primary": primary, "settings": wanted})
         found = client.change_channel_settings(found.id, asked, if_version=found.version)
     if output is Format.JSON:
         out_json(found.settings)
@@ -313,15 +312,3 @@ def _value(key: str, text: str) -> object:
         return json.loads(text)
     except ValueError:
         return text
-
-
-def _checked(model: "type[BaseModel]", values: dict[str, Any]) -> Any:
-    """The value; what is wrong with it ends the command."""
-    from claudomator_py.schema.validation import validate
-
-    found = validate(model, {name: value for name, value in values.items() if value is not None}, {})
-    if isinstance(found, list):
-        for problem in found:
-            note(str(problem))
-        fail("That is not valid.", "Correct it, and retry.", exits.USAGE)
-    return found

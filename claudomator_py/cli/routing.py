@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from claudomator_py.cli.arguments import checked
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import (
     Column,
@@ -19,8 +20,9 @@ from claudomator_py.cli.output import (
     render,
 )
 from claudomator_py.cli.times import ago, now_ms
+from claudomator_py.domain.task import LONGEST_INSTRUCTIONS
 from claudomator_py.domain.text import plain
-from claudomator_py.domain.views.routing import LONGEST_TEXT, ForgetRequest, RouteRequest
+from claudomator_py.domain.views.routing import ForgetRequest, RouteRequest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,12 +91,12 @@ def route(
     Every candidate comes with what its score is made of, and NEEDS, the score that it lacks to be as good as the best.
     Nothing is made or stored.
     """
-    instructions = sys.stdin.read(LONGEST_TEXT + 1) if text == "-" else text
+    instructions = sys.stdin.read(LONGEST_INSTRUCTIONS + 1) if text == "-" else text
     if not instructions.strip():
         raise typer.BadParameter("write what the task would say")
-    if len(instructions) > LONGEST_TEXT:
-        raise typer.BadParameter(f"it is longer than {LONGEST_TEXT:,} characters")
-    found = client.route(RouteRequest(instructions=instructions, name=name, tags=tuple(tag or ())))
+    if len(instructions) > LONGEST_INSTRUCTIONS:
+        raise typer.BadParameter(f"it is longer than {LONGEST_INSTRUCTIONS:,} characters")
+    found = client.route(checked(RouteRequest, {"instructions": instructions, "name": name, "tags": tag}))
     if output is Format.JSON:
         out_json(found)
         return

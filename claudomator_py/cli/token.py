@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from pydantic import ValidationError
 
+from claudomator_py.cli.arguments import checked
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Column, Format, FormatOption, note, out, out_json, render
 from claudomator_py.cli.times import ago, now_ms, until
@@ -79,11 +79,7 @@ def create(
     A token cannot be given more rights than the one used to create it.
     """
     wanted = {"name": name, "role": role.value, "organisation": organisation, "expires": expires}
-    try:
-        request = TokenRequest.model_validate(wanted)
-    except ValidationError as error:
-        raise typer.BadParameter("; ".join(one["msg"] for one in error.errors())) from None
-    made = client.create_token(request)
+    made = client.create_token(checked(TokenRequest, wanted))
     if output is Format.JSON:
         out_json(made)
         return

@@ -75,7 +75,8 @@ def _size(value: object) -> object:
         raise refusal(f"`{shown(value)}` is not a size", remedy) from None
 
 
-def _without_control(value: str) -> str:
+def without_control(value: str) -> str:
+    """The text, refused if it holds a control character other than white space."""
     if match := _CONTROL.search(value):
         raise refusal(f"contains the control character U+{ord(match[0]):04X}", "remove it")
     return value
@@ -84,7 +85,7 @@ def _without_control(value: str) -> str:
 def _on_one_line(value: str) -> str:
     if "\n" in value or "\r" in value:
         raise refusal("runs over several lines", "write it on one")
-    return _without_control(value)
+    return without_control(value)
 
 
 def _name(value: str) -> str:
@@ -164,7 +165,7 @@ def _serializer(function: Callable[[int], str]) -> PlainSerializer:
 
 Flag = StrictBool
 Count = StrictInt
-Text = Annotated[str, AfterValidator(_without_control)]
+Text = Annotated[str, AfterValidator(without_control)]
 Line = Annotated[str, Field(min_length=1, max_length=4_096), AfterValidator(_on_one_line)]
 Name = Annotated[str, AfterValidator(_name), _schema(type="string", pattern=NAME_PATTERN)]
 Directory = Annotated[Line, AfterValidator(_directory), _schema(type="string", pattern=r"^(/|~/|~$)", maxLength=4_096)]

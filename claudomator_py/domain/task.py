@@ -37,6 +37,7 @@ from claudomator_py.domain.fields import (
     Text,
     Words,
     refusal,
+    without_control,
 )
 from claudomator_py.domain.schedule import STAMP_LENGTH, BadCron, CatchUp, Overlap, fire_name, parse_cron
 from claudomator_py.domain.units import DAY_MS, MINUTE_MS
@@ -153,6 +154,15 @@ Instant = Annotated[
 
 # Blank space at the end is a matter of how a block is written (`|` or `|-`), not of content.
 Prose = Annotated[Text, AfterValidator(str.rstrip)]
+LONGEST_INSTRUCTIONS = 1_000_000
+"""Characters of a task's instructions."""
+Instructions = Annotated[
+    str,
+    Field(min_length=1, max_length=LONGEST_INSTRUCTIONS, pattern=r"\S"),
+    AfterValidator(without_control),
+    AfterValidator(str.rstrip),
+]
+Tags = Annotated[tuple[Line, ...], Field(max_length=50), OneOrMore, Distinct]
 
 
 class AgentHint(Strict):
@@ -204,9 +214,7 @@ class TaskSpec(Strict):
     name: Name = Field(
         description="Lower-case letters, digits, `-`, `_` and `.`. Default: the file name without its suffix."
     )
-    instructions: Prose = Field(
-        min_length=1, max_length=1_000_000, pattern=r"\S", description="What to do, in plain words."
-    )
+    instructions: Instructions = Field(description="What to do, in plain words.")
     working_dir: Directory | None = Field(
         None, description="Where the task runs; starts with / or ~/. Default: a scratch folder for the run."
     )
@@ -288,9 +296,7 @@ class TaskSpec(Strict):
     add_dirs: Annotated[tuple[Directory, ...], Field(max_length=50), OneOrMore, Distinct] = Field(
         (), description="Additional folders the agent may use. The rules for `working_dir` apply."
     )
-    tags: Annotated[tuple[Line, ...], Field(max_length=50), OneOrMore, Distinct] = Field(
-        (), description="Labels to find the task by."
-    )
+    tags: Tags = Field((), description="Labels to find the task by.")
     extra: dict[str, Any] = Field({}, description="The `x-*` keys: stored, never interpreted.")
 
     @field_validator("skill")

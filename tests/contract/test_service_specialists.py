@@ -3,10 +3,12 @@
 from collections.abc import Callable, Mapping
 
 import pytest
+from pydantic import ValidationError
 
 from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.domain.errors import BadCursor, Conflict, Forbidden, KeyReused, NotFound, StaleVersion
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey, Role
+from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.views.routing import RouteRequest
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.policy.rule import Rule
@@ -289,6 +291,23 @@ def test_who_would_do_a_task_is_told_with_what_each_score_is_made_of(database: D
     assert tiler.rejected in ("less alike", "below the threshold")
     assert found.sentences[0].startswith("roof-tiles would go to roofer for tiles: ")
     assert f"It would go to tiler with {tiler.needs:.2f} more." in found.sentences
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"instructions": "Mend \x90 it."},
+        {"instructions": " \n"},
+        {"instructions": "a" * 1_000_001},
+        {"instructions": "Mend it.", "tags": ["roof", "roof"]},
+        {"instructions": "Mend it.", "tags": ["roof\x7f"]},
+    ],
+)
+def test_nobody_would_do_what_no_task_can_say(database: Database, given: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        of(World(database)).route(RouteRequest.model_validate(given))
+    with pytest.raises(ValidationError):
+        TaskSpec.model_validate({"name": "a-task"} | given)
 
 
 @pytest.mark.both_databases

@@ -11,13 +11,13 @@ from claudomator_py.api.page.policy_model import page_of, verdict_of
 from claudomator_py.api.page.rendering import render
 from claudomator_py.domain.errors import Invalid
 from claudomator_py.domain.principal import Principal
+from claudomator_py.domain.task import LONGEST_INSTRUCTIONS
 from claudomator_py.domain.views.policy import VerdictView
-from claudomator_py.domain.views.routing import LONGEST_TEXT
 from claudomator_py.service.access import Access
 from claudomator_py.service.policy import PolicyDesk
 
 Days = Annotated[int, Query(ge=1, le=365)]
-Text = Annotated[str, Form(max_length=LONGEST_TEXT)]
+Text = Annotated[str, Form(max_length=LONGEST_INSTRUCTIONS)]
 
 
 def router(access: Access) -> APIRouter:

@@ -14,10 +14,11 @@ from claudomator_py.api.page.routing_model import corrections_of, figures_of
 from claudomator_py.api.page.wanted import read_fields
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError
 from claudomator_py.domain.principal import Principal
-from claudomator_py.domain.views.routing import LONGEST_TEXT, ForgetRequest, RouteRequest
+from claudomator_py.domain.task import LONGEST_INSTRUCTIONS
+from claudomator_py.domain.views.routing import ForgetRequest, RouteRequest
 from claudomator_py.service.access import Access
 
-Text = Annotated[str, Form(max_length=LONGEST_TEXT)]
+Text = Annotated[str, Form(max_length=LONGEST_INSTRUCTIONS)]
 Days = Annotated[int, Query(ge=1, le=365)]
 Field = Annotated[str, Form(max_length=2_000)]
 _STATUS: dict[type[ServiceError], int] = {Conflict: 409, Invalid: 422}

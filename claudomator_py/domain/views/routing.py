@@ -1,26 +1,22 @@
 """The JSON shapes of routing. Field order is the order of the JSON."""
 
-from typing import Annotated
-
 from pydantic import ConfigDict, Field
 
 from claudomator_py.domain.fields import Line
 from claudomator_py.domain.rationale import ShownRationale
 from claudomator_py.domain.routing import Risk
+from claudomator_py.domain.task import Instructions, Tags
 from claudomator_py.domain.views.base import Instant, View
-
-LONGEST_TEXT = 1_000_000
-"""Characters of a task's instructions."""
 
 
 class RouteRequest(View):
-    """A task that there is not yet: who would do it?"""
+    """A task that there is not yet: who would do it? Its text and its tags are what a task's may be."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    instructions: str = Field(min_length=1, max_length=LONGEST_TEXT, description="What the task would say.")
+    instructions: Instructions = Field(description="What the task would say.")
     name: Line | None = Field(None, description="Name of the task, which says in a few words what it is about.")
-    tags: Annotated[tuple[Line, ...], Field(max_length=50)] = Field((), description="Tags of the task.")
+    tags: Tags = Field((), description="Tags of the task.")
 
 
 class RouteCandidateView(View):
