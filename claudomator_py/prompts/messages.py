@@ -4,24 +4,36 @@ import hashlib
 import json
 from collections.abc import Sequence
 
-from claudomator_py.domain.channel import Attachment
+from claudomator_py.domain.channel import LONGEST_MESSAGE, Attachment
+from claudomator_py.domain.text import escaped
 from claudomator_py.store.tables import ChannelMessage
 
 MOST_EARLIER = 20
 """Messages before it that are told."""
 _EARLIER_CHARS = 4_000
-_ATTACHMENT_CHARS = 20_000
+_ATTACHMENT_CHARS = (20_000, 2_000)
+"""Of each attachment: the first with which a message is not too long; else none."""
+_LAST_CHARS = 500_000
+_ALL_CHARS = 800_000
+"""Of the lines of the last message, and of all; the instructions of a task may have a million."""
 
 
 def answer_instructions(channel: str, message: ChannelMessage, earlier: Sequence[ChannelMessage]) -> str:
     """The instructions of the task that answers the message. earlier: what led to it, oldest first.
 
     Everything that people or agents wrote stands between two lines that are derived from it, so that it cannot contain
-    them, each message as one line of JSON.
+    them, each message as one line of JSON. What is too much for a task's instructions is left out: contents of
+    attachments first, then the oldest messages.
     """
-    lines = [_line(one, _EARLIER_CHARS) for one in earlier[-MOST_EARLIER:]]
-    lines.append(_line(message, None))
-    text = "\n".join(lines)
+    lines = [_fitting(message, LONGEST_MESSAGE, _LAST_CHARS)]
+    left = _ALL_CHARS - len(lines[0])
+    for one in reversed(earlier[-MOST_EARLIER:]):
+        line = _fitting(one, _EARLIER_CHARS, min(left, _LAST_CHARS))
+        left -= len(line)
+        if left < 0:
+            break
+        lines.append(line)
+    text = "\n".join(reversed(lines))
     marker = f"MESSAGES-{hashlib.sha256(text.encode(errors='replace')).hexdigest()[:16]}"
     return (
         f"Answer the last message of a conversation in the channel {channel}. Your final answer is posted there, as "
@@ -34,7 +46,14 @@ def answer_instructions(channel: str, message: ChannelMessage, earlier: Sequence
     )
 
 
-def _line(message: ChannelMessage, most: int | None) -> str:
+def _fitting(message: ChannelMessage, most: int, whole: int) -> str:
+    """The line of the message, with as much of its attachments as leaves it no longer than ``whole``, if that is
+    possible. most: characters of what it says."""
+    lines = (_line(message, most, attached) for attached in _ATTACHMENT_CHARS)
+    return next((line for line in lines if len(line) <= whole), _line(message, most, 0))
+
+
+def _line(message: ChannelMessage, most: int, attached: int) -> str:
     told: dict[str, object] = {
         "id": message.id,
         "author": message.author,
@@ -48,12 +67,13 @@ def _line(message: ChannelMessage, most: int | None) -> str:
                 "name": one.name,
                 "media_type": one.media_type,
                 "state": one.state.value,
-                **({} if one.text is None else {"text": _cut(one.text, _ATTACHMENT_CHARS)}),
+                **({} if one.text is None else {"text": _cut(one.text, attached)}),
             }
             for one in attachments
         ]
-    return json.dumps(told, ensure_ascii=False)
+    # An agent may have written what no task may say.
+    return escaped(json.dumps(told, ensure_ascii=False))
 
 
-def _cut(text: str, most: int | None) -> str:
-    return text if most is None or len(text) <= most else f"{text[:most]} […]"
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]} […]"
