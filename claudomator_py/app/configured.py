@@ -130,10 +130,10 @@ class Parts:
         directory = self.current().directory
         return () if directory is None else directory.twins(specialist_id)
 
-    def preview(self, request: Request, by: Principal) -> Decided | None:
+    def preview(self, request: Request, by: Principal, requires: tuple[str, ...] = ()) -> Decided | None:
         """What would become of such a task of that principal's; None where nothing is routed."""
         router = self.current().router
-        return None if router is None else router.decider.preview(request, by)
+        return None if router is None else router.decider.preview(request, by, requires)
 
     def cheap_model(self) -> GuardedModel | None:
         """The model for small questions; None: none is configured."""

@@ -84,6 +84,10 @@ def route(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What the task would say; - reads stdin.")],
     name: Annotated[str | None, typer.Option(metavar="NAME", help="Name of the task.")] = None,
     tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="Tag of the task. Can be repeated.")] = None,
+    requires: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CAPABILITY", help="Capability that the specialist must have. Can be repeated."),
+    ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Show who would do a task, and why.
@@ -96,7 +100,8 @@ def route(
         raise typer.BadParameter("write what the task would say")
     if len(instructions) > LONGEST_INSTRUCTIONS:
         raise typer.BadParameter(f"it is longer than {LONGEST_INSTRUCTIONS:,} characters")
-    found = client.route(checked(RouteRequest, {"instructions": instructions, "name": name, "tags": tag}))
+    wanted = {"instructions": instructions, "name": name, "tags": tag, "requires": requires}
+    found = client.route(checked(RouteRequest, wanted))
     if output is Format.JSON:
         out_json(found)
         return

@@ -11,7 +11,8 @@ from claudomator_py.domain.card import Card, Transport
 from claudomator_py.domain.decision import Versions
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.principal import Principal, Role
-from claudomator_py.domain.rationale import RationaleCode, rationale
+from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
+from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.log import get_logger
@@ -19,7 +20,7 @@ from claudomator_py.ports import Clock, EncoderFault
 from claudomator_py.routing.assessment import assess
 from claudomator_py.routing.mentions import Names, Participant
 from claudomator_py.routing.profile import Request
-from claudomator_py.routing.ranking import RoutingRules, decide, rank, to, topic_of, unless_vague
+from claudomator_py.routing.ranking import ANYBODY, Needs, RoutingRules, decide, rank, to, topic_of, unless_vague
 from claudomator_py.routing.role import agent_name
 from claudomator_py.scheduler.decision import HandoffRecord, Route, SpecialistRecord
 from claudomator_py.schema.agent_settings import BY_NAME_KINDS
@@ -34,6 +35,8 @@ log = get_logger("claudomator.routing")
 
 AT_ONCE = 200
 """Tasks that one look decides."""
+_SAID_SO = (RationaleCode.BY_HAND, RationaleCode.GIVEN_BY_RULE)
+"""A person, or a rule of the policy, has said who does it, whatever the card says that they may take on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,8 @@ class Asked:
     """The specialists that exist for whoever made it."""
     organisation: str | None
     """Whose it is, and from whose earlier tasks something was learned."""
+    needs: Needs = ANYBODY
+    """Of whoever does it."""
     finally_: bool = False
     """Whether a person was asked already, and is not asked again."""
 
@@ -123,18 +128,19 @@ class Decider:
         if self._directory is not None:
             self._directory.encoder.close()
 
-    def preview(self, request: Request, by: Principal) -> Decided | None:
+    def preview(self, request: Request, by: Principal, requires: tuple[str, ...] = ()) -> Decided | None:
         """What would become of a task of that content, if that principal made it now; None: no specialist is looked
-        for. Who would do it is said also of one that the policy would stop. Raises StoreUnavailable."""
+        for. Who would do it is said also of one that the policy would stop. requires: capabilities. Raises
+        StoreUnavailable."""
         if self._directory is None:
             return None
-        spec = _spec_of(request)
+        spec = _spec_of(request, requires)
         task = _unmade(spec, by, self._clock())
 
         def read(connection: Connection) -> Subject:
             seen = frozenset(specialist_rows.ids_seen(connection, by))
             subject = self.subject(connection, task, spec)
-            return replace(subject, asked=Asked(request, seen, by.organisation))
+            return replace(subject, asked=replace(subject.asked, request=request, seen=seen))
 
         subject = self._database.read(read)
         return self.judged_again(subject, self.decide([subject])[task.id])
@@ -163,11 +169,12 @@ class Decider:
             known[whose] = frozenset(specialist_rows.ids_seen(connection, by))
         given = asked_of(task)
         said = given.answer if given is not None and given.kind is InputKind.CLARIFICATION else None
-        asked = Asked(Request.of(spec), known[whose], task.organisation, finally_=said is not None)
         handed = hops(connection, task.id, task.generation)[-1:] if task.seq else ()
         judged = None
         if self.policing is not None:
             judged = self.policing.judge(connection, task, spec, reads=not self._takes_no_role(spec))
+        needs = _needs_of(spec, judged)
+        asked = Asked(Request.of(spec), known[whose], task.organisation, needs, finally_=said is not None)
         before = _before(connection, task, spec)
         return Subject(task, spec, asked, before, said, next(iter(handed), None), judged)
 
@@ -199,13 +206,31 @@ class Decider:
         return self.judged_again(subject, self.decide([subject])[subject.task.id])
 
     def judged_again(self, subject: Subject, record: SpecialistRecord) -> Decided:
-        """With what the policy says of whoever was chosen, by whatever."""
+        """With what the policy says of whoever was chosen, by whatever; a person is asked where they may not do it."""
         judged = subject.judged
-        if judged is None or self.policing is None:
-            return Decided(subject, record)
-        judged = self.policing.again(judged, record.specialist, record.skill)
-        told = {"risk": judged.verdict.risk, "policy_checks": judged.verdict.checks}
-        return Decided(subject, record.model_copy(update=told), judged)
+        if judged is not None and self.policing is not None:
+            judged = self.policing.again(judged, record.specialist, record.skill)
+            told = {"risk": judged.verdict.risk, "policy_checks": judged.verdict.checks}
+            record = record.model_copy(update=told)
+        needs = _needs_of(subject.spec, judged)
+        record = record.model_copy(update={"required_capabilities": needs.capabilities})
+        if (why := self._unmet(needs, record)) is not None:
+            asking = {"reason": why, "route": Route.CLARIFY, "specialist": None, "skill": None}
+            record = record.model_copy(update=asking)
+        return Decided(subject, record, judged)
+
+    def _unmet(self, needs: Needs, record: SpecialistRecord) -> Rationale | None:
+        """Why whoever was chosen may not do it; None: they may, or a person or a rule of the policy has said who."""
+        if needs.of_anybody or record.reason.code in _SAID_SO or record.route is Route.CLARIFY:
+            return None
+        name = record.specialist
+        if name is None or (record.route is Route.DEFAULT and needs.risk not in (None, Risk.LOW)):
+            return rationale(RationaleCode.NO_MATCH)
+        found = self._database.read(lambda connection: specialist_rows.cards(connection, [name]))
+        why = needs.unmet_by(found[name]) if name in found else None
+        if why is None:
+            return None
+        return why.model_copy(update={"params": why.params.model_copy(update={"specialist": name})})
 
     def _settled(self, subject: Subject) -> SpecialistRecord | None:
         """What is decided without comparing anything. Whom the policy excludes gets a task in no way."""
@@ -258,6 +283,7 @@ class Decider:
         if subject.handed is not None:
             return False
         nobody = not subject.asked.seen and subject.spec.specialist is None and subject.said is None
+        nobody = nobody and not subject.asked.needs.capabilities
         return self._directory is None or nobody or self._takes_no_role(subject.spec)
 
     def _takes_no_role(self, spec: TaskSpec) -> bool:
@@ -312,16 +338,23 @@ class Decider:
                 now_ms=now_ms,
             )
             views = len(one.request.views)
-            record = decide(ranked, cards, of_task, views=views, topic=topic, degraded=degraded)
+            record = decide(ranked, cards, of_task, needs=one.needs, views=views, topic=topic, degraded=degraded)
             if not one.finally_:
                 record = unless_vague(record, assess(one.request.text))
             records.append(record)
         return records
 
 
-def _spec_of(request: Request) -> TaskSpec:
+def _needs_of(spec: TaskSpec, judged: Judged | None) -> Needs:
+    """What the task says that it needs, and what the policy says."""
+    if judged is None:
+        return Needs(None, spec.requires)
+    return Needs(judged.verdict.risk, tuple(dict.fromkeys((*spec.requires, *judged.verdict.requires))))
+
+
+def _spec_of(request: Request, requires: tuple[str, ...]) -> TaskSpec:
     """A task of that content. A name that no task can have says what it is about all the same."""
-    spec = TaskSpec(name="such-a-task", instructions=request.text, tags=request.tags)
+    spec = TaskSpec(name="such-a-task", instructions=request.text, tags=request.tags, requires=requires)
     return spec.model_copy(update={"name": request.name} if request.name else {})
 
 

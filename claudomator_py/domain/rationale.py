@@ -57,8 +57,8 @@ class RationaleCode(WordedCode):
     LESS_ALIKE = "less_alike", "less alike"
     AS_GOOD = "as_good", "as good a match, but for other signals"
     BELOW_THRESHOLD = "below_threshold", "below the threshold"
-    TOO_RISKY = "too_risky", "takes tasks of {ceiling} risk at most, and this one is of {risk} risk"
-    LACKS = "lacks", "lacks {lacking}"
+    TOO_RISKY = "too_risky", "[{specialist} ]takes tasks of {ceiling} risk at most, and this one is of {risk} risk"
+    LACKS = "lacks", "[{specialist} ]lacks {lacking}"
     EXCLUDED = "excluded", "a rule of the policy excludes {specialist}"
 
     # --- of a message: who answers it ---------------------------------------------------------------------------------

@@ -225,6 +225,7 @@ class TaskSpec(Strict):
     skill: Annotated[Line, Field(max_length=100)] | None = Field(
         None, description="The skill asked of the specialist, by its id. Requires `specialist`."
     )
+    requires: Tags = Field((), description="Capabilities that the specialist must have, such as `gpu`.")
     expected_output: Prose | None = Field(None, max_length=20_000, description="What to hand back.")
     priority: PriorityName = Field(
         Priority.NORMAL,

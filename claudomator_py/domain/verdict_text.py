@@ -26,6 +26,8 @@ def consequences(verdict: VerdictView) -> list[str]:
         found.append(f"Approval by {who}" + (f" within {format_duration(within)}." if within is not None else "."))
     if verdict.specialist is not None:
         found.append(f"Goes to {verdict.specialist}.")
+    if verdict.requires:
+        found.append(f"Only for who has {', '.join(verdict.requires)}.")
     if verdict.excluded_specialists:
         found.append(f"Not for {', '.join(verdict.excluded_specialists)}.")
     return found + constraint_sentences(verdict.constraints)

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 from claudomator_py.domain.agent import TIERS, Tier
 from claudomator_py.domain.fields import Count, Distinct, Duration, Flag, Line, Name, OneOrMore, Strict, Text, refusal
 from claudomator_py.domain.routing import Risk, ToolLimits
-from claudomator_py.domain.task import PermissionMode, Tools
+from claudomator_py.domain.task import PermissionMode, Tags, Tools
 from claudomator_py.domain.units import DAY_MS, MINUTE_MS
 from claudomator_py.policy.condition import LONGEST, BadCondition, Condition
 
@@ -90,6 +90,7 @@ class Rule(Strict):
     risk: Risk | None = Field(None, description="Raise the task's risk to at least this, for the rules that follow.")
     specialist: Name | None = Field(None, description="The specialist who does it, whoever else would.")
     exclude_specialists: Names = Field((), description="Specialists who do not do it.")
+    requires: Tags = Field((), description="Capabilities that whoever does it must have.")
     agents: Names = Field((), description="The only agents, or kinds, that may take it.")
     exclude_agents: Names = Field((), description="Agents, or kinds, that may not take it.")
     tier: TierBounds | None = Field(None, description="Bounds of the model's strength.")

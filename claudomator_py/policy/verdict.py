@@ -51,6 +51,8 @@ class Verdict:
     """Who does it; None: the rules do not say."""
     excluded: frozenset[str] = frozenset()
     """Specialists who do not do it."""
+    requires: tuple[str, ...] = ()
+    """Capabilities that whoever does it must have."""
     constraints: Constraints = field(default_factory=Constraints)
     """What is left open of agents, tiers and tools."""
 
@@ -179,6 +181,7 @@ def _applied(verdict: Verdict, rule: Rule) -> Verdict:
         allowed_by=rule.name if rule.allow else None,
         specialist=rule.specialist or verdict.specialist,
         excluded=verdict.excluded | set(rule.exclude_specialists),
+        requires=tuple(dict.fromkeys((*verdict.requires, *rule.requires))),
         constraints=_narrowed(verdict.constraints, rule),
     )
 

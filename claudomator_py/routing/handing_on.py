@@ -6,9 +6,8 @@ from claudomator_py.domain.card import Card
 from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
 from claudomator_py.domain.routing import Risk
+from claudomator_py.routing.ranking import Needs
 from claudomator_py.scheduler.decision import HandoffRecord, Route
-
-_HARM = {risk: harm for harm, risk in enumerate(Risk)}
 
 
 def decide(
@@ -56,6 +55,4 @@ def _obstacle(
         return rationale(RationaleCode.HANDOFF_LOOP, specialist=to)
     if len(before) >= max_handoffs:
         return rationale(RationaleCode.HANDOFF_LIMIT, most=max_handoffs)
-    if risk is not None and _HARM[risk] > _HARM[card.risk_ceiling]:
-        return rationale(RationaleCode.TOO_RISKY, risk=risk, ceiling=card.risk_ceiling)
-    return None
+    return Needs(risk).unmet_by(card)

@@ -27,7 +27,32 @@ LEARNED: Final = "learned"
 """The part of a score that earlier tasks make."""
 NO_STANDINGS: Final[Standings] = MappingProxyType({})
 NO_VOTES: Final[Mapping[str, float]] = MappingProxyType({})
-_RISKS = tuple(Risk)
+_HARM: Final = {risk: harm for harm, risk in enumerate(Risk)}
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a task needs of whoever does it."""
+
+    risk: Risk | None = None
+    """That they may take on; None: nobody has judged it."""
+    capabilities: tuple[str, ...] = ()
+    """That they have."""
+
+    @property
+    def of_anybody(self) -> bool:
+        """Whether anybody at all may do it, even nobody in particular."""
+        return self.risk in (None, Risk.LOW) and not self.capabilities
+
+    def unmet_by(self, card: Card) -> Rationale | None:
+        """Why that specialist may not do it; None: they may."""
+        if self.risk is not None and _HARM[self.risk] > _HARM[card.risk_ceiling]:
+            return rationale(RationaleCode.TOO_RISKY, risk=self.risk, ceiling=card.risk_ceiling)
+        lacking = tuple(one for one in self.capabilities if one not in card.capabilities)
+        return rationale(RationaleCode.LACKS, lacking=lacking) if lacking else None
+
+
+ANYBODY: Final = Needs()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,38 +115,41 @@ def decide(
     cards: Mapping[str, Card],
     rules: RoutingRules,
     *,
-    risk: Risk | None = None,
-    required: Sequence[str] = (),
+    needs: Needs = ANYBODY,
     views: int = 1,
     topic: str | None = None,
     degraded: bool = False,
 ) -> SpecialistRecord:
     """Who does it, of those that may. Below the threshold a task of low risk goes to the default specialist, and one of
-    more risk to a person.
+    more risk to a person; so does one that needs capabilities which the default specialist does not have.
 
-    risk: None: nobody has judged it. required: capabilities that the specialist must have. views: how many texts the
-    task has, see ``Request.views``. topic: see ``topic_of``. degraded: the scores are those of words alone.
+    views: how many texts the task has, see ``Request.views``. topic: see ``topic_of``. degraded: the scores are those
+    of words alone.
     """
     calibration = rules.calibration
-    barred = {one.specialist: why for one in ranked if (why := _barred(cards[one.specialist], risk, required))}
+    barred = {one.specialist: why for one in ranked if (why := needs.unmet_by(cards[one.specialist]))}
     open_ = [one for one in ranked if one.specialist not in barred]
     best = open_[0] if open_ else None
     least = calibration.least(views) if best is None else _least(cards[best.specialist], calibration, views)
     if best is None or best.score < least:
-        return _nobody(ranked, best, barred, rules, least, risk, degraded, topic)
+        why = rationale(RationaleCode.NO_MATCH, specialist=None if best is None else best.specialist)
+        default = None if rules.default in barred else rules.default
+        may = needs.of_anybody or (default is not None and needs.risk in (None, Risk.LOW))
+        route = Route.DEFAULT if may else Route.CLARIFY
+        return _record(route, None, why, ranked, barred, rules, least, needs, degraded, set(), topic)
     near = [one for one in open_ if best.score - one.score <= calibration.margin]
     close = [one for one in near if one.score >= _least(cards[one.specialist], calibration, views)]
     chosen, why = best, rationale(_match(open_, least), specialist=best.specialist)
     if len(close) > 1 and rules.on_ambiguity is OnAmbiguity.CLARIFY:
         names = tuple(one.specialist for one in close)
         why = rationale(RationaleCode.AMBIGUOUS, specialists=names)
-        return _record(Route.CLARIFY, None, why, ranked, barred, rules, least, risk, degraded, set(names), topic)
+        return _record(Route.CLARIFY, None, why, ranked, barred, rules, least, needs, degraded, set(names), topic)
     if len(close) > 1 and rules.on_ambiguity is not OnAmbiguity.BEST:
         chosen = min(close, key=lambda one: (-_sum({"score": one.score, "more": one.tie_break}), one.specialist))
         if chosen is not best:
             why = rationale(RationaleCode.TIE_BREAK, specialist=chosen.specialist, chosen=best.specialist)
     within = {one.specialist for one in close}
-    return _record(Route.SPECIALIST, chosen, why, ranked, barred, rules, least, risk, degraded, within, topic)
+    return _record(Route.SPECIALIST, chosen, why, ranked, barred, rules, least, needs, degraded, within, topic)
 
 
 def _match(open_: Sequence[SpecialistCandidate], least: float) -> RationaleCode:
@@ -199,28 +227,6 @@ def _sum(parts: Mapping[str, float]) -> float:
     return round(sum(parts.values()), DIGITS)
 
 
-def _barred(card: Card, risk: Risk | None, required: Sequence[str]) -> Rationale | None:
-    if risk is not None and _RISKS.index(risk) > _RISKS.index(card.risk_ceiling):
-        return rationale(RationaleCode.TOO_RISKY, risk=risk, ceiling=card.risk_ceiling)
-    lacking = tuple(one for one in required if one not in card.capabilities)
-    return rationale(RationaleCode.LACKS, lacking=lacking) if lacking else None
-
-
-def _nobody(
-    ranked: Sequence[SpecialistCandidate],
-    best: SpecialistCandidate | None,
-    barred: Mapping[str, Rationale],
-    rules: RoutingRules,
-    least: float,
-    risk: Risk | None,
-    degraded: bool,
-    topic: str | None,
-) -> SpecialistRecord:
-    why = rationale(RationaleCode.NO_MATCH, specialist=None if best is None else best.specialist)
-    route = Route.DEFAULT if risk in (None, Risk.LOW) else Route.CLARIFY
-    return _record(route, None, why, ranked, barred, rules, least, risk, degraded, set(), topic)
-
-
 def _record(
     route: Route,
     chosen: SpecialistCandidate | None,
@@ -229,7 +235,7 @@ def _record(
     barred: Mapping[str, Rationale],
     rules: RoutingRules,
     least: float,
-    risk: Risk | None,
+    needs: Needs,
     degraded: bool,
     close: set[str],
     topic: str | None,
@@ -252,7 +258,8 @@ def _record(
         confidence=None if best is None else min(1.0, max(0.0, (chosen or best).score)),
         threshold=least,
         margin=rules.calibration.margin,
-        risk=risk,
+        required_capabilities=needs.capabilities,
+        risk=needs.risk,
         topic=topic,
         degraded=degraded,
         specialist_candidates=candidates,

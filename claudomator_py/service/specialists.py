@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Router = Callable[[Request, Principal], Decided | None]
+Router = Callable[[Request, Principal, tuple[str, ...]], Decided | None]
 """What would become of a task of that content, if that principal made it; None: nothing is routed. Raises
 StoreUnavailable."""
 
@@ -104,7 +104,7 @@ class Specialists:
         """Who would do such a task, if whoever asks made it now, and what the policy would say. Raises Conflict where
         nothing is routed."""
         try:
-            decided = self._router(Request(asked.instructions, asked.name or "", asked.tags), self._by)
+            decided = self._router(Request(asked.instructions, asked.name or "", asked.tags), self._by, asked.requires)
         except StoreUnavailable as error:
             raise Unavailable(error.reason, remedy=error.remedy) from error
         if decided is None or decided.record is None:

@@ -11,7 +11,7 @@ from claudomator_py.domain.errors import Forbidden
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.views import AnswerRequest, ApproveRequest
 from claudomator_py.policy.rule import Rule
-from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, PolicyVerdict
+from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, PolicyVerdict, SpecialistRecord
 from claudomator_py.store import decision_rows
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
@@ -308,8 +308,65 @@ def test_much_risk_is_reviewed_and_harm_refused_without_any_rule(policed: Make) 
     assert world.running().keys() == {"plain"}
     approve(world, "risky")
     go(world)
+    # It fits nobody, and nothing of that risk is done by whoever does the rest.
+    assert world.state("risky") == "NEEDS_INPUT clarification"
+    world.service.answer("risky", AnswerRequest(text="plumber"))
+    go(world)
     assert world.running().keys() == {"plain", "risky"}
     assert world.live("risky").risk == "high"
+
+
+@pytest.mark.both_databases
+def test_nobody_is_given_more_risk_than_they_take_on_but_by_a_person(policed: Make) -> None:
+    """However it came to them: alike, addressed in the text, named in the file, or by a thread."""
+    world = policed(rule("careful", when='"prod" in task.tags', risk="medium"))
+    specialists = world.access.as_(OPERATOR).specialists
+    for trade in ("painter", "roofer", "gardener"):
+        specialists.register(card(trade, description=f"All that a {trade} does."))
+    specialists.register(card("apprentice", risk_ceiling="low", description="Leaking pipes, and joints of pipes."))
+    specialists.register(card("plumber", description="Leaking pipes, their valves and joints."))
+    world.submit("alike", instructions="The valves and joints of leaking pipes.", tags=["prod"])
+    world.submit("named", specialist="apprentice", tags=["prod"])
+    world.submit("addressed", instructions="@apprentice, mend the leaking pipe.", tags=["prod"])
+    world.submit("harmless", specialist="apprentice")
+    go(world)
+    assert world.live("alike").specialist == "plumber"
+    assert world.live("harmless").specialist == "apprentice"
+    asked = "Apprentice takes tasks of low risk at most, and this one is of medium risk"
+    for name in ("named", "addressed"):
+        assert world.state(name) == "NEEDS_INPUT clarification"
+        assert asked in str(world.task(name))
+    world.service.answer("named", AnswerRequest(text="apprentice"))
+    world.succeed("harmless")
+    world.submit("after", continues="harmless", tags=["prod"])
+    go(world)
+    assert (world.live("named").specialist, world.live("named").risk) == ("apprentice", "medium")
+    assert world.state("after") == "NEEDS_INPUT clarification"
+
+
+@pytest.mark.both_databases
+def test_what_a_task_or_a_rule_requires_is_had_by_whoever_does_it(policed: Make) -> None:
+    world = policed(rule("cleared", when='"prod" in task.tags', requires=["production"]))
+    specialists = world.access.as_(OPERATOR).specialists
+    for trade in ("painter", "roofer", "gardener"):
+        specialists.register(card(trade, description=f"All that a {trade} does."))
+    specialists.register(card("apprentice", description="Leaking pipes, and joints of pipes."))
+    able = ["welding", "production"]
+    specialists.register(card("plumber", capabilities=able, description="Leaking pipes, their valves and joints."))
+    world.submit("welds", instructions="The valves and joints of leaking pipes.", requires=["welding"])
+    world.submit("live", instructions="The valves and joints of leaking pipes.", tags=["prod"])
+    world.submit("named", specialist="apprentice", requires="welding")
+    world.submit("dives", instructions="The valves and joints of leaking pipes.", requires=["diving"])
+    world.submit("unlike", instructions="Zwölf Boxkämpfer jagen Viktor.", requires=["diving"])
+    go(world)
+    assert {name: world.live(name).specialist for name in ("welds", "live")} == {"welds": "plumber", "live": "plumber"}
+    assert "Apprentice lacks welding" in str(world.task("named"))
+    for name in ("named", "dives", "unlike"):
+        assert world.state(name) == "NEEDS_INPUT clarification"
+    kept = world.database.read(partial(decision_rows.of_task, task_id=world.row("welds").id))
+    (told,) = (SpecialistRecord.model_validate(one.data) for one in kept if one.kind == DecisionKind.SPECIALIST)
+    assert told.required_capabilities == ("welding",)
+    assert "lacks welding" in str(world.queries.why("welds").sentences)
 
 
 @pytest.mark.parametrize(

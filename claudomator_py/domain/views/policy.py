@@ -21,7 +21,7 @@ class VerdictView(View):
     """What the policy says of a task.
 
     verdict: ``allowed``, ``held`` until it is approved, or ``denied``. rules: those that led to it. specialist: who
-    does it, if a rule says so.
+    does it, if a rule says so; requires: capabilities that whoever does it must have.
     """
 
     name: str
@@ -33,6 +33,7 @@ class VerdictView(View):
     approval: ApprovalView | None = None
     specialist: str | None = None
     excluded_specialists: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
     constraints: ConstraintsView = ConstraintsView()
 
 

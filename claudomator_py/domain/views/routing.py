@@ -17,6 +17,7 @@ class RouteRequest(View):
     instructions: Instructions = Field(description="What the task would say.")
     name: Line | None = Field(None, description="Name of the task, which says in a few words what it is about.")
     tags: Tags = Field((), description="Tags of the task.")
+    requires: Tags = Field((), description="Capabilities that the specialist must have.")
 
 
 class RouteCandidateView(View):

@@ -15,13 +15,14 @@ from claudomator_py.embed.hashed import Hashed
 from claudomator_py.routing.calibration import CLASSIC, SHIPPED, Calibration, Weights
 from claudomator_py.routing.lessons import Standing
 from claudomator_py.routing.profile import Likeness, Request, profile_of, text_hash
-from claudomator_py.routing.ranking import MOST_CANDIDATES, RoutingRules, decide, rank
+from claudomator_py.routing.ranking import MOST_CANDIDATES, Needs, RoutingRules, decide, rank
 from claudomator_py.routing.signals import HALF_LIFE_MS, keyword_in, recency
 from claudomator_py.routing.space import Space
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
 from claudomator_py.schema.routing_settings import OnAmbiguity
 
 ENCODER = Hashed()
+GPU = {"capabilities": ["gpu"]}
 PLAIN = Calibration(encoder="e", threshold=0.3, margin=0.05, tie_break=Weights(semantic=0.0, performance=0.05))
 
 WIDE = PLAIN.model_copy(update={"margin": 0.0605})
@@ -125,7 +126,7 @@ def test_the_classic_blend(semantic: float, keyword: bool, score: float) -> None
 def test_below_the_threshold_only_low_risk_goes_to_the_default(
     risk: Risk | None, route: Route, specialist: str | None
 ) -> None:
-    record = decided({"writer": 0.29}, RoutingRules(PLAIN, default="generalist"), risk=risk)
+    record = decided({"writer": 0.29}, RoutingRules(PLAIN, default="generalist"), needs=Needs(risk))
 
     assert (record.route, record.specialist) == (route, specialist)
     assert record.reason.code is RationaleCode.NO_MATCH
@@ -134,8 +135,8 @@ def test_below_the_threshold_only_low_risk_goes_to_the_default(
 
 def test_who_may_not_take_the_risk_or_lacks_a_capability_is_left_out_and_the_next_does_it() -> None:
     rules = RoutingRules(PLAIN)
-    careful = decided({"a": 0.9, "b": 0.5}, rules, risk=Risk.MEDIUM, a={"risk_ceiling": "low"})
-    able = decided({"a": 0.9, "b": 0.5}, rules, required=("gpu",), b={"capabilities": ["gpu"]})
+    careful = decided({"a": 0.9, "b": 0.5}, rules, needs=Needs(Risk.MEDIUM), a={"risk_ceiling": "low"})
+    able = decided({"a": 0.9, "b": 0.5}, rules, needs=Needs(capabilities=("gpu",)), b=GPU)
 
     assert [careful.specialist, able.specialist] == ["b", "b"]
     rejected = [record.specialist_candidates[0].rejected for record in (careful, able)]
@@ -174,10 +175,13 @@ def test_a_tie_break_chooses_nobody_below_the_threshold_or_below_one_of_their_ow
     assert record.specialist == "a"
 
 
-def test_the_default_specialist_lacks_nothing_that_is_required() -> None:
-    record = decided({"g": 0.1}, RoutingRules(PLAIN, default="g"), required=("gpu",))
+def test_the_default_specialist_has_what_is_required_or_a_person_is_asked() -> None:
+    record = decided({"g": 0.1}, RoutingRules(PLAIN, default="g"), needs=Needs(capabilities=("gpu",)))
 
-    assert (record.route, record.specialist) == (Route.DEFAULT, None)
+    assert (record.route, record.specialist) == (Route.CLARIFY, None)
+    assert record.required_capabilities == ("gpu",)
+    able = decided({"g": 0.1}, RoutingRules(PLAIN, default="g"), needs=Needs(Risk.LOW, ("gpu",)), g=GPU)
+    assert (able.route, able.specialist) == (Route.DEFAULT, "g")
 
 
 @given(st.dictionaries(st.sampled_from("abcdef"), st.floats(-1, 1), min_size=1), st.permutations("abcdef"))
@@ -196,7 +200,7 @@ def test_only_who_does_it_is_not_rejected(scores: dict[str, float]) -> None:
 
 def test_of_a_great_many_the_record_tells_of_the_best_and_of_whoever_was_near() -> None:
     scores = {f"card-{number:03}": 0.9 - number / 1_000 for number in range(MOST_CANDIDATES + 30)}
-    record = decided(scores, RoutingRules(WIDE), risk=Risk.HIGH, card_000={"risk_ceiling": "low"})
+    record = decided(scores, RoutingRules(WIDE), needs=Needs(Risk.HIGH), card_000={"risk_ceiling": "low"})
     told = [one.specialist for one in record.specialist_candidates]
     near = [name for name, score in scores.items() if score >= scores["card-001"] - WIDE.margin]
     assert record.specialist == "card-001"
@@ -209,7 +213,7 @@ def test_of_a_great_many_the_record_tells_of_the_best_and_of_whoever_was_near() 
 def test_somebody_far_behind_those_who_may_not_is_told_of() -> None:
     scores = {f"card-{number:03}": 0.9 - number / 1_000 for number in range(MOST_CANDIDATES + 5)}
     barred = {f"card_{number:03}": {"risk_ceiling": "low"} for number in range(MOST_CANDIDATES + 2)}
-    record = decided(scores, RoutingRules(PLAIN.model_copy(update={"margin": 0.0})), risk=Risk.HIGH, **barred)
+    record = decided(scores, RoutingRules(PLAIN.model_copy(update={"margin": 0.0})), needs=Needs(Risk.HIGH), **barred)
     assert record.specialist == f"card-{MOST_CANDIDATES + 2:03}"
     assert [one.specialist for one in record.specialist_candidates][MOST_CANDIDATES:] == [record.specialist]
 
