@@ -10,6 +10,7 @@ Path = tuple[str | int, ...]
 Lines = Mapping[Path, int]
 
 _SHOWN = 60
+_NAMED = 50
 
 
 class Problem(BaseModel):
@@ -64,13 +65,14 @@ def line_of(lines: Lines, path: Path) -> int | None:
 
 
 def suggestion(word: str, valid: Iterable[str]) -> str:
-    """A remedy that names the valid word nearest to this one, or else all of them."""
+    """A remedy that names the valid word nearest to this one, or else all of them, if they are not too many to read."""
     words = sorted(valid)
     by_folded = {known.casefold(): known for known in words}
     nearest = difflib.get_close_matches(word[:_SHOWN].casefold(), by_folded, n=1, cutoff=0.6)
     if nearest:
         return f"did you mean `{by_folded[nearest[0]]}`?"
-    return f"write one of {', '.join(words)}" if words else "remove it"
+    more = f", or one of {len(words) - _NAMED:,} more" if len(words) > _NAMED else ""
+    return f"write one of {', '.join(words[:_NAMED])}{more}" if words else "remove it"
 
 
 def printable(text: str) -> str:
