@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 
-from bench import metrics, queue, routing, shims, start, trivial
+from bench import metrics, queue, routing, shims, size, start, trivial
 
 MEASUREMENTS: dict[str, Callable[[], None]] = {
     "shims": shims.measure,
@@ -12,6 +12,7 @@ MEASUREMENTS: dict[str, Callable[[], None]] = {
     "routing": routing.measure,
     "start": start.measure,
     "trivial": trivial.measure,
+    "size": size.measure,
 }
 
 

@@ -73,48 +73,51 @@ def measure() -> None:
 def _ours(config: Mapping[str, Any]) -> Figures:
     settings = {
         "concurrency": {"total": SLOTS},
-        "agents": {"cmd": _agent([PROGRAM])},
+        "agents": {"cmd": agent([PROGRAM])},
         **config,
     }
     costs, rates = [], []
-    with _site(settings) as site:
+    with site_of(settings) as site:
         daemon = site.start().ready()
-        _run_all(site, daemon, "warm", 20)
+        run_all(site, daemon, "warm", 20)
         for number in range(ROUNDS):
-            cost, rate = _run_all(site, daemon, f"round{number}", TASKS)
+            cost, rate = run_all(site, daemon, f"round{number}", TASKS)
             costs.append(cost)
             rates.append(rate)
         daemon.stop()
         fifo = site.root / "fifo"
         os.mkfifo(fifo)
-        site.configure(**{**settings, "agents": {"fifo": _agent(["sh", "-c", f"echo > {fifo}"])}})
+        site.configure(**{**settings, "agents": {"fifo": agent(["sh", "-c", f"echo > {fifo}"])}})
         site.start().ready()
-        late = [_latency(fifo, partial(_drop, site, f"late-{number}", "fifo")) for number in range(LATENCIES)]
-    with _site(settings) as site:
+        late = [_latency(fifo, partial(drop, site, f"late-{number}", "fifo")) for number in range(LATENCIES)]
+    with site_of(settings) as site:
         files = _accept(site, FILES)
     return Figures(statistics.median(costs), statistics.median(rates), statistics.median(late), files)
 
 
-def _agent(command: Sequence[str]) -> dict[str, Any]:
+def agent(command: Sequence[str]) -> dict[str, Any]:
+    """The settings of an agent that runs that program."""
     return {"kind": "command", "command": list(command), "auto_select": False, "max_concurrent": SLOTS}
 
 
 @contextmanager
-def _site(config: Mapping[str, Any]) -> Iterator[Site]:
+def site_of(config: Mapping[str, Any]) -> Iterator[Site]:
+    """A place for a daemon with that configuration."""
     with tempfile.TemporaryDirectory() as folder, open_site(Path(folder) / "site", **config) as site:
         yield site
 
 
-def _drop(site: Site, name: str, agent: str) -> None:
+def drop(site: Site, name: str, agent: str) -> None:
+    """Put a task for that agent into the inbox."""
     site.drop(f"{name}.yaml", f"name: {name}\ninstructions: none\nagent: {{type: {agent}}}\n")
 
 
-def _run_all(site: Site, daemon: Daemon, name: str, number: int) -> tuple[float, float]:
+def run_all(site: Site, daemon: Daemon, name: str, number: int) -> tuple[float, float]:
     """Milliseconds of CPU by task, and tasks a second."""
     done = _count(site, "state = 'COMPLETED'")
     before_s, began = cpu_s(daemon.pid), time.perf_counter()
     for index in range(number):
-        _drop(site, f"{name}-{index}", "cmd")
+        drop(site, f"{name}-{index}", "cmd")
     _wait(daemon, lambda: _count(site, "state = 'COMPLETED'") >= done + number)
     taken_s = time.perf_counter() - began
     return (cpu_s(daemon.pid) - before_s) * 1000 / number, number / taken_s
@@ -126,7 +129,7 @@ def _accept(site: Site, number: int) -> float:
     daemon.client.drain()
     daemon.stop()
     for index in range(number):
-        _drop(site, f"file-{index}", "cmd")
+        drop(site, f"file-{index}", "cmd")
     daemon = site.start()
     _wait(daemon, lambda: _count(site, "1 = 1") >= number)
     return cpu_s(daemon.pid)

@@ -438,6 +438,7 @@ CREATE INDEX ix_specialist_skill ON specialist_skill (specialist_id);
 CREATE INDEX ix_task_begun ON task (state, reason, thread, rank_ms, created_ms, id) WHERE seq > 0;
 CREATE INDEX ix_task_created ON task (created_ms, id);
 CREATE INDEX ix_task_due ON task (state, until_ms) WHERE state = 'WAITING';
+CREATE INDEX ix_task_ended ON task (state, updated_ms, id) WHERE state = 'CANCELLED' OR state = 'COMPLETED' OR state = 'FAILED';
 CREATE INDEX ix_task_expiring ON task (state, until_ms) WHERE state = 'NEEDS_INPUT' AND until_ms IS NOT NULL;
 CREATE INDEX ix_task_intent ON task (id) WHERE cancel_requested_ms IS NOT NULL OR restart_requested IS NOT NULL;
 CREATE INDEX ix_task_kept ON task (state, kept_until_ms, dir_key, id) WHERE kept_until_ms IS NOT NULL;
@@ -471,4 +472,4 @@ CREATE TRIGGER specialist_text_removed AFTER DELETE ON specialist_skill BEGIN
         INSERT INTO specialist_text (specialist_text, rowid, title, body)
         VALUES ('delete', old.id, old.title, old.body);
     END;
-INSERT INTO alembic_version (version_num) VALUES ('0012_replay');
+INSERT INTO alembic_version (version_num) VALUES ('0013_ended');

@@ -58,6 +58,7 @@ class Listed:
 
 
 StatusList = Literal["needs_you", "problems", "running", "queued", "recent"]
+_OVER = ("CANCELLED", "COMPLETED")
 _FOR_BUDGET = and_(TASK.c.state == "WAITING", TASK.c.reason == "budget")
 """Waiting for a larger budget, which only a person gives."""
 
@@ -71,7 +72,7 @@ def status_lists(
     Those that are queued in the order in which they would start, then waiting ones by the time that they wait for.
     """
     mine = tasks_seen(by)
-    latest = (TASK.c.updated_ms.desc(), TASK.c.id)
+    latest = (TASK.c.updated_ms.desc(), TASK.c.id.desc())
     in_turn = (TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id)
     by_time = (TASK.c.until_ms.is_(None), TASK.c.until_ms, TASK.c.id)
     queued = _listed(connection, mine & (TASK.c.state == "QUEUED"), in_turn, limit)
@@ -83,8 +84,18 @@ def status_lists(
         "problems": _listed(connection, failed, latest, limit),
         "running": _listed(connection, mine & (TASK.c.state == "RUNNING"), latest, limit),
         "queued": Listed([*queued.tasks, *waiting.tasks], queued.total + waiting.total),
-        "recent": _listed(connection, mine & TASK.c.state.in_(("CANCELLED", "COMPLETED")), latest, limit),
+        "recent": _joined(
+            [_listed(connection, mine & (TASK.c.state == state), latest, limit) for state in _OVER], limit
+        ),
     }
+
+
+def _joined(lists: Sequence[Listed], limit: int) -> Listed:
+    """The latest of several lists: of each state by itself, since an index is in order within a state only."""
+    tasks = sorted(
+        (task for one in lists for task in one.tasks), key=lambda task: (task.updated_ms, task.id), reverse=True
+    )
+    return Listed(tasks[:limit], sum(one.total for one in lists))
 
 
 def _listed(connection: Connection, which: ColumnElement[bool], order: Sequence[Any], limit: int) -> Listed:

@@ -18,6 +18,7 @@ LANE = "eligibility || " + " || ".join(
     f"'|' || coalesce({column}, '')" for column in ("tier", "asked_tier", "failed_on", "failed_for", "constraints")
 )
 _IN_ORDER = ("rank_ms", "created_ms", "id")
+ENDED = "state = 'CANCELLED' OR state = 'COMPLETED' OR state = 'FAILED'"
 
 
 class Task(SQLModel, table=True):
@@ -39,6 +40,8 @@ class Task(SQLModel, table=True):
         Index("ix_task_name", "name", "created_ms"),
         Index("ix_task_created", "created_ms", "id"),
         Index("ix_task_state", "state", "created_ms", "id"),
+        # Each state by itself, and the condition written so: that is how SQLite knows that it may be used.
+        partial_index("ix_task_ended", "state", "updated_ms", "id", where=ENDED),
         partial_index("ix_task_parent", "parent_run", where="parent_run IS NOT NULL"),
         partial_index("ix_task_organisation", "organisation", "created_ms", "id", where="organisation IS NOT NULL"),
     )

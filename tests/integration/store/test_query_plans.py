@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Connection, event
 
 from claudomator_py.scheduler.admission import Taken
-from claudomator_py.store import metric_rows, queue, run_rows, spending_rows
+from claudomator_py.store import metric_rows, queue, reads, run_rows, spending_rows
 from claudomator_py.store.database import Database
 from tests.databases import open_migrated
 
@@ -44,21 +44,33 @@ def sqlite(tmp_path: Path) -> Iterator[Database]:
         yield opened
 
 
-@pytest.mark.parametrize("name", ASKED)
-def test_it_reads_its_index(sqlite: Database, name: str) -> None:
-    ask, index = ASKED[name]
+def plans(database: Database, ask: Callable[[Connection], object]) -> list[tuple[str, tuple[Any, ...]]]:
+    """How each of its queries is answered, with its parameters."""
     asked: list[tuple[str, Any]] = []
 
     def remember(_connection: object, _cursor: object, statement: str, parameters: Any, *_: object) -> None:
         if statement.startswith(("SELECT", "WITH")):
             asked.append((statement, parameters))
 
-    def read(connection: Connection) -> str:
+    def read(connection: Connection) -> list[tuple[str, tuple[Any, ...]]]:
         event.listen(connection, "before_cursor_execute", remember)
         ask(connection)
         event.remove(connection, "before_cursor_execute", remember)
-        statement, parameters = asked[0]
-        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
-        return "; ".join(str(row[3]) for row in plan)
+        explained = [(connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {said}", given), given) for said, given in asked]
+        return [("; ".join(str(row[3]) for row in plan), given) for plan, given in explained]
 
-    assert f"USING {index}" in sqlite.read(read)
+    return database.read(read)
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_it_reads_its_index(sqlite: Database, name: str) -> None:
+    ask, index = ASKED[name]
+    assert f"USING {index}" in plans(sqlite, ask)[0][0]
+
+
+@pytest.mark.parametrize("state", ["CANCELLED", "COMPLETED", "FAILED"])
+def test_the_status_sorts_nothing_that_has_ended(sqlite: Database, state: str) -> None:
+    found = plans(sqlite, lambda connection: reads.status_lists(connection, 10, failed_since_ms=1))
+    (plan,) = (plan for plan, given in found if state in given)
+    assert plan.startswith("SEARCH task USING INDEX ix_task_ended (state=?")
+    assert "TEMP B-TREE" not in plan
