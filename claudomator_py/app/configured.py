@@ -255,7 +255,9 @@ def _router(
         Chooser(asker.model, database, settings.classifier.timeout, now_ms) if asker is not None and asks else None
     )
     pool = ThreadPoolExecutor(AT_ONCE, "route") if asks or not decider.answers_at_once else None
-    router = SpecialistRouter(database, registry, decider, now_ms, faults, chooser, pool, routing.max_handoffs)
+    router = SpecialistRouter(
+        database, registry, decider, now_ms, faults, chooser, pool, routing.max_handoffs, routing.answer_within
+    )
     return directory, router
 
 

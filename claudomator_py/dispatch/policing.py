@@ -232,8 +232,11 @@ def found_here(facts: Facts, limits: DayBudget, spent: Spending, now_ms: int) ->
     )
 
 
-def stop(connection: Connection, task: Task, judged: Judged, record: PolicyRecord, now_ms: int) -> None:
-    """Refuse the task, or have a person asked. Raises VersionConflict."""
+def stop(
+    connection: Connection, task: Task, judged: Judged, record: PolicyRecord, now_ms: int, by_ms: int | None = None
+) -> None:
+    """Refuse the task, or have a person asked. by_ms: by when they have to have answered where no rule says, in epoch
+    milliseconds; None: any time. Raises VersionConflict."""
     verdict = judged.verdict
     if verdict.denied_by is not None:
         why = verdict.refusal.text
@@ -246,7 +249,7 @@ def stop(connection: Connection, task: Task, judged: Judged, record: PolicyRecor
         return
     if (demanded := verdict.demanded) is None:
         raise ValueError("nothing stops it")
-    until_ms = None if demanded.within_ms is None else now_ms + demanded.within_ms
+    until_ms = by_ms if demanded.within_ms is None else now_ms + demanded.within_ms
     request = InputRequest(
         kind=InputKind.APPROVAL,
         text=f"asks for approval, which the policy demands ({_told(judged)})",

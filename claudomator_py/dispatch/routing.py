@@ -42,6 +42,7 @@ class SpecialistRouter:
 
     decider: who decides. chooser: who chooses among close candidates; None: signals do. pool: where an encoder is asked
     that does not answer at once, and the chooser; None: in the tick. max_handoffs: how often a task may be handed on.
+    answer_within_ms: how long a person has who is asked, where no rule of the policy says; None: any time.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class SpecialistRouter:
         chooser: Chooser | None = None,
         pool: Executor | None = None,
         max_handoffs: int = 2,
+        answer_within_ms: int | None = None,
     ) -> None:
         self.decider = decider
         self._database = database
@@ -63,6 +65,7 @@ class SpecialistRouter:
         self._chooser = chooser
         self._pool = pool
         self._max_handoffs = max_handoffs
+        self._answer_within_ms = answer_within_ms
         self._away: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._reached: str | None = None
@@ -193,6 +196,7 @@ class SpecialistRouter:
         """Whether it is routed; not if the task has changed meanwhile, and is looked at again."""
         subject, record, judged, now_ms = decided.subject, decided.record, decided.judged, self._clock()
         task = subject.task
+        by_ms = None if self._answer_within_ms is None else now_ms + self._answer_within_ms
         said = (
             None
             if judged is None or self.decider.policing is None
@@ -201,10 +205,10 @@ class SpecialistRouter:
         card = None if record is None else _card_of(connection, record)
         try:
             if judged is not None and said is not None and judged.stopped:
-                stop(connection, task, judged, said, now_ms)
+                stop(connection, task, judged, said, now_ms, by_ms)
                 return True
             if record is not None and record.route is Route.CLARIFY:
-                task = ask(connection, task, _question(record, now_ms), now_ms)
+                task = ask(connection, task, _question(record, now_ms, by_ms), now_ms)
             else:
                 task = self._route(connection, decided, card, now_ms)
         except VersionConflict:
@@ -248,9 +252,9 @@ def _is_reached(registered: Registration) -> bool:
     return transport is Transport.HUB or (transport is Transport.HTTP and registered.creator == OPERATOR.id)
 
 
-def _question(record: SpecialistRecord, now_ms: int) -> InputRequest:
+def _question(record: SpecialistRecord, now_ms: int, until_ms: int | None) -> InputRequest:
     words = record.reason.text
     close = [one.specialist for one in record.specialist_candidates[:3]]
     choice = f" Candidates: {', '.join(close)}." if close else ""
     text = f"{words[0].upper()}{words[1:]}. Which specialist is meant? Answer with its id.{choice}"
-    return InputRequest(kind=InputKind.CLARIFICATION, text=text, since_ms=now_ms)
+    return InputRequest(kind=InputKind.CLARIFICATION, text=text, since_ms=now_ms, until_ms=until_ms)

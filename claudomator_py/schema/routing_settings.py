@@ -124,7 +124,11 @@ class RoutingSettings(Strict):
         description="Between specialists with nearly equal scores: take the `best`, let the other `signals` decide, "
         "ask the `classifier`, or have the operator `clarify`.",
     )
-
+    answer_within: Annotated[Duration, Field(gt=0, le=365 * DAY_MS)] | None = Field(
+        None,
+        description="How long a person has to say which specialist is meant, or to approve what the policy holds where "
+        "no rule says. After that the task fails, with reason `expired`. Default: any time.",
+    )
     max_handoffs: Count = Field(
         2,
         ge=0,

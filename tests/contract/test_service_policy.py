@@ -142,6 +142,26 @@ def test_nobody_approves_in_time(policed: Make) -> None:
 
 
 @pytest.mark.both_databases
+def test_where_no_rule_says_by_when_the_configuration_does(database: Database) -> None:
+    world = World(database, routes=True, routing=True, policed=True, answer_within_ms=2 * HOUR_MS)
+    follow(world, rule(when='"own" in task.tags', approve={"within": "30m"}))
+    world.access.as_(OPERATOR).specialists.register(card("plumber"))
+    world.submit("vague", instructions="Do it.")
+    world.submit("risky", instructions="Drop the customers schema on the production cluster.")
+    world.submit("own", tags=["own"])
+    world.submit("after", depends_on=["vague"])
+    go(world)
+    assert [world.state(name) for name in ("vague", "risky")] == ["NEEDS_INPUT clarification", "NEEDS_INPUT approval"]
+    world.tick(30 * 60_000)
+    assert world.state("own") == "FAILED expired"
+    assert world.tick(90 * 60_000 - 1).wake_ms == world.now_ms + 1
+    assert world.state("risky") == "NEEDS_INPUT approval"
+    world.tick(1)
+    assert [world.state(name) for name in ("vague", "risky")] == ["FAILED expired", "FAILED expired"]
+    assert world.state("after") == "FAILED dependency_failed"
+
+
+@pytest.mark.both_databases
 def test_what_is_queued_is_judged_again_by_other_rules(policed: Make) -> None:
     world = policed(total=0)
     world.submit("live", tags=["prod"])

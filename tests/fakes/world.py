@@ -131,12 +131,14 @@ class World:
         workdirs: Workdirs | None = None,
         trees: Trees | None = None,
         routes: bool = False,
+        answer_within_ms: int | None = None,
         **changes: Any,
     ) -> None:
         """routes: whether a tick routes tasks, too; without it, ``router`` does when a test says so."""
         self.database = database
         self._changes = changes
         self._routes = routes
+        self._answer_within_ms = answer_within_ms
         self.day_budget = DayBudget()
         self.now_ms = START_MS
         self.disk_low = False
@@ -211,7 +213,9 @@ class World:
         decider = Decider(
             database, self.registry, directory, directory, routing, routing, self.clock, policing=policing
         )
-        self.router = SpecialistRouter(database, self.registry, decider, self.clock, self.faults)
+        self.router = SpecialistRouter(
+            database, self.registry, decider, self.clock, self.faults, answer_within_ms=self._answer_within_ms
+        )
         # Without an encoder for searches, whose scores are then those of words alone.
         self.specialists = Specialists(database, self.clock, self.repeats, router=decider.preview)
         self.learned = Learned(database, self.clock)
