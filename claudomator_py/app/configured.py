@@ -251,12 +251,20 @@ def _router(
         return former.directory, former.router
     decider, directory = _decider(settings, environ, database, registry, rules, fitted, policing)
     asks = asker is not None and routing.enabled and routing.on_ambiguity is OnAmbiguity.CLASSIFIER
-    chooser = (
-        Chooser(asker.model, database, settings.classifier.timeout, now_ms) if asker is not None and asks else None
-    )
-    pool = ThreadPoolExecutor(AT_ONCE, "route") if asks or not decider.answers_at_once else None
+    weighs = asker is not None and routing.enabled and routing.judge_risk
+    model = None if asker is None else Chooser(asker.model, database, settings.classifier.timeout, now_ms)
+    pool = ThreadPoolExecutor(AT_ONCE, "route") if asks or weighs or not decider.answers_at_once else None
     router = SpecialistRouter(
-        database, registry, decider, now_ms, faults, chooser, pool, routing.max_handoffs, routing.answer_within
+        database,
+        registry,
+        decider,
+        now_ms,
+        faults,
+        model if asks else None,
+        pool,
+        routing.max_handoffs,
+        routing.answer_within,
+        model if weighs else None,
     )
     return directory, router
 

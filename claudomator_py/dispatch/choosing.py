@@ -1,4 +1,4 @@
-"""Asking a cheap model which of a few close specialists a task is for."""
+"""Asking a cheap model what has few answers: which of some close specialists a task is for, and how risky it is."""
 
 import threading
 from collections import OrderedDict
@@ -6,7 +6,8 @@ from collections import OrderedDict
 from claudomator_py.dispatch.cheap_model import GuardedModel
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock
-from claudomator_py.routing.choice import PROMPT_VERSION, Choice
+from claudomator_py.routing.choice import Choice
+from claudomator_py.routing.risk_question import RiskQuestion
 from claudomator_py.scheduler.classification import Cause, ModelFault, NoAnswer
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Task
@@ -18,7 +19,8 @@ _REMEMBERED = 1_000
 
 
 class Chooser:
-    """Lets a cheap model choose among close candidates. No fault of it does more than leave the choice to signals."""
+    """Lets a cheap model choose among answers. No fault of it does more than leave the choice to what there is without
+    it: the signals of close candidates, and what words say of a risk."""
 
     def __init__(self, model: GuardedModel, database: Database, timeout_ms: int, clock: Clock) -> None:
         self._model = model
@@ -28,13 +30,12 @@ class Chooser:
         self._known: OrderedDict[str, str] = OrderedDict()
         self._lock = threading.Lock()
 
-    @property
-    def name(self) -> str:
+    def name(self, choice: Choice | RiskQuestion) -> str:
         """By which a decision says who chose."""
-        return f"{self._model.name}/{PROMPT_VERSION}"
+        return f"{self._model.name}/{choice.version}"
 
-    def choose(self, choice: Choice, task: Task) -> str | None:
-        """Whom it names; None: nobody, and the log says why. What it has named for the same is not asked again, unless
+    def choose(self, choice: Choice | RiskQuestion, task: Task) -> str | None:
+        """What it names; None: nothing, and the log says why. What it has named for the same is not asked again, unless
         an operator has restarted the task. Takes as long as the timeout. Raises StoreUnavailable.
         """
         key = choice.key(self._model.name)

@@ -187,6 +187,13 @@ class Decider:
         judged = self.policing.again(judged, task.specialist, task.skill)
         return self.policing.says_otherwise(connection, task, judged)
 
+    def raised(self, connection: Connection, subject: Subject, risk: Risk, by: str) -> Subject:
+        """The task as the policy sees it with the risk that the model of that name sees, if that is more."""
+        if subject.judged is None or self.policing is None:
+            return subject
+        judged = self.policing.raised(connection, subject.task, subject.judged, risk, by)
+        return replace(subject, judged=judged, asked=replace(subject.asked, needs=_needs_of(subject.spec, judged)))
+
     def decide(self, subjects: Sequence[Subject], digest: str | None = None) -> dict[str, SpecialistRecord]:
         """Who does each of them, by the task's id. digest: of the registry, if it was read just before. Raises
         StoreUnavailable."""

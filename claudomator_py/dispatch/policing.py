@@ -16,13 +16,14 @@ from claudomator_py.domain.lifecycle import Failing, InputKind
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.principal import INBOX, OPERATOR, Principal, Role
 from claudomator_py.domain.rationale import RationaleCode, rationale
-from claudomator_py.domain.routing import Constraints, Risk
+from claudomator_py.domain.routing import HARM, Constraints, Risk
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.triage import Incoming
 from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.domain.views.policy import VerdictView
 from claudomator_py.environment.workdirs import local_zone
 from claudomator_py.policy.facts import Facts, paths_in
+from claudomator_py.policy.rule import MODEL_RISK
 from claudomator_py.policy.verdict import Policy, Verdict, with_built_in
 from claudomator_py.ports import Clock
 from claudomator_py.routing.assessment import assess
@@ -51,6 +52,8 @@ class Judged:
     """The words of harm in it."""
     approved: frozenset[str] = frozenset()
     """The rules whose demand for approval a person has met."""
+    raised_by: str | None = None
+    """The model that judges it to be riskier than its words show."""
 
     @property
     def stopped(self) -> bool:
@@ -146,6 +149,13 @@ class Policing:
             return judged
         return self._judged(replace(judged, facts=replace(judged.facts, specialist=specialist, skill=skill)))
 
+    def raised(self, connection: Connection, task: Task, judged: Judged, risk: Risk, by: str) -> Judged:
+        """What the rules say of it with the risk that the model of that name sees, if that is more than words show."""
+        if HARM[risk] <= HARM[judged.facts.risk]:
+            return judged
+        judged = self._judged(replace(judged, facts=replace(judged.facts, risk=risk), raised_by=by))
+        return replace(judged, approved=approved_rules(connection, task)) if judged.held else judged
+
     def may_have_changed(self, connection: Connection, task: Task) -> bool:
         """Whether the verdict on a queued task is old. One that is new holds, whatever rules say: no task is judged for
         ever instead of started."""
@@ -161,10 +171,12 @@ class Policing:
         return judged.stopped or verdict.constraints != before or other or task.specialist in verdict.excluded
 
     def _judged(self, judged: Judged) -> Judged:
-        verdict = self.policy.judge(judged.facts)
-        return replace(
-            judged, verdict=with_built_in(verdict, harmful=judged.harmful, reviews=self._reviews, seen=judged.seen)
-        )
+        verdict, seen = self.policy.judge(judged.facts), judged.seen
+        if judged.raised_by is not None:
+            seen = f"{judged.raised_by} judges its risk {judged.facts.risk}"
+            said = PolicyCheck(rule=MODEL_RISK, allowed=True, effect="risk", detail=seen)
+            verdict = replace(verdict, checks=(said, *verdict.checks))
+        return replace(judged, verdict=with_built_in(verdict, harmful=judged.harmful, reviews=self._reviews, seen=seen))
 
     def _actor(self, connection: Connection, creator: str, organisation: str | None) -> Principal:
         """Who made it, with the role that they have; without one any more they are as good as strangers."""

@@ -15,7 +15,7 @@ from claudomator_py.domain.card import Card, Registration, Transport
 from claudomator_py.domain.inputs import InputRequest
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.principal import OPERATOR
-from claudomator_py.domain.routing import Constraints, Routing
+from claudomator_py.domain.routing import Constraints, Risk, Routing
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.faults import Doing, Faults, item_of
 from claudomator_py.log import get_logger
@@ -23,6 +23,7 @@ from claudomator_py.ports import Clock
 from claudomator_py.prompts.conversations import resumption_of
 from claudomator_py.routing.choice import MOST, Choice
 from claudomator_py.routing.ranking import close_of, picked
+from claudomator_py.routing.risk_question import RiskQuestion
 from claudomator_py.routing.role import agent_of, constraints_of, done_by, escalation_of
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
 from claudomator_py.scheduler.lanes import eligibility
@@ -43,6 +44,7 @@ class SpecialistRouter:
     decider: who decides. chooser: who chooses among close candidates; None: signals do. pool: where an encoder is asked
     that does not answer at once, and the chooser; None: in the tick. max_handoffs: how often a task may be handed on.
     answer_within_ms: how long a person has who is asked, where no rule of the policy says; None: any time.
+    weigher: says how risky a task is, which can only raise its risk; None: words and rules do.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class SpecialistRouter:
         pool: Executor | None = None,
         max_handoffs: int = 2,
         answer_within_ms: int | None = None,
+        weigher: Chooser | None = None,
     ) -> None:
         self.decider = decider
         self._database = database
@@ -66,6 +69,7 @@ class SpecialistRouter:
         self._pool = pool
         self._max_handoffs = max_handoffs
         self._answer_within_ms = answer_within_ms
+        self._weigher = weigher
         self._away: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._reached: str | None = None
@@ -83,6 +87,10 @@ class SpecialistRouter:
         if len(subjects) < len(open_):
             self._pass([subject for subject in open_ if subject not in subjects])
         if not subjects:
+            return 0
+        if self._weigher is not None:
+            for subject in subjects:
+                self._go([subject], partial(self._weigh, self._weigher, subject))
             return 0
         if self.decider.answers_at_once or self._pool is None:
             return self._decide(subjects, digest)
@@ -180,6 +188,18 @@ class SpecialistRouter:
         written = [(one.subject.task, self._database.submit(partial(self._write, one))) for one in decided]
         return sum(bool(self._faults.attempt(item_of(Doing.ROUTE, task), future.result)) for task, future in written)
 
+    def _weigh(self, weigher: Chooser, subject: Subject) -> None:
+        """Ask how risky it is. Whatever comes of that, the task is routed, or stopped as the policy says."""
+        question = RiskQuestion(subject.spec.name, subject.spec.instructions)
+        said, by = weigher.choose(question, subject.task), weigher.name(question)
+        if said is not None:
+            raised = partial(self.decider.raised, subject=subject, risk=Risk(said), by=by)
+            subject = self._database.read(raised)
+        if subject.stopped:
+            self._written([Decided(subject, None, subject.judged)])
+        else:
+            self._decide([subject])
+
     def _choose(self, chooser: Chooser, subject: Subject, record: SpecialistRecord) -> None:
         """Ask who of the close ones it is. Whatever comes of that, the task is routed."""
         begun_ms, names = self._clock(), close_of(record)[:MOST]
@@ -188,7 +208,7 @@ class SpecialistRouter:
         choice = Choice(subject.spec.name, subject.spec.instructions, told)
         who = chooser.choose(choice, subject.task) if len(told) > 1 else None
         if who is not None:
-            record = picked(record, who, chooser.name)
+            record = picked(record, who, chooser.name(choice))
         took_ms = (record.latency_ms or 0) + self._clock() - begun_ms
         self._written([self.decider.judged_again(subject, record.model_copy(update={"latency_ms": took_ms}))])
 

@@ -1,7 +1,7 @@
 """What routing says of a task: who does it, how much harm it could do, and what follows for agents and tiers."""
 
 from enum import StrEnum
-from typing import Self
+from typing import Final, Self
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
@@ -19,6 +19,8 @@ class Risk(StrEnum):
     HIGH = "high"
 
 
+HARM: Final = {risk: harm for harm, risk in enumerate(Risk)}
+"""By how much harm it is; more is worse."""
 _FREEDOM = (PermissionMode.PLAN, PermissionMode.DEFAULT, PermissionMode.ACCEPT_EDITS, PermissionMode.BYPASS)
 
 

@@ -14,6 +14,8 @@ from claudomator_py.domain.task import PermissionMode, Tags, Tools
 from claudomator_py.domain.units import DAY_MS, MINUTE_MS
 from claudomator_py.policy.condition import LONGEST, BadCondition, Condition
 
+MODEL_RISK = "model-risk"
+"""What a check is called that tells how risky a model judges a task to be."""
 BUILT_IN = {"high-risk": "approve", "harmful": "deny"}
 """The rules that hold without being written, and what each demands, see ``verdict.with_built_in``."""
 
@@ -108,7 +110,7 @@ class Rule(Strict):
             raise refusal("demands nothing", "add `deny`, `approve`, or another effect")
         if self.allow and (self.deny is not None or self.approve is not None):
             raise refusal("both allows and stops the task", "make two rules of it; the first that allows ends the list")
-        if self.name in BUILT_IN:
+        if self.name in (*BUILT_IN, MODEL_RISK):
             raise refusal(f"`{self.name}` is the name of a rule that is built in", "choose another name")
         return self
 

@@ -6,13 +6,11 @@ from dataclasses import dataclass, field, replace
 from claudomator_py.domain.agent import TIERS, Tier
 from claudomator_py.domain.decision import PolicyCheck
 from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
-from claudomator_py.domain.routing import Constraints, Risk, RuleCap
+from claudomator_py.domain.routing import HARM, Constraints, Risk, RuleCap
 from claudomator_py.domain.views.policy import ApprovalView, VerdictView
 from claudomator_py.policy.condition import Condition, Undecided, context_of
 from claudomator_py.policy.facts import Facts
 from claudomator_py.policy.rule import Rule, TierBounds, policy_hash
-
-_RISKS = tuple(Risk)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +171,7 @@ def _applied(verdict: Verdict, rule: Rule) -> Verdict:
         by = (rule.approve.by,) if rule.approve.by else ()
         own = Demanded((rule.name,), by, rule.approve.within)
         demanded = own if demanded is None else demanded.joined(own)
-    risk = verdict.risk if rule.risk is None else max(verdict.risk, rule.risk, key=_RISKS.index)
+    risk = verdict.risk if rule.risk is None else max(verdict.risk, rule.risk, key=HARM.__getitem__)
     return replace(
         verdict,
         risk=risk,

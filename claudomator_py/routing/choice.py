@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from claudomator_py.domain.text import subject_line
 from claudomator_py.scheduler.classification import (
@@ -20,7 +21,6 @@ from claudomator_py.scheduler.classification import (
     shown,
 )
 
-PROMPT_VERSION = 1
 MOST = 5
 """Candidates that are offered: the best."""
 _DESCRIPTION_CHARS = 300
@@ -34,10 +34,12 @@ class Choice:
     instructions: str
     candidates: Mapping[str, str]
     """What each of them says that it does, by id; the best first."""
+    version: ClassVar[int] = 1
+    """Of the prompt."""
 
     def key(self, model: str) -> str:
         """SHA-256 over all that the answer depends on."""
-        parts = [PROMPT_VERSION, model, self.name, self.instructions, list(self.candidates.items())]
+        parts = [self.version, model, self.name, self.instructions, list(self.candidates.items())]
         return hashlib.sha256(json.dumps(parts, ensure_ascii=True).encode()).hexdigest()
 
     @property

@@ -8,7 +8,7 @@ from typing import Final
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.decision import Versions
 from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
-from claudomator_py.domain.routing import Risk
+from claudomator_py.domain.routing import HARM, Risk
 from claudomator_py.routing.assessment import Assessment, Sign
 from claudomator_py.routing.calibration import Calibration, Weights
 from claudomator_py.routing.lessons import Standings, standing_of
@@ -27,7 +27,6 @@ LEARNED: Final = "learned"
 """The part of a score that earlier tasks make."""
 NO_STANDINGS: Final[Standings] = MappingProxyType({})
 NO_VOTES: Final[Mapping[str, float]] = MappingProxyType({})
-_HARM: Final = {risk: harm for harm, risk in enumerate(Risk)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ class Needs:
 
     def unmet_by(self, card: Card) -> Rationale | None:
         """Why that specialist may not do it; None: they may."""
-        if self.risk is not None and _HARM[self.risk] > _HARM[card.risk_ceiling]:
+        if self.risk is not None and HARM[self.risk] > HARM[card.risk_ceiling]:
             return rationale(RationaleCode.TOO_RISKY, risk=self.risk, ceiling=card.risk_ceiling)
         lacking = tuple(one for one in self.capabilities if one not in card.capabilities)
         return rationale(RationaleCode.LACKS, lacking=lacking) if lacking else None

@@ -124,6 +124,11 @@ class RoutingSettings(Strict):
         description="Between specialists with nearly equal scores: take the `best`, let the other `signals` decide, "
         "ask the `classifier`, or have the operator `clarify`.",
     )
+    judge_risk: Flag = Field(
+        False,
+        description="Whether the classifier is asked how much harm a task could do. Its answer can raise the risk that "
+        "words and rules show, never lower it.",
+    )
     answer_within: Annotated[Duration, Field(gt=0, le=365 * DAY_MS)] | None = Field(
         None,
         description="How long a person has to say which specialist is meant, or to approve what the policy holds where "

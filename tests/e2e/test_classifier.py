@@ -236,3 +236,33 @@ def test_a_limit_of_an_account_that_it_shares_is_that_of_the_agent(site: Site, s
     assert (view.state, view.reason) == ("QUEUED", "limited")
     sentences = daemon.client.why("fast-one").sentences
     assert any("simulated/sim" in said and "the classifier: it answered with HTTP 429" in said for said in sentences)
+
+
+def test_a_task_that_the_model_finds_risky_is_held_for_approval(site: Site, server: TierServer) -> None:
+    """Its words show no risk, and the model's answer can only raise what they show."""
+    questions: list[str] = []
+
+    def answers(exchange: Exchange) -> None:
+        questions.append(exchange.prompt)
+        says('{"risk": "high", "tier": "fast", "reason": "customers would notice"}')(exchange)
+
+    server.behaviour = answers
+    one = {"kind": "simulated", "auto_select": True, "models": MODELS}
+    site.configure(
+        classifier={"kind": "openai", "model": "lite", "base_url": server.url},
+        agents={"sim": one},
+        routing={"judge_risk": True},
+    )
+    daemon = site.start().ready()
+    task(site, "risky", specialist="backend-engineer")
+    wait_until(lambda: any(known.name == "risky" for known in daemon.client.all_tasks()), "the task to be accepted")
+    wait_until(lambda: daemon.client.task("risky").state == "NEEDS_INPUT", "the task to be held")
+
+    said = daemon.client.why("risky").sentences
+
+    assert any("judges its risk high" in sentence for sentence in said), said
+
+    daemon.client.approve("risky")
+
+    assert done(site, daemon, "risky")[0].state == "COMPLETED"
+    assert sum("how much harm" in question for question in questions) == 1, "the answer is kept"
