@@ -185,4 +185,5 @@ def _task(client: "Client", task_id: str) -> TaskView | None:
 
 
 def _matches(task: TaskView, wanted: TaskFilter) -> bool:
-    return (wanted.tag is None or wanted.tag in task.tags) and wanted.agent in (None, task.agent)
+    said = ((wanted.agent, task.agent), (wanted.specialist, task.specialist), (wanted.creator, task.creator))
+    return (wanted.tag is None or wanted.tag in task.tags) and all(one in (None, is_so) for one, is_so in said)

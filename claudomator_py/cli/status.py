@@ -48,6 +48,7 @@ def status(
     state: Annotated[StateName | None, typer.Option(help="List tasks in this state.", case_sensitive=False)] = None,
     tag: Annotated[str | None, typer.Option(help="List tasks with this tag.")] = None,
     agent: Annotated[str | None, typer.Option(help="List tasks that ran on this agent.")] = None,
+    specialist: Annotated[str | None, typer.Option(metavar="ID", help="List tasks for this specialist.")] = None,
     creator: Annotated[str | None, typer.Option(metavar="NAME", help="List tasks submitted by this principal.")] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
@@ -55,7 +56,7 @@ def status(
 
     Tasks that need you come first. With a filter, all matching tasks are listed instead.
     """
-    wanted = TaskFilter(state=state, tag=tag, agent=agent, creator=creator)
+    wanted = TaskFilter(state=state, tag=tag, agent=agent, specialist=specialist, creator=creator)
     if watch and output is Format.JSON:
         json_lines(client)
     elif watch and not sys.stdout.isatty():

@@ -33,6 +33,9 @@ def page(
         query = query.where(TASK.c.name == wanted.name)
     if wanted.text is not None:
         query = query.where(func.lower(TASK.c.name).contains(wanted.text.lower(), autoescape=True))
+    if wanted.specialist is not None:
+        # Not whether its card exists for whoever asks: those who see a task are told who does it.
+        query = query.where(TASK.c.specialist == wanted.specialist)
     if wanted.creator is not None:
         query = query.where(TASK.c.creator == wanted.creator)
     if wanted.source is not None:

@@ -99,7 +99,7 @@ def test_keys(desktop: Desktop) -> None:
     page.keyboard.press("Enter")
     expect(page.get_by_role("link", name="two", exact=True)).to_be_visible()
     expect(page.get_by_role("link", name="one", exact=True)).to_have_count(0)
-    assert page.url.endswith("q=tw&state=&tag=")
+    assert page.url.endswith("q=tw&state=&tag=&specialist=")
     for key, path in (
         ("c", "/channels"),
         ("s", "/specialists"),

@@ -9,6 +9,7 @@ from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.domain.errors import BadCursor, Conflict, Forbidden, KeyReused, NotFound, StaleVersion
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey, Role
 from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.views import TaskFilter
 from claudomator_py.domain.views.routing import RouteRequest
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.policy.rule import Rule
@@ -20,7 +21,7 @@ from claudomator_py.service.specialists import Specialists
 from claudomator_py.store.database import Database
 from claudomator_py.store.full_text import Found
 from tests.fakes.cards import card
-from tests.fakes.world import World
+from tests.fakes.world import World, spec
 
 ANN = Principal("ann", Role.OPERATE, "acme")
 BOB = Principal("bob", Role.OPERATE, "bolt")
@@ -40,10 +41,34 @@ def ids(world: World, by: Principal = OPERATOR) -> list[str]:
     return [one.id for one in of(world, by).page().items]
 
 
+def tasks_for(world: World, specialist: str, by: Principal = OPERATOR) -> list[str]:
+    wanted = TaskFilter(specialist=specialist)
+    return sorted(one.name for one in world.access.as_(by).queries.tasks(wanted, None, 50).items)
+
+
 def found(world: World, query: str, by: Principal = OPERATOR) -> list[str]:
     result = of(world, by).search(query)
     assert result.total == len(result.items)
     return [one.specialist.id for one in result.items]
+
+
+@pytest.mark.both_databases
+def test_tasks_are_listed_by_their_specialist_as_far_as_they_exist_for_whoever_asks(world: World) -> None:
+    of(world).register(card("plumber"))
+    of(world, ANN).register(card("secret", **PRIVATE))
+    for by, name, specialist in ((ANN, "sink", "plumber"), (ANN, "vault", "secret"), (BOB, "tap", "plumber")):
+        world.access.as_(by).service.submit(spec(name, specialist=specialist))
+    world.access.as_(BOB).service.submit(spec("tea"))
+    world.router.route()
+
+    assert tasks_for(world, "plumber") == ["sink", "tap"]
+    assert tasks_for(world, "secret") == ["vault"]
+    assert [tasks_for(world, "plumber", by) for by in (ANN, BOB)] == [["sink"], ["tap"]]
+    # Whether there is no such card, or only none for whoever asks, makes no difference.
+    assert tasks_for(world, "secret", BOB) == tasks_for(world, "nobody", BOB) == []
+    of(world).remove("plumber")
+    assert tasks_for(world, "plumber", BOB) == ["tap"]
+    assert tasks_for(world, "PLUMBER", BOB) == tasks_for(world, "plumb\0er", BOB) == []
 
 
 @pytest.mark.both_databases

@@ -157,9 +157,10 @@ class PreparedService:
     def add(self, name: str, state: State | None = None, **content: object) -> str:
         """A task in that state (queued unless given); returns its id.
 
-        source: ``api`` or ``file``. agent_name: the agent that it asks for.
+        source: ``api`` or ``file``. agent_name: the agent that it asks for. done_by: the specialist it was routed to.
         """
         source = str(content.pop("source", "api"))
+        done_by = content.pop("done_by", None)
         if (agent := content.pop("agent_name", None)) is not None:
             content["agent"] = AgentHint.model_validate({"type": agent})
         spec = TaskSpec.model_validate({"name": name, "instructions": "Do it.", **content})
@@ -179,6 +180,7 @@ class PreparedService:
             source=source,
             file_path="tasks/it.yaml" if source == "file" else None,
             asks=self._asked(state, None, None),
+            specialist=None if done_by is None else str(done_by),
             created_ms=now_ms,
             updated_ms=now_ms,
         )

@@ -22,9 +22,11 @@ def router(access: Access) -> APIRouter:
     routes = APIRouter(include_in_schema=False)
 
     @routes.get("/")
-    def front(by: Asking, state: Text = "", q: Text = "", tag: Text = "", cursor: Cursor = None) -> Response:
+    def front(
+        by: Asking, state: Text = "", q: Text = "", tag: Text = "", specialist: Text = "", cursor: Cursor = None
+    ) -> Response:
         granted = access.as_(by)
-        wanted = read_filter(state, q, tag)
+        wanted = read_filter(state, q, tag, specialist)
         filters = filters_of(wanted)
         if filters.any:
             model = found_of(wanted, granted.queries.tasks(wanted, cursor, _PART), granted.queries.agents())

@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from urllib.parse import urlencode
 
 from claudomator_py.api.page.rows import Row, row_of, words_of
 from claudomator_py.api.page.schedule_cards import ScheduleCard, cards_of
+from claudomator_py.api.page.wanted import filter_url
 from claudomator_py.api.page.words import cost_text, meaning_of
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.views import (
@@ -112,6 +112,7 @@ class Filters:
 
     text: str
     tag: str
+    specialist: str
     states: tuple[Choice, ...]
     any: bool
     select_url: str
@@ -119,14 +120,13 @@ class Filters:
 
 def filters_of(wanted: TaskFilter) -> Filters:
     """The filters that lead to this list."""
-    given = {"state": wanted.state, "q": wanted.text, "tag": wanted.tag}
-    query = urlencode({key: value for key, value in given.items() if value})
     return Filters(
         text=wanted.text or "",
         tag=wanted.tag or "",
+        specialist=wanted.specialist or "",
         states=tuple(Choice(state, words_of(state), state == wanted.state) for state in STATES),
         any=wanted != TaskFilter(),
-        select_url=f"/select?{query}" if query else "/select",
+        select_url=filter_url("/select", wanted),
     )
 
 
@@ -165,10 +165,7 @@ def front_of(status: StatusView) -> Front:
 def found_of(wanted: TaskFilter, page: Page[TaskView], agents: Sequence[AgentView]) -> Front:
     """The page with filters: one list, newest first."""
     rows = _rows(page.items)
-    more_url = None
-    if page.next_cursor is not None:
-        given = {"state": wanted.state, "q": wanted.text, "tag": wanted.tag, "cursor": page.next_cursor}
-        more_url = "/?" + urlencode({key: value for key, value in given.items() if value})
+    more_url = None if page.next_cursor is None else filter_url("/", wanted, cursor=page.next_cursor)
     number = f"{len(rows)}{'+' if more_url else ''}"
     section = Section("found", "Found", "No task matches.", rows, len(rows), more_url=more_url)
     summary = f"{number} found"

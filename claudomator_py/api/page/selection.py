@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Form, Path, Query
 from fastapi.responses import Response
@@ -13,7 +12,7 @@ from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.page.front_model import filters_of
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import row_of
-from claudomator_py.api.page.wanted import read_filter
+from claudomator_py.api.page.wanted import filter_url, read_filter
 from claudomator_py.api.page.words import remedy_text
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
 from claudomator_py.domain.principal import Principal
@@ -49,8 +48,10 @@ def router(access: Access) -> APIRouter:
     routes = APIRouter(prefix="/select", include_in_schema=False)
 
     @routes.get("")
-    def select(by: Asking, state: Text = "", q: Text = "", tag: Text = "", marked: Text = "") -> Response:
-        return _choice(access.as_(by), read_filter(state, q, tag), by, marked=bool(marked))
+    def select(
+        by: Asking, state: Text = "", q: Text = "", tag: Text = "", specialist: Text = "", marked: Text = ""
+    ) -> Response:
+        return _choice(access.as_(by), read_filter(state, q, tag, specialist), by, marked=bool(marked))
 
     @routes.post("/{change}")
     def act(
@@ -77,14 +78,12 @@ def router(access: Access) -> APIRouter:
 
 def _choice(granted: Granted, wanted: TaskFilter, by: Principal, *, marked: bool) -> Response:
     page = granted.queries.tasks(wanted, None, _MOST)
-    query = {"state": wanted.state, "q": wanted.text, "tag": wanted.tag}
-    given = urlencode({key: value for key, value in query.items() if value})
     values = {
         "filters": filters_of(wanted),
         "choices": [(f"{task.id}:{task.version}", row_of(task)) for task in _changeable(page.items)],
         "marked": marked,
-        "all_url": f"/select?{given}&marked=all" if given else "/select?marked=all",
-        "none_url": f"/select?{given}" if given else "/select",
+        "all_url": filter_url("/select", wanted, marked="all"),
+        "none_url": filter_url("/select", wanted),
         "more": page.next_cursor is not None,
         "most": _MOST,
     }

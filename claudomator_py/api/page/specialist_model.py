@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from claudomator_py.api.page.wanted import filter_url
 from claudomator_py.api.page.words import short_line
 from claudomator_py.domain.card import Authentication, Card, Pricing, Scheme, Source, Transport, Visibility
+from claudomator_py.domain.views import TaskFilter
 from claudomator_py.domain.views.specialists import FoundSpecialistView, SpecialistView
 from claudomator_py.schema.cardtext import text_of
 
@@ -57,11 +59,12 @@ class SkillShown:
 
 @dataclass(frozen=True, slots=True)
 class SpecialistPage:
-    """One specialist."""
+    """One specialist. tasks_url: where the tasks are listed that are for it."""
 
     id: str
     name: str
     url: str
+    tasks_url: str
     version: int
     tone: str
     visibility: str
@@ -115,6 +118,7 @@ def page_of(specialist: SpecialistView) -> SpecialistPage:
         id=specialist.id,
         name=specialist.name,
         url=url_of(specialist.id),
+        tasks_url=filter_url("/", TaskFilter(specialist=specialist.id)),
         version=specialist.version,
         tone=_TONES[specialist.visibility],
         visibility=specialist.visibility.value,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import TypeVar
+from urllib.parse import urlencode
 
 from pydantic import BaseModel
 
@@ -20,6 +21,14 @@ def read_fields(kind: type[V], given: Mapping[str, object]) -> V:
     return found
 
 
-def read_filter(state: str, text: str, tag: str) -> TaskFilter:
+def read_filter(state: str, text: str, tag: str, specialist: str) -> TaskFilter:
     """The tasks that the filters in an address mean. Raises Invalid."""
-    return read_fields(TaskFilter, {"state": state, "text": text.strip(), "tag": tag.strip()})
+    given = {"state": state, "text": text.strip(), "tag": tag.strip(), "specialist": specialist.strip()}
+    return read_fields(TaskFilter, given)
+
+
+def filter_url(path: str, wanted: TaskFilter, **more: str | None) -> str:
+    """The address that means these tasks at that path; ``read_filter`` reads it. more: what else it says."""
+    given = {"state": wanted.state, "q": wanted.text, "tag": wanted.tag, "specialist": wanted.specialist, **more}
+    query = urlencode({key: value for key, value in given.items() if value})
+    return f"{path}?{query}" if query else path

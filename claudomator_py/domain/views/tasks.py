@@ -117,6 +117,9 @@ class TaskFilter(View):
     text: str | None = Field(default=None, max_length=200, description="Only tasks whose name contains this.")
     tag: str | None = Field(default=None, description="Only tasks with this tag.")
     agent: str | None = Field(default=None, description="Only tasks whose last run was on this agent.")
+    specialist: str | None = Field(
+        default=None, max_length=128, description="Only tasks for this specialist, by its id."
+    )
     creator: str | None = Field(default=None, max_length=100, description="Only tasks submitted by this principal.")
     source: str | None = Field(
         default=None, description="Only tasks from this source: `file`, `api`, `schedule` or `run`."

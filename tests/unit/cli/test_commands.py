@@ -71,9 +71,11 @@ def test_ids_are_as_long_as_they_must_be(command: Command, desk: PreparedService
 def test_status_can_list_what_matches(command: Command, desk: PreparedService) -> None:
     desk.add("broken", Failed(Reason.TIMEOUT), tags=("shop",))
     desk.add("other", Failed(Reason.TIMEOUT))
-    desk.add("fine", Completed(), tags=("shop",))
+    desk.add("fine", Completed(), tags=("shop",), done_by="plumber")
     found = json.loads(command("status", "--state", "failed", "--tag", "shop", "-o", "json").stdout)
     assert [task["name"] for task in found] == ["broken"]
+    of_plumber = json.loads(command("status", "--specialist", "plumber", "-o", "json").stdout)
+    assert [(task["name"], task["specialist"]) for task in of_plumber] == [("fine", "plumber")]
     nothing = command("status", "--tag", "none")
     assert (nothing.returncode, nothing.stderr) == (0, "No task matches.\n")
 

@@ -56,6 +56,18 @@ def test_filters_hold_for_changes_as_well(command: Command, desk: PreparedServic
         assert by_state.readline().split()[1:] == ["in-shop", "RUNNING", "starting"]
 
 
+def test_filters_by_who_does_it_and_who_made_it_hold_for_changes_as_well(
+    command: Command, desk: PreparedService
+) -> None:
+    leak, other = desk.add("leak", done_by="plumber"), desk.add("other")
+    with watching(command, "--specialist", "plumber") as by_specialist, watching(command, "--creator", "mara") as hers:
+        assert by_specialist.readline().split()[1] == "leak"
+        desk.move(other, Running())
+        desk.move(leak, Running())
+        assert by_specialist.readline().split()[1:] == ["leak", "RUNNING", "starting"]
+        assert not says_something(hers)
+
+
 def test_as_json_each_event_is_a_line(command: Command, desk: PreparedService) -> None:
     def told() -> bool:
         desk.happen("hold", agent="claude")

@@ -171,21 +171,24 @@ def test_failures_are_counted_by_their_reason(operator: Visitor, desk: PreparedS
 
 def test_filters_are_in_the_address(operator: Visitor, desk: PreparedService) -> None:
     desk.add("fix-login", Failed(Reason.TIMEOUT), tags=["shop"])
-    desk.add("fix-logout", Completed(), tags=["shop"])
+    desk.add("fix-logout", Completed(), tags=["shop"], done_by="plumber")
     desk.add("write-notes", Failed(Reason.TIMEOUT))
     for query, expected in (
         ("q=LOG", {"fix-login", "fix-logout"}),
         ("state=FAILED", {"fix-login", "write-notes"}),
         ("tag=shop&state=COMPLETED", {"fix-logout"}),
+        ("specialist=plumber", {"fix-logout"}),
         ("q=nothing", set()),
     ):
         page = operator.get(f"/?{query}")
         assert set(re.findall(r'class="name"[^>]*>([^<]+)</a>', page.body.decode())) == expected
     assert "No task matches." in text_of(operator.get("/?q=nothing"))
-    body = operator.get("/?state=FAILED&q=%22log&tag=a%26b").body.decode()
+    body = operator.get("/?state=FAILED&q=%22log&tag=a%26b&specialist=c%3Cd").body.decode()
     assert '<option value="FAILED" selected>' in body
     assert 'value="&#34;log"' in body
     assert 'value="a&amp;b"' in body
+    assert 'value="c&lt;d"' in body
+    assert "/select?state=FAILED&amp;q=%22log&amp;tag=a%26b&amp;specialist=c%3Cd" in body
 
 
 def test_an_impossible_filter_is_refused_with_the_remedy(operator: Visitor) -> None:

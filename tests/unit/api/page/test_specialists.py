@@ -100,6 +100,16 @@ def test_everything_about_one(operator: Visitor, desk: PreparedService) -> None:
         assert words in said
 
 
+def test_its_tasks_are_a_link_away(operator: Visitor, desk: PreparedService) -> None:
+    register(desk)
+    desk.add("leak", done_by="plumber")
+    desk.add("tea")
+    (url,) = re.findall(r'id="tasks" href="([^"]+)"', operator.get("/specialists/plumber").body.decode())
+    said = text_of(operator.get(url))
+    assert "leak" in said
+    assert "tea" not in said
+
+
 def test_what_is_odd_about_one(operator: Visitor, desk: PreparedService) -> None:
     register(desk, card("odd", fallback="nobody"))
     said = text_of(operator.get("/specialists/odd"))
