@@ -14,7 +14,7 @@ from claudomator_py.cli.app import Command, build, run
 from claudomator_py.cli.connect import ConfigOption
 
 if TYPE_CHECKING:
-    from claudomator_py.cli import diagnose, policy, task_files
+    from claudomator_py.cli import diagnose, policy, validate
     from claudomator_py.domain.card import Card
     from claudomator_py.domain.task import TaskSpec
     from claudomator_py.domain.triage import TriageDecision
@@ -74,10 +74,10 @@ def lacking(spec: "TaskSpec") -> dict[str, list[str]]:
     return {kind: AGENT_KINDS[kind].unsupported(spec, one) + unmeasured(spec, one) for kind, one in agents.items()}
 
 
-def judge(config: Path | None) -> "task_files.Judge":
-    """What the daemon of that configuration, else of the one that is found, has against a task. Raises ClientError."""
+def judge(config: Path | None) -> "validate.Judge":
+    """What the daemon of that configuration, else of the one that is found, makes of files. Raises ClientError."""
     from claudomator_py.agents.catalogue import AGENT_KINDS  # see ``readers``
-    from claudomator_py.cli import task_files
+    from claudomator_py.cli import validate
     from claudomator_py.client.discovery import configuration
     from claudomator_py.environment.registry import AgentRegistry
     from claudomator_py.environment.workdirs import Workdirs
@@ -93,17 +93,18 @@ def judge(config: Path | None) -> "task_files.Judge":
     roots = tuple(map(Path, settings.workdir_roots))
     own = (resolve_state_dir(None, settings, os.environ, loaded.base_dir), *map(Path, settings.inbox.paths))
     registry, workdirs = AgentRegistry(agents, AGENT_KINDS, ""), Workdirs(roots, own if loaded.path is not None else ())
-    return task_files.Judge(
+    return validate.Judge(
         refusals=lambda spec: placement_problems(spec, registry, workdirs),
         warnings=lambda spec: acceptance_warnings(spec, registry),
+        card_folders=tuple(map(Path, settings.routing.specialists)),
     )
 
 
 def validate_command() -> Callable[..., None]:
-    """The command that checks task files."""
-    from claudomator_py.cli import task_files
+    """The command that checks files."""
+    from claudomator_py.cli import validate
 
-    return task_files.command(lacking, judge)
+    return validate.command(lacking, judge)
 
 
 def diagnose_command() -> Callable[..., None]:
@@ -305,7 +306,7 @@ def policy_test(config: Path | None) -> "policy.Tester":
 
 
 OTHERS: Mapping[str, Command] = {
-    "validate": Command("Check task files. Exits with 1 if one has a problem.", validate_command),
+    "validate": Command("Check task files and card files. Exits with 1 if one has a problem.", validate_command),
     "diagnose": Command("Read a saved run of an agent, and print what it came to.", diagnose_command),
     "calibrate": Command("Fit thresholds and weights on labelled tasks.", calibrate_command),
     "eval": Command("Judge routing, or triage, by a labelled set.", eval_command),

@@ -11,7 +11,7 @@ from claudomator_py.api.guard.roles import OPERATIONS, Needed
 from claudomator_py.api.guard.security import OPEN_PATHS
 from claudomator_py.api.problem import MEDIA_TYPE
 from claudomator_py.domain.views import ProblemDetails
-from claudomator_py.schema.taskfile import task_json_schema
+from claudomator_py.schema.json_schema import task_json_schema
 
 _REF = "#/components/schemas/{model}"
 _MEANINGS = {

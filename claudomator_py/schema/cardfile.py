@@ -11,6 +11,7 @@ from typing import Any, Final
 from claudomator_py.domain.card import ALIASES, Card
 from claudomator_py.domain.errors import Problem
 from claudomator_py.schema.documents import documents_of
+from claudomator_py.schema.taskfile import is_extra
 from claudomator_py.schema.taskfiles import default_task_name
 from claudomator_py.schema.validation import described, odd_values, validate
 from claudomator_py.schema.yamltext import BadText, Document, decode
@@ -76,7 +77,7 @@ def _card(document: Document, default_id: str | None, *, agent_file: bool) -> Ca
     problems = _renamed(fields, lines)
     if agent_file:
         problems += _as_agent_file(fields, lines)
-    extra = {key: fields.pop(key) for key in list(fields) if isinstance(key, str) and key.startswith("x-")}
+    extra = {key: fields.pop(key) for key in list(fields) if isinstance(key, str) and is_extra(key)}
     if extra:
         said = fields.get("extra")
         fields["extra"] = {**extra, **said} if isinstance(said, dict) else extra

@@ -1,9 +1,9 @@
-"""The task file's schema: a mapping becomes a valid task or problems; a task becomes a document, a hash, a schema."""
+"""The task file's schema: a mapping becomes a valid task or problems; a task becomes a document, or a hash."""
 
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from claudomator_py.domain.errors import Lines, Problem, problems_text, suggestion
 from claudomator_py.domain.redaction import MARK
@@ -11,8 +11,7 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.schema.known_secrets import secrets_in
 from claudomator_py.schema.validation import MAX_PROBLEMS, odd_values, problem_at, validate
 
-SCHEMA_ID = "https://json-schema.org/draft/2020-12/schema"
-EXTRA_PREFIX = "x-"
+EXTRA_PREFIX: Final = "x-"
 
 
 _ELSEWHERE = {
@@ -49,6 +48,11 @@ _ELSEWHERE = {
 _ACTED_ON = tuple(name for name in TaskSpec.model_fields if name != "extra")
 
 
+def is_extra(key: str) -> bool:
+    """Whether it is a key of somebody else: kept, never interpreted."""
+    return len(key) > len(EXTRA_PREFIX) and key.startswith(EXTRA_PREFIX)
+
+
 def parse_task(
     mapping: Mapping[str, object], *, default_name: str | None = None, lines: Lines | None = None
 ) -> TaskSpec | list[Problem]:
@@ -64,7 +68,7 @@ def parse_task(
     for key, value in mapping.items():
         if len(problems) == MAX_PROBLEMS:
             return problems
-        if key.startswith(EXTRA_PREFIX) and len(key) > len(EXTRA_PREFIX):
+        if is_extra(key):
             extra[key] = value
         elif key not in _ACTED_ON:
             place = _ELSEWHERE.get(key.lower().replace("-", "_"))
@@ -117,50 +121,3 @@ def canonical_json(spec: TaskSpec) -> str:
 def content_hash(spec: TaskSpec) -> str:
     """SHA-256 of the canonical content, in hexadecimal: comments, order and formatting change nothing."""
     return hashlib.sha256(canonical_json(spec).encode()).hexdigest()
-
-
-def task_json_schema() -> dict[str, Any]:
-    """JSON Schema (draft 2020-12) of a task document, for editors and other clients."""
-    schema = TaskSpec.model_json_schema()
-    properties: dict[str, Any] = schema["properties"]
-    del properties["extra"]
-    definitions: dict[str, Any] = schema["$defs"]
-    whole = TaskSpec(name="a", instructions="a").model_dump(mode="json")
-    _set_defaults(properties, whole, definitions)
-    properties["env"]["additionalProperties"] = False
-    _drop_titles(schema)
-    return {
-        "$schema": SCHEMA_ID,
-        "title": "Claudomator task",
-        "description": "One task. A list of strings may be written as a single string. "
-        "The name defaults to the file name without its suffix.",
-        "type": "object",
-        "additionalProperties": False,
-        "required": ["instructions"],
-        "properties": properties,
-        "patternProperties": {"^x-.+": {"description": "Stored, never interpreted."}},
-        "$defs": definitions,
-    }
-
-
-def _set_defaults(properties: dict[str, Any], values: Mapping[str, Any], definitions: Mapping[str, Any]) -> None:
-    """Write every default as a file would say it."""
-    for name, schema in properties.items():
-        reference = schema.get("$ref", "").rpartition("/")[2]
-        if reference and "properties" in definitions[reference]:
-            _set_defaults(definitions[reference]["properties"], values[name], definitions)
-            schema.pop("default", None)
-        elif "default" in schema:
-            schema["default"] = values[name]
-
-
-def _drop_titles(schema: Any) -> None:
-    """Without the titles that restate a field's name."""
-    if isinstance(schema, dict):
-        if isinstance(schema.get("title"), str):
-            del schema["title"]
-        for value in schema.values():
-            _drop_titles(value)
-    elif isinstance(schema, list):
-        for value in schema:
-            _drop_titles(value)

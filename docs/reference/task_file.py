@@ -1,7 +1,7 @@
 """The page of the task file, from its schema."""
 
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.schema.taskfile import task_json_schema
+from claudomator_py.schema.json_schema import task_json_schema
 from docs.reference.markdown import code, page, table
 from docs.reference.schema_words import Schema, default_words, fields, type_words
 

@@ -146,6 +146,8 @@ def test_the_schema_is_for_editors(offline: Command) -> None:
     schema = json.loads(offline("validate", "--schema").stdout)
     assert "instructions" in schema["properties"]
     assert schema["additionalProperties"] is False
+    schema = json.loads(offline("validate", "--schema", "--specialists").stdout)
+    assert "skills" in schema["properties"]
 
 
 def test_names_that_the_system_or_the_inbox_does_not_take(offline: Command) -> None:
@@ -197,6 +199,39 @@ def test_validate_warns_of_a_wish_that_nobody_can_grant(offline: Command) -> Non
     for kind in ("simulated", "command"):
         (offline.home / "task.yaml").write_text(f"instructions: x\nagent: {{type: {kind}}}\n")
         assert offline("validate", "task.yaml").returncode == 1
+
+
+CARD = "id: plumber\ndescription: Finds and fixes leaks.\n"
+
+
+def test_validate_reads_cards_where_the_daemon_would(offline: Command) -> None:
+    (offline.home / "claudomator.yaml").write_text("routing: {specialists: [roles]}\n")
+    (offline.home / "roles/more").mkdir(parents=True)
+    (offline.home / "roles/plumber.yaml").write_text(CARD)
+    (offline.home / "roles/more/bad.yaml").write_text("id: bad\ndescripton: x\n")
+    (offline.home / "task.yaml").write_text(TASK)
+
+    done = offline("validate", "roles", "task.yaml")
+
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.splitlines() == [
+        "roles/more/bad.yaml:1: description: is missing; add it",
+        "roles/more/bad.yaml:2: descripton: is not a known key; did you mean `description`?",
+        "roles/plumber.yaml: ok (specialist plumber)",
+        "task.yaml: ok (task)",
+    ]
+
+
+def test_validate_reads_cards_anywhere_if_told_to(offline: Command) -> None:
+    (offline.home / "plumber.yaml").write_text(CARD)
+
+    told = offline("validate", "--specialists", "plumber.yaml", "-o", "json")
+    untold = offline("validate", "plumber.yaml")
+
+    (found,) = json.loads(told.stdout)
+    assert (found["valid"], [card["id"] for card in found["specialists"]]) == (True, ["plumber"])
+    assert untold.returncode == 1
+    assert "no task file, but a card file; --specialists checks it as one" in untold.stderr
 
 
 def test_what_the_daemon_refuses_is_told_with_its_line(command: Command, desk: PreparedService) -> None:

@@ -6,7 +6,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.schema.taskfile import parse_task, task_json_schema
+from claudomator_py.schema.json_schema import task_json_schema
+from claudomator_py.schema.taskfile import parse_task
 
 SCHEMA = task_json_schema()
 VALIDATOR = Draft202012Validator(SCHEMA)

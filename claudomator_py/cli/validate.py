@@ -1,0 +1,194 @@
+"""``validate``: task files and card files, checked as the daemon would read them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from claudomator_py.cli import exits
+from claudomator_py.cli.connect import ConfigOption
+from claudomator_py.cli.output import Format, FormatOption, json_text, note, out
+from claudomator_py.cli.task_files import STDIN, Content, ReadFile, content, files_at, name_of, parsed_as_tasks
+from claudomator_py.domain.errors import Problem
+
+if TYPE_CHECKING:
+    from claudomator_py.domain.card import Card
+    from claudomator_py.domain.task import TaskSpec
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCards:
+    """A file, and its cards or its problems."""
+
+    shown: str
+    cards: "tuple[Card, ...]"
+    problems: tuple[Problem, ...]
+
+
+Found = Callable[["TaskSpec"], Sequence[Problem]]
+
+
+class Judge(NamedTuple):
+    """What the daemon of a configuration makes of a file that is valid by itself.
+
+    refusals: why it would not accept a task. warnings: what a task would not get, though it is accepted. card_folders:
+    where it reads cards, absolute; what lies elsewhere is tasks.
+    """
+
+    refusals: Found
+    warnings: Found
+    card_folders: Sequence[Path] = ()
+
+
+Lacking = Callable[["TaskSpec"], Mapping[str, list[str]]]
+"""By kind of agent, what the task asks for and that kind cannot enforce."""
+
+
+def command(lacking: Lacking, judge: Callable[[Path | None], Judge]) -> Callable[..., None]:
+    """The command, with what the agents of this program can enforce, and what a configuration makes of a file."""
+
+    def validate(
+        files: Annotated[
+            list[Path] | None,
+            typer.Argument(metavar="FILE", help="Task files, card files or folders; - reads stdin."),
+        ] = None,
+        specialists: Annotated[
+            bool, typer.Option("--specialists", help="Read cards of specialists, wherever the files are.")
+        ] = False,
+        schema: Annotated[
+            bool, typer.Option("--schema", help="Print the JSON Schema of a task, or of a card, for editors.")
+        ] = False,
+        output: FormatOption = Format.TABLE,
+        config: ConfigOption = None,
+    ) -> None:
+        """Check task files and card files. Exits with 1 if one has a problem.
+
+        What is in a folder of specialists is read as cards, all else as tasks, unless --specialists is given. Those
+        folders, agents, directories and time zones are those of the daemon of the configuration found; without one, an
+        agent is any kind that there is.
+        """
+        from claudomator_py.schema.json_schema import card_json_schema, task_json_schema
+
+        if schema:
+            if files:
+                raise typer.BadParameter("--schema takes no files")
+            out(json_text(card_json_schema() if specialists else task_json_schema()))
+            return
+        if not files:
+            raise typer.BadParameter("name at least one file, or give --schema")
+        judged = judge(config)
+        folders = [folder.resolve() for folder in judged.card_folders]
+        read = [
+            _cards(path) if specialists or _is_within(path, folders) else _tasks(path, judged.refusals)
+            for given in files
+            for path in files_at(given)
+        ]
+        if not read:
+            note(f"There are no {'card' if specialists else 'task'} files in it.")
+        if output is Format.JSON:
+            out(json_text([_as_json(file, lacking, judged.warnings) for file in read]))
+        else:
+            for file in read:
+                out("\n".join(_lines(file, lacking, judged.warnings)))
+        if any(file.problems for file in read):
+            raise typer.Exit(exits.FAILURE)
+
+    return validate
+
+
+def _is_within(path: Path, folders: Sequence[Path]) -> bool:
+    where = path.parent.resolve()
+    return path != STDIN and any(where.is_relative_to(folder) for folder in folders)
+
+
+def _cards(path: Path) -> ReadCards:
+    found = content(path, "card")
+    if isinstance(found, Problem):
+        return ReadCards(name_of(path), (), (found,))
+    return _parsed_as_cards(path, found)
+
+
+def _parsed_as_cards(path: Path, found: Content) -> ReadCards:
+    from claudomator_py.schema.cardfile import parse_card_file
+
+    parsed = parse_card_file(found.data, found.name)
+    return ReadCards(name_of(path), parsed.cards, parsed.problems)
+
+
+def _tasks(path: Path, refusals: Found) -> ReadFile:
+    found = content(path, "task")
+    file = parsed_as_tasks(path, found)
+    if file.problems and isinstance(found, Content) and not _parsed_as_cards(path, found).problems:
+        note(f"{file.shown} is no task file, but a card file; --specialists checks it as one.")
+    return file.checked(refusals)
+
+
+def _lines(file: ReadFile | ReadCards, lacking: Lacking, warnings: Found) -> list[str]:
+    if file.problems:
+        return [problem.render(file.shown) for problem in file.problems]
+    if isinstance(file, ReadCards):
+        noun = "specialist" if len(file.cards) == 1 else "specialists"
+        return [f"{file.shown}: ok ({noun} {', '.join(card.id for card in file.cards)})"]
+    names = ", ".join(spec.name for spec in file.specs)
+    fires = [f"{file.shown}: {spec.name}: fires {_fires(spec)}" for spec in file.specs if spec.schedule is not None]
+    return [
+        f"{file.shown}: ok ({names})",
+        *fires,
+        *(_as_warning(found).render(file.shown) for found in _warnings(file, warnings)),
+        *(f"{file.shown}: note: {text}" for text in _notes(file, lacking)),
+    ]
+
+
+def _as_warning(found: Problem) -> Problem:
+    """As a line says it, behind the place: ``file:line: warning: field: message``."""
+    return found.model_copy(update={"field": ": ".join(part for part in ("warning", found.field) if part)})
+
+
+def _warnings(file: ReadFile, warnings: Found) -> list[Problem]:
+    return [file.located(spec, warning) for spec in file.specs for warning in warnings(spec)]
+
+
+def _fires(spec: "TaskSpec") -> str:
+    """The next times of a schedule, in words."""
+    from claudomator_py.cli.schedule import local_time, next_fires, zone_of
+
+    return ", ".join(local_time(at_ms, zone_of(spec)) for at_ms in next_fires(spec)) or "never again"
+
+
+def _notes(file: ReadFile, lacking: Lacking) -> list[str]:
+    """What some agents cannot enforce: balancing keeps such a task from them."""
+    return [
+        f"{spec.name}: {sentence}"
+        for spec in file.specs
+        for sentences in lacking(spec).values()
+        for sentence in sentences
+    ]
+
+
+def _as_json(file: ReadFile | ReadCards, lacking: Lacking, warnings: Found) -> dict[str, object]:
+    if isinstance(file, ReadCards):
+        return {
+            "file": file.shown,
+            "valid": not file.problems,
+            "specialists": [card.document for card in file.cards],
+            "problems": [problem.model_dump(mode="json") for problem in file.problems],
+        }
+    from claudomator_py.cli.schedule import next_fires
+    from claudomator_py.domain.units import format_instant
+    from claudomator_py.schema.taskfile import shown_document
+
+    return {
+        "file": file.shown,
+        "valid": not file.problems,
+        "tasks": [shown_document(spec) for spec in file.specs],
+        "fires": {
+            spec.name: [format_instant(at_ms) for at_ms in next_fires(spec)]
+            for spec in file.specs
+            if spec.schedule is not None
+        },
+        "notes": _notes(file, lacking),
+        "warnings": [warning.model_dump(mode="json") for warning in _warnings(file, warnings)],
+        "problems": [problem.model_dump(mode="json") for problem in file.problems],
+    }
