@@ -261,7 +261,7 @@ async def _serve(
     )
     repeats = IdempotentRequests(queries.read, now_ms)
     schedules = Schedules(
-        database, parts.registry, lambda: parts.workdirs, now_ms, queries.told, repeats, clockwork.wake
+        database, parts.registry, lambda: parts.workdirs, now_ms, queries.task_views.one, repeats, clockwork.wake
     )
     cleaner = Cleaner(database, parts.host, parts.isolating, now_ms)
     retainer = Retainer(

@@ -1,24 +1,17 @@
 """Answers: what anyone may ask about tasks, runs and agents. Reads only."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar, cast
 
 from sqlalchemy import Connection
 
 from claudomator_py.dispatch.observe import Observer
-from claudomator_py.domain.blocked import BlockCode, Blocked, Why, blocked_text, in_brief
 from claudomator_py.domain.card import Card, Visibility
-from claudomator_py.domain.coded import TaskRef
-from claudomator_py.domain.errors import NotFound
-from claudomator_py.domain.lifecycle import WaitReason
-from claudomator_py.domain.outcome import Outcome, Reason
 from claudomator_py.domain.output import with_zeros
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.run import Stream
-from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import DAY_MS
 from claudomator_py.domain.views import (
     AgentView,
@@ -26,7 +19,6 @@ from claudomator_py.domain.views import (
     DrainView,
     FileProblemPage,
     FileProblemView,
-    HoldView,
     LogChunk,
     Page,
     ReadinessView,
@@ -39,20 +31,16 @@ from claudomator_py.domain.views import (
 from claudomator_py.domain.views.base import StateName
 from claudomator_py.domain.views.decisions import DecisionFilter, ExplainedDecisionView, RecordedDecisionView
 from claudomator_py.domain.views.routing import RouteView
-from claudomator_py.domain.wording import worded
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
-from claudomator_py.environment.worktrees import Trees, branch_of, with_tree
+from claudomator_py.environment.worktrees import Trees, with_tree
 from claudomator_py.faults import Faults
 from claudomator_py.ports import Clock, RunHost
 from claudomator_py.queries import cursors, decisions, reading
 from claudomator_py.queries.budgets import (
     budget_sentences,
     day_budget,
-    failed_by_budget,
     spending_view,
-    task_budget,
-    used_up,
 )
 from claudomator_py.queries.event_stream import Live, log_step
 from claudomator_py.queries.explain import (
@@ -60,28 +48,21 @@ from claudomator_py.queries.explain import (
     cancelled_sentences,
     conversation_sentences,
     discarded_sentences,
-    due_clock,
-    failure_clause,
-    failure_text,
-    not_ready,
     thread_sentences,
     tree_sentences,
 )
 from claudomator_py.queries.history import history_sentences, schedule_sentences
-from claudomator_py.queries.holds import agent_views, hold_sentences, hold_views
-from claudomator_py.queries.inputs import input_sentences, input_view, rejection
+from claudomator_py.queries.holds import agent_views, hold_sentences
+from claudomator_py.queries.inputs import input_sentences
 from claudomator_py.queries.reading import find_run, find_task
 from claudomator_py.queries.routing import route_view
 from claudomator_py.queries.schedules import by_next_time
-from claudomator_py.queries.views import decision_view, event_view, run_view, task_view
-from claudomator_py.scheduler.admission import admit
+from claudomator_py.queries.task_views import TaskViews
+from claudomator_py.queries.views import decision_view, event_view, run_view
 from claudomator_py.scheduler.decision import DecisionKind, SpecialistRecord
-from claudomator_py.scheduler.plan import load_of
-from claudomator_py.scheduler.snapshot import QueueHead, Snapshot
 from claudomator_py.sources.inbox.refusals import Refusal, Refusals, readable
 from claudomator_py.store import (
     decision_rows,
-    dependency_rows,
     events,
     queue,
     reads,
@@ -90,27 +71,13 @@ from claudomator_py.store import (
     task_rows,
 )
 from claudomator_py.store.database import Database, StoreUnavailable
-from claudomator_py.store.tables import Run, Task
-from claudomator_py.tasks.feasibility import acceptance_warnings
+from claudomator_py.store.tables import Task
 from claudomator_py.tasks.holds import drain_check, drain_view
 
 T = TypeVar("T")
 
 SHOWN = 50
 MOST_LOG_BYTES = 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class _Wait:
-    """Why a task is where it is. short: in a clause, for lists; None: the reason says enough there. until_ms: when
-    that may change by itself. holds: those that keep it queued."""
-
-    reason: str | None = None
-    text: str | None = None
-    short: str | None = None
-    until_ms: int | None = None
-    holds: tuple[HoldView, ...] = ()
-    blocked: Blocked | None = None
 
 
 def _refused_file(refused: Refusal) -> FileProblemView:
@@ -149,7 +116,7 @@ class Queries:
         self._clock = clock
         self._refusals = refusals
         self._health = health
-        self._faults = faults or Faults(clock)
+        self.task_views = TaskViews(registry, observer, faults or Faults(clock))
         self._trees = trees
         self.live = Live(database, registry, host, secrets or Secrets())
         self._by = OPERATOR
@@ -159,6 +126,7 @@ class Queries:
         bound = copy(self)
         bound._by = by
         bound.live = self.live.as_(by)
+        bound.task_views = self.task_views.as_(by)
         return bound
 
     def tasks(self, wanted: TaskFilter, cursor: str | None, limit: int) -> Page[TaskView]:
@@ -170,14 +138,14 @@ class Queries:
             items = found[:limit]
             more = len(found) > limit
             last = cursors.write((items[-1].created_ms, items[-1].id), wanted) if more and items else None
-            return Page(items=tuple(self.views(connection, items)), next_cursor=last)
+            return Page(items=tuple(self.task_views.of(connection, items)), next_cursor=last)
 
         return self.read(read)
 
     def task(self, ref: str) -> TaskView:
         """The task with its content."""
         view = self.read(
-            lambda connection: self.views(connection, [find_task(connection, ref, self._by)], with_spec=True)[0]
+            lambda connection: self.task_views.of(connection, [find_task(connection, ref, self._by)], with_spec=True)[0]
         )
         return view if self._trees is None else with_tree(view, self._trees, self.read)
 
@@ -218,7 +186,7 @@ class Queries:
 
         def read(connection: Connection) -> WhyView:
             task = find_task(connection, ref, self._by)
-            view = self.views(connection, [task], with_spec=True)[0]
+            view = self.task_views.of(connection, [task], with_spec=True)[0]
             decisions = decision_rows.placements(connection, task.id)
             runs = run_rows.of_task(connection, task.id)
             now_ms = self._clock()
@@ -267,7 +235,7 @@ class Queries:
             files = self._refusals.page(limit=SHOWN) if whole else ()
             refused = len(self._refusals) if whole else 0
             lists = reads.status_lists(connection, SHOWN, failed_since_ms=self._clock() - DAY_MS, by=self._by)
-            shown = {name: tuple(self.views(connection, found.tasks)) for name, found in lists.items()}
+            shown = {name: tuple(self.task_views.of(connection, found.tasks)) for name, found in lists.items()}
             return StatusView(
                 needs_you=shown["needs_you"],
                 problems=shown["problems"],
@@ -311,111 +279,6 @@ class Queries:
             checks=tuple(checks) if self._by.sees_all else (),
         )
 
-    def told(self, connection: Connection, task_id: str) -> TaskView:
-        """The shape of one task with its content. Raises NotFound: it was removed meanwhile."""
-        task = task_rows.find(connection, task_id)
-        if task is None:
-            raise NotFound("The task was changed, and has been removed since.", remedy="List the tasks there are.")
-        return self.views(connection, [task], with_spec=True)[0]
-
-    def views(self, connection: Connection, tasks: Sequence[Task], *, with_spec: bool = False) -> list[TaskView]:
-        """The shapes of these tasks, with the reason and the time of every wait."""
-        runs = reads.runs_of(connection, [task.id for task in tasks])
-        present = self._observer.present(connection)
-        specs = {task.id: task_rows.spec_of(connection, task.id, task.revision) for task in tasks}
-        heads = self._observer.heads(connection, [(task, specs[task.id]) for task in tasks])
-        limited = any(agent.holds for agent in present.agents)
-        holds = hold_views(connection, self._registry.agents, present.now, self._by) if limited else {}
-        shapes = []
-        for task in tasks:
-            spec, of_task = specs[task.id], runs.get(task.id, [])
-            why = self._wait(connection, task, spec, heads[task.id], of_task, present, holds)
-            shapes.append(
-                task_view(
-                    task,
-                    spec,
-                    of_task,
-                    reason=why.reason,
-                    blocked=why.blocked,
-                    reason_text=why.text,
-                    reason_short=why.short,
-                    until_ms=why.until_ms,
-                    holds=why.holds,
-                    budget=task_budget(connection, task, spec),
-                    asks=input_view(task, present.now),
-                    dependencies=dependency_rows.bound(connection, task.id) if spec.needs else (),
-                    branch=branch_of(connection, task, of_task[-1] if of_task else None),
-                    warnings=self._warnings(task, spec),
-                    with_spec=with_spec,
-                )
-            )
-        return shapes
-
-    def _warnings(self, task: Task, spec: TaskSpec) -> list[str]:
-        if task.state not in ("WAITING", "QUEUED", "NEEDS_INPUT"):
-            return []
-        return [warning.render() for warning in acceptance_warnings(spec, self._registry)]
-
-    def _wait(
-        self,
-        connection: Connection,
-        task: Task,
-        spec: TaskSpec,
-        head: QueueHead,
-        runs: Sequence[Run],
-        present: Snapshot,
-        holds: Mapping[str, Sequence[HoldView]],
-    ) -> _Wait:
-        """A queued task's reason is not stored: it is asked of the planner as it is now, so it is never stale."""
-        if (fault := self._faults.of_task(task)) is not None:
-            return _blocked(fault.blocked, present.now)
-        if task.state == "QUEUED":
-            verdict = admit(head, present.agents, present.rules, load_of(present))
-            if isinstance(verdict, Blocked):
-                return self._queued(connection, verdict, head, present.now, holds)
-            return _Wait(Why.READY, f"is about to start on {verdict.agent}")
-        if task.state == "WAITING" and task.reason == WaitReason.BUDGET:
-            return _blocked(used_up(connection, task, spec), present.now)
-        if task.state == "WAITING":
-            return _blocked(not_ready(task, dependency_rows.states(connection, task.id)), present.now)
-        if task.state == "FAILED" and task.reason is not None:
-            last = runs[-1] if runs else None
-            outcome = Outcome.model_validate(last.outcome) if last is not None and last.outcome is not None else None
-            states = dependency_rows.states(connection, task.id)
-            failed = failure_text(task.reason, outcome, states)
-            said = rejection(task) if task.reason == Reason.REJECTED else None
-            if task.reason == Reason.BUDGET:
-                told = outcome is not None and outcome.reason is Reason.BUDGET
-                failed = failed_by_budget(connection, task, spec, failed, told=told)
-            short = said or failure_clause(task.reason, outcome, states)
-            return _Wait(task.reason, failed if said is None else f"{failed} {said}", short)
-        if task.state == "NEEDS_INPUT":
-            asked = input_view(task, present.now)
-            question = asked.text if asked is not None else None
-            return _Wait(task.reason, question, question)
-        return _Wait()
-
-    def _queued(
-        self,
-        connection: Connection,
-        verdict: Blocked,
-        head: QueueHead,
-        now_ms: int,
-        holds: Mapping[str, Sequence[HoldView]],
-    ) -> _Wait:
-        """What stands between a queued task and its start, with what the planner had no need to know."""
-        match verdict.code:
-            case BlockCode.WORKDIR:
-                verdict = verdict.having(tasks=_running_in(connection, head.dir_key, self._by))
-            case BlockCode.KEPT:
-                verdict = verdict.having(tasks=_visible(connection, verdict.params.tasks, self._by))
-            case BlockCode.CONVERSATION:
-                verdict = verdict.having(tasks=_in_turn(connection, head))
-        found = [_hold_of(one, holds) for one in verdict.params.agents]
-        whole = [one if view is None else view.blocked for one, view in zip(verdict.params.agents, found, strict=True)]
-        verdict = verdict.having(agents=tuple(one for one in whole if one is not None))
-        return _blocked(verdict, now_ms, tuple(view for view in found if view is not None))
-
     def agent_views(self, connection: Connection) -> list[AgentView]:
         """The shapes of all agents."""
         now_ms, budgets = self._clock(), self._observer.budgets
@@ -441,48 +304,6 @@ class Queries:
         if (trouble := self._database.trouble) is not None:
             return [CheckView(name="store", ok=False, detail=trouble.reason, remedy=trouble.remedy), drained]
         return [CheckView(name="store", ok=True, detail=f"{self._database.dialect} answers"), drained]
-
-
-def _blocked(what: Blocked, now_ms: int, holds: tuple[HoldView, ...] = ()) -> _Wait:
-    clock, short = due_clock(now_ms), in_brief(what)
-    return _Wait(
-        what.why,
-        blocked_text(what, clock),
-        None if short is None else worded(short, clock),
-        what.until,
-        holds,
-        what,
-    )
-
-
-def _hold_of(what: Blocked, holds: Mapping[str, Sequence[HoldView]]) -> HoldView | None:
-    """The hold of which that is said, if it is one."""
-    bucket, views = what.params.bucket, holds.get(what.params.agent or "", ())
-    return None if bucket is None else next((view for view in views if view.bucket == bucket), None)
-
-
-def _in_turn(connection: Connection, head: QueueHead) -> tuple[TaskRef, ...]:
-    """The task of its thread that goes first."""
-    live = [run.task_id for run in run_rows.live(connection) if (run.thread or run.task_id) == head.exclusive]
-    task_id = live[0] if live else queue.in_turn(connection).get(head.exclusive)
-    task = None if task_id is None else task_rows.find(connection, task_id)
-    return () if task is None else (_ref(task),)
-
-
-def _running_in(connection: Connection, dir_key: str, by: Principal) -> tuple[TaskRef, ...]:
-    """The tasks that run in that directory, as far as they exist for whoever asks."""
-    there = [task_rows.get(connection, run.task_id) for run in run_rows.live(connection) if run.dir_key == dir_key]
-    return tuple(_ref(task) for task in there if by.sees(task.organisation))
-
-
-def _visible(connection: Connection, refs: Sequence[TaskRef], by: Principal) -> tuple[TaskRef, ...]:
-    """Those of the tasks that exist for whoever asks."""
-    tasks = [task_rows.find(connection, ref.id) for ref in refs if ref.id is not None]
-    return tuple(_ref(task) for task in tasks if task is not None and by.sees(task.organisation))
-
-
-def _ref(task: Task) -> TaskRef:
-    return TaskRef(name=task.name, id=task.id, state=task.state)
 
 
 def _headline(view: TaskView) -> str:

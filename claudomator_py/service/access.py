@@ -81,7 +81,7 @@ class Access:
         return Granted(
             self._service.as_(by, queries),
             queries,
-            self._schedules.as_(by, queries.told),
+            self._schedules.as_(by, queries.task_views.one),
             self._notices.as_(by),
             self._tokens.as_(by),
             self._specialists.as_(by),

@@ -142,7 +142,7 @@ class TaskService:
             )
             task_id, told = self._write(lambda connection: transaction(connection, order))
             crashpoint("submit-committed")
-            return told or self._queries.read(lambda connection: self._queries.told(connection, task_id))
+            return told or self._queries.read(lambda connection: self._queries.task_views.one(connection, task_id))
 
     def cancel(self, ref: str, *, if_version: Versions = None, key: RequestKey | None = None) -> TaskView:
         """Ask for its end; a running one ends a little later. Raises Conflict when it has ended already."""
@@ -209,7 +209,7 @@ class TaskService:
                 return TaskView.model_validate(earlier)
             task_id, told = self._write(lambda connection: self._told(connection, change(connection), key))
             committed()
-            return told or self._queries.read(lambda connection: self._queries.told(connection, task_id))
+            return told or self._queries.read(lambda connection: self._queries.task_views.one(connection, task_id))
 
     def hold(self, agent: str, request: HoldRequest, *, key: RequestKey | None = None) -> AgentView:
         """Start nothing on the agent, as an operator."""
@@ -353,7 +353,7 @@ class TaskService:
         """The end of every change of a task: with a key, what is told of it is settled and kept here and now."""
         if key is None:
             return task_id, None
-        view = self._queries.told(connection, task_id)
+        view = self._queries.task_views.one(connection, task_id)
         self._repeats.record(connection, key, view, self._by.id)
         return task_id, view
 

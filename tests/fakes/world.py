@@ -185,7 +185,7 @@ class World:
         self.notices = Notices(database, _NoCouriers(database, self.messengers, self.clock), self.clock)
         self.repeats = IdempotentRequests(self.queries.read, self.clock)
         self.schedules = Schedules(
-            database, self.registry, lambda: self.workdirs, self.clock, self.queries.told, self.repeats
+            database, self.registry, lambda: self.workdirs, self.clock, self.queries.task_views.one, self.repeats
         )
         self.schedule_faults = Faults(self.clock)
         self.timekeeper = ScheduleRunner(

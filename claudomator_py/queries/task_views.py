@@ -1,0 +1,209 @@
+"""A task as people and programs see it, with why it is where it is, until when, and what would change that."""
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from claudomator_py.dispatch.observe import Observer
+from claudomator_py.domain.blocked import BlockCode, Blocked, Why, blocked_text, in_brief
+from claudomator_py.domain.coded import TaskRef
+from claudomator_py.domain.errors import NotFound
+from claudomator_py.domain.lifecycle import WaitReason
+from claudomator_py.domain.outcome import Outcome, Reason
+from claudomator_py.domain.principal import OPERATOR, Principal
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.views import HoldView, TaskView
+from claudomator_py.domain.wording import worded
+from claudomator_py.environment.registry import AgentRegistry
+from claudomator_py.environment.worktrees import branch_of
+from claudomator_py.faults import Faults
+from claudomator_py.queries.budgets import failed_by_budget, task_budget, used_up
+from claudomator_py.queries.explain import due_clock, failure_clause, failure_text, not_ready
+from claudomator_py.queries.holds import hold_views
+from claudomator_py.queries.inputs import input_view, rejection
+from claudomator_py.queries.views import task_view
+from claudomator_py.scheduler.admission import admit
+from claudomator_py.scheduler.plan import load_of
+from claudomator_py.scheduler.snapshot import QueueHead, Snapshot
+from claudomator_py.store import dependency_rows, queue, reads, run_rows, task_rows
+from claudomator_py.store.tables import Run, Task
+from claudomator_py.tasks.feasibility import acceptance_warnings
+
+
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    """Why a task is where it is. short: in a clause, for lists; None: the reason says enough there. until_ms: when
+    that may change by itself. holds: those that keep it queued."""
+
+    reason: str | None = None
+    text: str | None = None
+    short: str | None = None
+    until_ms: int | None = None
+    holds: tuple[HoldView, ...] = ()
+    blocked: Blocked | None = None
+
+
+class TaskViews:
+    """The shapes of tasks, as one principal sees them; the operator until bound to another."""
+
+    def __init__(self, registry: AgentRegistry, observer: Observer, faults: Faults) -> None:
+        """faults: what fails for single tasks."""
+        self._registry = registry
+        self._observer = observer
+        self._faults = faults
+        self._by = OPERATOR
+
+    def as_(self, by: Principal) -> "TaskViews":
+        """The same, for that principal."""
+        bound = copy(self)
+        bound._by = by
+        return bound
+
+    def one(self, connection: Connection, task_id: str) -> TaskView:
+        """The shape of one task with its content. Raises NotFound: it was removed meanwhile."""
+        task = task_rows.find(connection, task_id)
+        if task is None:
+            raise NotFound("The task was changed, and has been removed since.", remedy="List the tasks there are.")
+        return self.of(connection, [task], with_spec=True)[0]
+
+    def of(self, connection: Connection, tasks: Sequence[Task], *, with_spec: bool = False) -> list[TaskView]:
+        """The shapes of these tasks, with the reason and the time of every wait."""
+        runs = reads.runs_of(connection, [task.id for task in tasks])
+        present = self._observer.present(connection)
+        specs = {task.id: task_rows.spec_of(connection, task.id, task.revision) for task in tasks}
+        heads = self._observer.heads(connection, [(task, specs[task.id]) for task in tasks])
+        limited = any(agent.holds for agent in present.agents)
+        holds = hold_views(connection, self._registry.agents, present.now, self._by) if limited else {}
+        shapes = []
+        for task in tasks:
+            spec, of_task = specs[task.id], runs.get(task.id, [])
+            why = self._wait(connection, task, spec, heads[task.id], of_task, present, holds)
+            shapes.append(
+                task_view(
+                    task,
+                    spec,
+                    of_task,
+                    reason=why.reason,
+                    blocked=why.blocked,
+                    reason_text=why.text,
+                    reason_short=why.short,
+                    until_ms=why.until_ms,
+                    holds=why.holds,
+                    budget=task_budget(connection, task, spec),
+                    asks=input_view(task, present.now),
+                    dependencies=dependency_rows.bound(connection, task.id) if spec.needs else (),
+                    branch=branch_of(connection, task, of_task[-1] if of_task else None),
+                    warnings=self._warnings(task, spec),
+                    with_spec=with_spec,
+                )
+            )
+        return shapes
+
+    def _warnings(self, task: Task, spec: TaskSpec) -> list[str]:
+        if task.state not in ("WAITING", "QUEUED", "NEEDS_INPUT"):
+            return []
+        return [warning.render() for warning in acceptance_warnings(spec, self._registry)]
+
+    def _wait(
+        self,
+        connection: Connection,
+        task: Task,
+        spec: TaskSpec,
+        head: QueueHead,
+        runs: Sequence[Run],
+        present: Snapshot,
+        holds: Mapping[str, Sequence[HoldView]],
+    ) -> _Wait:
+        """A queued task's reason is not stored: it is asked of the planner as it is now, so it is never stale."""
+        if (fault := self._faults.of_task(task)) is not None:
+            return _blocked(fault.blocked, present.now)
+        if task.state == "QUEUED":
+            verdict = admit(head, present.agents, present.rules, load_of(present))
+            if isinstance(verdict, Blocked):
+                return self._queued(connection, verdict, head, present.now, holds)
+            return _Wait(Why.READY, f"is about to start on {verdict.agent}")
+        if task.state == "WAITING" and task.reason == WaitReason.BUDGET:
+            return _blocked(used_up(connection, task, spec), present.now)
+        if task.state == "WAITING":
+            return _blocked(not_ready(task, dependency_rows.states(connection, task.id)), present.now)
+        if task.state == "FAILED" and task.reason is not None:
+            last = runs[-1] if runs else None
+            outcome = Outcome.model_validate(last.outcome) if last is not None and last.outcome is not None else None
+            states = dependency_rows.states(connection, task.id)
+            failed = failure_text(task.reason, outcome, states)
+            said = rejection(task) if task.reason == Reason.REJECTED else None
+            if task.reason == Reason.BUDGET:
+                told = outcome is not None and outcome.reason is Reason.BUDGET
+                failed = failed_by_budget(connection, task, spec, failed, told=told)
+            short = said or failure_clause(task.reason, outcome, states)
+            return _Wait(task.reason, failed if said is None else f"{failed} {said}", short)
+        if task.state == "NEEDS_INPUT":
+            asked = input_view(task, present.now)
+            question = asked.text if asked is not None else None
+            return _Wait(task.reason, question, question)
+        return _Wait()
+
+    def _queued(
+        self,
+        connection: Connection,
+        verdict: Blocked,
+        head: QueueHead,
+        now_ms: int,
+        holds: Mapping[str, Sequence[HoldView]],
+    ) -> _Wait:
+        """What stands between a queued task and its start, with what the planner had no need to know."""
+        match verdict.code:
+            case BlockCode.WORKDIR:
+                verdict = verdict.having(tasks=_running_in(connection, head.dir_key, self._by))
+            case BlockCode.KEPT:
+                verdict = verdict.having(tasks=_visible(connection, verdict.params.tasks, self._by))
+            case BlockCode.CONVERSATION:
+                verdict = verdict.having(tasks=_in_turn(connection, head))
+        found = [_hold_of(one, holds) for one in verdict.params.agents]
+        whole = [one if view is None else view.blocked for one, view in zip(verdict.params.agents, found, strict=True)]
+        verdict = verdict.having(agents=tuple(one for one in whole if one is not None))
+        return _blocked(verdict, now_ms, tuple(view for view in found if view is not None))
+
+
+def _blocked(what: Blocked, now_ms: int, holds: tuple[HoldView, ...] = ()) -> _Wait:
+    clock, short = due_clock(now_ms), in_brief(what)
+    return _Wait(
+        what.why,
+        blocked_text(what, clock),
+        None if short is None else worded(short, clock),
+        what.until,
+        holds,
+        what,
+    )
+
+
+def _hold_of(what: Blocked, holds: Mapping[str, Sequence[HoldView]]) -> HoldView | None:
+    """The hold of which that is said, if it is one."""
+    bucket, views = what.params.bucket, holds.get(what.params.agent or "", ())
+    return None if bucket is None else next((view for view in views if view.bucket == bucket), None)
+
+
+def _in_turn(connection: Connection, head: QueueHead) -> tuple[TaskRef, ...]:
+    """The task of its thread that goes first."""
+    live = [run.task_id for run in run_rows.live(connection) if (run.thread or run.task_id) == head.exclusive]
+    task_id = live[0] if live else queue.in_turn(connection).get(head.exclusive)
+    task = None if task_id is None else task_rows.find(connection, task_id)
+    return () if task is None else (_ref(task),)
+
+
+def _running_in(connection: Connection, dir_key: str, by: Principal) -> tuple[TaskRef, ...]:
+    """The tasks that run in that directory, as far as they exist for whoever asks."""
+    there = [task_rows.get(connection, run.task_id) for run in run_rows.live(connection) if run.dir_key == dir_key]
+    return tuple(_ref(task) for task in there if by.sees(task.organisation))
+
+
+def _visible(connection: Connection, refs: Sequence[TaskRef], by: Principal) -> tuple[TaskRef, ...]:
+    """Those of the tasks that exist for whoever asks."""
+    tasks = [task_rows.find(connection, ref.id) for ref in refs if ref.id is not None]
+    return tuple(_ref(task) for task in tasks if task is not None and by.sees(task.organisation))
+
+
+def _ref(task: Task) -> TaskRef:
+    return TaskRef(name=task.name, id=task.id, state=task.state)
