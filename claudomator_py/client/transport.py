@@ -25,15 +25,20 @@ from claudomator_py.client.errors import (
 from claudomator_py.client.peer import check_peer
 from claudomator_py.client.state_folder import StateFolder
 from claudomator_py.client.streams import SILENCE_S, follow
-from claudomator_py.domain.views import ProblemDetails
+from claudomator_py.domain.principal import LONGEST_KEY
+from claudomator_py.domain.views import Page, ProblemDetails
 
 TIMEOUT_SECONDS: Final = 30.0
 VERSIONS: Final = "Check that the URL is the daemon's, and that daemon and command are the same version."
 _PROBLEM = "application/problem+json"
 _START_IT = "Start it with `claudomator serve`, or set CLAUDOMATOR_URL to where it runs."
+_KEY = re.compile(rf"[\x20-\x7e]{{1,{LONGEST_KEY}}}")
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 
 _OVER_UNIX = "http://localhost"
+
+LARGEST_PAGE: Final = 200
+"""The most items that a part of a list has."""
 
 V = TypeVar("V", bound=BaseModel)
 
@@ -216,3 +221,33 @@ def _certificates(base_url: str) -> ssl.SSLContext | bool:
 def path_segment(text: str) -> str:
     """The text as one segment of a path, whatever is in it."""
     return quote(text, safe="").replace(".", "%2E") if set(text) <= {"."} else quote(text, safe="")
+
+
+def body_of(request: BaseModel) -> dict[str, Any]:
+    """The request as JSON, without what it leaves at its default."""
+    return request.model_dump(mode="json", exclude_defaults=True)
+
+
+def part_of(cursor: str | None, limit: int) -> dict[str, object]:
+    """Which part of a list."""
+    return {"limit": limit} if cursor is None else {"cursor": cursor, "limit": limit}
+
+
+def all_items(fetch: Callable[[str | None], Page[V]]) -> Iterator[V]:
+    """The items of a whole list, fetched part by part as they are read. fetch: the part behind a cursor."""
+    page = fetch(None)
+    yield from page.items
+    while page.next_cursor is not None:
+        page = fetch(page.next_cursor)
+        yield from page.items
+
+
+def change_headers(idempotency_key: str | None, if_version: int | None = None) -> Mapping[str, str]:
+    """What makes a change safe to ask for. Raises ValueError for what is no key."""
+    headers = {} if if_version is None else {"If-Match": f'"{if_version}"'}
+    if idempotency_key is not None:
+        if not _KEY.fullmatch(idempotency_key):
+            raise ValueError(f"an idempotency key has 1 to {LONGEST_KEY} printable ASCII characters")
+        escaped = idempotency_key.replace("\\", "\\\\").replace('"', '\\"')
+        headers["Idempotency-Key"] = f'"{escaped}"'
+    return headers

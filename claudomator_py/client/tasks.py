@@ -1,0 +1,236 @@
+"""Tasks, their runs, what happens to them, and the schedules that make them, as typed calls."""
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+
+import httpx
+
+from claudomator_py.client.logs import RunLogs
+from claudomator_py.client.streams import PATIENCE_S
+from claudomator_py.client.transport import LARGEST_PAGE, all_items, body_of, change_headers, path_segment
+from claudomator_py.domain.handoff import Handoff
+from claudomator_py.domain.outcome import HandoffRequest
+from claudomator_py.domain.run_requests import ProgressRequest, QuestionRequest, SubtaskRequest
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.views import (
+    AnswerRequest,
+    ApproveRequest,
+    AskedView,
+    EventView,
+    HandoffView,
+    Page,
+    ProgressView,
+    RejectRequest,
+    RestartRequest,
+    RunView,
+    SubtaskView,
+    TaskFilter,
+    TaskView,
+    WhyView,
+)
+from claudomator_py.domain.views.schedules import ScheduleView
+
+
+class TaskCalls(RunLogs):
+    """See ``client.http.Client``."""
+
+    def submit(self, spec: TaskSpec, *, idempotency_key: str | None = None) -> TaskView:
+        """Submit a task; it is durable when this returns."""
+        document = _document(spec)
+        return self._view(TaskView, "POST", "/v1/tasks", json=document, headers=change_headers(idempotency_key))
+
+    def tasks(self, wanted: TaskFilter | None = None, *, cursor: str | None = None, limit: int = 50) -> Page[TaskView]:
+        """One part of the list, newest first."""
+        query = (wanted or TaskFilter()).model_dump(mode="json", exclude_none=True)
+        cursors = {} if cursor is None else {"cursor": cursor}
+        return self._view(Page[TaskView], "GET", "/v1/tasks", params={**query, **cursors, "limit": limit})
+
+    def all_tasks(self, wanted: TaskFilter | None = None) -> Iterator[TaskView]:
+        """The whole list, newest first, fetched as it is read."""
+        return all_items(lambda cursor: self.tasks(wanted, cursor=cursor, limit=LARGEST_PAGE))
+
+    def task(self, ref: str) -> TaskView:
+        """One task with its content."""
+        return self._view(TaskView, "GET", f"/v1/tasks/{path_segment(ref)}")
+
+    def task_unless(self, ref: str, version: int) -> TaskView | None:
+        """One task with its content; None if it is at that version still, which costs little to ask."""
+        response = self._send("GET", f"/v1/tasks/{path_segment(ref)}", headers={"If-None-Match": f'"{version}"'})
+        if response.status_code == httpx.codes.NOT_MODIFIED:
+            return None
+        if not response.is_success:
+            raise self._refusal(response)
+        return self._parsed(TaskView, response)
+
+    def cancel(self, ref: str, *, if_version: int | None = None, idempotency_key: str | None = None) -> TaskView:
+        """Ask for its end."""
+        headers = change_headers(idempotency_key, if_version)
+        return self._view(TaskView, "POST", f"/v1/tasks/{path_segment(ref)}/cancel", headers=headers)
+
+    def restart(
+        self,
+        ref: str,
+        request: RestartRequest | None = None,
+        *,
+        if_version: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> TaskView:
+        """Begin a new generation: the whole decision is made again."""
+        body = body_of(request or RestartRequest())
+        headers = change_headers(idempotency_key, if_version)
+        return self._view(TaskView, "POST", f"/v1/tasks/{path_segment(ref)}/restart", json=body, headers=headers)
+
+    def answer(
+        self,
+        ref: str,
+        request: AnswerRequest,
+        *,
+        if_version: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> TaskView:
+        """Answer what its agent asks: it goes on with that, in the conversation in which it asked."""
+        return self._say(ref, "answer", request, if_version, idempotency_key)
+
+    def approve(
+        self,
+        ref: str,
+        request: ApproveRequest | None = None,
+        *,
+        if_version: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> TaskView:
+        """Allow what it asks for: its first run, or the tools that its agent was denied."""
+        return self._say(ref, "approve", request or ApproveRequest(), if_version, idempotency_key)
+
+    def reject(
+        self,
+        ref: str,
+        request: RejectRequest | None = None,
+        *,
+        if_version: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> TaskView:
+        """Reject a task that needs input. It fails, and so do the tasks that depend on it."""
+        return self._say(ref, "reject", request or RejectRequest(), if_version, idempotency_key)
+
+    def _say(
+        self,
+        ref: str,
+        what: str,
+        request: AnswerRequest | ApproveRequest | RejectRequest,
+        if_version: int | None,
+        idempotency_key: str | None,
+    ) -> TaskView:
+        body = body_of(request)
+        headers = change_headers(idempotency_key, if_version)
+        return self._view(TaskView, "POST", f"/v1/tasks/{path_segment(ref)}/{what}", json=body, headers=headers)
+
+    def runs(self, ref: str) -> list[RunView]:
+        """All runs of a task, oldest first."""
+        return list(self._view(Page[RunView], "GET", f"/v1/tasks/{path_segment(ref)}/runs").items)
+
+    def run(self, run_id: str) -> RunView:
+        """One run, by its whole id."""
+        return self._view(RunView, "GET", f"/v1/runs/{path_segment(run_id)}")
+
+    def hand_on(self, run_id: str, request: HandoffRequest) -> HandoffView:
+        """Have another specialist go on with the task once that run has ended."""
+        return self._view(HandoffView, "POST", f"/v1/runs/{path_segment(run_id)}/handoff", json=body_of(request))
+
+    def handoff(self, run_id: str) -> Handoff:
+        """What the run was told of decisions, authority and the work before it."""
+        return self._view(Handoff, "GET", f"/v1/runs/{path_segment(run_id)}/handoff")
+
+    def ask(self, run_id: str, request: QuestionRequest) -> AskedView:
+        """Have a person asked once that run has ended."""
+        return self._view(AskedView, "POST", f"/v1/runs/{path_segment(run_id)}/questions", json=body_of(request))
+
+    def report_progress(self, run_id: str, request: ProgressRequest) -> ProgressView:
+        """Show people how far that run is."""
+        return self._view(ProgressView, "POST", f"/v1/runs/{path_segment(run_id)}/progress", json=body_of(request))
+
+    def create_subtask(
+        self, run_id: str, request: SubtaskRequest, *, idempotency_key: str | None = None
+    ) -> SubtaskView:
+        """Create a task beside that run's own."""
+        url, headers = f"/v1/runs/{path_segment(run_id)}/subtasks", change_headers(idempotency_key, None)
+        return self._view(SubtaskView, "POST", url, json=body_of(request), headers=headers)
+
+    def events(
+        self,
+        after: int | None = None,
+        *,
+        task: str | None = None,
+        kinds: Sequence[str] = (),
+        patience_s: float = PATIENCE_S,
+        on_connect: Callable[[], None] = lambda: None,
+    ) -> Generator[EventView, None, None]:
+        """What happens, without end: after that event, or from now on. It outlasts restarts of the daemon.
+
+        on_connect: called when the stream has begun, and again when it was lost and found. An event of kind ``reset``
+        says that what happened before it is to be asked for anew.
+        """
+        query = {"after": after, "task": task, "kind": list(kinds)}
+        for _, data in self._follow("/v1/events", query, patience_s, on_connect):
+            yield self._valid(EventView, data)
+
+    def event_page(
+        self,
+        cursor: str | None = None,
+        *,
+        task: str | None = None,
+        kinds: Sequence[str] = (),
+        by: str | None = None,
+        limit: int = 100,
+    ) -> Page[EventView]:
+        """One part of what happened, oldest first. by: only what that name caused."""
+        query = {"cursor": cursor, "task": task, "kind": list(kinds), "by": by, "limit": limit}
+        given = {name: value for name, value in query.items() if value is not None}
+        return self._view(Page[EventView], "GET", "/v1/events", params=given)
+
+    def last_events(self, last: int, *, task: str | None = None, by: str | None = None) -> list[EventView]:
+        """The newest of what happened, oldest first. by: only what that name caused."""
+        query = {"last": last, "task": task, "by": by}
+        given = {name: value for name, value in query.items() if value is not None}
+        return list(self._view(Page[EventView], "GET", "/v1/events", params=given).items)
+
+    def why(self, ref: str) -> WhyView:
+        """Why a task is where it is."""
+        return self._view(WhyView, "GET", f"/v1/tasks/{path_segment(ref)}/why")
+
+    def schedules(self) -> list[ScheduleView]:
+        """What is made again and again, by name."""
+        return list(self._view(Page[ScheduleView], "GET", "/v1/schedules").items)
+
+    def schedule(self, name: str) -> ScheduleView:
+        """One schedule with its content."""
+        return self._view(ScheduleView, "GET", f"/v1/schedules/{path_segment(name)}")
+
+    def add_schedule(self, spec: TaskSpec, *, idempotency_key: str | None = None) -> ScheduleView:
+        """Have the task made at each time of its schedule. Harmless when repeated."""
+        document = _document(spec)
+        return self._view(ScheduleView, "POST", "/v1/schedules", json=document, headers=change_headers(idempotency_key))
+
+    def pause_schedule(self, name: str) -> ScheduleView:
+        """Have it make no more tasks until it is resumed."""
+        return self._view(ScheduleView, "POST", f"/v1/schedules/{path_segment(name)}/pause")
+
+    def resume_schedule(self, name: str) -> ScheduleView:
+        """Resume it, starting with its next scheduled time."""
+        return self._view(ScheduleView, "POST", f"/v1/schedules/{path_segment(name)}/resume")
+
+    def run_schedule(self, name: str, *, idempotency_key: str | None = None) -> TaskView:
+        """Create a task now, in addition to the scheduled ones."""
+        return self._view(
+            TaskView, "POST", f"/v1/schedules/{path_segment(name)}/run", headers=change_headers(idempotency_key)
+        )
+
+    def delete_schedule(self, name: str) -> None:
+        """End it; its tasks stay."""
+        self._request("DELETE", f"/v1/schedules/{path_segment(name)}")
+
+
+def _document(spec: TaskSpec) -> dict[str, object]:
+    """The task as a file would write it."""
+    from claudomator_py.schema.taskfile import to_document  # with all that is known of files, which most calls are not
+
+    return to_document(spec, defaults=False)
