@@ -28,20 +28,18 @@ from claudomator_py.api.guard.operator_token import TokenFileError, credential_t
 from claudomator_py.api.guard.sessions import StoredBook
 from claudomator_py.api.server import WebServer
 from claudomator_py.api.settings import WebSettings
-from claudomator_py.app.configured import (
+from claudomator_py.app.configured import load_trusted, now_ms
+from claudomator_py.app.listening import CannotListen, StateExposed, make_private, open_sockets, remove_leftovers
+from claudomator_py.app.parts import (
     Parts,
     agents_check,
     assemble,
     calibration_checks,
     card_folders,
-    load_trusted,
-    look_again,
-    now_ms,
+    log_agents,
+    refresh_agents,
     search_path,
-    take,
-    tell_agents,
 )
-from claudomator_py.app.listening import CannotListen, StateExposed, make_private, open_sockets, remove_leftovers
 from claudomator_py.daemon.health import Pulse, card_folder_checks, disk_check, inbox_checks
 from claudomator_py.daemon.learning import Learner
 from claudomator_py.daemon.locks import StateInUse, claim_database, hold_state
@@ -221,7 +219,7 @@ async def _serve(
     reloader = Reloader(
         settings,
         read,
-        partial(take, parts, inbox, cards, herald, environ, state, database, secrets),
+        partial(put_in_force, parts, inbox, cards, herald, environ, state, database, secrets),
         notifier,
         database,
         now_ms,
@@ -344,7 +342,7 @@ async def _serve(
         sender.start()
     hub.start()
     log.info("listening", url=url, version=__version__, inbox=", ".join(settings.inbox.paths), state=str(state))
-    tell_agents(parts)
+    log_agents(parts)
     serving = asyncio.create_task(server.serve())
     looking = asyncio.create_task(_keep_looking(parts, daemon, known, at_once=bool(recalled)))
     try:
@@ -371,7 +369,7 @@ async def _keep_looking(parts: Parts, daemon: Daemon, known: KnownHealth, *, at_
     while True:
         if at_once:
             try:
-                await asyncio.to_thread(look_again, parts)
+                await asyncio.to_thread(refresh_agents, parts)
             except Exception:
                 # The next look may see more; that there is one matters most.
                 log.exception("agents_not_looked_at")
