@@ -37,6 +37,7 @@ from claudomator_py.app.parts import (
     calibration_checks,
     card_folders,
     log_agents,
+    put_in_force,
     refresh_agents,
     search_path,
 )
