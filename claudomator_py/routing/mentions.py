@@ -15,28 +15,20 @@
 import re
 import unicodedata
 from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from claudomator_py.routing.markdown import code_and_quotes
+
 _NOT_BEFORE: Final = frozenset("_.-/\\@")
-_QUOTES: Final = {'"': '"', "'": "'", "“": "”", "„": "“”", "«": "»", "\u2018": "\u2019"}
+_QUOTES: Final = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "\u2018": "\u2019"}
 """What closes each opening one."""
 _LINE_BREAKS: Final = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
-_FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*\Z)|~{3,})")
-_QUOTED = re.compile(r" {0,3}>")
-_ALONE = re.compile(r" {0,3}(?:#{1,6}(?:[ \t]|\Z)|(?:=+|-+)[ \t]*\Z|(?:(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})\Z)")
-"""A line that is a block of its own, or ends one: a heading, its underline, a thematic break."""
-_ITEM = re.compile(r"[ \t]*(?:[-+*]|[0-9]{1,9}[.)])[ \t]")
-_ITEMS = re.compile(r" {0,3}(?:(?:[-+*]|[0-9]{1,9}[.)]) {1,4})+(?=`{3}|~{3})")
-"""The beginning of items of lists whose text begins with what may be a fence."""
-_TICKS = re.compile("`+")
 _URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]{0,31}://|(?<![A-Za-z0-9])[Ww]{3}\.)[^\s<>\"]*")
 _HOST = re.compile(r"[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+")
+_LONGEST_CLUSTER: Final = 32
 _MAILBOX: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._%+-")
-_PUNCTUATION: Final = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +101,14 @@ class Names:
         return next((one.ids[0] for one in self.mentions(text) if len(one.ids) == 1), None)
 
     def _at(self, text: str, place: int) -> Mention | None:
-        closing = _QUOTES.get(text[place + 1 : place + 2])
-        if closing is not None:
-            for end, node in _walk(self._root, text, place + 2):
-                if node.displayed and text[end : end + 1] and text[end] in closing:
-                    return Mention(place, end + 1, text[place : end + 1], tuple(sorted(node.displayed)))
-            return None
         longest: tuple[int, _Node] | None = None
+        if (closing := _QUOTES.get(text[place + 1 : place + 2])) is not None:
+            for end, node in _walk(self._root, text, place + 2):
+                if node.displayed and text.startswith(closing, end):
+                    longest = (end, node)
+            if longest is not None:
+                end, node = longest
+                return Mention(place, end + 1, text[place : end + 1], tuple(sorted(node.displayed)))
         for end, node in _walk(self._root, text, place + 1):
             if node.whole and not _goes_on(text, end):
                 longest = (end, node)
@@ -140,7 +133,8 @@ class Phrases:
             return False
         left_out: _LeftOut | None = None
         # Most places are told from the first character alone, which is what makes long texts cheap.
-        begins = {character: _folded(character)[:1] in self._root.following for character in set(text)}
+        first = {_decomposed(character) for character in self._root.following}
+        begins = {character: _decomposed(_folded(character)) in first for character in set(text)}
         for place, character in enumerate(text):
             if not begins[character] or (place > 0 and (text[place - 1] in "_-" or _is_word(text[place - 1]))):
                 continue
@@ -187,21 +181,27 @@ def _folded(text: str) -> str:
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
+def _decomposed(text: str) -> str:
+    """Its first character without what is composed with it."""
+    return unicodedata.normalize("NFD", text)[:1]
+
+
 def _is_word(character: str) -> bool:
     """A letter, a digit or a combining mark."""
     return unicodedata.category(character)[0] in "LNM" and not "\ufe00" <= character <= "\ufe0f"
 
 
 def _cluster_end(text: str, place: int) -> int:
-    """The end of the character there, with all that is composed with it."""
+    """The end of the character there, with all that may be composed with it."""
     end = place + 1
-    while end < len(text) and end - place < 32:
-        after = text[end]
-        jamo = "\u1160" <= after <= "\u11ff"
-        if not jamo and unicodedata.combining(unicodedata.normalize("NFKC", after)[0]) == 0:
-            break
+    while end < len(text) and end - place < _LONGEST_CLUSTER and _may_compose(text[end]):
         end += 1
     return end
+
+
+def _may_compose(character: str) -> bool:
+    first = unicodedata.normalize("NFKC", character)[0]
+    return "\u1160" <= first <= "\u11ff" or (unicodedata.category(first)[0] == "M" and _is_word(character))
 
 
 def _may_stand_before(text: str, place: int) -> bool:
@@ -244,7 +244,7 @@ class _LeftOut:
 
     def __init__(self, text: str, besides: Iterable[tuple[int, int]] = ()) -> None:
         urls = ((one.start(), one.end()) for one in _URL.finditer(text))
-        parts = [*_blocks_left_out(text), *urls, *besides]
+        parts = [*code_and_quotes(text), *urls, *besides]
         starts: list[int] = []
         ends: list[int] = []
         for start, end in sorted(parts):
@@ -264,89 +264,3 @@ class _LeftOut:
         """Whether any of what is between those two places is in one of them."""
         at = bisect_left(self._starts, end) - 1
         return at >= 0 and start < self._ends[at]
-
-
-def _blocks_left_out(text: str) -> Iterator[tuple[int, int]]:
-    """Fences, quoted lines and code spans."""
-    fence = ""
-    begun = inside = 0
-    paragraph: list[tuple[int, int]] = []
-    for line in _LINE.finditer(text):
-        start, end = line.span()
-        if start == end:
-            break
-        content = line[0].rstrip("\r\n")
-        if fence and inside and content.strip() and _indent(content) < inside:
-            # The item of a list in which it was opened has ended, and with it the fence.
-            yield begun, start
-            fence = ""
-        if fence:
-            if _closes(content[min(inside, _indent(content)) :], fence):
-                yield begun, end
-                fence = ""
-            continue
-        if _QUOTED.match(content):
-            yield from _spans(text, paragraph)
-            paragraph = []
-            yield start, end
-            continue
-        items = _ITEMS.match(content)
-        within = items.end() if items is not None else 0
-        opened = _FENCE.match(content[within:])
-        if opened is not None:
-            yield from _spans(text, paragraph)
-            paragraph = []
-            fence, begun, inside = opened[1], start + within, within
-            continue
-        alone = _ALONE.match(content) is not None
-        if not content.strip() or alone or _ITEM.match(content):
-            yield from _spans(text, paragraph)
-            paragraph = []
-        if content.strip():
-            paragraph.append((start, end))
-        if alone:
-            yield from _spans(text, paragraph)
-            paragraph = []
-    yield from _spans(text, paragraph)
-    if fence:
-        yield begun, len(text)
-
-
-def _indent(content: str) -> int:
-    return len(content) - len(content.lstrip(" "))
-
-
-def _closes(content: str, fence: str) -> bool:
-    bare = content.strip(" \t")
-    return _indent(content) <= 3 and len(bare) >= len(fence) and bare == fence[0] * len(bare)
-
-
-def _spans(text: str, lines: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """The code spans of a paragraph: a run of backticks, up to the next run of as many."""
-    if not lines:
-        return
-    start, end = lines[0][0], lines[-1][1]
-    runs: dict[int, list[int]] = defaultdict(list)
-    for run in _TICKS.finditer(text, start, end):
-        runs[run.end() - run.start()].append(run.start())
-    if not runs:
-        return
-    place = start
-    while place < end:
-        if text[place] == "\\" and text[place + 1 : place + 2] in _PUNCTUATION and place + 1 < end:
-            place += 2
-            continue
-        if text[place] != "`":
-            place += 1
-            continue
-        opened = _TICKS.match(text, place, end)
-        if opened is None:
-            return
-        length = opened.end() - place
-        closing = runs.get(length, [])
-        at = bisect_left(closing, opened.end())
-        if at < len(closing):
-            yield place, closing[at] + length
-            place = closing[at] + length
-        else:
-            place = opened.end()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudomator_py.routing.mentions import Names, Participant
+from claudomator_py.routing.mentions import Names, Participant, Phrases
 
 NAMES = Names(
     (
@@ -13,6 +13,9 @@ NAMES = Names(
         Participant("a3", "Zoë Grün", "zoe"),
         Participant("a4", "Twin", "twin_1"),
         Participant("a5", "Twin", "twin_2"),
+        Participant("a6", "Pipe O'Malley", "malley"),
+        Participant("a7", "\u0995\u09cb", "ko"),
+        Participant("a8", "\uac00", "ga"),
         Participant("roofer"),
     )
 )
@@ -41,12 +44,16 @@ def found(text: str) -> list[tuple[str, ...]]:
         ("@plumber's @plumber: @plumber", ["a1", "a1", "a1"]),
         ("@zoe\u0308 gru\u0308n", ["a3"]),
         ("@ZOË\u00a0GRÜN!", ["a3"]),
+        # 2: composed or not, wide or narrow
+        ("@\u0995\u09c7\u09be @\u0995\u09cb", ["a7", "a7"]),
+        ("@\uac00 @\u1100\u1161 @\uffa1\uffc2", ["a8", "a8", "a8"]),
         # 3: quotation marks, for display names alone
         (
             "@\"Pipe Doctor\" @“Zoë Grün” @„Pipe“ @«Pipe» @'Pipe' @\u2018Pipe\u2019",
             ["a1", "a3", "a2", "a2", "a2", "a2"],
         ),
-        ('@"plumber" @"Pipe Doctor @"Pipe D"', []),
+        ('@"plumber" @"Pipe Doctor @"Pipe D" @" Pipe" @„Pipe”', []),
+        ("@'Pipe O'Malley' @'Pipe'", ["a6", "a2"]),
         # 4: code, paths, scopes, handles
         ("@plumber(x) @plumber/x @plumber@x @plumber.x @pipe doctor(x)", []),
         ("@plumber.", ["a1"]),
@@ -63,6 +70,8 @@ def found(text: str) -> list[tuple[str, ...]]:
         ("- - ```\n    @plumber\n@zoe", ["a3"]),
         ("- ```\n  @plumber\n\n  @plumber\n@zoe ```", ["a3"]),
         ("- ``` @plumber ``` @zoe", ["a3"]),
+        ("- x\n  - y\n    ```\n    @plumber\n    ```\n    @zoe", ["a3"]),
+        ('<a href="`">@plumber` <b>@zoe</b>', ["a1", "a3"]),
         ("-```\n@plumber", ["a1"]),
         ("> @plumber\n@zoe", ["a3"]),
         ("   > @plumber", []),
@@ -103,3 +112,10 @@ def test_nothing_in_a_fence_is_a_mention(text: str) -> None:
 def test_who_is_nobody_is_not_addressed() -> None:
     assert Names(()).mentions("@plumber") == []
     assert Names((Participant("x", "  "),)).mentions("@ @x") != []
+
+
+@pytest.mark.parametrize("text", ["e\u0301lan!", "(ÉLAN)", "an \u00e9lan"])
+def test_a_word_is_found_composed_or_not(text: str) -> None:
+    assert Phrases(["\u00e9lan"]).any_in(text)
+    assert Phrases(["e\u0301lan"]).any_in(text)
+    assert not Phrases(["elan"]).any_in(text)
