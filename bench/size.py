@@ -1,4 +1,5 @@
-"""What a database that has grown costs: starting, a task, and what people ask, with as many ended tasks in it.
+"""What a database that has grown costs: a start, a task, and what people ask, with as many ended tasks in it; at last
+with tasks that cannot start besides, each in a lane of its own.
 
 A task is run, and it is copied with its run, its content, its decisions and its events, a second of the past apart, as
 if each had been accepted and had ended then. ``BENCH_SIZES`` names other sizes, in tasks, with commas between them.
@@ -9,16 +10,19 @@ import sqlite3
 import statistics
 import sys
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 
-from bench.trivial import EXPLICIT, PROGRAM, SLOTS, agent, cpu_s, run_all, site_of
+from bench.subjects import EXPLICIT, SLOTS, Claudomator, cpu_s, open_claudomator, open_spooler
 from claudomator_py.domain.views import TaskFilter
-from tests.e2e.harness import Daemon, Site
+from tests.e2e.harness import Daemon
 
 SIZES = tuple(int(size) for size in os.environ.get("BENCH_SIZES", "1000,100000,1000000").split(","))
-TASKS = 200
+BLOCKED = int(os.environ.get("BENCH_BLOCKED", "20000"))
+TASKS = 100
+LATENCIES = 20
 ASKED = 7
+IDLE_S = 10.0
 APART_MS = 1_000
 _COPIED = ("task", "task_revision", "run", "decision", "event")
 
@@ -26,27 +30,64 @@ _QUESTIONS: dict[str, Callable[[Daemon], object]] = {
     "status": lambda daemon: daemon.client.status(),
     "200 tasks": lambda daemon: daemon.client.tasks(TaskFilter(), limit=200),
     "by state": lambda daemon: daemon.client.tasks(TaskFilter(state="COMPLETED"), limit=50),
-    "why": lambda daemon: daemon.client.why("first-0"),
+    "why": lambda daemon: daemon.client.why(daemon.client.tasks(TaskFilter(), limit=1).items[0].id),
 }
 
 
 def measure() -> None:
     """Print the figures of each size."""
-    columns = ("start, s CPU", "a task, ms CPU", *(f"{name}, ms" for name in _QUESTIONS))
-    sys.stdout.write(f"| ended tasks | {' | '.join(columns)} |\n|{'---|' * (len(columns) + 1)}\n")
-    settings = {"concurrency": {"total": SLOTS}, "agents": {"cmd": agent([PROGRAM])}, **EXPLICIT}
-    with site_of(settings) as site:
-        daemon = site.start().ready()
-        run_all(site, daemon, "first", 1)
-        daemon.stop()
+    columns = (
+        "start, s of CPU",
+        "answers after, s",
+        "by task, ms of CPU",
+        "tasks/s",
+        "until it runs, ms",
+        *(f"{name}, ms" for name in _QUESTIONS),
+        "idle, % of CPU",
+    )
+    sys.stdout.write(f"| tasks | {' | '.join(columns)} |\n|---|{'---:|' * len(columns)}\n")
+    with open_claudomator(EXPLICIT, blocked=["true"]) as subject:
+        subject.start()
+        subject.run_all(1)
+        subject.stop()
         for size in SIZES:
-            _fill(site, size)
-            daemon = site.start().ready()
-            figures = [cpu_s(daemon.pid), run_all(site, daemon, f"more-{size}", TASKS)[0]]
-            figures += [_asked(daemon, question) for question in _QUESTIONS.values()]
-            daemon.stop()
-            sys.stdout.write(f"| {size:,} | {' | '.join(f'{figure:.2f}' for figure in figures)} |\n")
-            sys.stdout.flush()
+            _copy(subject, "COMPLETED", range(subject.count("1 = 1"), size))
+            _tell(f"{size:,}", _figures(subject))
+        subject.start()
+        subject.running.client.hold("blocked")
+        subject.drop("blocked")
+        subject.wait_for(lambda: subject.count("state = 'QUEUED'") == 1, "a task that is blocked")
+        subject.stop()
+        _copy(subject, "QUEUED", range(SIZES[-1], SIZES[-1] + BLOCKED))
+        _tell(f"and {BLOCKED:,} blocked", _figures(subject))
+        _part_lanes(subject)
+        _tell(f"and {BLOCKED:,} blocked lanes", _figures(subject))
+    with open_spooler() as spooler:
+        if spooler is not None:
+            rate = statistics.median(spooler.run_all(TASKS)[1] for _ in range(3))
+            latency = statistics.median(spooler.latency_ms() for _ in range(LATENCIES))
+            _tell("task-spooler", [None, None, None, rate, latency])
+
+
+def _tell(name: str, figures: Sequence[float | None]) -> None:
+    cells = ["-" if figure is None else f"{figure:,.2f}" for figure in figures]
+    sys.stdout.write(f"| {' | '.join([name, *cells])} |\n")
+    sys.stdout.flush()
+
+
+def _figures(subject: Claudomator) -> list[float | None]:
+    answers_s = subject.start() / 1000
+    daemon = subject.running
+    started_s = cpu_s(daemon.pid)
+    subject.run_all(SLOTS)  # what is done once
+    cpu_ms, rate = subject.run_all(TASKS)
+    late = statistics.median(subject.latency_ms() for _ in range(LATENCIES))
+    asked = [_asked(daemon, question) for question in _QUESTIONS.values()]
+    before_s, began = cpu_s(daemon.pid), time.monotonic()
+    time.sleep(IDLE_S)
+    idle = (cpu_s(daemon.pid) - before_s) / (time.monotonic() - began)
+    subject.stop()
+    return [started_s, answers_s, cpu_ms, rate, late, *asked, idle * 100]
 
 
 def _asked(daemon: Daemon, question: Callable[[Daemon], object]) -> float:
@@ -59,18 +100,12 @@ def _asked(daemon: Daemon, question: Callable[[Daemon], object]) -> float:
     return statistics.median(taken)
 
 
-def _fill(site: Site, size: int) -> None:
-    """Copy the first task until there are so many."""
-    with closing(sqlite3.connect(site.state / "claudomator.db")) as connection:
-        (first,) = connection.execute("SELECT id FROM task WHERE name = 'first-0'").fetchone()
-        (number,) = connection.execute("SELECT count(*) FROM task").fetchone()
-        connection.execute("PRAGMA synchronous = OFF")
+def _copy(subject: Claudomator, state: str, numbers: range) -> None:
+    """Copy a task of that state, with what belongs to it, once for each number."""
+    with _opened(subject) as connection:
+        (first,) = connection.execute("SELECT id FROM task WHERE state = ? LIMIT 1", (state,)).fetchone()
         connection.execute("CREATE TEMP TABLE n (i INTEGER PRIMARY KEY)")
-        connection.execute(
-            "WITH RECURSIVE counted(i) AS (SELECT ? UNION ALL SELECT i + 1 FROM counted WHERE i + 1 < ?) "
-            "INSERT INTO n SELECT i FROM counted WHERE i < ?",
-            (number, size, size),
-        )
+        connection.executemany("INSERT INTO n VALUES (?)", ((number,) for number in numbers))
         for table in _COPIED:
             names = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
             columns = [name for name in names if (table, name) != ("event", "id")]
@@ -80,6 +115,19 @@ def _fill(site: Site, size: int) -> None:
                 f"INSERT INTO {table} ({', '.join(columns)}) SELECT {values} FROM {table}, n WHERE {of_first} = ?",  # noqa: S608
                 (first,),
             )
+
+
+def _part_lanes(subject: Claudomator) -> None:
+    """Have each of the blocked tasks be in a lane of its own."""
+    with _opened(subject) as connection:
+        connection.execute("UPDATE task SET eligibility = eligibility || id WHERE state = 'QUEUED'")
+
+
+@contextmanager
+def _opened(subject: Claudomator) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(subject.site.state / "claudomator.db")) as connection:
+        connection.execute("PRAGMA synchronous = OFF")
+        yield connection
         connection.commit()
 
 

@@ -1,0 +1,217 @@
+"""What is measured: a daemon with its inbox, and task-spooler (``tsp``) beside it.
+
+Task-spooler is written in C, keeps its queue in memory and flushes nothing to disk: it shows what the machine can do.
+"""
+
+import os
+import select
+import shutil
+import sqlite3
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from tests.e2e.harness import Daemon, Site, open_site, wait_until
+
+SLOTS = 2
+PROGRAM = "true"
+PAUSE_S = 0.05
+"""Between two tasks that find their program idle."""
+DEADLINE_S = 300.0
+TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
+
+EXPLICIT: Mapping[str, Any] = {"routing": {"preset": "none"}}
+"""Without specialists: a task says which agent does it."""
+ROUTED: Mapping[str, Any] = {"routing": {"encoder": {"kind": "hashed"}}}
+"""With the specialists that come with it: which of them does a task follows from its text."""
+INSTRUCTIONS = "Fix the failing unit test of the parser in src/parser.py"
+
+
+class Subject(Protocol):
+    """A program that runs tasks."""
+
+    def run_all(self, number: int) -> tuple[float, float]:
+        """Run as many tasks of ``true``: milliseconds of CPU of the program for each, and tasks a second."""
+
+    def latency_ms(self) -> float:
+        """Milliseconds from handing over a task until its program runs, with nothing else to do."""
+
+
+class Spooler:
+    """A server of task-spooler. Use ``open_spooler``."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._environ = {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": str(folder),
+            "TMPDIR": str(folder),
+            "TS_SOCKET": str(folder / "socket"),
+            "TS_MAXFINISHED": "100000",
+        }
+        self._fifo = Fifo(folder / "fifo")
+        self.tell("-S", str(SLOTS))
+        self._pid = self._server()
+
+    def tell(self, *arguments: str) -> None:
+        """Run ``tsp`` with these arguments."""
+        subprocess.run(["tsp", *arguments], env=self._environ, check=True, stdout=subprocess.DEVNULL)
+
+    def run_all(self, number: int) -> tuple[float, float]:
+        """See ``Subject``."""
+        before_s, began = cpu_s(self._pid), time.perf_counter()
+        for _ in range(number):
+            self.tell("-n", PROGRAM)
+        self.tell("-w")
+        taken_s = time.perf_counter() - began
+        return (cpu_s(self._pid) - before_s) * 1000 / number, number / taken_s
+
+    def latency_ms(self) -> float:
+        """See ``Subject``."""
+        return self._fifo.told_after_ms(lambda: self.tell("-n", *self._fifo.teller))
+
+    def _server(self) -> int:
+        wanted = f"TMPDIR={self._folder}\0".encode()
+        for path in Path("/proc").glob("[0-9]*"):
+            try:
+                if (path / "comm").read_text().strip() in ("tsp", "ts") and wanted in (path / "environ").read_bytes():
+                    return int(path.name)
+            except OSError:
+                continue
+        raise AssertionError("the server of task-spooler was not found")
+
+
+@contextmanager
+def open_spooler() -> Iterator[Spooler | None]:
+    """A server of task-spooler that is ended again; None where that is not installed."""
+    if shutil.which("tsp") is None:
+        yield None
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        spooler = Spooler(Path(folder))
+        try:
+            yield spooler
+        finally:
+            spooler.tell("-K")
+
+
+class Claudomator:
+    """A daemon and its inbox. Use ``open_claudomator``."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.daemon: Daemon | None = None
+        self._fifo = Fifo(site.root / "fifo")
+        self._dropped = 0
+
+    @property
+    def running(self) -> Daemon:
+        """Its daemon."""
+        assert self.daemon is not None, "it was not started"
+        return self.daemon
+
+    def start(self) -> float:
+        """Start the daemon; milliseconds until it answered."""
+        began = time.perf_counter()
+        self.daemon = self.site.start().ready()
+        return (time.perf_counter() - began) * 1000
+
+    def stop(self) -> None:
+        """End the daemon as it is to be ended."""
+        self.running.stop()
+
+    def drop(self, agent: str = "cmd") -> str:
+        """Put a task for that agent into the inbox; its name."""
+        name = f"task-{self._dropped}"
+        self._dropped += 1
+        self.site.drop(f"{name}.yaml", f"name: {name}\ninstructions: {INSTRUCTIONS}\nagent: {{type: {agent}}}\n")
+        return name
+
+    def run_all(self, number: int) -> tuple[float, float]:
+        """See ``Subject``."""
+        done = self.count("state = 'COMPLETED'")
+        before_s, began = cpu_s(self.running.pid), time.perf_counter()
+        for _ in range(number):
+            self.drop()
+        self.wait_for(lambda: self.count("state = 'COMPLETED'") >= done + number, f"{number} tasks")
+        taken_s = time.perf_counter() - began
+        return (cpu_s(self.running.pid) - before_s) * 1000 / number, number / taken_s
+
+    def latency_ms(self) -> float:
+        """See ``Subject``."""
+        return self._fifo.told_after_ms(lambda: self.drop("fifo"))
+
+    def hear(self, begin: Callable[[], object]) -> float:
+        """Milliseconds until the program of the agent ``fifo`` runs, see ``drop``."""
+        return self._fifo.told_after_ms(begin)
+
+    def count(self, condition: str) -> int:
+        """How many tasks there are, without asking the daemon."""
+        with closing(sqlite3.connect(f"file:{self.site.state / 'claudomator.db'}?mode=ro", uri=True)) as connection:
+            (found,) = connection.execute(f"SELECT count(*) FROM task WHERE {condition}").fetchone()  # noqa: S608
+        return int(found)
+
+    def wait_for(self, condition: Callable[[], bool], what: str) -> None:
+        """Wait until it holds, as long as the daemon runs."""
+
+        def met() -> bool:
+            assert self.running.running, f"the daemon ended:\n{self.site.log_text()[-4000:]}"
+            return condition()
+
+        wait_until(met, what, DEADLINE_S)
+
+
+@contextmanager
+def open_claudomator(
+    config: Mapping[str, Any], *, slots: int = SLOTS, **agents: Sequence[str]
+) -> Iterator[Claudomator]:
+    """A place for a daemon with that configuration, which is not started yet, and the agents ``cmd`` (``true``),
+    ``fifo`` and those that are named with their commands."""
+    with tempfile.TemporaryDirectory() as folder, open_site(Path(folder) / "site") as site:
+        subject = Claudomator(site)
+        commands = {"cmd": [PROGRAM], "fifo": Fifo.teller_of(site.root / "fifo"), **agents}
+        site.configure(
+            concurrency={"total": slots},
+            agents={
+                name: {"kind": "command", "command": list(command), "auto_select": False, "max_concurrent": slots}
+                for name, command in commands.items()
+            },
+            **config,
+        )
+        yield subject
+
+
+class Fifo:
+    """A named pipe into which a program writes as soon as it runs."""
+
+    def __init__(self, path: Path) -> None:
+        os.mkfifo(path)
+        self._path = path
+        self.teller = self.teller_of(path)
+
+    @staticmethod
+    def teller_of(path: Path) -> list[str]:
+        """The program's command."""
+        return ["sh", "-c", f"echo > {path}"]
+
+    def told_after_ms(self, begin: Callable[[], object]) -> float:
+        """Milliseconds from the call until the program writes. Fails at the deadline."""
+        time.sleep(PAUSE_S)
+        fd = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            began = time.perf_counter()
+            begin()
+            assert select.select([fd], [], [], DEADLINE_S)[0], f"nothing wrote into {self._path}"
+            return (time.perf_counter() - began) * 1000
+        finally:
+            os.close(fd)
+
+
+def cpu_s(pid: int) -> float:
+    """Seconds of CPU, user and system, that the process has used; not those of its children."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS_A_SECOND
