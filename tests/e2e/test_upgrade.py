@@ -60,7 +60,8 @@ def columns(file: Path, table: str) -> set[object]:
 def at_work(site: Site, version: Version) -> Daemon:
     """A daemon of that version with three live runs, of a process and of a simulated agent, and three queued tasks."""
     daemon = site.start(**version.environ).ready()
-    played = "simulate: delay=2s outcome=success"
+    # Long enough to be seen at work on a busy machine as well.
+    played = "simulate: delay=8s outcome=success"
     site.drop("played.yaml", document(None, played, agent="simulated"))
     site.drop("nap.yaml", document(None, NAP))
     site.drop("endless.yaml", document(None, FOREVER))

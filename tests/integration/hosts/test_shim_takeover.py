@@ -77,7 +77,8 @@ def test_it_is_held_to_what_is_left_of_its_timeout(rig: Rig, tmp_path: Path) -> 
     assert not alive(pid)
     status = decide_fate(path).exit
     assert status is not None
-    assert 1_000 <= status.ended_ms - status.started_ms < 15_000, "from the start of the agent"
+    # When a process began is known to a tick of the kernel, and this one may have had to wait for a processor.
+    assert 900 <= status.ended_ms - status.started_ms < 15_000, "from the start of the agent"
 
 
 def test_it_is_ended_if_it_hangs(rig: Rig, tmp_path: Path) -> None:
