@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 
-from bench.subjects import EXPLICIT, SLOTS, Claudomator, cpu_s, open_claudomator, open_spooler
+from bench.subjects import EXPLICIT, PROGRAM, SLOTS, Claudomator, cpu_s, open_claudomator, open_spooler
 from claudomator_py.domain.views import TaskFilter
 from tests.e2e.harness import Daemon
 
@@ -46,7 +46,8 @@ def measure() -> None:
         "idle, % of CPU",
     )
     sys.stdout.write(f"| tasks | {' | '.join(columns)} |\n|---|{'---:|' * len(columns)}\n")
-    with open_claudomator(EXPLICIT, blocked=["true"]) as subject:
+    with open_claudomator(EXPLICIT) as subject:
+        subject.add_agent("blocked", [PROGRAM])
         subject.start()
         subject.run_all(1)
         subject.stop()

@@ -5,6 +5,7 @@ Task-spooler is written in C, keeps its queue in memory and flushes nothing to d
 
 import os
 import select
+import shlex
 import shutil
 import sqlite3
 import subprocess
@@ -102,11 +103,22 @@ def open_spooler() -> Iterator[Spooler | None]:
 class Claudomator:
     """A daemon and its inbox. Use ``open_claudomator``."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, config: Mapping[str, Any], slots: int) -> None:
         self.site = site
+        self._config = config
+        self._slots = slots
+        self._agents: dict[str, Any] = {}
         self.daemon: Daemon | None = None
         self._fifo = Fifo(site.root / "fifo")
         self._dropped = 0
+        self.add_agent("cmd", [PROGRAM])
+        self.add_agent("fifo", self._fifo.teller)
+
+    def add_agent(self, name: str, command: Sequence[str]) -> None:
+        """Have the next daemon know one more agent, with that command."""
+        settings = {"kind": "command", "command": list(command), "auto_select": False, "max_concurrent": self._slots}
+        self._agents[name] = settings
+        self.site.configure(concurrency={"total": self._slots}, agents=self._agents, **self._config)
 
     @property
     def running(self) -> Daemon:
@@ -149,10 +161,10 @@ class Claudomator:
         """Milliseconds until the program of the agent ``fifo`` runs, see ``drop``."""
         return self._fifo.told_after_ms(begin)
 
-    def count(self, condition: str) -> int:
-        """How many tasks there are, without asking the daemon."""
+    def count(self, condition: str, table: str = "task") -> int:
+        """How many such rows there are, without asking the daemon."""
         with closing(sqlite3.connect(f"file:{self.site.state / 'claudomator.db'}?mode=ro", uri=True)) as connection:
-            (found,) = connection.execute(f"SELECT count(*) FROM task WHERE {condition}").fetchone()  # noqa: S608
+            (found,) = connection.execute(f"SELECT count(*) FROM {table} WHERE {condition}").fetchone()  # noqa: S608
         return int(found)
 
     def wait_for(self, condition: Callable[[], bool], what: str) -> None:
@@ -166,23 +178,11 @@ class Claudomator:
 
 
 @contextmanager
-def open_claudomator(
-    config: Mapping[str, Any], *, slots: int = SLOTS, **agents: Sequence[str]
-) -> Iterator[Claudomator]:
-    """A place for a daemon with that configuration, which is not started yet, and the agents ``cmd`` (``true``),
-    ``fifo`` and those that are named with their commands."""
+def open_claudomator(config: Mapping[str, Any], *, slots: int = SLOTS) -> Iterator[Claudomator]:
+    """A place for a daemon with that configuration, which is not started yet, and the agents ``cmd`` (``true``) and
+    ``fifo``."""
     with tempfile.TemporaryDirectory() as folder, open_site(Path(folder) / "site") as site:
-        subject = Claudomator(site)
-        commands = {"cmd": [PROGRAM], "fifo": Fifo.teller_of(site.root / "fifo"), **agents}
-        site.configure(
-            concurrency={"total": slots},
-            agents={
-                name: {"kind": "command", "command": list(command), "auto_select": False, "max_concurrent": slots}
-                for name, command in commands.items()
-            },
-            **config,
-        )
-        yield subject
+        yield Claudomator(site, config, slots)
 
 
 class Fifo:
@@ -191,12 +191,8 @@ class Fifo:
     def __init__(self, path: Path) -> None:
         os.mkfifo(path)
         self._path = path
-        self.teller = self.teller_of(path)
-
-    @staticmethod
-    def teller_of(path: Path) -> list[str]:
+        self.teller = ["sh", "-c", f"echo > {shlex.quote(str(path))}"]
         """The program's command."""
-        return ["sh", "-c", f"echo > {path}"]
 
     def told_after_ms(self, begin: Callable[[], object]) -> float:
         """Milliseconds from the call until the program writes. Fails at the deadline."""
