@@ -10,6 +10,8 @@ RUN_VARIABLE = "CLAUDOMATOR_RUN"
 
 _NEWCOMERS = 8
 _NEWCOMER_LOOKS = 100
+_LISTS_CHILDREN = os.path.exists("/proc/thread-self/children")
+"""Whether this kernel has CONFIG_PROC_CHILDREN."""
 
 
 class Process:
@@ -86,6 +88,36 @@ def descendants(roots: Iterable[int], processes: dict[int, Process]) -> list[Pro
     return list(found.values())
 
 
+def below(roots: Iterable[int]) -> list[Process]:
+    """As ``descendants``, by the kernel's lists of children: its cost grows with what is below, not with the machine.
+
+    The lists are read one after the other, and what forks meanwhile may be missed: for measuring, not for ending.
+    """
+    if not _LISTS_CHILDREN:
+        return descendants(roots, snapshot())
+    found: dict[int, Process] = {}
+    pending = list(roots)
+    while pending:
+        for pid in _listed(pending.pop()):
+            process = read(pid)
+            if process is not None and pid not in found:
+                found[pid] = process
+                pending.append(pid)
+    return list(found.values())
+
+
+def _listed(pid: int) -> list[int]:
+    """Pids of the children of a process, zombies included, as the kernel lists them for each of its threads."""
+    found: list[int] = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:
+                found += [int(word) for word in file.read().split()]
+    except OSError:
+        pass  # It has ended.
+    return found
+
+
 def of_run(run_id: str, processes: dict[int, Process]) -> list[Process]:
     """The processes that carry the run's id in the environment they were started with, and all below them."""
     entry = f"{RUN_VARIABLE}={run_id}".encode()
@@ -105,14 +137,11 @@ def _environ(pid: int) -> list[bytes]:
 
 
 def children() -> list[int]:
-    """Pids of this process's own children, zombies included, from one short read."""
+    """Pids of this process's own children, zombies included, from one short read where the kernel lists them."""
     pid = os.getpid()
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-            return [int(word) for word in file.read().split()]
-    except OSError:
-        # A kernel without CONFIG_PROC_CHILDREN.
-        return [process.pid for process in snapshot().values() if process.ppid == pid]
+    if _LISTS_CHILDREN:
+        return _listed(pid)
+    return [process.pid for process in snapshot().values() if process.ppid == pid]
 
 
 def newcomers(run_id: str) -> list[Process]:

@@ -111,11 +111,11 @@ def cpu_by_process(agent: procfs.Process | None = None) -> dict[int, int]:
     """
     times = os.times()
     used = {0: round((times.children_user + times.children_system) * _TICKS)}
-    processes = procfs.snapshot()
     roots = [os.getpid()]
-    if agent is not None and agent.pid in processes:
-        roots.append(agent.pid)
-        used[agent.pid] = processes[agent.pid].cpu
-    for process in procfs.descendants(roots, processes):
+    orphan = None if agent is None else procfs.read(agent.pid)
+    if orphan is not None:
+        roots.append(orphan.pid)
+        used[orphan.pid] = orphan.cpu
+    for process in procfs.below(roots):
         used[process.pid] = process.cpu
     return used

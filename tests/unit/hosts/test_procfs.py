@@ -6,10 +6,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
-from claudomator_py.hosts.shim import procfs
+from claudomator_py.hosts.shim import procfs, watch
 
 
 @pytest.fixture
@@ -46,14 +47,16 @@ def test_nobody_has_the_pid_zero() -> None:
     assert procfs.open_pidfd(0, 0) is None
 
 
-def test_descendants_are_found_at_any_depth() -> None:
+@pytest.mark.parametrize("listed", [True, False])
+def test_descendants_are_found_at_any_depth(listed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(procfs, "_LISTS_CHILDREN", listed and procfs._LISTS_CHILDREN)
     script = "sh -c 'sh -c \"sleep 60; :\"; :'; :"
     with subprocess.Popen(["sh", "-c", script], start_new_session=True) as process:
         try:
-            found = procfs.descendants([process.pid], procfs.snapshot())
-            while len(found) < 3:
-                found = procfs.descendants([process.pid], procfs.snapshot())
+            while len(found := procfs.descendants([process.pid], procfs.snapshot())) < 3:
+                pass
             assert process.pid not in {descendant.pid for descendant in found}
+            assert {one.identity for one in procfs.below([process.pid])} == {one.identity for one in found}
         finally:
             os.killpg(process.pid, signal.SIGKILL)
 
@@ -91,3 +94,29 @@ def test_work_is_seen_while_it_is_done() -> None:
             assert process_now is not None
         finally:
             process.kill()
+
+
+@pytest.mark.skipif(not procfs._LISTS_CHILDREN, reason="this kernel does not list children")
+def test_what_is_below_is_measured_without_a_look_at_the_whole_machine(
+    sleeper: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thousand live runs that each did took both processors."""
+
+    def walk() -> NoReturn:
+        raise AssertionError("a walk through /proc")
+
+    monkeypatch.setattr(procfs, "snapshot", walk)
+    assert sleeper.pid in watch.cpu_by_process()
+    agent = procfs.read(os.getpid())
+    assert agent is not None
+    assert {agent.pid, sleeper.pid} <= set(watch.cpu_by_process(agent))
+
+
+def test_the_children_of_every_thread_are_found() -> None:
+    script = "import subprocess, threading; threading.Thread(target=lambda: subprocess.run(['sleep', '60'])).start()"
+    with subprocess.Popen([sys.executable, "-I", "-S", "-c", script], start_new_session=True) as process:
+        try:
+            while not procfs.below([process.pid]):
+                pass
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
