@@ -1,23 +1,22 @@
 """The web application: the operations of every resource and the pages, behind the security checks."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
-from fastapi import APIRouter, Depends, FastAPI
-from starlette.routing import WebSocketRoute
+from fastapi import FastAPI
+from starlette.routing import BaseRoute, WebSocketRoute
 
 from claudomator_py import __version__
 from claudomator_py.api import problem
-from claudomator_py.api.a2a.routes import a2a
 from claudomator_py.api.agents import agents
 from claudomator_py.api.channels import channels
 from claudomator_py.api.credentials import credentials
 from claudomator_py.api.daemon import daemon
 from claudomator_py.api.decisions import decisions
 from claudomator_py.api.events import Streams, events
-from claudomator_py.api.guard import roles
-from claudomator_py.api.guard.asking import Holders, OnlyOperator, permitted
+from claudomator_py.api.guard.asking import Holders, OnlyOperator
 from claudomator_py.api.guard.limits import Throttle
 from claudomator_py.api.guard.login_codes import LoginCodes
 from claudomator_py.api.guard.security import Security
@@ -27,13 +26,12 @@ from claudomator_py.api.hub import PATH, HubEndpoint
 from claudomator_py.api.incoming import incoming
 from claudomator_py.api.metrics import metrics
 from claudomator_py.api.openapi import build
-from claudomator_py.api.page import application as pages
-from claudomator_py.api.page import errors, login
+from claudomator_py.api.page import errors
 from claudomator_py.api.policy import policy
-from claudomator_py.api.request import strict_query
 from claudomator_py.api.routing import routing
 from claudomator_py.api.runs import runs
 from claudomator_py.api.schedules import schedules
+from claudomator_py.api.section import Section
 from claudomator_py.api.settings import WebSettings
 from claudomator_py.api.specialists import specialists
 from claudomator_py.api.tasks import tasks
@@ -66,14 +64,25 @@ RESOURCES = (
 
 
 class _Application(FastAPI):
-    def include_router(self, router: APIRouter, *args: Any, **options: Any) -> None:
-        roles.check_all(router.routes)
-        super().include_router(router, *args, **options)
-
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
-            self.openapi_schema = build(self, (shape for resource in RESOURCES for shape in resource.bodies))
+            routes = [route for resource in RESOURCES for route in resource.routes]
+            self.openapi_schema = build(self, routes, (shape for resource in RESOURCES for shape in resource.bodies))
         return self.openapi_schema
+
+
+def _a2a() -> Iterable[BaseRoute]:
+    from claudomator_py.api.a2a.routes import a2a  # for other agents: most daemons meet none
+
+    return a2a.routes
+
+
+def _pages(
+    access: Access, sessions: Sessions, codes: LoginCodes, throttle: Throttle, settings: WebSettings
+) -> Iterable[BaseRoute]:
+    from claudomator_py.api.page import application, login  # for whoever looks, with the templates
+
+    return application.routes(access, login.Entrance(sessions, codes, throttle, settings))
 
 
 def _now_ms() -> int:
@@ -112,20 +121,20 @@ def create_app(
         docs_url=None,  # those pages load scripts of other sites
         redoc_url=None,
         redirect_slashes=False,
-        dependencies=[Depends(permitted), Depends(strict_query)],
     )
     app.state.access, app.state.streams, app.state.meter = access, streams, meter
     app.state.sessions, app.state.login_codes, app.state.settings = sessions, codes, settings
-    for resource in RESOURCES:
-        app.include_router(resource.router)
-    app.include_router(a2a)
-    app.include_router(incoming)
+    routes = app.router.routes
+    routes += [resource.section for resource in RESOURCES]
+    routes.append(Section(["/v1/channels/"], lambda: incoming.routes))
+    routes.append(Section(["/a2a", "/.well-known/"], _a2a))
     if hub is not None:
         endpoint = HubEndpoint(hub, access, streams)
         holders.on_change(endpoint.look)
-        app.router.routes.append(WebSocketRoute(PATH, endpoint.__call__))
+        routes.append(WebSocketRoute(PATH, endpoint.__call__))
+    routes.append(Section(["/"], partial(_pages, access, sessions, codes, throttle, settings)))
     problem.install(app)
-    pages.install(app, access, login.Entrance(sessions, codes, throttle, settings))
+    errors.install(app)
     app.add_middleware(WithoutSecrets, redactor=redactor)
     app.add_middleware(
         Security, settings=settings, sessions=sessions, holders=holders, throttle=throttle, dress=errors.dress

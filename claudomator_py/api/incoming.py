@@ -2,15 +2,16 @@
 
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 
 from claudomator_py.api.operation import access_of
 from claudomator_py.api.problem import Refused
+from claudomator_py.api.section import guarded
 from claudomator_py.service.webhooks import NotSigned
 
-incoming = APIRouter(include_in_schema=False)
+incoming = guarded()
 """What it takes is said by who sends: it is described where channels are, and not in the document of the API."""
 
 

@@ -1,11 +1,12 @@
 """The OpenAPI 3.1 document: what the routes say of themselves, plus what holds for all of them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
+from starlette.routing import BaseRoute
 
 from claudomator_py.api.guard.roles import OPERATIONS, Needed
 from claudomator_py.api.guard.security import OPEN_PATHS
@@ -61,9 +62,10 @@ def refusals(statuses: Iterable[int]) -> dict[int | str, dict[str, Any]]:
     return {status: _response(status) for status in statuses}
 
 
-def build(app: FastAPI, bodies: Iterable[type[BaseModel]]) -> dict[str, Any]:
-    """The whole document of the application. bodies: the shapes of what requests have in them."""
-    schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+def build(app: FastAPI, routes: Sequence[BaseRoute], bodies: Iterable[type[BaseModel]]) -> dict[str, Any]:
+    """The whole document of the application. routes: of its operations. bodies: the shapes of what requests have in
+    them."""
+    schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=routes)
     components: dict[str, Any] = schema.setdefault("components", {})
     schemas: dict[str, Any] = components.setdefault("schemas", {})
     details = ProblemDetails.model_json_schema(mode="serialization", ref_template=_REF)

@@ -7,10 +7,12 @@ means 412, ``IdempotencyKey`` 409, ``Tagged`` an ETag.
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from typing import Annotated, Any, Final, Generic, TypeVar, get_args
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import Depends, Request, Response
 from fastapi.params import Depends as Dependency
+from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from claudomator_py.api.conditional import ETAG_HEADER, request_key, set_etag, versions_to_match
@@ -19,6 +21,7 @@ from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.guard.roles import Needed
 from claudomator_py.api.openapi import refusals, request_body
 from claudomator_py.api.request import JsonObject, OptionalJsonObject
+from claudomator_py.api.section import GUARDS, Section
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.views import TaskView
 from claudomator_py.domain.views.channels import ChannelView
@@ -142,13 +145,28 @@ def links(parameter: str, expression: str, **operations: str) -> dict[str, Any]:
 
 
 class Operations:
-    """The operations of one resource, for an application to include."""
+    """The operations of one resource."""
 
     def __init__(self, tag: str) -> None:
         """tag: under which the document lists them, unless one says another."""
-        self.router = APIRouter()
         self._tag = tag
-        self.bodies: list[type[BaseModel]] = []
+        self._declared: list[tuple[str, Callable[..., Any], Callable[[], APIRoute]]] = []
+
+    @property
+    def section(self) -> Section:
+        """They, for an application: made when a request for one of them comes."""
+        return Section({path.partition("{")[0] for path, _, _ in self._declared}, lambda: self.routes)
+
+    @cached_property
+    def routes(self) -> tuple[APIRoute, ...]:
+        """They, in the order in which they were declared."""
+        return tuple(make() for _, _, make in self._declared)
+
+    @property
+    def bodies(self) -> list[type[BaseModel]]:
+        """The shapes of what their requests have in them."""
+        taken = (one for _, handler, _ in self._declared for one in _dependencies(handler))
+        return [one.model for one in taken if isinstance(one, Body) and one.model is not None]
 
     def operation(
         self,
@@ -176,19 +194,19 @@ class Operations:
         roles.declare(name, needs)
         method, path = route.split(" ")
 
-        def declare(handler: F) -> F:
+        def make(handler: F) -> APIRoute:
             taken = list(_dependencies(handler))
             bodies = [one for one in taken if isinstance(one, Body)]
-            self.bodies += [one.model for one in bodies if one.model is not None]
             # Without 422, FastAPI would describe its own answer, which is not sent.
             refused = {422, *refuses, *(_REFUSES[one] for one in taken if one in _REFUSES), *(415 for _ in bodies)}
             shown = {**(headers or {}), **(ETAG_HEADER if _tagging in taken else {})}
             said = {"description": told, "headers": shown, "links": links}
             answer = {key: value for key, value in said.items() if value}
-            self.router.add_api_route(
+            return APIRoute(
                 path,
                 handler,
                 methods=[method],
+                dependencies=[*GUARDS],
                 operation_id=name,
                 summary=summary,
                 tags=[tag or self._tag],
@@ -199,6 +217,9 @@ class Operations:
                 else None,
                 **options,
             )
+
+        def declare(handler: F) -> F:
+            self._declared.append((path, handler, partial(make, handler)))
             return handler
 
         return declare

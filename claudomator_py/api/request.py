@@ -3,11 +3,14 @@
 import codecs
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator
 from itertools import islice
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_origin
 
 from fastapi import Depends, Request
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
 
 from claudomator_py.api.problem import Refused
 from claudomator_py.domain.errors import Invalid, Problem, shown, suggestion
@@ -73,16 +76,18 @@ OptionalJsonObject = Annotated[dict[str, object] | None, Depends(_optional)]
 
 
 _MOST = 20
+_LISTS = (list, tuple, set, frozenset)
 
 
-def strict_query(request: Request) -> None:
+async def strict_query(request: Request) -> None:
     """A dependency of every route of the API. Raises Invalid."""
     given = Counter(name for name, _ in request.query_params.multi_items())
     if not given:
         return
-    known = _known(request)
-    if known is None:
+    route: APIRoute = request.scope["route"]
+    if not route.include_in_schema:  # it is no operation of the API
         return
+    known = dict(query_parameters(route.dependant))
     problems: list[Problem] = []
     for name, count in islice(given.items(), _MOST):
         if name not in known:
@@ -94,17 +99,18 @@ def strict_query(request: Request) -> None:
         raise Invalid.of(problems, said=3, remedy="Fix the query.")
 
 
-def _known(request: Request) -> Mapping[str, bool] | None:
-    """The operation's parameters, each with whether it may be repeated; None for what is no operation of the API."""
-    path = request.scope["route"].path
-    operation = request.app.openapi()["paths"].get(path, {}).get(request.method.lower())
-    if operation is None:
-        return None
-    parameters = operation.get("parameters", ())
-    return {one["name"]: _is_list(one["schema"]) for one in parameters if one["in"] == "query"}
+def query_parameters(dependant: Dependant) -> Iterator[tuple[str, bool]]:
+    """The parameters that an operation takes in its query, each with whether it may be repeated."""
+    for parameter in dependant.query_params:
+        annotation = parameter.field_info.annotation
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):  # whose fields are the parameters
+            fields = annotation.model_fields.items()
+            yield from ((field.alias or name, _is_list(field.annotation)) for name, field in fields)
+        else:
+            yield parameter.alias, _is_list(annotation)
+    for other in dependant.dependencies:
+        yield from query_parameters(other)
 
 
-def _is_list(schema: Mapping[str, object]) -> bool:
-    forms = schema.get("anyOf", [schema])
-    assert isinstance(forms, list)  # noqa: S101 - JSON Schema
-    return any(form.get("type") == "array" for form in forms)
+def _is_list(annotation: Any) -> bool:
+    return any(get_origin(form) in _LISTS for form in (annotation, *get_args(annotation)))

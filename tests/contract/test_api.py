@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator, FormatChecker
 
+from claudomator_py.api.app import RESOURCES
 from claudomator_py.api.guard import roles
+from claudomator_py.api.request import query_parameters
 from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.lifecycle import Completed, Failed, InputKind, NeedsInput, Running
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Provenance, Reason, Tokens
@@ -227,6 +229,21 @@ def test_the_bounds_of_a_page_are_in_the_schema(document: dict[str, Any]) -> Non
     for path in ("/v1/tasks", "/v1/notifications", "/v1/events"):
         (limit,) = (one for one in document["paths"][path]["get"]["parameters"] if one["name"] == "limit")
         assert (limit["schema"]["minimum"], limit["schema"]["maximum"]) in ((1, 200), (1, 500))
+
+
+def test_what_a_query_may_say_is_what_is_published(document: dict[str, Any]) -> None:
+    def published(operation: dict[str, Any]) -> dict[str, bool]:
+        given = {one["name"]: one["schema"] for one in operation.get("parameters", []) if one["in"] == "query"}
+        forms = {name: schema.get("anyOf", [schema]) for name, schema in given.items()}
+        return {name: any(form.get("type") == "array" for form in them) for name, them in forms.items()}
+
+    taken = {
+        (method.lower(), route.path): dict(query_parameters(route.dependant))
+        for resource in RESOURCES
+        for route in resource.routes
+        for method in route.methods or ()
+    }
+    assert taken == {(method, path): published(operation) for method, path, operation in _operations(document)}
 
 
 def test_every_link_leads_to_an_operation_with_that_parameter(document: dict[str, Any]) -> None:

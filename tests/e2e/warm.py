@@ -22,6 +22,7 @@ _PR_SET_PDEATHSIG = 1
 _IMPORTED_LATE = (
     *("anyio._backends._asyncio", "apscheduler.triggers.interval", "encodings.idna", "stringprep", "tomllib"),
     *("tzdata.zoneinfo", "uvicorn.lifespan.off"),
+    *("claudomator_py.api.a2a.routes", "claudomator_py.api.page.application"),
 )
 
 
@@ -93,7 +94,7 @@ def warm_up() -> None:
     for name in _IMPORTED_LATE:
         importlib.import_module(name)
     document = openapi_document()
-    setattr(app, "build", lambda *_: document)  # noqa: B010 - which a daemon calls for its first request with a query
+    setattr(app, "build", lambda *_: document)  # noqa: B010 - which a daemon calls when somebody asks for it
     for template in rendering._environment().list_templates():
         rendering._environment().get_template(template)
     gc.collect()

@@ -143,7 +143,7 @@ def running(
     streams = Streams()
     settings = WebSettings(token=token, listen=address, allowed_hosts=allowed_hosts, limits=limits or Limits())
     app = create_app(served.access, settings, meter, streams=streams, holders=holders)
-    app.openapi_schema = openapi_document()
+    app.openapi = openapi_document  # type: ignore[method-assign]  # else each makes its own
     server = WebServer(app, [sock, bind_own(state_dir)], streams.close, protocol=protocol, crowd=crowd)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve()), name="daemon")
     thread.start()

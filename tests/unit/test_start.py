@@ -97,19 +97,23 @@ def test_the_daemon_starts_without_what_it_does_not_use(tmp_path: Path) -> None:
     # For whoever compares, looks at a page, scrapes, has another database or models of another version: nobody yet.
     assert modules & {"numpy", "jinja2", "prometheus_client", "sqlalchemy.dialects.postgresql"} == set()
     assert "pydantic.v1.main" not in modules
+    # For people who look, and for other agents.
+    assert modules & {"claudomator_py.api.page.application", "claudomator_py.api.a2a.routes"} == set()
 
 
-def test_the_daemon_builds_the_models_of_answers_when_somebody_asks() -> None:
+def test_the_daemon_builds_routes_and_the_models_of_answers_when_somebody_asks() -> None:
     told = """
 import claudomator_py.app
+from claudomator_py.api.app import RESOURCES
 from fastapi.openapi.models import OpenAPI
 from claudomator_py.domain.views import RunView, TaskView
 from claudomator_py.store.tables import Task
 
 print([one.__name__ for one in (OpenAPI, RunView, TaskView, Task) if one.__pydantic_complete__])
+print([resource for resource in RESOURCES if "routes" in vars(resource)])
 """
     built = subprocess.run([sys.executable, "-c", told], capture_output=True, timeout=120, check=True, text=True)
-    assert built.stdout == "[]\n"
+    assert built.stdout == "[]\n[]\n"
 
 
 def test_models_are_built_at_once_again_after_the_block() -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from fastapi.responses import JSONResponse, Response
 
 from claudomator_py.api.a2a import tasks as shapes
@@ -37,13 +37,14 @@ from claudomator_py.api.guard.asking import Asking, Standing
 from claudomator_py.api.guard.roles import OPERATIONS, may, not_permitted
 from claudomator_py.api.operation import Allowed, access_of
 from claudomator_py.api.request import JsonObject
+from claudomator_py.api.section import guarded
 from claudomator_py.domain.errors import Ambiguous, Conflict, Invalid, KeyReused, NotFound, ServiceError, problems_text
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.views import TaskView
 from claudomator_py.schema.validation import MAX_PROBLEMS, odd_values
 from claudomator_py.service.access import Granted
 
-a2a = APIRouter(include_in_schema=False)
+a2a = guarded()
 """It is described by its card, and by A2A itself, rather than by the document of the API."""
 
 log = logging.getLogger(__name__)

@@ -1,14 +1,14 @@
 """The role that each operation requires. An operation declares it (``api/operation.py``); those of the pages are in a
-table here. One without a role is refused, and a daemon that offers one does not start.
+table here. One without a role is refused.
 
 read looks; operate changes tasks and schedules as well; admin is for what concerns the whole daemon: its agents' holds,
 draining, backups, cleaning up, notifications, tokens. A principal of an organisation is kept from what acts on the
 tasks of all, or tells of them, whatever its role.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
@@ -133,16 +133,20 @@ def needed_by(route: APIRoute, method: str) -> Needed | None:
     return OPERATIONS.get(found) if isinstance(found, str) else found
 
 
-def check_all(routes: Iterable[BaseRoute]) -> None:
-    """Raises ValueError if there is a route without an entry here."""
-    lacking = []
+def check_all(routes: Iterable[BaseRoute], permitted: Callable[..., Any]) -> None:
+    """Raises ValueError if there is a route without an entry here, or that does not depend on ``permitted``."""
+    lacking, unguarded = [], []
     for route in routes:
         if not isinstance(route, APIRoute):
             lacking.append(str(route))
             continue
         lacking += [f"{method} {route.path}" for method in route.methods or () if needed_by(route, method) is None]
+        if permitted not in {one.dependency for one in route.dependencies}:
+            unguarded.append(route.path)
     if lacking:
         raise ValueError(f"nobody has said who may do this: {', '.join(sorted(lacking))}")
+    if unguarded:
+        raise ValueError(f"nobody asks who does this: {', '.join(sorted(unguarded))}")
 
 
 def not_permitted(by: Principal, needed: Needed) -> Refused:

@@ -1,11 +1,10 @@
 """The pages' part of the application."""
 
-from fastapi import FastAPI
+from starlette.routing import BaseRoute
 
 from claudomator_py.api.page import (
     channels,
     decisions,
-    errors,
     front,
     inputs,
     login,
@@ -21,11 +20,8 @@ from claudomator_py.api.page import (
 from claudomator_py.service.access import Access
 
 
-def install(app: FastAPI, access: Access, entrance: login.Entrance) -> None:
-    """Add the pages. To be called after everything of the API."""
-    for page in (front, tasks, inputs, schedules, selection, specialists, channels, routing, decisions, policy):
-        app.include_router(page.router(access))
-    app.include_router(login.router(entrance))
-    app.include_router(sessions.router(entrance))
-    app.include_router(static.router())
-    errors.install(app)
+def routes(access: Access, entrance: login.Entrance) -> list[BaseRoute]:
+    """The routes of all pages, to come after those of the API."""
+    of_tasks = (front, tasks, inputs, schedules, selection, specialists, channels, routing, decisions, policy)
+    routers = [*(page.router(access) for page in of_tasks), login.router(entrance), sessions.router(entrance)]
+    return [route for router in (*routers, static.router()) for route in router.routes]

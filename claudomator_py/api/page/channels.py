@@ -9,6 +9,7 @@ from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.page.channel_model import page_of, row_of, url_of
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.wanted import read_fields
+from claudomator_py.api.section import guarded
 from claudomator_py.domain.channel import LONGEST_MESSAGE, NewChannel, NewMessage
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError
 from claudomator_py.domain.principal import Principal
@@ -28,7 +29,7 @@ _STATUS: dict[type[ServiceError], int] = {Conflict: 409, Invalid: 422}
 
 def router(access: Access) -> APIRouter:
     """The routes."""
-    routes = APIRouter(prefix="/channels", include_in_schema=False)
+    routes = guarded("/channels")
 
     @routes.get("")
     def show_all(by: Asking, cursor: Cursor = None) -> Response:

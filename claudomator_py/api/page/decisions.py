@@ -10,6 +10,7 @@ from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.page import decision_model
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.wanted import read_fields
+from claudomator_py.api.section import guarded
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.views.decisions import DecisionFilter
 from claudomator_py.service.access import Access
@@ -48,7 +49,7 @@ class Filters:
 
 def router(access: Access) -> APIRouter:
     """The routes."""
-    routes = APIRouter(prefix="/decisions", include_in_schema=False)
+    routes = guarded("/decisions")
 
     @routes.get("")
     def show_all(by: Asking, filters: Annotated[Filters, Depends()], cursor: Cursor = None) -> Response:

@@ -12,7 +12,6 @@ from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
 from claudomator_py.api.guard.security import STALE, is_page
-from claudomator_py.api.page.rendering import render
 from claudomator_py.api.problem import MEDIA_TYPE, Refused
 from claudomator_py.domain.errors import ServiceError
 from claudomator_py.domain.views import ProblemDetails
@@ -35,19 +34,21 @@ def dress(scope: Scope, response: Response) -> Response:
     if not wants_page or response.media_type != MEDIA_TYPE:
         return response
     problem = ProblemDetails.model_validate_json(bytes(response.body))
-    if problem.status == 401:
-        return _login_needed(scope)
-    return problem_page(problem)
+    return _login_needed(scope) if problem.status == 401 else problem_page(problem)
 
 
 def problem_page(problem: ProblemDetails) -> Response:
     """A page that tells the problem."""
+    from claudomator_py.api.page.rendering import render  # for whoever looks: see ``api.app``
+
     remedy = _PAGE_REMEDIES.get(problem.code, problem.remedy)
     return render("problem.html", {"problem": problem, "remedy": remedy}, problem.status)
 
 
 def _login_needed(scope: Scope) -> Response:
     """The page for who has no session. A link on another page arrives so, though there may be one: hence its link."""
+    from claudomator_py.api.page.rendering import render  # see ``problem_page``
+
     path, query = "/", b""
     if scope["method"] == "GET" and is_page(scope["path"]):
         path, query = quote(scope["path"]), scope["query_string"]

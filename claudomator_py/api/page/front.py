@@ -9,6 +9,7 @@ from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.page.front_model import filters_of, found_of, front_of
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.wanted import read_fields, read_filter
+from claudomator_py.api.section import guarded
 from claudomator_py.domain.views import ReleaseRequest
 from claudomator_py.service.access import Access
 
@@ -19,7 +20,7 @@ Cursor = Annotated[str | None, Query(max_length=500)]
 
 def router(access: Access) -> APIRouter:
     """The routes."""
-    routes = APIRouter(include_in_schema=False)
+    routes = guarded()
 
     @routes.get("/")
     def front(

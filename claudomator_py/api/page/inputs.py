@@ -15,6 +15,7 @@ from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import row_of
 from claudomator_py.api.page.specialist_model import OFFERED, choices_of
+from claudomator_py.api.section import guarded
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.principal import Principal
@@ -33,7 +34,7 @@ _STATUS: dict[type[ServiceError], int] = {StaleVersion: 412, Conflict: 409, Inva
 
 def router(access: Access) -> APIRouter:
     """The routes."""
-    routes = APIRouter(prefix="/tasks", include_in_schema=False)
+    routes = guarded("/tasks")
 
     @routes.get("/{ref}/answer")
     def ask_for_answer(by: Asking, ref: Ref) -> Response:

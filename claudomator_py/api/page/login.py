@@ -15,6 +15,7 @@ from claudomator_py.api.guard.limits import Throttle
 from claudomator_py.api.guard.login_codes import LoginCodes
 from claudomator_py.api.guard.sessions import LONGEST_MS, Sessions, browser_name
 from claudomator_py.api.page.rendering import render
+from claudomator_py.api.section import guarded
 from claudomator_py.api.settings import WebSettings
 
 _LONGEST = 200
@@ -36,7 +37,7 @@ def router(entrance: Entrance) -> APIRouter:
     """The routes."""
     sessions, codes, settings = entrance.sessions, entrance.codes, entrance.settings
     page_host, page_hosts = settings.page_host, settings.page_hosts()
-    routes = APIRouter(include_in_schema=False)
+    routes = guarded()
 
     @routes.get("/login")
     def ask(request: Request, code: Code = "") -> Response:

@@ -9,6 +9,7 @@ from fastapi.responses import Response
 from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.page.policy_model import page_of, verdict_of
 from claudomator_py.api.page.rendering import render
+from claudomator_py.api.section import guarded
 from claudomator_py.domain.errors import Invalid
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.task import LONGEST_INSTRUCTIONS
@@ -22,7 +23,7 @@ Text = Annotated[str, Form(max_length=LONGEST_INSTRUCTIONS)]
 
 def router(access: Access) -> APIRouter:
     """The routes."""
-    routes = APIRouter(prefix="/policy", include_in_schema=False)
+    routes = guarded("/policy")
 
     @routes.get("")
     def show(by: Asking, days: Days = 30) -> Response:

@@ -12,6 +12,7 @@ from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.route_model import route_of
 from claudomator_py.api.page.routing_model import corrections_of, figures_of
 from claudomator_py.api.page.wanted import read_fields
+from claudomator_py.api.section import guarded
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.task import LONGEST_INSTRUCTIONS
@@ -41,7 +42,7 @@ class Asked:
 
 def router(access: Access) -> APIRouter:
     """The routes."""
-    routes = APIRouter(prefix="/routing", include_in_schema=False)
+    routes = guarded("/routing")
 
     @routes.get("")
     def show(by: Asking, days: Days = 30) -> Response:

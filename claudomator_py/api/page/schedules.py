@@ -6,6 +6,7 @@ from fastapi import APIRouter, Path
 from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.guard.asking import Asking
+from claudomator_py.api.section import guarded
 from claudomator_py.service.access import Access
 
 Name = Annotated[str, Path(max_length=128)]
@@ -13,7 +14,7 @@ Name = Annotated[str, Path(max_length=128)]
 
 def router(access: Access) -> APIRouter:
     """The routes."""
-    routes = APIRouter(prefix="/schedules/{name}", include_in_schema=False)
+    routes = guarded("/schedules/{name}")
 
     @routes.post("/pause")
     def pause(by: Asking, name: Name) -> Response:

@@ -14,6 +14,7 @@ from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import row_of
 from claudomator_py.api.page.wanted import filter_url, read_filter
 from claudomator_py.api.page.words import remedy_text
+from claudomator_py.api.section import guarded
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.views import RestartRequest, TaskFilter, TaskView
@@ -45,7 +46,7 @@ class Verdict:
 
 def router(access: Access) -> APIRouter:
     """The routes."""
-    routes = APIRouter(prefix="/select", include_in_schema=False)
+    routes = guarded("/select")
 
     @routes.get("")
     def select(

@@ -7,11 +7,12 @@ from claudomator_py.api.credentials import SessionId, named, seen_by, views_of
 from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.page.login import Entrance, logged_out
 from claudomator_py.api.page.rendering import render
+from claudomator_py.api.section import guarded
 
 
 def router(entrance: Entrance) -> APIRouter:
     """The routes."""
-    routes = APIRouter(prefix="/sessions", include_in_schema=False)
+    routes = guarded("/sessions")
     sessions = entrance.sessions
 
     @routes.get("")

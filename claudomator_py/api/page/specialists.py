@@ -15,6 +15,7 @@ from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.routing_model import corrections_of, standings_of
 from claudomator_py.api.page.specialist_model import found_row_of, page_of, row_of, url_of
 from claudomator_py.api.page.wanted import read_fields
+from claudomator_py.api.section import guarded
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import Conflict, Invalid, Problem, ServiceError, StaleVersion
 from claudomator_py.domain.principal import Principal
@@ -37,7 +38,7 @@ _STATUS: dict[type[ServiceError], int] = {StaleVersion: 412, Conflict: 409, Inva
 
 def router(access: Access) -> APIRouter:
     """The routes."""
-    routes = APIRouter(prefix="/specialists", include_in_schema=False)
+    routes = guarded("/specialists")
 
     @routes.get("")
     def show_all(by: Asking, q: Text = "", cursor: Cursor = None) -> Response:

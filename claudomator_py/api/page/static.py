@@ -8,6 +8,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
+from claudomator_py.api.section import guarded
+
 _FOLDER = Path(__file__).parent.parent / "static"
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 _FOR_EVER = "public, max-age=31536000, immutable"
@@ -27,7 +29,7 @@ def url_of(name: str) -> str:
 
 def router() -> APIRouter:
     """The route. Anyone may ask: the page that says how to log in needs them, too."""
-    routes = APIRouter(prefix="/static", include_in_schema=False)
+    routes = guarded("/static")
 
     @routes.get("/{name}")
     def file(request: Request, name: str) -> Response:

@@ -15,6 +15,7 @@ from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import row_of
 from claudomator_py.api.page.specialist_model import OFFERED, choices_of
 from claudomator_py.api.page.task_model import task_page_of
+from claudomator_py.api.section import guarded
 from claudomator_py.domain.agent import TIERS
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
 from claudomator_py.domain.principal import Principal
@@ -32,7 +33,7 @@ _STATUS: dict[type[ServiceError], int] = {StaleVersion: 412, Conflict: 409, Inva
 
 def router(access: Access) -> APIRouter:
     """The routes."""
-    routes = APIRouter(prefix="/tasks", include_in_schema=False)
+    routes = guarded("/tasks")
 
     @routes.get("/{ref}")
     def show(by: Asking, ref: Ref, run: RunId = None, *, check: bool = False) -> Response:

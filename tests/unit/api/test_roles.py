@@ -3,15 +3,21 @@
 import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import MagicMock
 
 import pytest
 from fastapi import FastAPI, Request
+from fastapi.routing import APIRoute
 
+from claudomator_py.api.app import create_app
 from claudomator_py.api.guard.asking import permitted
-from claudomator_py.api.guard.roles import OPEN, check_all
+from claudomator_py.api.guard.roles import OPEN, PAGES
 from claudomator_py.api.operation import Operations
+from claudomator_py.api.section import Section
+from claudomator_py.api.settings import MIN_TOKEN_LENGTH, WebSettings
 from claudomator_py.api.tasks import tasks
 from claudomator_py.domain.principal import OPERATOR
+from claudomator_py.service.access import Access
 
 
 def application() -> FastAPI:
@@ -23,12 +29,28 @@ def application() -> FastAPI:
     return app
 
 
-def test_a_route_without_a_role_keeps_the_application_from_starting() -> None:
+def test_routes_are_not_served_if_one_has_no_role() -> None:
     with pytest.raises(ValueError, match=r"who may do this: GET /v1/new\Z"):
-        check_all(application().routes)
+        assert Section(["/v1/"], lambda: application().routes).routes
 
 
-def test_and_if_it_did_start_nobody_could_use_it() -> None:
+def test_routes_are_not_served_if_one_does_not_ask_who_uses_it() -> None:
+    unguarded = APIRoute("/v1/tasks", print, methods=["GET"], operation_id="listTasks")
+    with pytest.raises(ValueError, match=r"nobody asks who does this: /v1/tasks\Z"):
+        assert Section(["/v1/"], lambda: [*tasks.routes, unguarded]).routes
+
+
+def test_all_that_an_application_serves_asks_who_uses_it() -> None:
+    absent = cast("Access", MagicMock(name="access"))
+    app = create_app(absent, WebSettings("x" * MIN_TOKEN_LENGTH, "127.0.0.1:8484"))
+    sections = [route for route in app.routes if isinstance(route, Section)]
+    served = [route for section in sections for route in section.routes if isinstance(route, APIRoute)]
+    assert {f"{method} {route.path}" for route in served for method in route.methods or ()} > set(PAGES)
+    # It says what there is, to anyone whose token is good.
+    assert [getattr(route, "path", "") for route in app.routes if route not in sections] == ["/openapi.json"]
+
+
+def test_and_if_a_route_without_a_role_were_served_nobody_could_use_it() -> None:
     route = application().routes[-1]
     request = SimpleNamespace(scope={"route": route}, method="GET", state=SimpleNamespace(principal=OPERATOR))
     with pytest.raises(LookupError, match="/v1/new"):
@@ -36,6 +58,5 @@ def test_and_if_it_did_start_nobody_could_use_it() -> None:
 
 
 def test_an_operation_cannot_be_declared_twice_with_roles_that_differ() -> None:
-    assert tasks.router.routes
     with pytest.raises(ValueError, match="there are two operations getTask"):
         Operations("tasks").operation("GET /v1/tasks/{ref}", "getTask", OPEN, "Again")
