@@ -1,16 +1,12 @@
 """Learning from what became of decisions, now and then, beside the loop."""
 
-import logging
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final
 
-from apscheduler.jobstores.base import JobLookupError
-from apscheduler.schedulers.background import BackgroundScheduler
-
+from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock
 from claudomator_py.schema.routing_settings import LearningSettings
@@ -22,7 +18,6 @@ log = get_logger("claudomator.learning")
 
 FIRST_S: Final = 30.0
 """After the start, when a daemon has more urgent things to do."""
-_JOB: Final = "learn"
 
 
 class Learner:
@@ -32,39 +27,26 @@ class Learner:
         self._database = database
         self._settings = settings
         self._clock = clock
-        self._every_ms = settings().every
         self._since: int | None = None
-        self._ringing = threading.Lock()
-        # It would tell of every round.
-        logging.getLogger("apscheduler").setLevel(logging.WARNING)
-        self._scheduler = BackgroundScheduler(
-            timezone=UTC,
-            daemon=True,
-            executors={"default": {"type": "threadpool", "max_workers": 1}},
-            job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 1},
-        )
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="learning", daemon=True)
 
     def start(self) -> None:
         """Begin with what ended while there was no daemon, and go on every so often."""
         with suppress(StoreUnavailable):  # it is asked again then
             self._begin()
-        first = datetime.now(UTC) + timedelta(seconds=min(FIRST_S, self._interval()["seconds"]))
-        self._scheduler.add_job(self._ring, "interval", id=_JOB, next_run_time=first, **self._interval())
-        self._scheduler.start()
+        self._thread.start()
 
     def close(self) -> None:
         """Learn no more; waits for the transaction at hand."""
-        if not self._scheduler.running:
-            return
-        # APScheduler would wait with its jobs locked: for ever, where the round at hand sets its own times anew.
-        self._scheduler.shutdown(wait=False)
-        with self._ringing:
-            pass
+        self._stopped.set()
+        if self._thread.ident is not None:
+            self._thread.join()
 
     def round(self) -> None:
         """Learn all that there is to learn. Raises StoreUnavailable."""
         since, rate = self._begin(), self._settings().rate
-        while self._database.read(partial(has_more, since=since)):
+        while not self._stopped.is_set() and self._database.read(partial(has_more, since=since)):
             self._database.write(partial(learn, rate=rate, now_ms=self._clock(), since=since))
 
     def _begin(self) -> int:
@@ -74,21 +56,16 @@ class Learner:
             self._since = self._database.read(last_id)
         return self._since
 
-    def _ring(self) -> None:
-        with self._ringing:
-            self._round_and_set()
+    def _run(self) -> None:
+        pause_s = min(FIRST_S, self._every_s())
+        while not self._stopped.wait(pause_s):
+            try:
+                self.round()
+            except StoreUnavailable as error:
+                log.warning("not_learned", problem=str(error), note="tried again next time")
+            except Exception:
+                log.exception("not_learned")
+            pause_s = self._every_s()
 
-    def _round_and_set(self) -> None:
-        try:
-            self.round()
-        except StoreUnavailable as error:
-            log.warning("not_learned", problem=str(error), note="tried again next time")
-        except Exception:
-            log.exception("not_learned")
-        if self._settings().every != self._every_ms:
-            self._every_ms = self._settings().every
-            with suppress(JobLookupError):  # closed meanwhile
-                self._scheduler.reschedule_job(_JOB, trigger="interval", **self._interval())
-
-    def _interval(self) -> dict[str, float]:
-        return {"seconds": timedelta(milliseconds=self._every_ms).total_seconds()}
+    def _every_s(self) -> float:
+        return self._settings().every / SECOND_MS

@@ -4,17 +4,13 @@ What is due is reckoned from the store: the schedule's times after the last one 
 and the mark that it was dealt with are one transaction.
 """
 
-import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 from functools import lru_cache, partial
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from apscheduler.jobstores.base import JobLookupError
-from apscheduler.schedulers.background import BackgroundScheduler
-from apscheduler.triggers.base import BaseTrigger
 from sqlalchemy import Connection
 
 from claudomator_py.domain.crashpoint import crashpoint
@@ -34,83 +30,8 @@ from claudomator_py.store.tables import Schedule
 from claudomator_py.tasks.feasibility import placement_problems
 from claudomator_py.tasks.schedules import fire, overlapping, skip
 
-_SAFETY_S = 60
-_MANY = 1_000
-"""As one thread takes them in turn, this is only how many may wait."""
-_MOMENT = timedelta(milliseconds=100)
-
-
-class Alarms:
-    """Calls ``ring`` at the times of the schedules it was given, on a thread of its own, one call at a time."""
-
-    def __init__(self, ring: Callable[[], None]) -> None:
-        self._ring = ring
-        self._ringing = threading.Lock()
-        self._closed = False
-        # It would tell of every alarm.
-        logging.getLogger("apscheduler").setLevel(logging.WARNING)
-        self._scheduler = BackgroundScheduler(
-            timezone=UTC,
-            daemon=True,
-            executors={"default": {"type": "threadpool", "max_workers": 1}},
-            job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": _MANY},
-        )
-
-    def start(self) -> None:
-        """Ring now, and then when it is time."""
-        self._scheduler.add_job(self._call, "interval", seconds=_SAFETY_S, id="safety", next_run_time=datetime.now(UTC))
-        self._scheduler.start()
-
-    def set(self, recurrences: Mapping[str, Recurrence]) -> None:
-        """Ring at the times of these from now on, and of no others."""
-        for job in self._scheduler.get_jobs():
-            if job.id != "safety" and job.id not in recurrences:
-                with suppress(JobLookupError):  # closed meanwhile
-                    job.remove()
-        for name, recurrence in recurrences.items():
-            self._scheduler.add_job(self._call, _Times(recurrence), id=name, replace_existing=True)
-
-    def soon(self) -> None:
-        """Ring once more, now."""
-        self._once_more(datetime.now(UTC))
-
-    def later(self) -> None:
-        """Ring once more, in a moment."""
-        self._once_more(datetime.now(UTC) + _MOMENT)
-
-    def close(self) -> None:
-        """Ring no more; waits for what it called."""
-        if not self._scheduler.running:
-            return
-        # APScheduler would wait with its jobs locked: for ever, where what was called sets the times.
-        self._scheduler.shutdown(wait=False)
-        with self._ringing:
-            self._closed = True
-
-    def _call(self) -> None:
-        with self._ringing:
-            if not self._closed:
-                self._ring()
-
-    def _once_more(self, at: datetime) -> None:
-        try:
-            self._scheduler.modify_job("safety", next_run_time=at)
-        except JobLookupError:
-            pass  # not started yet, or closed
-
-
-class _Times(BaseTrigger):  # type: ignore[misc] # APScheduler comes without types
-    """A recurrence as APScheduler asks for it."""
-
-    def __init__(self, recurrence: Recurrence) -> None:
-        self._recurrence = recurrence
-
-    def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime | None:
-        """The first time after both."""
-        after = now if previous_fire_time is None else max(now, previous_fire_time)
-        at_ms = self._recurrence.next_after(int(after.timestamp() * 1000))
-        return None if at_ms is None else datetime.fromtimestamp(at_ms / 1000, UTC)
-
+if TYPE_CHECKING:
+    from claudomator_py.sources.alarms import Alarms
 
 log = get_logger("claudomator.schedules")
 
@@ -146,6 +67,10 @@ class ScheduleRunner:
         going = self._going()
         self._faults.forget_others(Doing.SCHEDULE, {schedule.id for schedule in going})
         return sum(self._faults.attempt(_item(schedule), partial(self._meet, schedule)) or 0 for schedule in going)
+
+    def has_any(self) -> bool:
+        """Whether there is a schedule that is neither paused nor gone. Raises StoreUnavailable."""
+        return bool(self._going())
 
     def recurrences(self) -> dict[str, Recurrence]:
         """The times of every schedule that is neither paused nor gone, by its id."""
@@ -225,27 +150,49 @@ class Clockwork:
     def __init__(self, timekeeper: ScheduleRunner, ready: Callable[[], bool]) -> None:
         self._timekeeper = timekeeper
         self._ready = ready
-        self._alarms = Alarms(self._ring)
+        self._lock = threading.Lock()
+        self._alarms: Alarms | None = None
+        self._closed = False
 
     def start(self) -> None:
         """Make what became due before, and from now on what is due, on a thread of its own."""
-        self._alarms.start()
+        with suppress(StoreUnavailable):
+            if not self._timekeeper.has_any():
+                return  # until there is one, of which ``wake`` hears
+        self._set_up()
 
     def wake(self) -> None:
         """A schedule was changed. From any thread."""
-        self._alarms.soon()
+        if (alarms := self._set_up()) is not None:
+            alarms.soon()
 
     def close(self) -> None:
         """Make no more."""
-        self._alarms.close()
+        with self._lock:
+            self._closed = True
+        if self._alarms is not None:
+            self._alarms.close()
+
+    def _set_up(self) -> "Alarms | None":
+        """The alarms, which have begun; None once this is closed."""
+        from claudomator_py.sources.alarms import Alarms  # with APScheduler, for who has schedules
+
+        with self._lock:
+            if self._alarms is None and not self._closed:
+                self._alarms = Alarms(self._ring)
+                self._alarms.start()
+            return self._alarms
 
     def _ring(self) -> None:
+        alarms = self._set_up()
+        if alarms is None:
+            return
         if not self._ready():
-            self._alarms.later()
+            alarms.later()
             return
         try:
             # In this order: a time that comes in between is met now.
-            self._alarms.set(self._timekeeper.recurrences())
+            alarms.set(self._timekeeper.recurrences())
             self._timekeeper.meet()
         except StoreUnavailable as error:
             log.error("schedules_not_met", problem=str(error), note="tried again within a minute")

@@ -22,7 +22,7 @@ _PR_SET_PDEATHSIG = 1
 _IMPORTED_LATE = (
     *("anyio._backends._asyncio", "apscheduler.triggers.interval", "encodings.idna", "stringprep", "tomllib"),
     *("tzdata.zoneinfo", "uvicorn.lifespan.off"),
-    *("claudomator_py.api.a2a.routes", "claudomator_py.api.page.application"),
+    *("claudomator_py.api.a2a.routes", "claudomator_py.api.page.application", "claudomator_py.sources.alarms"),
 )
 
 

@@ -2,12 +2,16 @@
 
 import threading
 from datetime import UTC
+from typing import cast
+from unittest.mock import Mock
 
 from freezegun import freeze_time
 
 from claudomator_py.domain.schedule import Recurrence
 from claudomator_py.environment.workdirs import known_zone, local_zone
-from claudomator_py.sources.schedules import Alarms
+from claudomator_py.sources.alarms import Alarms
+from claudomator_py.sources.schedules import Clockwork, ScheduleRunner
+from claudomator_py.store.database import StoreUnavailable
 
 
 def test_zones_are_known_by_name() -> None:
@@ -54,3 +58,34 @@ def test_closing_waits_for_a_ring_that_sets_the_times() -> None:
     go.set()
     closing.join(timeout=20)
     assert (closing.is_alive(), done) == (False, [True])
+
+
+def _clockwork(has_any: Mock) -> tuple[Clockwork, threading.Event]:
+    met = threading.Event()
+    timekeeper = Mock(spec=ScheduleRunner, has_any=has_any, meet=met.set)
+    timekeeper.recurrences.return_value = {}
+    return Clockwork(cast("ScheduleRunner", timekeeper), lambda: True), met
+
+
+def test_where_there_is_no_schedule_nothing_rings_until_there_is_one() -> None:
+    clockwork, met = _clockwork(Mock(return_value=False))
+    before = threading.active_count()
+    try:
+        clockwork.start()
+        assert threading.active_count() == before
+        clockwork.wake()
+        assert met.wait(20)
+    finally:
+        clockwork.close()
+    met.clear()
+    clockwork.wake()
+    assert not met.wait(0.1)
+
+
+def test_where_nobody_knows_whether_there_is_one_it_rings() -> None:
+    clockwork, met = _clockwork(Mock(side_effect=StoreUnavailable("it is locked", "wait")))
+    try:
+        clockwork.start()
+        assert met.wait(20)
+    finally:
+        clockwork.close()

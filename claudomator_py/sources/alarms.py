@@ -1,0 +1,92 @@
+"""The alarm clock of schedules, which is APScheduler's. Imported by a daemon that has a schedule: APScheduler looks at
+all that is installed for what could extend it, which took a twentieth of a start.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+
+from apscheduler.jobstores.base import JobLookupError
+from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.triggers.base import BaseTrigger
+
+from claudomator_py.domain.schedule import Recurrence
+
+_SAFETY_S = 60
+_MANY = 1_000
+"""As one thread takes them in turn, this is only how many may wait."""
+_MOMENT = timedelta(milliseconds=100)
+
+
+class Alarms:
+    """Calls ``ring`` at the times of the schedules it was given, on a thread of its own, one call at a time."""
+
+    def __init__(self, ring: Callable[[], None]) -> None:
+        self._ring = ring
+        self._ringing = threading.Lock()
+        self._closed = False
+        # It would tell of every alarm.
+        logging.getLogger("apscheduler").setLevel(logging.WARNING)
+        self._scheduler = BackgroundScheduler(
+            timezone=UTC,
+            daemon=True,
+            executors={"default": {"type": "threadpool", "max_workers": 1}},
+            job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": _MANY},
+        )
+
+    def start(self) -> None:
+        """Ring now, and then when it is time."""
+        self._scheduler.add_job(self._call, "interval", seconds=_SAFETY_S, id="safety", next_run_time=datetime.now(UTC))
+        self._scheduler.start()
+
+    def set(self, recurrences: Mapping[str, Recurrence]) -> None:
+        """Ring at the times of these from now on, and of no others."""
+        for job in self._scheduler.get_jobs():
+            if job.id != "safety" and job.id not in recurrences:
+                with suppress(JobLookupError):  # closed meanwhile
+                    job.remove()
+        for name, recurrence in recurrences.items():
+            self._scheduler.add_job(self._call, _Times(recurrence), id=name, replace_existing=True)
+
+    def soon(self) -> None:
+        """Ring once more, now."""
+        self._once_more(datetime.now(UTC))
+
+    def later(self) -> None:
+        """Ring once more, in a moment."""
+        self._once_more(datetime.now(UTC) + _MOMENT)
+
+    def close(self) -> None:
+        """Ring no more; waits for what it called."""
+        if not self._scheduler.running:
+            return
+        # APScheduler would wait with its jobs locked: for ever, where what was called sets the times.
+        self._scheduler.shutdown(wait=False)
+        with self._ringing:
+            self._closed = True
+
+    def _call(self) -> None:
+        with self._ringing:
+            if not self._closed:
+                self._ring()
+
+    def _once_more(self, at: datetime) -> None:
+        try:
+            self._scheduler.modify_job("safety", next_run_time=at)
+        except JobLookupError:
+            pass  # not started yet, or closed
+
+
+class _Times(BaseTrigger):  # type: ignore[misc] # APScheduler comes without types
+    """A recurrence as APScheduler asks for it."""
+
+    def __init__(self, recurrence: Recurrence) -> None:
+        self._recurrence = recurrence
+
+    def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime | None:
+        """The first time after both."""
+        after = now if previous_fire_time is None else max(now, previous_fire_time)
+        at_ms = self._recurrence.next_after(int(after.timestamp() * 1000))
+        return None if at_ms is None else datetime.fromtimestamp(at_ms / 1000, UTC)
