@@ -144,16 +144,18 @@ class _Routing:
         self, cards: "Sequence[Card]", cases: "Sequence[Case]", encoder: str, clock_ns: Callable[[], int]
     ) -> "tuple[Evaluation, Sequence[SpecialistRecord]]":
         """See ``cli.evaluate.Evaluator``."""
+        from claudomator_py.embed.hashed import Hashed
         from claudomator_py.routing.calibration import calibration_for
         from claudomator_py.routing.evaluation import evaluate
         from claudomator_py.schema.routing_settings import EncoderSettings, Preset
 
         with _opened(EncoderSettings.model_validate({"kind": encoder})) as chosen:
-            return evaluate(cards, cases, chosen, calibration_for(Preset.CALIBRATED, chosen.id), clock_ns)
+            return evaluate(cards, cases, chosen, calibration_for(Preset.CALIBRATED, chosen.id), clock_ns, Hashed())
 
     def fit(self, cards: "Sequence[Card]", cases: "Sequence[Case]", encoder: str, config: Path | None) -> "Fit":
         """See ``cli.calibrate.Calibrator``."""
         from claudomator_py.client.discovery import configuration
+        from claudomator_py.embed.hashed import Hashed
         from claudomator_py.routing.calibration import calibration_for
         from claudomator_py.routing.fitting import fit
         from claudomator_py.schema.routing_settings import EncoderSettings, Preset
@@ -162,7 +164,7 @@ class _Routing:
         if settings.kind != encoder:
             settings = EncoderSettings.model_validate({"kind": encoder})
         with _opened(settings) as chosen:
-            return fit(cards, cases, chosen, calibration_for(Preset.CALIBRATED, chosen.id))
+            return fit(cards, cases, chosen, calibration_for(Preset.CALIBRATED, chosen.id), Hashed())
 
     def keep(self, fit: "Fit", cards: "Sequence[Card]", state: tuple[Path | None, Path | None]) -> Path:
         """See ``cli.calibrate.Calibrator``."""

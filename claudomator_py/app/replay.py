@@ -23,6 +23,7 @@ from claudomator_py.domain.card import Card
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.units import format_instant
 from claudomator_py.domain.views.replay import ChangeView, CostView, DifferenceView, OtherView, ReplayView, ShareView
+from claudomator_py.embed.hashed import Hashed
 from claudomator_py.policy.facts import Facts
 from claudomator_py.policy.verdict import Policy, with_built_in
 from claudomator_py.ports import Encoder
@@ -182,7 +183,7 @@ class Replay:
         cases = [Case(str(number), Request.of(facts.spec)) for number, facts in enumerate(tasks)]
         with self._opened(settings.routing.encoder) as encoder:
             calibration = calibration_for(settings.routing.preset, encoder.id)
-            _, records = evaluate(cards, cases, encoder, calibration, time.perf_counter_ns)
+            _, records = evaluate(cards, cases, encoder, calibration, time.perf_counter_ns, Hashed())
         return [
             facts.spec.specialist or record.specialist or record.route.value
             for facts, record in zip(tasks, records, strict=True)

@@ -1,6 +1,6 @@
 """Who does a task and what the policy says of it: decided from the database and the cards, and nothing changed."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
@@ -19,8 +19,18 @@ from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock, EncoderFault
 from claudomator_py.routing.assessment import assess
 from claudomator_py.routing.mentions import Names, Participant
-from claudomator_py.routing.profile import Request
-from claudomator_py.routing.ranking import ANYBODY, Needs, RoutingRules, decide, rank, to, topic_of, unless_vague
+from claudomator_py.routing.profile import Likeness, Request
+from claudomator_py.routing.ranking import (
+    ANYBODY,
+    NO_LIKENESS,
+    Needs,
+    RoutingRules,
+    decide,
+    rank,
+    to,
+    topic_of,
+    unless_vague,
+)
 from claudomator_py.routing.role import agent_name
 from claudomator_py.scheduler.decision import HandoffRecord, Route, SpecialistRecord
 from claudomator_py.schema.agent_settings import BY_NAME_KINDS
@@ -90,7 +100,8 @@ class Decider:
     compared.
 
     directory: None: no specialist is looked for, and only the policy is asked. policing: None: everything is allowed.
-    rules: those in force. fallback: compares words where the encoder cannot be asked.
+    rules: those in force. fallback: compares words: beside the encoder as far as the calibration says,
+    and instead of it where it cannot be asked.
     """
 
     def __init__(
@@ -310,23 +321,22 @@ class Decider:
         """The decision on each of them. digest: see ``decide``."""
         if not asked or self._directory is None or self._fallback is None:
             return []
-        requests = [one.request for one in asked]
+        requests, organisations = [one.request for one in asked], [one.organisation for one in asked]
         degraded = False
         directory, rules = self._directory, self._rules
         try:
-            roster = directory.roster(digest)
-            found = directory.compare(roster, requests)
-            learned = directory.learned(roster, [one.organisation for one in asked])
+            roster, found, learned = directory.look(requests, organisations, digest)
         except EncoderFault as fault:
             log.warning("encoder_failed", problem=str(fault), note="words are compared instead")
             degraded, directory, rules = True, self._fallback, self._fallback_rules
-            roster = directory.roster(digest)
-            found = directory.compare(roster, requests)
-            learned = directory.learned(roster, [one.organisation for one in asked])
+            roster, found, learned = directory.look(requests, organisations, digest)
+        by_words: Sequence[Mapping[str, Likeness]] = [NO_LIKENESS] * len(asked)
+        if rules.calibration.weights.words:
+            by_words = [one.likeness for one in self._fallback.compare(self._fallback.roster(digest), requests)]
         versions = rules.versions.model_copy(update={"registry": roster.registry_hash, "encoder": directory.encoder.id})
         rules = replace(rules, versions=versions)
         records = []
-        for one, compared in zip(asked, found, strict=True):
+        for one, compared, words in zip(asked, found, by_words, strict=True):
             cards = {name: card for name, card in roster.cards.items() if name in one.seen and self._can_do(card)}
             default = rules.default if rules.default in cards else None
             of_task = replace(rules, default=default)
@@ -339,6 +349,7 @@ class Decider:
                 tuple(cards.values()),
                 compared.likeness,
                 rules.calibration,
+                words=words,
                 standings=known.standings,
                 votes=known.votes(compared.task, now_ms),
                 topic=topic,
@@ -347,7 +358,7 @@ class Decider:
             views = len(one.request.views)
             record = decide(ranked, cards, of_task, needs=one.needs, views=views, topic=topic, degraded=degraded)
             if not one.finally_:
-                record = unless_vague(record, assess(one.request.text))
+                record = unless_vague(record, assess(one.request.text), rules.calibration)
             records.append(record)
         return records
 

@@ -74,6 +74,14 @@ class SpecialistDirectory:
                 self._roster = self._read(current)
             return self._roster
 
+    def look(
+        self, requests: Sequence[Request], organisations: Sequence[str | None], digest: str | None
+    ) -> tuple[Roster, list[Comparison], Mapping[str | None, Learned]]:
+        """Each task beside all cards, and what was learned from earlier ones. See ``roster``, ``compare`` and
+        ``learned``."""
+        roster = self.roster(digest)
+        return roster, self.compare(roster, requests), self.learned(roster, organisations)
+
     def compare(self, roster: Roster, requests: Sequence[Request]) -> list[Comparison]:
         """How alike each task is to each card. Raises EncoderFault."""
         texts = [text for request in requests for text in request.views]
@@ -125,6 +133,7 @@ class SpecialistDirectory:
             self._vectors.of(texts),
             weighs_rarity=self._encoder.weighs_rarity,
             own_share=self._calibration.own_share,
+            card_share=self._calibration.card_share,
             counted={one.card.id for one in registered if one.card.visibility is Visibility.PUBLIC},
         )
         return Roster(cards, space, digest)

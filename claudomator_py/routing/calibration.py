@@ -8,6 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from claudomator_py.schema.routing_settings import Preset
 
+SURE: Final = 2.0
+"""Times the threshold of a task with a name."""
+
 
 class Weights(BaseModel):
     """How much each signal counts. Those of a preset add up to at most 1."""
@@ -15,7 +18,9 @@ class Weights(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     semantic: float = Field(1.0, ge=0, le=1)
-    """How alike the texts are."""
+    """How alike the texts are to the encoder."""
+    words: float = Field(0.0, ge=0, le=1)
+    """How alike their words are, see ``SHIPPED`` for ``hashed``: beside an encoder that knows meaning but not names."""
     performance: float = Field(0.0, ge=0, le=1)
     """How the specialist has done so far, on this topic."""
     keyword: float = Field(0.0, ge=0, le=1)
@@ -42,7 +47,9 @@ class Calibration(BaseModel):
     margin: float = Field(0.0, ge=0, le=1)
     """Of a score: those within it of the best are as good as that, for all that is known."""
     own_share: float = Field(0.35, ge=0, le=1)
-    """Share of the card's text as a whole in how alike it is to a task; the rest is its best skill's."""
+    """Share of the card's own text in how alike it is to a task."""
+    card_share: float = Field(0.0, ge=0, le=1)
+    """Share of all its skills together; the rest is its best skill's."""
     name_share: float = Field(0.3, ge=0, le=1)
     """Share of the task's name; the rest is that of all of its text."""
     learned: float = Field(0.4, ge=0, le=1)
@@ -56,6 +63,11 @@ class Calibration(BaseModel):
     def least(self, views: int) -> float:
         """The threshold for a task of so many texts, see ``profile.Request.views``."""
         return self.threshold if views == 1 or self.task_threshold is None else self.task_threshold
+
+    @property
+    def sure(self) -> float:
+        """From which score on a task of words that could be about anything goes to somebody all the same."""
+        return SURE * self.least(2)
 
     def shares(self, views: int) -> tuple[float, ...]:
         """How much each of a task's texts counts, see ``profile.Request.views``."""
@@ -77,15 +89,23 @@ _TIE_BREAK = Weights(semantic=0.0, performance=0.05, keyword=0.05, recency=0.02)
 
 SHIPPED: Final = {
     "hashed-4096-v1": Calibration(
-        encoder="hashed-4096-v1", tie_break=_TIE_BREAK, threshold=0.16, task_threshold=0.11, margin=0.01
+        encoder="hashed-4096-v1",
+        tie_break=_TIE_BREAK,
+        threshold=0.16,
+        task_threshold=0.11,
+        margin=0.01,
+        own_share=0.3,
+        card_share=0.25,
     ),
     "all-minilm-l6-v2-128-v1": Calibration(
         encoder="all-minilm-l6-v2-128-v1",
+        weights=Weights(semantic=0.6, words=0.4),
         tie_break=_TIE_BREAK,
-        threshold=0.36,
-        task_threshold=0.18,
+        threshold=0.26,
+        task_threshold=0.16,
         margin=0.01,
         own_share=0.2,
+        card_share=0.2,
         name_share=0.2,
         learned=0.6,
         alike=0.45,
@@ -94,7 +114,7 @@ SHIPPED: Final = {
 """What comes with Claudomator, by encoder."""
 
 
-SCORING: Final = 1
+SCORING: Final = 2
 """Of how a score is made of texts. It rises when the same texts would have other scores, whatever the encoder: what was
 fitted before says nothing of those."""
 

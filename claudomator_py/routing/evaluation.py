@@ -13,14 +13,15 @@ from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.vectors import Vector
 from claudomator_py.routing.assessment import Assessment, Sign, assess
-from claudomator_py.routing.calibration import Calibration
+from claudomator_py.routing.calibration import Calibration, calibration_for
 from claudomator_py.routing.handoff_evaluation import Demand, demand_of, figures, handed_over
 from claudomator_py.routing.mentions import Names, Participant
-from claudomator_py.routing.profile import Request, profile_of, text_hash
-from claudomator_py.routing.ranking import RoutingRules, decide, rank, to, unless_vague
+from claudomator_py.routing.profile import Likeness, Request, profile_of, text_hash
+from claudomator_py.routing.ranking import NO_LIKENESS, RoutingRules, decide, rank, to, unless_vague
 from claudomator_py.routing.signals import keyword_in
 from claudomator_py.routing.space import Space
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
+from claudomator_py.schema.routing_settings import Preset
 
 _TO_SOMEBODY = (Route.SPECIALIST, Route.HUMAN_REVIEW)
 _NS_PER_MS = 1_000_000
@@ -30,6 +31,7 @@ _WORD = re.compile(r"\w{4,}")
 class Encoding(Protocol):
     """What an evaluation needs of an encoder, see ``ports.Encoder``."""
 
+    id: str
     weighs_rarity: bool
 
     def encode(self, texts: Sequence[str]) -> Vector:
@@ -219,7 +221,27 @@ def space_of(cards: Sequence[Card], encoder: Encoding, calibration: Calibration)
     profiles = [profile.as_one if calibration.as_one else profile for profile in map(profile_of, cards)]
     texts = sorted({text for profile in profiles for text in profile.texts})
     vectors = dict(zip(map(text_hash, texts), encoder.encode(texts) if texts else (), strict=True))
-    return Space(profiles, vectors, weighs_rarity=encoder.weighs_rarity, own_share=calibration.own_share)
+    return Space(
+        profiles,
+        vectors,
+        weighs_rarity=encoder.weighs_rarity,
+        own_share=calibration.own_share,
+        card_share=calibration.card_share,
+    )
+
+
+class Words:
+    """The cards as an encoder of words sees them, beside one that knows what words mean."""
+
+    def __init__(self, cards: Sequence[Card], encoder: Encoding) -> None:
+        self._encoder = encoder
+        self._calibration = calibration_for(Preset.CALIBRATED, encoder.id)
+        self._space = space_of(cards, encoder, self._calibration)
+
+    def likeness(self, request: Request) -> Mapping[str, Likeness]:
+        """Of the task to each card, by its id."""
+        views = list(self._encoder.encode(request.views))
+        return self._space.likeness(views, self._calibration.shares(len(views)))
 
 
 def evaluate(
@@ -228,10 +250,12 @@ def evaluate(
     encoder: Encoding,
     calibration: Calibration,
     clock_ns: Callable[[], int],
+    words: Encoding | None = None,
 ) -> tuple[Evaluation, list[Evaluated]]:
     """Decide each case as if its maker saw all cards. clock_ns: time that passes, in nanoseconds; of what is decided by
-    a mention, none is counted."""
+    a mention, none is counted. words: by which words are compared beside, if the calibration wants it."""
     space = space_of(cards, encoder, calibration)
+    beside = Words(cards, words) if words is not None and calibration.weights.words else None
     by_id, rules = {card.id: card for card in cards}, RoutingRules(calibration)
     names = Names(Participant(card.id, card.title) for card in cards)
     records: list[SpecialistRecord] = []
@@ -246,8 +270,9 @@ def evaluate(
         views = list(encoder.encode(case.request.views))
         compared = clock_ns()
         likeness = space.likeness(views, calibration.shares(len(views)))
-        ranked = rank(case.request, cards, likeness, calibration)
-        record = unless_vague(decide(ranked, by_id, rules, views=len(views)), judged)
+        by_words = NO_LIKENESS if beside is None else beside.likeness(case.request)
+        ranked = rank(case.request, cards, likeness, calibration, words=by_words)
+        record = unless_vague(decide(ranked, by_id, rules, views=len(views)), judged, calibration)
         records.append(_guarded(record, judged))
         encoded.append((compared - began) / _NS_PER_MS)
         scored.append((clock_ns() - compared) / _NS_PER_MS)

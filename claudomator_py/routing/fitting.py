@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.vectors import Vector
 from claudomator_py.routing.calibration import Calibration
-from claudomator_py.routing.evaluation import Case, Encoding, Evaluation, space_of
+from claudomator_py.routing.evaluation import Case, Encoding, Evaluation, Words, space_of
 from claudomator_py.routing.ranking import DIGITS
 from claudomator_py.routing.signals import NO_PERFORMANCE, keyword_in
 
@@ -59,8 +59,12 @@ class _Sample:
 
     own: Vector
     """How alike each of a task's texts is to what each card says as a whole: texts x tasks x cards."""
+    card: Vector
+    """The same of all its skills together; of its own text for a card without any."""
     skill: Vector
-    """The same of the card's best skill; of its whole for a card without any."""
+    """The same of the card's best skill."""
+    words: Vector
+    """How alike words alone are: tasks x cards; 0 where they are not compared."""
     keyword: Flags
     """Whether one of the card's keywords is in the task: tasks x cards."""
     right: Flags
@@ -81,6 +85,8 @@ class _Sample:
         return replace(
             self,
             own=self.own[:, which],
+            card=self.card[:, which],
+            words=self.words[which],
             skill=self.skill[:, which],
             keyword=self.keyword[which],
             right=self.right[which],
@@ -102,14 +108,21 @@ class _Outcome:
     """Whether the one that is chosen is, if anybody is."""
 
 
-def fit(cards: Sequence[Card], cases: Sequence[Case], encoder: Encoding, start: Calibration) -> Fit:
-    """What fits the labelled tasks best, from ``start``. Raises ValueError for a set that tells nothing."""
+def fit(
+    cards: Sequence[Card],
+    cases: Sequence[Case],
+    encoder: Encoding,
+    start: Calibration,
+    words: Encoding | None = None,
+) -> Fit:
+    """What fits the labelled tasks best, from ``start``. words: by which words may be compared beside. Raises
+    ValueError for a set that tells nothing."""
     labelled = [case for case in cases if case.expected is not None]
     if not cards:
         raise ValueError("there are no cards to compare tasks with")
     if len(labelled) < FEWEST:
         raise ValueError(f"it has {len(labelled)} labelled tasks, and {FEWEST} are the least that tell anything")
-    sample = _sampled(sorted(cards, key=lambda card: card.id), labelled, encoder, start)
+    sample = _sampled(sorted(cards, key=lambda card: card.id), labelled, encoder, start, words)
     fitted, kept = _fitted(sample, start)
     folds, held_out = _folds(labelled), np.zeros((len(labelled), 3), dtype=bool)
     for fold in range(FOLDS):
@@ -124,25 +137,39 @@ def fit(cards: Sequence[Card], cases: Sequence[Case], encoder: Encoding, start: 
     )
 
 
-def _sampled(cards: Sequence[Card], cases: Sequence[Case], encoder: Encoding, start: Calibration) -> _Sample:
+def _sampled(
+    cards: Sequence[Card], cases: Sequence[Case], encoder: Encoding, start: Calibration, words: Encoding | None
+) -> _Sample:
     space = space_of(cards, encoder, start)
-    shape = (2, len(cases), len(cards))
-    own, skill = np.zeros(shape, dtype=np.float32), np.zeros(shape, dtype=np.float32)
+    own, card, skill = np.zeros((3, 2, len(cases), len(cards)), dtype=np.float32)
     for first in range(0, len(cases), _AT_ONCE):
         some = cases[first : first + _AT_ONCE]
         vectors = iter(encoder.encode([text for case in some for text in case.request.views]))
         for at, case in enumerate(some, first):
             count = len(case.request.views)
-            own[:count, at], skill[:count, at] = space.compared([next(vectors) for _ in range(count)])
+            compared = space.compared([next(vectors) for _ in range(count)])
+            own[:count, at], card[:count, at], skill[:count, at] = compared
     texts = ["\n".join(case.request.views) for case in cases]
     return _Sample(
         own=own,
+        card=card,
         skill=skill,
+        words=_by_words(cards, cases, None if words is None or words.id == encoder.id else words),
         keyword=_flags([[keyword_in(text, card.keywords) is not None for card in cards] for text in texts]),
         right=_flags([[card.id in (case.expected or ()) for card in cards] for case in cases]),
         named=_flags([len(case.request.views) > 1 for case in cases]),
         floors=np.array([np.nan if card.threshold is None else card.threshold for card in cards], dtype=np.float64),
     )
+
+
+def _by_words(cards: Sequence[Card], cases: Sequence[Case], encoder: Encoding | None) -> Vector:
+    rows = np.zeros((len(cases), len(cards)), dtype=np.float32)
+    if encoder is not None:
+        words = Words(cards, encoder)
+        for row, case in zip(rows, cases, strict=True):
+            alike = words.likeness(case.request)
+            row[:] = [alike[card.id].semantic for card in cards]
+    return rows
 
 
 def _flags(values: Sequence[object]) -> Flags:
@@ -163,16 +190,20 @@ def _folds(cases: Sequence[Case]) -> npt.NDArray[np.intp]:
 
 _SEARCH: Sequence[tuple[Callable[[Calibration, float], Calibration], Sequence[float]]] = (
     (lambda one, value: one.model_copy(update={"own_share": value}), (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)),
+    (lambda one, value: one.model_copy(update={"card_share": value}), (0.0, 0.1, 0.2, 0.3, 0.4)),
     (lambda one, value: one.model_copy(update={"name_share": value}), (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)),
-    (lambda one, value: _with_keyword(one, value), (0.0, 0.05, 0.1, 0.15)),
+    (lambda one, value: _with(one, words=value), (0.0, 0.2, 0.3, 0.4, 0.5, 0.6)),
+    (lambda one, value: _with(one, keyword=value), (0.0, 0.05, 0.1, 0.15)),
     (lambda one, value: one.model_copy(update={"margin": value}), (0.0, 0.005, 0.01, 0.02, 0.03)),
 )
 """What is tried, in this order: parameters, and the values of each."""
 
 
-def _with_keyword(one: Calibration, weight: float) -> Calibration:
-    semantic = round(1 - weight - one.weights.performance - one.weights.recency, DIGITS)
-    return one.model_copy(update={"weights": one.weights.model_copy(update={"keyword": weight, "semantic": semantic})})
+def _with(one: Calibration, **changed: float) -> Calibration:
+    """With these weights, and the rest of them all for ``semantic``."""
+    weights = one.weights.model_copy(update=changed)
+    rest = round(1 - weights.words - weights.keyword - weights.performance - weights.recency, DIGITS)
+    return one.model_copy(update={"weights": weights.model_copy(update={"semantic": max(0.0, rest)})})
 
 
 def _fitted(sample: _Sample, start: Calibration) -> tuple[Calibration, tuple[str, ...]]:
@@ -223,12 +254,13 @@ def _threshold(sample: _Sample, outcome: _Outcome, group: Flags) -> tuple[float,
 
 def _scores(sample: _Sample, calibration: Calibration) -> Scores:
     """As ``ranking.rank`` makes them of the same parameters, of specialists of whom nothing is known."""
-    share, weights = calibration.own_share, calibration.weights
-    alike = share * sample.own.astype(np.float64) + (1 - share) * sample.skill
+    own, card, weights = calibration.own_share, calibration.card_share, calibration.weights
+    alike = own * sample.own.astype(np.float64) + card * sample.card + (1 - own - card) * sample.skill
     both = (1 - calibration.name_share) * alike[0] + calibration.name_share * alike[1]
     semantic = np.where(sample.named[:, np.newaxis], both, alike[0])
     rest = round(weights.performance * NO_PERFORMANCE, DIGITS) + weights.keyword * sample.keyword
-    scores: Scores = np.round(np.round(weights.semantic * semantic, DIGITS) + rest, DIGITS)
+    beside = np.round(weights.words * sample.words.astype(np.float64), DIGITS)
+    scores: Scores = np.round(np.round(weights.semantic * semantic, DIGITS) + beside + rest, DIGITS)
     return scores
 
 

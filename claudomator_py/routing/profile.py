@@ -28,25 +28,29 @@ class Profile:
     own: str
     """What it says of itself as a whole."""
     skills: tuple[SkillTexts, ...]
+    prompt: str = ""
+    """Its system prompt: for the agent, and so only part of ``as_one``."""
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All of its texts."""
+        """All of its texts that are compared one by one."""
         return (self.own, *(text for skill in self.skills for text in skill.texts))
 
     @property
     def as_one(self) -> "Profile":
-        """All of them as one text, without skills."""
-        return Profile(self.specialist, "\n".join(self.texts), ())
+        """All of the card as one text, without skills."""
+        parts = (self.own, self.prompt, *(text for skill in self.skills for text in skill.texts))
+        return Profile(self.specialist, "\n".join(part for part in parts if part), ())
 
 
 def profile_of(card: Card) -> Profile:
-    """The profile of the card. The system prompt is for the agent: what it says is no topic of the specialist's."""
+    """The profile of the card."""
     skills = []
     for skill in card.skills:
         own = " ".join((skill.name, skill.description, *skill.tags))
         skills.append(SkillTexts(skill.id, (own, *skill.examples)))
-    return Profile(card.id, " ".join((card.title, card.description, *card.keywords)), tuple(skills))
+    own = " ".join((card.title, card.description, *card.keywords))
+    return Profile(card.id, own, tuple(skills), card.system_prompt or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,6 @@ class Likeness:
     """How alike a task is to a card."""
 
     semantic: float
-    """-1 to 1: of its best skill and of what the card says as a whole."""
+    """-1 to 1: of its best skill, all its skills together, and what the card says as a whole."""
     skill: str | None
     """The skill that is most alike; None: the card has none."""

@@ -21,12 +21,12 @@ DIGITS = 6
 """Scores are rounded to so many before anything is decided, so that one machine decides like another."""
 MOST_CANDIDATES = 50
 """That a record tells of: the best, and beyond them only who was near being chosen."""
-SURE: Final = 2.0
-"""A task of words that could be about anything goes to somebody only if it is so many thresholds alike."""
 LEARNED: Final = "learned"
 """The part of a score that earlier tasks make."""
 NO_STANDINGS: Final[Standings] = MappingProxyType({})
 NO_VOTES: Final[Mapping[str, float]] = MappingProxyType({})
+NO_LIKENESS: Final[Mapping[str, Likeness]] = MappingProxyType({})
+NOT_ALIKE: Final = Likeness(0.0, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,7 @@ def rank(
     likeness: Mapping[str, Likeness],
     calibration: Calibration,
     *,
+    words: Mapping[str, Likeness] = NO_LIKENESS,
     standings: Standings = NO_STANDINGS,
     votes: Mapping[str, float] = NO_VOTES,
     topic: str | None = None,
@@ -78,16 +79,17 @@ def rank(
 ) -> list[SpecialistCandidate]:
     """The cards with their scores, the best first; of equal ones the first by id. None is rejected yet.
 
-    likeness: of the task to each card, by id; one that is missing is 0. votes: of earlier tasks, see
-    ``lessons.Lessons``. topic: see ``topic_of``.
+    likeness: of the task to each card, by id; one that is missing is 0. words: the same, of words alone. votes: of
+    earlier tasks, see ``lessons.Lessons``. topic: see ``topic_of``.
     """
     weights, extra = _counting(calibration.weights), _counting(calibration.tie_break)
     text, found = "\n".join(request.views), []
     for card in cards:
-        alike = likeness.get(card.id, Likeness(0.0, None))
+        alike = likeness.get(card.id, NOT_ALIKE)
         standing = standing_of(standings, card.id, topic)
         signals = {
             "semantic": alike.semantic,
+            "words": words.get(card.id, NOT_ALIKE).semantic,
             "performance": standing.performance,
             "keyword": 1.0 if keyword_in(text, card.keywords) is not None else 0.0,
             "recency": recency(standing.last_success_ms, now_ms),
@@ -160,11 +162,11 @@ def _match(open_: Sequence[SpecialistCandidate], least: float) -> RationaleCode:
     return RationaleCode.BEST_MATCH if likest or LEARNED not in best.parts else RationaleCode.CORRECTED
 
 
-def unless_vague(record: SpecialistRecord, assessment: Assessment) -> SpecialistRecord:
+def unless_vague(record: SpecialistRecord, assessment: Assessment, calibration: Calibration) -> SpecialistRecord:
     """The decision, or the question to a person where a task says nothing, and is not much like what anybody does."""
     if record.route not in (Route.DEFAULT, Route.SPECIALIST) or not assessment.vague:
         return record
-    if record.route is Route.SPECIALIST and (record.confidence or 0.0) >= SURE * (record.threshold or 0.0):
+    if record.route is Route.SPECIALIST and (record.confidence or 0.0) >= calibration.sure:
         return record
     why = rationale(RationaleCode.VAGUE, text=assessment.seen(Sign.VAGUE))
     return record.model_copy(update={"route": Route.CLARIFY, "reason": why, "specialist": None, "skill": None})

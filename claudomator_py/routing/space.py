@@ -33,17 +33,18 @@ class Space:
         *,
         weighs_rarity: bool,
         own_share: float,
+        card_share: float = 0.0,
         counted: Collection[str] | None = None,
     ) -> None:
         """vectors: of all texts of the profiles, by ``text_hash``. weighs_rarity: the vectors are counts of features,
         which weigh the more the fewer texts have them: ``ln((texts + 1) / (texts with it + 1)) + 1``, the smoothed
-        inverse document frequency (Robertson 2004). own_share: of the text of the card as a whole, 0 to 1, the rest
-        being that of its best skill. counted: ids of the cards whose texts say how rare a feature is, as a score must
-        not tell somebody of cards that do not exist for them; None: all.
+        inverse document frequency (Robertson 2004). own_share: of the card's own text, 0 to 1; card_share: of all its
+        skills together; the rest is that of its best skill. counted: ids of the cards whose texts say how rare a
+        feature is, as a score must not tell somebody of cards that do not exist for them; None: all.
         """
         self._profiles = tuple(profiles)
         self._at = {profile.specialist: at for at, profile in enumerate(profiles)}
-        self._own_share = own_share
+        self._rest = 1 - own_share - card_share
         self._rarity = self._weigh(vectors, counted) if weighs_rarity else None
         self._own = self._rows([vectors[text_hash(profile.own)] for profile in profiles])
         skills = [(at, skill) for at, profile in enumerate(profiles) for skill in profile.skills]
@@ -54,6 +55,14 @@ class Space:
         self._names = tuple(skill.skill for _, skill in skills)
         # Skills of one card stand together, so that the best of each is one reduction.
         self._with_skills, self._starts, self._sizes = np.unique(self._owners, return_index=True, return_counts=True)
+        self._cards = self._own.copy()
+        if len(self._names):
+            sums = np.add.reduceat(self._skills, self._starts, axis=0)
+            self._cards[self._with_skills] = normalised((sums / self._sizes[:, np.newaxis]).astype(np.float32))
+        # Products add up, so the two texts of a card need one row.
+        self._whole = self._own.copy()
+        both = own_share * self._own[self._with_skills] + card_share * self._cards[self._with_skills]
+        self._whole[self._with_skills] = both
 
     def _weigh(self, vectors: Mapping[str, Vector], counted: Collection[str] | None) -> Vector:
         profiles = [one for one in self._profiles if counted is None or one.specialist in counted]
@@ -107,27 +116,26 @@ class Space:
             return {}
         asked = self._rows(list(views))
         weights = np.asarray(shares, dtype=np.float32)
-        semantic = weights @ _products(self._own, asked)
+        semantic = weights @ _products(self._whole, asked)
         best = np.full(len(self._profiles), -1, dtype=np.intp)
         if len(self._names):
             # Each text of the task finds its own best skill; the one that is named is that of all texts together.
             per_text = _products(self._skills, asked)
             top = weights @ np.maximum.reduceat(per_text, self._starts, axis=1)
-            semantic[self._with_skills] *= self._own_share
-            semantic[self._with_skills] += (1 - self._own_share) * top
+            semantic[self._with_skills] += self._rest * top
             best[self._with_skills] = self._first_best(weights @ per_text)
         return _Found(self._at, semantic, best, self._names)
 
-    def compared(self, views: Sequence[Vector]) -> tuple[Vector, Vector]:
-        """Of what ``likeness`` is made, a row for each text and a column for each card: how alike it is to what the
-        card says as a whole, and to its best skill; of a card without skills, twice the former."""
+    def compared(self, views: Sequence[Vector]) -> tuple[Vector, Vector, Vector]:
+        """Of what ``likeness`` is made, a row for each text and a column for each card: how alike it is to the card's
+        own text, to all its skills together, and to its best skill; of a card without skills, thrice the first."""
         asked = self._rows(list(views))
-        own = _products(self._own, asked)
+        own, cards = _products(self._own, asked), _products(self._cards, asked)
         best = own.copy()
         if len(self._names):
             per_text = _products(self._skills, asked)
             best[:, self._with_skills] = np.maximum.reduceat(per_text, self._starts, axis=1)
-        return own, best
+        return own, cards, best
 
     def _first_best(self, alike: Vector) -> Indices:
         """The place of the best skill of each card that has any; of equal ones the first. alike: of each skill."""

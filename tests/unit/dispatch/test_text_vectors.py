@@ -5,11 +5,16 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from claudomator_py.dispatch.deciding import Decider
 from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.dispatch.text_vectors import KEPT_MS, TextVectors
+from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.vectors import Vector
+from claudomator_py.embed.hashed import Hashed
 from claudomator_py.ports import EncoderFault
-from claudomator_py.routing.calibration import calibration_for
+from claudomator_py.routing.calibration import Calibration, Weights, calibration_for
+from claudomator_py.routing.profile import Request
+from claudomator_py.routing.ranking import RoutingRules
 from claudomator_py.schema.routing_settings import Preset
 from claudomator_py.store import embedding_rows
 from claudomator_py.store.database import Database
@@ -133,3 +138,29 @@ def test_a_task_that_cannot_be_compared_has_the_cards_encoded_again(database: Da
         directory.cosines("leaks")
 
     assert directory.cosines("leaks")["plumber", None] >= 0
+
+
+def test_words_are_compared_beside_an_encoder_as_its_calibration_says(database: Database) -> None:
+    """To the encoder all texts of equal length are one; words tell them apart."""
+    world, encoder, plain = World(database), Lengths(), Hashed()
+    world.specialists.register(card("plumber", description="Mends dripping taps"))
+    world.specialists.register(card("painter", description="Paints wooden doors"))
+    weights = Weights(semantic=0.6, words=0.4)
+    rules = RoutingRules(Calibration(encoder=encoder.id, weights=weights, threshold=0.1))
+    by_words = RoutingRules(calibration_for(Preset.CALIBRATED, plain.id))
+    directory = SpecialistDirectory(database, encoder, rules.calibration, world.clock)
+    words = SpecialistDirectory(database, plain, by_words.calibration, world.clock)
+    decider = Decider(database, world.registry, directory, words, rules, by_words, world.clock)
+
+    def parts(text: str) -> dict[str, dict[str, float]]:
+        decided = decider.preview(Request(text), OPERATOR)
+        assert decided is not None
+        assert decided.record is not None
+        return {one.specialist: one.parts for one in decided.record.specialist_candidates}
+
+    found = parts("the tap in the kitchen drips")
+    alone = words.compare(words.roster(), [Request("the tap in the kitchen drips")])[0].likeness
+    assert {name: part["words"] for name, part in found.items()} == {
+        name: pytest.approx(0.4 * one.semantic, abs=1e-6) for name, one in alone.items()
+    }
+    assert found["plumber"]["words"] > found["painter"]["words"]

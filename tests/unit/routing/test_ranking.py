@@ -12,10 +12,11 @@ from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.vectors import Vector
 from claudomator_py.embed.hashed import Hashed
+from claudomator_py.routing.assessment import assess
 from claudomator_py.routing.calibration import CLASSIC, SHIPPED, Calibration, Weights
 from claudomator_py.routing.lessons import Standing
 from claudomator_py.routing.profile import Likeness, Request, profile_of, text_hash
-from claudomator_py.routing.ranking import MOST_CANDIDATES, Needs, RoutingRules, decide, rank
+from claudomator_py.routing.ranking import MOST_CANDIDATES, Needs, RoutingRules, decide, rank, unless_vague
 from claudomator_py.routing.signals import HALF_LIFE_MS, keyword_in, recency
 from claudomator_py.routing.space import Space
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
@@ -98,6 +99,37 @@ def test_a_card_without_skills_is_compared_by_what_it_says() -> None:
 def test_without_cards_and_without_words_nothing_is_alike() -> None:
     assert space(()).likeness(list(ENCODER.encode(["anything"])), (1.0,)) == {}
     assert {one.semantic for one in space(CARDS).likeness(list(ENCODER.encode(["?"])), (1.0,)).values()} == {0.0}
+
+
+def test_words_count_beside_what_they_mean() -> None:
+    calibration = Calibration(encoder="meaning", weights=Weights(semantic=0.6, words=0.4), threshold=0.2)
+    likeness = {"one": Likeness(0.5, None), "other": Likeness(0.4, None)}
+
+    ranked = rank(
+        Request("x"), [card("one"), card("other")], likeness, calibration, words={"other": Likeness(0.3, None)}
+    )
+
+    assert [(found.specialist, found.parts) for found in ranked] == [
+        ("other", {"semantic": 0.24, "words": 0.12}),
+        ("one", {"semantic": 0.3, "words": 0.0}),
+    ]
+
+
+def test_the_one_vector_of_a_card_is_of_its_system_prompt_too() -> None:
+    one = card("one", description="Mends.", system_prompt="Be careful with pipes.", keywords=["tap leaks"])
+
+    assert profile_of(one).texts == ("one Mends. tap leaks",)
+    assert profile_of(one).as_one.texts == ("one Mends. tap leaks\nBe careful with pipes.",)
+
+
+@pytest.mark.parametrize(("score", "route"), [(0.21, Route.CLARIFY), (0.22, Route.SPECIALIST)])
+def test_a_vague_task_goes_to_somebody_only_if_it_is_very_much_like_something(score: float, route: Route) -> None:
+    calibration = Calibration(encoder="e", threshold=0.16, task_threshold=0.11)
+    record = decided({"one": score}, RoutingRules(calibration))
+
+    assert record.route is Route.SPECIALIST
+    assert unless_vague(record, assess("fix it please"), calibration).route is route
+    assert unless_vague(record, assess("fix the boiler please"), calibration) == record
 
 
 @pytest.mark.parametrize(

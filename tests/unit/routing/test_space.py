@@ -63,6 +63,18 @@ def test_the_first_of_equally_good_skills_is_named() -> None:
     assert {name: one.skill for name, one in found.items()} == {"bare": None, "twins": "one", "compass": "right"}
 
 
+def test_a_card_is_what_it_says_all_its_skills_and_the_best_of_them() -> None:
+    whole = Space((COMPASS, BARE), KEPT, weighs_rarity=False, own_share=0.2, card_share=0.3)
+    found = whole.likeness([KEPT[text_hash("east")]], (1.0,))
+    skills = np.array([[1.0, 0.0], [0.5**0.5, 0.5**0.5]])
+    together = float((skills.mean(axis=0) / np.linalg.norm(skills.mean(axis=0)))[0])
+
+    assert found["compass"].semantic == pytest.approx(0.2 * 0.0 + 0.3 * together + 0.5 * 1.0)
+    assert found["bare"].semantic == pytest.approx(-1.0)
+    own, card, best = whole.compared([KEPT[text_hash("east")]])
+    assert (own[0, 0], card[0, 0], best[0, 0]) == pytest.approx((0.0, together, 1.0))
+
+
 def test_likeness_is_that_of_each_card_alone() -> None:
     chance = np.random.default_rng(1)
     texts = [f"text {number}" for number in range(120)]
