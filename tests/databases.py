@@ -4,10 +4,15 @@ The migrations have tests of their own; every other test only needs what they co
 """
 
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+import pytest
 from sqlalchemy import Connection, delete, text
+from sqlalchemy.pool.base import _ConnectionFairy
 from sqlmodel import SQLModel
 
 from claudomator_py.store.database import FILE_NAME, Database
@@ -46,3 +51,39 @@ def _migrated_file(begun: bool) -> bytes:
 
                 ship_cards(opened, wanted=True)
         return (Path(folder) / FILE_NAME).read_bytes()
+
+
+Told = Callable[[str, Any], object]
+"""Hears of a statement with its parameters."""
+
+
+class _TellingCursor:
+    """A driver's cursor that tells of what it executes."""
+
+    def __init__(self, cursor: Any, told: Told) -> None:
+        self._cursor = cursor
+        self._told = told
+
+    def execute(self, statement: str, *parameters: Any) -> Any:
+        self._told(statement, *parameters or ((),))
+        return self._cursor.execute(statement, *parameters)
+
+    def executemany(self, statement: str, parameters: Any) -> Any:
+        self._told(statement, parameters)
+        return self._cursor.executemany(statement, parameters)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cursor, name)
+
+
+@contextmanager
+def listening(told: Told) -> Iterator[None]:
+    """In the block, tell of all that a driver is given, on whichever connection, but for BEGIN and COMMIT."""
+    given = _ConnectionFairy.cursor
+
+    def cursor(fairy: _ConnectionFairy, *arguments: Any, **options: Any) -> Any:
+        return _TellingCursor(given(fairy, *arguments, **options), told)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_ConnectionFairy, "cursor", cursor)
+        yield

@@ -6,10 +6,13 @@ from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from claudomator_py.domain.agent import Tier
 from claudomator_py.store import task_rows
+from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import CLASSIFICATION, TIER_ANSWER, Classification
 
-_NEXT_DEADLINE = select(func.min(CLASSIFICATION.c.deadline_ms)).where(
-    CLASSIFICATION.c.answered_ms.is_(None), CLASSIFICATION.c.deadline_ms > bindparam("now")
+_NEXT_DEADLINE = Statement(
+    select(func.min(CLASSIFICATION.c.deadline_ms)).where(
+        CLASSIFICATION.c.answered_ms.is_(None), CLASSIFICATION.c.deadline_ms > bindparam("now")
+    )
 )
 
 OPEN = "open"
@@ -33,7 +36,7 @@ def of_tasks(connection: Connection, task_ids: Collection[str]) -> Mapping[tuple
 
 def next_deadline(connection: Connection, now_ms: int) -> int | None:
     """When the next open question is given up (epoch milliseconds), or None."""
-    earliest: int | None = connection.execute(_NEXT_DEADLINE, {"now": now_ms}).scalar_one()
+    earliest: int | None = _NEXT_DEADLINE.value(connection, now=now_ms)
     return earliest
 
 

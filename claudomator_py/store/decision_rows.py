@@ -12,17 +12,18 @@ from sqlalchemy import Connection, Select, bindparam, exists, insert, select
 
 from claudomator_py.scheduler.decision import DecisionKind
 from claudomator_py.store.loading import loader, maker
+from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import DECISION, RUN, SNAPSHOT, Decision
 
 decision_from = loader(Decision)
 """The row as a Decision."""
 new_decision = maker(Decision)
 """A Decision that is in no table yet."""
-_HASH = select(SNAPSHOT.c.hash).where(SNAPSHOT.c.hash == bindparam("digest"))
-_ADD_SNAPSHOT = insert(SNAPSHOT)
-_ADD = insert(DECISION)
-_FIND = select(DECISION).where(DECISION.c.id == bindparam("decision"))
-_OF_TASK = (
+_HASH = Statement(select(SNAPSHOT.c.hash).where(SNAPSHOT.c.hash == bindparam("digest")))
+_ADD_SNAPSHOT = Statement(insert(SNAPSHOT))
+_ADD = Statement(insert(DECISION))
+_FIND = Statement(select(DECISION).where(DECISION.c.id == bindparam("decision")))
+_OF_TASK = Statement(
     select(DECISION)
     .where(DECISION.c.task_id == bindparam("task"), DECISION.c.kind != DecisionKind.SHADOW.value)
     .order_by(DECISION.c.at_ms, DECISION.c.id)
@@ -55,9 +56,8 @@ class PackedSnapshot:
 
 def add_snapshot(connection: Connection, observed: PackedSnapshot, now_ms: int) -> None:
     """Store what a tick observed, once per content."""
-    if connection.execute(_HASH, {"digest": observed.digest}).one_or_none() is None:
-        values = {"hash": observed.digest, "packed": observed.packed, "created_ms": now_ms}
-        connection.execute(_ADD_SNAPSHOT, values)
+    if _HASH.row(connection, digest=observed.digest) is None:
+        _ADD_SNAPSHOT.run(connection, hash=observed.digest, packed=observed.packed, created_ms=now_ms)
 
 
 def snapshot(connection: Connection, digest: str) -> dict[str, Any] | None:
@@ -71,18 +71,17 @@ def snapshot(connection: Connection, digest: str) -> dict[str, Any] | None:
 
 def add(connection: Connection, decision: Decision) -> None:
     """Insert it. Raises IntegrityError if it, or another that supersedes the same one, already exists."""
-    values = {column.name: getattr(decision, column.name) for column in DECISION.columns}
-    connection.execute(_ADD, values)
+    _ADD.run(connection, **{column.name: getattr(decision, column.name) for column in DECISION.columns})
 
 
 def standing(connection: Connection, task_id: str, kind: DecisionKind) -> str | None:
     """The id of the task's decision of that kind that nothing has superseded; None: there is none."""
-    given = {"task": task_id, "of_kind": kind.value}
-    return connection.execute(_STANDING, given).scalars().one_or_none()
+    found: str | None = _STANDING.value(connection, task=task_id, of_kind=kind.value)
+    return found
 
 
 def _standing() -> Select[str]:
-    """Made once: it is asked for with each decision."""
+    """See ``standing``."""
     later = DECISION.alias()
     query = select(DECISION.c.id).where(
         DECISION.c.task_id == bindparam("task"),
@@ -93,12 +92,12 @@ def _standing() -> Select[str]:
     return query.order_by(DECISION.c.at_ms.desc()).limit(1)
 
 
-_STANDING = _standing()
+_STANDING = Statement(_standing())
 
 
 def find(connection: Connection, decision_id: str) -> Decision | None:
     """The decision, if it is there."""
-    row = connection.execute(_FIND, {"decision": decision_id}).one_or_none()
+    row = _FIND.row(connection, decision=decision_id)
     return None if row is None else decision_from(row)
 
 
@@ -121,4 +120,4 @@ def placements(connection: Connection, task_id: str) -> Sequence[Decision]:
 
 def of_task(connection: Connection, task_id: str) -> Sequence[Decision]:
     """All that was decided about the task, of every kind but shadows, oldest first."""
-    return [decision_from(row) for row in connection.execute(_OF_TASK, {"task": task_id})]
+    return [decision_from(row) for row in _OF_TASK.rows(connection, task=task_id)]

@@ -5,12 +5,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from sqlalchemy import Connection, String, bindparam, case, delete, exists, insert, select, update
 
 from claudomator_py.domain.readiness import DependencyState
+from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import TASK, TASK_DEPENDENCY, Task
 from claudomator_py.store.task_rows import task_from
 
-# Made once, as making one takes several times as long as executing it: these are on the way of every task.
+# On the way of every task.
 _OF = TASK_DEPENDENCY.c.task_id == bindparam("task")
-_OF_TASK = select(TASK_DEPENDENCY).where(_OF)
+_OF_TASK = Statement(select(TASK_DEPENDENCY.c.name, TASK_DEPENDENCY.c.depends_on_id).where(_OF))
 _WAITS_FOR = (
     TASK_DEPENDENCY.c.name == bindparam("called"),
     TASK_DEPENDENCY.c.depends_on_id.is_(None),
@@ -20,32 +21,32 @@ _WAITS_FOR = (
         TASK.c.organisation.is_not_distinct_from(bindparam("its_organisation", type_=String)),
     ),
 )
-_UNBOUND = select(TASK_DEPENDENCY.c.task_id).where(*_WAITS_FOR)
-_BIND = update(TASK_DEPENDENCY).where(*_WAITS_FOR)
-_AWAITED = (
+_UNBOUND = Statement(select(TASK_DEPENDENCY.c.task_id).where(*_WAITS_FOR))
+_BIND = Statement(update(TASK_DEPENDENCY).where(*_WAITS_FOR))
+_AWAITED = Statement(
     select(TASK_DEPENDENCY.c.name)
     .where(TASK_DEPENDENCY.c.name.in_(bindparam("names", expanding=True)), TASK_DEPENDENCY.c.depends_on_id.is_(None))
     .distinct()
 )
-_STATES = (
+_STATES = Statement(
     select(TASK_DEPENDENCY.c.name, TASK.c.state)
     .select_from(TASK_DEPENDENCY.outerjoin(TASK, TASK.c.id == TASK_DEPENDENCY.c.depends_on_id))
     .where(_OF)
     .order_by(TASK_DEPENDENCY.c.name)
 )
-_DEPENDENTS = (
+_DEPENDENTS = Statement(
     select(TASK)
     .join(TASK_DEPENDENCY, TASK_DEPENDENCY.c.task_id == TASK.c.id)
     .where(TASK_DEPENDENCY.c.depends_on_id == bindparam("task"))
     .order_by(TASK.c.created_ms, TASK.c.id)
 )
-_DEPENDENCIES = (
+_DEPENDENCIES = Statement(
     select(TASK)
     .join(TASK_DEPENDENCY, TASK_DEPENDENCY.c.depends_on_id == TASK.c.id)
     .where(_OF)
     .order_by(TASK.c.created_ms, TASK.c.id)
 )
-_BOUND_IDS = (
+_BOUND_IDS = Statement(
     select(TASK_DEPENDENCY.c.name, TASK_DEPENDENCY.c.depends_on_id)
     .where(_OF, TASK_DEPENDENCY.c.depends_on_id.is_not(None))
     .order_by(TASK_DEPENDENCY.c.name)
@@ -54,7 +55,7 @@ _BOUND_IDS = (
 
 def replace(connection: Connection, task_id: str, names: Sequence[str]) -> None:
     """Set the task's dependencies. A name that it already depended on stays bound to what it was bound to."""
-    kept = {row.name: row.depends_on_id for row in connection.execute(_OF_TASK, {"task": task_id})}
+    kept: dict[str, str | None] = dict(_OF_TASK.rows(connection, task=task_id))
     if kept:
         connection.execute(delete(TASK_DEPENDENCY).where(TASK_DEPENDENCY.c.task_id == task_id))
     for name in dict.fromkeys(names):
@@ -65,20 +66,20 @@ def replace(connection: Connection, task_id: str, names: Sequence[str]) -> None:
 def bind(connection: Connection, task: Task) -> Sequence[str]:
     """Bind every name that waits for a task of this name, in its organisation; the ids of the tasks that waited."""
     given = {"called": task.name, "bound_to": task.id, "its_organisation": task.organisation}
-    waiting = list(connection.execute(_UNBOUND, given).scalars())
+    waiting = _UNBOUND.values(connection, **given)
     if waiting:
-        connection.execute(_BIND, {**given, "depends_on_id": task.id})
+        _BIND.run(connection, **given, depends_on_id=task.id)
     return waiting
 
 
 def awaited(connection: Connection, names: Collection[str]) -> set[str]:
     """Which of these names a task of any organisation waits for."""
-    return set(connection.execute(_AWAITED, {"names": sorted(names)}).scalars())
+    return set(_AWAITED.values(connection, names=sorted(names)))
 
 
 def states(connection: Connection, task_id: str) -> Sequence[DependencyState]:
     """The task's dependencies, each with the state of the task that it was bound to."""
-    return [DependencyState(name, state) for name, state in connection.execute(_STATES, {"task": task_id})]
+    return [DependencyState(name, state) for name, state in _STATES.rows(connection, task=task_id)]
 
 
 def bound(connection: Connection, task_id: str) -> Sequence[tuple[str, str | None, str | None]]:
@@ -94,12 +95,12 @@ def bound(connection: Connection, task_id: str) -> Sequence[tuple[str, str | Non
 
 def dependents(connection: Connection, task_id: str) -> Sequence[Task]:
     """The tasks that depend on this one directly, in a fixed order."""
-    return [task_from(row) for row in connection.execute(_DEPENDENTS, {"task": task_id})]
+    return [task_from(row) for row in _DEPENDENTS.rows(connection, task=task_id)]
 
 
 def dependencies(connection: Connection, task_id: str) -> Sequence[Task]:
     """The tasks that this one depends on directly, as far as they are known."""
-    return [task_from(row) for row in connection.execute(_DEPENDENCIES, {"task": task_id})]
+    return [task_from(row) for row in _DEPENDENCIES.rows(connection, task=task_id)]
 
 
 def circle(
@@ -142,7 +143,7 @@ def _edges(connection: Connection, task_id: str, wanted: Mapping[str, Sequence[s
 
 
 def _bound_ids(connection: Connection, task_id: str) -> dict[str, str]:
-    return {row.name: row.depends_on_id for row in connection.execute(_BOUND_IDS, {"task": task_id})}
+    return dict(_BOUND_IDS.rows(connection, task=task_id))
 
 
 def _newest_named(connection: Connection, name: str, besides: str) -> str | None:

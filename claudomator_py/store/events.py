@@ -8,16 +8,17 @@ from sqlalchemy import Connection, Select, func, insert, select
 
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.store.loading import loader
+from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import EVENT, Event
 from claudomator_py.store.visibility import events_seen
 
 T = TypeVar("T")
 
 _event_from = loader(Event)
-_RECORD = insert(EVENT)
+_RECORD = Statement(insert(EVENT))
 _CAUSE = "claudomator cause"
 """Where a connection says by whose request what it writes happens, while there is one."""
-_LAST_ID = select(func.max(EVENT.c.id))
+_LAST_ID = Statement(select(func.max(EVENT.c.id)))
 
 
 def record(
@@ -58,7 +59,7 @@ def record_all(connection: Connection, events: Sequence[Happened]) -> None:
         }
         for one in events
     ]
-    connection.execute(_RECORD, rows)
+    _RECORD.run_all(connection, rows)
 
 
 def caused_by(principal_id: str, change: Callable[[Connection], T]) -> Callable[[Connection], T]:
@@ -87,7 +88,7 @@ def of_task(connection: Connection, task_id: str, limit: int = 500) -> Sequence[
 
 def last_id(connection: Connection) -> int:
     """The id of the newest event; 0 when there is none."""
-    newest: int | None = connection.execute(_LAST_ID).scalar_one()
+    newest: int | None = _LAST_ID.value(connection)
     return newest or 0
 
 

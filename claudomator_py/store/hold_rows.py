@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
     BindParameter,
     ColumnElement,
     Connection,
-    Row,
     and_,
     bindparam,
     func,
@@ -20,6 +20,7 @@ from sqlalchemy import (
 
 from claudomator_py.domain.limits import TRIED_FIRST, Bucket, Hold
 from claudomator_py.domain.outcome import Provenance, Reason
+from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import HOLD
 
 
@@ -64,12 +65,12 @@ def meet(connection: Connection, hold: Hold, run_id: str, met_ms: int) -> Met:
 
 def in_force(connection: Connection, now_ms: int) -> Sequence[Hold]:
     """Of each bucket the hold that lasts longest, the longest first."""
-    return _longest(connection.execute(_IN_FORCE, {"now": now_ms}))
+    return _longest(_IN_FORCE.rows(connection, now=now_ms))
 
 
 def in_force_and_over(connection: Connection, now_ms: int) -> tuple[Sequence[Hold], Sequence[Hold]]:
     """Of each bucket what holds it, see ``in_force``; or else the limit that is over by its time and not closed yet."""
-    found = _longest(connection.execute(_IN_FORCE_OR_OVER, {"now": now_ms}))
+    found = _longest(_IN_FORCE_OR_OVER.rows(connection, now=now_ms))
     return [hold for hold in found if hold.holds_at(now_ms)], [hold for hold in found if not hold.holds_at(now_ms)]
 
 
@@ -111,7 +112,7 @@ def met(connection: Connection, bucket: Bucket, now_ms: int) -> tuple[int, int]:
 
 def next_end(connection: Connection, now_ms: int) -> int | None:
     """When the next hold ends by itself (epoch milliseconds), or None."""
-    earliest: int | None = connection.execute(_NEXT_END, {"now": now_ms}).scalar_one()
+    earliest: int | None = _NEXT_END.value(connection, now=now_ms)
     return earliest
 
 
@@ -126,7 +127,7 @@ def release(
     return released.rowcount
 
 
-def _longest(rows: Iterable[Row[tuple[object, ...]]]) -> Sequence[Hold]:
+def _longest(rows: Iterable[Sequence[Any]]) -> Sequence[Hold]:
     longest: dict[Bucket, Hold] = {}
     for row in rows:
         hold = _hold(row)
@@ -167,8 +168,8 @@ def _columns(hold: Hold, run_id: str | None) -> dict[str, object]:
     }
 
 
-def _hold(row: Row[tuple[object, ...]]) -> Hold:
-    columns = row._mapping
+def _hold(row: Sequence[Any]) -> Hold:
+    columns = dict(zip(_NAMES, row, strict=True))
     return Hold(
         bucket=Bucket(
             agent=columns["agent"], kind=columns["kind"], account=columns["account"], family=columns["family"]
@@ -184,8 +185,9 @@ def _hold(row: Row[tuple[object, ...]]) -> Hold:
     )
 
 
-# Made once, as making one takes several times as long as executing it: each tick asks them.
+# Each tick asks them.
 _NOW: BindParameter[int] = bindparam("now", type_=BigInteger)
-_IN_FORCE = select(HOLD).where(_open(_NOW)).order_by(HOLD.c.id)
-_IN_FORCE_OR_OVER = select(HOLD).where(_open(_NOW) | _over(_NOW)).order_by(HOLD.c.id)
-_NEXT_END = select(func.min(HOLD.c.until_ms)).where(HOLD.c.released_ms.is_(None), HOLD.c.until_ms > _NOW)
+_IN_FORCE = Statement(select(HOLD).where(_open(_NOW)).order_by(HOLD.c.id))
+_IN_FORCE_OR_OVER = Statement(select(HOLD).where(_open(_NOW) | _over(_NOW)).order_by(HOLD.c.id))
+_NEXT_END = Statement(select(func.min(HOLD.c.until_ms)).where(HOLD.c.released_ms.is_(None), HOLD.c.until_ms > _NOW))
+_NAMES = tuple(column.name for column in HOLD.columns)

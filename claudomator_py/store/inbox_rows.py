@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from claudomator_py.store.loading import loader, maker, writer
+from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import INBOX_DOCUMENT, INBOX_FILE, InboxDocument, InboxFile
 
 _document_from = loader(InboxDocument)
@@ -13,24 +14,30 @@ new_document = maker(InboxDocument)
 new_file = maker(InboxFile)
 """A document and a file that are in no table yet."""
 
-# Made once, as making one takes several times as long as executing it: these are on the way of every file.
-_FORGET_FILES = delete(INBOX_FILE).where(INBOX_FILE.c.path.in_(bindparam("files", expanding=True)))
-_ADD_FILE = insert(INBOX_FILE)
+# On the way of every file.
+_FORGET_FILES = Statement(delete(INBOX_FILE).where(INBOX_FILE.c.path.in_(bindparam("files", expanding=True))))
+_ADD_FILE = Statement(insert(INBOX_FILE))
 _THIS = (INBOX_DOCUMENT.c.path == bindparam("file"), INBOX_DOCUMENT.c.name == bindparam("called"))
-_DOCUMENT = select(INBOX_DOCUMENT).where(*_THIS)
-_FORGET_DOCUMENT = delete(INBOX_DOCUMENT).where(*_THIS)
-_ADD_DOCUMENT = insert(INBOX_DOCUMENT)
-_NAMED = select(INBOX_DOCUMENT).where(INBOX_DOCUMENT.c.name == bindparam("called")).order_by(INBOX_DOCUMENT.c.path)
-_MARK_GONE = update(INBOX_DOCUMENT).where(
-    INBOX_DOCUMENT.c.path == bindparam("file"),
-    INBOX_DOCUMENT.c.gone_ms.is_(None),
-    INBOX_DOCUMENT.c.name.not_in(bindparam("besides", expanding=True)),
+_DOCUMENT = Statement(select(INBOX_DOCUMENT).where(*_THIS))
+_FORGET_DOCUMENT = Statement(delete(INBOX_DOCUMENT).where(*_THIS))
+_ADD_DOCUMENT = Statement(insert(INBOX_DOCUMENT))
+_NAMED = Statement(
+    select(INBOX_DOCUMENT).where(INBOX_DOCUMENT.c.name == bindparam("called")).order_by(INBOX_DOCUMENT.c.path)
+)
+_MARK_GONE = Statement(
+    update(INBOX_DOCUMENT).where(
+        INBOX_DOCUMENT.c.path == bindparam("file"),
+        INBOX_DOCUMENT.c.gone_ms.is_(None),
+        INBOX_DOCUMENT.c.name.not_in(bindparam("besides", expanding=True)),
+    )
 )
 _IN_FILES = INBOX_DOCUMENT.c.path.in_(bindparam("files", expanding=True))
-_OF_FILES = select(INBOX_DOCUMENT.c.path).where(_IN_FILES, INBOX_DOCUMENT.c.gone_ms.is_(None)).distinct()
-_MARK_FILES_GONE = update(INBOX_DOCUMENT).where(_IN_FILES, INBOX_DOCUMENT.c.gone_ms.is_(None))
-_FORGET_DOCUMENTS = delete(INBOX_DOCUMENT).where(_IN_FILES)
-_CALLED = select(INBOX_DOCUMENT.c.name).where(INBOX_DOCUMENT.c.name.in_(bindparam("names", expanding=True))).distinct()
+_OF_FILES = Statement(select(INBOX_DOCUMENT.c.path).where(_IN_FILES, INBOX_DOCUMENT.c.gone_ms.is_(None)).distinct())
+_MARK_FILES_GONE = Statement(update(INBOX_DOCUMENT).where(_IN_FILES, INBOX_DOCUMENT.c.gone_ms.is_(None)))
+_FORGET_DOCUMENTS = Statement(delete(INBOX_DOCUMENT).where(_IN_FILES))
+_CALLED = Statement(
+    select(INBOX_DOCUMENT.c.name).where(INBOX_DOCUMENT.c.name.in_(bindparam("names", expanding=True))).distinct()
+)
 _stored_file = writer(INBOX_FILE)
 _stored_document = writer(INBOX_DOCUMENT)
 
@@ -43,17 +50,17 @@ def files(connection: Connection) -> Sequence[InboxFile]:
 def put_files(connection: Connection, files: Sequence[InboxFile]) -> None:
     """Remember the files as they are now."""
     forget_files(connection, [file.path for file in files])
-    connection.execute(_ADD_FILE, [_stored_file(file) for file in files])
+    _ADD_FILE.run_all(connection, [_stored_file(file) for file in files])
 
 
 def forget_files(connection: Connection, paths: Collection[str]) -> None:
     """Forget the files; their documents stay."""
-    connection.execute(_FORGET_FILES, {"files": sorted(paths)})
+    _FORGET_FILES.run(connection, files=sorted(paths))
 
 
 def document(connection: Connection, path: str, name: str) -> InboxDocument | None:
     """The document of that identity, gone or not."""
-    row = connection.execute(_DOCUMENT, {"file": path, "called": name}).one_or_none()
+    row = _DOCUMENT.row(connection, file=path, called=name)
     return None if row is None else _document_from(row)
 
 
@@ -65,17 +72,17 @@ def of_file(connection: Connection, path: str) -> Sequence[InboxDocument]:
 
 def named(connection: Connection, name: str) -> Sequence[InboxDocument]:
     """All documents of that name, in whichever file."""
-    return [_document_from(row) for row in connection.execute(_NAMED, {"called": name})]
+    return [_document_from(row) for row in _NAMED.rows(connection, called=name)]
 
 
 def with_documents(connection: Connection, paths: Collection[str]) -> set[str]:
     """Which of these files have documents that are not gone."""
-    return set(connection.execute(_OF_FILES, {"files": sorted(paths)}).scalars())
+    return set(_OF_FILES.values(connection, files=sorted(paths)))
 
 
 def taken_names(connection: Connection, names: Collection[str]) -> set[str]:
     """Which of these names any document has, gone or not."""
-    return set(connection.execute(_CALLED, {"names": sorted(names)}).scalars())
+    return set(_CALLED.values(connection, names=sorted(names)))
 
 
 def put_document(connection: Connection, entry: InboxDocument, *, new: bool = False) -> None:
@@ -87,7 +94,7 @@ def put_document(connection: Connection, entry: InboxDocument, *, new: bool = Fa
 
 def add_documents(connection: Connection, entries: Sequence[InboxDocument]) -> None:
     """Insert documents of which nothing is known."""
-    connection.execute(_ADD_DOCUMENT, [_stored_document(entry) for entry in entries])
+    _ADD_DOCUMENT.run_all(connection, [_stored_document(entry) for entry in entries])
 
 
 def expect_again(connection: Connection, task_id: str) -> None:
@@ -97,19 +104,19 @@ def expect_again(connection: Connection, task_id: str) -> None:
 
 def forget_document(connection: Connection, path: str, name: str) -> None:
     """Forget the document; its task stays."""
-    connection.execute(_FORGET_DOCUMENT, {"file": path, "called": name})
+    _FORGET_DOCUMENT.run(connection, file=path, called=name)
 
 
 def mark_gone(connection: Connection, path: str, now_ms: int, *, besides: Collection[str] = ()) -> None:
     """The file, or all its documents but these, are no longer there."""
-    connection.execute(_MARK_GONE, {"file": path, "besides": sorted(besides), "gone_ms": now_ms})
+    _MARK_GONE.run(connection, file=path, besides=sorted(besides), gone_ms=now_ms)
 
 
 def mark_files_gone(connection: Connection, paths: Collection[str], now_ms: int) -> None:
     """The files are no longer there, nor any of their documents."""
-    connection.execute(_MARK_FILES_GONE, {"files": sorted(paths), "gone_ms": now_ms})
+    _MARK_FILES_GONE.run(connection, files=sorted(paths), gone_ms=now_ms)
 
 
 def forget_documents(connection: Connection, paths: Collection[str]) -> None:
     """Forget all documents of the files; their tasks stay."""
-    connection.execute(_FORGET_DOCUMENTS, {"files": sorted(paths)})
+    _FORGET_DOCUMENTS.run(connection, files=sorted(paths))

@@ -26,6 +26,7 @@ from sqlalchemy import (
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.routing import Constraints
 from claudomator_py.scheduler.admission import Taken
+from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import TASK, TASK_DEPENDENCY, TASK_REVISION, Task
 from claudomator_py.store.task_rows import task_from
 from claudomator_py.store.visibility import tasks_seen
@@ -83,9 +84,9 @@ def _among(name: str) -> BindParameter[Sequence[str]]:
     return bindparam(name, expanding=True)
 
 
-# Made once, as making one takes several times as long as executing it: each tick asks nearly all of them.
-_LANES = _lanes()
-_IN_TURN = _in_turn()
+# Each tick asks nearly all of them.
+_LANES = Statement(_lanes())
+_IN_TURN = Statement(_in_turn())
 _HEADS = select(TASK.c.id).where(
     _QUEUED,
     TASK.c.lane == bindparam("in_lane"),
@@ -93,34 +94,52 @@ _HEADS = select(TASK.c.id).where(
     or_(_EXCLUSIVE.not_in(_among("threads")), TASK.c.id.in_(_among("in_turn"))),
     TASK.c.id.not_in(_among("without")),
 )
-_HEAD = _HEADS.order_by(*_ORDER).limit(1)
-_HEAD_AFTER = _HEAD.where(
-    tuple_(*_ORDER) > tuple_(*(bindparam(f"after_{column.name}", type_=column.type) for column in _ORDER))
-)
-_CONTENTS = (
+_BEHIND = tuple_(*_ORDER) > tuple_(*(bindparam(f"after_{column.name}", type_=column.type) for column in _ORDER))
+_WAITED = TASK.c.updated_ms <= bindparam("queued_by")
+_HEAD = {
+    (after, waited): Statement(
+        _HEADS.where(*((_BEHIND,) if after else ()), *((_WAITED,) if waited else ())).order_by(*_ORDER).limit(1)
+    )
+    for after in (False, True)
+    for waited in (False, True)
+}
+"""By whether only what is behind a position counts, and only what has waited."""
+_CONTENTS = Statement(
     select(TASK, TASK_REVISION.c.spec)
     .join(TASK_REVISION, and_(TASK_REVISION.c.task_id == TASK.c.id, TASK_REVISION.c.revision == TASK.c.revision))
     .where(TASK.c.id.in_(_among("tasks")))
 )
-_FIRST_UNROUTED = select(TASK.c.id).where(_UNROUTED).order_by(*_ORDER).limit(bindparam("most"))
-_PASS_ROUTING = update(TASK).where(TASK.c.id.in_(_among("tasks")), _UNROUTED)
-_WITH_CAPS = select(TASK.c.constraints).where(TASK.c.state == "RUNNING", TASK.c.constraints.contains('"caps"'))
+_FIRST_UNROUTED = Statement(select(TASK.c.id).where(_UNROUTED).order_by(*_ORDER).limit(bindparam("most")))
+_PASS_ROUTING = Statement(update(TASK).where(TASK.c.id.in_(_among("tasks")), _UNROUTED))
+_WITH_CAPS = Statement(
+    select(TASK.c.constraints).where(TASK.c.state == "RUNNING", TASK.c.constraints.contains('"caps"'))
+)
 _DUE = tuple(  # each by an index of its own
-    select(TASK).where(state, TASK.c.until_ms <= bindparam("now")).order_by(TASK.c.until_ms).limit(bindparam("most"))
+    Statement(
+        select(TASK)
+        .where(state, TASK.c.until_ms <= bindparam("now"))
+        .order_by(TASK.c.until_ms)
+        .limit(bindparam("most"))
+    )
     for state in _TIMED
 )
 _STILL_KEPT = (TASK.c.kept_until_ms > bindparam("now"), TASK.c.state.in_(_KEEPING))
-_KEPT = (
-    select(TASK.c.dir_key, TASK.c.id.label("task_id"), TASK.c.name, TASK.c.kept_until_ms.label("until"))
+_KEPT_AS = ("dir_key", "task_id", "name", "until")
+_KEPT = Statement(
+    select(TASK.c.dir_key, TASK.c.id, TASK.c.name, TASK.c.kept_until_ms)
     .where(*_STILL_KEPT, TASK.c.dir_key != "")
     .order_by(TASK.c.dir_key, TASK.c.id)
 )
-_NEXT_TIMES = select(
-    *(select(func.min(TASK.c.until_ms)).where(state).scalar_subquery() for state in _TIMED),
-    select(func.min(TASK.c.kept_until_ms)).where(*_STILL_KEPT).scalar_subquery(),
+_NEXT_TIMES = Statement(
+    select(
+        *(select(func.min(TASK.c.until_ms)).where(state).scalar_subquery() for state in _TIMED),
+        select(func.min(TASK.c.kept_until_ms)).where(*_STILL_KEPT).scalar_subquery(),
+    )
 )
-_RUNNING = select(TASK).where(TASK.c.state == "RUNNING")
-_WITH_INTENT = select(TASK).where(or_(TASK.c.cancel_requested_ms.is_not(None), TASK.c.restart_requested.is_not(None)))
+_RUNNING = Statement(select(TASK).where(TASK.c.state == "RUNNING"))
+_WITH_INTENT = Statement(
+    select(TASK).where(or_(TASK.c.cancel_requested_ms.is_not(None), TASK.c.restart_requested.is_not(None)))
+)
 
 
 def lanes(connection: Connection, taken: Taken) -> list[str]:
@@ -129,7 +148,7 @@ def lanes(connection: Connection, taken: Taken) -> list[str]:
     From lane to lane, and in each from directory to directory up to the first that is free: what is read grows with
     the number of lanes and of taken directories, not with that of tasks.
     """
-    found = set(connection.execute(_LANES, {"dir_keys": sorted(taken.dir_keys)}).scalars())
+    found = set(_LANES.values(connection, dir_keys=sorted(taken.dir_keys)))
     if taken.keepers:
         keeping = select(TASK.c.lane).where(_QUEUED, TASK.c.id.in_(sorted(taken.keepers)))
         found.update(connection.execute(keeping).scalars())
@@ -157,14 +176,14 @@ def heads(
         "in_turn": sorted(taken.in_turn),
         "without": sorted(without),
     }
+    if after is not None:
+        places |= {f"after_{column.name}": value for column, value in zip(_ORDER, after, strict=True)}
     ids = []
     for lane in sorted(wanted):
-        given, query = {**places, "in_lane": lane}, _HEAD if after is None else _HEAD_AFTER
-        if after is not None:
-            given |= {f"after_{column.name}": value for column, value in zip(_ORDER, after, strict=True)}
+        given = {**places, "in_lane": lane}
         if lane in queued_by:
-            given["queued_by"], query = queued_by[lane], query.where(TASK.c.updated_ms <= bindparam("queued_by"))
-        found = connection.execute(query, given).scalar_one_or_none()
+            given["queued_by"] = queued_by[lane]
+        found = _HEAD[after is not None, lane in queued_by].value(connection, **given)
         ids += [] if found is None else [found]
     return {str(task.lane): (task, spec) for task, spec in contents(connection, ids)}
 
@@ -173,7 +192,7 @@ def contents(connection: Connection, task_ids: Sequence[str]) -> list[tuple[Task
     """These tasks with their content, in the queue's order."""
     found: list[tuple[Task, Content]] = []
     for start in range(0, len(task_ids), _AT_ONCE):
-        for row in connection.execute(_CONTENTS, {"tasks": task_ids[start : start + _AT_ONCE]}):
+        for row in _CONTENTS.rows(connection, tasks=task_ids[start : start + _AT_ONCE]):
             *columns, spec = row
             found.append((task_from(columns), spec))
     return sorted(found, key=lambda one: position(one[0]))
@@ -181,12 +200,12 @@ def contents(connection: Connection, task_ids: Sequence[str]) -> list[tuple[Task
 
 def unrouted(connection: Connection, limit: int) -> list[tuple[Task, Content]]:
     """The first tasks of which nobody has decided who does them, with their content, in the queue's order."""
-    return contents(connection, connection.execute(_FIRST_UNROUTED, {"most": limit}).scalars().all())
+    return contents(connection, _FIRST_UNROUTED.values(connection, most=limit))
 
 
 def pass_routing(connection: Connection, task_ids: Collection[str]) -> None:
     """Nobody in particular does these tasks. No change of their own: what was planned of them stays planned."""
-    connection.execute(_PASS_ROUTING, {"tasks": sorted(task_ids), "constraints": Constraints().text})
+    _PASS_ROUTING.run(connection, tasks=sorted(task_ids), constraints=Constraints().text)
 
 
 def route_again(connection: Connection, task_ids: Collection[str] | None = None) -> int:
@@ -202,7 +221,7 @@ def route_again(connection: Connection, task_ids: Collection[str] | None = None)
 
 def caps_in_use(connection: Connection) -> Counter[str]:
     """By rule of the policy that limits how many tasks run at a time, how many do."""
-    found = connection.execute(_WITH_CAPS).scalars()
+    found = _WITH_CAPS.values(connection)
     return Counter(cap.rule for text in found for cap in Constraints.parse(text).caps)
 
 
@@ -222,7 +241,7 @@ def due(connection: Connection, now_ms: int, limit: int) -> Sequence[Task]:
     """Waiting tasks whose time has come, and those for which nobody has done what they needed by then."""
     found = []
     for query in _DUE:
-        found += [task_from(row) for row in connection.execute(query, {"now": now_ms, "most": limit})]
+        found += [task_from(row) for row in query.rows(connection, now=now_ms, most=limit)]
     return found
 
 
@@ -252,28 +271,28 @@ def waiting_on_ended(connection: Connection, limit: int) -> Sequence[Task]:
 
 def next_times(connection: Connection, now_ms: int) -> tuple[int | None, ...]:
     """When the next of those is due, and when the next directory is no longer kept (epoch milliseconds)."""
-    return tuple(connection.execute(_NEXT_TIMES, {"now": now_ms}).one())
+    return tuple(_NEXT_TIMES.rows(connection, now=now_ms)[0])
 
 
 def kept(connection: Connection, now_ms: int) -> list[dict[str, Any]]:
     """Directories that are kept for tasks: dir_key, task_id, name and until, in a fixed order."""
-    return [dict(row._mapping) for row in connection.execute(_KEPT, {"now": now_ms})]
+    return [dict(zip(_KEPT_AS, row, strict=True)) for row in _KEPT.rows(connection, now=now_ms)]
 
 
 def running(connection: Connection) -> Sequence[Task]:
     """The tasks of which a run lives."""
-    return [task_from(row) for row in connection.execute(_RUNNING)]
+    return [task_from(row) for row in _RUNNING.rows(connection)]
 
 
 def with_intent(connection: Connection) -> Sequence[Task]:
     """Tasks whose cancellation or forced restart was asked for and is not done yet."""
-    return [task_from(row) for row in connection.execute(_WITH_INTENT)]
+    return [task_from(row) for row in _WITH_INTENT.rows(connection)]
 
 
 def in_turn(connection: Connection) -> dict[str, str]:
     """Of each thread that several tasks are in, the task in the midst of its turn: it has begun, and is to go on."""
     found: dict[str, str] = {}
-    for thread, task_id in connection.execute(_IN_TURN):
+    for thread, task_id in _IN_TURN.rows(connection):
         found.setdefault(thread, task_id)
     return found
 

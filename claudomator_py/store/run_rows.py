@@ -10,7 +10,8 @@ from sqlalchemy import Connection, bindparam, func, insert, select, update
 from claudomator_py.domain.limits import RanOn
 from claudomator_py.domain.outcome import OUTAGES
 from claudomator_py.domain.principal import OPERATOR, Principal
-from claudomator_py.store.loading import loader, maker
+from claudomator_py.store.loading import loader, maker, writer
+from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import RUN, TASK, Run
 from claudomator_py.store.visibility import runs_seen
 
@@ -21,28 +22,32 @@ run_from = loader(Run)
 
 new_run = maker(Run)
 """A Run that is in no table yet."""
+_stored = writer(RUN)
 
-# Made once, as making one takes several times as long as executing it: these are on the way of every task.
-_FIND = select(RUN).where(RUN.c.id == bindparam("run"))
-_ADD = insert(RUN)
-_CHANGE = update(RUN).where(
-    RUN.c.id == bindparam("run"),
-    RUN.c.state == bindparam("state_read"),
-    RUN.c.check_seq == bindparam("check_read"),
-    RUN.c.live,
+# On the way of every task.
+_FIND = Statement(select(RUN).where(RUN.c.id == bindparam("run")))
+_ADD = Statement(insert(RUN))
+_CHANGE = Statement(
+    update(RUN).where(
+        RUN.c.id == bindparam("run"),
+        RUN.c.state == bindparam("state_read"),
+        RUN.c.check_seq == bindparam("check_read"),
+        RUN.c.live,
+    )
 )
-_LIVE = select(RUN).where(RUN.c.live).order_by(RUN.c.started_ms, RUN.c.id)
-_LIVE_STEPS = select(RUN.c.id, RUN.c.state, RUN.c.check_seq).where(RUN.c.live).order_by(RUN.c.started_ms, RUN.c.id)
-_WARNED = select(RUN.c.kind, RUN.c.account).where(RUN.c.warned_until_ms > bindparam("now")).distinct()
+_BY_AGE = (RUN.c.started_ms, RUN.c.id)
+_LIVE = Statement(select(RUN).where(RUN.c.live).order_by(*_BY_AGE))
+_LIVE_STEPS = Statement(select(RUN.c.id, RUN.c.state, RUN.c.check_seq).where(RUN.c.live).order_by(*_BY_AGE))
+_WARNED = Statement(select(RUN.c.kind, RUN.c.account).where(RUN.c.warned_until_ms > bindparam("now")).distinct())
 _ENDED = (
     RUN.c.task_id == bindparam("task"),
     RUN.c.generation == bindparam("of_generation"),
     RUN.c.seq <= bindparam("last"),
     RUN.c.state == "ended",
 )
-_LATEST_REASONS = select(RUN.c.reason).where(*_ENDED).order_by(RUN.c.seq.desc()).limit(MOST_COUNTED)
-_ANSWERED_OUTAGES = select(func.count()).where(
-    *_ENDED, RUN.c.reason.in_(sorted(OUTAGES)), RUN.c.answered_ms.is_not(None)
+_LATEST_REASONS = Statement(select(RUN.c.reason).where(*_ENDED).order_by(RUN.c.seq.desc()).limit(MOST_COUNTED))
+_ANSWERED_OUTAGES = Statement(
+    select(func.count()).where(*_ENDED, RUN.c.reason.in_(sorted(OUTAGES)), RUN.c.answered_ms.is_not(None))
 )
 
 _CONVERSATIONS = uuid.UUID("c4b0b6de-7c1d-5f43-8a0f-2f1f5f9d7e02")
@@ -57,22 +62,21 @@ def identity(task_id: str, generation: int, attempt: int, seq: int) -> tuple[str
 def find(connection: Connection, run_id: str, by: Principal = OPERATOR) -> Run | None:
     """The run, or None; None as well where it does not exist for that principal."""
     if by is OPERATOR:
-        row = connection.execute(_FIND, {"run": run_id}).one_or_none()
+        row: Sequence[Any] | None = _FIND.row(connection, run=run_id)
     else:
-        row = connection.execute(_FIND.where(runs_seen(by)), {"run": run_id}).one_or_none()
+        row = connection.execute(select(RUN).where(RUN.c.id == run_id, runs_seen(by))).one_or_none()
     return None if row is None else run_from(row)
 
 
 def add(connection: Connection, run: Run) -> None:
     """Insert a run. The unique indexes refuse a second live run of a task, and a second run of one identity."""
-    connection.execute(_ADD, {column.name: getattr(run, column.name) for column in RUN.columns})
+    _ADD.run(connection, **_stored(run))
 
 
 def change(connection: Connection, run: Run, **changes: Any) -> bool:
     """Write the columns if the run is live, and still in the state and at the check that it was read at. False: it no
     longer is."""
-    as_read = {"run": run.id, "state_read": run.state, "check_read": run.check_seq}
-    return connection.execute(_CHANGE, {**as_read, **changes}).rowcount == 1
+    return _CHANGE.run(connection, run=run.id, state_read=run.state, check_read=run.check_seq, **changes) == 1
 
 
 def subtasks(connection: Connection, run_id: str) -> int:
@@ -95,12 +99,12 @@ def note_in_vain(connection: Connection, run_id: str) -> None:
 
 def live(connection: Connection) -> Sequence[Run]:
     """All live runs, oldest first."""
-    return [run_from(row) for row in connection.execute(_LIVE)]
+    return [run_from(row) for row in _LIVE.rows(connection)]
 
 
 def live_steps(connection: Connection) -> Sequence[tuple[str, str, int]]:
     """Id, state and number of the check of all live runs, oldest first."""
-    return [(run_id, state, check_seq) for run_id, state, check_seq in connection.execute(_LIVE_STEPS)]
+    return [(run_id, state, check_seq) for run_id, state, check_seq in _LIVE_STEPS.rows(connection)]
 
 
 def begun_of_kind(connection: Connection, kind: str) -> Sequence[Run]:
@@ -148,7 +152,7 @@ def answered_since(connection: Connection, since_ms: int) -> Sequence[RanOn]:
 
 def warned(connection: Connection, now_ms: int) -> set[tuple[str, str]]:
     """Kind and account of those that are near a limit which has not reset since."""
-    return {(kind, account) for kind, account in connection.execute(_WARNED, {"now": now_ms})}
+    return {(kind, account) for kind, account in _WARNED.rows(connection, now=now_ms)}
 
 
 def warnings(connection: Connection, now_ms: int) -> dict[tuple[str, str], Run]:
@@ -181,5 +185,5 @@ def outages(connection: Connection, run: Run) -> tuple[int, int]:
     model had answered. Runs that were given up before they started do not count.
     """
     upto = {"task": run.task_id, "of_generation": run.generation, "last": run.seq}
-    in_a_row = sum(1 for _ in takewhile(OUTAGES.__contains__, connection.execute(_LATEST_REASONS, upto).scalars()))
-    return in_a_row, connection.execute(_ANSWERED_OUTAGES, upto).scalar_one()
+    in_a_row = sum(1 for _ in takewhile(OUTAGES.__contains__, _LATEST_REASONS.values(connection, **upto)))
+    return in_a_row, _ANSWERED_OUTAGES.value(connection, **upto)

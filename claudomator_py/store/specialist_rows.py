@@ -5,16 +5,22 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
 
 from claudomator_py.domain.card import Card, Registration
 from claudomator_py.domain.principal import OPERATOR, Principal
+from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import SPECIALIST, SPECIALIST_GRANT, SPECIALIST_SKILL, Specialist
 from claudomator_py.store.visibility import cards_seen
 
 _FEW = 500
-_ANY = select(SPECIALIST.c.id).where(SPECIALIST.c.removed_ms.is_(None)).limit(1)
 """Ids that a query takes one by one; beyond that, all of a table are less work."""
+_ANY = Statement(select(SPECIALIST.c.id).where(SPECIALIST.c.removed_ms.is_(None)).limit(1))
+_CARDS = Statement(
+    select(SPECIALIST.c.id, SPECIALIST.c.card).where(
+        SPECIALIST.c.id.in_(bindparam("specialists", expanding=True)), SPECIALIST.c.removed_ms.is_(None)
+    )
+)
 
 
 def seen(
@@ -58,14 +64,13 @@ def cards(connection: Connection, ids: Collection[str]) -> dict[str, Card]:
     """The cards of these ids, as far as they are there, whoever sees them."""
     if not ids:
         return {}
-    query = select(SPECIALIST.c.id, SPECIALIST.c.card).where(SPECIALIST.c.id.in_(sorted(ids)))
-    rows = connection.execute(query.where(SPECIALIST.c.removed_ms.is_(None)))
-    return {row.id: Card.model_validate(row.card) for row in rows}
+    rows = _CARDS.rows(connection, specialists=sorted(ids))
+    return {specialist_id: Card.model_validate(card) for specialist_id, card in rows}
 
 
 def exist(connection: Connection) -> bool:
     """Whether there are any."""
-    return connection.execute(_ANY).one_or_none() is not None
+    return _ANY.row(connection) is not None
 
 
 def ids_seen(connection: Connection, by: Principal = OPERATOR) -> Sequence[str]:

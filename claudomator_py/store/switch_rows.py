@@ -2,10 +2,13 @@
 
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
+from claudomator_py.store.loading import loader
+from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import SWITCH, Switch
 
 DRAIN = "drain"
-_FIND = select(SWITCH).where(SWITCH.c.name == bindparam("switch"))
+_FIND = Statement(select(SWITCH).where(SWITCH.c.name == bindparam("switch")))
+_switch_from = loader(Switch)
 
 
 def turn_on(connection: Connection, name: str, reason: str | None, now_ms: int) -> bool:
@@ -23,5 +26,5 @@ def turn_off(connection: Connection, name: str) -> bool:
 
 def find(connection: Connection, name: str) -> Switch | None:
     """The switch, if it is on."""
-    row = connection.execute(_FIND, {"switch": name}).one_or_none()
-    return None if row is None else Switch(**row._mapping)
+    row = _FIND.row(connection, switch=name)
+    return None if row is None else _switch_from(row)

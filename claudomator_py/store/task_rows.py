@@ -24,6 +24,7 @@ from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.store.events import Happened, record, record_all
 from claudomator_py.store.loading import loader, maker, writer
+from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import TASK, TASK_REVISION, Task, TaskRevision
 
 task_from = loader(Task)
@@ -34,13 +35,15 @@ new_revision = maker(TaskRevision)
 """A version of a task's content that is in no table yet."""
 _revision_from = loader(TaskRevision)
 
-# Made once, as making one takes several times as long as executing it: these are on the way of every task.
-_FIND = select(TASK).where(TASK.c.id == bindparam("task"))
-_ADD = insert(TASK)
-_CHANGE = update(TASK).where(TASK.c.id == bindparam("task"), TASK.c.version == bindparam("version_read"))
-_ADD_REVISION = insert(TASK_REVISION)
-_REVISION = select(TASK_REVISION).where(
-    TASK_REVISION.c.task_id == bindparam("task"), TASK_REVISION.c.revision == bindparam("number")
+# On the way of every task.
+_FIND = Statement(select(TASK).where(TASK.c.id == bindparam("task")))
+_ADD = Statement(insert(TASK))
+_CHANGE = Statement(update(TASK).where(TASK.c.id == bindparam("task"), TASK.c.version == bindparam("version_read")))
+_ADD_REVISION = Statement(insert(TASK_REVISION))
+_REVISION = Statement(
+    select(TASK_REVISION).where(
+        TASK_REVISION.c.task_id == bindparam("task"), TASK_REVISION.c.revision == bindparam("number")
+    )
 )
 _stored = writer(TASK)
 _stored_revision = writer(TASK_REVISION)
@@ -97,7 +100,7 @@ def columns_of(state: State) -> dict[str, Any]:
 
 def find(connection: Connection, task_id: str) -> Task | None:
     """The task, or None."""
-    row = connection.execute(_FIND, {"task": task_id}).one_or_none()
+    row = _FIND.row(connection, task=task_id)
     return None if row is None else task_from(row)
 
 
@@ -124,7 +127,7 @@ def unended_of_thread(connection: Connection, thread: str) -> list[Task]:
 
 def add(connection: Connection, task: Task, now_ms: int, *, settled: bool = True) -> None:
     """Insert a new task and the event of its acceptance. settled: its state is one to tell of, not to leave at once."""
-    connection.execute(_ADD, _stored(task))
+    _ADD.run(connection, **_stored(task))
     record(connection, now_ms, "accepted", task_id=task.id, data=_as_accepted(task))
     if settled:
         record(connection, now_ms, "state", task_id=task.id, data=_described(task))
@@ -139,7 +142,7 @@ def add_all(connection: Connection, tasks: Sequence[Task], event: lifecycle.Even
     for task in tasks:
         told.append(Happened(task.created_ms, "accepted", task.id, data=_as_accepted(task)))
         told.append(Happened(task.created_ms, "state", task.id, data=_told(task, event)))
-    connection.execute(_ADD, [_stored(task) for task in tasks])
+    _ADD.run_all(connection, [_stored(task) for task in tasks])
     record_all(connection, told)
 
 
@@ -149,8 +152,7 @@ def change(connection: Connection, task: Task, now_ms: int, **changes: Any) -> T
     The lane of the task that it returns is the one from before: it is the database that knows it.
     """
     values = {**changes, "version": task.version + 1, "updated_ms": now_ms}
-    swapped = connection.execute(_CHANGE, {"task": task.id, "version_read": task.version, **values})
-    if swapped.rowcount != 1:
+    if _CHANGE.run(connection, task=task.id, version_read=task.version, **values) != 1:
         raise VersionConflict(task.id, task.version)
     return task_from(values.get(column.name, getattr(task, column.name)) for column in TASK.columns)
 
@@ -183,12 +185,12 @@ def advance(
 
 def add_revisions(connection: Connection, revisions: Sequence[TaskRevision]) -> None:
     """Insert versions of the content of tasks."""
-    connection.execute(_ADD_REVISION, [_stored_revision(revision) for revision in revisions])
+    _ADD_REVISION.run_all(connection, [_stored_revision(revision) for revision in revisions])
 
 
 def revision_of(connection: Connection, task_id: str, revision: int) -> TaskRevision:
     """One version of a task's content. Raises LookupError."""
-    row = connection.execute(_REVISION, {"task": task_id, "number": revision}).one_or_none()
+    row = _REVISION.row(connection, task=task_id, number=revision)
     if row is None:
         raise LookupError(f"task {task_id} has no revision {revision}")
     return _revision_from(row)

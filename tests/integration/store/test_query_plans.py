@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, event
+from sqlalchemy import Connection
 
 from claudomator_py.scheduler.admission import Taken
 from claudomator_py.store import metric_rows, queue, reads, run_rows, spending_rows
 from claudomator_py.store.database import Database
-from tests.databases import open_migrated
+from tests.databases import listening, open_migrated
 
 TAKEN = Taken(frozenset({"/a", "/b"}), frozenset({"keeper"}), frozenset({"thread"}), frozenset({"first"}))
 ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
@@ -48,14 +48,13 @@ def plans(database: Database, ask: Callable[[Connection], object]) -> list[tuple
     """How each of its queries is answered, with its parameters."""
     asked: list[tuple[str, Any]] = []
 
-    def remember(_connection: object, _cursor: object, statement: str, parameters: Any, *_: object) -> None:
+    def remember(statement: str, parameters: Any) -> None:
         if statement.startswith(("SELECT", "WITH")):
             asked.append((statement, parameters))
 
     def read(connection: Connection) -> list[tuple[str, tuple[Any, ...]]]:
-        event.listen(connection, "before_cursor_execute", remember)
-        ask(connection)
-        event.remove(connection, "before_cursor_execute", remember)
+        with listening(remember):
+            ask(connection)
         explained = [(connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {said}", given), given) for said, given in asked]
         return [("; ".join(str(row[3]) for row in plan), given) for plan, given in explained]
 

@@ -13,7 +13,7 @@ from sqlalchemy import Engine, event
 from claudomator_py.domain.run import RunLimits, RunSpec
 from claudomator_py.hosts.local.directory import RunDirectory
 from claudomator_py.store.database import Database
-from tests.databases import open_migrated
+from tests.databases import listening, open_migrated
 from tests.fakes.world import World, spec
 
 STEPS: dict[str, tuple[int, int, str]] = {
@@ -45,7 +45,7 @@ class Counted:
 def counted() -> Iterator[Counted]:
     found = Counted()
 
-    def executed(_connection: object, _cursor: object, statement: str, parameters: Any, *_: object) -> None:
+    def executed(statement: str, parameters: Any) -> None:
         if not statement.startswith(("SAVEPOINT", "RELEASE")):
             found.statements.append((statement, parameters))
 
@@ -53,10 +53,9 @@ def counted() -> Iterator[Counted]:
         # A snapshot ends with a commit, too, that writes nothing.
         found.commits += not connection.exec_driver_sql("PRAGMA query_only").scalar_one()
 
-    event.listen(Engine, "before_cursor_execute", executed)
     event.listen(Engine, "commit", committed)
-    yield found
-    event.remove(Engine, "before_cursor_execute", executed)
+    with listening(executed):
+        yield found
     event.remove(Engine, "commit", committed)
 
 

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, event, update
+from sqlalchemy import Connection, update
 
 from claudomator_py.dispatch.observe import Observation
 from claudomator_py.domain.limits import Bucket, Hold
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.store import hold_rows
 from claudomator_py.store.tables import TASK
-from tests.databases import open_migrated
+from tests.databases import listening, open_migrated
 from tests.fakes.many import multiply
 from tests.fakes.world import START_MS, World
 
@@ -118,10 +118,10 @@ def cost(connection: Connection, look: Callable[[Connection], Observation]) -> t
     """What a look costs: statements, and steps of the database's own machine, which no busy processor changes."""
     statements: list[str] = []
     steps: list[None] = []
-    event.listen(connection, "before_cursor_execute", lambda *parts: statements.append(parts[2]))
     driver: Any = connection.connection.driver_connection
     driver.set_progress_handler(lambda: steps.append(None), 1)
-    look(connection)
+    with listening(lambda statement, _: statements.append(statement)):
+        look(connection)
     driver.set_progress_handler(None, 1)
     return len(statements), len(steps)
 

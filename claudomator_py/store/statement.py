@@ -1,0 +1,199 @@
+"""Statements that are made once and then given to the driver as they are: those on the way of every task.
+
+SQLAlchemy's ``Connection.execute`` finds, binds and wraps anew each time, which takes several times as long as the
+database takes to answer. Here the dialect compiles a statement when it is first executed, with all its types; then
+nothing but values goes to the driver and rows come back. What is asked for now and then, or put together anew each
+time, is for ``Connection.execute``.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn, cast
+
+from sqlalchemy import BindParameter, Connection, Delete, Dialect, Insert, Select, Update
+from sqlalchemy.engine.interfaces import DBAPICursor
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.sql.compiler import SQLCompiler
+
+MOST_FORMS = 256
+"""Lists of so many different lengths are compiled for; then all is compiled anew as it is needed."""
+
+Row = tuple[Any, ...]
+_Clause = Select[Any] | Insert | Update | Delete
+_Process = Callable[[Any], Any]
+_Given = tuple[str, int | None, _Process | None, Any]
+"""A parameter: its name as it is given; of a list, the place in that; what makes of it what the driver takes; and what
+it is if it is not given."""
+
+
+class Statement:
+    """A statement with named parameters (``bindparam``). An INSERT or UPDATE writes the columns that it is given."""
+
+    def __init__(self, clause: _Clause) -> None:
+        # With its id, an INSERT would be another statement on each database.
+        self._clause = clause.inline() if isinstance(clause, Insert) else clause
+        self._compiled: dict[tuple[str, tuple[str, ...]], _Compiled] = {}
+
+    def rows(self, connection: Connection, **given: Any) -> list[Row]:
+        """All that it selects. Raises DBAPIError, as all of these do."""
+        cursor, compiled = self._execute(connection, given)
+        try:
+            rows = cursor.fetchall()
+            process = compiled.results(cursor)
+        except Exception as error:
+            _raise(connection, cursor, error)
+        finally:
+            cursor.close()
+        return [_processed(row, process) for row in rows] if process else cast(list[Row], rows)
+
+    def row(self, connection: Connection, **given: Any) -> Row | None:
+        """The first that it selects; None: there is none."""
+        rows = self.rows(connection, **given)
+        return rows[0] if rows else None
+
+    def values(self, connection: Connection, **given: Any) -> list[Any]:
+        """The first column of all that it selects."""
+        return [row[0] for row in self.rows(connection, **given)]
+
+    def value(self, connection: Connection, **given: Any) -> Any:
+        """The first column of the first row; None: there is no row."""
+        row = self.row(connection, **given)
+        return None if row is None else row[0]
+
+    def run(self, connection: Connection, **given: Any) -> int:
+        """How many rows it has changed."""
+        cursor, _ = self._execute(connection, given)
+        number = cursor.rowcount
+        cursor.close()
+        return number
+
+    def run_all(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Execute it for each of these, which name the same parameters and no lists."""
+        if not rows:
+            return
+        form = self._compiled_for(connection.dialect, tuple(rows[0])).form({})
+        cursor = connection.connection.cursor()
+        try:
+            cursor.executemany(form.text, cast(Any, [form.parameters(row) for row in rows]))
+        except Exception as error:
+            _raise(connection, cursor, error, form.text)
+        finally:
+            cursor.close()
+
+    def _execute(self, connection: Connection, given: Mapping[str, Any]) -> "tuple[DBAPICursor, _Compiled]":
+        compiled = self._compiled_for(connection.dialect, tuple(given))
+        form = compiled.form(given)
+        cursor = connection.connection.cursor()
+        try:
+            cursor.execute(form.text, form.parameters(given))
+        except Exception as error:
+            cursor.close()
+            _raise(connection, cursor, error, form.text)
+        return cursor, compiled
+
+    def _compiled_for(self, dialect: Dialect, names: tuple[str, ...]) -> "_Compiled":
+        key = (dialect.name, names)
+        compiled = self._compiled.get(key)
+        if compiled is None:
+            compiled = self._compiled[key] = _Compiled(self._clause, dialect, names)
+        return compiled
+
+
+class _Form:
+    """The text for lists of certain lengths, and what is bound in it."""
+
+    def __init__(self, text: str, bound: Sequence[tuple[str, _Given]], *, positional: bool) -> None:
+        """bound: with the name in the text, in the order of that."""
+        self.text = text
+        self._bound = [given for _, given in bound]
+        self._names = None if positional else [name for name, _ in bound]
+
+    def parameters(self, given: Mapping[str, Any]) -> tuple[Any, ...] | dict[str, Any]:
+        """As the driver takes them."""
+        values = []
+        for name, place, process, otherwise in self._bound:
+            value = given.get(name, otherwise)
+            if place is not None:
+                value = value[place]
+            values.append(value if process is None else process(value))
+        return tuple(values) if self._names is None else dict(zip(self._names, values, strict=True))
+
+
+class _Compiled:
+    """A statement in the words of a dialect."""
+
+    def __init__(self, clause: _Clause, dialect: Dialect, names: tuple[str, ...]) -> None:
+        self._dialect = dialect
+        self._columns = list(clause.selected_columns) if isinstance(clause, Select) else []
+        written = None if isinstance(clause, Select) else list(names)
+        self._compiler: SQLCompiler = clause.compile(dialect=dialect, column_keys=written)
+        if missing := self._missing(names):
+            raise TypeError(f"{', '.join(missing)} not given for {self._compiler}")
+        self._lists = tuple(
+            name for name in names if name in self._compiler.binds and self._compiler.binds[name].expanding
+        )
+        self._forms: dict[tuple[int, ...], _Form] = {}
+        self._results: list[tuple[int, _Process]] | None = None
+
+    def form(self, given: Mapping[str, Any]) -> _Form:
+        """For lists as long as these."""
+        lengths = tuple([len(given[name]) for name in self._lists])
+        form = self._forms.get(lengths)
+        if form is None:
+            if len(self._forms) >= MOST_FORMS:
+                self._forms.clear()
+            form = self._forms[lengths] = self._make({name: given[name] for name in self._lists})
+        return form
+
+    def results(self, cursor: DBAPICursor) -> list[tuple[int, _Process]]:
+        """What makes of the driver's values those of the columns, where they differ. cursor: of any execution."""
+        if self._results is None:
+            found: list[tuple[int, _Process]] = []
+            for index, (column, described) in enumerate(zip(self._columns, cursor.description, strict=True)):
+                process = column.type.dialect_impl(self._dialect).result_processor(self._dialect, described[1])
+                if process is not None:
+                    found.append((index, process))
+            self._results = found
+        return self._results
+
+    def _missing(self, names: tuple[str, ...]) -> list[str]:
+        """Parameters without a value, those included of columns for which SQLAlchemy would have to find one."""
+        required = {name for name, bind in self._compiler.binds.items() if bind.required}
+        made = {column.key for column in self._compiler.prefetch}
+        return sorted((required | made) - set(names))
+
+    def _make(self, lists: Mapping[str, Sequence[Any]]) -> _Form:
+        compiler = self._compiler
+        state = compiler.construct_expanded_state({**compiler.params, **lists})
+        within = {
+            name: (of, place) for of, names in state.parameter_expansion.items() for place, name in enumerate(names)
+        }
+        names = state.positiontup if compiler.positional else list(state.parameters)
+        bound = []
+        for name in names or ():
+            of, place = within.get(name, (name, None))
+            bind = compiler.binds[of]
+            bound.append((name, (of, place, self._binding(bind), bind.value)))
+        return _Form(state.statement, bound, positional=compiler.positional)
+
+    def _binding(self, bind: BindParameter[Any]) -> _Process | None:
+        return bind.type.dialect_impl(self._dialect).bind_processor(self._dialect)
+
+
+def _processed(row: Row, process: Sequence[tuple[int, _Process]]) -> Row:
+    values = list(row)
+    for index, made in process:
+        if values[index] is not None:
+            values[index] = made(values[index])
+    return tuple(values)
+
+
+def _raise(connection: Connection, cursor: DBAPICursor, error: Exception, text: str = "") -> NoReturn:
+    """The driver's error as ``Connection.execute`` raises it."""
+    dialect = connection.dialect
+    driver: Any = dialect.dbapi
+    if not isinstance(error, driver.Error):
+        raise error
+    gone = dialect.is_disconnect(error, connection.connection.dbapi_connection, cursor)
+    if gone:
+        connection.invalidate(error)
+    raise DBAPIError.instance(text, None, error, driver.Error, connection_invalidated=gone, dialect=dialect) from error
