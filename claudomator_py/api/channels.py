@@ -43,7 +43,7 @@ class ChannelStatsQuery(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    days: int = Field(default=30, ge=1, le=365, description="Of the last days, 1 to 365.")
+    days: int = Field(default=30, ge=1, le=365, description="Number of days to count, up to now, 1 to 365.")
 
 
 @channels.operation("GET /v1/channels", "listChannels", READ, "Channels, by id")
@@ -109,7 +109,7 @@ def get_channel(
     "PUT /v1/channels/{channel}/settings",
     "changeChannelSettings",
     OPERATE,
-    "Change what a channel is set to",
+    "Change a channel's settings",
     refuses=(403, 404, 409),
 )
 def change_settings(
@@ -148,7 +148,7 @@ def join(
     "DELETE /v1/channels/{channel}/participants/{participant}",
     "leaveChannel",
     OPERATE,
-    "Have somebody take part no more",
+    "Remove a participant",
     refuses=(404, 409),
 )
 def leave(granted: Allowed, channel: ChannelRef, participant: ParticipantId, tagged: Tagged) -> ChannelView:
@@ -160,7 +160,7 @@ def leave(granted: Allowed, channel: ChannelRef, participant: ParticipantId, tag
     "POST /v1/channels/{channel}/participants/{participant}/mute",
     "muteParticipant",
     OPERATE,
-    "Ask a specialist nothing for a time",
+    "Mute a specialist for a time",
     refuses=(404, 409),
 )
 def mute(
@@ -190,7 +190,7 @@ def list_messages(granted: Allowed, channel: ChannelRef, query: Annotated[Channe
     "POST /v1/channels/{channel}/messages",
     "postMessage",
     OPERATE,
-    "Write in a channel",
+    "Post a message",
     status=201,
     refuses=(404, 409),
     told="Posted: it is durable, and who answers is decided",
@@ -228,7 +228,7 @@ def get_message(granted: Allowed, channel: ChannelRef, message: MessageId) -> Me
     "PUT /v1/channels/{channel}/messages/{message}/attachments/{attachment}",
     "processAttachment",
     OPERATE,
-    "Say what came of processing an attachment",
+    "Record the result of processing an attachment",
     refuses=(404, 409),
 )
 def process_attachment(
@@ -249,7 +249,7 @@ def process_attachment(
     "PUT /v1/channels/{channel}/messages/{message}/verdict",
     "markMessage",
     OPERATE,
-    "Say whether the right ones answered a message",
+    "Mark whether the right participants answered a message",
     refuses=(404, 409),
 )
 def mark(
@@ -265,7 +265,7 @@ def mark(
 
 
 @channels.operation(
-    "GET /v1/channels/{channel}/stats", "getChannelStats", READ, "How triage did in a channel", refuses=(404, 409)
+    "GET /v1/channels/{channel}/stats", "getChannelStats", READ, "Triage statistics of a channel", refuses=(404, 409)
 )
 def stats(granted: Allowed, channel: ChannelRef, query: Annotated[ChannelStatsQuery, Query()]) -> ChannelStatsView:
     """How often each rule decided, what operators said of that, and how often the settings of `shadow` would have

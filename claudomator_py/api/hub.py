@@ -403,7 +403,7 @@ def _parsed(text: str) -> Mapping[str, Any]:
     except (ValueError, RecursionError):
         raise RpcError(PARSE_ERROR, "this is not JSON") from None
     if not isinstance(document, dict):
-        raise RpcError(INVALID_REQUEST, "this is no request of JSON-RPC 2.0; batches are not offered")
+        raise RpcError(INVALID_REQUEST, "this is not a JSON-RPC 2.0 request; batches are not offered")
     if odd := odd_values(document, {}):
         raise RpcError(INVALID_REQUEST, problems_text(odd[:MAX_PROBLEMS]))
     return document
@@ -417,12 +417,12 @@ def _request(document: Mapping[str, Any]) -> tuple[str, Mapping[str, Any], objec
     """Method, parameters, id, and whether an answer is wanted. Raises RpcError."""
     method, rpc_id = document.get("method"), document.get("id")
     if document.get("jsonrpc") != "2.0" or not isinstance(method, str):
-        raise RpcError(INVALID_REQUEST, "this is no request of JSON-RPC 2.0")
+        raise RpcError(INVALID_REQUEST, "this is not a JSON-RPC 2.0 request")
     if isinstance(rpc_id, bool) or not isinstance(rpc_id, str | int | float | None):
         raise RpcError(INVALID_REQUEST, "`id` is neither text nor a number")
     params = document.get("params", {})
     if not isinstance(params, Mapping):
-        raise RpcError(INVALID_REQUEST, "`params` is no object")
+        raise RpcError(INVALID_REQUEST, "`params` is not an object")
     return method, params, rpc_id, "id" in document
 
 

@@ -184,10 +184,10 @@ FAMILIES: tuple[Family, ...] = (
         "code",
     ),
     _gauge("live_runs", "Runs that have not ended, by agent and state.", _live, "agent", "state"),
-    _gauge("slots", "Runs that there may be at a time, in all.", lambda measured: _one(measured.slots)),
+    _gauge("slots", "Maximum number of concurrent runs, in all.", lambda measured: _one(measured.slots)),
     _gauge(
         "agent_slots",
-        "Runs that an agent may have at a time.",
+        "Maximum number of concurrent runs of an agent.",
         lambda measured: [((agent.name,), agent.max_concurrent) for agent in measured.agents],
         "agent",
     ),
@@ -229,9 +229,7 @@ FAMILIES: tuple[Family, ...] = (
         _answers,
         "source",
     ),
-    _counter(
-        "classifier_fallbacks_total", "Times the classifier gave no answer that could be used.", _fallbacks, "cause"
-    ),
+    _counter("classifier_fallbacks_total", "Times the classifier gave no usable answer.", _fallbacks, "cause"),
     _histogram(
         "tick_duration_seconds",
         "How long the scheduler's completed ticks took, since the daemon's start.",
@@ -239,12 +237,12 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _counter(
         "failed_ticks_total",
-        "Ticks that did not come to their end, since the daemon's start.",
+        "Ticks that failed, since the daemon's start.",
         lambda measured: _one(measured.ticks.failed),
     ),
     _gauge(
         "last_tick_timestamp_seconds",
-        "When the last tick was completed (Unix time). It is never long ago: the slowest come every five seconds.",
+        "When the last tick was completed (Unix time). Ticks come at least every five seconds.",
         lambda measured: _one((measured.ticks.completed_ms or 0) / SECOND_MS),
     ),
     _gauge(
@@ -262,12 +260,12 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _histogram(
         "store_write_seconds",
-        "From asking for a write until it was durable, the wait for its turn included, since the daemon's start.",
+        "Time from requesting a write until it was durable, including its wait in the queue, since the daemon's start.",
         lambda measured: {(): measured.writes},
     ),
     _gauge(
         "store_pending_writes",
-        "Writes that wait for their turn.",
+        "Writes that wait in the queue.",
         lambda measured: _one(measured.writes_pending),
     ),
     _gauge(
@@ -280,7 +278,7 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _gauge(
         "disk_reserve_bytes",
-        "`limits.min_free`: with less space than that nothing is started.",
+        "`limits.min_free`: below it, nothing starts.",
         lambda measured: _one(measured.least_free_bytes),
     ),
 )

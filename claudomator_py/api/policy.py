@@ -13,7 +13,7 @@ policy = Operations("policy")
 
 @policy.operation("GET /v1/policy", "getPolicy", OPERATE, "The rules in force")
 def show(
-    granted: Allowed, days: Annotated[int, Query(ge=1, le=365, description="Of how many days, up to now.")] = 30
+    granted: Allowed, days: Annotated[int, Query(ge=1, le=365, description="Number of days to count, up to now.")] = 30
 ) -> PolicyView:
     """In their order, with how often each applied to tasks that exist for whoever asks."""
     return granted.policy.view(days)

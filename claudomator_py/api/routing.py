@@ -36,9 +36,9 @@ def route(granted: Allowed, asked: _Asked) -> TriedRouteView:
     return granted.specialists.route(asked)
 
 
-@routing.operation("GET /v1/routing/stats", "getRoutingStats", READ, "How routing does")
+@routing.operation("GET /v1/routing/stats", "getRoutingStats", READ, "Routing statistics")
 def stats(
-    granted: Allowed, days: Annotated[int, Query(ge=1, le=365, description="Of how many days, up to now.")] = 30
+    granted: Allowed, days: Annotated[int, Query(ge=1, le=365, description="Number of days to count, up to now.")] = 30
 ) -> RoutingStatsView:
     """Of the tasks that exist for whoever asks: decisions, their confidence, corrections and failures by specialist and
     by topic; what specialists cover badly; and what each signal of the score has changed."""
@@ -51,7 +51,7 @@ def learned(granted: Allowed) -> LearnedView:
     return granted.learned.all()
 
 
-@routing.operation("GET /v1/routing/labels", "listLabels", READ, "Tasks with who is right for them")
+@routing.operation("GET /v1/routing/labels", "listLabels", READ, "Labelled tasks")
 def labels(
     granted: Allowed, limit: Annotated[int, Query(ge=1, le=10_000, description="Maximum number of tasks.")] = 1_000
 ) -> LabelledTasksView:
@@ -70,13 +70,13 @@ def reset(
     return granted.learned.forget(asked)
 
 
-@routing.operation("POST /v1/routing/freeze", "freezeLearning", ADMIN_WHOLE, "Learn nothing more")
+@routing.operation("POST /v1/routing/freeze", "freezeLearning", ADMIN_WHOLE, "Freeze learning")
 def freeze(granted: Allowed) -> LearnedView:
     """What was learned still counts. What happens until `unfreeze` is never learned. Harmless when repeated."""
     return granted.learned.freeze()
 
 
-@routing.operation("POST /v1/routing/unfreeze", "unfreezeLearning", ADMIN_WHOLE, "Learn again")
+@routing.operation("POST /v1/routing/unfreeze", "unfreezeLearning", ADMIN_WHOLE, "Resume learning")
 def unfreeze(granted: Allowed) -> LearnedView:
     """From what happens from now on. Harmless when repeated."""
     return granted.learned.unfreeze()

@@ -58,7 +58,7 @@ class SearchQuery(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    query: str = Field(min_length=1, max_length=LONGEST_QUERY, description="What has to be done, in any words.")
+    query: str = Field(min_length=1, max_length=LONGEST_QUERY, description="What needs to be done, in your own words.")
     limit: int = Field(default=10, ge=1, le=100, description="Maximum number of specialists, 1 to 100.")
 
 
@@ -87,7 +87,7 @@ def register(granted: Allowed, card: _Card, key: IdempotencyKey, tagged: Tagged,
 
 
 # Before the operations on one specialist, so that this path is not taken for an id; no card may have it.
-@specialists.operation("GET /v1/specialists/search", "searchSpecialists", READ, "Find a specialist for something")
+@specialists.operation("GET /v1/specialists/search", "searchSpecialists", READ, "Search specialists")
 def search(granted: Allowed, query: Annotated[SearchQuery, Query()]) -> SearchView:
     """By meaning and by words: a skill, or the card's own text, scores 0.7 times the one and 0.3 times the other, a
     specialist as its best. Without an encoder, the words alone count, and `degraded` says so."""
@@ -147,7 +147,7 @@ def remove(granted: Allowed, specialist_id: SpecialistId, if_match: IfMatch) -> 
     "POST /v1/specialists/{specialist_id}/grants",
     "grantSpecialist",
     OPERATE,
-    "Let a shared specialist exist for somebody else",
+    "Grant access to a shared specialist",
     refuses=(403, 404, 409),
 )
 def grant(
@@ -167,7 +167,7 @@ def grant(
     "DELETE /v1/specialists/{specialist_id}/grants/{grantee}",
     "revokeSpecialist",
     OPERATE,
-    "Take a grant back",
+    "Revoke a grant",
     refuses=(403, 404),
 )
 def revoke(

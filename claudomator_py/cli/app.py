@@ -67,7 +67,7 @@ COMMANDS: Mapping[str, Command] = {
     "release": Command(
         "End the holds of agents, and of their accounts. Tasks start on them again.", _function("agents:release")
     ),
-    "search": Command("Find a specialist for something, by meaning and by words.", _function("specialists:search")),
+    "search": Command("Search specialists, by meaning and by words.", _function("specialists:search")),
     "route": Command("Show who would do a task, and why.", _function("routing:route")),
     "drain": Command("Stop starting tasks; running ones finish.", _function("operate:drain")),
     "undrain": Command("Start tasks again after `drain`.", _function("operate:undrain")),
@@ -75,7 +75,7 @@ COMMANDS: Mapping[str, Command] = {
     "backup": Command("Copy the database to a file.", _function("operate:backup")),
     "cleanup": Command("Remove what ended tasks no longer need.", _function("operate:cleanup")),
     "init": Command("Write a configuration and a first task, or a service.", _function("init:init")),
-    "doctor": Command("Find what keeps it from working.", _function("doctor.command:doctor")),
+    "doctor": Command("Check the set-up, and say what to fix.", _function("doctor.command:doctor")),
     "open": Command("Print a link that logs a browser in.", _function("browser:open_page")),
 }
 """Those that talk to a daemon or to files."""
@@ -85,7 +85,7 @@ GROUPS: Mapping[str, Command] = {
     "specialists": Command("Specialists: list, show, add, edit, share, import, export.", _group("specialists:group")),
     "channel": Command("Channels: create, list, show, post, read, settings, stats.", _group("channels:group")),
     "decisions": Command("Decisions: list, show, export as JSON lines.", _group("decisions:group")),
-    "routing": Command("Routing: how it does, what was learned, reset, freeze.", _group("routing:group")),
+    "routing": Command("Routing: statistics, what was learned, reset, freeze.", _group("routing:group")),
     "token": Command("API tokens: create, list, revoke.", _group("token:group")),
     "sessions": Command("Browser sessions: list, log out.", _group("browser:sessions_group")),
 }

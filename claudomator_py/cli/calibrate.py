@@ -37,7 +37,7 @@ def command(calibrator: Callable[[], Calibrator]) -> Callable[..., None]:
         data: Annotated[Path, typer.Option(metavar="FILE", help="Labelled tasks, as JSON lines.")],
         encoder: EncoderOption = "hashed",
         store: Annotated[
-            bool, typer.Option("--store", help="Have the daemon use it, from its next start or reload on.")
+            bool, typer.Option("--store", help="Store the result; the daemon uses it from its next start or reload on.")
         ] = False,
         config: ConfigOption = None,
         state_dir: StateDirOption = None,
@@ -56,7 +56,7 @@ def command(calibrator: Callable[[], Calibrator]) -> Callable[..., None]:
         else:
             out(_table(found))
         for name in found["kept"]:
-            note(f"`{name}` stays: the set has too few tasks, for somebody or for nobody, to tell by.")
+            note(f"`{name}` is unchanged: the set has too few tasks, with or without a specialist, to fit it.")
         if store:
             _store(judge, fit, cards, (config, state_dir), found)
 
@@ -73,11 +73,11 @@ def _store(
     before, expected = (found[name]["accuracy_with_none"] for name in ("before", "expected"))
     if expected < before:
         remedy = "Label more tasks, and try again. Nothing was stored."
-        fail(f"What holds at present is better: {before} against an expected {expected}.", remedy)
+        fail(f"The present calibration is better: {before}, against an expected {expected}.", remedy)
     try:
         path = judge.keep(fit, cards, state)
     except OSError as error:
-        remedy = "Run it as the daemon's user, and name its --config or --state-dir."
+        remedy = "Run this as the daemon's user, with the daemon's --config or --state-dir."
         fail(f"It cannot be stored: {error.filename}: {error.strerror}.", remedy)
     note(f"Stored in {path}. The daemon uses it from its next start or reload on.")
 

@@ -98,7 +98,7 @@ def _fetched(url: str) -> bytes:
             for piece in response.iter_bytes():
                 data += piece
                 if len(data) > MOST_BYTES:
-                    raise typer.BadParameter(f"{shown(url)} has more than {MOST_BYTES:,} bytes: that is no card")
+                    raise typer.BadParameter(f"{shown(url)} has more than {MOST_BYTES:,} bytes: that is not a card")
     except (httpx.HTTPError, httpx.InvalidURL) as failure:
         raise typer.BadParameter(f"{shown(url)} was not reached: {type(failure).__name__}") from None
     return bytes(data)

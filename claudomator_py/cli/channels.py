@@ -57,9 +57,11 @@ def create(
     client: "Client",
     name: Annotated[str, typer.Argument(metavar="NAME", help="The channel's name.")],
     specialists: Annotated[
-        list[str] | None, typer.Argument(metavar="SPECIALIST...", help="Who takes part, by id.")
+        list[str] | None, typer.Argument(metavar="SPECIALIST...", help="Specialists who take part, by id.")
     ] = None,
-    primary: Annotated[str | None, typer.Option(metavar="ID", help="Who answers what addresses nobody.")] = None,
+    primary: Annotated[
+        str | None, typer.Option(metavar="ID", help="Specialist who answers messages that address nobody.")
+    ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Create a channel."""
@@ -69,7 +71,7 @@ def create(
 
 @connected
 def list_channels(client: "Client", output: FormatOption = Format.TABLE) -> None:
-    """List the channels that exist for you."""
+    """List the channels that you can use."""
     found = list(client.all_channels())
     if not found and output is not Format.JSON:
         note("There are no channels. Create one: claudomator channel create NAME SPECIALIST...")
@@ -114,7 +116,7 @@ def leave(
     participant: Annotated[str, typer.Argument(metavar="PARTICIPANT", help="The participant's id.")],
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Have somebody take part no more."""
+    """Remove a participant."""
     _show(client.leave_channel(channel, participant), output)
 
 
@@ -124,11 +126,11 @@ def mute(
     channel: ChannelArgument,
     specialist: SpecialistArgument,
     duration: Annotated[
-        str | None, typer.Option("--for", metavar="TIME", help="How long, such as 2h. Default: ask it again.")
+        str | None, typer.Option("--for", metavar="TIME", help="How long, such as 2h. Default: unmute it.")
     ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Ask a specialist nothing for a time, or ask it again."""
+    """Mute a specialist for a time, or unmute it."""
     _show(client.mute_participant(channel, specialist, checked(MuteRequest, {"duration": duration})), output)
 
 
@@ -138,11 +140,11 @@ def post(
     channel: ChannelArgument,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What to say; `-` reads it from stdin.")],
     reply_to: Annotated[
-        int | None, typer.Option("--reply-to", metavar="MESSAGE", min=1, help="The message that it answers.")
+        int | None, typer.Option("--reply-to", metavar="MESSAGE", min=1, help="Id of the message to reply to.")
     ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Write in a channel."""
+    """Post a message in a channel."""
     said = sys.stdin.read(LONGEST_MESSAGE + 1) if text == "-" else text
     posted = client.post_message(channel, checked(NewMessage, {"content": said, "reply_to": reply_to}))
     if output is Format.JSON:
@@ -178,11 +180,14 @@ def settings(
     channel: ChannelArgument,
     changes: Annotated[
         list[str] | None,
-        typer.Argument(metavar="KEY=VALUE...", help="What to change; lists with commas. `primary_agent` is its id."),
+        typer.Argument(
+            metavar="KEY=VALUE...",
+            help="Settings to change; separate the items of a list with commas. `primary_agent` takes an id.",
+        ),
     ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Show or change what a channel is set to."""
+    """Show or change a channel's settings."""
     found = client.channel(channel)
     if changes:
         wanted: dict[str, Any] = found.settings.model_dump(mode="json")
@@ -190,7 +195,7 @@ def settings(
         for change in changes:
             key, sign, value = change.partition("=")
             if not sign:
-                fail(f"{plain(change)} is no KEY=VALUE.", "Write for example primary=keywords.", exits.USAGE)
+                fail(f"{plain(change)} is not KEY=VALUE.", "Write for example primary=keywords.", exits.USAGE)
             if key == _PRIMARY_KEY:
                 primary = value or None
             else:
@@ -212,7 +217,7 @@ def mark(
         MarkVerdict | None, typer.Argument(metavar="VERDICT", help="right, should_have or should_not_have.")
     ] = None,
 ) -> None:
-    """Say whether the right ones answered a message. Without a verdict, say nothing any more."""
+    """Mark whether the right participants answered a message. Without a verdict, clear the mark."""
     client.mark_message(channel, message, verdict)
 
 
@@ -220,10 +225,10 @@ def mark(
 def stats(
     client: "Client",
     channel: ChannelArgument,
-    days: Annotated[int, typer.Option(metavar="N", min=1, max=365, help="Of the last days.")] = 30,
+    days: Annotated[int, typer.Option(metavar="N", min=1, max=365, help="Number of days to count, up to now.")] = 30,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Show how often each rule decided, and what operators said of that."""
+    """Show how often each rule decided, and how operators marked its decisions."""
     found = client.channel_stats(channel, days=days)
     if output is Format.JSON:
         out_json(found)
@@ -271,7 +276,7 @@ def _who_answers(message: "MessageView") -> str:
         f"{one.specialist} {one.state.value}" + (f" ({one.skipped})" if one.skipped else "") for one in message.answers
     ]
     if decision.ask_among:
-        told.append(f"which of {', '.join(decision.ask_among)} is to be said")
+        told.append(f"waiting for a mention of {' or '.join(decision.ask_among)}")
     if decision.ambiguous:
         told.append(f"ambiguous: {', '.join(decision.ambiguous)}")
     return plain(": ".join(one for one in (decision.reason.value, ", ".join(told)) if one))

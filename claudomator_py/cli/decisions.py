@@ -51,19 +51,23 @@ KindOption = Annotated[
     str | None,
     typer.Option("--kind", metavar="KIND", help="placement, tier, specialist, policy, handoff, triage or shadow."),
 ]
-TaskOption = Annotated[str | None, typer.Option("--task", metavar="ID", help="Only those about the task of this id.")]
-SpecialistOption = Annotated[str | None, typer.Option("--specialist", metavar="ID", help="Only those for this one.")]
-AgentOption = Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Only those with a run on it.")]
+TaskOption = Annotated[str | None, typer.Option("--task", metavar="ID", help="Only those about this task (its id).")]
+SpecialistOption = Annotated[
+    str | None, typer.Option("--specialist", metavar="ID", help="Only those for this specialist.")
+]
+AgentOption = Annotated[
+    str | None, typer.Option("--agent", metavar="NAME", help="Only those whose run was on this agent.")
+]
 RouteOption = Annotated[
     str | None, typer.Option("--route", metavar="ROUTE", help="specialist, default, clarify, human_review or reject.")
 ]
-ReasonOption = Annotated[str | None, typer.Option("--reason", metavar="CODE", help="Only those with this code.")]
+ReasonOption = Annotated[str | None, typer.Option("--reason", metavar="CODE", help="Only those with this reason code.")]
 RiskOption = Annotated[str | None, typer.Option("--risk", metavar="RISK", help="low, medium or high.")]
 OverriddenOption = Annotated[
-    bool | None, typer.Option("--overridden/--kept", help="Whether an operator gave the task to somebody else.")
+    bool | None, typer.Option("--overridden/--kept", help="Only those that an operator has overridden, or has not.")
 ]
-SinceOption = Annotated[str | None, typer.Option("--since", metavar="RFC3339", help="Only those from then on.")]
-UntilOption = Annotated[str | None, typer.Option("--until", metavar="RFC3339", help="Only those from before.")]
+SinceOption = Annotated[str | None, typer.Option("--since", metavar="RFC3339", help="Only those from this time on.")]
+UntilOption = Annotated[str | None, typer.Option("--until", metavar="RFC3339", help="Only those before this time.")]
 
 
 def _wanted(**given: object) -> DecisionFilter:
@@ -87,10 +91,10 @@ def list_(
     overridden: OverriddenOption = None,
     since: SinceOption = None,
     until: UntilOption = None,
-    limit: Annotated[int, typer.Option(min=1, max=200, help="How many, the newest first.")] = 30,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="Maximum number, newest first.")] = 30,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """List decisions, the newest first."""
+    """List decisions, newest first."""
     wanted = _wanted(
         kind=kind,
         task=task,
@@ -113,7 +117,7 @@ def list_(
     now = now_ms()
     out(render(_COLUMNS, [_row(one, now) for one in page.items], wide=output is Format.WIDE))
     if page.next_cursor is not None:
-        note("There are more: narrow the list, or `claudomator decisions export` writes all.")
+        note("There are more: narrow the list, or export all with `claudomator decisions export`.")
 
 
 @connected
@@ -122,7 +126,7 @@ def show(
     decision: Annotated[str, typer.Argument(metavar="ID", help="The decision's id.")],
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Show one decision with all that was recorded, and what came of it."""
+    """Show one decision with everything recorded about it, and its outcome."""
     found = client.decision(decision)
     if output is Format.JSON:
         out_json(found)

@@ -66,7 +66,7 @@ def command(
     def evaluate(
         specialists: CardsOption | None = None,
         data: Annotated[
-            Path | None, typer.Option(metavar="FILE", help="Tasks, labelled or not, as JSON lines.")
+            Path | None, typer.Option(metavar="FILE", help="Tasks, with or without labels, as JSON lines.")
         ] = None,
         messages: Annotated[
             Path | None,
@@ -74,30 +74,30 @@ def command(
         ] = None,
         encoder: EncoderOption = "hashed",
         decisions: Annotated[
-            Path | None, typer.Option(metavar="FILE", help="Write the decision on each one there, as JSON lines.")
+            Path | None, typer.Option(metavar="FILE", help="Write each decision to this file, as JSON lines.")
         ] = None,
         gates: Annotated[
             Path | None,
-            typer.Option(metavar="FILE", help="Figures that must be met, as YAML. Exits with 1 if one is missed."),
+            typer.Option(metavar="FILE", help="Bounds for figures, as YAML. Exits with 1 if one is missed."),
         ] = None,
         html: Annotated[
             Path | None,
-            typer.Option(metavar="FILE", help="Write the figures there, as a page that needs nothing else."),
+            typer.Option(metavar="FILE", help="Write the figures to this file, as a self-contained page."),
         ] = None,
         output: FormatOption = Format.TABLE,
     ) -> None:
-        """Judge routing, or triage, by a labelled set."""
+        """Evaluate routing, or triage, on a labelled set."""
         wanted = _Wanted({} if gates is None else _gates(gates), decisions, html, output)
         if messages is not None:
             if specialists is not None or data is not None:
-                fail("Messages are judged by themselves.", "Leave out --specialists and --data.", exits.USAGE)
+                fail("Messages are evaluated on their own.", "Leave out --specialists and --data.", exits.USAGE)
             by = message_evaluator()
             of_messages = read_lines(messages, by.case)
             figures, decided = by.evaluate(of_messages, time.perf_counter_ns)
             _finish(figures, of_messages, decided, _TRIAGE, wanted)
             return
         if specialists is None or data is None:
-            fail("There is nothing to judge.", "Give --specialists and --data, or --messages.", exits.USAGE)
+            fail("There is nothing to evaluate.", "Give --specialists and --data, or --messages.", exits.USAGE)
         judge = evaluator()
         cards, cases = read_set(judge, specialists, data, encoder)
         try:

@@ -60,7 +60,7 @@ def read_set(reader: Reader, cards: Path, tasks: Path, encoder: str) -> tuple[li
 
     found = _cards_in(cards) if cards.suffix in _YAML else read_lines(cards, card), read_lines(tasks, reader.case)
     for name, count in sorted(ignored.items()):
-        note(f"{cards}: the key `{plain(name)}` means nothing, and is ignored (in {count} of the cards).")
+        note(f"{cards}: the key `{plain(name)}` is unknown and ignored (in {count} of the cards).")
     return found
 
 
@@ -75,7 +75,7 @@ def _cards_in(path: Path) -> list[Identified]:
     if found.problems:
         for problem in found.problems:
             note(problem.render(str(path)))
-        fail(f"{path} is no card file.", "Fix the listed problems and retry.", exits.USAGE)
+        fail(f"{path} is not a card file.", "Fix the listed problems and retry.", exits.USAGE)
     return list(found.cards)
 
 
@@ -95,10 +95,10 @@ def read_lines(path: Path, parse: Callable[[Mapping[str, Any]], T]) -> list[T]:
                 try:
                     value = json.loads(line)
                     if not isinstance(value, dict):
-                        raise ValueError("it is no JSON object")
+                        raise ValueError("it is not a JSON object")
                     one = parse(value)
                     if (before := lines.setdefault(one.id, number)) != number:
-                        raise ValueError(f"the id `{one.id}` is that of line {before}")
+                        raise ValueError(f"the id `{one.id}` is already used in line {before}")
                     found.append(one)
                 except (ValueError, RecursionError) as error:
                     fail(f"{path}:{number}: {plain(str(error))}.", "Correct the line, or remove it.", exits.USAGE)

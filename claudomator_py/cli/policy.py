@@ -59,7 +59,7 @@ def group(tester: Callable[[Path | None], Tester]) -> typer.Typer:
 @connected
 def show(
     client: "Client",
-    days: Annotated[int, typer.Option(min=1, max=365, help="Of how many days, up to now.")] = 30,
+    days: Annotated[int, typer.Option(min=1, max=365, help="Number of days to count, up to now.")] = 30,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Show the rules in force, and how often each applied."""
@@ -69,14 +69,14 @@ def show(
         return
     out(rules_table(policy))
     if policy.rules:
-        of = f"Of {policy.decisions} decisions in {policy.days} days"
-        note(f"{of}, {policy.denied} denied and {policy.held} held a task.")
+        span = f"{policy.decisions} decisions in {policy.days} days"
+        note(f"{span}: {policy.denied} tasks denied, {policy.held} held for approval.")
 
 
 def rules_table(policy: PolicyView) -> str:
     """The rules, in their order."""
     if not policy.rules:
-        return "There are no rules: write some under `policy` in the configuration."
+        return "There are no rules: add some under `policy` in the configuration."
     now = now_ms()
     rows = [
         (
@@ -104,24 +104,26 @@ def _test(tester: Callable[[Path | None], Tester]) -> Callable[..., None]:
         specialist: Annotated[
             str | None, typer.Option(metavar="ID", help="As if the task had been routed to this specialist.")
         ] = None,
-        at: Annotated[str | None, typer.Option(metavar="RFC3339", help="As if it were this time.")] = None,
-        creator: Annotated[str, typer.Option(metavar="NAME", help="As if this principal had made it.")] = OPERATOR.id,
+        at: Annotated[str | None, typer.Option(metavar="RFC3339", help="Evaluate as of this time.")] = None,
+        creator: Annotated[
+            str, typer.Option(metavar="NAME", help="As if this principal had submitted it.")
+        ] = OPERATOR.id,
         role: Annotated[str, typer.Option(metavar="ROLE", help="As if that principal had this role.")] = "admin",
         organisation: Annotated[
             str | None, typer.Option(metavar="NAME", help="As if it belonged to this organisation.")
         ] = None,
         source: Annotated[
-            str, typer.Option(metavar="WORD", help="As if it had come this way: file, api, ...")
+            str, typer.Option(metavar="WORD", help="As if it had come from this source: file, api, ...")
         ] = "file",
         spent_usd: Annotated[
-            float, typer.Option(metavar="USD", min=0, help="As if so much had been spent today.")
+            float, typer.Option(metavar="USD", min=0, help="As if this much had been spent today.")
         ] = 0.0,
         config: ConfigOption = None,
         output: FormatOption = Format.TABLE,
     ) -> None:
-        """Ask the rules of the configuration about task files. Exits with 1 if they refuse one.
+        """Evaluate the configured rules on task files. Exits with 1 if they deny one.
 
-        No daemon is asked, and nothing is stored.
+        Needs no daemon, and stores nothing.
         """
         from claudomator_py.cli.task_files import read
 

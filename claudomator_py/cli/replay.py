@@ -31,24 +31,25 @@ def command(replayer: Replayer, shadowed: Shadowed) -> Callable[..., None]:
 
     def replay(
         since: Annotated[
-            str | None, typer.Option(metavar="TIME", help="From then on: RFC 3339, or how long ago, such as 7d.")
+            str | None,
+            typer.Option(metavar="TIME", help="Start of the time span: RFC 3339, or how long ago, such as 7d."),
         ] = None,
-        until: Annotated[str | None, typer.Option(metavar="TIME", help="Before then.")] = None,
+        until: Annotated[str | None, typer.Option(metavar="TIME", help="End of the time span.")] = None,
         config: Annotated[
-            Path | None, typer.Option(metavar="FILE", help="Show what this configuration would decide otherwise.")
+            Path | None, typer.Option(metavar="FILE", help="Show what this configuration would decide differently.")
         ] = None,
         shadow: Annotated[
-            bool, typer.Option("--shadow", help="Show what the shadow configuration has decided otherwise.")
+            bool, typer.Option("--shadow", help="Show what the shadow configuration has decided differently.")
         ] = False,
         state_dir: Annotated[Path | None, typer.Option("--state-dir", metavar="DIR", help="The state folder.")] = None,
         output: FormatOption = Format.TABLE,
     ) -> None:
-        """Decide recorded placements again."""
+        """Decide recorded placements again, from their snapshots."""
         window = _time(since, "--since"), _time(until, "--until")
         if shadow:
             if config is not None:
                 raise typer.BadParameter(
-                    "goes without --config: it is the one that was decided by", param_hint="--shadow"
+                    "cannot be combined with --config: the shadow configuration is used", param_hint="--shadow"
                 )
             other = shadowed(state_dir, *window)
             if output is Format.JSON:
@@ -80,9 +81,9 @@ def _time(text: str | None, option: str) -> int | None:
 
 def _tell(found: ReplayView) -> None:
     again = found.placements - found.gone
-    out(f"{found.identical} of {again} placements are decided as they were.")
+    out(f"{found.identical} of {again} placements are reproduced exactly.")
     if found.gone:
-        note(f"{found.gone} more cannot be decided again: their snapshots were removed (retention.snapshots).")
+        note(f"{found.gone} more cannot be replayed: their snapshots were removed (retention.snapshots).")
     for one in found.differing:
         out(f"{one.decided_at}  {one.decision_id}  {one.at}")
     if found.other is not None:
@@ -92,16 +93,16 @@ def _tell(found: ReplayView) -> None:
 
 def _tell_shadowed(other: OtherView) -> None:
     if not (other.placements.total or other.policy.total):
-        note("Nothing was decided in the shadow in that time. Name another configuration in the key `shadow`.")
+        note("There are no shadow decisions in that time. Set `shadow` to another configuration file.")
         return
     _tell_other(other)
 
 
 def _tell_other(other: OtherView) -> None:
     out(f"Placements that differ: {_share(other.placements)}; {other.waits} of them would wait.")
-    out(f"Verdicts of the policy that differ: {_share(other.policy)}.")
+    out(f"Policy verdicts that differ: {_share(other.policy)}.")
     out(f"Specialists or routes that differ: {_share(other.specialists)}.")
-    out("Expected cost: not known, as no past run says." if other.cost is None else _cost(other.cost))
+    out("Expected cost: unknown, as no past run reports one." if other.cost is None else _cost(other.cost))
     changes = {"agent": other.agents, "tier": other.tiers, "verdict": other.verdicts, "specialist": other.routes}
     rows = [_row(what, one) for what, found in changes.items() for one in found]
     if rows:
@@ -114,7 +115,8 @@ def _share(share: ShareView) -> str:
 
 def _cost(cost: CostView) -> str:
     interval = f"95% interval {cost.low_usd:+.2f} to {cost.high_usd:+.2f}"
-    told = f"{cost.own_usd:.2f} USD here, {cost.other_usd:.2f} there: {cost.difference_usd:+.2f} ({interval})"
+    own, other = f"{cost.own_usd:.2f} USD with this configuration", f"{cost.other_usd:.2f} with the other"
+    told = f"{own}, {other}: {cost.difference_usd:+.2f} ({interval})"
     return f"Expected cost of {cost.placements} placements: {told}."
 
 

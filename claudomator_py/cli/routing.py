@@ -48,9 +48,9 @@ _FIGURES = (
 _GAPS = (
     Column("DECISIONS", right=True),
     Column("CONFIDENCE", right=True),
-    Column("MOST LIKE", flexible=True),
+    Column("CLOSEST", flexible=True),
     Column("TOPIC", flexible=True),
-    Column("SUCH AS", flexible=True),
+    Column("EXAMPLES", flexible=True),
 )
 _SIGNALS = (
     Column("SIGNAL"),
@@ -81,7 +81,7 @@ NOBODY = "(nobody)"
 @connected
 def route(
     client: "Client",
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What the task would say; - reads stdin.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Instructions of the task; - reads stdin.")],
     name: Annotated[str | None, typer.Option(metavar="NAME", help="Name of the task.")] = None,
     tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="Tag of the task. Can be repeated.")] = None,
     requires: Annotated[
@@ -92,12 +92,12 @@ def route(
 ) -> None:
     """Show who would do a task, and why.
 
-    Every candidate comes with what its score is made of, and NEEDS, the score that it lacks to be as good as the best.
-    Nothing is made or stored.
+    Each candidate is shown with the parts of its score; NEEDS is the score that it lacks to match the best.
+    Nothing is created or stored.
     """
     instructions = sys.stdin.read(LONGEST_INSTRUCTIONS + 1) if text == "-" else text
     if not instructions.strip():
-        raise typer.BadParameter("write what the task would say")
+        raise typer.BadParameter("write the instructions of the task")
     if len(instructions) > LONGEST_INSTRUCTIONS:
         raise typer.BadParameter(f"it is longer than {LONGEST_INSTRUCTIONS:,} characters")
     wanted = {"instructions": instructions, "name": name, "tags": tag, "requires": requires}
@@ -123,14 +123,14 @@ def _row(one: "RouteCandidateView") -> tuple[str, ...]:
 @connected
 def stats(
     client: "Client",
-    days: Annotated[int, typer.Option(min=1, max=365, metavar="DAYS", help="Of how many days, up to now.")] = 30,
+    days: Annotated[int, typer.Option(min=1, max=365, metavar="DAYS", help="Number of days to count, up to now.")] = 30,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Show how routing does, by specialist and by topic.
+    """Show routing statistics, by specialist and by topic.
 
-    OVERRIDDEN is the share of decisions that an operator changed, FAILED that of tasks which failed for a reason of the
-    work, and ANSWER the mean length of answers. Below are the tasks that nobody covers well, and what each signal of
-    the score has changed: DECIDED are those that somebody else would have got without it.
+    OVERRIDDEN is the share of decisions that an operator changed, FAILED the share of tasks that failed because of the
+    work itself, and ANSWER the mean length of answers. Below are the tasks that no specialist covers well, and the
+    effect of each signal of the score: DECIDED counts the tasks that would have gone to someone else without it.
     """
     found = client.routing_stats(days=days)
     if output is Format.JSON:
@@ -159,7 +159,7 @@ def stats(
             )
             for one in found.gaps
         ]
-        parts.append(f"{heading('BADLY COVERED')}\n{render(_GAPS, gaps, wide=wide)}")
+        parts.append(f"{heading('POORLY COVERED')}\n{render(_GAPS, gaps, wide=wide)}")
     if found.signals:
         signals = [
             (one.signal, str(one.decisions), str(one.decided), str(one.right), str(one.wrong)) for one in found.signals
@@ -177,18 +177,18 @@ def learned(client: "Client", output: FormatOption = Format.TABLE) -> None:
 @connected
 def labels(
     client: "Client",
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most, the newest.")] = 1_000,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Maximum number, newest first.")] = 1_000,
 ) -> None:
-    """Print tasks with who is right for them, a line of JSON each.
+    """Print labelled tasks, one line of JSON each.
 
-    Those that operators gave to somebody else, and those that were completed where they were: `claudomator eval` and
-    `claudomator calibrate` take them.
+    These are the tasks that operators gave to another specialist, and those that were completed where they were
+    routed. `claudomator eval` and `claudomator calibrate` read them.
     """
     found = client.labels(limit=limit)
     for one in found.items:
         out_json_line(one)
     if not found.items:
-        note("Nothing is known yet.")
+        note("There are no labelled tasks yet.")
 
 
 @connected
@@ -196,7 +196,7 @@ def reset(
     client: "Client",
     specialist: Annotated[
         str | None,
-        typer.Argument(metavar="ID", help="Only what says something of this specialist. Default: everything."),
+        typer.Argument(metavar="ID", help="Only what was learned about this specialist. Default: everything."),
     ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:

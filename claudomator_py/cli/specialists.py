@@ -75,7 +75,7 @@ GranteeArgument = Annotated[
 
 @connected
 def list_specialists(client: "Client", output: FormatOption = Format.TABLE) -> None:
-    """List the specialists that exist for you.
+    """List the specialists that you can use.
 
     These are the public ones, the shared ones of your organisation or with a grant, and your own.
     """
@@ -137,7 +137,7 @@ def import_(
 ) -> None:
     """Register specialists from A2A cards, of 0.3 or 1.0, or from card files.
 
-    Nothing that an A2A card says is lost: `export --a2a` writes it again. All of them are read before the first
+    Nothing in an A2A card is lost: `export --a2a` writes it back. All of them are read before the first
     specialist is registered.
     """
     cards = [card for source in sources for card in read_any(source, secret)]
@@ -164,7 +164,7 @@ def edit(
         note("Nothing was changed.")
         return
     if card.id != specialist:
-        raise typer.BadParameter(f"the card has the id {card.id}; to make another specialist, use `specialists add`")
+        raise typer.BadParameter(f"the card has the id {card.id}; to create another specialist, use `specialists add`")
     _write([client.change_specialist(card, if_version=before.version)], output)
 
 
@@ -199,16 +199,16 @@ def revoke(
 def export(
     client: "Client",
     specialists: Annotated[
-        list[str] | None, typer.Argument(metavar="ID", help="The specialists' ids. Default: all that exist for you.")
+        list[str] | None, typer.Argument(metavar="ID", help="The specialists' ids. Default: all that you can use.")
     ] = None,
     a2a: Annotated[
         A2aVersion | None, typer.Option("--a2a", metavar="VERSION", help="Print A2A cards of 0.3 or 1.0, as JSON.")
     ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Print cards as a card file, which `specialists add` takes.
+    """Print cards as a card file that `specialists add` accepts.
 
-    With `-o json`, as a list. An A2A card is printed by itself, and several as a list.
+    With `-o json`, as a list. A single A2A card is printed as an object, several as a list.
     """
     if specialists:
         found = [client.specialist(one) for one in specialists]
@@ -230,17 +230,17 @@ def export(
 @connected
 def search(
     client: "Client",
-    query: Annotated[str, typer.Argument(metavar="TEXT", help="What has to be done, in any words.")],
-    limit: Annotated[int, typer.Option(min=1, max=100, help="How many to show at most.")] = 10,
+    query: Annotated[str, typer.Argument(metavar="TEXT", help="What needs to be done, in your own words.")],
+    limit: Annotated[int, typer.Option(min=1, max=100, help="Maximum number to show.")] = 10,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Find a specialist for something, by meaning and by words."""
+    """Search specialists, by meaning and by words."""
     found = client.search_specialists(query, limit=limit)
     if output is Format.JSON:
         out_json(found)
         return
     if found.degraded:
-        note("Only words are compared: there is no encoder, or it does not answer.")
+        note("Comparing words only: no encoder is configured, or it does not answer.")
     if not found.items:
         note("No specialist matches.")
         return
@@ -302,7 +302,7 @@ def _in_editor(text: str) -> str:
 
 def _only(cards: Sequence[Card]) -> Card:
     if len(cards) != 1:
-        raise typer.BadParameter(f"there are {len(cards)} cards in it, and one is wanted")
+        raise typer.BadParameter(f"there are {len(cards)} cards in it, and one is expected")
     return cards[0]
 
 
@@ -335,7 +335,7 @@ def _tell_grants(found: SpecialistView, output: Format) -> None:
         out_json(found)
         return
     own = "its creator" if found.organisation is None else found.organisation
-    note(f"{found.id} exists for {', '.join((own, *found.grants))}.")
+    note(f"{found.id} can be used by {', '.join((own, *found.grants))}.")
 
 
 def _write(found: Sequence[SpecialistView], output: Format) -> None:

@@ -121,7 +121,7 @@ def _tasks(path: Path, refusals: Found) -> ReadFile:
     found = content(path, "task")
     file = parsed_as_tasks(path, found)
     if file.problems and isinstance(found, Content) and not _parsed_as_cards(path, found).problems:
-        note(f"{file.shown} is no task file, but a card file; --specialists checks it as one.")
+        note(f"{file.shown} is a card file, not a task file; --specialists checks it as one.")
     return file.checked(refusals)
 
 

@@ -59,11 +59,11 @@ class ChannelCalls(Transport):
         return self._view(ChannelView, "POST", f"{_channel(ref)}/participants", json={"specialist": specialist})
 
     def leave_channel(self, ref: str, participant: str) -> ChannelView:
-        """Have somebody take part no more. Harmless when repeated."""
+        """Remove a participant. Harmless when repeated."""
         return self._view(ChannelView, "DELETE", f"{_channel(ref)}/participants/{path_segment(participant)}")
 
     def mute_participant(self, ref: str, participant: str, wanted: MuteRequest) -> ChannelView:
-        """Ask a specialist nothing for a time, or ask it again."""
+        """Mute a specialist for a time, or unmute it."""
         path = f"{_channel(ref)}/participants/{path_segment(participant)}/mute"
         return self._view(ChannelView, "POST", path, json=wanted.model_dump(mode="json", exclude_none=True))
 
@@ -77,7 +77,7 @@ class ChannelCalls(Transport):
         return self._view(MessageView, "GET", f"{_channel(ref)}/messages/{message}")
 
     def post_message(self, ref: str, message: NewMessage, *, idempotency_key: str | None = None) -> MessageView:
-        """Write in a channel."""
+        """Post a message in a channel."""
         document = body_of(message)
         return self._view(
             MessageView, "POST", f"{_channel(ref)}/messages", json=document, headers=change_headers(idempotency_key)
@@ -89,7 +89,7 @@ class ChannelCalls(Transport):
         return self._view(MessageView, "PUT", path, json=wanted.model_dump(mode="json", exclude_none=True))
 
     def mark_message(self, ref: str, message: int, verdict: MarkVerdict | None) -> MessageView:
-        """Say whether the right ones answered a message; None: nothing any more."""
+        """Mark whether the right participants answered a message; None: nothing any more."""
         path = f"{_channel(ref)}/messages/{message}/verdict"
         return self._view(MessageView, "PUT", path, json={"verdict": verdict})
 

@@ -46,7 +46,7 @@ class Pulse:
         if since_s > LATE_S:
             doing = self._doing()
             what = "" if doing is None else f"; it is {doing.doing.value} {doing.name or doing.id}"
-            detail = f"no tick was completed for {format_duration(int(since_s) * SECOND_MS)}{what}"
+            detail = f"no tick has completed for {format_duration(int(since_s) * SECOND_MS)}{what}"
             return CheckView(name="scheduler", ok=False, detail=detail, remedy=_REMEDY)
         if (left := self.unserved) is not None and self._clock() - left.since_ms > LATE_S * SECOND_MS:
             detail = f"that {left.name} is to be stopped was asked for at {left.since}, and nothing was done about it"

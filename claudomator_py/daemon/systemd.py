@@ -87,7 +87,7 @@ def _packed(address: str | None) -> str | None:
         return address
     if address.startswith("@") and len(address) > 1:
         return "\0" + address[1:]
-    log.warning("%s is no address of this machine, so the service manager is told nothing", SOCKET)
+    log.warning("%s is not an address of this machine, so the service manager is not notified", SOCKET)
     return None
 
 

@@ -264,7 +264,7 @@ def stop(
     until_ms = by_ms if demanded.within_ms is None else now_ms + demanded.within_ms
     request = InputRequest(
         kind=InputKind.APPROVAL,
-        text=f"asks for approval, which the policy demands ({_told(judged)})",
+        text=f"asks for approval, which the policy requires ({_told(judged)})",
         since_ms=now_ms,
         rules=demanded.rules,
         approvers=demanded.by,

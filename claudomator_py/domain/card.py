@@ -151,20 +151,22 @@ class Card(Strict):
         None, description="What the agent may do. A task can restrict it, not extend it. Default: the task's."
     )
     risk_ceiling: Risk = Field(Risk.HIGH, description="The most risk a task may carry that is routed to it.")
-    visibility: Visibility = Field(Visibility.PUBLIC, description="For whom it exists.")
-    organisation: Line | None = Field(None, description="Whose it is. Default: its creator's.")
+    visibility: Visibility = Field(Visibility.PUBLIC, description="Who can see and use it.")
+    organisation: Line | None = Field(
+        None, description="Organisation that it belongs to. Default: that of its creator."
+    )
     url: Annotated[Line, AfterValidator(_url)] | None = Field(
         None, description="Where a remote specialist is reached. Default: an agent of this daemon does the work."
     )
     wake_url: Annotated[Line, AfterValidator(_wake_url)] | None = Field(
-        None, description="Address that starts a specialist of the hub which is not connected."
+        None, description="URL that starts a hub specialist that is not connected."
     )
     authentication: Authentication = Field(Authentication(), description="How to authenticate with `url`.")
     deduplicates: bool = Field(
-        False, description="Whether a message that is sent again under the same id is done once only."
+        False, description="Whether it handles a message that is sent again under the same id only once."
     )
     max_concurrent: Annotated[int, Field(ge=1, le=1_000)] = Field(
-        2, description="Most tasks at once, of a remote specialist."
+        2, description="Maximum number of concurrent tasks of a remote specialist."
     )
     pricing: Pricing = Field(Pricing(), description="What its work costs.")
     owner: Line | None = Field(None, description="Who answers for this route. Default: its creator.")
@@ -172,12 +174,17 @@ class Card(Strict):
         None, max_length=LONGEST_PROFILE, description="What its tasks hand back, where the task does not say."
     )
     threshold: float | None = Field(
-        None, ge=0, le=1, description="Least score for a task to be routed to it. Default: that of the encoder."
+        None,
+        ge=0,
+        le=1,
+        description="Minimum score for a task to be routed to it. Default: the threshold of the encoder.",
     )
     fallback: Line | None = Field(
         None, description="Specialist, or `clarify`, `human_review` or `default`, where it cannot do the task."
     )
-    escalation: Line | None = Field(None, description="Whom to ask where it fails: a specialist, or `human_review`.")
+    escalation: Line | None = Field(
+        None, description="Where to escalate when it fails: a specialist, or `human_review`."
+    )
     extra: dict[str, Any] = Field({}, description="The `x-*` keys, and what an imported card says beyond this.")
 
     @field_validator("skills")

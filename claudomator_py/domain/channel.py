@@ -101,11 +101,13 @@ class NewChannel(Strict):
     """A channel on its way in."""
 
     name: Name = Field(description="Lower-case letters, digits, `-`, `_` and `.`.")
-    primary: Name | None = Field(None, description="The specialist who answers what addresses nobody, by its id.")
+    primary: Name | None = Field(
+        None, description="The specialist who answers messages that address nobody, by its id."
+    )
     participants: Annotated[tuple[Name, ...], Field(max_length=MOST_PARTICIPANTS), Distinct] = Field(
         (), description="Specialists who take part from the beginning, by their ids."
     )
-    settings: ChannelSettings = Field(ChannelSettings(), description="What it is set to.")
+    settings: ChannelSettings = Field(ChannelSettings(), description="Its settings.")
 
 
 class AnswerState(StrEnum):

@@ -35,7 +35,7 @@ class DecisionReference(Strict):
 
 
 class Evidence(Strict):
-    """What there is to look at, by reference."""
+    """Evidence to look at, by reference."""
 
     runs: References = Field((), description="Earlier runs of the task, oldest first.")
     branch: Reference | None = Field(None, description="Branch of the work tree that they share.")
@@ -108,10 +108,10 @@ class Handoff(Strict):
         (), max_length=50, description="What was decided about the task in this generation, oldest first."
     )
     extracted: Extracted = Field(Extracted(), description="What the task's text names.")
-    evidence: Evidence = Field(Evidence(), description="What there is to look at, by reference.")
+    evidence: Evidence = Field(Evidence(), description="Evidence to look at, by reference.")
     permissions: PermissionScope = Field(PermissionScope(), description="What the run may do.")
     budget_left: BudgetLeft = Field(BudgetLeft(), description="What is left of the task's budget.")
-    deadline: Instant = Field(description="When the run is ended if it has not ended before.")
+    deadline: Instant = Field(description="When the run is stopped if it has not ended by then.")
     failures: tuple[EarlierFailure, ...] = Field(
         (), max_length=MOST_EARLIER, description="Earlier runs that did not end well, oldest first."
     )

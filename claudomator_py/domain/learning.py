@@ -23,7 +23,7 @@ class LabelRule(WordedCode):
 
     SUCCEEDED = "succeeded", "the task was completed, with an answer"
     FOLLOWED = "followed", "a later task continues it"
-    OVERRIDDEN = "overridden", "an operator gave the task to another specialist"
+    OVERRIDDEN = "overridden", "an operator assigned the task to another specialist"
     FAILED = "failed", "the task failed for a reason of the work"
     NO_ANSWER = "no_answer", "the task was completed without an answer"
     SHORT_ANSWER = "short_answer", "the task was completed with a few characters, which say nothing either way"

@@ -191,8 +191,12 @@ def _of_budget(event: Happened) -> Notice:
     agent, budget = event.data.get("agent"), event.data.get("budget")
     # Earlier versions have stored the words.
     figures = event.data.get("figures") if budget is None else SpentBudget.model_validate(budget).figures.text
-    whose = f"agent {agent} has spent its day" if agent is not None else "the day of all agents is spent"
-    text = "Nothing starts there before it is over, or its budget is raised."
+    whose = (
+        f"agent {agent} has used up its daily budget"
+        if agent is not None
+        else "the daily budget of all agents is used up"
+    )
+    text = "Nothing starts there until the day ends or the budget is raised."
     return _notice(event, NoticeKind.BUDGET_SPENT, f"{whose}: {figures}", text, None)
 
 

@@ -85,6 +85,6 @@ class Remote(Strict):
     protocol: Protocol = Field(Protocol.AUTO, description="What it speaks. Default: what its card says.")
     authentication: Authentication = Field(Authentication(), description="How to authenticate with `url`.")
     deduplicates: Flag = Field(
-        False, description="Whether a message that is sent again under the same id is done once only."
+        False, description="Whether it handles a message that is sent again under the same id only once."
     )
     skill: Line | None = Field(None, description="Skill that it is asked to use, by its id.")

@@ -87,7 +87,7 @@ class _Field:
             first = self._number(first_text, text)
             last = self._number(last_text, text) if dash else first
         if slash and span != "*" and not dash:
-            raise BadCron(f"`{shown(part)}` has a step, and no range", f"write {span}-{self.high}/{step_text}")
+            raise BadCron(f"`{shown(part)}` has a step but no range", f"write {span}-{self.high}/{step_text}")
         if last < first:
             remedy = f"write two ranges, {first}-{self.high},{self.low}-{last}"
             raise BadCron(f"the range `{shown(span)}` in the {self.name} field runs backwards", remedy)

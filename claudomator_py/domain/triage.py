@@ -78,10 +78,10 @@ class TriageSettings(Strict):
     """What a channel says of who answers."""
 
     primary: PrimaryRule = Field(
-        PrimaryRule.CASCADE, description="When the channel's primary answers what addresses nobody else."
+        PrimaryRule.CASCADE, description="When the channel's primary answers messages that address nobody else."
     )
     keywords: Annotated[tuple[Keyword, ...], Field(max_length=MOST_KEYWORDS), Distinct] = Field(
-        (), description="Words or phrases that the primary answers, for `keywords` and `cascade`."
+        (), description="Words or phrases that the primary answers to, for `keywords` and `cascade`."
     )
     reply_chains: Switch = Field(Switch.ON, description="Whether an answer to an agent's message goes to that agent.")
     mentions: MentionRule = Field(MentionRule.ALL, description="Who answers a message that mentions several.")

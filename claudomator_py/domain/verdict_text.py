@@ -21,13 +21,13 @@ def consequences(verdict: VerdictView) -> list[str]:
     """What follows for the task, in sentences."""
     found = []
     if verdict.approval is not None:
-        who = " and ".join(" or ".join(listed) for listed in verdict.approval.by) or "whoever may operate"
+        who = " and ".join(" or ".join(listed) for listed in verdict.approval.by) or "anyone with the role operate"
         within = verdict.approval.within_ms
         found.append(f"Approval by {who}" + (f" within {format_duration(within)}." if within is not None else "."))
     if verdict.specialist is not None:
         found.append(f"Goes to {verdict.specialist}.")
     if verdict.requires:
-        found.append(f"Only for who has {', '.join(verdict.requires)}.")
+        found.append(f"Only for specialists with {', '.join(verdict.requires)}.")
     if verdict.excluded_specialists:
         found.append(f"Not for {', '.join(verdict.excluded_specialists)}.")
     return found + constraint_sentences(verdict.constraints)

@@ -108,7 +108,7 @@ def _check_names(text: str) -> None:
         if root in bound or root in _LITERALS or (call and not rest):
             continue
         if root not in known:
-            raise BadCondition(f"uses `{shown(root)}`, which is no known name", suggestion(root, known))
+            raise BadCondition(f"uses `{shown(root)}`, which is not a known name", suggestion(root, known))
         members = [part.strip() for part in rest.split(".")[1:]]
         if call:
             members = members[:-1]
@@ -124,7 +124,7 @@ def _check_functions(used: list[str]) -> None:
     """Raises BadCondition for one that there is not, although the condition may never get to it."""
     for name in used:
         if name.isidentifier() and name not in _FUNCTIONS:
-            raise BadCondition(f"calls `{shown(name)}`, which is no function", suggestion(name, _FUNCTIONS))
+            raise BadCondition(f"calls `{shown(name)}`, which is not a function", suggestion(name, _FUNCTIONS))
 
 
 def _check_values(text: str) -> None:

@@ -78,7 +78,7 @@ def _attachment_view(stored: dict[str, object]) -> AttachmentView:
 
 
 def channel_stats(connection: Connection, channel: Channel, days: int, now_ms: int) -> ChannelStatsView:
-    """Of the last days."""
+    """How triage did in the last days."""
     since_ms = now_ms - days * DAY_MS
     found = channel_rows.figures(connection, channel.id, since_ms)
     states = channel_rows.answer_counts(connection, channel.id, since_ms)

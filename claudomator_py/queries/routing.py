@@ -20,16 +20,16 @@ def specialist_sentences(name: str, record: SpecialistRecord, seen: Set[str], *,
     if record.route is Route.DEFAULT and not record.specialist_candidates:
         return []  # there are no specialists
     went, would_have_gone = ("would go", "would go") if tried else ("went", "would have gone")
-    whom = {Route.CLARIFY: "a person, who is asked for the specialist", Route.REJECT: "nobody"}
+    whom = {Route.CLARIFY: "the operator, who chooses the specialist", Route.REJECT: "nobody"}
     to = record.specialist if record.specialist is not None and record.specialist in seen else None
-    skill = f" for {record.skill}" if record.skill and to else ""
+    skill = f" (skill {record.skill})" if record.skill and to else ""
     target = whom.get(record.route) or to or "nobody in particular"
     sentences = [sentence(f"{name} {went} to {target}{skill}: {reason_for(record.reason, seen).text}")]
     open_ = [one for one in record.specialist_candidates if one.specialist in seen and not barred(one)]
     if not open_ or record.threshold is None:
         return sentences
     best = open_[0]
-    compared = " (words alone, as the encoder could not be asked)" if record.degraded else ""
+    compared = " (comparing words only, as the encoder failed)" if record.degraded else ""
     sentences.append(
         f"{best.specialist} scored {best.score:.2f}, with a threshold of {record.threshold:.2f}{compared}."
     )

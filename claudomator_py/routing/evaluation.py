@@ -187,7 +187,7 @@ def case_of(data: Mapping[str, Any]) -> Case:
         raise ValueError("it needs an `id` and a `text` or `instructions`")
     tags = data.get("tags") or ()
     if not isinstance(tags, list | tuple) or not all(isinstance(tag, str) for tag in tags):
-        raise ValueError("`tags` is no list of texts")
+        raise ValueError("`tags` is not a list of texts")
     request = Request(text, str(data.get("name") or ""), tuple(tags))
     label, demand = data.get("expected"), demand_of(data, text)
     if not isinstance(label, Mapping):

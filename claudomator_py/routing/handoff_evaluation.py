@@ -71,9 +71,9 @@ def demand_of(data: Mapping[str, Any], text: str) -> Demand | None:
     if authority is not None and authority not in tuple(Authority):
         raise ValueError(f"`max_authority` is none of {', '.join(Authority)}")
     if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 0):
-        raise ValueError("`max_handoffs` is no number of times")
+        raise ValueError("`max_handoffs` is not a number of times")
     if ends is not None and not isinstance(ends, str):
-        raise ValueError("`ends_with` is no text")
+        raise ValueError("`ends_with` is not text")
     required, forbidden = _names(said, "required_fields"), _names(said, "forbidden_fields")
     validity(_BLANK, required, forbidden)  # refuses fields that no handoff has
     try:
@@ -95,7 +95,7 @@ def demand_of(data: Mapping[str, Any], text: str) -> Demand | None:
 def _names(said: Mapping[str, Any], key: str) -> tuple[str, ...]:
     names = said.get(key) or ()
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) and name for name in names):
-        raise ValueError(f"`{key}` is no list of names")
+        raise ValueError(f"`{key}` is not a list of names")
     return tuple(names)
 
 

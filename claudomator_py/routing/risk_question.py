@@ -68,5 +68,5 @@ class RiskQuestion:
         said = {one.strip().casefold() if isinstance(one, str) else None for one in named}
         level = said.pop()
         if said or level not in _LEVELS:
-            raise Unusable(Cause.DISALLOWED, f"{shown(', '.join(map(str, named)))} is no level of risk")
+            raise Unusable(Cause.DISALLOWED, f"{shown(', '.join(map(str, named)))} is not a level of risk")
         return level

@@ -63,9 +63,9 @@ def message_case_of(data: Mapping[str, Any]) -> MessageCase:
         raise ValueError("it needs an `id`, a `channel`, `participants` and a `message`")
     members, primary, label = data.get("participants"), channel.get("primary"), data.get("expected")
     if not isinstance(members, list):
-        raise ValueError("`participants` is no list")
+        raise ValueError("`participants` is not a list")
     if primary is not None and not isinstance(primary, str):
-        raise ValueError("`channel.primary` is no id")
+        raise ValueError("`channel.primary` is not an id")
     try:
         return MessageCase(
             identity,

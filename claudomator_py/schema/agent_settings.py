@@ -246,7 +246,7 @@ def _odd_agent(entry: AgentEntry, kind: str | None, lines: Lines, at: tuple[str,
         return [problem_at(lines, (*at, "kind"), "is missing", f"write one of {', '.join(SUPPORTED_KINDS)}")]
     if kind in KINDS and kind not in SUPPORTED_KINDS:
         remedy = "remove it: agents of that kind connect to the hub by themselves"
-        return [problem_at(lines, (*at, "kind"), f"`{kind}` is no kind to configure", remedy)]
+        return [problem_at(lines, (*at, "kind"), f"`{kind}` is not a kind that can be configured", remedy)]
     if kind not in SUPPORTED_KINDS:
         remedy = "write `a2a`" if kind == "remote" else suggestion(kind, SUPPORTED_KINDS)
         return [problem_at(lines, (*at, "kind"), f"`{shown(kind)}` is not a known kind", remedy)]

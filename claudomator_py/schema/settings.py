@@ -92,7 +92,7 @@ def _database(value: str) -> str:
     if value == "sqlite" or value.startswith(("postgresql://", "postgresql+psycopg://")):
         return value
     # The value is not shown: a URL may carry a password.
-    raise refusal("is no database that is known", "write sqlite, or postgresql://user@host/name")
+    raise refusal("is not a known database", "write sqlite, or postgresql://user@host/name")
 
 
 def _listen(value: object) -> object:

@@ -68,7 +68,7 @@ def _odd_text(text: str, lines: Lines, path: Path) -> list[Problem]:
     if "\0" in text:
         return [problem_at(lines, path, "contains a NUL character", "remove it")]
     if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
-        return [problem_at(lines, path, "contains half of a surrogate pair, which is no character", "remove it")]
+        return [problem_at(lines, path, "contains half of a surrogate pair, which is not a character", "remove it")]
     return []
 
 

@@ -128,7 +128,7 @@ class Channels:
         )
 
     def leave(self, ref: str, member_id: str) -> ChannelView:
-        """Have somebody take part no more. Harmless when repeated."""
+        """Remove a participant. Harmless when repeated."""
         return self._changed(
             ref, lambda connection, channel: changes.leave(connection, channel, member_id, self._clock())
         )

@@ -160,7 +160,7 @@ class RunRequests:
                 raise _goes_already(asking.task, handed)
             if spec.on_input is OnInput.DENY:
                 detail = f"Nobody answers questions of {spec.name}: it has on_input: deny."
-                raise Conflict(detail, remedy="Decide it yourself, and say at your end what you decided.")
+                raise Conflict(detail, remedy="Decide yourself, and say in your last message what you decided.")
             if len(before) >= MOST_QUESTIONS:
                 detail = f"The run has asked {MOST_QUESTIONS} questions already."
                 raise Conflict(detail, remedy="End your turn; the answers come as your next message.")
@@ -217,7 +217,7 @@ class RunRequests:
             detail = f"A run creates {most} tasks at most." if most else "Runs create no tasks here."
             raise Conflict(detail, remedy="Do it yourself, or name in your last message what is left to do.")
         if _depth(connection, task) >= DEEPEST:
-            detail = f"{task.name} was created by a run itself, in a line of {DEEPEST} already."
+            detail = f"{task.name} is already {DEEPEST} levels of created tasks deep."
             raise Conflict(detail, remedy="Do it yourself, or name in your last message what is left to do.")
         spec = _beside(connection, asking, clean(request, self._secrets.redactor(asking.spec.env, run.id)))
         by = Principal(task.creator, Role.OPERATE, task.organisation)
@@ -239,7 +239,7 @@ class RunRequests:
         """Raises NotFound for a run that is not that of who asks."""
         run = find_run(connection, run_id, self._by)
         if self._by.run_id not in (None, run.id):
-            raise NotFound(f"There is no run {run_id!r} of yours.", remedy="A run asks for its own task alone.")
+            raise NotFound(f"There is no run {run_id!r} of yours.", remedy="A run may act for its own task only.")
         return run
 
     def _read(self, fn: Callable[[Connection], T]) -> T:
@@ -259,7 +259,7 @@ def _under_way(connection: Connection, run: Run, does: str) -> _Asking:
     """Raises Conflict for a run that is not, or is to end."""
     task = task_rows.get(connection, run.task_id)
     if not run.live or task.cancel_requested_ms is not None or task.restart_requested is not None:
-        detail = f"The run of {task.name} has ended, or is to end."
+        detail = f"The run of {task.name} has ended, or is being stopped."
         raise Conflict(detail, remedy=f"Only a run that is under way {does}.")
     return _Asking(run, task, task_rows.spec_of(connection, task.id, run.revision))
 

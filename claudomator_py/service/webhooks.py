@@ -152,7 +152,7 @@ def _read_private(path: Path) -> bytes:
     with os.fdopen(descriptor, "rb") as file:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
-            raise OSError("it is no file of the daemon's user alone: chmod 600")
+            raise OSError("other users can read or change it: chmod 600")
         return file.read(_LONGEST_SECRET).strip()
 
 
@@ -162,7 +162,7 @@ def _document(body: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):
-        raise Invalid.of([Problem(message="the body is no JSON object", remedy="send one")])
+        raise Invalid.of([Problem(message="the body is not a JSON object", remedy="send one")])
     return document
 
 

@@ -81,7 +81,7 @@ def join(connection: Connection, channel: Channel, specialist: str, now_ms: int)
 
 
 def leave(connection: Connection, channel: Channel, member_id: str, now_ms: int) -> Channel:
-    """Have somebody take part no more; harmless when repeated. Its primary leaves the channel without one."""
+    """Remove a participant; harmless when repeated. Its primary leaves the channel without one."""
     if any(one.id == member_id for one in channel_rows.members(connection, channel.id)):
         channel_rows.remove_member(connection, channel.id, member_id)
         primary = None if channel.primary_agent == member_id else channel.primary_agent

@@ -194,7 +194,7 @@ def task_problems(connection: Connection, spec: TaskSpec, by: Principal) -> list
     if spec.skill is None or found.card.skill(spec.skill) is not None:
         return []
     remedy = suggestion(spec.skill, [skill.id for skill in found.card.skills])
-    message = f"`{shown(spec.skill)}` is no skill of {spec.specialist}"
+    message = f"`{shown(spec.skill)}` is not a skill of {spec.specialist}"
     return [Problem(field="skill", message=message, remedy=remedy)]
 
 

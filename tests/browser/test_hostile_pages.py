@@ -225,7 +225,7 @@ def test_what_a_card_says_is_shown_and_never_run(desktop: Desktop) -> None:
         expect(page.locator("main")).to_contain_text("onerror=window.evil=1")
         assert page.locator("main img, main script").count() == 0
     page.goto(f"{desktop.url}/routing")
-    page.get_by_label("What the task would say").fill(hostile)
+    page.get_by_label("Instructions of the task").fill(hostile)
     page.get_by_role("button", name="Ask").click()
     expect(page.get_by_role("region", name="Answer")).to_contain_text(hostile)
     assert page.locator("main img, main script").count() == 0

@@ -320,7 +320,7 @@ def test_that_a_day_is_spent_is_told_once_for_each_budget(world: World) -> None:
         notice = notice_of(Happened(1, "", "budget_spent", data, *[None] * 5))
         assert notice is not None
         assert (notice.kind, notice.agent) == ("budget_spent", "claude")
-        assert notice.title == "agent claude has spent its day: 5.50 of 5.00 USD"
+        assert notice.title == "agent claude has used up its daily budget: 5.50 of 5.00 USD"
 
 
 def test_a_run_counts_on_the_day_on_which_it_began(world: World) -> None:

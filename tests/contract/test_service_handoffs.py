@@ -167,7 +167,7 @@ def test_a_specialist_for_less_harm_is_refused(world: World) -> None:
     run = begin(world)
     world.database.write(lambda connection: run_rows.change(connection, run, risk="high"))
     hand_on(world, "eve")
-    refused(world, "takes tasks of low risk at most")
+    refused(world, "takes tasks up to low risk")
 
 
 def test_approved_the_last_owner_goes_on_in_its_conversation(world: World) -> None:
@@ -337,7 +337,7 @@ def test_a_run_hands_on_its_own_task_once_and_while_it_lives(world: World) -> No
     with pytest.raises(Conflict, match="already"):
         announced(world, run, "cid")
     world.service.cancel("other")
-    with pytest.raises(Conflict, match="is to end"):
+    with pytest.raises(Conflict, match="is being stopped"):
         announced(world, other)
 
 

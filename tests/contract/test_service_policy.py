@@ -352,7 +352,7 @@ def test_nobody_is_given_more_risk_than_they_take_on_but_by_a_person(policed: Ma
     go(world)
     assert world.live("alike").specialist == "plumber"
     assert world.live("harmless").specialist == "apprentice"
-    asked = "Apprentice takes tasks of low risk at most, and this one is of medium risk"
+    asked = "Apprentice takes tasks up to low risk, and this one has medium risk"
     for name in ("named", "addressed"):
         assert world.state(name) == "NEEDS_INPUT clarification"
         assert asked in str(world.task(name))

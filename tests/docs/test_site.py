@@ -84,6 +84,12 @@ def _anchors(file: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
+def test_the_index_leads_to_every_page() -> None:
+    linked = set(LINK.findall((REPOSITORY / "docs" / "index.md").read_text()))
+    pages = {str(page.relative_to(REPOSITORY / "docs")) for page in (REPOSITORY / "docs").rglob("*.md")}
+    assert {page for page in pages if not page.startswith("adr/")} - {"index.md"} == linked
+
+
 def test_the_readme_is_short() -> None:
     assert len((REPOSITORY / "README.md").read_text().splitlines()) < 150
 

@@ -48,7 +48,7 @@ def _card(server: Server, answer: Answer) -> dict[str, Any]:
     except (ValueError, RecursionError):
         card = None
     if not isinstance(card, dict):
-        raise End("setup", f"what {server.origin} has in the place of its card is no JSON object")
+        raise End("setup", f"what {server.origin} has in the place of its card is not a JSON object")
     return card
 
 

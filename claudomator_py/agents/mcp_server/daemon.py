@@ -78,7 +78,7 @@ class DaemonClient:
             raise ValueError("its answer is too long")
         answer = json.loads(text) if text else {}
         if not isinstance(answer, dict):
-            raise ValueError("its answer is no object")
+            raise ValueError("its answer is not an object")
         return response.status, answer
 
     def _connection(self) -> http.client.HTTPConnection:

@@ -74,7 +74,7 @@ def _reply(line: bytes, answer: Answer) -> dict[str, Any] | None:
     if not isinstance(message, dict) or not isinstance(message.get("method"), str):
         # Who answers a request that nobody made is owed nothing.
         answered = isinstance(message, dict) and ("result" in message or "error" in message)
-        return None if answered else _error(None, INVALID_REQUEST, "not a request of JSON-RPC 2.0")
+        return None if answered else _error(None, INVALID_REQUEST, "not a JSON-RPC 2.0 request")
     if "id" not in message:
         return None
     asked = message["id"]
@@ -114,7 +114,7 @@ def _called(params: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
     if tool is None:
         raise _Refused(INVALID_PARAMS, f"no tool {str(name)[:100]!r}; there are {', '.join(TOOLS)}")
     if not isinstance(arguments, dict):
-        raise _Refused(INVALID_PARAMS, "`arguments` is no object")
+        raise _Refused(INVALID_PARAMS, "`arguments` is not an object")
     try:
         return {"content": [{"type": "text", "text": answer(tool, arguments)}]}
     except Failed as failed:

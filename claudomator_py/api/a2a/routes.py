@@ -128,7 +128,7 @@ def _read(document: Mapping[str, Any], wanted: str) -> tuple[str, Version, Mappi
     """What is to be done, in which version, with which parameters. Raises RpcError."""
     name, params, rpc_id = document.get("method"), document.get("params"), document.get("id")
     if document.get("jsonrpc") != "2.0" or not isinstance(name, str):
-        raise RpcError(INVALID_REQUEST, "it is no request of JSON-RPC 2.0")
+        raise RpcError(INVALID_REQUEST, "this is not a JSON-RPC 2.0 request")
     if isinstance(rpc_id, bool) or not isinstance(rpc_id, str | int | None):
         raise RpcError(INVALID_REQUEST, "`id` is neither text nor a whole number")
     if wanted.strip() not in _VERSIONS:
@@ -140,7 +140,7 @@ def _read(document: Mapping[str, Any], wanted: str) -> tuple[str, Version, Mappi
     if name not in _METHODS:
         raise RpcError(NO_METHOD, f"there is no method {name[:60]!r}")
     if not isinstance(params, Mapping):
-        raise RpcError(INVALID_PARAMS, "`params` is no object")
+        raise RpcError(INVALID_PARAMS, "`params` is not an object")
     return (*_METHODS[name], params)
 
 

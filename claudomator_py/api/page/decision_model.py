@@ -239,7 +239,7 @@ def _outcome(explained: ExplainedDecisionView) -> tuple[tuple[str, Link], ...]:
     state, later, earlier = decision.task_state, decision.superseded_by, decision.supersedes
     found += [
         ("Task is now", None if state is None else state.replace("_", " ").lower()),
-        ("Overridden", "an operator gave the task to another specialist" if decision.overridden else None),
+        ("Overridden", "an operator assigned the task to another specialist" if decision.overridden else None),
         ("Superseded by", None if later is None else Link(f"decision {later[:_SHORT]}", url_of(later))),
     ]
     if earlier is not None:

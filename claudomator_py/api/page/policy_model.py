@@ -97,7 +97,7 @@ def page_of(policy: PolicyView, approvals: ApprovalsView) -> PolicyPage:
     """The page."""
     days = _days(policy.days)
     counted = "1 decision" if policy.decisions == 1 else f"{policy.decisions:,} decisions"
-    summary = f"{counted} in {days}: {policy.denied:,} refused and {policy.held:,} held a task."
+    summary = f"{counted} in {days}: {policy.denied:,} tasks denied, {policy.held:,} held for approval."
     return PolicyPage(
         spans=tuple((_days(one), f"/policy?days={one}", one == policy.days) for one in DAYS),
         summary=summary if policy.decisions else f"No task was judged in {days}.",
@@ -125,7 +125,7 @@ def _rule(one: RuleView, *, built_in: bool) -> RuleShown:
     return RuleShown(
         name=one.name,
         built_in=built_in,
-        when="by the words of the task" if built_in else one_line(one.when or "always"),
+        when="judged by the text of the task" if built_in else one_line(one.when or "always"),
         says=one_line(one.says) or ", ".join(one.effects),
         applied=f"{one.applied:,}",
         faults=f"{one.faults:,}" if one.faults else "",
@@ -139,7 +139,7 @@ def _waiting(one: HeldTaskView) -> Waiting:
         name=one.task_name,
         url=f"/tasks/{one.task_id}",
         line=one_line(one.text),
-        who=f"to be approved by {who}" if who else "to be approved by whoever may operate",
+        who=f"can be approved by {who}" if who else "can be approved by anyone with the role operate",
         since=one.since,
         until=one.until,
         allowed=one.allowed,

@@ -179,12 +179,12 @@ def _exists_for(specialist: SpecialistView) -> str:
     whose = specialist.organisation
     match specialist.visibility:
         case Visibility.PUBLIC:
-            return "It exists for everybody."
+            return "Everyone can see and use it."
         case Visibility.PRIVATE:
-            return f"It exists for its creator alone, {specialist.creator}."
+            return f"Only its creator, {specialist.creator}, can see and use it."
         case _ if whose is None:
-            return "It exists for everybody without an organisation, and whoever has a grant."
-    return f"It exists for {whose}, and whoever has a grant."
+            return "Everyone without an organisation, and everyone with a grant, can see and use it."
+    return f"Everyone in {whose}, and everyone with a grant, can see and use it."
 
 
 def _facts(specialist: SpecialistView, card: Card) -> tuple[tuple[str, str], ...]:

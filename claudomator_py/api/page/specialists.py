@@ -127,7 +127,7 @@ def _only_card(text: str) -> Card:
     problems = list(found.problems)
     if len(found.cards) > 1:
         remedy = "send them one by one, or as a file: claudomator specialists add FILE"
-        problems = [Problem(message=f"there are {len(found.cards)} cards in it, and one is wanted", remedy=remedy)]
+        problems = [Problem(message=f"there are {len(found.cards)} cards in it, and one is expected", remedy=remedy)]
     if problems:
         raise Invalid.of(problems)
     return found.cards[0]
@@ -138,7 +138,9 @@ def _card_of(specialist_id: str, text: str) -> Card:
     card = _only_card(text)
     if card.id != specialist_id:
         message = f"is {card.id}, but this is {specialist_id}"
-        raise Invalid.of([Problem(field="id", message=message, remedy="an id stays; register another specialist")])
+        raise Invalid.of(
+            [Problem(field="id", message=message, remedy="an id cannot be changed; register another specialist")]
+        )
     return card
 
 

@@ -28,7 +28,7 @@ def doctor(
     include_tasks: Annotated[bool, typer.Option("--include-tasks", help="With --bundle: include task texts.")] = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Find what keeps it from working.
+    """Check the set-up, and say what to fix.
 
     Configuration, folders, daemon, agents and their logins, the service and the machine, each with its remedy. Exits
     with 1 if there is a problem; a warning is none.

@@ -102,8 +102,10 @@ class MessageView(View):
 class SettingsRequest(Strict):
     """What a channel is to be set to: all of it, as what is left out has its default."""
 
-    primary: Name | None = Field(None, description="The specialist who answers what addresses nobody, by its id.")
-    settings: ChannelSettings = Field(ChannelSettings(), description="What it is set to.")
+    primary: Name | None = Field(
+        None, description="The specialist who answers messages that address nobody, by its id."
+    )
+    settings: ChannelSettings = Field(ChannelSettings(), description="Its settings.")
 
 
 class JoinRequest(Strict):
@@ -116,23 +118,23 @@ class MuteRequest(Strict):
     """For how long to ask a specialist nothing."""
 
     duration: Annotated[Duration, Field(gt=0, le=365 * DAY_MS)] | None = Field(
-        None, description="From now on. Default: it is asked again."
+        None, description="How long, from now. Default: unmute it."
     )
 
 
 class AttachmentRequest(Strict):
     """What came of processing an attachment."""
 
-    state: AttachmentState = Field(description="How far it is processed.")
+    state: AttachmentState = Field(description="State of its processing.")
     text: Annotated[Text, Field(max_length=LONGEST_ATTACHMENT)] | None = Field(
-        None, description="Its content as text, as far as it has any."
+        None, description="Its content as text, if it has any."
     )
 
 
 class MarkRequest(Strict):
     """What an operator says of who answered a message."""
 
-    verdict: MarkVerdict | None = Field(None, description="What should have been. Default: nothing is said any more.")
+    verdict: MarkVerdict | None = Field(None, description="The verdict. Default: clear it.")
 
 
 class RuleStatsView(View):

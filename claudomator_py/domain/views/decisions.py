@@ -37,13 +37,13 @@ class DecisionFilter(View):
     """Which decisions to list, all conditions together; None: any."""
 
     kind: KindName | None = Field(None, description="Only decisions of this kind.")
-    task: str | None = Field(None, max_length=128, description="Only those about the task of this id.")
+    task: str | None = Field(None, max_length=128, description="Only those about this task (its id).")
     specialist: str | None = Field(None, max_length=128, description="Only those for this specialist.")
     agent: str | None = Field(None, max_length=128, description="Only those whose run was on this agent.")
     route: RouteName | None = Field(None, description="Only those with this route, such as `human_review`.")
-    reason: RationaleCode | None = Field(None, description="Only those with this code as their reason.")
+    reason: RationaleCode | None = Field(None, description="Only those with this reason code.")
     risk: Risk | None = Field(None, description="Only those about tasks of this risk.")
-    overridden: bool | None = Field(None, description="Whether an operator has given the task to another specialist.")
+    overridden: bool | None = Field(None, description="Only those that an operator has overridden, or has not.")
     since: _Time | None = Field(None, description="Only those from this time on.")
     until: _Time | None = Field(None, description="Only those from before this time.")
 

@@ -14,7 +14,7 @@ class RouteRequest(View):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    instructions: Instructions = Field(description="What the task would say.")
+    instructions: Instructions = Field(description="Instructions of the task.")
     name: Line | None = Field(None, description="Name of the task, which says in a few words what it is about.")
     tags: Tags = Field((), description="Tags of the task.")
     requires: Tags = Field((), description="Capabilities that the specialist must have.")
@@ -180,4 +180,4 @@ class ForgetRequest(View):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    specialist: Line | None = Field(None, description="Only what says something of this specialist. Default: all.")
+    specialist: Line | None = Field(None, description="Only what was learned about this specialist. Default: all.")

@@ -6,6 +6,7 @@ follows what the tables have become since.
 
 import json
 import os
+import re
 import subprocess
 import sys
 import zlib
@@ -34,7 +35,9 @@ FIRST = "0001_first"
 ROWS = Path(__file__).parents[2] / "fixtures" / "databases"
 CHILD = Path(__file__).with_name("upgrading_child.py")
 ROOT = Path(claudomator_py.__file__).parents[1]
-COUNTED = ("event", "hold", "answered_request", "outbox")
+COUNTED = {"event", "hold", "answered_request", "outbox", "specialist_skill", "channel_message"}
+"""Tables whose rows are numbered by the database."""
+BYTES = re.compile(r"\bX'([0-9a-f]*)'")
 DERIVED = {("task", "lane")}
 RENAMED = {("task", "leave"): "granted_tools", ("snapshot", "data"): "packed"}
 LATER_MS = 1_795_400_000_000
@@ -56,13 +59,14 @@ def first(database_url: str, tmp_path: Path) -> Iterator[Database]:
 
 
 def filled(connection: Connection, revision: str) -> None:
-    """Insert the rows that are kept as text for that schema."""
+    """Insert the rows that are kept as text for that schema: ``X'...'`` in them are bytes."""
+    postgresql = connection.dialect.name == "postgresql"
     literally = connection.execution_options(no_parameters=True)
     for line in (ROWS / f"{revision}.sql").read_text().splitlines():
         if not line.startswith("--"):
-            literally.exec_driver_sql(line)
-    if connection.dialect.name == "postgresql":
-        for name in COUNTED:
+            literally.exec_driver_sql(BYTES.sub(r"decode('\1', 'hex')", line) if postgresql else line)
+    if postgresql:
+        for name in COUNTED & set(inspect(connection).get_table_names()):
             highest = f"SELECT setval(pg_get_serial_sequence('{name}', 'id'), max(id)) FROM {name}"
             connection.exec_driver_sql(highest)
 

@@ -40,8 +40,8 @@ def test_it_prints_what_fits_and_stores_nothing(tmp_path: Path) -> None:
     assert code == 0
     assert "encoder  hashed-4096-v1" in printed
     assert "accuracy with none" in printed
-    assert "`task_threshold` stays" in said
-    assert "cards.jsonl: the key `colour` means nothing, and is ignored (in 1 of the cards)." in said
+    assert "`task_threshold` is unchanged" in said
+    assert "cards.jsonl: the key `colour` is unknown and ignored (in 1 of the cards)." in said
 
 
 def test_programs_get_the_fit_with_its_figures(tmp_path: Path) -> None:
@@ -83,7 +83,10 @@ def test_a_state_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("tasks", "said"),
-    [(TASKS[:10], "it has 10 labelled tasks"), ([*TASKS, TASKS[3]], "tasks.jsonl:61: the id `3` is that of line 4")],
+    [
+        (TASKS[:10], "it has 10 labelled tasks"),
+        ([*TASKS, TASKS[3]], "tasks.jsonl:61: the id `3` is already used in line 4"),
+    ],
 )
 def test_a_set_that_cannot_be_used_is_refused(tmp_path: Path, tasks: list[dict[str, object]], said: str) -> None:
     code, _, problem = run(tmp_path, tasks=tasks)

@@ -46,8 +46,8 @@ def test_people_get_a_list(tmp_path: Path) -> None:
     ("tasks", "said"),
     [
         ('{"id": "1", "text": "t"}\nnonsense', "tasks.jsonl:2: "),
-        ("[]", "tasks.jsonl:1: it is no JSON object"),
-        ('{"id": "1", "text": "t"}\n\n{"id": "1", "text": "u"}', "tasks.jsonl:3: the id `1` is that of line 1"),
+        ("[]", "tasks.jsonl:1: it is not a JSON object"),
+        ('{"id": "1", "text": "t"}\n\n{"id": "1", "text": "u"}', "tasks.jsonl:3: the id `1` is already used in line 1"),
         ('{"id": "1"}', "tasks.jsonl:1: it needs an `id` and a `text` or `instructions`"),
     ],
 )
@@ -84,7 +84,7 @@ def test_both_thresholds_are_told_and_keys_that_mean_nothing(tmp_path: Path) -> 
     code, printed, said = run(tmp_path, cards=json.dumps(CARD | {"colour": "white", "display_name": "Cook"}))
     assert code == 0
     assert "threshold           0.16\ntask threshold      0.11\n" in printed
-    assert said == f"{tmp_path}/cards.jsonl: the key `colour` means nothing, and is ignored (in 1 of the cards).\n"
+    assert said == f"{tmp_path}/cards.jsonl: the key `colour` is unknown and ignored (in 1 of the cards).\n"
 
 
 MESSAGE = {
@@ -140,10 +140,10 @@ def test_messages_without_labels_have_no_score(tmp_path: Path) -> None:
     ("change", "said"),
     [
         ({"channel": None}, "messages.jsonl:1: it needs an `id`, a `channel`"),
-        ({"participants": None}, "messages.jsonl:1: `participants` is no list"),
+        ({"participants": None}, "messages.jsonl:1: `participants` is not a list"),
         ({"participants": [{"id": "x"}]}, "messages.jsonl:1: role: Field required"),
         ({"message": {"author": "u1"}}, "messages.jsonl:1: content: Field required"),
-        ({"channel": {"primary": 7}}, "messages.jsonl:1: `channel.primary` is no id"),
+        ({"channel": {"primary": 7}}, "messages.jsonl:1: `channel.primary` is not an id"),
         ({"channel": {"settings": {"primary": "maybe"}}}, "messages.jsonl:1: primary: Input should be"),
     ],
 )

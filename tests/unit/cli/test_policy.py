@@ -52,7 +52,7 @@ def verdict(folder: Path, *arguments: str, **given: str) -> dict[str, Any]:
 def test_it_explains_rule_by_rule(tmp_path: Path) -> None:
     code, printed, _ = run(tmp_path, "--at", "2026-11-23T23:00:00Z")
     assert code == 0
-    assert "dig is held, with low risk: the policy demands approval (infra)." in printed
+    assert "dig is held, with low risk: the policy requires approval (infra)." in printed
     for words in (
         "Approval by admin within 12h.",
         "Tier from fast to fast.",

@@ -157,7 +157,7 @@ def test_a_card_as_text_is_the_same_card() -> None:
 def test_a_shared_one_is_shared_with_others(command: Command, cards: Path) -> None:
     cards.write_text(f"{PLUMBER}visibility: shared\n")
     command("specialists", "add", str(cards))
-    assert "exists for its creator, org:acme." in command("specialists", "grant", "plumber", "org:acme").stderr
+    assert "can be used by its creator, org:acme." in command("specialists", "grant", "plumber", "org:acme").stderr
     assert "shared with  org:acme" in command("specialists", "show", "plumber").stdout
     done = command("specialists", "revoke", "plumber", "org:acme", "-o", "json")
     assert json.loads(done.stdout)["grants"] == []
@@ -205,7 +205,7 @@ def test_who_would_do_a_task(command: Command, cards: Path) -> None:
     assert "no specialists" not in named.stderr
     done = command("route", "Find what drips, and fix the leaking pipes.", "--name", "drips", "--tag", "water")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("drips would go to plumber for leaks: ")
+    assert done.stdout.startswith("drips would go to plumber (skill leaks): ")
     assert "semantic 0." in done.stdout
     found = json.loads(command("route", "Find what drips.", "-o", "json").stdout)
     assert [one["specialist"] for one in found["candidates"]] == ["plumber"]
@@ -261,7 +261,7 @@ def test_a_card_is_fetched_from_where_a2a_has_it(command: Command, cards: Path) 
     [
         ("/none", "answered 404"),
         ("/moved/card.json", "answered 302"),
-        ("/long/card.json", "that is no card"),
+        ("/long/card.json", "that is not a card"),
         ("/bad/card.json", "description: is empty"),
     ],
 )

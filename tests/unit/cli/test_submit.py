@@ -231,7 +231,7 @@ def test_validate_reads_cards_anywhere_if_told_to(offline: Command) -> None:
     (found,) = json.loads(told.stdout)
     assert (found["valid"], [card["id"] for card in found["specialists"]]) == (True, ["plumber"])
     assert untold.returncode == 1
-    assert "no task file, but a card file; --specialists checks it as one" in untold.stderr
+    assert "a card file, not a task file; --specialists checks it as one" in untold.stderr
 
 
 def test_what_the_daemon_refuses_is_told_with_its_line(command: Command, desk: PreparedService) -> None:

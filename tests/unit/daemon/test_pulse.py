@@ -45,7 +45,7 @@ def test_a_tick_that_hangs_is_late_after_a_minute_and_says_what_it_works_on() ->
     clock.s += 1
     check = pulse.check()
     assert (check.ok, check.blocking) == (False, True)
-    assert check.detail == "no tick was completed for 1m1s; it is reading the run of fix-login (run 12ab34cd)"
+    assert check.detail == "no tick has completed for 1m1s; it is reading the run of fix-login (run 12ab34cd)"
     pulse.came_round(None)
     assert pulse.check().ok
 

@@ -36,10 +36,10 @@ EXAMPLES = {
         rationale(RationaleCode.CONTINUED, specialist="writer"),
         "writer did the task that it continues",
     ),
-    RationaleCode.BY_HAND: (rationale(RationaleCode.BY_HAND, specialist="writer"), "an operator gave it to writer"),
+    RationaleCode.BY_HAND: (rationale(RationaleCode.BY_HAND, specialist="writer"), "an operator assigned it to writer"),
     RationaleCode.BEST_MATCH: (
         rationale(RationaleCode.BEST_MATCH, specialist="writer"),
-        "it is most like what writer does",
+        "it matches writer best",
     ),
     RationaleCode.CORRECTED: (
         rationale(RationaleCode.CORRECTED, specialist="writer"),
@@ -51,7 +51,7 @@ EXAMPLES = {
     ),
     RationaleCode.NO_MATCH: (
         rationale(RationaleCode.NO_MATCH, specialist="writer"),
-        "it is not much like what anybody does; most like writer",
+        "it matches no specialist well; the closest is writer",
     ),
     RationaleCode.HANDED_ON: (
         rationale(RationaleCode.HANDED_ON, by="editor", specialist="writer"),
@@ -88,7 +88,7 @@ EXAMPLES = {
     ),
     RationaleCode.NEEDS_APPROVAL: (
         rationale(RationaleCode.NEEDS_APPROVAL, rules=("infra", "nights")),
-        "the policy demands approval (infra, nights)",
+        "the policy requires approval (infra, nights)",
     ),
     RationaleCode.APPROVED: (
         rationale(RationaleCode.APPROVED, principal="mara", rules=("infra",), text="seen"),
@@ -96,7 +96,7 @@ EXAMPLES = {
     ),
     RationaleCode.VAGUE: (
         rationale(RationaleCode.VAGUE, text="fix it"),
-        "it does not say what is wanted of what: fix it",
+        "its text is too vague to route: fix it",
     ),
     RationaleCode.AMBIGUOUS: (
         rationale(RationaleCode.AMBIGUOUS, specialists=("editor", "writer")),
@@ -112,7 +112,7 @@ EXAMPLES = {
     RationaleCode.BELOW_THRESHOLD: (rationale(RationaleCode.BELOW_THRESHOLD), "below the threshold"),
     RationaleCode.TOO_RISKY: (
         rationale(RationaleCode.TOO_RISKY, risk=Risk.HIGH, ceiling=Risk.LOW),
-        "takes tasks of low risk at most, and this one is of high risk",
+        "takes tasks up to low risk, and this one has high risk",
     ),
     RationaleCode.LACKS: (rationale(RationaleCode.LACKS, lacking=("gpu",)), "lacks gpu"),
     RationaleCode.MESSAGE_MENTIONS: (

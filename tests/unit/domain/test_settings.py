@@ -203,7 +203,7 @@ REFUSED: list[tuple[dict[str, object], str]] = [
     ),
     (
         {"agents": {"a": {"kind": "hub"}}},
-        "agents.a.kind: `hub` is no kind to configure; remove it: agents of that kind",
+        "agents.a.kind: `hub` is not a kind that can be configured; remove it: agents of that kind",
     ),
     ({"learning": {"rate": 2}}, "learning.rate: is too large; it must be at most 1"),
     ({"learning": {"every": "1s"}}, "learning.every: is too small; it must be at least 10s"),

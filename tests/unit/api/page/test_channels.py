@@ -50,7 +50,7 @@ def test_one_is_created_and_what_is_wrong_is_said(operator: Visitor, channels: C
 
 def test_a_conversation_is_read_and_written_in(operator: Visitor, channels: Channels) -> None:
     url = f"/channels/{channels.one('kitchen').id}"
-    assert "Nothing was written yet." in text_of(operator.get(url))
+    assert "No messages yet." in text_of(operator.get(url))
     sent = operator.post(f"{url}/messages", {"text": "@cook <b>soup</b>,\r\nplease @nobody"})
     first = channels.messages("kitchen").items[0]
     assert (sent.status, sent.headers["location"]) == (303, f"{url}#message-{first.id}")

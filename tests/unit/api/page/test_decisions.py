@@ -51,7 +51,7 @@ def test_what_was_decided_is_explained(operator: Visitor, routed: PreparedServic
     said = text_of(page)
     assert page.status == 200
     assert said.count("The task ") >= 1
-    for words in ("db-admin", "secret-agent", "threshold", "semantic 0.", "What was decided", "Registry"):
+    for words in ("db-admin", "secret-agent", "threshold", "semantic 0.", "Decision", "Registry"):
         assert words in said
     assert one.reason in said
     assert f'href="/decisions/{one.id}/json" download' in page.body.decode()

@@ -55,19 +55,19 @@ def test_rules_stand_in_their_order_with_how_often_each_applied(visitor: Visitor
         "high-risk",
         "harmful",
     ]
-    assert "1 refused and 1 held a task." in said
-    assert "high-risk built in by the words of the task approve 0" in said
+    assert "1 tasks denied, 1 held for approval." in said
+    assert "high-risk built in judged by the text of the task approve 0" in said
     assert 'no-prod "prod" in task.tags deny: production is for admins 1' in said
     assert 'odd task.tags[0] == "odd" risk: medium 1 1' in said
     assert "In force since" in said
-    assert "no task was judged by it yet" not in said
+    assert "no task has been evaluated yet" not in said
     assert visitor.get("/policy?days=0").status == 422
 
 
 def test_what_waits_is_approved_with_a_reason(visitor: Visitor, policed: PreparedService) -> None:
     page = visitor.get("/policy")
     task = policed.world.row("dig").id
-    assert "to be approved by admin until" in text_of(page)
+    assert "can be approved by admin until" in text_of(page)
     assert f'href="/tasks/{task}/approve"' in page.body.decode()
     version = hidden(visitor.get(f"/tasks/{task}/approve"), "version")
     sent = {"version": version, "reason": "seen the plan"}
@@ -134,7 +134,7 @@ def test_the_rules_are_asked_about_a_task_that_there_is_not(visitor: Visitor, po
     page = visitor.post("/policy", {"text": TASK})
     said = text_of(page)
     assert page.status == 200
-    assert "dig-a-hole is held, with medium risk: the policy demands approval (infra)." in said
+    assert "dig-a-hole is held, with medium risk: the policy requires approval (infra)." in said
     assert "Approval by admin within 12h." in said
     assert "no-prod no infra yes approve odd yes risk" in said
     assert "live is denied, with low risk: rule no-prod of the policy refuses it: production is for admins." in said
@@ -167,5 +167,5 @@ def test_it_says_what_the_command_line_says(visitor: Visitor, tmp_path: Path) ->
     ran = CliRunner().invoke(application(), ["policy", "test", str(task), "--config", str(config)])
     said = text_of(visitor.post("/policy", {"text": TASK}))
     lines = [" ".join(line.split()) for line in ran.stdout.splitlines() if not line.startswith("RULE")]
-    assert "dig-a-hole is held, with medium risk: the policy demands approval (infra)." in lines
+    assert "dig-a-hole is held, with medium risk: the policy requires approval (infra)." in lines
     assert [line for line in lines if line not in said] == []

@@ -29,7 +29,13 @@ def test_who_would_do_it_with_what_the_scores_are_made_of(operator: Visitor, des
     page = operator.post("/routing", DUMP)
     assert page.status == 200
     said = text_of(page)
-    for words in ("night would go to db-admin for backup", "db-admin backup 0.", "semantic 0.", "chosen", "painter"):
+    for words in (
+        "night would go to db-admin (skill backup)",
+        "db-admin backup 0.",
+        "semantic 0.",
+        "chosen",
+        "painter",
+    ):
         assert words in said
     for kept in ("Restore last night&#39;s dump.</textarea>", 'value="night"', 'value="database, urgent"'):
         assert kept in page.body.decode()
@@ -105,7 +111,7 @@ def test_how_routing_does(operator: Visitor, taught: PreparedService) -> None:
         "backup 2 0.",
         "What each signal changed",
         "semantic 2",
-        "All outcomes were learned.",
+        "All outcomes have been processed.",
         "db-admin painter backup 1",
     ):
         assert words in said
@@ -119,8 +125,8 @@ def test_what_nobody_covers_is_shown_with_its_tasks(operator: Visitor, taught: P
     taught.service.submit(spec("odd", instructions="Zwölf Boxkämpfer jagen Viktor quer über den Sylter Deich."))
     taught.world.router.route()
     said = text_of(operator.get("/routing"))
-    assert "Badly covered" in said
-    assert "odd" in said.partition("Such as")[2].partition("What each signal")[0]
+    assert "Poorly covered" in said
+    assert "odd" in said.partition("Examples")[2].partition("What each signal")[0]
 
 
 def test_what_was_learned_of_one_is_on_its_page(operator: Visitor, taught: PreparedService) -> None:
@@ -144,12 +150,12 @@ def test_what_was_learned_is_forgotten_after_a_question(operator: Visitor, taugh
 
 
 def test_learning_is_frozen_and_goes_on(operator: Visitor, taught: PreparedService) -> None:
-    assert "Learn nothing more" in text_of(operator.get("/routing"))
+    assert "Freeze learning" in text_of(operator.get("/routing"))
     assert operator.post("/routing/freeze").headers["location"] == "/routing#learning"
     assert taught.world.learned.all().frozen_at is not None
     said = text_of(operator.get("/routing"))
-    assert "nothing more is learned" in said
-    assert "Learn again" in said
+    assert "nothing is learned" in said
+    assert "Resume learning" in said
     assert operator.post("/routing/unfreeze").status == 303
     assert taught.world.learned.all().frozen_at is None
 

@@ -99,10 +99,10 @@ def test_corrections_are_those_from_it_and_to_it() -> None:
 @pytest.mark.parametrize(
     ("visibility", "organisation", "words"),
     [
-        ("public", "acme", "It exists for everybody."),
-        ("shared", "acme", "It exists for acme, and whoever has a grant."),
-        ("shared", None, "It exists for everybody without an organisation, and whoever has a grant."),
-        ("private", "acme", "It exists for its creator alone, ann."),
+        ("public", "acme", "Everyone can see and use it."),
+        ("shared", "acme", "Everyone in acme, and everyone with a grant, can see and use it."),
+        ("shared", None, "Everyone without an organisation, and everyone with a grant, can see and use it."),
+        ("private", "acme", "Only its creator, ann, can see and use it."),
     ],
 )
 def test_for_whom_a_specialist_exists(visibility: str, organisation: str | None, words: str) -> None:

@@ -63,7 +63,7 @@ def test_they_are_listed_and_found(operator: Visitor, desk: PreparedService) -> 
     page = operator.get("/specialists?q=do+some+plumber")
     assert 'value="do some plumber"' in page.body.decode()
     assert "Pipe Doctor score 1.00 best skill: plumber work" in text_of(page)
-    assert "Only words are compared" in text_of(page)
+    assert "Comparing words only" in text_of(page)
     assert "No specialist matches." in text_of(operator.get("/specialists?q=zebra"))
 
 
@@ -93,7 +93,7 @@ def test_everything_about_one(operator: Visitor, desk: PreparedService) -> None:
         "Creator operator",
         "plumber work plumber-work do some plumber",
         "file descriptor leak",
-        "whoever has a grant",
+        "everyone with a grant",
         "You fix leaks.",
         "x-team: pipes",
     ):
@@ -182,7 +182,7 @@ def test_what_changed_meanwhile_is_shown_before_it_is_replaced(operator: Visitor
     [
         ("id: plumber\ndescriptoin: No.\n", "did you mean `description`?"),
         ("id: painter\ndescription: Paints.\n", "is painter, but this is plumber"),
-        ("id: a\ndescription: A.\n---\nid: b\ndescription: B.\n", "there are 2 cards in it, and one is wanted"),
+        ("id: a\ndescription: A.\n---\nid: b\ndescription: B.\n", "there are 2 cards in it, and one is expected"),
         ("id: plumber\ntier: huge\n", "description: is missing; add it 2: tier: is not a known key"),
         ("", "there is no card in the file"),
         ("description: [", "2:1: "),
@@ -308,7 +308,7 @@ def test_what_is_another_s_is_seen_and_not_changed(open_daemon: Daemon, desk: Pr
     assert "org:secretive" not in page.body.decode()
     assert "/plumber/edit" not in page.body.decode()
     assert 'name="grantee"' not in page.body.decode()
-    assert "for its creator, and for administrators" in text_of(bob.get("/specialists/plumber/edit"))
+    assert "Only its creator and administrators" in text_of(bob.get("/specialists/plumber/edit"))
     fields = {"version": 2, "grantee": "bob", "text": yaml_of(PLUMBER.document)}
     for change in ("edit", "remove", "grant", "revoke"):
         assert bob.post(f"/specialists/plumber/{change}", fields).status == 403

@@ -259,7 +259,7 @@ def test_who_does_it_and_who_else_was_compared(operator: Visitor, desk: Prepared
     said = text_of(page)
     for words in (
         "Specialist db-admin",
-        "it went to db-admin for backup: it is most like what db-admin does.",
+        "it went to db-admin (skill backup): it matches db-admin best.",
         "Specialists compared, with a threshold of 0.",
         "db-admin backup 0.",
         "semantic 0.",
