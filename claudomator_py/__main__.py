@@ -129,10 +129,20 @@ def _opened(settings: "EncoderSettings") -> "Iterator[Encoder]":
         opened.close()
 
 
+def _named(encoder: str) -> "EncoderSettings":
+    """The settings of an encoder as ``--encoder`` names it: its kind, or ``onnx:FOLDER``. Raises ValueError."""
+    from claudomator_py.schema.routing_settings import EncoderSettings
+
+    kind, _, folder = encoder.partition(":")
+    if kind == "onnx" and not folder:
+        raise ValueError("it needs the folder of the model: --encoder onnx:FOLDER")
+    return EncoderSettings.model_validate({"kind": kind, "folder": str(Path(folder).absolute()) if folder else None})
+
+
 class _Routing:
     """What ``eval`` decides with, and ``calibrate`` fits."""
 
-    encoders: "Sequence[str]" = ("hashed", "minilm", "openai")
+    encoders: "Sequence[str]" = ("hashed", "minilm", "openai", "onnx")
 
     def __init__(self) -> None:
         os.environ.setdefault(*ONE_THREAD)
@@ -147,9 +157,9 @@ class _Routing:
         from claudomator_py.embed.hashed import Hashed
         from claudomator_py.routing.calibration import calibration_for
         from claudomator_py.routing.evaluation import evaluate
-        from claudomator_py.schema.routing_settings import EncoderSettings, Preset
+        from claudomator_py.schema.routing_settings import Preset
 
-        with _opened(EncoderSettings.model_validate({"kind": encoder})) as chosen:
+        with _opened(_named(encoder)) as chosen:
             return evaluate(cards, cases, chosen, calibration_for(Preset.CALIBRATED, chosen.id), clock_ns, Hashed())
 
     def fit(self, cards: "Sequence[Card]", cases: "Sequence[Case]", encoder: str, config: Path | None) -> "Fit":
@@ -158,11 +168,11 @@ class _Routing:
         from claudomator_py.embed.hashed import Hashed
         from claudomator_py.routing.calibration import calibration_for
         from claudomator_py.routing.fitting import fit
-        from claudomator_py.schema.routing_settings import EncoderSettings, Preset
+        from claudomator_py.schema.routing_settings import Preset
 
         settings = configuration(config, os.environ, Path.cwd()).settings.routing.encoder
         if settings.kind != encoder:
-            settings = EncoderSettings.model_validate({"kind": encoder})
+            settings = _named(encoder)
         with _opened(settings) as chosen:
             return fit(cards, cases, chosen, calibration_for(Preset.CALIBRATED, chosen.id), Hashed())
 

@@ -14,6 +14,7 @@ from claudomator_py.cli.output import Column, Format, FormatOption, fail, fields
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+_SHARES = ("own_share", "card_share", "name_share")
 _FIGURES = ("top1", "accuracy_with_none", "oos_recall", "in_scope_fallback", "wrong_agent")
 
 
@@ -84,7 +85,7 @@ def _store(
 
 def _table(found: Mapping[str, Any]) -> str:
     fitted = found["calibration"]
-    parameters = {name: fitted[name] for name in ("threshold", "task_threshold", "margin", "own_share", "name_share")}
+    parameters = {name: fitted[name] for name in ("threshold", "task_threshold", "margin", *_SHARES)}
     parameters |= {f"weight of {name}": value for name, value in fitted["weights"].items() if value}
     columns = (
         Column("FIGURE"),

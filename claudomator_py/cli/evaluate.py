@@ -104,6 +104,10 @@ def command(
             found, records = judge.evaluate(cards, cases, encoder, time.perf_counter_ns)
         except ValueError as error:
             fail(f"The encoder {encoder} cannot be used: {error}.", "", exits.USAGE)
+        if not getattr(found, "fitted", True):
+            note(
+                "No threshold was fitted for this encoder, and 0.3 is a guess: run `claudomator calibrate` on the set."
+            )
         _finish(found, cases, records, _DECISION, wanted)
 
     return evaluate

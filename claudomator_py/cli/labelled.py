@@ -16,7 +16,9 @@ from claudomator_py.domain.text import plain
 CardsOption = Annotated[
     Path, typer.Option("--specialists", metavar="FILE", help="Cards: a card file (YAML), or JSON lines.")
 ]
-EncoderOption = Annotated[str, typer.Option("--encoder", metavar="KIND", help="Encoder to compare with.")]
+EncoderOption = Annotated[
+    str, typer.Option("--encoder", metavar="KIND", help="Encoder to compare with: a kind, or onnx:FOLDER.")
+]
 _YAML = (".yaml", ".yml")
 
 
@@ -50,8 +52,9 @@ def read_set(reader: Reader, cards: Path, tasks: Path, encoder: str) -> tuple[li
     """The cards and the tasks of the files; what cannot be used ends the command, and says where it stands."""
     from claudomator_py.domain.errors import suggestion
 
-    if encoder not in reader.encoders:
-        fail(f"Unknown encoder: {encoder!r}.", suggestion(encoder, reader.encoders).capitalize(), exits.USAGE)
+    kind, _, folder = encoder.partition(":")
+    if kind not in reader.encoders or (folder and kind != "onnx"):
+        fail(f"Unknown encoder: {encoder!r}.", suggestion(kind, reader.encoders).capitalize(), exits.USAGE)
     ignored: Counter[str] = Counter()
 
     def card(data: Mapping[str, Any]) -> Identified:

@@ -1,6 +1,7 @@
 """The encoder as the configuration wants it. Only the one that is used is imported."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.ports import Encoder
@@ -13,9 +14,13 @@ def encoder(settings: EncoderSettings, environ: Mapping[str, str]) -> Encoder:
         case EncoderKind.HASHED:
             return Hashed()
         case EncoderKind.MINILM:
-            from claudomator_py.embed.minilm import MiniLm, weights
+            from claudomator_py.embed.minilm import minilm, weights
 
-            return MiniLm(weights())
+            return minilm(weights())
+        case EncoderKind.ONNX:
+            from claudomator_py.embed.onnx import onnx
+
+            return onnx(Path(settings.folder or ""))
         case EncoderKind.OPENAI:
             from claudomator_py.embed.openai import OpenAi
 

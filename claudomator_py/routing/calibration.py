@@ -57,6 +57,8 @@ class Calibration(BaseModel):
     ``lessons``."""
     alike: float = Field(0.2, ge=0, lt=1)
     """The cosine up to which two tasks have nothing in common."""
+    guessed: bool = False
+    """Whether nothing was fitted for the encoder."""
     as_one: bool = False
     """Whether a card is one vector of all that it says, instead of one for each skill."""
 
@@ -151,7 +153,9 @@ def calibration_for(preset: Preset, encoder: str, fitted: Mapping[str, Fitted] =
     own = fitted.get(encoder)
     if own is not None and own.scoring == SCORING:
         return own.calibration
-    return SHIPPED.get(encoder) or Calibration(encoder=encoder, tie_break=_TIE_BREAK, threshold=_GUESSED, margin=0.01)
+    return SHIPPED.get(encoder) or Calibration(
+        encoder=encoder, tie_break=_TIE_BREAK, threshold=_GUESSED, margin=0.01, guessed=True
+    )
 
 
 def is_shipped(encoder: str) -> bool:

@@ -122,6 +122,8 @@ class Evaluation(BaseModel):
     """Of the tasks that are for somebody, those that went to nobody."""
     wrong_agent: float | None = None
     """Of all tasks, those that went to somebody who is not right; where nobody is, nobody is right."""
+    fitted: bool = True
+    """Whether thresholds were fitted for that encoder; else they are a guess."""
     latency_ms: Latency | None = None
     unsafe_misroute_rate: float | None = None
     """Of the tasks that a person has to review or that are to be refused, those that go on without anybody."""
@@ -391,6 +393,7 @@ def _summed(
     return Evaluation(
         cases=len(cases),
         encoder=calibration.encoder,
+        fitted=not calibration.guessed,
         threshold=calibration.threshold,
         task_threshold=calibration.least(2),
         top1=_share([_best(one) in right for right, one in inside]),

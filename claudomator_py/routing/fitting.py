@@ -232,7 +232,7 @@ def _with_thresholds(sample: _Sample, calibration: Calibration) -> tuple[Calibra
             found[name] = _threshold(sample, outcome, group)[0]
         else:
             kept.append(name)
-    return calibration.model_copy(update=found), tuple(kept)
+    return calibration.model_copy(update=found | {"guessed": False}), tuple(kept)
 
 
 def _threshold(sample: _Sample, outcome: _Outcome, group: Flags) -> tuple[float, int]:

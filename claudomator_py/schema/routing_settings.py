@@ -40,6 +40,8 @@ class EncoderKind(StrEnum):
     """A service with the ``/v1/embeddings`` of OpenAI; a local one, too."""
     MINILM = "minilm"
     """MiniLM in a process of its own, from the extra of that name."""
+    ONNX = "onnx"
+    """A model of one's own in ONNX, in a process of its own, from the extra of that name."""
 
 
 class OnAmbiguity(StrEnum):
@@ -65,7 +67,13 @@ class EncoderSettings(Strict):
     kind: EncoderKind = Field(
         EncoderKind.HASHED,
         description="`hashed`: built in, without a network. `minilm`: a small model that knows what words mean, from "
-        "the extra of that name. `openai`: a server with `/v1/embeddings`, a local one too.",
+        "the extra of that name. `onnx`: a model of your own, from the extra of that name. `openai`: a server with "
+        "`/v1/embeddings`, a local one too.",
+    )
+    folder: Line | None = Field(
+        None,
+        description="Folder of the model, for kind `onnx`: `tokenizer.json` and `model.onnx`, as sentence-transformers "
+        "exports them.",
     )
     model: Line | None = Field(
         None, description="The model to ask, for kind `openai`. Default: text-embedding-3-small."
@@ -87,6 +95,12 @@ class EncoderSettings(Strict):
                 if getattr(self, name) is not None:
                     remedy = "remove it, or write `kind: openai`"
                     raise refusal(f"`{name}` has no meaning for kind `{self.kind}`", remedy)
+        if (self.folder is not None) != (self.kind is EncoderKind.ONNX):
+            if self.folder is None:
+                raise refusal("`kind: onnx` needs `folder`", "name the folder of the model")
+            raise refusal(f"`folder` has no meaning for kind `{self.kind}`", "remove it, or write `kind: onnx`")
+        if self.folder is not None and not self.folder.startswith("/"):
+            raise refusal(f"`folder` is relative: {self.folder}", "write the whole path, beginning with `/`")
         return self
 
     @property

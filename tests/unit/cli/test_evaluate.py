@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from claudomator_py.__main__ import application
+from tests.fakes.onnx_graph import model_folder
 
 CARD = {"id": "cook", "description": "Cooks.", "skills": [{"id": "soup", "name": "Soup", "examples": ["boil a soup"]}]}
 TASKS = [
@@ -61,6 +62,24 @@ def test_an_unknown_encoder_is_refused_with_the_nearest(tmp_path: Path) -> None:
     code, _, problem = run(tmp_path, "--encoder", "hashd")
     assert code == 2
     assert "Did you mean `hashed`?" in problem
+
+
+def test_an_encoder_for_which_nothing_was_fitted_says_so(tmp_path: Path) -> None:
+    folder = model_folder(tmp_path / "model")
+    code, printed, said = run(tmp_path, "--encoder", f"onnx:{folder}", "-o", "json")
+    assert code == 0
+    assert json.loads(printed)["fitted"] is False
+    assert said == (
+        "No threshold was fitted for this encoder, and 0.3 is a guess: run `claudomator calibrate` on the set.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("encoder", "said"), [("onnx", "--encoder onnx:FOLDER"), ("onnx:/nowhere", "/nowhere has none of model.onnx")]
+)
+def test_a_model_that_is_not_there_is_named(tmp_path: Path, encoder: str, said: str) -> None:
+    code, _, problem = run(tmp_path, "--encoder", encoder)
+    assert (code, said in problem) == (2, True)
 
 
 def test_cards_are_in_a_card_file_too(tmp_path: Path) -> None:

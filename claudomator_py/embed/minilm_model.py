@@ -1,66 +1,27 @@
-"""The model all-MiniLM-L6-v2 as a program of its own: texts come on standard input, vectors go to standard output.
+"""The model all-MiniLM-L6-v2, computed with numpy alone.
 
-Started by ``embed.minilm``, so that 150 MB and the threads of the linear algebra are not the daemon's, and a crash is
-nobody's but its own. It ends with its input, and after a time without questions.
-
-A frame is its length in 4 bytes, the most significant first, and its content. A question is JSON: a list of texts. An
-answer begins with a byte: 0, and a row of 32-bit floats for each text follows; 1, and the words of a fault follow.
-
-The model: Wang et al. 2020, "MiniLM: Deep Self-Attention Distillation"; an encoder as in Devlin et al. 2019, "BERT".
+Wang et al. 2020, "MiniLM: Deep Self-Attention Distillation"; an encoder as in Devlin et al. 2019, "BERT".
 """
 
 import json
 import mmap
-import select
-import struct
-import sys
-from collections import defaultdict
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from claudomator_py.domain.vectors import Vector
 
-DIMENSIONS: Final = 384
-TOKENS: Final = 128
-"""Of a text that count: the first; the model was trained on as many."""
-IDLE_S: Final = 600.0
-"""Seconds without a question after which it ends."""
-LENGTH: Final = struct.Struct(">I")
 _LAYERS, _HEADS = 6, 12
-_SIDE_BY_SIDE = 32
-"""Texts of equal length that are computed at once."""
-_TINY = 1e-12
+_TINY: Final = 1e-12
 
 
-class Model:
-    """The weights and the tokenizer of a folder. Raises OSError, ValueError, KeyError for one that is not the model."""
+class MiniLmModel:
+    """The weights of a folder. Raises OSError, ValueError, KeyError for one that is not the model."""
 
     def __init__(self, folder: Path) -> None:
-        from tokenizers import Tokenizer
-
         self._weights = _tensors(folder / "model.safetensors")
-        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        self._tokenizer.no_padding()  # without a mask, padding would be part of the mean
-        self._tokenizer.enable_truncation(TOKENS)
 
-    def encode(self, texts: Sequence[str]) -> "Vector":
-        """A row of length 1 for each text."""
-        import numpy as np
-
-        rows = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
-        by_length: dict[int, list[tuple[int, list[int]]]] = defaultdict(list)
-        for place, text in enumerate(texts):
-            ids = self._tokenizer.encode(text).ids
-            by_length[len(ids)].append((place, ids))
-        for alike in by_length.values():
-            for start in range(0, len(alike), _SIDE_BY_SIDE):
-                some = alike[start : start + _SIDE_BY_SIDE]
-                rows[[place for place, _ in some]] = self._forward(np.array([ids for _, ids in some]))
-        return rows
-
-    def _forward(self, ids: "Vector") -> "Vector":
+    def rows(self, ids: "Vector") -> "Vector":
         """Of texts of equal length: the mean of what the last layer makes of their tokens, normalised."""
         import numpy as np
 
@@ -139,28 +100,3 @@ def _tensors(file: Path) -> "dict[str, Vector]":
         values = np.frombuffer(data, dtype="<f4", count=(end - start) // 4, offset=8 + size + start)
         found[name] = values.reshape(tensor["shape"])
     return found
-
-
-def _answer(model: Model, question: bytes) -> bytes:
-    try:
-        return b"\0" + model.encode(json.loads(question)).tobytes()
-    except Exception as error:  # whatever it is, the next text may well be fine
-        return b"\1" + f"{type(error).__name__}: {error}".encode(errors="replace")
-
-
-def main(folder: str) -> None:
-    """Answer, until there is nobody any more who asks."""
-    model = Model(Path(folder))
-    stdin, stdout = sys.stdin.buffer, sys.stdout.buffer
-    while select.select([stdin.fileno()], [], [], IDLE_S)[0]:
-        # It asks again only when it has the answer, so nothing waits in a buffer that `select` does not see.
-        length = stdin.read(LENGTH.size)
-        if len(length) < LENGTH.size:
-            return
-        answer = _answer(model, stdin.read(LENGTH.unpack(length)[0]))
-        stdout.write(LENGTH.pack(len(answer)) + answer)
-        stdout.flush()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

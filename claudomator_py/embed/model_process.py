@@ -1,0 +1,166 @@
+"""An encoder whose model runs in a process of its own, see ``embed.model_worker``."""
+
+import json
+import os
+import select
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from claudomator_py.embed.model_worker import LENGTH
+from claudomator_py.ports import EncoderFault
+
+if TYPE_CHECKING:
+    from claudomator_py.domain.vectors import Vector
+
+START_S = 60.0
+"""Seconds for a process to start, on a busy machine too."""
+ANSWER_S = 5.0
+A_TEXT_S = 1.0
+"""Seconds for an answer, and more for each text: ten times what the longest takes."""
+AT_ONCE = 64
+"""Texts in a question."""
+LONGEST = 20_000
+"""Characters of a text that are sent; far more than count."""
+_LARGEST_FAULT = 10_000
+
+
+class ModelProcess:
+    """Starts the process when there is something to encode, and again if it has ended. Safe to use from any thread."""
+
+    immediate = False
+    weighs_rarity = False
+
+    def __init__(self, kind: str, folder: Path, identity: str, dimensions: int = 0) -> None:
+        """kind: which model, see ``model_worker``. folder: of the model. identity: the encoder's id. dimensions: 0:
+        those of its first answer."""
+        self.id = identity
+        self.dimensions = dimensions
+        self._kind = kind
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._closed = False
+
+    def encode(self, texts: Sequence[str]) -> "Vector":
+        """A row of length 1 for each text; only its first 128 tokens count. Raises EncoderFault."""
+        import numpy as np
+
+        with self._lock:
+            rows = [self._asked(texts[start : start + AT_ONCE]) for start in range(0, len(texts), AT_ONCE)]
+        return np.concatenate(rows) if rows else np.zeros((0, self.dimensions), dtype=np.float32)
+
+    def close(self) -> None:
+        """End the process."""
+        self._closed = True
+        process = self._process
+        if process is not None:
+            process.kill()  # whoever is waiting for its answer holds the lock, and sees it end
+        with self._lock:
+            self._end()
+
+    def _asked(self, texts: Sequence[str]) -> "Vector":
+        import numpy as np
+
+        question = json.dumps([text[:LONGEST].encode(errors="replace").decode() for text in texts]).encode()
+        start_s = START_S if self._process is None else 0.0
+        deadline = time.monotonic() + start_s + ANSWER_S + A_TEXT_S * len(texts)
+        answer = self._exchanged(question, deadline)
+        if answer[:1] != b"\0":
+            raise EncoderFault(f"{self._kind}: {answer[1:_LARGEST_FAULT].decode(errors='replace')}")
+        rows = np.frombuffer(answer, dtype=np.float32, offset=1)
+        width = self.dimensions or rows.size // len(texts)
+        if not width or rows.size != len(texts) * width or not np.isfinite(rows).all():
+            self._end()
+            raise EncoderFault(f"{self._kind}: its answer has another shape")
+        self.dimensions = width
+        return rows.reshape(len(texts), width)
+
+    def _exchanged(self, question: bytes, deadline: float) -> bytes:
+        """The answer. One that has ended meanwhile, as it does when it has nothing to do, is started again once."""
+        for again in (True, False):
+            running = self._process is not None
+            process = self._running()
+            try:
+                return _exchange(process, question, deadline)
+            except TimeoutError:
+                self._end()
+                raise EncoderFault(f"{self._kind}: it did not answer in time") from None
+            except (OSError, EOFError):
+                self._end()
+                if not (running and again):
+                    raise EncoderFault(f"{self._kind}: its process ended") from None
+        raise AssertionError  # unreachable
+
+    def _running(self) -> "subprocess.Popen[bytes]":
+        if self._closed:
+            raise EncoderFault(f"{self._kind}: it is not used any more")
+        if self._process is None:
+            # The interpreter's own variables are left out: nothing but this package and its requirements is imported.
+            environment = {"OPENBLAS_NUM_THREADS": "1", "PATH": os.environ.get("PATH", os.defpath)}
+            command = [sys.executable, "-P", "-m", "claudomator_py.embed.model_worker", self._kind, str(self._folder)]
+            try:
+                self._process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    env=environment,
+                    cwd="/",
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise EncoderFault(f"{self._kind}: its process cannot be started: {error.strerror}") from None
+        return self._process
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    _close(pipe)
+
+
+def _exchange(process: "subprocess.Popen[bytes]", question: bytes, deadline: float) -> bytes:
+    """Raises TimeoutError, EOFError, OSError."""
+    stdin, stdout = process.stdin, process.stdout
+    if stdin is None or stdout is None:
+        raise EOFError
+    _write(stdin, LENGTH.pack(len(question)) + question, deadline)
+    (length,) = LENGTH.unpack(_read(stdout, LENGTH.size, deadline))
+    return _read(stdout, length, deadline)
+
+
+def _write(pipe: IO[bytes], data: bytes, deadline: float) -> None:
+    """A pipe takes only so much at once from whoever must not wait for its reader."""
+    os.set_blocking(pipe.fileno(), False)
+    left = memoryview(data)
+    while left:
+        if not select.select([], [pipe.fileno()], [], max(0.0, deadline - time.monotonic()))[1]:
+            raise TimeoutError
+        left = left[os.write(pipe.fileno(), left) :]
+
+
+def _read(pipe: IO[bytes], size: int, deadline: float) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        if not select.select([pipe.fileno()], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            raise TimeoutError
+        piece = os.read(pipe.fileno(), size - len(data))
+        if not piece:
+            raise EOFError
+        data += piece
+    return bytes(data)
+
+
+def _close(pipe: IO[bytes]) -> None:
+    try:
+        pipe.close()
+    except OSError:
+        pass  # what it did not take any more is of no use

@@ -1,0 +1,40 @@
+"""The encoder of those who bring a model: a folder with an ONNX graph and its tokenizer, from the extra ``onnx``."""
+
+import hashlib
+import importlib.util
+from pathlib import Path
+from typing import Final
+
+from claudomator_py.embed.model_process import ModelProcess
+from claudomator_py.embed.model_worker import TOKENS
+from claudomator_py.embed.onnx_model import POOLING, graph_of
+
+VERSION: Final = 1
+INSTALL: Final = "pip install 'claudomator[onnx]'"
+LIBRARIES: Final = ("onnxruntime", "tokenizers")
+_PIECE: Final = 1 << 20
+
+
+def onnx(folder: Path) -> ModelProcess:
+    """The encoder. folder: as sentence-transformers exports a model, with ``tokenizer.json``, and ``model.onnx`` in it
+    or in its folder ``onnx``. Raises ValueError, with the remedy, without the extra or for a folder that is no model.
+    """
+    if any(importlib.util.find_spec(name) is None for name in LIBRARIES):
+        raise ValueError(f"routing.encoder.kind: `onnx` needs an extra that is not installed; {INSTALL}")
+    try:
+        identity = _identity(folder)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"routing.encoder.folder: {error}; name a folder with tokenizer.json and model.onnx") from None
+    return ModelProcess("onnx", folder, identity)
+
+
+def _identity(folder: Path) -> str:
+    """By all that changes its vectors. Raises OSError, ValueError."""
+    digest = hashlib.sha256()
+    for path in (graph_of(folder), folder / "tokenizer.json", folder / POOLING):
+        if path.name == Path(POOLING).name and not path.exists():
+            continue
+        with path.open("rb") as file:
+            while piece := file.read(_PIECE):
+                digest.update(piece)
+    return f"onnx-{digest.hexdigest()[:16]}-{TOKENS}-v{VERSION}"

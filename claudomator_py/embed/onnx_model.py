@@ -1,0 +1,65 @@
+"""A model of sentences as an ONNX graph, computed with onnxruntime."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from claudomator_py.domain.vectors import Vector
+
+_PLACES: Final = ("model.onnx", "onnx/model.onnx", "model_quantized.onnx", "onnx/model_quantized.onnx")
+POOLING: Final = "1_Pooling/config.json"
+_FEEDS: Final = ("input_ids", "attention_mask", "token_type_ids")
+_TINY: Final = 1e-12
+
+
+def graph_of(folder: Path) -> Path:
+    """The file with the graph, where models of sentence-transformers have it. Raises ValueError: there is none."""
+    for place in _PLACES:
+        if (folder / place).is_file():
+            return folder / place
+    raise ValueError(f"{folder} has none of {', '.join(_PLACES)}")
+
+
+class OnnxModel:
+    """The graph of a folder. Raises ValueError for one that takes or gives something else than tokens and vectors, and
+    what onnxruntime raises for one that it cannot load."""
+
+    def __init__(self, folder: Path) -> None:
+        import onnxruntime  # type: ignore[import-untyped]
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1  # others share the machine
+        self._session: Any = onnxruntime.InferenceSession(
+            str(graph_of(folder)), options, providers=["CPUExecutionProvider"]
+        )
+        self._inputs = [one.name for one in self._session.get_inputs()]
+        if unknown := sorted(set(self._inputs) - set(_FEEDS)):
+            raise ValueError(f"the graph wants {', '.join(unknown)}, and only {', '.join(_FEEDS)} are known")
+        self._of_first = _pooled_by_first(folder)
+
+    def rows(self, ids: "Vector") -> "Vector":
+        """A row of length 1 for each text: what the graph says of it as a whole, or the mean of its tokens, or that of
+        the first one, as the model was trained."""
+        import numpy as np
+
+        feeds = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+        (found, *_) = self._session.run(None, {name: feeds[name] for name in self._inputs})
+        if found.ndim == 3:
+            found = found[:, 0] if self._of_first else found.mean(axis=1)
+        if found.ndim != 2 or len(found) != len(ids):
+            raise ValueError(f"the graph gives an array of shape {found.shape} for {len(ids)} texts")
+        rows: Vector = (found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), _TINY)).astype(np.float32)
+        return rows
+
+
+def _pooled_by_first(folder: Path) -> bool:
+    """Whether a text is its first token. Raises ValueError for a way of pooling that is not known."""
+    try:
+        said = json.loads((folder / POOLING).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return False
+    ways = sorted(name for name, on in said.items() if name.startswith("pooling_mode") and on is True)
+    if ways not in (["pooling_mode_mean_tokens"], ["pooling_mode_cls_token"]):
+        raise ValueError(f"{POOLING} wants {', '.join(ways) or 'nothing'}; only the mean and the first token are known")
+    return ways == ["pooling_mode_cls_token"]
