@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 _DECISION = (
-    *("route", "specialist", "skill", "confidence", "threshold", "margin", "degraded", "reason"),
+    *("route", "specialist", "skill", "confidence", "threshold", "margin", "degraded", "unheeded", "reason"),
     *("risk", "tier", "mentions", "specialist_candidates"),
 )
 

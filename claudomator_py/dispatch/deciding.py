@@ -359,7 +359,7 @@ class Decider:
             record = decide(ranked, cards, of_task, needs=one.needs, views=views, topic=topic, degraded=degraded)
             if not one.finally_:
                 record = unless_vague(record, assess(one.request.text), rules.calibration)
-            records.append(record)
+            records.append(record.model_copy(update={"unheeded": one.request.unheeded}))
         return records
 
 

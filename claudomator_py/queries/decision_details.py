@@ -74,6 +74,7 @@ def _specialist(record: SpecialistRecord, seen: Set[str]) -> dict[str, Any]:
     return {
         "margin": record.margin,
         "degraded": record.degraded,
+        "unheeded": record.unheeded,
         "specialists": candidate_views(record, seen),
         "owner": record.owner if known else None,
         "expected_output": record.expected_output if known else None,

@@ -33,6 +33,9 @@ def specialist_sentences(name: str, record: SpecialistRecord, seen: Set[str], *,
     sentences.append(
         f"{best.specialist} scored {best.score:.2f}, with a threshold of {record.threshold:.2f}{compared}."
     )
+    if record.unheeded:
+        pieces = "; ".join(f"\u201c{one}\u201d" for one in record.unheeded)
+        sentences.append(f"What its text says of who is to do it, or how, was not compared: {pieces}")
     beside = [one for one in record.specialist_candidates if one.specialist in seen and one.rejected is not None]
     others = [one for one in beside if one is not best][:_NAMED_CANDIDATES]
     told = "; ".join(f"{one.specialist} {one.score:.2f}, {one.rejected.text}" for one in others if one.rejected)
@@ -73,6 +76,7 @@ def route_view(name: str, record: SpecialistRecord, seen: Set[str], *, tried: bo
         threshold=record.threshold,
         margin=record.margin,
         degraded=record.degraded,
+        unheeded=record.unheeded,
         risk=record.risk,
         reason=reason.text,
         rationale=reason,

@@ -12,10 +12,11 @@ from claudomator_py.domain.card import ALIASES, Card
 from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.vectors import Vector
-from claudomator_py.routing.assessment import Assessment, Sign, assess
+from claudomator_py.routing.assessment import Assessment, assess
 from claudomator_py.routing.calibration import Calibration, calibration_for
-from claudomator_py.routing.handoff_evaluation import Demand, demand_of, figures, handed_over
+from claudomator_py.routing.handoff_evaluation import Demand, demand_of, figures, handed_over, plain
 from claudomator_py.routing.mentions import Names, Participant
+from claudomator_py.routing.orders import Sign
 from claudomator_py.routing.profile import Likeness, Request, profile_of, text_hash
 from claudomator_py.routing.ranking import NO_LIKENESS, RoutingRules, decide, rank, to, unless_vague
 from claudomator_py.routing.signals import keyword_in
@@ -147,13 +148,14 @@ class Evaluation(BaseModel):
     tier: TierFigures | None = None
     """How well the tier fits that a task gets without a classifier, which is its agent's default."""
     handoff_validity: float | None = None
-    """Of the tasks that demand something of their handoffs, those whose runs are told that, and no more."""
+    """Of the tasks that somebody gets, those whose runs are told what the task demands, and no more."""
     authority_expansion: float | None = None
-    """Of the tasks that limit their authority, those with a run that may do more by itself."""
+    """Of the tasks that somebody gets, those with a run that may do more by itself than the set, or the task, says."""
     loop_rate: float | None = None
-    """Of the tasks whose runs hand them on, those that somebody is given twice."""
+    """Of the tasks that somebody gets, those that somebody is given twice."""
     completion_rate: float | None = None
-    """Of the tasks that are to end with somebody, or with a person, those that do."""
+    """Of the tasks with ``ends_with``, those that end so; in a set without any, of those that are for somebody, those
+    that end with whoever is right, who is told what they need."""
     cost: float = 0.0
     """US dollars of what was asked while deciding: nobody is."""
 
@@ -275,6 +277,7 @@ def evaluate(
         by_words = NO_LIKENESS if beside is None else beside.likeness(case.request)
         ranked = rank(case.request, cards, likeness, calibration, words=by_words)
         record = unless_vague(decide(ranked, by_id, rules, views=len(views)), judged, calibration)
+        record = record.model_copy(update={"unheeded": case.request.unheeded})
         records.append(_guarded(record, judged))
         encoded.append((compared - began) / _NS_PER_MS)
         scored.append((clock_ns() - compared) / _NS_PER_MS)
@@ -286,11 +289,11 @@ def evaluate(
         for case, record in zip(cases, records, strict=True)
     ]
     more = _by_route(cases, told) | {"baselines": _baselines(cases, cards), "tier": _tiers(cases, told)}
+    demands = [case.demand or plain(case.request.text) for case in cases]
     handed = [
-        None if case.demand is None else handed_over(case.demand, one, by_id)
-        for case, one in zip(cases, told, strict=True)
+        None if demand is None else handed_over(demand, one, by_id) for demand, one in zip(demands, told, strict=True)
     ]
-    return found.model_copy(update=more | figures([case.demand for case in cases], handed)), told
+    return found.model_copy(update=more | figures(demands, handed, [case.expected for case in cases])), told
 
 
 def _tiers(cases: Sequence[Case], records: Sequence[Evaluated]) -> TierFigures | None:

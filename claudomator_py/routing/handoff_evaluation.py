@@ -53,7 +53,7 @@ class Demand:
     forbidden_fields: tuple[str, ...] = ()
     """What nobody may be told."""
     max_authority: Authority | None = None
-    """The most that any run may do by itself; None: the set does not say."""
+    """The most that any run may do by itself; None: what the task asks for."""
     max_handoffs: int | None = None
     """How often it may be handed on; None: the set does not say."""
     ends_with: str | None = None
@@ -92,6 +92,14 @@ def demand_of(data: Mapping[str, Any], text: str) -> Demand | None:
     )
 
 
+def plain(text: str) -> Demand | None:
+    """Of a task of which a set says nothing but its text; None: no task has that text."""
+    try:
+        return Demand(TaskSpec(name="task", instructions=text))
+    except ValidationError:
+        return None
+
+
 def _names(said: Mapping[str, Any], key: str) -> tuple[str, ...]:
     names = said.get(key) or ()
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) and name for name in names):
@@ -121,7 +129,9 @@ def handed_over(demand: Demand, record: SpecialistRecord, cards: Mapping[str, Ca
     if record.route not in _RUNS:
         return None
     owners, hops, defects, refused = [record.specialist], list[HandoffRecord](), list[tuple[Defect, str]](), False
-    wanted = iter(demand.hands_on_to)
+    wanted, most = iter(demand.hands_on_to), demand.max_authority
+    if most is None:
+        most = _BLANK.model_copy(update={"permissions": _scope(demand.task.permissions)}).authority
     while True:
         following = next(wanted, None)
         hop = None
@@ -133,7 +143,7 @@ def handed_over(demand: Demand, record: SpecialistRecord, cards: Mapping[str, Ca
         document = _document(demand, record, cards, owners[-1], hops)
         last = hop is None or not hop.accepted
         required = demand.required_fields if last else ()
-        found = validity(document, required, demand.forbidden_fields, demand.max_authority, demand.max_handoffs)
+        found = validity(document, required, demand.forbidden_fields, most, demand.max_handoffs)
         defects += found
         if hop is None or not hop.accepted:
             return HandedOver(tuple(owners), refused, tuple(dict.fromkeys(defects)))
@@ -194,28 +204,32 @@ def _left(budget: Budget, runs: int) -> BudgetLeft:
     )
 
 
-def figures(demands: Sequence[Demand | None], handed: Sequence[HandedOver | None]) -> dict[str, float | None]:
-    """The shares of 0 to 1 of an evaluation that are of handing over; None where the set has no case to tell by."""
+def figures(
+    demands: Sequence[Demand | None], handed: Sequence[HandedOver | None], right: Sequence[frozenset[str] | None] = ()
+) -> dict[str, float | None]:
+    """The shares of 0 to 1 of an evaluation that are of handing over; None where the set has no case to tell by.
+
+    right: who would be right for each; empty: nobody. It counts where the set says of no task with whom it ends.
+    """
     both = [
         (demand, one) for demand, one in zip(demands, handed, strict=True) if demand is not None and one is not None
     ]
-    passed_on = [one for demand, one in both if demand.hands_on_to]
     # A task that was to end with somebody, and that nobody is given, is not completed.
     wanted = [
         one is not None and one.ended_with == demand.ends_with
         for demand, one in zip(demands, handed, strict=True)
         if demand is not None and demand.ends_with is not None
+    ] or [
+        one is not None and one.ended_with in who and not one.defects
+        for who, one in zip(right, handed, strict=False)
+        if who
     ]
     return {
         "handoff_validity": _share([not one.defects for _, one in both]),
         "authority_expansion": _share(
-            [
-                any(defect is Defect.AUTHORITY_EXPANDED for defect, _ in one.defects)
-                for demand, one in both
-                if demand.max_authority is not None
-            ]
+            [any(defect is Defect.AUTHORITY_EXPANDED for defect, _ in one.defects) for _, one in both]
         ),
-        "loop_rate": _share([len(set(one.owners)) < len(one.owners) for one in passed_on]),
+        "loop_rate": _share([len(set(one.owners)) < len(one.owners) for _, one in both]),
         "completion_rate": _share(wanted),
     }
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.task import TaskSpec
+from claudomator_py.routing.steering import unsteered
 
 
 def text_hash(text: str) -> str:
@@ -68,9 +69,14 @@ class Request:
         return cls(spec.instructions, spec.name.replace("-", " ").replace("_", " "), spec.tags)
 
     @property
+    def unheeded(self) -> tuple[str, ...]:
+        """What its text says of who is to do it, or how, which is not compared."""
+        return unsteered(self.text)[1]
+
+    @property
     def views(self) -> tuple[str, ...]:
-        """The texts to compare: all of it; and its name alone, if it has one."""
-        whole = "\n".join(part for part in (self.name, self.text, " ".join(self.tags)) if part)
+        """The texts to compare: all of it, but for what is unheeded; and its name alone, if it has one."""
+        whole = "\n".join(part for part in (self.name, unsteered(self.text)[0], " ".join(self.tags)) if part)
         return (whole, self.name) if self.name else (whole,)
 
 

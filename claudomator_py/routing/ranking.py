@@ -9,9 +9,10 @@ from claudomator_py.domain.card import Card
 from claudomator_py.domain.decision import Versions
 from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
 from claudomator_py.domain.routing import HARM, Risk
-from claudomator_py.routing.assessment import Assessment, Sign
+from claudomator_py.routing.assessment import Assessment
 from claudomator_py.routing.calibration import Calibration, Weights
 from claudomator_py.routing.lessons import Standings, standing_of
+from claudomator_py.routing.orders import Sign
 from claudomator_py.routing.profile import Likeness, Request
 from claudomator_py.routing.signals import keyword_in, recency
 from claudomator_py.scheduler.decision import Route, SpecialistCandidate, SpecialistRecord

@@ -166,6 +166,8 @@ class SpecialistRecord(Record):
     """Those within it of the best score were as good."""
     degraded: bool = False
     """Whether the encoder could not be asked, and words alone were compared."""
+    unheeded: tuple[str, ...] = ()
+    """What the text says of who is to do the task, or how, in its words; it was not compared."""
     required_capabilities: tuple[str, ...] = ()
     """What the specialist had to be able to do."""
     owner: str | None = None

@@ -323,7 +323,9 @@ def test_much_risk_is_reviewed_and_harm_refused_without_any_rule(policed: Make) 
     world.submit("plain", instructions="Plan how to drop the customers schema in production.")
     go(world)
     assert world.state("risky") == "NEEDS_INPUT approval"
-    assert "high-risk: its risk is high: Drop ... production" in str(world.queries.why("risky").sentences)
+    assert "high-risk: its risk is high: Drop the customers schema on the production cluster)" in str(
+        world.queries.why("risky").sentences
+    )
     assert world.state("harmful") == "FAILED rejected"
     assert world.running().keys() == {"plain"}
     approve(world, "risky")

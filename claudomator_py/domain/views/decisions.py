@@ -132,8 +132,9 @@ class RecordedDecisionView(View):
     of what was observed. specialist, skill, topic: null also where it is somebody who does not exist for whoever asks.
     confidence: 0 to 1; threshold: the least with which it would have been decided so. reason: why, in words; rationale:
     the same as a value. latency_ms, cost_usd: what deciding took. margin: those within it of the best score were as
-    good. degraded: words alone were compared. specialists: who was compared, of those who exist for whoever asks, the
-    best first; agents: those that were compared, with the limits that were on each. classification: where the tier
+    good. degraded: words alone were compared. unheeded: what the text says of who is to do the task, or how, which was
+    not compared. specialists: who was compared, of those who exist for whoever asks, the best first; agents: those that
+    were compared, with the limits that were on each. classification: where the tier
     comes from; constraints: what is left open of agents, tiers and tools. fallback: why it was placed where it should
     not have been; stands_in: the model is one that is used in place of another; overridden_hint: the agent that the
     task prefers, and why it is not that; overridden_model: the model that it pins and may not have. owner: who answers
@@ -180,6 +181,7 @@ class RecordedDecisionView(View):
     effort: str | None = None
     margin: float | None = None
     degraded: bool = False
+    unheeded: tuple[str, ...] = ()
     specialists: tuple[RouteCandidateView, ...] = ()
     agents: tuple[CandidateView, ...] = ()
     classification: ClassificationView | None = None

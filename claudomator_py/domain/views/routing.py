@@ -40,8 +40,9 @@ class RouteView(View):
 
     confidence: the score of the one chosen, else of the best; threshold: the least with which somebody is chosen;
     margin: those within it of the best are as good. degraded: words alone were compared, as the encoder could not be
-    asked. candidates: the best first, of those who exist for whoever asks. sentences: all of it for people, with what
-    would have changed the answer. rationale: `reason` as a value.
+    asked. unheeded: what the text says of who is to do it, or how, which was not compared. candidates: the best first,
+    of those who exist for whoever asks. sentences: all of it for people, with what would have changed the answer.
+    rationale: `reason` as a value.
     """
 
     route: str
@@ -51,6 +52,7 @@ class RouteView(View):
     threshold: float | None = None
     margin: float | None = None
     degraded: bool = False
+    unheeded: tuple[str, ...] = ()
     risk: Risk | None = None
     reason: str
     rationale: ShownRationale = None

@@ -40,7 +40,7 @@ def test_it_prints_the_figures_and_writes_each_decision(tmp_path: Path) -> None:
 def test_people_get_a_list(tmp_path: Path) -> None:
     code, printed, _ = run(tmp_path)
     assert code == 0
-    assert "top1                1.0" in printed
+    assert "top1                 1.0" in printed
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_cards_are_in_a_card_file_too(tmp_path: Path) -> None:
 def test_both_thresholds_are_told_and_keys_that_mean_nothing(tmp_path: Path) -> None:
     code, printed, said = run(tmp_path, cards=json.dumps(CARD | {"colour": "white", "display_name": "Cook"}))
     assert code == 0
-    assert "threshold           0.16\ntask threshold      0.11\n" in printed
+    assert "threshold            0.16\ntask threshold       0.11\n" in printed
     assert said == f"{tmp_path}/cards.jsonl: the key `colour` is unknown and ignored (in 1 of the cards).\n"
 
 

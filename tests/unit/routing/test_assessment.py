@@ -1,11 +1,18 @@
 """How much harm a task could do, by its text."""
 
+import json
+from collections import Counter
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from claudomator_py.domain.routing import Risk
-from claudomator_py.routing.assessment import Sign, assess
+from claudomator_py.routing.assessment import assess
+from claudomator_py.routing.orders import Sign
+
+DATA = Path(__file__).parents[2] / "data" / "routing"
 
 
 @pytest.mark.parametrize(
@@ -119,3 +126,35 @@ def test_no_claim_makes_it_less_risky(steering: str) -> None:
 @given(st.text(max_size=2_000))
 def test_any_text_is_judged(text: str) -> None:
     assert assess(text) == assess(text)
+
+
+ORDERS = [json.loads(line) for line in (DATA / "orders.jsonl").read_text("utf-8").splitlines()]
+
+
+def shares(label: str) -> dict[str, float]:
+    """By what is made of them, the share of the orders that are labelled so."""
+    texts = [one["text"] for one in ORDERS if one["is"] == label]
+    found = Counter(
+        "harm" if judged.harmful else "review" if judged.risk is Risk.HIGH else "vague" if judged.vague else "open"
+        for judged in map(assess, texts)
+    )
+    return {name: number / len(texts) for name, number in found.items()}
+
+
+def test_orders_in_many_words_are_judged_as_they_are_meant() -> None:
+    """Each in words of its own. The bounds lie a little below what is measured."""
+    assert shares("review").get("review", 0) >= 0.96
+    assert shares("review").get("harm", 0) == 0
+    harm = shares("harm")
+    assert harm["harm"] >= 0.82
+    assert harm["harm"] + harm["review"] >= 0.96
+    assert shares("open") == {"open": 1.0}
+    vague = shares("vague")
+    assert vague["vague"] >= 0.9
+    assert set(vague) <= {"vague", "open"}
+
+
+@pytest.mark.parametrize("piece", ["publish ", "deploy prod, ", "without the the ", "- x\n", "so users ", "send all "])
+def test_no_text_takes_long(piece: str) -> None:
+    """Each pattern looks at a bounded piece, so ten times the text is about ten times the work."""
+    assert assess(piece * 5_000).risk in Risk

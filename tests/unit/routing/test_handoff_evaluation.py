@@ -10,7 +10,7 @@ from claudomator_py.domain.handoff import Defect
 from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import PermissionMode, Permissions
-from claudomator_py.routing.handoff_evaluation import Demand, HandedOver, demand_of, figures, handed_over
+from claudomator_py.routing.handoff_evaluation import Demand, HandedOver, demand_of, figures, handed_over, plain
 from claudomator_py.routing.ranking import to
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
 
@@ -128,8 +128,19 @@ def test_what_it_counts() -> None:
     limited = demanded(max_authority="read", ends_with="human_review")
     assert figures([on, on, limited, on, None], [fine, looping, bold, None, None]) == {
         "handoff_validity": 0.6667,
-        "authority_expansion": 1.0,
-        "loop_rate": 0.5,
+        "authority_expansion": 0.3333,
+        "loop_rate": 0.3333,
         "completion_rate": 0.5,
     }
     assert set(figures([None], [None]).values()) == {None}
+
+
+def test_without_labels_of_its_own_a_task_is_done_by_whoever_is_right_and_is_told_enough() -> None:
+    task = plain("Bake bread.")
+    assert task is not None
+    fine, other = HandedOver(("a",), False, ()), HandedOver(("b",), False, ())
+    lacking = HandedOver(("a",), False, ((Defect.LACKS, "intent"),))
+    right = [frozenset({"a"})] * 3 + [frozenset[str](), None]
+    found = figures([task] * 5, [fine, other, lacking, fine, fine], right)
+    assert found["completion_rate"] == 0.3333
+    assert plain("") is None

@@ -1,0 +1,194 @@
+"""How an order is read, clause by clause: what each wants done, to read something, to build something, or to act.
+
+A clause is judged by the verb that it begins with, since orders do: "Rotate the keys", "we have to rotate the keys",
+"the keys must be rotated". A statement ("The keys were rotated on Friday") wants nothing.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class Wants(StrEnum):
+    """What a clause wants done."""
+
+    WORDS = "words"
+    """To read, and to tell or write about it."""
+    BUILT = "built"
+    """To write or change code, which somebody else puts into use."""
+    DONE = "done"
+    """To act on something there is."""
+    NOTHING = "nothing"
+    """It is a statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A part of a sentence."""
+
+    text: str
+    wants: Wants
+    verb: str | None = None
+    """What it orders, as an infinitive; None: nothing."""
+    at: int | None = None
+    """Where in it the verb is; None: it says what is to be done with something, as "must be rotated"."""
+
+
+class Sign(StrEnum):
+    """What was seen in a text."""
+
+    LIVE = "live"
+    """It acts on a system that people use."""
+    PUBLISHED = "published"
+    """It publishes something, or rewrites what is published."""
+    MONEY = "money"
+    """It moves money, or sets what is paid."""
+    ACCESS = "access"
+    """It gives or takes access, or lifts a protection."""
+    CREDENTIALS = "credentials"
+    """It changes credentials in use."""
+    IRREVERSIBLE = "irreversible"
+    """It deletes what nobody can bring back."""
+    MASS_MAIL = "mass_mail"
+    """It writes to many people."""
+    DOUBTFUL = "doubtful"
+    """It may be meant to harm or deceive somebody; a person is to judge."""
+    HARMFUL = "harmful"
+    """It is meant to harm or deceive somebody."""
+    VAGUE = "vague"
+    """It does not say what is wanted of what."""
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_LONGEST: Final = 1_000
+_SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
+_PARTS: Final = re.compile(
+    r"\s*[,;:()\u2013\u2014]\s+|\s+(?:and|then|but|or|so)\s+(?:then\s+)?|\s*(?:[()]|-->|\]\]|\s-+\s)\s*"
+)
+_POLITE: Final = re.compile(
+    r"""\W*(?:(?:please|pls|kindly|now|then|first|firstly|next|finally|also|just|and|simply|quickly|immediately|today
+    |tonight|tomorrow|asap|urgent|urgently|hi|hello|hey|team|all|ok|okay|so|afterwards|after\ that|once\ done
+    |(?:can|could|would|will)\ (?:you|somebody|someone|anybody|anyone)|you\ (?:have\ to|can|must|should|may|need\ to)
+    |(?:i|we)\ (?:want|need|would\ like)\ (?:you\ |somebody\ |someone\ )?to|(?:i|we)['\u2019]d\ like\ (?:you\ )?to
+    |(?:we|i)\ (?:have\ to|must|need\ to|should|are\ to|want\ to)|let['\u2019]?s|let\ us|go\ ahead\ and|try\ to
+    |make\ sure\ (?:to|you)|help\ (?:me|us)(?:\ to)?|be\ so\ kind\ (?:as|and)\ to|it\ is\ time\ to|time\ to
+    |the\ task\ is\ to|your\ task\ is\ to|remember\ to|don['\u2019]t\ forget\ to)\b[\s,:]*)+""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_FIRST: Final = re.compile(r"\W*([^\W\d_]+(?:-[^\W\d_]+)*)")
+_STATES: Final = re.compile(
+    r"\s+(?:is|are|was|were|has|have|had|does|do|did|isn|aren|wasn|weren|hasn|doesn|don|didn|will|would|can|cannot)\b",
+    re.IGNORECASE,
+)
+_PASSIVE: Final = re.compile(
+    r"\b(?:(?:has|have|had|needs?|ought|is|are)\s+to\s+be|(?:must|should|shall|needs?\s+to)\s+be|needs?|wants?"
+    r"|^\W*let\s.{1,60}?\sbe)\s+"
+    r"(?:\w+ly\s+)?([^\W\d_]+(?:-[^\W\d_]+)*)",
+    re.IGNORECASE,
+)
+_READING: Final = _set(
+    """
+    analyse analyze answer appraise ask assess audit benchmark calculate check clarify collect compare compute count
+    debug define describe design determine diagnose diagram discuss document draft draw estimate evaluate examine
+    explain explore figure find gather how identify inspect interpret investigate is judge justify list look map measure
+    model name note observe outline plan prepare profile prognose proofread propose quantify rank rate read recommend
+    report reproduce research review search see show sketch specify spell study suggest summarise summarize survey tell
+    think trace track translate understand verify view what when where which who whose why write
+    """
+)
+_BUILDING: Final = _set(
+    """
+    adapt add align annotate author automate build bump bundle cache catch code colour color comment compile convert
+    correct cover create debounce declare deduplicate develop display embed encapsulate escape expose extend extract fix
+    fold format generalise generalize generate group guard handle harden hash hide highlight implement improve indent
+    inline instrument integrate internationalise introduce isolate let lint localise make memoise memoize mend mock move
+    normalise normalize optimise optimize paginate parallelise parametrise parse polish port prettify programme program
+    prototype quote redesign reduce refactor rename render repair replace rephrase respect restructure rewrite round
+    sanitise sanitize scaffold serialise serialize set shorten simplify simulate solve sort speed split store stream
+    structure stub style support switch test tidy tune type unify update use validate vendor wire wrap
+    """
+)
+_ACTING: Final = _set(
+    """
+    activate adjust allow amend announce anonymise anonymize append apply approve archive assign attach attack
+    attempt authorise authorize ban block book boot bounce bring broadcast buy bypass call cancel change charge
+    clean clear clone close commit configure connect copy correct create credit cut deactivate debit decommission
+    decrease delete demote deploy deprovision destroy detach disable discard disconnect dismiss dispatch distribute
+    do downgrade download drain drop dump e-mail edit eject email empty enable end enrol enroll erase evict exchange
+    execute exempt expire exploit expose extend fail failover feed fire flash flip flood flush force force-push
+    format free freeze get give go grant hack halt hit hotfix import increase inform inject install invalidate
+    invite invoice issue keep kick kill launch lift load lock lower mail make mark merge message migrate modify
+    mount move mute notify nuke open order overwrite pause pay perform point post promote provision publish pull
+    purge push put raise re-apply re-enable re-index re-issue re-run re-send reassign rebase reboot rebuild recall
+    reclaim reconfigure recreate recycle redeploy redirect refresh refund reimage reimburse reindex reinstall
+    reissue release reload relocate remove rename renew repeat replace replay replicate reprocess reroute rerun
+    resend reset resize resolve restart restore resume resync retire retry return reveal revert revoke roll rollback
+    rotate route run save scale scan schedule seize sell send set settle share shift ship shrink shut sign silence
+    sms spin squash start stop submit subscribe suspend swap switch sync synchronise synchronize tag take terminate
+    text throttle toggle transfer trigger truncate turn tweet unblock undo uninstall unlock unmount unpublish
+    unsubscribe update upgrade upload use void wipe wire withdraw write-off yank zap
+    """
+)
+EITHER: Final = _ACTING & _BUILDING
+"""They act on what runs only if a clause says that it is there."""
+_IRREGULAR: Final = {
+    "sent": "send", "put": "put", "shut": "shut", "cut": "cut", "set": "set", "reset": "reset", "paid": "pay",
+    "brought": "bring", "given": "give", "taken": "take", "undone": "undo", "made": "make", "run": "run",
+    "resent": "resend", "sold": "sell", "got": "get", "withdrawn": "withdraw", "rerun": "rerun", "rebuilt": "rebuild",
+}  # fmt: skip
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences and lines of a text. What is very long is cut, so that no pattern takes long."""
+    parts = (part for part in _SENTENCE.split(text) if part.strip())
+    return [part[at : at + _LONGEST] for part in parts for at in range(0, len(part), _LONGEST)]
+
+
+def clauses(sentence: str) -> list[Clause]:
+    """The parts of a sentence, with what each wants."""
+    return [_clause(part) for part in _PARTS.split(sentence) if part.strip()]
+
+
+def whole_words(patterns: str) -> re.Pattern[str]:
+    """One of these, as whole words in any case. A line that ends within a pattern goes on in the next one."""
+    joined = "".join(line[4:] for line in patterns.splitlines())
+    return re.compile(rf"\b(?:{joined})\b", re.IGNORECASE)
+
+
+def _clause(text: str) -> Clause:
+    polite = _POLITE.match(text)
+    begins = 0 if polite is None else polite.end()
+    first = _FIRST.match(text, begins)
+    if first is not None and not _STATES.match(text, first.end()):
+        verb = first[1].lower()
+        if (wants := _wanted(verb)) is not Wants.NOTHING:
+            return Clause(text, wants, verb, first.start(1))
+    passive = _PASSIVE.search(text, begins)
+    done = None if passive is None else _infinitive(passive[1].lower())
+    return Clause(text, _wanted(done), done)
+
+
+def _wanted(verb: str | None) -> Wants:
+    if verb in _BUILDING:
+        return Wants.BUILT
+    if verb in _ACTING:
+        return Wants.DONE
+    return Wants.WORDS if verb in _READING else Wants.NOTHING
+
+
+def _infinitive(participle: str) -> str | None:
+    """The acting verb of which that is a form; None: there is none."""
+    if participle in _IRREGULAR:
+        return _IRREGULAR[participle]
+    for ending in ("ed", "d", "ing"):
+        if participle.endswith(ending):
+            stem = participle.removesuffix(ending)
+            doubled = stem[:-1] if stem[-1:] == stem[-2:-1] else stem
+            found = {stem, doubled, f"{stem}e"} & (_ACTING | _BUILDING | _READING)
+            if found:
+                return min(found)
+    return None
