@@ -20,7 +20,7 @@ from claudomator_py.api.guard.asking import Holders, OnlyOperator
 from claudomator_py.api.guard.limits import Throttle
 from claudomator_py.api.guard.login_codes import LoginCodes
 from claudomator_py.api.guard.security import Security
-from claudomator_py.api.guard.sessions import Book, NoBook, Sessions
+from claudomator_py.api.guard.sessions import Sessions
 from claudomator_py.api.guard.without_secrets import WithoutSecrets
 from claudomator_py.api.hub import PATH, HubEndpoint
 from claudomator_py.api.incoming import incoming
@@ -40,6 +40,7 @@ from claudomator_py.dispatch.hub import Hub
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.service.access import Access
+from claudomator_py.store.database import Database
 
 _DESCRIPTION = """What anyone can ask the daemon for. Every path but /livez and /readyz needs a token; `security`
 names the role that it takes: read, operate or admin, each of which permits what the ones before it do.
@@ -97,17 +98,17 @@ def create_app(
     clock: Callable[[], int] = _now_ms,
     holders: Holders | None = None,
     redactor: Callable[[], Redactor] = Redactor,
-    book: Book | None = None,
+    database: Database | None = None,
     hub: Hub | None = None,
 ) -> FastAPI:
     """The application. It starts nothing. meter: None where nothing is measured. streams: what ends its event streams
     when the server stops; None where they may break off. clock: epoch milliseconds, by which logins expire. holders:
     who has which token; None: the operator alone has one. redactor: what takes secrets out of answers, asked for each.
-    book: where browsers that are logged in are written down; None: nowhere. hub: to which agents connect; None: none
-    can. Raises StoreUnavailable, and ValueError
-    where nobody has said who may do what a route does.
+    database: where the sessions of browsers are kept; None: nowhere. hub: to which agents connect; None: none can.
+
+    Raises StoreUnavailable, and ValueError where nobody has said who may do what a route does.
     """
-    sessions = Sessions(book or NoBook(), settings.token, clock)
+    sessions = Sessions(database, settings.token, clock)
     codes, throttle = LoginCodes(clock), Throttle(settings.limits)
     streams, holders = streams or Streams(), holders or OnlyOperator()
     access.as_(OPERATOR).queries.live.on_change(streams.wake)

@@ -25,7 +25,6 @@ from claudomator_py.api.endpoint import (
 )
 from claudomator_py.api.events import Streams
 from claudomator_py.api.guard.operator_token import TokenFileError, credential_token, ensure_token
-from claudomator_py.api.guard.sessions import StoredBook
 from claudomator_py.api.server import WebServer
 from claudomator_py.api.settings import WebSettings
 from claudomator_py.app.configured import load_trusted, now_ms
@@ -324,8 +323,9 @@ async def _serve(
     hub = Hub(database, parts.host, parts.registry, knock)
     database.on_commit(hub.wake)
     streams = Streams()
-    book = StoredBook(database)
-    app = create_app(access, web, meter, streams, holders=keyring, redactor=secrets.redactor, book=book, hub=hub)
+    app = create_app(
+        access, web, meter, streams, holders=keyring, redactor=secrets.redactor, database=database, hub=hub
+    )
     server = WebServer(app, sockets, streams.close)
     publish_endpoint(state, url)
 

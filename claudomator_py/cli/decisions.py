@@ -8,8 +8,8 @@ from pydantic import ValidationError
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Column, Format, FormatOption, fields, note, out, out_json, out_json_line, render
 from claudomator_py.cli.times import ago, now_ms
-from claudomator_py.domain.constraint_text import constraint_sentences
 from claudomator_py.domain.text import one_line
+from claudomator_py.domain.verdict_text import constraint_sentences
 from claudomator_py.domain.views.decisions import DecisionFilter, RecordedDecisionView
 
 if TYPE_CHECKING:

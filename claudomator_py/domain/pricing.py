@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from claudomator_py.domain.agent import AgentSpec, Price
 from claudomator_py.domain.budget import Budget, WindowUse
+from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.kind import Reports
 from claudomator_py.domain.outcome import Outcome, Tokens
 from claudomator_py.domain.task import TaskSpec
@@ -56,21 +57,23 @@ def unmeasured(task: TaskSpec, agent: AgentSpec) -> list[str]:
         models = [choice.model for tier, choice in agent.models.items() if tier is hint.tier]
     else:
         models = [choice.model for choice in agent.models.values()]
-    return [f"{agent.name} cannot keep to {why}" for why in unknown_to(task.budget, agent, models)]
+    return [f"{agent.name} cannot keep to {odd.render()}" for odd in unknown_to(task.budget, agent, models)]
 
 
-def unknown_to(budget: Budget, agent: AgentSpec, models: Sequence[str] | None = None) -> list[str]:
-    """What of the budget nobody can know when the agent runs these models, all of its own if not given."""
+def unknown_to(budget: Budget, agent: AgentSpec, models: Sequence[str] | None = None) -> list[Problem]:
+    """What of the budget nobody can know when the agent runs these models, all of its own if not given. field: the
+    key, such as ``budget.usd``; remedy: None for a program that never says."""
     found = []
     silent = agent.info.reports is Reports.NOTHING
     if budget.tokens is not None and silent:
-        found.append("budget.tokens: its program does not say how many it uses")
+        found.append(Problem(field="budget.tokens", message="its program does not say how many it uses"))
     if budget.usd is not None and silent:
-        found.append("budget.usd: its program does not say what it costs")
+        found.append(Problem(field="budget.usd", message="its program does not say what it costs"))
     elif budget.usd is not None and agent.info.reports is not Reports.DOLLARS:
         named = [choice.model for choice in agent.models.values()] if models is None else models
         without = sorted({model for model in named if model not in agent.prices})
         if without or not named:
             price = f"it has no price for {', '.join(without)}" if without else "its models have no names"
-            found.append(f"budget.usd: its program does not say what it costs, and {price}; add `prices` to the agent")
+            message = f"its program does not say what it costs, and {price}"
+            found.append(Problem(field="budget.usd", message=message, remedy="add `prices` to the agent"))
     return found

@@ -1,6 +1,7 @@
-"""What the policy says of a task, in words: the same on the command line and on the page."""
+"""What the policy says of a task, and what it leaves open, in words: the same on the command line and on the page."""
 
-from claudomator_py.domain.constraint_text import constraint_sentences
+from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.routing import Constraints, ToolLimits
 from claudomator_py.domain.text import sentence
 from claudomator_py.domain.units import format_duration
 from claudomator_py.domain.views.policy import VerdictView
@@ -31,3 +32,27 @@ def consequences(verdict: VerdictView) -> list[str]:
     if verdict.excluded_specialists:
         found.append(f"Not for {', '.join(verdict.excluded_specialists)}.")
     return found + constraint_sentences(verdict.constraints)
+
+
+def constraint_sentences(left: Constraints) -> list[str]:
+    """What is not open to the task, each as a sentence; none where everything is."""
+    found = [f"Only on {' or '.join(listed)}." for listed in left.one_of]
+    if left.excluded_agents:
+        found.append(f"Not on {', '.join(left.excluded_agents)}.")
+    if left.tier_floor is not None or left.tier_ceiling is not None:
+        found.append(f"Tier from {left.tier_floor or Tier.FAST} to {left.tier_ceiling or Tier.POWERFUL}.")
+    if left.tools is not None:
+        found.append(f"Tools: {_tools(left.tools)}.")
+    if left.isolated:
+        found.append("In a work tree of its own.")
+    found += [f"At most {cap.most} at a time by rule {cap.rule}." for cap in left.caps]
+    return found
+
+
+def _tools(limits: ToolLimits) -> str:
+    parts = [] if limits.mode is None else [f"mode {limits.mode} at most"]
+    if limits.allowed_tools is not None:
+        parts.append(f"only {', '.join(limits.allowed_tools) or 'none'} without asking")
+    if limits.disallowed_tools:
+        parts.append(f"not {', '.join(limits.disallowed_tools)}")
+    return "; ".join(parts)

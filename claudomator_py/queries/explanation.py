@@ -6,8 +6,8 @@ Nobody is named who does not exist for whoever asks.
 from collections.abc import Set
 from dataclasses import dataclass
 
-from claudomator_py.domain.constraint_text import constraint_sentences
 from claudomator_py.domain.text import sentence
+from claudomator_py.domain.verdict_text import constraint_sentences
 from claudomator_py.queries.explain import placement_sentences, tier_text
 from claudomator_py.queries.routing import reason_for, route_view
 from claudomator_py.scheduler.decision import (

@@ -228,12 +228,9 @@ def _is_set(entry: AgentEntry, key: str) -> bool:
 def _odd_budget(agent: AgentSpec, lines: Lines, at: tuple[str, ...]) -> list[Problem]:
     """A budget that nobody could keep: what it counts would never be known."""
     problems = []
-    for unknown in unknown_to(agent.budget, agent):
-        where, _, why = unknown.partition(": ")
-        message, _, remedy = why.partition("; ")
-        problems.append(
-            problem_at(lines, (*at, *where.split(".")), f"cannot be kept: {message}", remedy or "remove it")
-        )
+    for odd in unknown_to(agent.budget, agent):
+        place = (*at, *(odd.field or "").split("."))
+        problems.append(problem_at(lines, place, f"cannot be kept: {odd.message}", odd.remedy or "remove it"))
     if agent.budget.window is not None and not agent.info.reports_windows:
         message = f"has no meaning for kind `{agent.kind}`, which does not say how much of a window is used"
         problems.append(problem_at(lines, (*at, "budget", "window"), message, "remove it"))

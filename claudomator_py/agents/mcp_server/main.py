@@ -48,7 +48,7 @@ def main(argv: list[str] | None = None, environ: Mapping[str, str] | None = None
         return 2
     client = DaemonClient(Path(words[0]), run_id, token)
     try:
-        serve(sys.stdin.buffer, sys.stdout.buffer, lambda tool, arguments: tool.call(client, arguments))
+        serve(sys.stdin.buffer, sys.stdout.buffer, lambda tool, arguments: tool.call(client.ask, arguments))
     except (BrokenPipeError, KeyboardInterrupt):
         return 0
     return 0

@@ -6,7 +6,7 @@ Arguments go to the daemon as they are; it alone checks them, and says what is w
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 # Some CLIs show the model no more than the first 250 characters until it looks for a tool.
 INSTRUCTIONS: Final = (
@@ -29,11 +29,8 @@ class Unreachable(Failed):
     """There is no daemon to ask."""
 
 
-class Daemon(Protocol):
-    """What tools ask. A test has one without a daemon."""
-
-    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """See ``daemon.DaemonClient.ask``."""
+Ask = Callable[[str, str, Mapping[str, Any] | None], dict[str, Any]]
+"""Sends the daemon a request on the run: method, path below the run's, body; see ``daemon.DaemonClient.ask``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +77,10 @@ class Tool:
             },
         }
 
-    def call(self, daemon: Daemon, arguments: Mapping[str, Any]) -> str:
+    def call(self, ask: Ask, arguments: Mapping[str, Any]) -> str:
         """What the model is told. Raises Failed."""
         try:
-            answer = daemon.ask(self.method, self.path, None if self.method == "GET" else arguments)
+            answer = ask(self.method, self.path, None if self.method == "GET" else arguments)
         except Unreachable as error:
             raise Failed(str(error) if self.otherwise is None else f"{error} {self.otherwise}") from error
         return self.told(answer)

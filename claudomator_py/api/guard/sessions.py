@@ -12,7 +12,7 @@ import secrets
 import threading
 import uuid
 from collections.abc import Callable, Collection, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from sqlalchemy import Connection
 
@@ -68,95 +68,21 @@ _LONGEST = 200
 log = logging.getLogger(__name__)
 
 
-class Book(Protocol):
-    """Where sessions are written down."""
-
-    def current(self, issuer: str, now_ms: int) -> Sequence[BrowserSession]:
-        """Those of that issuer which have neither ended nor expired. Raises StoreUnavailable."""
-        ...
-
-    def add(self, session: BrowserSession) -> None:
-        """Write down a new one; durable on return. Raises StoreUnavailable."""
-        ...
-
-    def note_use(self, session_id: str, used_ms: int, expires_ms: int) -> None:
-        """Have it written that it was used. Never waits."""
-        ...
-
-    def end(self, session_ids: Collection[str], by: str, now_ms: int) -> None:
-        """Write down that they have ended, and by whom; durable on return. Raises StoreUnavailable."""
-        ...
-
-
-class StoredBook:
-    """Sessions in the database. Implements ``Book``."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def current(self, issuer: str, now_ms: int) -> Sequence[BrowserSession]:
-        """See ``Book``."""
-        return self._database.read(lambda connection: session_rows.current(connection, issuer, now_ms))
-
-    def add(self, session: BrowserSession) -> None:
-        """See ``Book``."""
-
-        def transaction(connection: Connection) -> None:
-            session_rows.add(connection, session)
-            data = {"browser": session.browser, "host": session.host}
-            record(connection, session.created_ms, "session_started", data=data)
-
-        self._database.write(caused_by(session.principal, transaction))
-
-    def note_use(self, session_id: str, used_ms: int, expires_ms: int) -> None:
-        """See ``Book``."""
-        try:
-            self._database.submit(lambda connection: session_rows.note_use(connection, session_id, used_ms, expires_ms))
-        except StoreUnavailable as error:
-            log.debug("the use of a session is not written: %s", error)
-
-    def end(self, session_ids: Collection[str], by: str, now_ms: int) -> None:
-        """See ``Book``."""
-
-        def transaction(connection: Connection) -> None:
-            for ended in session_rows.end(connection, session_ids, now_ms):
-                record(connection, now_ms, "session_ended", data={"browser": ended.browser, "of": ended.principal})
-
-        self._database.write(caused_by(by, transaction))
-
-
-class NoBook:
-    """Keeps nothing: sessions end with the process. Implements ``Book``."""
-
-    def current(self, issuer: str, now_ms: int) -> Sequence[BrowserSession]:
-        """See ``Book``."""
-        del issuer, now_ms
-        return ()
-
-    def add(self, session: BrowserSession) -> None:
-        """See ``Book``."""
-
-    def note_use(self, session_id: str, used_ms: int, expires_ms: int) -> None:
-        """See ``Book``."""
-
-    def end(self, session_ids: Collection[str], by: str, now_ms: int) -> None:
-        """See ``Book``."""
-
-
 class Sessions:
     """Begins, judges and ends sessions. Safe to use from many threads.
 
-    They end with the operator's token: those that another one issued are not known. clock: epoch milliseconds.
+    They end with the operator's token: those that another one issued are not known. database: where they are kept;
+    None: nowhere, so they end with the process. clock: epoch milliseconds.
     """
 
-    def __init__(self, book: Book, token: str, clock: Callable[[], int]) -> None:
+    def __init__(self, database: Database | None, token: str, clock: Callable[[], int]) -> None:
         """Raises StoreUnavailable."""
-        self._book = book
+        self._database = database
         self._issuer = hmac.digest(token.encode("ascii"), _PURPOSE, hashlib.sha256).hex()
         self._clock = clock
         self._lock = threading.Lock()
         self._listeners: tuple[Callable[[], None], ...] = ()
-        known = book.current(self._issuer, clock())
+        known = self._kept(clock())
         self._by_hash = {one.hash: one for one in known}
         self._written_ms = {one.id: one.used_ms for one in known}
 
@@ -185,10 +111,13 @@ class Sessions:
         surplus = [one.id for one in self.all()[MOST - 1 :]]
         if surplus:
             self.end(surplus, principal_id)
-        try:
-            self._book.add(session)
-        except StoreUnavailable as error:
-            raise Unavailable(error.reason, remedy=error.remedy) from error
+
+        def keep(connection: Connection) -> None:
+            session_rows.add(connection, session)
+            data = {"browser": browser, "host": host}
+            record(connection, now_ms, "session_started", data=data)
+
+        self._write(principal_id, keep)
         with self._lock:
             self._drop_expired(now_ms)
             self._by_hash[session.hash] = session
@@ -209,7 +138,7 @@ class Sessions:
             if due:
                 self._written_ms[session.id] = now_ms
         if due:
-            self._book.note_use(session.id, session.used_ms, session.expires_ms)
+            self._note_use(session)
         return session
 
     def all(self) -> list[BrowserSession]:
@@ -220,7 +149,7 @@ class Sessions:
         return sorted(current, key=lambda one: (-one.used_ms, one.id))
 
     def end(self, session_ids: Collection[str], by: str) -> None:
-        """End them: at once, and for good once this returns. by: the principal that ends them.
+        """End them: at once, and permanently once this returns. by: the principal that ends them.
 
         Raises Unavailable; then they are ended, but a restart of the daemon brings them back.
         """
@@ -228,10 +157,37 @@ class Sessions:
             self._by_hash = {key: one for key, one in self._by_hash.items() if one.id not in session_ids}
         for callback in self._listeners:
             callback()
+        now_ms = self._clock()
+
+        def end(connection: Connection) -> None:
+            for ended in session_rows.end(connection, session_ids, now_ms):
+                record(connection, now_ms, "session_ended", data={"browser": ended.browser, "of": ended.principal})
+
+        self._write(by, end)
+
+    def _kept(self, now_ms: int) -> Sequence[BrowserSession]:
+        if self._database is None:
+            return ()
+        return self._database.read(lambda connection: session_rows.current(connection, self._issuer, now_ms))
+
+    def _write(self, by: str, transaction: Callable[[Connection], None]) -> None:
+        """Durable on return. Raises Unavailable."""
+        if self._database is None:
+            return
         try:
-            self._book.end(session_ids, by, self._clock())
+            self._database.write(caused_by(by, transaction))
         except StoreUnavailable as error:
             raise Unavailable(error.reason, remedy=error.remedy) from error
+
+    def _note_use(self, session: BrowserSession) -> None:
+        """Have it written, and wait for nothing."""
+        if self._database is None:
+            return
+        session_id, used_ms, expires_ms = session.id, session.used_ms, session.expires_ms
+        try:
+            self._database.submit(lambda connection: session_rows.note_use(connection, session_id, used_ms, expires_ms))
+        except StoreUnavailable as error:
+            log.debug("the use of a session is not written: %s", error)
 
     def _drop_expired(self, now_ms: int) -> None:
         self._by_hash = {key: one for key, one in self._by_hash.items() if one.expires_ms > now_ms}

@@ -52,7 +52,7 @@ def talk(*lines: bytes | str | Mapping[str, Any], daemon: Asked | None = None) -
     asked = daemon or Asked({})
 
     def answer(tool: Tool, arguments: Mapping[str, Any]) -> str:
-        return tool.call(asked, arguments)
+        return tool.call(asked.ask, arguments)
 
     sink = io.BytesIO()
     serve(io.BytesIO(sent), sink, answer)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.api.guard.sessions import MOST, NoBook, Sessions, StoredBook
+from claudomator_py.api.guard.sessions import MOST, Sessions
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS
 from claudomator_py.store.database import Database
 from claudomator_py.store.migrate import migrate
@@ -33,7 +33,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def sessions(clock: Clock) -> Sessions:
-    return Sessions(NoBook(), TOKEN, clock)
+    return Sessions(None, TOKEN, clock)
 
 
 @pytest.fixture
@@ -92,15 +92,15 @@ def test_the_least_used_one_makes_room(sessions: Sessions, clock: Clock) -> None
 
 
 def test_it_outlives_the_daemon_and_ends_with_the_token(database: Database, clock: Clock) -> None:
-    value = begin(Sessions(StoredBook(database), TOKEN, clock))
-    found = Sessions(StoredBook(database), TOKEN, clock).find(value, HOST)
+    value = begin(Sessions(database, TOKEN, clock))
+    found = Sessions(database, TOKEN, clock).find(value, HOST)
     assert found is not None
     assert (found.principal, found.browser, found.created_ms) == ("operator", "Firefox 131 on Linux", NOW)
-    assert Sessions(StoredBook(database), "y" * 32, clock).find(value, HOST) is None
+    assert Sessions(database, "y" * 32, clock).find(value, HOST) is None
 
 
 def test_what_has_ended_stays_so(database: Database, clock: Clock) -> None:
-    sessions = Sessions(StoredBook(database), TOKEN, clock)
+    sessions = Sessions(database, TOKEN, clock)
     mine, yours = begin(sessions), begin(sessions)
     ended: list[int] = []
     sessions.on_end(lambda: ended.append(len(sessions.all())))
@@ -108,7 +108,7 @@ def test_what_has_ended_stays_so(database: Database, clock: Clock) -> None:
     assert found is not None
     sessions.end([found.id, "no session at all"], "operator")
     assert ended == [1]
-    for known in (sessions, Sessions(StoredBook(database), TOKEN, clock)):
+    for known in (sessions, Sessions(database, TOKEN, clock)):
         assert known.find(mine, HOST) is None
         assert known.find(yours, HOST) is not None
 
@@ -119,7 +119,7 @@ def test_its_use_is_written_now_and_then(database: Database, clock: Clock) -> No
         row = database.read(lambda connection: connection.execute(BROWSER_SESSION.select()).one())
         return int(row.expires_ms)
 
-    sessions = Sessions(StoredBook(database), TOKEN, clock)
+    sessions = Sessions(database, TOKEN, clock)
     value = begin(sessions)
     for minutes, expected in ((4, 0), (5, 5), (9, 5), (11, 11)):
         clock.now = NOW + minutes * MINUTE_MS
@@ -128,7 +128,7 @@ def test_its_use_is_written_now_and_then(database: Database, clock: Clock) -> No
 
 
 def test_the_cookie_is_kept_nowhere_and_old_sessions_go(database: Database, clock: Clock) -> None:
-    sessions = Sessions(StoredBook(database), TOKEN, clock)
+    sessions = Sessions(database, TOKEN, clock)
     value = begin(sessions)
     rows = database.read(lambda connection: connection.execute(BROWSER_SESSION.select()).all())
     assert value not in str(rows)
