@@ -125,7 +125,7 @@ class Supervision:
             return f"the store is not available: {error.reason}"
 
     def _counts(self, connection: Connection) -> str:
-        counts = queue.counts(connection)
+        counts = queue.unended(connection)
         parts = [", ".join(f"{word} {counts.get(state, 0)}" for state, word in _COUNTED)]
         if limited := sorted({hold.bucket.label for hold in hold_rows.in_force(connection, self._clock())}):
             parts.append(f"limited: {', '.join(limited)}")

@@ -183,7 +183,9 @@ class Observer:
         is free: neither they nor those in a busy directory are looked at, however many they are.
         """
         paused, waited_ms = self._paused(connection), planner.now - rules.prefer_wait
-        lanes = set(queue.lanes(connection, planner.taken))
+        # Of lanes that are left out nothing is asked either.
+        shut = frozenset() if rules.classifier else planner.shut
+        lanes = set(queue.lanes(connection, planner.taken, shut))
         fronts = self._fronts(connection, lanes, planner, without=paused)
         blocked: set[str] = set()
         waited: dict[str, int] = {}

@@ -26,7 +26,7 @@ from claudomator_py.routing.ranking import close_of, picked
 from claudomator_py.routing.risk_question import RiskQuestion
 from claudomator_py.routing.role import agent_of, constraints_of, done_by, escalation_of
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
-from claudomator_py.scheduler.lanes import eligibility
+from claudomator_py.scheduler.lanes import lane_columns
 from claudomator_py.store import queue, specialist_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.tables import Task
@@ -255,10 +255,10 @@ class SpecialistRouter:
         risk = None if record is None else record.risk
         if judged is not None:
             constraints, risk = constraints.and_those(judged.verdict.constraints), judged.verdict.risk
-        told = eligibility(done_by(decided.subject.spec, card, constraints), resumption_of(task))
+        lane = lane_columns(done_by(decided.subject.spec, card, constraints), resumption_of(task))
         skill = None if record is None else record.skill
         routing = Routing(specialist=name, skill=skill, risk=risk, constraints=constraints)
-        return route(connection, task, routing, now_ms, eligibility=told)
+        return route(connection, task, routing, now_ms, lane=lane)
 
 
 def _card_of(connection: Connection, record: SpecialistRecord) -> Card | None:

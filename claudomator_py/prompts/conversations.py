@@ -14,7 +14,7 @@ from claudomator_py.domain.views import RestartRequest
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import resolve
 from claudomator_py.ports import RunHost
-from claudomator_py.scheduler.lanes import eligibility
+from claudomator_py.scheduler.lanes import lane_columns
 from claudomator_py.store import dependency_rows, run_rows, task_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Run, Task
@@ -33,7 +33,7 @@ def columns_of(resumption: ConversationRef | None, spec: TaskSpec) -> dict[str, 
     """The columns that say it: who is eligible depends on it, too."""
     return {
         "resume": None if resumption is None else resumption.model_dump(mode="json"),
-        "eligibility": eligibility(spec, resumption),
+        **lane_columns(spec, resumption),
     }
 
 

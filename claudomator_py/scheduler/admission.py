@@ -12,6 +12,7 @@ from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.rationale import Fallback, Rationale, RationaleCode, rationale
 from claudomator_py.scheduler.balance import pick_agent
 from claudomator_py.scheduler.decision import Candidate, DecisionRecord, OverriddenHint
+from claudomator_py.scheduler.lanes import hint_of
 from claudomator_py.scheduler.snapshot import ActiveHold, AgentState, DayLeft, HeldBy, Kept, QueueHead, Rules
 from claudomator_py.scheduler.tiers import Undecided, tier_for
 from claudomator_py.schema.agent_settings import BY_NAME_KINDS
@@ -43,6 +44,26 @@ def named_by(agent_type: str, agents: Sequence[AgentState]) -> tuple[AgentState,
 def hinted_by(head: QueueHead, agents: Sequence[AgentState]) -> tuple[AgentState, ...]:
     """The agents that the task's hint means; none without a hint."""
     return named_by(head.agent_type, agents) if head.agent_type else ()
+
+
+def shut_hints(agents: Sequence[AgentState], rules: Rules) -> frozenset[str]:
+    """The hints with which no task can start now, whatever else it asks for: each agent that they mean is full, limited
+    for all of its models, or cannot run at all, and no other will do. As in ``scheduler.lanes.hint``.
+    """
+    found = set()
+    for name in {name for agent in agents for name in (agent.name, agent.kind)}:
+        meant = named_by(name, agents)
+        if all(_is_shut(agent, rules) for agent in meant):
+            found.add(hint_of(name, strict=True))
+            if not any(agent.auto_select for agent in meant):
+                found.add(hint_of(name, strict=False))
+    return frozenset(found)
+
+
+def _is_shut(agent: AgentState, rules: Rules) -> bool:
+    """What a task asks for only ever keeps further agents from running it."""
+    tried = rules.when_all_limited == "try" and agent.triable
+    return agent.problem is not None or not agent.free or (agent.limited and not tried)
 
 
 @dataclass(frozen=True, slots=True)

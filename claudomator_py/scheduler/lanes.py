@@ -65,6 +65,28 @@ def eligibility(spec: TaskSpec, resumption: ConversationRef | None = None) -> st
     return json.dumps(parts, separators=(",", ":"))
 
 
+def hint_of(agent_type: str | None, *, strict: bool) -> str:
+    """The hint of a task's content in one text, see ``hint``."""
+    return json.dumps([agent_type, strict], separators=(",", ":"))
+
+
+def hint(spec: TaskSpec, resumption: ConversationRef | None = None) -> str:
+    """Which agent the task asks for, and whether no other will do; empty where it continues a conversation, as then
+    it is for the agent that has that.
+
+    All lanes of a hint are left out at once while no agent that it means can take anything, see
+    ``scheduler.admission.shut_hints``.
+    """
+    if held_by(resumption, spec) is not None:
+        return ""
+    return hint_of(spec.agent.type, strict=spec.agent.strict)
+
+
+def lane_columns(spec: TaskSpec, resumption: ConversationRef | None = None) -> dict[str, str]:
+    """The columns of a task that follow from its content and its conversation, and say where it is in the queue."""
+    return {"eligibility": eligibility(spec, resumption), "hint": hint(spec, resumption)}
+
+
 def held_by(resumption: ConversationRef | None, spec: TaskSpec) -> HeldBy | None:
     """The conversation that the task goes on in, as planning sees it; None: a fresh one."""
     if resumption is None or resumption.given_up:

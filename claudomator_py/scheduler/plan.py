@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from claudomator_py.domain.blocked import Blocked, Why
-from claudomator_py.scheduler.admission import Load, Taken, admit, decide, hinted_by
+from claudomator_py.scheduler.admission import Load, Taken, admit, decide, hinted_by, shut_hints
 from claudomator_py.scheduler.decision import DecisionRecord
 from claudomator_py.scheduler.snapshot import QueueHead, Snapshot
 from claudomator_py.scheduler.tiers import AskTier, question
@@ -40,6 +40,11 @@ class Planner:
         spent = load.day is not None and load.day.spent
         full = load.live >= self._rules.total or load.disk_low or load.drained or spent
         return full or not any(agent.free for agent in self._agents.values())
+
+    @property
+    def shut(self) -> frozenset[str]:
+        """The hints with which no task can start, see ``admission.shut_hints``."""
+        return shut_hints(tuple(self._agents.values()), self._rules)
 
     @property
     def now(self) -> int:

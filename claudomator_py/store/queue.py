@@ -45,27 +45,38 @@ _EXCLUSIVE = func.coalesce(TASK.c.thread, TASK.c.id)
 _AT_ONCE = 500
 """Tasks that one statement fetches."""
 _ORDER = (TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id)
+_PLACE = (TASK.c.hint, TASK.c.lane, TASK.c.dir_key)
+
+
+def _among(name: str) -> BindParameter[Sequence[str]]:
+    return bindparam(name, expanding=True)
 
 
 def _lanes() -> Select[str]:
     """See ``lanes``."""
 
     def following(*conditions: ColumnElement[bool]) -> ScalarSelect[str]:
-        """The id of the first queued task by lane and directory for which they hold."""
-        query = select(TASK.c.id).where(_QUEUED, *conditions).order_by(TASK.c.lane, TASK.c.dir_key).limit(1)
+        """The id of the first queued task by hint, lane and directory for which they hold."""
+        query = select(TASK.c.id).where(_QUEUED, *conditions).order_by(*_PLACE).limit(1)
         return query.correlate_except(TASK).scalar_subquery()
 
-    dir_keys: BindParameter[Sequence[str]] = bindparam("dir_keys", expanding=True)
-    start = select(TASK.c.id).where(_QUEUED).order_by(TASK.c.lane, TASK.c.dir_key).limit(1).scalar_subquery()
-    here = select(TASK.c.id, TASK.c.lane, TASK.c.dir_key)
-    place = here.where(TASK.c.id == start).cte("place", recursive=True)
-    in_lane = following(TASK.c.lane == place.c.lane, TASK.c.dir_key > place.c.dir_key)
-    in_another = following(TASK.c.lane > place.c.lane)
-    step = case((place.c.dir_key.in_(dir_keys), func.coalesce(in_lane, in_another)), else_=in_another)
+    dir_keys, shut = _among("dir_keys"), _among("shut")
+    start = select(TASK.c.id).where(_QUEUED).order_by(*_PLACE).limit(1).scalar_subquery()
+    place = select(TASK.c.id, *_PLACE).where(TASK.c.id == start).cte("place", recursive=True)
+    here = TASK.c.hint == place.c.hint
+    in_lane = following(here, TASK.c.lane == place.c.lane, TASK.c.dir_key > place.c.dir_key)
+    in_another = following(here, TASK.c.lane > place.c.lane)
+    under_another = following(TASK.c.hint > place.c.hint)
+    step = case(
+        (place.c.hint.in_(shut), under_another),
+        (place.c.dir_key.in_(dir_keys), func.coalesce(in_lane, in_another, under_another)),
+        else_=func.coalesce(in_another, under_another),
+    )
     arrived = TASK.alias("arrived")
-    onward = select(arrived.c.id, arrived.c.lane, arrived.c.dir_key).join_from(place, arrived, arrived.c.id == step)
+    columns = (arrived.c[column.name] for column in _PLACE)
+    onward = select(arrived.c.id, *columns).join_from(place, arrived, arrived.c.id == step)
     place = place.union_all(onward)
-    return select(place.c.lane).where(place.c.dir_key.not_in(dir_keys))
+    return select(place.c.lane).where(place.c.dir_key.not_in(dir_keys), place.c.hint.not_in(shut))
 
 
 def _in_turn() -> Select[Any]:
@@ -78,10 +89,6 @@ def _in_turn() -> Select[Any]:
         .where(or_(TASK.c.state != "WAITING", TASK.c.reason != "dependency"))
         .order_by(*_ORDER)
     )
-
-
-def _among(name: str) -> BindParameter[Sequence[str]]:
-    return bindparam(name, expanding=True)
 
 
 # Each tick asks nearly all of them.
@@ -140,15 +147,17 @@ _RUNNING = Statement(select(TASK).where(TASK.c.state == "RUNNING"))
 _WITH_INTENT = Statement(
     select(TASK).where(or_(TASK.c.cancel_requested_ms.is_not(None), TASK.c.restart_requested.is_not(None)))
 )
+_UNENDED = select(TASK.c.state, func.count().label("number")).where(TASK.c.state.in_(_NOT_ENDED)).group_by(TASK.c.state)
 
 
-def lanes(connection: Connection, taken: Taken) -> list[str]:
-    """The lanes of the queue in which some task works in a directory that is not taken.
+def lanes(connection: Connection, taken: Taken, shut: Collection[str] = ()) -> list[str]:
+    """The lanes of the queue in which some task works in a directory that is not taken. shut: hints whose lanes are
+    left out, all of them at once.
 
     From lane to lane, and in each from directory to directory up to the first that is free: what is read grows with
-    the number of lanes and of taken directories, not with that of tasks.
+    the number of lanes that are not left out and of taken directories, not with that of tasks.
     """
-    found = set(_LANES.values(connection, dir_keys=sorted(taken.dir_keys)))
+    found = set(_LANES.values(connection, dir_keys=sorted(taken.dir_keys), shut=sorted(shut)))
     if taken.keepers:
         keeping = select(TASK.c.lane).where(_QUEUED, TASK.c.id.in_(sorted(taken.keepers)))
         found.update(connection.execute(keeping).scalars())
@@ -295,6 +304,11 @@ def in_turn(connection: Connection) -> dict[str, str]:
     for thread, task_id in _IN_TURN.rows(connection):
         found.setdefault(thread, task_id)
     return found
+
+
+def unended(connection: Connection) -> dict[str, int]:
+    """How many tasks there are in each state in which something is still to come of them, however many have ended."""
+    return {row.state: row.number for row in connection.execute(_UNENDED)}
 
 
 def counts(connection: Connection, by: Principal = OPERATOR) -> dict[str, int]:

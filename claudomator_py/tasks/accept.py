@@ -31,7 +31,7 @@ from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.readiness import rank, readiness
 from claudomator_py.domain.task import Isolation, TaskSpec
 from claudomator_py.prompts.conversations import columns_of, followed, resumption_of, tell_given_up
-from claudomator_py.scheduler.lanes import eligibility
+from claudomator_py.scheduler.lanes import lane_columns
 from claudomator_py.schema.taskfile import content_hash
 from claudomator_py.store import dependency_rows, inbox_rows, spending_rows, task_rows
 from claudomator_py.store.events import record
@@ -114,7 +114,7 @@ def _new_task(order: NewTask, now_ms: int, state: lifecycle.State = _NEW, versio
         **task_rows.columns_of(state),
         priority=int(spec.priority),
         rank_ms=rank(spec.priority, now_ms + order.place),
-        eligibility=eligibility(spec),
+        **lane_columns(spec),
         dir_key=order.shared,
         tags=list(spec.tags),
         source=order.source,

@@ -1,5 +1,7 @@
 """What is decided about a task: records of decisions, and the route that a decision gives it, each in a transaction."""
 
+from collections.abc import Mapping
+
 from sqlalchemy import Connection
 
 from claudomator_py.domain.extraction import intent_of
@@ -24,10 +26,12 @@ ROUTED = "routed"
 _BEFORE_A_RUN = frozenset(STATE_NAMES[state] for state in (Waiting, Queued, NeedsInput))
 
 
-def route(connection: Connection, task: Task, routing: Routing, now_ms: int, *, eligibility: str | None = None) -> Task:
+def route(
+    connection: Connection, task: Task, routing: Routing, now_ms: int, *, lane: Mapping[str, str] | None = None
+) -> Task:
     """Write where the task was routed in its present generation; it is in the lane that follows from that.
 
-    eligibility: what follows for the agents that can take it, see ``scheduler.lanes``; None: nothing. task: as it was
+    lane: what follows for the agents that can take it, see ``scheduler.lanes``; None: nothing. task: as it was
     when it was decided. What was planned for its former lane is void, as its version rises; the lane of the task that
     this returns is still that one, see ``task_rows.change``. Raises
     VersionConflict if it has changed since, or neither waits for its run nor for a person.
@@ -40,12 +44,11 @@ def route(connection: Connection, task: Task, routing: Routing, now_ms: int, *, 
         "risk": None if routing.risk is None else routing.risk.value,
         "constraints": routing.constraints.text,
     }
-    if eligibility is not None:
-        columns["eligibility"] = eligibility
-    if all(getattr(task, name) == value for name, value in columns.items()):
+    changes = {**columns, **(lane or {})}
+    if all(getattr(task, name) == value for name, value in changes.items()):
         return task
-    changed = task_rows.change(connection, task, now_ms, **columns)
-    data = {name: value for name, value in columns.items() if value not in (None, "{}") and name != "eligibility"}
+    changed = task_rows.change(connection, task, now_ms, **changes)
+    data = {name: value for name, value in columns.items() if value not in (None, "{}")}
     events.record(connection, now_ms, ROUTED, task_id=task.id, data=data)
     return changed
 

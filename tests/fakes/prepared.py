@@ -32,7 +32,7 @@ from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.ports import Transcript
 from claudomator_py.queries.event_stream import EventFilter
 from claudomator_py.queries.queries import Queries
-from claudomator_py.scheduler.lanes import eligibility
+from claudomator_py.scheduler.lanes import eligibility, hint
 from claudomator_py.service.access import Access
 from claudomator_py.service.schedules import Schedules
 from claudomator_py.service.task_service import TaskService
@@ -175,6 +175,7 @@ class PreparedService:
             priority=int(spec.priority),
             rank_ms=rank(spec.priority, now_ms),
             eligibility=eligibility(spec),
+            hint=hint(spec),
             dir_key=spec.working_dir or "",
             tags=list(spec.tags),
             source=source,

@@ -28,7 +28,7 @@ class Task(SQLModel, table=True):
     __table_args__ = (
         # The state comes first although it is the same in all: else SQLite takes the index on the state alone.
         partial_index("ix_task_lane", "state", "lane", *_IN_ORDER, "dir_key", "thread", where="state = 'QUEUED'"),
-        partial_index("ix_task_place", "state", "lane", "dir_key", "id", where="state = 'QUEUED'"),
+        partial_index("ix_task_place", "state", "hint", "lane", "dir_key", "id", where="state = 'QUEUED'"),
         partial_index("ix_task_begun", "state", "reason", "thread", *_IN_ORDER, where="seq > 0"),
         partial_index("ix_task_due", "state", "until_ms", where="state = 'WAITING'"),
         partial_index("ix_task_expiring", "state", "until_ms", where="state = 'NEEDS_INPUT' AND until_ms IS NOT NULL"),
@@ -42,6 +42,7 @@ class Task(SQLModel, table=True):
         Index("ix_task_state", "state", "created_ms", "id"),
         # Each state by itself, and the condition written so: that is how SQLite knows that it may be used.
         partial_index("ix_task_ended", "state", "updated_ms", "id", where=ENDED),
+        partial_index("ix_task_specialist", "specialist", "created_ms", "id", where="specialist IS NOT NULL"),
         partial_index("ix_task_parent", "parent_run", where="parent_run IS NOT NULL"),
         partial_index("ix_task_organisation", "organisation", "created_ms", "id", where="organisation IS NOT NULL"),
     )
@@ -69,6 +70,8 @@ class Task(SQLModel, table=True):
     """The queue's order, see ``domain.readiness.rank``."""
     eligibility: str
     """What its content and its conversation say of the agents that can take it, see ``scheduler.lanes``."""
+    hint: str = Field(default="", sa_column_kwargs={"server_default": ""})
+    """Which agent it asks for, in one text, see ``scheduler.lanes``. Tasks of one lane have the same."""
     asked_tier: str | None = None
     """What came of the question for its tier in this generation: ``open``, ``default`` or the tier; None: it was
     not asked."""

@@ -23,7 +23,7 @@ from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.prompts.conversations import resumption_of
 from claudomator_py.scheduler.decision import DecisionRecord
-from claudomator_py.scheduler.lanes import eligibility
+from claudomator_py.scheduler.lanes import lane_columns
 from claudomator_py.scheduler.snapshot import Snapshot
 from claudomator_py.store import decision_rows, events, hold_rows, outbox_rows, run_rows, switch_rows, task_rows
 from claudomator_py.store.database import Database
@@ -172,7 +172,8 @@ def test_what_was_queued_is_in_the_lanes_that_new_tasks_are_in(first: Database) 
         for row in connection.execute(select(TASK).where(TASK.c.state.not_in(("COMPLETED", "FAILED", "CANCELLED")))):
             task = task_rows.task_from(row)
             spec = task_rows.spec_of(connection, task.id, task.revision)
-            assert task.eligibility == eligibility(spec, resumption_of(task)), task.name
+            for column, value in lane_columns(spec, resumption_of(task)).items():
+                assert getattr(task, column) == value, (task.name, column)
             assert world.observer.head(task, spec).lane.startswith(task.eligibility)
 
     first.read(lanes)

@@ -7,23 +7,42 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
+from claudomator_py.domain.views import TaskFilter
 from claudomator_py.scheduler.admission import Taken
 from claudomator_py.store import metric_rows, queue, reads, run_rows, spending_rows
 from claudomator_py.store.database import Database
 from tests.databases import listening, open_migrated
 
 TAKEN = Taken(frozenset({"/a", "/b"}), frozenset({"keeper"}), frozenset({"thread"}), frozenset({"first"}))
+
+
+def _of_specialist(connection: Connection) -> object:
+    return reads.page(connection, TaskFilter(specialist="a"), None, 2)
+
+
 ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
     "live runs": (run_rows.live, "INDEX uq_run_"),
     "live runs by agent": (metric_rows.live_runs, "INDEX uq_run_"),
     "ended runs": (metric_rows.ended_runs, "COVERING INDEX ix_run_ended"),
     "tasks by state": (queue.counts, "COVERING INDEX ix_task_state"),
+    "tasks that have not ended": (queue.unended, "COVERING INDEX ix_task_state (state=?)"),
+    "tasks of a specialist": (_of_specialist, "INDEX ix_task_specialist (specialist=?)"),
     "waiting tasks": (metric_rows.waiting, "INDEX ix_task_"),
     "what was spent on a day": (lambda found: spending_rows.by_agent(found, 1, 2), "COVERING INDEX ix_run_spent"),
     "what a task has spent": (lambda found: spending_rows.of_task(found, "a"), "INDEX ix_run_task"),
     "windows of an account": (lambda found: spending_rows.windows(found, "a", "b"), "INDEX ix_run_windows"),
-    "lanes": (lambda found: queue.lanes(found, TAKEN), "INDEX ix_task_place (state=? AND lane=? AND dir_key>?)"),
-    "the next lane": (lambda found: queue.lanes(found, TAKEN), "INDEX ix_task_place (state=? AND lane>?)"),
+    "lanes": (
+        lambda found: queue.lanes(found, TAKEN, ["shut"]),
+        "INDEX ix_task_place (state=? AND hint=? AND lane=? AND dir_key>?)",
+    ),
+    "the next lane": (
+        lambda found: queue.lanes(found, TAKEN, ["shut"]),
+        "INDEX ix_task_place (state=? AND hint=? AND lane>?)",
+    ),
+    "the next hint": (
+        lambda found: queue.lanes(found, TAKEN, ["shut"]),
+        "INDEX ix_task_place (state=? AND hint>?)",
+    ),
     "the head of a lane": (
         lambda found: queue.heads(found, ["lane"], TAKEN, after=(1, 2, "a"), without=["b"]),
         "INDEX ix_task_lane (state=? AND lane=? AND (rank_ms,created_ms,id)>(?,?,?))",

@@ -61,6 +61,13 @@ def with_demands_of_their_own(world: World, number: int) -> None:
     world.database.write(lambda connection: multiply(connection, "t0", number, folders=True))
 
 
+def in_lanes_of_their_own(world: World, number: int) -> None:
+    """As tasks are that each pin a model of their own."""
+    on_a_held_agent(world, number)
+    apart = update(TASK).where(TASK.c.name.like("held%")).values(eligibility=TASK.c.eligibility + TASK.c.id)
+    world.database.write(lambda connection: connection.execute(apart))
+
+
 def in_one_busy_directory(world: World, number: int) -> None:
     world.submit("first", working_dir="/srv/busy", agent={"type": "codex", "strict": True})
     world.tick()
@@ -83,6 +90,7 @@ SCENES = (
     on_a_held_agent,
     on_a_held_family,
     with_demands_of_their_own,
+    in_lanes_of_their_own,
     in_one_busy_directory,
     in_a_thread_that_has_its_turn,
 )

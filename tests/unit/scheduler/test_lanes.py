@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from claudomator_py.domain.conversation import ConversationRef
-from claudomator_py.scheduler.lanes import demands, eligibility, held_by
+from claudomator_py.scheduler.lanes import demands, eligibility, held_by, hint, hint_of
 from claudomator_py.scheduler.snapshot import HeldBy
 from tests.fakes.world import spec
 
@@ -18,6 +18,13 @@ def test_what_makes_no_difference_is_not_in_it() -> None:
     for fields in ({"working_dir": "/srv/x"}, {"env": {"CI": "1"}}, {"budget": {"runs": 3}}, {"priority": "low"}):
         assert eligibility(spec("b", **fields)) == plain, fields
     assert demands(spec("a", budget={"runs": 3})) == {}
+
+
+def test_a_conversation_is_with_whoever_has_it_whatever_the_hint_is() -> None:
+    asking = spec("a", agent={"type": "claude", "strict": True, "model": "opus"})
+    assert hint(asking) == hint_of("claude", strict=True) != hint_of("claude", strict=False)
+    assert hint(asking, REF) == ""
+    assert hint(asking, REF.model_copy(update={"given_up": True})) == hint(asking)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import Blocked
 from claudomator_py.domain.budget import Figures, Unit
 from claudomator_py.scheduler.classification import Cause
+from claudomator_py.scheduler.lanes import hint_of
 from claudomator_py.scheduler.plan import Planner, plan
 from claudomator_py.scheduler.snapshot import AgentState, AskedTier, DayLeft, QueueHead, Snapshot
 from tests.unit.scheduler.situations import HOLD, NOW, agent, head, placed, snapshot, snapshots, starts
@@ -35,6 +36,14 @@ def test_no_cap_is_ever_exceeded(seen: Snapshot) -> None:
     for directory, number in directories.items():
         assert seen.busy.get(directory, 0) + number <= seen.rules.per_workdir
     assert len({start.head.task_id for start in begun}) == len(begun)
+
+
+@given(snapshots())
+def test_nothing_starts_with_a_hint_that_is_shut(seen: Snapshot) -> None:
+    shut = Planner(seen).shut
+    event(f"{len(shut)} hints are shut")
+    begun = [start.head for start in starts(seen) if start.head.conversation is None]
+    assert shut.isdisjoint(hint_of(known.agent_type, strict=known.strict) for known in begun)
 
 
 @given(snapshots())
