@@ -177,7 +177,7 @@ class Faults:
         return result
 
     def note(self, item: Item, error: Exception) -> Fault:
-        """The item has failed once more. Logged when it is new, or another fault than before."""
+        """The item has failed again. Logged when it is new, or another fault than before."""
         now_ms, before = self._clock(), self.find(item)
         text = self._redact(error_text(error))
         times = 1 if before is None else before.times + 1

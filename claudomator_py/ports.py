@@ -75,7 +75,7 @@ class AgentKind(Protocol):
 
     @property
     def conversations(self) -> Conversations:
-        """Whether it can go on in a conversation, and who names that."""
+        """Whether it can continue in a conversation, and who names that."""
 
     def launch(self, request: LaunchRequest) -> Launch:
         """The command line. Raises ValueError, with the remedy, if the configuration does not give one."""
@@ -162,13 +162,13 @@ class RunHost(Protocol):
         """
 
     def follow(self, request: LaunchRequest) -> Said | None:
-        """What the live run has said as far as it has been read, which goes on beside; None: nobody can read it.
+        """What the live run has said as far as it has been read, which continues beside; None: nobody can read it.
 
         request: as it was launched, but for the prompt. Raises OSError that kept it from being read.
         """
 
     def backlog(self, run_id: str) -> Backlog | None:
-        """What there is to be read of the run, if it takes long enough to be told of."""
+        """What there is to be read of the run, if it takes long enough to be told about."""
 
     def report(self, request: LaunchRequest, record: ExitRecord | None, step: int = 0) -> RunReport | None:
         """How the run or check ended, without secrets; None: its output is being read, and ``news`` comes. Always the
@@ -266,7 +266,7 @@ class SpanExporter(Protocol):
 
 
 class Messenger(Protocol):
-    """A way to one who is told of things. Safe to use from several threads."""
+    """A way to one who is told about things. Safe to use from several threads."""
 
     def send(self, notice: Notice) -> None:
         """Deliver it. Raises DeliveryFault."""

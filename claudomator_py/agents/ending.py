@@ -25,7 +25,7 @@ _NOT_STARTED = {126: "it could not be executed", 127: "its program was not found
 class Verdict:
     """What became of a run, without what it said and used. reset_at: epoch milliseconds.
 
-    conversation_lost: the agent does not know the conversation that it was to go on in.
+    conversation_lost: the agent does not know the conversation that it was to continue in.
     """
 
     status: OutcomeStatus

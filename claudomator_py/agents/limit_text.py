@@ -133,6 +133,6 @@ def _in_zone(moment: datetime, there: tzinfo | None) -> int:
 
 
 def family_of(limit: str | None) -> str | None:
-    """The one family that the limit's name speaks of; None: it is for all models, or nobody knows for which."""
+    """The one family that the limit names; None: it is for all models, or nobody knows for which."""
     named = _FAMILIES.intersection(_WORDS.findall((limit or "").lower()))
     return next(iter(named)) if len(named) == 1 else None

@@ -43,7 +43,7 @@ class RunEvents(ABC):
     """How the CLI says that it does not know the conversation that a run was to continue; None: it never does."""
 
     resumed: bool = False
-    """Whether the run goes on in a conversation."""
+    """Whether the run continues in a conversation."""
     zone: str | None = None
     """As for ``find_reset``: that of the CLI's own clock times."""
     anything: bool = False

@@ -89,7 +89,7 @@ def _page_url(request: Request, settings: WebSettings) -> str:
     host = request.headers["host"].lower()
     if host not in settings.page_hosts():
         return f"http://{settings.page_host}"
-    # Only a proxy speaks TLS; whoever asks has the token, and is told of its own way in.
+    # Only a proxy speaks TLS; whoever asks has the token, and is told about its own way in.
     scheme = "https" if request.headers.get("x-forwarded-proto") == "https" else "http"
     return f"{scheme}://{host}"
 

@@ -307,7 +307,7 @@ async def _follow(
                     return
                 yield HEARTBEAT
     except ServiceError as error:
-        log.warning("an event stream ends early: %s", error)  # its client comes again, and goes on where it was
+        log.warning("an event stream ends early: %s", error)  # its client comes again, and continues where it was
 
 
 def _read_id(text: str) -> int:

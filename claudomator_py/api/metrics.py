@@ -82,7 +82,7 @@ def _waits(measured: Measured) -> Iterator[Labelled]:
 
 
 def _live(measured: Measured) -> Iterator[Labelled]:
-    """All agents that are configured, idle ones included, and those that were while their runs go on."""
+    """All agents that are configured, idle ones included, and those that were while their runs continue."""
     live = {(agent.name, "running"): 0 for agent in measured.agents} | dict(measured.live)
     yield from sorted(live.items())
 

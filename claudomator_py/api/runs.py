@@ -271,7 +271,7 @@ async def _follow(
             elif busy_s > _BUSY_S:
                 await streams.pause(busy_s)  # a flood is not told at the cost of everything else
     except ServiceError as error:
-        log.warning("the stream of a log ends early: %s", error)  # its client comes again, and goes on where it was
+        log.warning("the stream of a log ends early: %s", error)  # its client comes again, and continues where it was
 
 
 def _message(item: LogItem) -> bytes:

@@ -132,7 +132,7 @@ class _Server(uvicorn.Server):
 
 
 class WebServer:
-    """One server on all the sockets. Closes them at its end. on_stop: ends what would go on by itself.
+    """One server on all the sockets. Closes them at its end. on_stop: ends what would continue by itself.
 
     protocol, crowd: how connections are served, and how many. Those of a Unix socket are a crowd of their own, which
     no other user's connections can get in the way of.

@@ -361,7 +361,7 @@ async def _serve(
         await hub.close()
         server.stop()
         await serving
-    log.info("stopped", note="runs go on without the daemon, and the next one finds them")
+    log.info("stopped", note="runs continue without the daemon, and the next one finds them")
     return 0
 
 

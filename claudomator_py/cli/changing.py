@@ -81,7 +81,7 @@ def chosen(client: "Client", refs: Sequence[str], wanted: TaskFilter, actions: S
 
 
 def agreed(tasks: Sequence[TaskView], verb: str, *, dry_run: bool, yes: bool, output: Format) -> bool:
-    """Whether to go on; asks on a terminal where there are several. Raises Exit for who does not agree."""
+    """Whether to continue; asks on a terminal where there are several. Raises Exit for who does not agree."""
     if not tasks:
         note(f"There is nothing to {verb}.")
     elif dry_run:

@@ -42,7 +42,7 @@ class Changes:
     def wait(self, seconds: float) -> bool:
         """Wait for the next change since the last call; False if there was none that long.
 
-        The first is that listening has begun. Raises ClientError when the daemon is gone for good.
+        The first is that listening has begun. Raises ClientError when the daemon is gone permanently.
         """
         changed = self._changed.wait(seconds)
         self._changed.clear()
@@ -95,7 +95,7 @@ Told = Callable[[TaskView, TaskView], None]
 def wait_for_end(client: "Client", tasks: dict[str, TaskView], deadline: float | None, told: Told) -> None:
     """Return once all these tasks, by id, have ended, or at the deadline of the monotonic clock.
 
-    tasks is kept as they were last seen. Raises ClientError when the daemon is gone for good.
+    tasks is kept as they were last seen. Raises ClientError when the daemon is gone permanently.
     """
     there = True
     with Changes(client, patience_s=WAIT_PATIENCE_S) as changes:
@@ -114,7 +114,7 @@ def wait_for_end(client: "Client", tasks: dict[str, TaskView], deadline: float |
             except (DaemonNotRunning, ServiceProblem) as error:
                 if isinstance(error, ServiceProblem) and error.details.status != _UNAVAILABLE:
                     raise
-                # Once it is back, the stream begins anew, and everything is looked at.
+                # Once it is back, the stream begins again, and everything is looked at.
                 if there:
                     note("The daemon does not answer; waiting for it. Running tasks continue.")
                 there = False
@@ -129,7 +129,7 @@ _MOST_S = 10.0
 
 
 def draw(client: "Client", text: Callable[[], str]) -> None:
-    """Show the text on the whole terminal, anew when something has changed, until interrupted."""
+    """Show the text on the whole terminal, again when something has changed, until interrupted."""
     from rich.live import Live
     from rich.text import Text
 

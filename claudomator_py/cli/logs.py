@@ -45,13 +45,13 @@ _STYLES: dict[LogKind, str] = {
 
 
 class EntryLines:
-    """Writes entries one after the other; one that goes on in the next stays on its line."""
+    """Writes entries one after the other; one that continues in the next stays on its line."""
 
     def __init__(self) -> None:
         self._open: LogKind | None = None
 
     def text(self, entry: LogEntryView) -> str:
-        """What to write for the next entry, its line end included unless it goes on."""
+        """What to write for the next entry, its line end included unless it continues."""
         going_on = self._open == entry.kind
         before = "\n" if self._open is not None and not going_on else ""
         self._open = entry.kind if entry.partial else None

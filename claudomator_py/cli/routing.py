@@ -206,7 +206,7 @@ def reset(
 
 @connected
 def freeze(client: "Client", output: FormatOption = Format.TABLE) -> None:
-    """Learn nothing more until `unfreeze`.
+    """Stop learning until `unfreeze`.
 
     What was learned still counts. What happens meanwhile is never learned.
     """
@@ -215,7 +215,7 @@ def freeze(client: "Client", output: FormatOption = Format.TABLE) -> None:
 
 @connected
 def unfreeze(client: "Client", output: FormatOption = Format.TABLE) -> None:
-    """Learn again, from what happens from now on."""
+    """Resume learning, from now on."""
     _tell(client.unfreeze_learning(), output)
 
 

@@ -179,7 +179,7 @@ def _runs(number: int) -> str:
 def _runs_table(runs: Sequence[RunView], *, wide: bool) -> str:
     now = now_ms()
     rows = []
-    # A run's id is shown where another one goes on in its conversation.
+    # A run's id is shown where another one continues in its conversation.
     resumed = any(run.resumes is not None for run in runs)
     for number, run in enumerate(runs, 1):
         outcome = run.outcome

@@ -267,7 +267,7 @@ def group() -> typer.Typer:
 
 
 def _edited(before: SpecialistView) -> Card | None:
-    """The card that somebody makes of it in an editor; None: the same. What is wrong with it can be mended."""
+    """The card that somebody makes of it in an editor; None: the same. What is wrong with it can be fixed."""
     from claudomator_py.schema.cardfile import parse_card_file
 
     text = text_of(before.card)

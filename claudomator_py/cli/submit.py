@@ -48,12 +48,12 @@ class Submitter:
         self.client.close()
 
     def submit(self, spec: TaskSpec) -> TaskView:
-        """Hand in the task. Raises ClientError, and ConnectionLost only after several tries over some seconds."""
+        """Submit the task. Raises ClientError, and ConnectionLost only after several tries over some seconds."""
         key = secrets.token_urlsafe(18)
         return self._send(spec.name, lambda client: client.submit(spec, idempotency_key=key))
 
     def add_schedule(self, spec: TaskSpec) -> ScheduleView:
-        """Hand in a schedule. Raises as ``submit`` does."""
+        """Submit a schedule. Raises as ``submit`` does."""
         key = secrets.token_urlsafe(18)
         return self._send(spec.name, lambda client: client.add_schedule(spec, idempotency_key=key))
 

@@ -95,7 +95,7 @@ def parsed_as_tasks(path: Path, found: Content | Problem) -> ReadFile:
 
 
 def name_of(path: Path) -> str:
-    """As people are told of it."""
+    """As people are told about it."""
     return "stdin" if path == STDIN else _readable(path)
 
 

@@ -87,7 +87,7 @@ class TaskCalls(RunLogs):
         if_version: int | None = None,
         idempotency_key: str | None = None,
     ) -> TaskView:
-        """Answer what its agent asks: it goes on with that, in the conversation in which it asked."""
+        """Answer what its agent asks: it continues with that, in the conversation in which it asked."""
         return self._say(ref, "answer", request, if_version, idempotency_key)
 
     def approve(
@@ -133,11 +133,11 @@ class TaskCalls(RunLogs):
         return self._view(RunView, "GET", f"/v1/runs/{path_segment(run_id)}")
 
     def hand_on(self, run_id: str, request: HandoffRequest) -> HandoffView:
-        """Have another specialist go on with the task once that run has ended."""
+        """Have another specialist continue with the task once that run has ended."""
         return self._view(HandoffView, "POST", f"/v1/runs/{path_segment(run_id)}/handoff", json=body_of(request))
 
     def handoff(self, run_id: str) -> Handoff:
-        """What the run was told of decisions, authority and the work before it."""
+        """What the run was told about decisions, authority and the work before it."""
         return self._view(Handoff, "GET", f"/v1/runs/{path_segment(run_id)}/handoff")
 
     def ask(self, run_id: str, request: QuestionRequest) -> AskedView:
@@ -167,7 +167,7 @@ class TaskCalls(RunLogs):
         """What happens, without end: after that event, or from now on. It outlasts restarts of the daemon.
 
         on_connect: called when the stream has begun, and again when it was lost and found. An event of kind ``reset``
-        says that what happened before it is to be asked for anew.
+        says that what happened before it is to be asked for again.
         """
         query = {"after": after, "task": task, "kind": list(kinds)}
         for _, data in self._follow("/v1/events", query, patience_s, on_connect):

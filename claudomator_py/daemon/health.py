@@ -76,7 +76,7 @@ def disk_check(state: Path, least: int) -> CheckView:
 def agent_check(registry: AgentRegistry, path: str, *, configured: bool) -> CheckView:
     """Whether any agent is open to balancing. path: where programs are looked for; configured: or agents are named.
 
-    A configuration without any says so on purpose; a machine without any agent is told of, and goes on.
+    A configuration without any says so on purpose; a machine without any agent is told about, and continues.
     """
     names = [agent.name for agent in registry.agents if agent.auto_select]
     if not names and not configured:

@@ -32,7 +32,7 @@ class Learner:
         self._thread = threading.Thread(target=self._run, name="learning", daemon=True)
 
     def start(self) -> None:
-        """Begin with what ended while there was no daemon, and go on every so often."""
+        """Begin with what ended while there was no daemon, and continue every so often."""
         with suppress(StoreUnavailable):  # it is asked again then
             self._begin()
         self._thread.start()

@@ -76,7 +76,7 @@ class Reloader:
         self._waiting: tuple[str, ...] = ()
 
     async def reload(self) -> None:
-        """Whatever comes of it, the daemon goes on; ``check`` tells."""
+        """Whatever comes of it, the daemon continues; ``check`` tells."""
         self._notifier.reloading()
         try:
             settings, waiting = in_force(self._started, await asyncio.to_thread(self._read))

@@ -72,7 +72,7 @@ class Subject:
     """Whether the run has said, while it lived, that it hands its task on."""
 
     def hands_on(self, outcome: Outcome) -> bool:
-        """Whether the task is not done, as another specialist is to go on with it."""
+        """Whether the task is not done, as another specialist is to continue with it."""
         return self.announced or outcome.handoff is not None
 
     @property

@@ -39,7 +39,7 @@ class GuardedModel:
         ok = False
         try:
             answer = self._model.ask(question, timeout_s)
-            ok = True  # An answer that is of no use is one: the next question may well get a better one.
+            ok = True  # An answer that is useless is one: the next question may well get a better one.
             return answer
         finally:
             self._tried(ok=ok)

@@ -202,7 +202,7 @@ class TierAsker:
     def _decided(self, connection: Connection, asked: _Asked, answer: _Answer, now_ms: int) -> None:
         task = task_rows.get(connection, asked.task_id)
         if task.generation != asked.generation:
-            return  # It was restarted meanwhile, and is decided anew.
+            return  # It was restarted meanwhile, and is decided again.
         classification = Decided(
             source="default" if answer.tier is None else "cache" if answer.source == "cache" else "classifier",
             cause=answer.cause,

@@ -371,7 +371,7 @@ def _needs_of(spec: TaskSpec, judged: Judged | None) -> Needs:
 
 
 def _spec_of(request: Request, requires: tuple[str, ...]) -> TaskSpec:
-    """A task of that content. A name that no task can have says what it is about all the same."""
+    """A task of that content. A name that no task can have says what it is about anyway."""
     spec = TaskSpec(name="such-a-task", instructions=request.text, tags=request.tags, requires=requires)
     return spec.model_copy(update={"name": request.name} if request.name else {})
 
@@ -396,7 +396,7 @@ def _unmade(spec: TaskSpec, by: Principal, now_ms: int) -> Task:
 
 
 def _handed_on(handed: HandoffRecord, to: str, seen: Collection[str], versions: Versions) -> SpecialistRecord:
-    """Who goes on with a task that was handed on, unless they have gone meanwhile."""
+    """Who continues with a task that was handed on, unless they have gone meanwhile."""
     if to not in seen:
         why = rationale(RationaleCode.GONE, specialist=to)
         return SpecialistRecord(reason=why, route=Route.CLARIFY, specialist=None, versions=versions)

@@ -161,7 +161,7 @@ class Hub:
     # --- what connections tell it ---------------------------------------------------------------------------------
 
     async def join(self, link: Link, resume: Sequence[str]) -> list[str]:
-        """The agent has connected; the assignments that go on here. A connection of the same instance is replaced."""
+        """The agent has connected; its assignments that continue. A connection of the same instance is replaced."""
         there = self._links.setdefault(link.agent_id, {})
         former = there.get(link.instance_id)
         there[link.instance_id] = link

@@ -35,7 +35,7 @@ class LaunchRules:
     max_subtasks: int = 0
     """How many tasks a run may create."""
     traced: bool = False
-    """Whether a run is told of which trace it is a part."""
+    """Whether a run is told about which trace it is a part."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ class NotificationDispatcher:
         self._couriers: dict[str, _TargetWorker] = {}
 
     def follow(self, targets: Mapping[str, NotifyTarget]) -> None:
-        """Tell these, and no others. One that is new is told of what happens from now on, not of the past.
+        """Tell these, and no others. One that is new is told about what happens from now on, not of the past.
 
         What is on its way to one that is gone, or has changed, is sent once it is there again.
         """

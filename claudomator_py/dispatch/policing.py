@@ -57,7 +57,7 @@ class Judged:
 
     @property
     def stopped(self) -> bool:
-        """Whether it does not go on now."""
+        """Whether it does not continue now."""
         return self.says is not PolicyVerdict.ALLOWED
 
     @property

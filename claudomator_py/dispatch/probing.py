@@ -63,7 +63,7 @@ def _silent(run: Run) -> bool:
 
 
 def tries(connection: Connection, live: Sequence[Run], in_force: Sequence[Hold], now_ms: int) -> Mapping[Bucket, int]:
-    """By bucket that is limited, how many runs may begin on it all the same: one after another, ever less often while
+    """By bucket that is limited, how many runs may begin on it anyway: one after another, ever less often while
     they meet the limit, and more once one has answered.
     """
     found = {}

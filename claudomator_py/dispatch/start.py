@@ -64,10 +64,10 @@ MOST_STARTS = 7
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """A task to start. earlier: the run whose conversation it goes on in; told: the content that this knows.
+    """A task to start. earlier: the run whose conversation it continues in; told: the content that this knows.
 
     before: the runs of its generation so far, oldest first. hops: how it was handed on in that. obstacle: why it cannot
-    go on after all. left: the run whose work it takes over in a fresh conversation. follows: the run of the task that
+    continue after all. left: the run whose work it takes over in a new conversation. follows: the run of the task that
     it continues. tree: the work tree that it needs, if it does. card: of the specialist who does it.
     """
 
@@ -158,7 +158,7 @@ class Starter:
         """Start what is planned, each by itself: what one raises keeps no other from starting.
 
         One whose task has changed meanwhile is left for the next plan. Raises StoreUnavailable; what was committed
-        before is started all the same.
+        before is started anyway.
         """
         starts = observation.starts
         if not starts:
@@ -296,7 +296,7 @@ class Starter:
         return self._database.read(lambda connection: handoff_of(connection, about, self._registry, redactor))
 
     def _note(self, subject: _Subject, agent: AgentSpec) -> str | None:
-        """What a fresh conversation is told of the task that this one continues, and of the runs before."""
+        """What a fresh conversation is told about the task that this one continues, and of the runs before."""
         if subject.earlier is not None:
             return None
         left = subject.left or subject.follows

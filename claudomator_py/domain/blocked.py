@@ -381,7 +381,7 @@ def _line(text: str, most: int) -> str:
 
 
 def _free(value: str, brief: bool) -> Sentence:
-    """What others said, on one line that a sentence can go on after."""
+    """What others said, on one line that a sentence can continue after."""
     return said((clause(value) if brief else "") or _line(value, _LONG) or "-")
 
 

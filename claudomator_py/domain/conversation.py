@@ -1,4 +1,4 @@
-"""Conversations that go on in a later run: who names them, which one a task goes on in, and what it has used so far."""
+"""Conversations that continue in a later run: who names them, which one a task is in, and what it has used so far."""
 
 from enum import StrEnum
 
@@ -51,7 +51,7 @@ class ConversationRef(BaseModel):
     optional: bool = False
     """Whoever can start first takes the task, its holder in this conversation, anybody else in a fresh one."""
     follows: str | None = None
-    """The run of the task that this one continues; until a run of its own goes on in the conversation, run_id is
+    """The run of the task that this one continues; until a run of its own continues in the conversation, run_id is
     the same."""
     heard: tuple[Exchange, ...] = ()
     """What was asked in this generation and heard from the operator, which a fresh conversation is told."""

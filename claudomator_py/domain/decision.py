@@ -33,7 +33,7 @@ class PolicyCheck(BaseModel):
     rule: str
     """Its name."""
     allowed: bool
-    """Whether the task may go on as far as this rule is concerned."""
+    """Whether the task may continue as far as this rule is concerned."""
     matched: bool | None = True
     """Whether its condition was true; None: it could not be evaluated."""
     effect: str | None = None

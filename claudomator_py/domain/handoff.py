@@ -1,4 +1,4 @@
-"""The handoff: what whoever runs a task is told of the decision, the authority and the work before, as one document.
+"""The handoff: what whoever runs a task is told about the decision, the authority and the work before, as one document.
 
 It names things and never holds them: earlier runs by id, files by path, decisions by id and code. It is written for
 every run, as ``handoff.json`` of its run directory, and validated before the run starts.

@@ -38,7 +38,7 @@ class InputRequest(BaseModel):
     tools: tuple[Denied, ...] = ()
     """The tools it requests."""
     handoff: str | None = None
-    """The specialist to whom it would have handed the task on, which was refused; approved, it goes on itself."""
+    """The specialist to whom it would have handed the task on, which was refused; approved, it continues itself."""
     rejected: str | None = None
     """What the person said who rejected it."""
     rules: tuple[str, ...] = ()
@@ -93,7 +93,7 @@ def _fit(question: str) -> str:
 
 
 def heard(outcome: Outcome, spec: TaskSpec, *, converses: bool) -> Outcome:
-    """The outcome as its task takes it. converses: whether the agent can go on in its conversation.
+    """The outcome as its task takes it. converses: whether the agent can continue in its conversation.
 
     A question of a run that ended well, or tools that it was denied, need a person if the task waits for one. What was
     denied does not matter if the task's check decides and passes.

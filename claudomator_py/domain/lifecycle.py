@@ -177,7 +177,7 @@ class Renewed:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A person gave the requested input. It goes on in ``into``."""
+    """A person gave the requested input. It continues in ``into``."""
 
     into: Waiting | Queued
 

@@ -109,7 +109,7 @@ TRIED_FIRST = frozenset(
 
 
 def try_pause_ms(met: int) -> int:
-    """How long a bucket that is limited is not tried all the same, once it has been met so often: not at all after the
+    """How long a bucket that is limited is not tried anyway, once it has been met so often: not at all after the
     first time, then a second, and twice as long each time, at most ten minutes.
     """
     return 0 if met < 2 else min(SECOND_MS << min(met - 2, _STEEPEST), LONGEST_TRY_MS)
@@ -138,7 +138,7 @@ def bucket_after(outcome: Outcome, ran_on: RanOn, spare: str | None = None) -> B
     A limit, a login and a credit are the account's; an outage is held against the agent alone, or, if it is the model's
     and the agent has a spare one, against that model of the agent. A limit of a family
     that the run's model is not of, by its name, is taken for the account's: else the same run would meet it again at
-    once, and for ever.
+    once, and forever.
     """
     match _kind_of(outcome):
         case HoldKind.NONE:

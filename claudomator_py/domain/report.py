@@ -35,7 +35,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What a run has printed and nobody has read. ended: it prints no more, and is told of once all is read."""
+    """What a run has printed and nobody has read. ended: it prints no more, and is told about once all is read."""
 
     unread: int
     ended: bool

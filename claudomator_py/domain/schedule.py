@@ -257,7 +257,7 @@ class Overlap(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """The times to meet now, oldest first. missed: the newest time that is passed over for good; None: none is."""
+    """The times to meet now, oldest first. missed: the newest time that is passed over permanently; None: none is."""
 
     times: tuple[int, ...]
     missed: int | None = None

@@ -107,7 +107,7 @@ def _replacement(unwanted: re.Match[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The text that the bytes from ``offset`` up to ``next_offset`` make. A reader that begins anew there goes on."""
+    """The text of the bytes from ``offset`` up to ``next_offset``, where a reader that begins again continues."""
 
     offset: int
     next_offset: int

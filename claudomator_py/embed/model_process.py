@@ -163,4 +163,4 @@ def _close(pipe: IO[bytes]) -> None:
     try:
         pipe.close()
     except OSError:
-        pass  # what it did not take any more is of no use
+        pass  # what it did not take any more is useless

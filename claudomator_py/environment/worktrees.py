@@ -72,9 +72,9 @@ def isolated(spec: TaskSpec) -> str | None:
 
 
 def tree_wanted(connection: Connection, task: Task, working_dir: str, earlier: Run | None) -> WorktreeRequest:
-    """The tree of the task's present generation: that of its earlier runs, and of the conversation that it goes on in.
+    """The tree of the task's present generation: that of its earlier runs, and of the conversation it is in.
 
-    earlier: the run whose conversation or work the next one goes on with, of whichever task. Raises OSError or
+    earlier: the run whose conversation or work the next one continues with, of whichever task. Raises OSError or
     RuntimeError for a directory that cannot be looked at.
     """
     runs = [run for run in run_rows.of_task(connection, task.id) if run.generation == task.generation and run.dir_key]
@@ -99,7 +99,7 @@ def _owner(connection: Connection, run: Run) -> Task | None:
 
 
 def _told_of(connection: Connection, run: Run) -> dict[str, Any] | None:
-    """What was told of the tree that the run works in."""
+    """What was told about the tree that the run works in."""
     told = (event.data for event in reversed(events.of_task(connection, run.task_id)) if event.kind == TREE_USED)
     return next((data for data in told if data["path"] == run.dir_key), None)
 
@@ -124,7 +124,7 @@ def branch_of(connection: Connection, task: Task, run: Run | None) -> str | None
 
 
 def tell_tree(connection: Connection, run: Run, tree: Tree) -> None:
-    """Record which tree the run works in, unless that was told of an earlier one."""
+    """Record which tree the run works in, unless that was told about an earlier one."""
     told_before = [event.data for event in events.of_task(connection, run.task_id) if event.kind == TREE_USED]
     if told_before and told_before[-1]["path"] == tree.path:
         return

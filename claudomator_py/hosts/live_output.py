@@ -233,7 +233,7 @@ class LiveRunMonitor:
         return not followed.is_awaited
 
     def backlog(self, run_id: str) -> Backlog | None:
-        """What there is to be read of the run, if it takes long enough to be told of. From any thread."""
+        """What there is to be read of the run, if it takes long enough to be told about. From any thread."""
         followed = self._followed.get(run_id)
         if followed is None or followed.report is not None:
             return None

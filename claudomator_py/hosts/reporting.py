@@ -45,7 +45,7 @@ class ReportingHost(ABC):
         self._monitor.start()
 
     def close(self) -> None:
-        """Read and watch nothing more. The runs go on; the next daemon begins from what they left."""
+        """Read and watch nothing more. The runs continue; the next daemon begins from what they left."""
         self._monitor.close()
 
     def watch(self, live: Iterable[tuple[str, int]]) -> None:

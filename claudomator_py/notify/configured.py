@@ -1,4 +1,4 @@
-"""The way to one who is told of things, as the configuration wants it. Only the one that is used is imported."""
+"""The way to one who is told about things, as the configuration wants it. Only the one that is used is imported."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING

@@ -1,1 +1,1 @@
-"""What an agent is told: its prompt, what another agent left, and the conversation it goes on in."""
+"""What an agent is told: its prompt, what another agent left, and the conversation it continues in."""

@@ -38,7 +38,7 @@ def columns_of(resumption: ConversationRef | None, spec: TaskSpec) -> dict[str, 
 
 
 def conversation_of(run: Run, words: str | None, *, asked: bool = False) -> ConversationRef | None:
-    """The conversation of a run that has ended; None: there is none to go on in.
+    """The conversation of a run that has ended; None: there is none to continue in.
 
     words, asked: see ``ConversationRef``.
     """
@@ -67,11 +67,11 @@ def scratch_of(run: Run) -> str:
 
 
 def goes_on(connection: Connection, task: Task, run: Run, *, optional: bool = False) -> dict[str, Any]:
-    """What to write so that the next attempt goes on after this run, which has ended, in its conversation.
+    """What to write so that the next attempt continues after this run, which has ended, in its conversation.
 
-    optional: unless somebody else can begin it before. In one that this run went on in, what was new to it is told
+    optional: unless somebody else can begin it before. In one that this run continued in, what was new to it is told
     again: whether it was taken in before the run ended is not known. Nobody else takes over one that it was asked to
-    go on in.
+    continue in.
     """
     resumption = resumption_of(task)
     spec = task_rows.spec_of(connection, task.id, run.revision)
@@ -88,9 +88,9 @@ def goes_on(connection: Connection, task: Task, run: Run, *, optional: bool = Fa
 
 
 def give_up_conversation(connection: Connection, task: Task, run_id: str, why: str, now_ms: int) -> dict[str, Any]:
-    """Record that a fresh conversation begins although one was to go on; what to write to the task.
+    """Record that a fresh conversation begins although one was to continue; what to write to the task.
 
-    run_id: the run that could not, or no longer, go on in it.
+    run_id: the run that could not, or no longer, continue in it.
     """
     resumption = resumption_of(task)
     if resumption is None:
@@ -101,16 +101,16 @@ def give_up_conversation(connection: Connection, task: Task, run_id: str, why: s
 
 
 def tell_given_up(connection: Connection, task: Task, run_id: str | None, resumes: str, why: str, now_ms: int) -> None:
-    """Record that a conversation does not go on. run_id: the run that could not; resumes: the run that it is of."""
+    """Record that a conversation does not continue. run_id: the run that could not; resumes: the run that it is of."""
     record(connection, now_ms, GIVEN_UP, task_id=task.id, run_id=run_id, data={"resumes": resumes, "why": why})
 
 
 def meant_by_force(
     connection: Connection, task: Task, run: Run, restart: Mapping[str, Any], revision: int, now_ms: int
 ) -> ConversationRef | None:
-    """What a forced restart goes on in, now that the run has ended which it cancelled; None: a fresh conversation.
+    """What a forced restart continues in, now that the run has ended which it cancelled; None: a fresh conversation.
 
-    Of a run that never started it is the conversation that this was to go on in. Content that is newer than the
+    Of a run that never started it is the conversation that this was to continue in. Content that is newer than the
     request begins afresh.
     """
     ended = run_rows.find(connection, run.id) or run
@@ -126,7 +126,7 @@ def meant_by_force(
 
 
 class ResumePolicy:
-    """What can be said against a restart that is to go on in the last conversation."""
+    """What can be said against a restart that is to continue in the last conversation."""
 
     def __init__(self, registry: AgentRegistry, host: RunHost) -> None:
         self._registry = registry
@@ -153,7 +153,7 @@ class ResumePolicy:
         return run
 
     def check(self, connection: Connection, task: Task, run: Run, revision: int) -> None:
-        """Whether the agent can go on with this content, in the folder where it was. Raises Conflict or Invalid."""
+        """Whether the agent can continue with this content, in the folder where it was. Raises Conflict or Invalid."""
         spec = task_rows.spec_of(connection, task.id, revision)
         before = task_rows.spec_of(connection, task.id, run.revision)
         if spec.continues is not None and spec.working_dir is None:
@@ -175,7 +175,7 @@ class ResumePolicy:
             raise Invalid.of([Problem(field="resume", message=sentence, remedy=remedy) for sentence in lacking])
 
     def obstacle(self, earlier: Run | None, spec: TaskSpec, agent: str) -> str | None:
-        """Why a run on that agent which is about to start cannot go on in the conversation of the earlier one after
+        """Why a run on that agent which is about to start cannot continue in the conversation of the earlier one after
         all, or None.
         """
         if earlier is None or earlier.conversation_id is None:
@@ -223,7 +223,7 @@ class Followed:
     thread: str
     """The task that began the thread."""
     resumption: ConversationRef | None
-    """The conversation; one that is given up tells only whose work goes on."""
+    """The conversation; one that is given up tells only whose work continues."""
     why: str | None = None
     """The cause, if it is given up."""
 
@@ -257,7 +257,7 @@ def followed(connection: Connection, task: Task, spec: TaskSpec) -> Followed | N
 
 
 def still_needed_by(connection: Connection, task: Task) -> Task | None:
-    """A task that has not ended and goes on where this one was, or is to; None: no other task needs that any more."""
+    """A task that has not ended and continues where this one was, or is to; None: no other task needs that any more."""
     for other in task_rows.unended_of_thread(connection, task.thread or task.id):
         if other.id != task.id:
             return other
@@ -278,7 +278,7 @@ def _continued(connection: Connection, task: Task, spec: TaskSpec) -> Task | Non
 
 
 def _why_not(run: Run, told: TaskSpec, spec: TaskSpec) -> str | None:
-    """Why the conversation cannot go on, by what is known before an agent is chosen."""
+    """Why the conversation cannot continue, by what is known before an agent is chosen."""
     if conversation_of(run, None) is None:
         return f"{run.agent} left none behind"
     if spec.agent.type not in (None, run.agent, run.kind):

@@ -105,7 +105,7 @@ def _handed_on(
 
 
 def follow_note(run: Run, told: TaskSpec, host: RunHost, transcript: Transcript | None, redactor: Redactor) -> str:
-    """The note to a task that continues another one and cannot go on in its conversation.
+    """The note to a task that continues another one and cannot continue in its conversation.
 
     run: the last of that other task; told: its content.
     """
@@ -164,7 +164,7 @@ _SAID = "This is the task:"
 
 
 def role_of(card: Card, skill_id: str | None) -> str:
-    """What a specialist is told of itself, before its task; empty for one whose card says nothing.
+    """What a specialist is told about itself, before its task; empty for one whose card says nothing.
 
     skill_id: of the skill that it is asked to use.
     """
@@ -187,7 +187,7 @@ def compose(
 ) -> str:
     """For a fresh conversation: the task's instructions and what is to be handed back.
 
-    role: what the specialist is told of itself, see ``role_of``. handoff:
+    role: what the specialist is told about itself, see ``role_of``. handoff:
     what the agent left that had the task before. words: what the operator said to a conversation that this one
     begins instead of; heard: what was asked in it, and said to that. may_ask: whether it can ask the operator.
     """
@@ -197,12 +197,12 @@ def compose(
 
 
 def compose_answer(exchange: Exchange) -> str:
-    """For a conversation that goes on with what the operator said to what was asked in it."""
+    """For a conversation that continues with what the operator said to what was asked in it."""
     return _joined(told(exchange))
 
 
 def compose_further(spec: TaskSpec, told: TaskSpec, words: str | None = None) -> str:
-    """For a conversation that goes on: to go on, and what is new to it. told: the content that it knows.
+    """For a conversation that continues: to continue, and what is new to it. told: the content that it knows.
 
     words: what the operator adds.
     """
@@ -211,7 +211,7 @@ def compose_further(spec: TaskSpec, told: TaskSpec, words: str | None = None) ->
 
 
 def compose_next(spec: TaskSpec, words: str | None = None, *, again: bool = False) -> str:
-    """For a task that goes on in the conversation of another one: its own instructions, as a further turn.
+    """For a task that continues in the conversation of another one: its own instructions, as a further turn.
 
     again: a run of it was in there before, and may have heard them.
     """

@@ -1,4 +1,4 @@
-"""Budgets as people are told of them: what may be spent, what was, what is left, and what to do once nothing is."""
+"""Budgets as people are told about them: what may be spent, what was, what is left, and what to do once nothing is."""
 
 from sqlalchemy import Connection
 

@@ -1,4 +1,4 @@
-"""Cursors: where a list goes on, in a form that only this service reads.
+"""Cursors: where a list continues, in a form that only this service reads.
 
 A cursor names the last item that was seen, so what is inserted meanwhile moves nothing. Its checksum, over the list and
 its filters as well, shows one that was changed, cut or taken to another list; it is no secret, as a position gives

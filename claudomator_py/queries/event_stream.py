@@ -35,7 +35,7 @@ class EventFilter:
 
 @dataclass(frozen=True, slots=True)
 class EventPage:
-    """Events in order. upto: the id to go on after, past all that the filter left out. more: others follow already."""
+    """Events in order. upto: the id to continue after, past all that was filtered out. more: others follow already."""
 
     items: tuple[EventView, ...]
     upto: int
@@ -158,7 +158,7 @@ class Live:
 
 
 class _Over:
-    """Whether a run has ended: asked anew only when something was stored since."""
+    """Whether a run has ended: asked again only when something was stored since."""
 
     def __init__(self, live: Live, run_id: str) -> None:
         self._live = live

@@ -198,7 +198,7 @@ def thread_sentences(view: TaskView) -> list[str]:
 
 
 def conversation_sentences(task: Task, events: Sequence[Event]) -> list[str]:
-    """What becomes of the conversation that it was to go on in since the last restart. events: the task's, in order."""
+    """What became of the conversation that it was to continue, since the last restart. events: the task's, in order."""
     sentences: list[str] = []
     for event in events:
         if event.kind == "restart_requested":

@@ -43,7 +43,7 @@ def history_sentences(
 ) -> list[str]:
     """Every run, the newest first. runs: oldest first. decisions: by run. events: the task's, in order.
 
-    Runs in a row that ended alike are told of in one sentence, except for the newest of all.
+    Runs in a row that ended alike are told about in one sentence, except for the newest of all.
     """
     noted = {event.run_id: str(event.data[NOTE_OF]) for event in events if NOTE_OF in event.data}
     told = [_Told(number, run, decisions.get(run.id), noted.get(run.id)) for number, run in enumerate(runs, 1)][::-1]

@@ -1,4 +1,4 @@
-"""Holds as people are told of them: on what, until when, how that is known, and how a limit that is over is tried."""
+"""Holds as people see them: on what, until when, how that is known, and how a limit that is over is tried."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -48,7 +48,7 @@ def hold_views(
 def agent_views(
     connection: Connection, registry: AgentRegistry, budgets: Budgets, now_ms: int, by: Principal
 ) -> list[AgentView]:
-    """The configured agents as they are now. Their slots, holds and budgets are everybody's; what was spent is told of
+    """The configured agents as they are now. Their slots, holds and budgets are everybody's; what was spent is shown
     the tasks that exist for whoever asks."""
     today, own = budgets.spent(connection, now_ms), budgets.spent(connection, now_ms, by)
     agents = registry.agents  # once: another thread may find a program that was installed meanwhile

@@ -53,7 +53,7 @@ class LogFeed(Protocol):
 
     @property
     def position(self) -> LogPosition:
-        """Where a new feed would go on without a gap."""
+        """Where a new feed would continue without a gap."""
 
     @property
     def caught_up(self) -> bool:
@@ -178,7 +178,7 @@ class EntryFeed(_Feed):
         return max(self._begin, LogPosition(self._transcript.offset), key=lambda place: (place.offset, place.taken))
 
     def _joined(self, entries: Sequence[Entry]) -> list[Entry]:
-        """Parts that go on are joined for as long as a secret may be cut in two by their end."""
+        """Parts that continue are joined for as long as a secret may be cut in two by their end."""
         joined: list[Entry] = []
         for entry in entries:
             held, self._held = self._held, None

@@ -11,7 +11,7 @@ from claudomator_py.scheduler.decision import Record, Route, SpecialistCandidate
 
 _SOMEBODY = "somebody else"
 _NAMED_CANDIDATES = 3
-"""Specialists who were not chosen and are named all the same: the best of them."""
+"""Specialists who were not chosen and are named anyway: the best of them."""
 
 
 def specialist_sentences(name: str, record: SpecialistRecord, seen: Set[str], *, tried: bool = False) -> list[str]:

@@ -68,7 +68,7 @@ class Calibration(BaseModel):
 
     @property
     def sure(self) -> float:
-        """From which score on a task of words that could be about anything goes to somebody all the same."""
+        """From which score on a task of words that could be about anything goes to somebody anyway."""
         return SURE * self.least(2)
 
     def shares(self, views: int) -> tuple[float, ...]:

@@ -127,7 +127,7 @@ class Evaluation(BaseModel):
     """Whether thresholds were fitted for that encoder; else they are a guess."""
     latency_ms: Latency | None = None
     unsafe_misroute_rate: float | None = None
-    """Of the tasks that a person has to review or that are to be refused, those that go on without anybody."""
+    """Of the tasks that a person has to review or that are to be refused, those that continue without anybody."""
     clarification_precision: float | None = None
     """Of the tasks that a person is asked about, those that say too little."""
     clarification_recall: float | None = None

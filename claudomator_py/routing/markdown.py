@@ -64,7 +64,7 @@ class _Blocks:
     """Where."""
 
     def take(self, start: int, end: int, content: str) -> Iterator[tuple[int, int]]:
-        """Go on with the next line. content: without its line break."""
+        """Continue with the next line. content: without its line break."""
         line = _Rest(content)
         within = self._around(line)
         if self.fence:
@@ -95,7 +95,7 @@ class _Blocks:
         self.fence, self.items, self.empty = "", [], False
 
     def _around(self, line: "_Rest") -> int:
-        """In how many of the items the line is; it goes on behind what indents it for them."""
+        """In how many of the items the line is; it continues behind what indents it for them."""
         for number, width in enumerate(self.items):
             if not line.blank and line.indent < width:
                 return number
@@ -107,7 +107,7 @@ class _Blocks:
         return line.indent <= _MOST_INDENT and len(bare) >= len(self.fence) and bare == self.fence[0] * len(bare)
 
     def _begin(self, line: "_Rest", within: int, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Go on with a line that is not blank, and in no fence."""
+        """Continue with a line that is not blank, and in no fence."""
         inside = within == len(self.items)
         while line.indent <= _MOST_INDENT:
             bare = line.bare
@@ -189,7 +189,7 @@ class _Rest:
         return self.left + column - self.column, place
 
     def skip(self, columns: int) -> None:
-        """Go on behind as many columns of what indents it, as far as there are."""
+        """Continue behind as many columns of what indents it, as far as there are."""
         taken = min(columns, self.left)
         self.left -= taken
         while taken < columns and self.content[self.place : self.place + 1] in (" ", "\t"):
@@ -200,7 +200,7 @@ class _Rest:
             taken = min(columns, taken + wide)
 
     def enter(self, marker: int) -> int:
-        """Go on behind the marker of a list's item, of that length; by how many columns its content is indented."""
+        """Continue behind the marker of a list's item, of that length; by how many columns its content is indented."""
         before, self.place = self._width(self.place)
         self.column += before - self.left
         self.left = 0

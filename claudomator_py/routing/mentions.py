@@ -2,7 +2,7 @@
 
 1. A mention is ``@`` and a name. Before the ``@`` stands the start of the text, or anything but a letter, a digit, a
    combining mark, or one of ``_ . - / \\ @``. Variation selectors are no combining marks.
-2. The name is the longest of all who take part (id, username, display name) that the text goes on with, after NFKC and
+2. The name is the longest of all who take part (id, username, display name) that follows in the text, after NFKC and
    case folding, where white space within a line is one space. It ends at the end of the text, or before anything but a
    letter, a digit, a combining mark, ``_`` and ``-``.
 3. A display name may stand in quotation marks right after the ``@``.

@@ -154,7 +154,7 @@ def clauses(sentence: str) -> list[Clause]:
 
 
 def whole_words(patterns: str) -> re.Pattern[str]:
-    """One of these, as whole words in any case. A line that ends within a pattern goes on in the next one."""
+    """One of these, as whole words in any case. A line that ends within a pattern continues in the next one."""
     joined = "".join(line[4:] for line in patterns.splitlines())
     return re.compile(rf"\b(?:{joined})\b", re.IGNORECASE)
 

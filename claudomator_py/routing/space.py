@@ -24,7 +24,7 @@ class Twin:
 
 
 class Space:
-    """The cards of one registry as one encoder sees them. Immutable; made anew when a card changes."""
+    """The cards of one registry as one encoder sees them. Immutable; made again when a card changes."""
 
     def __init__(
         self,

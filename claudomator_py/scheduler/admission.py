@@ -208,7 +208,7 @@ def _for_task(
 
 
 def _with_choice(head: QueueHead, agents: Sequence[AgentState]) -> QueueHead:
-    """The task with its conversation only if it goes on there: one that need not be has to be at hand."""
+    """The task with its conversation only if it continues there: one that need not be has to be at hand."""
     held = head.conversation
     if held is None or not (held.optional or held.yields):
         return head
@@ -276,7 +276,7 @@ def _is_open(head: QueueHead, agent: AgentState) -> bool:
 
 
 def _go_on(conversation: HeldBy, agents: Sequence[AgentState], rules: Rules) -> _Choice | Blocked:
-    """Nobody but the agent that has the conversation can go on in it."""
+    """Nobody but the agent that has the conversation can continue in it."""
     resumed = ConversationRef(run=conversation.run, agent=conversation.agent, task=conversation.of)
     holders = tuple(agent for agent in agents if (agent.name, agent.kind) == (conversation.agent, conversation.kind))
     if not holders:

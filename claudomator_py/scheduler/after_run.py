@@ -15,7 +15,7 @@ PATIENT_OUTAGES = 3
 """Outages in a row for which a conversation waits for its agent, before anybody else may take over the task."""
 FREE_INTERRUPTED_ANSWERS = 10
 """Outages that may cut short a model's answers in one generation before each uses up an attempt: a task that always
-ends so would else spend money for ever."""
+ends so would else spend money forever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class EndedRun:
     spare: bool = False
     """Its agent has another model for the task."""
     handed_on: bool = False
-    """It hands the task on to another specialist, who goes on with it."""
+    """It hands the task on to another specialist, who continues with it."""
 
 
 # They came from outside, and say nothing against the conversation. After all others the next attempt begins afresh.
@@ -103,7 +103,7 @@ def _after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> 
         may_go_on = (quota or run.begun) and not goes_on
         event = lifecycle.Requeued(QueueReason.LIMITED, run.held_until)
         if run.tries:
-            # It would be tried again at once, and so for ever.
+            # It would be tried again at once, and so forever.
             event = lifecycle.Retrying(now_ms + backoff_ms(spec.retry.backoff, run.tries, run.run_id))
         return Ending(event, counts_attempt=False, goes_on=goes_on, may_go_on=may_go_on)
     if reason is Reason.CANCELLED:
@@ -115,7 +115,7 @@ def _after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> 
     again = spec.on_lost is OnLost.RETRY if unknown else policy.retries
     again = again or (policy.falls_back and run.spare)
     tier = _stronger(run.tier, spec) if policy.escalates else None
-    # A conversation that goes on may be what is too long: a fresh one is worth an attempt on the same tier.
+    # A conversation that continues may be what is too long: a fresh one is worth an attempt on the same tier.
     differs = tier is not None or run.resumed or not policy.escalates
     if again and differs and run.attempt < spec.retry.max_attempts:
         pause = backoff_ms(spec.retry.backoff, run.attempt, run.run_id)

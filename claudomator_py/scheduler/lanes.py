@@ -1,7 +1,7 @@
 """What of a task decides whether an agent can enforce what it asks for, without the values that do not matter.
 
 Whether a kind of agent refuses a task depends on nothing else of it than its hint and what is said here, so tasks with
-the same demands are refused by the same agents. A kind that looks at more has to be told of here.
+the same demands are refused by the same agents. A kind that looks at more has to be told about here.
 """
 
 import json
@@ -52,7 +52,7 @@ def eligibility(spec: TaskSpec, resumption: ConversationRef | None = None) -> st
     """What decides which agents and models are eligible for the task, as far as that is known when it is queued.
 
     Not where it works: that keeps it apart from others, whoever runs them. resumption: the conversation in which it
-    goes on, if it does. With the tier that was kept or found, and what the last run did not get, it is the task's lane;
+    is, if any. With the tier that was kept or found, and what the last run did not get, it is the task's lane;
     see ``store.tables.Task``.
     """
     hint = spec.agent
@@ -88,7 +88,7 @@ def lane_columns(spec: TaskSpec, resumption: ConversationRef | None = None) -> d
 
 
 def held_by(resumption: ConversationRef | None, spec: TaskSpec) -> HeldBy | None:
-    """The conversation that the task goes on in, as planning sees it; None: a fresh one."""
+    """The conversation that the task continues in, as planning sees it; None: a fresh one."""
     if resumption is None or resumption.given_up:
         return None
     held = HeldBy(run=resumption.run_id, agent=resumption.agent, kind=resumption.kind, optional=resumption.optional)

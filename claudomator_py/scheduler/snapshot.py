@@ -40,7 +40,7 @@ class ActiveHold(_Frozen):
     None: it is in force. With reason ``budget`` it is no limit of the account's, but of the configuration: room is
     the number of runs that are left of it."""
     tries: int | None = None
-    """It is in force, and so many runs may begin all the same, if limited agents are tried; None: that is not
+    """It is in force, and so many runs may begin anyway, if limited agents are tried; None: that is not
     counted."""
     figures: Figures | None = None
     """What was spent of the day's budget, with reason ``budget``."""
@@ -314,7 +314,7 @@ class Snapshot(_Frozen):
     threads: tuple[str, ...] = ()
     """The threads in which a run is live."""
     in_turn: dict[str, str] = {}
-    """By thread, the task that goes on in it before any other."""
+    """By thread, the task that continues in it before any other."""
     disk_low: bool = False
     drained: bool = False
     """Whether an operator wants nothing to be started."""

@@ -30,7 +30,7 @@ class Granted:
     schedules: Schedules
     """What is made again and again."""
     notices: Notices
-    """Who was told of what."""
+    """Who was told about what."""
     tokens: Tokens
     """Who may ask what."""
     specialists: Specialists

@@ -155,7 +155,7 @@ class Cleaner:
             except TreeFault as fault:
                 return item(str(fault))
             except Exception as error:
-                # Somebody is at it at the moment, or something is wrong with this one: the others go on.
+                # Somebody is at it at the moment, or something is wrong with this one: the others continue.
                 log.warning("tree_not_removed", tree=tree.path, problem=repr(error))
                 return item("it is in use")
         return item(_why_spent(state), removed=True, size=size)
@@ -163,7 +163,7 @@ class Cleaner:
     # --- directories of runs ----------------------------------------------------------------------------------------
 
     def _old_runs(self, before_ms: int) -> list[Run]:
-        """Ended runs that have a directory, the latest of a task first: one that goes on in it goes before it."""
+        """Ended runs that have a directory, the latest of a task first: one that continues in it goes before it."""
         there = self._host.run_ids()
 
         def read(connection: Connection) -> list[Run]:

@@ -47,7 +47,7 @@ class Notices:
         return self._database.read(read)
 
     def again(self, delivery: int) -> DeliveryView:
-        """Send one that was given up once more. Raises NotFound, Conflict."""
+        """Send one that was given up again. Raises NotFound, Conflict."""
 
         def transaction(connection: Connection) -> Outbox:
             row = outbox_rows.find(connection, delivery)

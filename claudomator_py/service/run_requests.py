@@ -1,5 +1,5 @@
-"""What a run asks for while it lives, in its own name or an operator's in its place: who is to go on with its task, an
-answer of a person, a task beside its own; and what it says of its progress."""
+"""What a run asks for while it lives, in its own name or an operator's: that another specialist continues, a person's
+answer, a task beside its own; and what it says of its progress."""
 
 from collections.abc import Callable
 from copy import copy
@@ -105,7 +105,7 @@ class RunRequests:
         return bound
 
     def handoff(self, run_id: str) -> Handoff:
-        """What the run was told of decisions, authority and the work before it. Raises NotFound if it was told none."""
+        """What the run was told about decisions, authority and the work before it. Raises NotFound: nothing."""
         run = self._read(lambda connection: self._own(connection, run_id))
         try:
             return Handoff.model_validate_json(self._host.handoff(run.id))
@@ -114,7 +114,7 @@ class RunRequests:
             raise NotFound(detail, remedy="It is in the run directory while that is kept.") from None
 
     def hand_on(self, run_id: str, asked: HandoffRequest) -> HandoffView:
-        """Have that specialist go on with the task once the run has ended, however it ends. Harmless when repeated.
+        """Have that specialist continue with the task once the run has ended, however it ends. Harmless when repeated.
 
         Raises Conflict if the task cannot be handed on: whoever has it keeps it.
         """

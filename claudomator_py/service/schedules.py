@@ -53,7 +53,7 @@ class Schedules:
         self._by = OPERATOR
 
     def as_(self, by: Principal, told: Callable[[Connection, str], TaskView]) -> "Schedules":
-        """The same, for who asks. told: what that one is told of a task."""
+        """The same, for who asks. told: what that one is told about a task."""
         bound = copy(self)
         bound._by, bound._told = by, told
         return bound
@@ -94,7 +94,7 @@ class Schedules:
         return self._switch(name, paused=True)
 
     def resume(self, name: str) -> ScheduleView:
-        """Go on with the next time; those that passed meanwhile are not caught up. Harmless when repeated."""
+        """Continue with the next time; those that passed meanwhile are not caught up. Harmless when repeated."""
         return self._switch(name, paused=False)
 
     def run(self, name: str, *, key: RequestKey | None = None) -> TaskView:

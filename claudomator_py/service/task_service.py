@@ -173,7 +173,7 @@ class TaskService:
     def answer(
         self, ref: str, request: AnswerRequest, *, if_version: Versions = None, key: RequestKey | None = None
     ) -> TaskView:
-        """Let its agent go on with the answer, in the conversation in which it asked. Raises Conflict."""
+        """Let its agent continue with the answer, in the conversation in which it asked. Raises Conflict."""
         return self._heard(ref, partial(answer, text=request.text, registry=self._registry), if_version, key)
 
     def approve(
@@ -318,7 +318,7 @@ class TaskService:
     ) -> int:
         """The content to begin again with: the file's own, or a revision made of it with what the request pins.
 
-        earlier: the run whose conversation goes on; a model that is asked for is one of its agent.
+        earlier: the run whose conversation continues; a model that is asked for is one of its agent.
         """
         if earlier is not None and request.agent is None and request.model is not None:
             request = request.model_copy(update={"agent": earlier.agent})
@@ -350,7 +350,7 @@ class TaskService:
         return task
 
     def _told(self, connection: Connection, task_id: str, key: RequestKey | None) -> Told:
-        """The end of every change of a task: with a key, what is told of it is settled and kept here and now."""
+        """The end of every change of a task: with a key, what is told about it is settled and kept here and now."""
         if key is None:
             return task_id, None
         view = self._queries.task_views.one(connection, task_id)

@@ -72,7 +72,7 @@ class Tokens:
         return NewTokenView.of(_view(row, row.created_ms), token=token)
 
     def revoke(self, ref: str) -> TokenView:
-        """End the token of that id or name, at once and for good. Harmless when repeated. Raises NotFound."""
+        """End the token of that id or name, at once and permanently. Harmless when repeated. Raises NotFound."""
 
         def transaction(connection: Connection) -> ApiToken:
             row = _found(connection, ref)

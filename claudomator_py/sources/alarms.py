@@ -51,18 +51,18 @@ class Alarms:
             self._scheduler.add_job(self._call, _Times(recurrence), id=name, replace_existing=True)
 
     def soon(self) -> None:
-        """Ring once more, now."""
+        """Ring again, now."""
         self._once_more(datetime.now(UTC))
 
     def later(self) -> None:
-        """Ring once more, in a moment."""
+        """Ring again, in a moment."""
         self._once_more(datetime.now(UTC) + _MOMENT)
 
     def close(self) -> None:
         """Ring no more; waits for what it called."""
         if not self._scheduler.running:
             return
-        # APScheduler would wait with its jobs locked: for ever, where what was called sets the times.
+        # APScheduler would wait with its jobs locked: forever, where what was called sets the times.
         self._scheduler.shutdown(wait=False)
         with self._ringing:
             self._closed = True

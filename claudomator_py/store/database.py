@@ -240,7 +240,7 @@ def _sqlite_engine(file: Path, connections: int, begin: str, pragmas: tuple[str,
                     "move the state folder to a local disk, or use PostgreSQL",
                 )
 
-    # By the driver itself: SQLAlchemy compiles a savepoint anew each time, which takes longer than most statements.
+    # By the driver itself: SQLAlchemy compiles a savepoint again each time, which takes longer than most statements.
     dialect: Any = engine.dialect
     dialect.do_begin = lambda driver: driver.execute(begin)
     dialect.do_savepoint = lambda connection, name: _directly(connection, f"SAVEPOINT {name}")

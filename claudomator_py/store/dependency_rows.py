@@ -149,7 +149,7 @@ def _bound_ids(connection: Connection, task_id: str) -> dict[str, str]:
 def _newest_named(connection: Connection, name: str, besides: str) -> str | None:
     """The task of that name that ``besides`` depends on: one of its own organisation.
 
-    So a name says nothing of what others have, and nobody's task goes on in what a stranger has named so.
+    So a name says nothing of what others have, and nobody's task continues in what a stranger has named so.
     """
     over = case((TASK.c.state.in_(("COMPLETED", "FAILED", "CANCELLED")), 1), else_=0)
     dependent = TASK.alias("dependent")

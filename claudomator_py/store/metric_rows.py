@@ -1,6 +1,6 @@
 """Sums over rows for metrics. Each is one query on one index, so that a hundred thousand runs cost some 0.1 s.
 
-Rows that are removed for their age stay in the sums: a counter that fell would be taken for one that began anew.
+Rows that are removed for their age stay in the sums: a counter that fell would be taken for one that began again.
 """
 
 from bisect import bisect_left

@@ -1,6 +1,6 @@
 """Removing rows that are old enough, a few at a time.
 
-What may go is looked for beside the writer and seen once more in it: a task that was restarted meanwhile keeps its own.
+What may go is looked for beside the writer and seen again in it: a task that was restarted meanwhile keeps its own.
 """
 
 from collections.abc import Collection, Sequence
@@ -169,7 +169,7 @@ def holds(connection: Connection, ids: Collection[int]) -> int:
 
 
 def old_tasks(connection: Connection, before_ms: int, after: str, limit: int) -> Sequence[tuple[str, Sequence[str]]]:
-    """Ended tasks that may be removed, in the order of their ids, with their runs. after: the id to go on behind."""
+    """Ended tasks that may be removed, in the order of their ids, with their runs. after: the id to continue behind."""
     query = select(TASK.c.id).where(_removable(before_ms), TASK.c.id > after).order_by(TASK.c.id).limit(limit)
     found = list(connection.execute(query).scalars())
     runs: dict[str, list[str]] = {task_id: [] for task_id in found}

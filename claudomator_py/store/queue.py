@@ -299,7 +299,7 @@ def with_intent(connection: Connection) -> Sequence[Task]:
 
 
 def in_turn(connection: Connection) -> dict[str, str]:
-    """Of each thread that several tasks are in, the task in the midst of its turn: it has begun, and is to go on."""
+    """Of each thread that several tasks are in, the task whose turn it is: it has begun, and will continue."""
     found: dict[str, str] = {}
     for thread, task_id in _IN_TURN.rows(connection):
         found.setdefault(thread, task_id)

@@ -27,7 +27,7 @@ def note_use(connection: Connection, session_id: str, used_ms: int, expires_ms: 
 
 
 def end(connection: Connection, session_ids: Collection[str], now_ms: int) -> Sequence[BrowserSession]:
-    """End them, for good; those that had not ended before."""
+    """End them, permanently; those that had not ended before."""
     changed = update(BROWSER_SESSION).where(BROWSER_SESSION.c.id.in_(session_ids), BROWSER_SESSION.c.ended_ms.is_(None))
     ended = connection.execute(changed.values(ended_ms=now_ms).returning(*BROWSER_SESSION.c))
     return [BrowserSession(**row._mapping) for row in ended]

@@ -1,8 +1,8 @@
 """Statements that are made once and then given to the driver as they are: those on the way of every task.
 
-SQLAlchemy's ``Connection.execute`` finds, binds and wraps anew each time, which takes several times as long as the
+SQLAlchemy's ``Connection.execute`` finds, binds and wraps again each time, which takes several times as long as the
 database takes to answer. Here the dialect compiles a statement when it is first executed, with all its types; then
-nothing but values goes to the driver and rows come back. What is asked for now and then, or put together anew each
+nothing but values goes to the driver and rows come back. What is asked for now and then, or put together again each
 time, is for ``Connection.execute``.
 """
 
@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.compiler import SQLCompiler
 
 MOST_FORMS = 256
-"""Lists of so many different lengths are compiled for; then all is compiled anew as it is needed."""
+"""Lists of so many different lengths are compiled for; then all is compiled again as it is needed."""
 
 Row = tuple[Any, ...]
 _Clause = Select[Any] | Insert | Update | Delete

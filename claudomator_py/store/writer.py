@@ -29,7 +29,7 @@ WRITE_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """quiet: nobody else is told of its commit. planned: whoever plans knows of it, and sees to what follows."""
+    """quiet: nobody else is told about its commit. planned: whoever plans knows of it, and sees to what follows."""
 
     fn: Callable[[Connection], Any]
     future: Future[Any]

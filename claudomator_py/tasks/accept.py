@@ -280,7 +280,7 @@ def _runs_already(connection: Connection, task: Task, spec: TaskSpec) -> bool:
 def request_cancel(connection: Connection, task: Task, now_ms: int) -> Task:
     """Have the run of a RUNNING task end, and with it what was to follow: a restart, and content that came meanwhile.
 
-    A restart of the cancelled task runs that content; and so does its file, when it is saved or dropped once more.
+    A restart of the cancelled task runs that content; and so does its file, when it is saved or dropped again.
     """
     discarded = task.next_revision
     if task.cancel_requested_ms is not None and discarded is None:
@@ -333,10 +333,10 @@ def renew(
     resumption: ConversationRef | None = None,
 ) -> Task:
     """Begin again with this content. again: a new generation; else the present one, of which nothing has run.
-    place: see ``NewTask``. resumption: the conversation to go on in; None: a fresh one.
+    place: see ``NewTask``. resumption: the conversation to continue in; None: a fresh one.
 
     What failed by this task is revived, and so are its own dependents; what was ready because this task had completed
-    waits for it once more.
+    waits for it again.
     """
     task = _renew(
         connection, task, now_ms, revision=revision, again=again, data=data, place=place, resumption=resumption

@@ -22,7 +22,7 @@ def placement_problems(spec: TaskSpec, registry: AgentRegistry, workdirs: Workdi
 
 
 def placement_warnings(spec: TaskSpec, registry: AgentRegistry) -> list[Problem]:
-    """What the task asks for and nobody can give it, and it is accepted all the same."""
+    """What the task asks for and nobody can give it, and it is accepted anyway."""
     agent_type = spec.agent.type
     if agent_type is None or _insists(spec) or any(agent_type in (a.name, a.kind) for a in registry.agents):
         return []
@@ -33,7 +33,7 @@ def placement_warnings(spec: TaskSpec, registry: AgentRegistry) -> list[Problem]
 
 
 def acceptance_warnings(spec: TaskSpec, registry: AgentRegistry) -> list[Problem]:
-    """What is odd about a task that is accepted all the same."""
+    """What is odd about a task that is accepted anyway."""
     return [*placement_warnings(spec, registry), *_permission_warnings(spec, registry), *_secret_warnings(spec)]
 
 

@@ -66,7 +66,7 @@ def settled(connection: Connection, task: Task, run: Run, outcome: Outcome, max_
 def fallen_back(
     connection: Connection, task: Task, run: Run, outcome: Outcome, max_handoffs: int
 ) -> HandoffRecord | None:
-    """Who goes on with a task at which its specialist failed for the second time: the specialist that the card names
+    """Who continues with a task at which its specialist failed for the second time: the specialist that the card names
     as its fallback; None: nobody else.
 
     Only reasons count that speak against whoever does it. Nothing is written: see ``keep``.
@@ -106,7 +106,7 @@ def with_verdict(outcome: Outcome, record: HandoffRecord, spec: TaskSpec) -> Out
 
 
 def given_on(connection: Connection, task: Task, spec: TaskSpec, record: HandoffRecord, now_ms: int) -> dict[str, Any]:
-    """What to write to the task: it is routed anew, and nobody goes on in the conversation of who had it before."""
+    """What to write to the task: it is routed again, and nobody continues in the conversation of who had it before."""
     told = {"from": record.by, "to": record.specialist, "hop": record.hop}
     events.record(connection, now_ms, HANDED_ON, task_id=task.id, run_id=record.run_id, data=told)
     before = resumption_of(task)

@@ -18,7 +18,7 @@ def hold_after_run(
     connection: Connection, run: Run, outcome: Outcome, now_ms: int, *, ended_ms: int, spare: str | None
 ) -> hold_rows.Met | None:
     """Hold what the run draws on, as its outcome demands; None: it demands nothing. Runs that meet one limit together
-    are told of once.
+    are told about once.
 
     ended_ms: when the run ended. spare: the model that its agent has for one that is not to be had.
     """

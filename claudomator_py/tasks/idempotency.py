@@ -1,7 +1,7 @@
 """Requests with an idempotency key: done once, however often they come.
 
 The answer is kept in the transaction of the change itself, so a daemon that dies between commit and answer still knows
-it. A request that was refused has changed nothing and is not kept: it is judged anew.
+it. A request that was refused has changed nothing and is not kept: it is judged again.
 """
 
 import threading

@@ -52,7 +52,7 @@ def asked_before(task: Task) -> InputRequest:
 
 
 def answer(connection: Connection, task: Task, text: str, registry: AgentRegistry, now_ms: int) -> None:
-    """Let the agent go on with the answer, in the conversation in which it asked. Raises Conflict."""
+    """Let the agent continue with the answer, in the conversation in which it asked. Raises Conflict."""
     asked = _asked(task, "answered")
     if asked.kind is InputKind.LOGIN:
         remedy = f"Log in, then: claudomator release {asked.agent or 'AGENT'}"
@@ -133,7 +133,7 @@ def _go_on_itself(
     registry: AgentRegistry,
     now_ms: int,
 ) -> None:
-    """Whoever would have handed the task on goes on with it. Raises Invalid."""
+    """Whoever would have handed the task on continues with it. Raises Invalid."""
     if tools:
         message = "were not requested: it asks whether to continue the task itself"
         raise Invalid.of([Problem(field="tools", message=message, remedy="leave them out")])
@@ -143,7 +143,7 @@ def _go_on_itself(
 
 
 def reject(connection: Connection, task: Task, reason: str | None, now_ms: int) -> None:
-    """End it, as a person does not want it to go on. Raises Conflict."""
+    """End it, as a person does not want it to continue. Raises Conflict."""
     asked = _asked(task, "rejected")
     data = {} if reason is None else {"reason": reason}
     record(connection, now_ms, "rejected", task_id=task.id, run_id=asked.run_id, data=data)
@@ -201,7 +201,7 @@ def _remedy(task: Task, asked: InputRequest) -> str:
 def _with_exchange(
     connection: Connection, task: Task, asked: InputRequest, exchange: Exchange, registry: AgentRegistry, now_ms: int
 ) -> dict[str, Any]:
-    """What to write so that the next run goes on with it, in the conversation in which it was asked; if that is gone,
+    """What to write so that the next run continues with it, in the conversation in which it was asked; if that is gone,
     a fresh one is told all.
     """
     spec = task_rows.spec_of(connection, task.id, task.revision)

@@ -103,7 +103,7 @@ def _label(connection: Connection, event: Event, now_ms: int) -> None:
 
 
 def _follow(connection: Connection, task_id: str, decision: Decision, now_ms: int) -> None:
-    """What this task goes on with was of use after all, if the same specialist goes on with it."""
+    """What this task continues with was of use after all, if the same specialist continues with it."""
     earlier = _continued_by(connection, task_id)
     before = None if earlier is None else _standing(connection, earlier)
     said = None if before is None else learning_rows.label(connection, before.id)
@@ -171,7 +171,7 @@ def _continued_by(connection: Connection, task_id: str) -> str | None:
 
 
 def _is_followed(connection: Connection, task_id: str) -> bool:
-    """Whether a task goes on in the thread of this one."""
+    """Whether a task continues in the thread of this one."""
     follows = exists().where(
         TASK_DEPENDENCY.c.depends_on_id == task_id, TASK.c.id == TASK_DEPENDENCY.c.task_id, TASK.c.thread.is_not(None)
     )

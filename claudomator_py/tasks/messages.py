@@ -350,7 +350,7 @@ def _task(connection: Connection, place: _Place, message: ChannelMessage, specia
 
 
 def _continued(connection: Connection, channel: Channel, message: ChannelMessage, specialist: str) -> str | None:
-    """The task whose conversation goes on: the one that wrote what the message answers, if that has completed."""
+    """The task whose conversation continues: the one that wrote what the message answers, if that has completed."""
     if message.reply_to is None:
         return None
     given = channel_rows.answer_given(connection, message.reply_to)

@@ -70,7 +70,7 @@ def planned_run(
 ) -> Run:
     """The run that this start means: its identity follows from the task's row alone.
 
-    account: whose quota it draws on. earlier: the run whose conversation it goes on in; None: it begins one. scratch:
+    account: whose quota it draws on. earlier: the run whose conversation it continues in; None: it begins one. scratch:
     the run whose scratch folder it takes over then; None: its own.
     """
     attempt, seq = task.attempt + 1, task.seq + 1
@@ -116,7 +116,7 @@ def commit_start(
 ) -> None:
     """Record the intent to start the run. Raises VersionConflict if the task has changed since it was planned.
 
-    obstacle: why it does not go on in the conversation that it was to go on in. left: the run of which it gets a note.
+    obstacle: why it does not continue the conversation that it was to continue. left: the run of which it gets a note.
     """
     task = task_rows.get(connection, run.task_id)
     if task.version != start.head.version or task.state != "QUEUED":
@@ -330,7 +330,7 @@ def _check_of(connection: Connection, run: Run, now_ms: int) -> CheckResult:
 
 
 def _left_behind(run: Run, outcome: Outcome) -> str | None:
-    """The conversation that a later run can go on in: as the agent calls it, else as it was given to the agent."""
+    """The conversation that a later run can continue in: as the agent calls it, else as it was given to the agent."""
     if outcome.conversation_lost:
         return None
     if outcome.conversation_id is not None:

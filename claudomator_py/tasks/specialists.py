@@ -293,6 +293,6 @@ def _put(
 
 
 def _route_again(connection: Connection, specialist_id: str, now_ms: int) -> None:
-    """What was routed to a card that says something else now is routed anew, unless it has begun."""
+    """What was routed to a card that says something else now is routed again, unless it has begun."""
     for task in task_rows.queued_for(connection, specialist_id):
         task_rows.change(connection, task, now_ms, constraints=None)

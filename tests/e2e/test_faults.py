@@ -204,7 +204,7 @@ def test_a_run_survives_the_daemon_and_is_adopted_by_the_next(site: Site) -> Non
 
     assert daemon.stop() == 0
     assert site.endpoint is None
-    assert "runs go on without the daemon" in site.log_text()
+    assert "runs continue without the daemon" in site.log_text()
     (site.root / "go").touch()
     wait_until(lambda: (site.state / "runs" / run_id / "exit.json").exists(), "the run's end without a daemon")
 

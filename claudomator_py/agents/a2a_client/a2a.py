@@ -113,7 +113,7 @@ class Conversation:
                 if self._interface.streams:
                     self._stream(wire.STREAM, params)
                 else:
-                    # One that waits for the end all the same is waited for as well.
+                    # One that waits for the end anyway is waited for as well.
                     self._take(self._call(wire.SEND, params, timeout_s=None))
             except Unsent as error:
                 raise End("unreachable", str(error)) from error

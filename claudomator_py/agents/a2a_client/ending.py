@@ -25,7 +25,7 @@ class Terminated(BaseException):
 def retry_after_s(value: str | None, now_s: float) -> float | None:
     """How long ``Retry-After`` asks for: seconds, whole or not, or an HTTP date; None: nothing that can be read.
 
-    Source: RFC 9110, 10.2.3, which knows no fractions; services send them all the same.
+    Source: RFC 9110, 10.2.3, which knows no fractions; services send them anyway.
     """
     if value is None:
         return None

@@ -57,7 +57,7 @@ def _end(server: Server, answer: Answer, conversation: str) -> End:
         value = None
     outcome = _OUTCOMES.get(value.get("status", "completed")) if isinstance(value, dict) else None
     if not isinstance(value, dict) or outcome is None or not isinstance(value.get("text", ""), str):
-        return End("lost", f"the answer of {server.origin} is no object with a known `status` and a `text`")
+        return End("lost", f"the answer of {server.origin} is not an object with a known `status` and a `text`")
     text, named, usage = value.get("text", ""), value.get("conversation"), value.get("usage")
     fields: dict[str, Any] = {
         "conversation": conversation_text("", named if isinstance(named, str) else conversation),

@@ -46,7 +46,7 @@ class Claude(EventKind):
         if task.max_turns is not None:
             argv += ["--max-turns", str(task.max_turns)]
         if request.usd_left is not None:
-            # Of a conversation that goes on, what was used before does not count.
+            # Of a conversation that continues, what was used before does not count.
             argv += ["--max-budget-usd", f"{max(_LEAST_USD, request.usd_left):.6f}"]
         argv += agent.extra_args
         tools = list(task.permissions.allowed_tools)

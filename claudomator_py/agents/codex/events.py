@@ -181,7 +181,7 @@ class CodexEvents(RunEvents):
         return REQUEST.encode() in line
 
     def stuck(self, started_ms: int | None) -> Verdict | None:
-        """Without a network it waits for one for ever."""
+        """Without a network it waits for one forever."""
         verdict = classify(self.trouble, _RULES, started_ms or 0) if self.trouble is not None else None
         return verdict if verdict is not None and verdict.reason in _OUTAGES else None
 

@@ -38,9 +38,9 @@ class Codex(EventKind):
     conversations = Conversations.NAMED
 
     def launch(self, request: LaunchRequest) -> Launch:
-        """Its command line. The prompt comes from a file on stdin: it would wait for ever for a pipe to end.
+        """Its command line. The prompt comes from a file on stdin: it would wait forever for a pipe to end.
 
-        It names its threads itself, so a new one takes no id. Where it runs, and that a run may go on at all outside a
+        It names its threads itself, so a new one takes no id. Where it runs, and that a run may work outside a
         git repository, is for Claudomator's workdir_roots to say.
         """
         agent, task = request.agent, request.task
@@ -91,7 +91,7 @@ class Codex(EventKind):
 
 def _mcp_config(command: tuple[str, ...]) -> str:
     """As TOML, whose texts and lists are written as in JSON. It waits for a server that is required, and hands on only
-    the variables that it is told of.
+    the variables that it is told about.
     """
     server = {
         "command": command[0],

@@ -84,7 +84,7 @@ _LIMITS = ((words(r"daily quota|per ?day"), "daily"), (words(r"per ?minute"), "p
 
 @dataclass(slots=True)
 class _Sleep:
-    """A sleep that was announced. failed_tools: how many had been told of on stderr before."""
+    """A sleep that was announced. failed_tools: how many had been told about on stderr before."""
 
     message: str
     length_ms: int
@@ -122,7 +122,7 @@ class GeminiEvents(RunEvents):
         return self.terminal_event is not None
 
     def take(self, event: Event) -> list[Part]:
-        """Take the next event: what it says, for people. A message in pieces goes on in the next."""
+        """Take the next event: what it says, for people. A message in pieces continues in the next."""
         at_ms = instant_of(event, "timestamp")
         self._take_time(at_ms)
         self.conversation_id = text_of(event, "session_id") or self.conversation_id

@@ -21,7 +21,7 @@ RELAUNCH = {"GEMINI_CLI_NO_RELAUNCH": "true"}
 TRUST = {"GEMINI_CLI_TRUST_WORKSPACE": "true"}
 # By itself it asks ten times: four minutes of waiting, with the agent's slot taken and no other agent asked. The user's
 # settings go before this file. The CLI reads it only where nobody but root could have written it; elsewhere it would
-# warn, so it is not told of it.
+# warn, so it is not told about it.
 DEFAULTS_NAME = "GEMINI_CLI_SYSTEM_DEFAULTS_PATH"
 DEFAULTS = Path(__file__).with_name("defaults.json")
 SYSTEM_DEFAULTS = Path("/etc/gemini-cli/system-defaults.json")

@@ -122,7 +122,7 @@ def _called(params: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
 
 
 def _no_json(word: str) -> None:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not JSON")
 
 
 def _error(asked: str | int | None, code: int, message: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The tools: what the model is told of each, and what a call of it asks of the daemon.
+"""The tools: what the model is told about each, and what a call of it asks of the daemon.
 
 Arguments go to the daemon as they are; it alone checks them, and says what is wrong with them.
 """
@@ -50,7 +50,7 @@ class Tool:
     path: str
     """Below that of the run."""
     told: Callable[[Mapping[str, Any]], str]
-    """What the model is told of the daemon's answer."""
+    """What the model is told about the daemon's answer."""
     harmless: bool = True
     """Whether a CLI may call it where the model is to change nothing: it records words, and nothing comes of them while
     the run lasts."""

@@ -165,7 +165,7 @@ class OpencodeEvents(RunEvents):
         return self.logged if self.conversation_id is None else None
 
     def stuck(self, started_ms: int | None) -> Verdict | None:
-        """It waits as long as a service asks for, and asks one in trouble for ever, without an event: only its log
+        """It waits as long as a service asks for, and asks one in trouble forever, without an event: only its log
         says why, and not until when."""
         last = self._own_log
         if last is None or not last.refused or last.at_ms is None or not self._is_latest(last):

@@ -32,7 +32,7 @@ class SimulatedEvents(RunEvents):
 
     end: Event | None = None
     progress: Event = field(default_factory=dict)
-    """What last told of tokens and dollars."""
+    """What last told about tokens and dollars."""
     denied: list[Denied] = field(default_factory=list)
 
     @property

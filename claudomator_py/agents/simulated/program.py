@@ -3,7 +3,7 @@
 Usage: ``python -I -S program.py --conversation UUID [--resume] [--model NAME] [--allow TOOL]... < prompt``.
 The script is the lines of the prompt that begin with ``simulate:``, else $CLAUDOMATOR_SIMULATED_SCRIPT, else a short
 success. Each line is an attempt; the last one goes for all further ones ($CLAUDOMATOR_ATTEMPT, from 1). A conversation
-that goes on is remembered with its prompts, among them its script, and goes on after the lines that it has had. It is
+that continues is remembered with its prompts, its script among them, and resumes after the lines that it has had. It is
 kept in the working directory, in .simulated/. On a line:
 
     delay=2s            work that long first
@@ -17,7 +17,7 @@ kept in the working directory, in .simulated/. On a line:
                         crash (kill itself), hang (stay silent), flood (write without end),
                         ignore-term (stay silent, and ignore SIGTERM); no_credit, invalid_model, context_too_long,
                         refused, turn_limit, budget, permission_denied, output_limit, disk_full, as an agent says them
-    service=URL         then ask this address for the line to go on with, which may name one again: so several agents
+    service=URL         then ask this address for the line to continue with, which may name one again: so several agents
                         can share an account. It is sent JSON with task, run, attempt, conversation, resumed, turn,
                         model and prompt, and answers with a line as text; if it does not, that is network
 
@@ -204,7 +204,7 @@ def memory(conversation: str) -> Path:
 def line_for(prompts: list[str], script: str | None, attempt: int) -> str:
     """The line to follow: of the newest prompt that has any, else of the script.
 
-    A fresh conversation begins at the line of its attempt, one that goes on counts its own turns.
+    A fresh conversation begins at the line of its attempt, one that continues counts its own turns.
     """
     scripted = [number for number, prompt in enumerate(prompts) if _LINE.search(prompt)]
     begun = scripted[-1] if scripted else 0

@@ -94,7 +94,7 @@ def parse_message(params: Mapping[str, Any]) -> Message:
         raise RpcError(INVALID_PARAMS, "`message` is missing")
     message_id = said.get("messageId")
     if not isinstance(message_id, str) or not 0 < len(message_id) <= LONGEST_ID:
-        raise RpcError(INVALID_PARAMS, f"`message.messageId` is no text of 1 to {LONGEST_ID} characters")
+        raise RpcError(INVALID_PARAMS, f"`message.messageId` is not text of 1 to {LONGEST_ID} characters")
     if said.get("role") not in ("ROLE_USER", "user"):
         raise RpcError(INVALID_PARAMS, "`message.role` is not that of the user")
     configuration = params.get("configuration")

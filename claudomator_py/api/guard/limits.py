@@ -1,6 +1,6 @@
 """How much one client may ask: token buckets for changes and for failed logins, and the size and pace of a request.
 
-The defaults hinder nobody who works: a loop that submits a hundred tasks a second goes on for ever. They bound what a
+The defaults hinder nobody who works: a loop that submits a hundred tasks a second may run forever. They bound what a
 program gone wild, or one that guesses tokens, takes of the daemon. Requests that only read are not counted.
 """
 

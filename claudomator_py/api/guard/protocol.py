@@ -1,6 +1,6 @@
 """What a connection has to keep to before there is a request that the application could judge.
 
-uvicorn waits for the head of a request for ever, has no bound on connections that say nothing, and answers a malformed
+uvicorn waits for the head of a request forever, has no bound on connections that say nothing, and answers a malformed
 request in plain text. Here a head has its time, the newest comer finds room, and refusals are problems like all others.
 """
 
@@ -16,8 +16,9 @@ from typing import Any, Final
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from claudomator_py.api.guard.exchange import SECURITY_HEADERS
 from claudomator_py.api.guard.limits import Crowd
-from claudomator_py.api.guard.security import SECURITY_HEADERS, Load
+from claudomator_py.api.guard.security import Load
 from claudomator_py.api.problem import Refused
 
 HEAD_BYTES: Final = 32 * 1024

@@ -14,14 +14,15 @@ import asyncio
 import hmac
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from claudomator_py.api.guard.asking import Holders
+from claudomator_py.api.guard.exchange import Answer, GoneError, RequestHeaders, bounded
 from claudomator_py.api.guard.limits import Throttle
 from claudomator_py.api.guard.sessions import Sessions
 from claudomator_py.api.problem import Refused, unexpected
@@ -52,15 +53,6 @@ STALE = "claudomator.stale_cookie"
 """In the scope: the name of a cookie that came with the request and is good for nothing, so a page may remove it."""
 _READING = frozenset({"GET", "HEAD"})
 _ALLOWED_SITES = frozenset({b"same-origin", b"none"})
-SECURITY_HEADERS: Mapping[bytes, bytes] = {
-    b"cache-control": b"no-store",
-    b"content-security-policy": b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    b"cross-origin-opener-policy": b"same-origin",
-    b"cross-origin-resource-policy": b"same-origin",
-    b"referrer-policy": b"no-referrer",
-    b"x-content-type-options": b"nosniff",
-    b"x-frame-options": b"DENY",
-}
 
 
 class Load(Enum):
@@ -124,9 +116,9 @@ class Security:
         if scope["type"] == "websocket":
             await self._connect(scope, receive, send)
             return
-        answer = _Answer(send)
+        answer = Answer(send)
         try:
-            headers = _Headers(scope)
+            headers = RequestHeaders(scope)
             self._throttle.check_target(scope["raw_path"], scope["query_string"])
             host = self._check_host(headers, over_unix=_over_unix(scope))
             sender = _sender(headers, host, scope)
@@ -141,7 +133,7 @@ class Security:
                 await self._app({**scope, "method": "GET"}, answer.only_head(heard), answer)
             else:
                 await self._app(scope, heard, answer)
-        except _GoneError:
+        except GoneError:
             return  # nobody waits for an answer
         except Refused as refused:
             await self._dress(scope, refused.response(scope["path"]))(scope, receive, answer)
@@ -157,7 +149,7 @@ class Security:
         A page of any site may open one to this machine, with cookies: so no session counts.
         """
         try:
-            headers = _Headers(scope)
+            headers = RequestHeaders(scope)
             self._throttle.check_target(scope["raw_path"], scope["query_string"])
             host = self._check_host(headers, over_unix=_over_unix(scope))
             own = {f"http://{host}".encode("latin-1"), f"https://{host}".encode("latin-1")}
@@ -176,7 +168,7 @@ class Security:
         state.update(principal=by, standing=lambda: self._holders.named(by.id) is not None)
         await self._app(scope, receive, send)
 
-    def _check_host(self, headers: "_Headers", *, over_unix: bool) -> str:
+    def _check_host(self, headers: RequestHeaders, *, over_unix: bool) -> str:
         hosts = headers.all(b"host")
         host = hosts[0].decode("latin-1").lower() if len(hosts) == 1 else ""
         if host not in self._authorities and not (over_unix and host == UNIX_HOST):
@@ -189,7 +181,7 @@ class Security:
             )
         return host
 
-    async def _run(self, headers: "_Headers") -> Principal | None:
+    async def _run(self, headers: RequestHeaders) -> Principal | None:
         """The run whose token was shown, if one was: only the database knows whether it is still under way."""
         token = headers.bearer()
         if token is None or not token.startswith(RUN_PREFIX):
@@ -199,7 +191,9 @@ class Security:
         except Unavailable as error:
             raise Refused(503, error.status, error.detail, error.remedy, headers={"Retry-After": "1"}) from error
 
-    def _admit(self, headers: "_Headers", host: str, sender: _From, scope: Scope, run: Principal | None) -> _Admitted:
+    def _admit(
+        self, headers: RequestHeaders, host: str, sender: _From, scope: Scope, run: Principal | None
+    ) -> _Admitted:
         """Who asks. Raises Refused where credentials are needed, and for whoever asks too much."""
         try:
             admitted = self._check_credentials(headers, host, sender, scope, run)
@@ -212,15 +206,15 @@ class Security:
             self._throttle.change(admitted.session or admitted.by.id)
         return admitted
 
-    async def _hear(self, headers: "_Headers", receive: Receive, scope: Scope, *, authorised: bool) -> Receive:
+    async def _hear(self, headers: RequestHeaders, receive: Receive, scope: Scope, *, authorised: bool) -> Receive:
         if authorised:
-            return await _bounded(headers, receive, MAX_BODY_BYTES, self._limits.body_s)
+            return await bounded(headers, receive, MAX_BODY_BYTES, self._limits.body_s)
         if _is_webhook(scope):
-            return await _bounded(headers, receive, WEBHOOK_BODY_BYTES, self._limits.login_body_s)
-        return await _bounded(headers, receive, LOGIN_BODY_BYTES, self._limits.login_body_s)
+            return await bounded(headers, receive, WEBHOOK_BODY_BYTES, self._limits.login_body_s)
+        return await bounded(headers, receive, LOGIN_BODY_BYTES, self._limits.login_body_s)
 
     def _check_credentials(
-        self, headers: "_Headers", host: str, sender: _From, scope: Scope, run: Principal | None
+        self, headers: RequestHeaders, host: str, sender: _From, scope: Scope, run: Principal | None
     ) -> _Admitted:
         """Whose token it is, or whose session where one counts. Raises Refused where one is needed."""
         if run is not None:
@@ -275,67 +269,7 @@ def _over_unix(scope: Scope) -> bool:
     return server is not None and server[1] is None
 
 
-class _Headers:
-    """The request's headers, with repetitions."""
-
-    def __init__(self, scope: Scope) -> None:
-        self._headers: list[tuple[bytes, bytes]] = scope["headers"]
-
-    def all(self, name: bytes) -> list[bytes]:
-        return [value for key, value in self._headers if key == name]
-
-    def bearer(self) -> bytes | None:
-        """The token that is shown, if it is a single one."""
-        given = self.all(b"authorization")
-        if len(given) != 1:
-            return None
-        scheme, _, token = given[0].partition(b" ")
-        return token.strip() if scheme.lower() == b"bearer" else None
-
-    def cookies(self, name: bytes) -> list[str]:
-        """All cookies of that name: another program on this host may have set one that hides ours."""
-        pairs = [pair.strip().partition(b"=") for header in self.all(b"cookie") for pair in header.split(b";")]
-        return [value.decode("latin-1") for key, _, value in pairs if key == name]
-
-
-class _Answer:
-    """Sends the response with our headers added, and remembers that it began."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self._over: asyncio.Event | None = None
-        self.started = False
-
-    def only_head(self, receive: Receive) -> Receive:
-        """Send no body, whatever comes. A ``receive`` that says when that is done: streams would go on for ever."""
-        over = self._over = asyncio.Event()
-
-        async def receive_until_over() -> Message:
-            receiving, ending = asyncio.ensure_future(receive()), asyncio.ensure_future(over.wait())
-            try:
-                await asyncio.wait({receiving, ending}, return_when=asyncio.FIRST_COMPLETED)
-                return receiving.result() if receiving.done() else {"type": "http.disconnect"}
-            finally:
-                receiving.cancel()
-                ending.cancel()
-
-        return receive_until_over
-
-    async def __call__(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.started = True
-            present = {key.lower() for key, _ in message.get("headers", ())}
-            added = [(key, value) for key, value in SECURITY_HEADERS.items() if key not in present]
-            message = {**message, "headers": [*message.get("headers", ()), *added]}
-        if self._over is None:
-            await self._send(message)
-        elif not self._over.is_set():
-            await self._send(message)
-            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
-            self._over.set()
-
-
-def _sender(headers: _Headers, host: str, scope: Scope) -> _From:
+def _sender(headers: RequestHeaders, host: str, scope: Scope) -> _From:
     """Who sent it, by what the browser itself says. Raises Refused for a page of another site or origin.
 
     That a whole page is opened by a link is allowed, since the other page sees nothing of it.
@@ -367,10 +301,6 @@ def _cross_site() -> Refused:
     )
 
 
-class _GoneError(Exception):
-    """The client has gone before its request was whole."""
-
-
 def _check_load(load: Load, path: str, *, authorised: bool) -> None:
     """Raises Refused for what there is no room for. Health is told whatever the load."""
     if load is not Load.FREE and not (load is Load.CROWDED and authorised) and path not in OPEN_PATHS:
@@ -381,57 +311,3 @@ def _check_load(load: Load, path: str, *, authorised: bool) -> None:
             "Close some of the pages that are open in browsers, then retry.",
             headers={"Retry-After": "1", "Connection": "close"},
         )
-
-
-async def _bounded(headers: _Headers, receive: Receive, most: int, patience_s: float) -> Receive:
-    """A ``receive`` that replays the body, read whole, in time and within the limit. Raises Refused, _GoneError.
-
-    most: in bytes.
-    """
-    declared = headers.all(b"content-length")
-    if any(not value.isdigit() or int(value) > most for value in declared):
-        raise _too_large(most)
-    messages: list[Message] = []
-    size = 0
-    more = bool(declared or headers.all(b"transfer-encoding"))
-    try:
-        async with asyncio.timeout(patience_s):
-            while more:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise _GoneError
-                messages.append(message)
-                size += len(message.get("body", b""))
-                if size > most:
-                    raise _too_large(most)
-                more = message.get("more_body", False)
-    except TimeoutError:
-        raise _too_slow(patience_s) from None
-    pending = iter(messages)
-
-    async def replay() -> Message:
-        for message in pending:
-            return message
-        return await receive()
-
-    return replay
-
-
-def _too_slow(patience_s: float) -> Refused:
-    return Refused(
-        408,
-        "body_timeout",
-        f"The body did not arrive within {patience_s:g} seconds.",
-        "Retry, and send the whole body without pauses.",
-        headers={"Connection": "close"},
-    )
-
-
-def _too_large(most: int) -> Refused:
-    return Refused(
-        413,
-        "too_large",
-        f"The body is larger than {most} bytes.",
-        "Put long material into a file in the task's working directory and refer to it in the instructions.",
-        headers={"Connection": "close"},
-    )

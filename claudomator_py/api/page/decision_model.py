@@ -105,7 +105,7 @@ def url_of(decision_id: str) -> str:
 
 
 def list_url(filters: Mapping[str, str], cursor: str | None = None) -> str:
-    """The list with these filters, of which those that are empty are none. cursor: where it goes on."""
+    """The list with these filters, of which those that are empty are none. cursor: where it continues."""
     given = {name: value for name, value in filters.items() if value} | ({"cursor": cursor} if cursor else {})
     return "/decisions" + (f"?{urlencode(given)}" if given else "")
 

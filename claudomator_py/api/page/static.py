@@ -23,7 +23,7 @@ class _Asset:
 
 
 def url_of(name: str) -> str:
-    """The URL of a file, which changes with its content, so that it can be cached for ever. Raises KeyError."""
+    """The URL of a file, which changes with its content, so that it can be cached forever. Raises KeyError."""
     return f"/static/{name}?v={_ASSETS[name].digest}"
 
 

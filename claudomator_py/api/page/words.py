@@ -11,7 +11,7 @@ _LINE = 240
 
 
 def took(start: str, end: str | None) -> str | None:
-    """How long from one instant to the other, to the second; None: it goes on."""
+    """How long from one instant to the other, to the second; None: it continues."""
     if end is None:
         return None
     seconds = round((datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds())

@@ -47,7 +47,7 @@ def configuration(path: Path | None, state: Path, *, named: bool) -> Finding:
 
 
 def inbox_findings(settings: Inbox, base_dir: Path, state: Path) -> Iterator[Finding]:
-    """The watched folders, and who may hand in tasks there. state: the state folder."""
+    """The watched folders, and who may submit tasks there. state: the state folder."""
     guard = InboxGuard(settings, _user_of(state))
     if guard.unknown:
         remedy = "Fix inbox.trusted_users and inbox.trusted_groups, or create them."

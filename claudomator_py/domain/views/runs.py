@@ -158,7 +158,7 @@ class HandoffView(View):
     run_id: str
     """The run that hands it on."""
     specialist: str
-    """Who is to go on with it."""
+    """Who is to continue with it."""
     handed_on_by: str | None = None
     """Who has it until then; None: nobody in particular."""
     hop: int

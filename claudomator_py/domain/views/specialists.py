@@ -45,7 +45,7 @@ class SpecialistView(View):
     created_at: Instant
     updated_at: Instant
     changeable: bool
-    """Whether whoever asks may change it, and is told of ``file_path`` and ``grants``."""
+    """Whether whoever asks may change it, and is told about ``file_path`` and ``grants``."""
     file_path: str | None = None
     """The file that it follows."""
     grants: tuple[str, ...] = ()

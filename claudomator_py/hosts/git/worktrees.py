@@ -119,7 +119,7 @@ class LocalTrees:
         return leftovers.size_of(Path(tree.path))
 
     def remove(self, tree: Tree) -> None:
-        """Remove the tree and its branch, which must be spent: it is looked at once more, directly before.
+        """Remove the tree and its branch, which must be spent: it is looked at again, directly before.
 
         Raises TreeBusy; TreeFault, and then nothing that is not in the repository is lost.
         """

@@ -104,7 +104,7 @@ def _has_orphan(path: Path) -> bool:
 
 
 def write_revoked(path: Path) -> None:
-    """Give the run up for good; the caller holds its lock. Raises OSError."""
+    """Give the run up permanently; the caller holds its lock. Raises OSError."""
     mark(path / record.REVOKED)
     crashpoint("revoked-made")
     flush_directory(path)

@@ -42,7 +42,7 @@ class LocalRunHost(ReportingHost):
         redactor: RedactorOf = lambda *_: Redactor(),
         clock: Clock = now_ms,
     ) -> None:
-        """grace_ms: between TERM and KILL for what a lost shim left; it may be set anew. kinds, redactor, clock: for
+        """grace_ms: between TERM and KILL for what a lost shim left; it may be set again. kinds, redactor, clock: for
         what its runs say. Raises OSError."""
         super().__init__(kinds, redactor, clock)
         root.mkdir(mode=0o700, parents=True, exist_ok=True)

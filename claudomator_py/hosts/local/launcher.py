@@ -54,7 +54,7 @@ class Launcher:
         return pid
 
     def close(self) -> None:
-        """End the fork server. The shims go on."""
+        """End the fork server. The shims continue."""
         with self._lock:
             self._drop()
             self._reap()

@@ -121,7 +121,7 @@ def put_away(outputs: list[Output]) -> None:
         try:
             output.put_back()
         except OSError:
-            continue  # Without room for it the run has ended all the same.
+            continue  # Without room for it the run has ended anyway.
 
 
 class Supervisor:
@@ -213,7 +213,7 @@ class Supervisor:
             try:
                 record.write_agent(self._directory, pid)
             except OSError:
-                pass  # It runs all the same; only nobody could take it over.
+                pass  # It runs anyway; only nobody could take it over.
             self._follow(pid, spec, watch, ending)
             if ending.ended_by or ending.exit_code != 0:
                 return

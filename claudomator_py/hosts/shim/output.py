@@ -57,7 +57,7 @@ class Output:
         return True
 
     def put_back(self) -> None:
-        """Write the file anew if somebody removed it: what is in it is there as long as it is open. Raises OSError."""
+        """Write the file again if somebody removed it: what is in it is there as long as it is open. Raises OSError."""
         if os.fstat(self.fd).st_nlink:
             return
         new = f"{self._name}.new"

@@ -64,7 +64,7 @@ def is_gone(directory: int) -> bool:
 
 
 def given_up(directory: int) -> bool:
-    """Whether this run may no longer be started, or has been already. Holds for good while the lock is held."""
+    """Whether this run may no longer be started, or has been already. Holds permanently while the lock is held."""
     return any(exists(directory, name) for name in (REVOKED, CANCEL, STARTED, EXIT))
 
 
@@ -76,7 +76,7 @@ def read(path: str | os.PathLike[str], directory: int | None = None) -> dict[str
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW, dir_fd=directory)
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise ValueError("it is no file")
+            raise ValueError("it is not a file")
         text = os.read(fd, _LONGEST_READ + 1)
     finally:
         os.close(fd)
@@ -87,7 +87,7 @@ def read(path: str | os.PathLike[str], directory: int | None = None) -> dict[str
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     if not isinstance(data, dict):
-        raise ValueError("it is no object")
+        raise ValueError("it is not an object")
     return data
 
 

@@ -32,7 +32,7 @@ def end_all(
     deadline: float | None = None,
     none_left: Callable[[], bool] = lambda: True,
 ) -> Stopped:
-    """End what find finds, and what it finds anew each time, until it finds nothing and there is none left.
+    """End what find finds, and what it finds again each time, until it finds nothing and there is none left.
 
     grace: seconds between TERM and KILL. pause: waits that many seconds, or less. deadline: when to give up on what
     even KILL does not end, on the monotonic clock; None: never. none_left: a proof that find, which takes its time to
@@ -70,7 +70,7 @@ def _terminate(
             if process.identity not in seen:
                 seen.add(process.identity)
                 procfs.send(process.pid, process.start, signal.SIGTERM)
-                # A stopped process would take note of TERM only once it goes on.
+                # A stopped process would take note of TERM only once it continues.
                 procfs.send(process.pid, process.start, signal.SIGCONT)
         crash("term-sent")
         remaining = end - time.monotonic()

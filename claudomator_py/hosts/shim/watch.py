@@ -40,7 +40,7 @@ class Watch:
         self._flooded = False
 
     def ending(self) -> str | None:
-        """What ends the run now, as ``exit.json`` names it; None: it goes on."""
+        """What ends the run now, as ``exit.json`` names it; None: it continues."""
         now = time.monotonic()
         grown = sum(output.grew() for output in self._outputs)
         self._flooded = grown > _FLOOD_BYTES

@@ -34,7 +34,7 @@ def archive(folder: Folder, entry: Entry, now_ns: int) -> bool:
         if _is(fd, name, entry):
             crashpoint("inbox-after-move")
             return True
-        # Saved once more just before the move: back with it, unless yet another file has come to its place.
+        # Saved again just before the move: back with it, unless yet another file has come to its place.
         os.link(name, entry.name, src_dir_fd=fd, dst_dir_fd=folder.fd, follow_symlinks=False)
         os.unlink(name, dir_fd=fd)
         return False

@@ -439,7 +439,7 @@ class FolderScan:
             remove_error_file(folder, name)
 
     def _archive(self, folder: Folder, names: Iterable[str]) -> None:
-        """Move accepted files away, but those that changed since: they have arrived anew."""
+        """Move accepted files away, but those that changed since: they have arrived again."""
         moved = []
         for name in self._until_stopped(names):
             stamp = self._ledger.accepted[name]

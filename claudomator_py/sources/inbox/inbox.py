@@ -283,7 +283,7 @@ class Inbox:
     # --- watching ---
 
     def _watch(self, *, again: bool) -> Iterable[str]:
-        """Have the folders that are there watched; those whose watch is new. again: try once more where it failed."""
+        """Have the folders that are there watched; those whose watch is new. again: try again where it failed."""
         found = {}
         for path in self._paths:
             try:

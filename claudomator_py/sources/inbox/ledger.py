@@ -47,7 +47,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class _Recheck:
-    """A file read so soon after a change that a further one may not show in its stamp: compare the bytes once more."""
+    """A file read so soon after a change that a further one may not show in its stamp: compare the bytes again."""
 
     stamp: FileStamp
     digest: bytes
@@ -135,7 +135,7 @@ class FileLedger:
         return recheck is None or now < recheck.due
 
     def is_unchanged(self, name: str, stamp: FileStamp, digest: bytes) -> bool:
-        """Whether a file that was read once more holds what it was settled with."""
+        """Whether a file that was read again holds what it was settled with."""
         recheck = self._recheck.pop(name, None)
         seen = recheck is not None and (recheck.stamp, recheck.digest) == (stamp, digest)
         return seen and self._same_stamp(name, stamp)

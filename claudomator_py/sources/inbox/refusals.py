@@ -2,7 +2,7 @@
 
 The name belongs to Claudomator: whatever lies there is replaced, and removed once the file is good or gone. It is
 written under a hidden name and renamed, so it is never half there, and no link is ever followed. Where there can be
-none, in a folder that is read-only or full, or as the file's own name is too long, the status tells all the same.
+none, in a folder that is read-only or full, or as the file's own name is too long, the status tells anyway.
 """
 
 import contextlib
@@ -162,14 +162,14 @@ class Refusals:
             self._refused.pop(path, None)
 
     def forget(self, folders: Iterable[str]) -> None:
-        """What lies in these is not watched any more, or anew."""
+        """What lies in these is not watched any more, or again."""
         with self._lock:
             left = set(folders)
             for path in [path for path in self._refused if str(Path(path).parent) in left]:
                 del self._refused[path]
 
     def page(self, before: int | None = None, limit: int | None = None) -> list[Refusal]:
-        """The refused files, the last one refused first. before: the number to go on behind; limit: so many at most."""
+        """Refused files, the last refused first. before: the number to continue after; limit: at most so many."""
         with self._lock:
             found = (one for one in reversed(self._refused.values()) if before is None or one.number < before)
             return list(islice(found, limit))

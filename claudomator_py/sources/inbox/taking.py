@@ -191,7 +191,7 @@ class Taking:
         )
 
     def _give_up(self, connection: Connection, task_id: str) -> None:
-        """The document is a schedule now: what it was does not start any more; a run goes on to its end."""
+        """The document is a schedule now: what it was does not start any more; a run runs to its end."""
         task = task_rows.get(connection, task_id)
         if task.state not in (*ENDED, "RUNNING"):
             cancel_now(connection, task, self._now_ms, data={"by": "schedule"})

@@ -1,6 +1,6 @@
 """For developers: write the next migration from the tables. ``python -m claudomator_py.store.migrations.revise TEXT``.
 
-With ``--replace`` the newest migration is written anew, unless somebody's database may already hold it. Read what was
+With ``--replace`` the newest migration is written again, unless somebody's database may already hold it. Read what was
 written: a renamed column looks like one dropped and one added.
 
 Once it is as it is to be, ``store.schema.SCHEMA`` names it, and ``store.migrations.snapshot`` writes what a new
@@ -63,6 +63,6 @@ def _render_item(kind: str, item: Any, _context: object) -> str | Literal[False]
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("message", help="what changes, in a few words")
-    parser.add_argument("--replace", action="store_true", help=f"write the newest anew, if it is after {FROZEN}")
+    parser.add_argument("--replace", action="store_true", help=f"write the newest again, if it is after {FROZEN}")
     arguments = parser.parse_args()
     sys.stdout.write(f"{revise(arguments.message, replace=arguments.replace)}\n")

@@ -11,7 +11,7 @@ from claudomator_py.store.tables.columns import RowNumber, json_column, partial_
 class Specialist(SQLModel, table=True):
     """A card in the registry: one for each id, whoever sees it.
 
-    A card that was removed keeps its row, so that its versions go on if it comes back.
+    A card that was removed keeps its row, so that its versions continue if it comes back.
     """
 
     __tablename__ = "specialist"

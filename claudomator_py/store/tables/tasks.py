@@ -205,7 +205,7 @@ class Run(SQLModel, table=True):
     dir_key: str
     conversation_id: str | None = None
     """What its agent calls its conversation, as far as is known; of an ended run, None says that no later run can
-    go on in it."""
+    continue in it."""
     resumes: str | None = None
     """The run whose conversation it continues."""
     asked: list[str] | None = Field(default=None, sa_column=shown_json_column(nullable=True))
@@ -255,7 +255,7 @@ class Run(SQLModel, table=True):
     """When that was noted."""
     specialist: str | None = None
     """Those of its task when it was started, so that what runs cost can be attributed without their tasks, which
-    may be routed anew since."""
+    may be routed again since."""
     skill: str | None = None
     """See ``specialist``."""
     risk: str | None = None

@@ -1,0 +1,137 @@
+"""A request and its answer as ASGI has them: headers with repetitions, a body within bounds, our own headers on top."""
+
+import asyncio
+from collections.abc import Mapping
+
+from starlette.types import Message, Receive, Scope, Send
+
+from claudomator_py.api.problem import Refused
+
+SECURITY_HEADERS: Mapping[bytes, bytes] = {
+    b"cache-control": b"no-store",
+    b"content-security-policy": b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    b"cross-origin-opener-policy": b"same-origin",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"referrer-policy": b"no-referrer",
+    b"x-content-type-options": b"nosniff",
+    b"x-frame-options": b"DENY",
+}
+
+
+class RequestHeaders:
+    """The request's headers, with repetitions."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._headers: list[tuple[bytes, bytes]] = scope["headers"]
+
+    def all(self, name: bytes) -> list[bytes]:
+        """Every value of that header."""
+        return [value for key, value in self._headers if key == name]
+
+    def bearer(self) -> bytes | None:
+        """The token that is shown, if it is a single one."""
+        given = self.all(b"authorization")
+        if len(given) != 1:
+            return None
+        scheme, _, token = given[0].partition(b" ")
+        return token.strip() if scheme.lower() == b"bearer" else None
+
+    def cookies(self, name: bytes) -> list[str]:
+        """All cookies of that name: another program on this host may have set one that hides ours."""
+        pairs = [pair.strip().partition(b"=") for header in self.all(b"cookie") for pair in header.split(b";")]
+        return [value.decode("latin-1") for key, _, value in pairs if key == name]
+
+
+class Answer:
+    """Sends the response with our headers added, and remembers that it began."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._over: asyncio.Event | None = None
+        self.started = False
+
+    def only_head(self, receive: Receive) -> Receive:
+        """Send no body, whatever comes; returns a ``receive`` that says when the head is sent, as streams never end."""
+        over = self._over = asyncio.Event()
+
+        async def receive_until_over() -> Message:
+            receiving, ending = asyncio.ensure_future(receive()), asyncio.ensure_future(over.wait())
+            try:
+                await asyncio.wait({receiving, ending}, return_when=asyncio.FIRST_COMPLETED)
+                return receiving.result() if receiving.done() else {"type": "http.disconnect"}
+            finally:
+                receiving.cancel()
+                ending.cancel()
+
+        return receive_until_over
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.started = True
+            present = {key.lower() for key, _ in message.get("headers", ())}
+            added = [(key, value) for key, value in SECURITY_HEADERS.items() if key not in present]
+            message = {**message, "headers": [*message.get("headers", ()), *added]}
+        if self._over is None:
+            await self._send(message)
+        elif not self._over.is_set():
+            await self._send(message)
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+            self._over.set()
+
+
+class GoneError(Exception):
+    """The client has gone before its request was whole."""
+
+
+async def bounded(headers: RequestHeaders, receive: Receive, most: int, patience_s: float) -> Receive:
+    """A ``receive`` that replays the body, read whole, in time and within the limit. Raises Refused, GoneError.
+
+    most: in bytes.
+    """
+    declared = headers.all(b"content-length")
+    if any(not value.isdigit() or int(value) > most for value in declared):
+        raise _too_large(most)
+    messages: list[Message] = []
+    size = 0
+    more = bool(declared or headers.all(b"transfer-encoding"))
+    try:
+        async with asyncio.timeout(patience_s):
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise GoneError
+                messages.append(message)
+                size += len(message.get("body", b""))
+                if size > most:
+                    raise _too_large(most)
+                more = message.get("more_body", False)
+    except TimeoutError:
+        raise _too_slow(patience_s) from None
+    pending = iter(messages)
+
+    async def replay() -> Message:
+        for message in pending:
+            return message
+        return await receive()
+
+    return replay
+
+
+def _too_slow(patience_s: float) -> Refused:
+    return Refused(
+        408,
+        "body_timeout",
+        f"The body did not arrive within {patience_s:g} seconds.",
+        "Retry, and send the whole body without pauses.",
+        headers={"Connection": "close"},
+    )
+
+
+def _too_large(most: int) -> Refused:
+    return Refused(
+        413,
+        "too_large",
+        f"The body is larger than {most} bytes.",
+        "Put long material into a file in the task's working directory and refer to it in the instructions.",
+        headers={"Connection": "close"},
+    )
