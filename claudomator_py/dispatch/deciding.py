@@ -378,7 +378,7 @@ def _spec_of(request: Request, requires: tuple[str, ...]) -> TaskSpec:
 
 def _unmade(spec: TaskSpec, by: Principal, now_ms: int) -> Task:
     """The row that a task of that principal's would have, which is in no table."""
-    return task_rows.new_task(
+    return Task(
         id="",
         name=spec.name,
         state="QUEUED",

@@ -11,14 +11,12 @@ from typing import Any, Self
 from sqlalchemy import Connection, Select, bindparam, exists, insert, select
 
 from claudomator_py.scheduler.decision import DecisionKind
-from claudomator_py.store.loading import loader, maker
+from claudomator_py.store.loading import loader
 from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import DECISION, RUN, SNAPSHOT, Decision
 
 decision_from = loader(Decision)
 """The row as a Decision."""
-new_decision = maker(Decision)
-"""A Decision that is in no table yet."""
 _HASH = Statement(select(SNAPSHOT.c.hash).where(SNAPSHOT.c.hash == bindparam("digest")))
 _ADD_SNAPSHOT = Statement(insert(SNAPSHOT))
 _ADD = Statement(insert(DECISION))

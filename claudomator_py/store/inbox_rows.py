@@ -4,15 +4,12 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
-from claudomator_py.store.loading import loader, maker, writer
+from claudomator_py.store.loading import loader, writer
 from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import INBOX_DOCUMENT, INBOX_FILE, InboxDocument, InboxFile
 
 _document_from = loader(InboxDocument)
 _file_from = loader(InboxFile)
-new_document = maker(InboxDocument)
-new_file = maker(InboxFile)
-"""A document and a file that are in no table yet."""
 
 # On the way of every file.
 _FORGET_FILES = Statement(delete(INBOX_FILE).where(INBOX_FILE.c.path.in_(bindparam("files", expanding=True))))

@@ -23,16 +23,12 @@ from claudomator_py.domain.lifecycle import (
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.store.events import Happened, record, record_all
-from claudomator_py.store.loading import loader, maker, writer
+from claudomator_py.store.loading import loader, writer
 from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import TASK, TASK_REVISION, Task, TaskRevision
 
 task_from = loader(Task)
 """The row as a Task."""
-new_task = maker(Task)
-"""A Task that is in no table yet."""
-new_revision = maker(TaskRevision)
-"""A version of a task's content that is in no table yet."""
 _revision_from = loader(TaskRevision)
 
 # On the way of every task.

@@ -107,7 +107,7 @@ def accept_ready(connection: Connection, orders: Sequence[tuple[NewTask, int]]) 
 def _new_task(order: NewTask, now_ms: int, state: lifecycle.State = _NEW, version: int = 1) -> Task:
     """The task that is to be inserted in that state."""
     spec = order.spec
-    return task_rows.new_task(
+    return Task(
         id=str(uuid.uuid4()),
         name=spec.name,
         version=version,
@@ -310,7 +310,7 @@ def add_content(
 def _content(
     task_id: str, revision: int, spec: TaskSpec, dir_key: str, now_ms: int, derived_from: int | None = None
 ) -> TaskRevision:
-    return task_rows.new_revision(
+    return TaskRevision(
         task_id=task_id,
         revision=revision,
         spec=spec.model_dump(mode="json"),

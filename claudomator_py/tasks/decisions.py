@@ -153,7 +153,7 @@ def _input_ref(task: Task) -> str:
 def _decision(
     connection: Connection, task: Task, kind: DecisionKind, about: str, record: Record, now_ms: int
 ) -> Decision:
-    return decision_rows.new_decision(
+    return Decision(
         id=decision_rows.identity(kind, about),
         kind=kind.value,
         task_id=task.id,

@@ -76,7 +76,7 @@ def planned_run(
     attempt, seq = task.attempt + 1, task.seq + 1
     run_id, conversation_id = run_rows.identity(task.id, task.generation, attempt, seq)
     given = conversation_id if kind.conversations is Conversations.GIVEN else None
-    return run_rows.new_run(
+    return Run(
         id=run_id,
         task_id=task.id,
         generation=task.generation,

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import takewhile
+from typing import cast
 
 from sqlalchemy import Connection
 
@@ -91,7 +92,7 @@ class Taking:
     def file(self) -> InboxFile:
         """The file as it is remembered once it is taken."""
         stamp = self._stamp
-        return inbox_rows.new_file(
+        return InboxFile(
             path=self._path, mtime_ns=stamp.mtime_ns, size=stamp.size, inode=stamp.inode, accepted_ms=self._now_ms
         )
 
@@ -166,7 +167,7 @@ class Taking:
                 task = task_rows.change(connection, task, self._now_ms, file_path=self._path)
             if entry.content_hash != digest:
                 task = replace_content(connection, task, order, self._now_ms)
-        document = inbox_rows.new_document(path=self._path, name=spec.name, task_id=task.id, content_hash=digest)
+        document = InboxDocument(path=self._path, name=spec.name, task_id=task.id, content_hash=digest)
         inbox_rows.put_document(connection, document, new=entry is None)
         return task
 
@@ -272,7 +273,12 @@ def _add(connection: Connection, takings: Sequence[Taking]) -> None:
     """Take files of which nothing is known."""
     made = accept_ready(connection, [order for taking in takings for order in taking.orders()])
     documents = [
-        inbox_rows.new_document(path=task.file_path, name=task.name, task_id=task.id, content_hash=content.content_hash)
+        InboxDocument(
+            path=cast("str", task.file_path),  # since each of these came in one
+            name=task.name,
+            task_id=task.id,
+            content_hash=content.content_hash,
+        )
         for task, content in made
     ]
     inbox_rows.add_documents(connection, documents)

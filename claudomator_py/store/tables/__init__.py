@@ -4,8 +4,6 @@ Columns that people may see are of the types of ``store.shown``: what is written
 State, counts and limits are always queried from these rows; nothing is counted up and down.
 """
 
-from sqlmodel import SQLModel
-
 from claudomator_py.store.tables.channels import Channel, ChannelAnswer, ChannelMember, ChannelMessage
 from claudomator_py.store.tables.decisions import Classification, Decision, Hold, Snapshot, TierAnswer
 from claudomator_py.store.tables.service import (
@@ -28,37 +26,37 @@ from claudomator_py.store.tables.specialists import (
 )
 from claudomator_py.store.tables.tasks import LANE, Event, Run, Task, TaskDependency, TaskRevision
 
-TASK = SQLModel.metadata.tables["task"]
-TASK_REVISION = SQLModel.metadata.tables["task_revision"]
-TASK_DEPENDENCY = SQLModel.metadata.tables["task_dependency"]
-RUN = SQLModel.metadata.tables["run"]
-EVENT = SQLModel.metadata.tables["event"]
-SNAPSHOT = SQLModel.metadata.tables["snapshot"]
-DECISION = SQLModel.metadata.tables["decision"]
-HOLD = SQLModel.metadata.tables["hold"]
-SCHEDULE = SQLModel.metadata.tables["schedule"]
-SCHEDULE_FIRE = SQLModel.metadata.tables["schedule_fire"]
-INBOX_FILE = SQLModel.metadata.tables["inbox_file"]
-INBOX_DOCUMENT = SQLModel.metadata.tables["inbox_document"]
-CLASSIFICATION = SQLModel.metadata.tables["classification"]
-TIER_ANSWER = SQLModel.metadata.tables["tier_answer"]
-ANSWERED_REQUEST = SQLModel.metadata.tables["answered_request"]
-SWITCH = SQLModel.metadata.tables["switch"]
-OUTBOX = SQLModel.metadata.tables["outbox"]
-OUTBOX_CURSOR = SQLModel.metadata.tables["outbox_cursor"]
-API_TOKEN = SQLModel.metadata.tables["api_token"]
-BROWSER_SESSION = SQLModel.metadata.tables["browser_session"]
-REMEMBERED = SQLModel.metadata.tables["remembered"]
-SPECIALIST = SQLModel.metadata.tables["specialist"]
-SPECIALIST_SKILL = SQLModel.metadata.tables["specialist_skill"]
-SPECIALIST_GRANT = SQLModel.metadata.tables["specialist_grant"]
-EMBEDDING = SQLModel.metadata.tables["embedding"]
-LABEL = SQLModel.metadata.tables["label"]
-STANDING = SQLModel.metadata.tables["standing"]
-CHANNEL = SQLModel.metadata.tables["channel"]
-CHANNEL_MEMBER = SQLModel.metadata.tables["channel_member"]
-CHANNEL_MESSAGE = SQLModel.metadata.tables["channel_message"]
-CHANNEL_ANSWER = SQLModel.metadata.tables["channel_answer"]
+TASK = Task.table
+TASK_REVISION = TaskRevision.table
+TASK_DEPENDENCY = TaskDependency.table
+RUN = Run.table
+EVENT = Event.table
+SNAPSHOT = Snapshot.table
+DECISION = Decision.table
+HOLD = Hold.table
+SCHEDULE = Schedule.table
+SCHEDULE_FIRE = ScheduleFire.table
+INBOX_FILE = InboxFile.table
+INBOX_DOCUMENT = InboxDocument.table
+CLASSIFICATION = Classification.table
+TIER_ANSWER = TierAnswer.table
+ANSWERED_REQUEST = AnsweredRequest.table
+SWITCH = Switch.table
+OUTBOX = Outbox.table
+OUTBOX_CURSOR = OutboxCursor.table
+API_TOKEN = ApiToken.table
+BROWSER_SESSION = BrowserSession.table
+REMEMBERED = Remembered.table
+SPECIALIST = Specialist.table
+SPECIALIST_SKILL = SpecialistSkill.table
+SPECIALIST_GRANT = SpecialistGrant.table
+EMBEDDING = Embedding.table
+LABEL = Label.table
+STANDING = Standing.table
+CHANNEL = Channel.table
+CHANNEL_MEMBER = ChannelMember.table
+CHANNEL_MESSAGE = ChannelMessage.table
+CHANNEL_ANSWER = ChannelAnswer.table
 
 __all__ = [
     "ANSWERED_REQUEST",

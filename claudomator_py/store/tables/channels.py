@@ -3,9 +3,10 @@
 from typing import Any
 
 from sqlalchemy import BigInteger, Index
-from sqlmodel import Field, SQLModel
+from sqlmodel import Field
 
 from claudomator_py.store.tables.columns import (
+    Row,
     RowNumber,
     json_column,
     partial_index,
@@ -14,7 +15,7 @@ from claudomator_py.store.tables.columns import (
 )
 
 
-class Channel(SQLModel, table=True):
+class Channel(Row):
     """A place where people and specialists write to each other."""
 
     __tablename__ = "channel"
@@ -41,7 +42,7 @@ class Channel(SQLModel, table=True):
     updated_ms: int = Field(sa_type=BigInteger)
 
 
-class ChannelMember(SQLModel, table=True):
+class ChannelMember(Row):
     """Somebody who takes part."""
 
     __tablename__ = "channel_member"
@@ -59,7 +60,7 @@ class ChannelMember(SQLModel, table=True):
     joined_ms: int = Field(sa_type=BigInteger)
 
 
-class ChannelMessage(SQLModel, table=True):
+class ChannelMessage(Row):
     """What somebody has written."""
 
     __tablename__ = "channel_message"
@@ -97,7 +98,7 @@ class ChannelMessage(SQLModel, table=True):
     created_ms: int = Field(sa_type=BigInteger)
 
 
-class ChannelAnswer(SQLModel, table=True):
+class ChannelAnswer(Row):
     """Somebody who is to answer a message: the mark by which each answer is given once, whatever becomes of the
     daemon."""
 

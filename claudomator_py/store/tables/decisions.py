@@ -3,9 +3,10 @@
 from typing import Any
 
 from sqlalchemy import BigInteger, Column, Index, LargeBinary
-from sqlmodel import Field, SQLModel
+from sqlmodel import Field
 
 from claudomator_py.store.tables.columns import (
+    Row,
     RowNumber,
     partial_index,
     shown_json_column,
@@ -13,7 +14,7 @@ from claudomator_py.store.tables.columns import (
 )
 
 
-class Snapshot(SQLModel, table=True):
+class Snapshot(Row):
     """What a tick that acted had observed, addressed by its content."""
 
     __tablename__ = "snapshot"
@@ -26,7 +27,7 @@ class Snapshot(SQLModel, table=True):
     created_ms: int = Field(sa_type=BigInteger)
 
 
-class Decision(SQLModel, table=True):
+class Decision(Row):
     """Something that was decided: written once and never changed. What is decided otherwise later is another row.
 
     specialist, skill, topic, confidence (0 to 1), latency_ms, cost_usd (US dollars) repeat what the record says, for
@@ -75,7 +76,7 @@ class Decision(SQLModel, table=True):
     """The record, see ``scheduler.decision``."""
 
 
-class Hold(SQLModel, table=True):
+class Hold(Row):
     """A reason not to start anything on a bucket, until a time or until it is released."""
 
     __tablename__ = "hold"
@@ -105,7 +106,7 @@ class Hold(SQLModel, table=True):
     """When the last of them ended."""
 
 
-class Classification(SQLModel, table=True):
+class Classification(Row):
     """One question for a tier, at most one a generation."""
 
     __tablename__ = "classification"
@@ -134,7 +135,7 @@ class Classification(SQLModel, table=True):
     """What the answer said of the agent; recorded, and never acted on."""
 
 
-class TierAnswer(SQLModel, table=True):
+class TierAnswer(Row):
     """The cache of answers, by the hash of all that an answer depends on."""
 
     __tablename__ = "tier_answer"

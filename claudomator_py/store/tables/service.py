@@ -3,9 +3,10 @@
 from typing import Any
 
 from sqlalchemy import BigInteger, Index, UniqueConstraint
-from sqlmodel import Field, SQLModel
+from sqlmodel import Field
 
 from claudomator_py.store.tables.columns import (
+    Row,
     RowNumber,
     by_operator,
     json_column,
@@ -15,7 +16,7 @@ from claudomator_py.store.tables.columns import (
 )
 
 
-class AnsweredRequest(SQLModel, table=True):
+class AnsweredRequest(Row):
     """What a request with an idempotency key was answered, written in the transaction of the change that it made."""
 
     __tablename__ = "answered_request"
@@ -34,7 +35,7 @@ class AnsweredRequest(SQLModel, table=True):
     created_ms: int = Field(sa_type=BigInteger)
 
 
-class Switch(SQLModel, table=True):
+class Switch(Row):
     """What an operator has switched on, by name; a row that is there means on. ``drain``: nothing is started."""
 
     __tablename__ = "switch"
@@ -44,7 +45,7 @@ class Switch(SQLModel, table=True):
     reason: str | None = Field(default=None, sa_column=shown_text_column(nullable=True))
 
 
-class Outbox(SQLModel, table=True):
+class Outbox(Row):
     """A notice on its way to one target: ``pending``, ``delivered``, or ``dead``, which an operator may send again."""
 
     __tablename__ = "outbox"
@@ -67,7 +68,7 @@ class Outbox(SQLModel, table=True):
     ended_ms: int | None = Field(default=None, sa_type=BigInteger)
 
 
-class OutboxCursor(SQLModel, table=True):
+class OutboxCursor(Row):
     """The last event that was looked at for a target."""
 
     __tablename__ = "outbox_cursor"
@@ -76,7 +77,7 @@ class OutboxCursor(SQLModel, table=True):
     event_id: int = Field(sa_type=BigInteger)
 
 
-class ApiToken(SQLModel, table=True):
+class ApiToken(Row):
     """A token that was given out."""
 
     __tablename__ = "api_token"
@@ -100,7 +101,7 @@ class ApiToken(SQLModel, table=True):
     """When it was last seen, to within an hour."""
 
 
-class BrowserSession(SQLModel, table=True):
+class BrowserSession(Row):
     """A browser that is logged in."""
 
     __tablename__ = "browser_session"
@@ -124,7 +125,7 @@ class BrowserSession(SQLModel, table=True):
     ended_ms: int | None = Field(default=None, sa_type=BigInteger)
 
 
-class Remembered(SQLModel, table=True):
+class Remembered(Row):
     """What has to be known of rows that were removed for their age, and where the daemon works, by name."""
 
     __tablename__ = "remembered"

@@ -3,16 +3,17 @@
 from typing import Any
 
 from sqlalchemy import BigInteger, Index
-from sqlmodel import Field, SQLModel
+from sqlmodel import Field
 
 from claudomator_py.store.tables.columns import (
+    Row,
     by_operator,
     json_column,
     partial_index,
 )
 
 
-class InboxFile(SQLModel, table=True):
+class InboxFile(Row):
     """A file of the inbox as it was when it was last accepted."""
 
     __tablename__ = "inbox_file"
@@ -24,7 +25,7 @@ class InboxFile(SQLModel, table=True):
     accepted_ms: int = Field(sa_type=BigInteger)
 
 
-class InboxDocument(SQLModel, table=True):
+class InboxDocument(Row):
     """A document's identity, (path, name), the task or schedule it became and the content that it was last given."""
 
     __tablename__ = "inbox_document"
@@ -38,7 +39,7 @@ class InboxDocument(SQLModel, table=True):
     gone_ms: int | None = Field(default=None, sa_type=BigInteger)
 
 
-class Schedule(SQLModel, table=True):
+class Schedule(Row):
     """A recurring task."""
 
     __tablename__ = "schedule"
@@ -77,7 +78,7 @@ class Schedule(SQLModel, table=True):
     updated_ms: int = Field(sa_type=BigInteger)
 
 
-class ScheduleFire(SQLModel, table=True):
+class ScheduleFire(Row):
     """A time of a schedule that was dealt with, once: the task that was made, or why none was (skipped)."""
 
     __tablename__ = "schedule_fire"

@@ -3,12 +3,12 @@
 from typing import Any
 
 from sqlalchemy import BigInteger, Index
-from sqlmodel import Field, SQLModel
+from sqlmodel import Field
 
-from claudomator_py.store.tables.columns import RowNumber, json_column, partial_index, shown_text_column
+from claudomator_py.store.tables.columns import Row, RowNumber, json_column, partial_index, shown_text_column
 
 
-class Specialist(SQLModel, table=True):
+class Specialist(Row):
     """A card in the registry: one for each id, whoever sees it.
 
     A card that was removed keeps its row, so that its versions continue if it comes back.
@@ -39,7 +39,7 @@ class Specialist(SQLModel, table=True):
     removed_ms: int | None = Field(default=None, sa_type=BigInteger)
 
 
-class SpecialistSkill(SQLModel, table=True):
+class SpecialistSkill(Row):
     """What a specialist is found by: a row for each skill, and one for the card's own text.
 
     The full text of ``title`` and ``body`` is indexed: by a table of SQLite that triggers keep up, and by an index of
@@ -57,7 +57,7 @@ class SpecialistSkill(SQLModel, table=True):
     body: str = Field(sa_column=shown_text_column())
 
 
-class SpecialistGrant(SQLModel, table=True):
+class SpecialistGrant(Row):
     """For whom a shared card exists beside its organisation."""
 
     __tablename__ = "specialist_grant"
@@ -71,7 +71,7 @@ class SpecialistGrant(SQLModel, table=True):
     created_ms: int = Field(sa_type=BigInteger)
 
 
-class Embedding(SQLModel, table=True):
+class Embedding(Row):
     """The vector of a text, once per encoder. It follows from both, so it can be removed at any time."""
 
     __tablename__ = "embedding"
@@ -85,7 +85,7 @@ class Embedding(SQLModel, table=True):
     created_ms: int = Field(sa_type=BigInteger)
 
 
-class Label(SQLModel, table=True):
+class Label(Row):
     """What is said of a decision on who does a task, once its outcome is known; at most one for each decision.
 
     It stays when the decision goes for its age, and goes with the task, whose text is no longer there to learn from.
@@ -124,7 +124,7 @@ class Label(SQLModel, table=True):
     more."""
 
 
-class Standing(SQLModel, table=True):
+class Standing(Row):
     """How a specialist has done, for one organisation, on one topic or on all together."""
 
     __tablename__ = "standing"

@@ -3,9 +3,10 @@
 from typing import Any
 
 from sqlalchemy import BigInteger, Column, Computed, Index, String, UniqueConstraint
-from sqlmodel import Field, SQLModel
+from sqlmodel import Field
 
 from claudomator_py.store.tables.columns import (
+    Row,
     RowNumber,
     by_operator,
     json_column,
@@ -21,7 +22,7 @@ _IN_ORDER = ("rank_ms", "created_ms", "id")
 ENDED = "state = 'CANCELLED' OR state = 'COMPLETED' OR state = 'FAILED'"
 
 
-class Task(SQLModel, table=True):
+class Task(Row):
     """What an operator wants, and where it stands."""
 
     __tablename__ = "task"
@@ -127,7 +128,7 @@ class Task(SQLModel, table=True):
     updated_ms: int = Field(sa_type=BigInteger)
 
 
-class TaskRevision(SQLModel, table=True):
+class TaskRevision(Row):
     """One version of a task's content, as parsed."""
 
     __tablename__ = "task_revision"
@@ -142,7 +143,7 @@ class TaskRevision(SQLModel, table=True):
     created_ms: int = Field(sa_type=BigInteger)
 
 
-class TaskDependency(SQLModel, table=True):
+class TaskDependency(Row):
     """A name that a task depends on, and the task it was bound to at first match."""
 
     __tablename__ = "task_dependency"
@@ -170,7 +171,7 @@ _SUMMED = (
 _SPENT = ("started_ms", "agent", "state", "live", "input_tokens", "output_tokens", "cost_usd", "in_vain")
 
 
-class Run(SQLModel, table=True):
+class Run(Row):
     """One attempt at a task."""
 
     __tablename__ = "run"
@@ -268,7 +269,7 @@ class Run(SQLModel, table=True):
     """See ``specialist``."""
 
 
-class Event(SQLModel, table=True):
+class Event(Row):
     """What happened, append-only. The id is given under the one writer, so none becomes visible late."""
 
     __tablename__ = "event"

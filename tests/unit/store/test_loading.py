@@ -1,15 +1,27 @@
-"""Instances that are made of rows."""
+"""Rows, and the instances that are made of them."""
 
-import subprocess
-import sys
 from typing import Any
 
 import pytest
+from sqlmodel.main import default_registry
 
-from claudomator_py.store.loading import loader, maker, writer
+from claudomator_py.store.loading import loader, writer
 from claudomator_py.store.tables import SWITCH, TASK, Switch, Task
 
 load = loader(Switch)
+_NEW: dict[str, Any] = {
+    "id": "t",
+    "name": "t",
+    "state": "QUEUED",
+    "priority": 1,
+    "rank_ms": 1,
+    "eligibility": "",
+    "dir_key": "",
+    "tags": ["x"],
+    "source": "api",
+    "created_ms": 1,
+    "updated_ms": 1,
+}
 
 
 def test_a_loaded_instance_is_like_one_that_was_constructed() -> None:
@@ -26,55 +38,23 @@ def test_a_loaded_instance_can_be_changed() -> None:
     assert loaded.model_dump() == {"name": "drain", "since_ms": 5, "reason": "by hand"}
 
 
-PROGRAM = """
-from claudomator_py.store import run_rows
-from claudomator_py.store.tables import RUN
-values = [column.name for column in RUN.columns]
-print(run_rows.run_from(values).task_id)
-"""
-
-
-def test_the_first_row_that_a_program_reads_has_its_attributes() -> None:
-    """A daemon reads the runs that it adopts before it does anything else."""
-    ended = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=False)
-    assert (ended.stdout, ended.stderr) == ("task_id\n", "")
-
-
 def test_what_is_made_has_the_defaults_of_its_class() -> None:
-    given: dict[str, Any] = {
-        "id": "t",
-        "name": "t",
-        "state": "QUEUED",
-        "priority": 1,
-        "rank_ms": 1,
-        "eligibility": "",
-        "dir_key": "",
-    }
-    given |= {"tags": [], "source": "api", "created_ms": 1, "updated_ms": 1}
-    made, constructed = maker(Task)(**given), Task(**given)
-    assert made.model_dump() == constructed.model_dump()
+    made = Task(**_NEW)
+    assert made == Task.model_validate(_NEW)
+    assert (made.version, made.creator, made.lane) == (1, "operator", None)
 
 
 @pytest.mark.parametrize("values", [{"since_ms": 5}, {"name": "drain", "since_ms": 5, "since": 6}])
-def test_what_is_made_has_the_columns_of_its_table(values: dict[str, object]) -> None:
-    with pytest.raises(TypeError, match="has other columns"):
-        maker(Switch)(**values)
+def test_what_is_made_has_the_columns_of_its_table(values: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match="Switch has other columns"):
+        Switch(**values)
 
 
 def test_what_is_written_of_an_instance_is_all_that_the_database_does_not_compute() -> None:
-    row = maker(Task)(
-        id="t",
-        name="t",
-        state="QUEUED",
-        priority=1,
-        rank_ms=1,
-        eligibility="",
-        dir_key="",
-        tags=["x"],
-        source="api",
-        created_ms=1,
-        updated_ms=1,
-    )
-    written = writer(TASK)(row)
+    written, row = writer(TASK)(Task(**_NEW)), Task(**_NEW).model_dump()
     assert "lane" not in written
-    assert written == {name: value for name, value in row.model_dump().items() if name != "lane"}
+    assert written == {name: value for name, value in row.items() if name != "lane"}
+
+
+def test_no_class_is_mapped_for_what_nothing_here_uses() -> None:
+    assert list(default_registry.mappers) == []

@@ -12,5 +12,6 @@ from tests.unit.domain.states import STATES
 def test_a_state_comes_back_from_its_columns(state: State) -> None:
     columns = columns_of(state)
     assert columns["state"] == STATE_NAMES[type(state)]
-    task = Task(**columns, id="t", name="t", priority=1, rank_ms=1, lane="", dir_key="", source="api", tags=[])
+    given = {"id": "t", "name": "t", "priority": 1, "rank_ms": 1, "eligibility": "", "dir_key": "", "tags": []}
+    task = Task(**columns, **given, source="api", created_ms=1, updated_ms=1)
     assert state_of(task) == state
