@@ -1,8 +1,7 @@
 """What starts and reads each kind of agent, by the name that the configuration gives it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
-from types import MappingProxyType
 from typing import Protocol
 
 from claudomator_py.agents.kinds import KINDS
@@ -17,9 +16,23 @@ class AnyKind(AgentKind, Protocol):
         """A reader for one run of it."""
 
 
-def _load(name: str) -> AnyKind:
-    kind: AnyKind = import_module(f"claudomator_py.agents.{name}.kind").KIND
-    return kind
+class _Kinds(Mapping[str, AnyKind]):
+    """All kinds, each imported when it is first asked for: most daemons start one or two of them."""
+
+    def __getitem__(self, name: str) -> AnyKind:
+        if name not in KINDS:
+            raise KeyError(name)
+        kind: AnyKind = import_module(f"claudomator_py.agents.{name}.kind").KIND
+        return kind
+
+    def __contains__(self, name: object) -> bool:
+        return name in KINDS
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(KINDS)
+
+    def __len__(self) -> int:
+        return len(KINDS)
 
 
-AGENT_KINDS: Mapping[str, AnyKind] = MappingProxyType({name: _load(name) for name in KINDS})
+AGENT_KINDS: Mapping[str, AnyKind] = _Kinds()

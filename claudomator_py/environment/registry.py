@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.budget import Budget
@@ -10,14 +11,18 @@ from claudomator_py.domain.pricing import unmeasured
 from claudomator_py.domain.task import Permissions, TaskSpec
 from claudomator_py.ports import AgentKind
 
-_ASKS_FOR_ALL = TaskSpec(
-    name="all",
-    instructions="all",
-    max_turns=1,
-    permissions=Permissions(allowed_tools=("read",), disallowed_tools=("bash",)),
-    add_dirs=("/",),
-    budget=Budget(usd=1.0, tokens=1),
-)
+
+@cache
+def _asks_for_all() -> TaskSpec:
+    """A task with all that an agent may be unable to enforce."""
+    return TaskSpec(
+        name="all",
+        instructions="all",
+        max_turns=1,
+        permissions=Permissions(allowed_tools=("read",), disallowed_tools=("bash",)),
+        add_dirs=("/",),
+        budget=Budget(usd=1.0, tokens=1),
+    )
 
 
 class AgentRegistry:
@@ -118,7 +123,7 @@ class AgentRegistry:
 
     def cannot_enforce(self, agent: AgentSpec) -> list[str]:
         """What no task can have enforced by this agent, in sentences."""
-        return self.unsupported(_ASKS_FOR_ALL, agent)
+        return self.unsupported(_asks_for_all(), agent)
 
     def health(self, name: str) -> AgentHealth:
         """What was last found. Before the first look nothing is held against an agent."""

@@ -78,7 +78,7 @@ class Condition:
 
     def _try(self) -> None:
         try:
-            self.applies(context_of(facts.SAMPLE.values))
+            self.applies(context_of(facts.sample().values))
         except Undecided as undecided:
             message = f"cannot be evaluated: {undecided}"
             raise BadCondition(message, "it has to be true or false for every task") from None

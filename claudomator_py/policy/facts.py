@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
+from functools import cache
 from math import inf
 from typing import Any
 
@@ -106,25 +107,26 @@ def _budget(budget: Budget, nothing: float) -> dict[str, float]:
     return {unit: float(nothing if amount is None else amount) for unit, amount in amounts.items()}
 
 
-SAMPLE = Facts(
-    TaskSpec.model_validate(
-        {
-            "name": "sample",
-            "instructions": "Change src/app.py and infra/main.tf, then run the tests.",
-            "working_dir": "/srv/sample",
-            "tags": ["docs"],
-            "add_dirs": ["/srv/shared"],
-            "permissions": {"allowed_tools": ["Read"]},
-            "budget": {"usd": 1.0, "tokens": 1000, "runs": 1},
-        }
-    ),
-    specialist="sample",
-    working_dir="/srv/sample",
-    paths=("src/app.py", "infra/main.tf"),
-    spent=Spending(1.0, 1000, 1),
-    limits=Budget(usd=10.0, tokens=100_000, runs=100),
-)
-"""A task that has everything: each rule is tried on it when it is loaded."""
+@cache
+def sample() -> Facts:
+    """A task that has everything: each rule is tried on it when it is loaded."""
+    said = {
+        "name": "sample",
+        "instructions": "Change src/app.py and infra/main.tf, then run the tests.",
+        "working_dir": "/srv/sample",
+        "tags": ["docs"],
+        "add_dirs": ["/srv/shared"],
+        "permissions": {"allowed_tools": ["Read"]},
+        "budget": {"usd": 1.0, "tokens": 1000, "runs": 1},
+    }
+    return Facts(
+        TaskSpec.model_validate(said),
+        specialist="sample",
+        working_dir="/srv/sample",
+        paths=("src/app.py", "infra/main.tf"),
+        spent=Spending(1.0, 1000, 1),
+        limits=Budget(usd=10.0, tokens=100_000, runs=100),
+    )
 
 
 WORDS: dict[str, tuple[str, ...]] = {
@@ -140,7 +142,7 @@ WORDS: dict[str, tuple[str, ...]] = {
 
 def names() -> dict[str, frozenset[str]]:
     """The names that conditions may use: after each first one, those that may follow it, with dots between them."""
-    return {root: frozenset(_below(values)) for root, values in SAMPLE.values.items()}
+    return {root: frozenset(_below(values)) for root, values in sample().values.items()}
 
 
 def _below(values: Mapping[str, Any], before: str = "") -> Iterable[str]:

@@ -14,8 +14,6 @@ from functools import lru_cache
 from typing import Final
 
 from claudomator_py.domain.routing import Risk
-from claudomator_py.routing.danger import danger
-from claudomator_py.routing.harm import harm
 from claudomator_py.routing.orders import Sign
 from claudomator_py.routing.steering import unsteered
 
@@ -100,6 +98,10 @@ def assess(instructions: str) -> Assessment:
     The risk is low or high: whether what is changed is the product or a text about it, words alone do not tell well
     enough; a rule of the policy can.
     """
+    # With patterns that take 30 ms to compile: for a daemon that judges a text.
+    from claudomator_py.routing.danger import danger
+    from claudomator_py.routing.harm import harm
+
     texts = dict.fromkeys((instructions, unsteered(instructions)[0]))
     signs = [sign for text in texts for sign in (*danger(text), *harm(text))]
     if signs:

@@ -6,6 +6,7 @@ the same demands are refused by the same agents. A kind that looks at more has t
 
 import json
 import re
+from typing import Any
 
 from claudomator_py.domain.budget import Unit
 from claudomator_py.domain.conversation import ConversationRef
@@ -82,7 +83,7 @@ def hint(spec: TaskSpec, resumption: ConversationRef | None = None) -> str:
     return hint_of(spec.agent.type, strict=spec.agent.strict)
 
 
-def lane_columns(spec: TaskSpec, resumption: ConversationRef | None = None) -> dict[str, str]:
+def lane_columns(spec: TaskSpec, resumption: ConversationRef | None = None) -> dict[str, Any]:
     """The columns of a task that follow from its content and its conversation, and say where it is in the queue."""
     return {"eligibility": eligibility(spec, resumption), "hint": hint(spec, resumption)}
 

@@ -97,8 +97,9 @@ def test_the_daemon_starts_without_what_it_does_not_use(tmp_path: Path) -> None:
     # For whoever compares, looks at a page, scrapes, has another database or models of another version: nobody yet.
     assert modules & {"numpy", "jinja2", "prometheus_client", "sqlalchemy.dialects.postgresql"} == set()
     assert "pydantic.v1.main" not in modules
-    # For who has schedules.
-    assert "apscheduler" not in modules
+    # For who has schedules, judges texts, or starts an agent of that kind.
+    unused = {"apscheduler", "claudomator_py.routing.harm", "claudomator_py.agents.gemini.kind"}
+    assert modules & unused == set()
     # For people who look, and for other agents.
     assert modules & {"claudomator_py.api.page.application", "claudomator_py.api.a2a.routes"} == set()
 

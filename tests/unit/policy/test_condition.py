@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudomator_py.policy.condition import LONGEST, BadCondition, Condition, Undecided, context_of
-from claudomator_py.policy.facts import SAMPLE, paths_in
+from claudomator_py.policy.facts import paths_in, sample
 
+SAMPLE = sample()
 CONTEXT = context_of(SAMPLE.values)
 
 

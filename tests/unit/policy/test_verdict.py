@@ -7,9 +7,11 @@ import pytest
 
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import PermissionMode, Permissions
-from claudomator_py.policy.facts import SAMPLE, Facts
+from claudomator_py.policy.facts import Facts, sample
 from claudomator_py.policy.rule import Rule
 from claudomator_py.policy.verdict import Demanded, Policy, Verdict, with_built_in
+
+SAMPLE = sample()
 
 
 def rule(name: str = "a", **fields: Any) -> Rule:

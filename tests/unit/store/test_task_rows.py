@@ -1,5 +1,7 @@
 """How a state is written in columns."""
 
+from typing import Any
+
 from hypothesis import given
 
 from claudomator_py.domain.lifecycle import STATE_NAMES, State
@@ -12,6 +14,6 @@ from tests.unit.domain.states import STATES
 def test_a_state_comes_back_from_its_columns(state: State) -> None:
     columns = columns_of(state)
     assert columns["state"] == STATE_NAMES[type(state)]
-    given = {"id": "t", "name": "t", "priority": 1, "rank_ms": 1, "eligibility": "", "dir_key": "", "tags": []}
-    task = Task(**columns, **given, source="api", created_ms=1, updated_ms=1)
+    others: dict[str, Any] = {"id": "t", "name": "t", "priority": 1, "rank_ms": 1, "eligibility": "", "dir_key": ""}
+    task = Task(**columns, **others, tags=[], source="api", created_ms=1, updated_ms=1)
     assert state_of(task) == state
