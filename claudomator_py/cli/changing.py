@@ -282,9 +282,13 @@ def reject(
     client: "Client",
     task: TaskArgument,
     reason: Annotated[str | None, typer.Argument(metavar="REASON", help="Reason to store with the task.")] = None,
+    why: Annotated[str | None, typer.Option("--reason", metavar="REASON", help="The same, as an option.")] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Reject a task that needs input. It fails, and so do the tasks that depend on it."""
+    if reason is not None and why is not None:
+        raise typer.BadParameter("give the reason once")
+    reason = why if reason is None else reason
     _write_task(client.reject(task, RejectRequest(reason=reason)), output)
 
 

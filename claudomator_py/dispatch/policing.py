@@ -27,7 +27,7 @@ from claudomator_py.policy.rule import MODEL_RISK
 from claudomator_py.policy.verdict import Policy, Verdict, with_built_in
 from claudomator_py.ports import Clock
 from claudomator_py.routing.assessment import assess
-from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, PolicyVerdict
+from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, PolicyVerdict, Route
 from claudomator_py.store import decision_rows, queue, remembered, task_rows, token_rows
 from claudomator_py.store.tables import Channel, Task
 from claudomator_py.tasks.accept import ask, ready_dependents
@@ -35,6 +35,7 @@ from claudomator_py.tasks.decisions import approved_rules, record_policy
 
 GOOD_FOR_MS = MINUTE_MS
 """How long a verdict holds that depends on the time or on what was spent."""
+_STOPS = {PolicyVerdict.HELD: Route.HUMAN_REVIEW, PolicyVerdict.DENIED: Route.REJECT}
 IN_FORCE = "policy"
 """Under which name the ``hash`` of the rules is remembered by which queued tasks were judged, and since when:
 ``at_ms``, in epoch milliseconds."""
@@ -206,6 +207,7 @@ class Policing:
             policy_checks=verdict.checks,
             versions=versions.model_copy(update={"policy": self.policy.hash}),
             verdict=judged.says,
+            route=_STOPS.get(judged.says),
             rules=rules,
             approved=tuple(sorted(judged.approved)),
             constraints=verdict.constraints,

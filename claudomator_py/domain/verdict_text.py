@@ -5,7 +5,7 @@ from claudomator_py.domain.routing import Constraints, ToolLimits
 from claudomator_py.domain.text import sentence
 from claudomator_py.domain.units import format_duration
 from claudomator_py.domain.views.policy import VerdictView
-from claudomator_py.domain.views.tasks import PolicyCheckView
+from claudomator_py.domain.views.routing import PolicyCheckView
 
 
 def verdict_sentence(verdict: VerdictView) -> str:

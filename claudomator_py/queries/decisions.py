@@ -13,7 +13,8 @@ from claudomator_py.domain.views.decisions import (
     ExplainedDecisionView,
     RecordedDecisionView,
 )
-from claudomator_py.domain.views.tasks import PolicyCheckView, VersionsView
+from claudomator_py.domain.views.routing import PolicyCheckView
+from claudomator_py.domain.views.tasks import VersionsView
 from claudomator_py.queries import cursors
 from claudomator_py.queries.decision_details import details_of
 from claudomator_py.queries.explanation import explanation_of
@@ -86,7 +87,7 @@ def _view(found: Recorded, seen: Set[str]) -> RecordedDecisionView:
         superseded_by=found.superseded_by,
         overridden=found.overridden,
         snapshot=row.snapshot_hash,
-        route=row.data.get("route"),
+        route=found.route,
         specialist=row.specialist if known else None,
         skill=row.skill if known else None,
         agent=row.data.get("agent"),

@@ -30,7 +30,6 @@ from claudomator_py.domain.views import (
 )
 from claudomator_py.domain.views.base import StateName
 from claudomator_py.domain.views.decisions import DecisionFilter, ExplainedDecisionView, RecordedDecisionView
-from claudomator_py.domain.views.routing import RouteView
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.environment.worktrees import Trees, with_tree
@@ -55,11 +54,10 @@ from claudomator_py.queries.history import history_sentences, schedule_sentences
 from claudomator_py.queries.holds import agent_views, hold_sentences
 from claudomator_py.queries.inputs import input_sentences
 from claudomator_py.queries.reading import find_run, find_task
-from claudomator_py.queries.routing import route_view
+from claudomator_py.queries.routing import routed_before, routing_of
 from claudomator_py.queries.schedules import by_next_time
 from claudomator_py.queries.task_views import TaskViews
 from claudomator_py.queries.views import decision_view, event_view, run_view
-from claudomator_py.scheduler.decision import DecisionKind, SpecialistRecord
 from claudomator_py.sources.inbox.refusals import Refusal, Refusals, readable
 from claudomator_py.store import (
     decision_rows,
@@ -71,7 +69,6 @@ from claudomator_py.store import (
     task_rows,
 )
 from claudomator_py.store.database import Database, StoreUnavailable
-from claudomator_py.store.tables import Task
 from claudomator_py.tasks.holds import drain_check, drain_view
 
 T = TypeVar("T")
@@ -188,6 +185,8 @@ class Queries:
             task = find_task(connection, ref, self._by)
             view = self.task_views.of(connection, [task], with_spec=True)[0]
             decisions = decision_rows.placements(connection, task.id)
+            decided = decision_rows.of_task(connection, task.id)
+            seen = frozenset(specialist_rows.ids_seen(connection, self._by))
             runs = run_rows.of_task(connection, task.id)
             now_ms = self._clock()
             told = events.of_task(connection, task.id)
@@ -200,26 +199,18 @@ class Queries:
             spec = task_rows.spec_of(connection, task.id, task.revision)
             sentences += [*schedule_sentences(connection, task), *budget_sentences(connection, task, spec)]
             by_run = {str(decision.run_id): decision for decision in decisions}
-            routing = self._routing(connection, task)
+            routing = routing_of(task, decided, seen)
             sentences += () if routing is None else routing.sentences
             sentences += history_sentences(runs, by_run, told, now_ms)
             return WhyView(
                 task=view,
                 sentences=tuple(sentences),
                 routing=routing,
-                decisions=tuple(decision_view(decision) for decision in decisions),
+                decisions=tuple(decision_view(one, routed_before(one, decided, seen)) for one in decisions),
                 events=tuple(event_view(event) for event in told),
             )
 
         return self.read(read)
-
-    def _routing(self, connection: Connection, task: Task) -> RouteView | None:
-        """Who does it in its present generation, and who else could have: of those, who exists for whoever asks."""
-        decision = decision_rows.latest(connection, task.id, DecisionKind.SPECIALIST, task.generation)
-        if decision is None:
-            return None
-        record = SpecialistRecord.model_validate(decision.data)
-        return route_view(task.name, record, frozenset(specialist_rows.ids_seen(connection, self._by)))
 
     def agents(self) -> list[AgentView]:
         """The configured agents, in the order of the configuration."""

@@ -1,13 +1,24 @@
 """Who does a task, or would do it, in the shape of the API and in sentences, for somebody who may not see everybody."""
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 
 from claudomator_py.domain.rationale import Rationale, RationaleCode
+from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.text import sentence
 from claudomator_py.domain.verdict_text import consequences, verdict_sentence
 from claudomator_py.domain.views.policy import TriedRouteView, VerdictView
-from claudomator_py.domain.views.routing import RouteCandidateView, RouteView
-from claudomator_py.scheduler.decision import Record, Route, SpecialistCandidate, SpecialistRecord
+from claudomator_py.domain.views.routing import PolicyCheckView, RouteCandidateView, RouteView
+from claudomator_py.scheduler.decision import (
+    RECORDS,
+    DecisionKind,
+    HandoffRecord,
+    PolicyRecord,
+    Record,
+    Route,
+    SpecialistCandidate,
+    SpecialistRecord,
+)
+from claudomator_py.store.tables import Decision, Task
 
 _SOMEBODY = "somebody else"
 _NAMED_CANDIDATES = 3
@@ -83,7 +94,72 @@ def route_view(name: str, record: SpecialistRecord, seen: Set[str], *, tried: bo
         candidates=candidates,
         sentences=tuple(specialist_sentences(name, record, seen, tried=tried)),
         latency_ms=record.latency_ms,
+        intent=record.intent,
+        topic=record.topic if all_seen else None,
+        required_capabilities=record.required_capabilities,
+        policy_checks=tuple(PolicyCheckView.of(one) for one in record.policy_checks),
     )
+
+
+def routing_of(task: Task, decisions: Sequence[Decision], seen: Set[str]) -> RouteView | None:
+    """Where the task went in its present generation: what was decided last, by whoever decided; None: nothing was.
+
+    decisions: all on the task, oldest first.
+    """
+    own = [one for one in decisions if one.generation == task.generation]
+    who = next((one for one in reversed(own) if one.kind == DecisionKind.SPECIALIST), None)
+    rules = next((one for one in reversed(own) if one.kind == DecisionKind.POLICY), None)
+    said = None
+    if rules is not None and (who is None or who.at_ms <= rules.at_ms):
+        said = PolicyRecord.model_validate(rules.data)
+    if said is not None and said.route is not None:
+        return RouteView(
+            route=said.route.value,
+            risk=said.risk,
+            reason=said.reason.text,
+            rationale=said.reason,
+            sentences=tuple(_applied(said)),
+            policy_checks=tuple(PolicyCheckView.of(one) for one in said.policy_checks),
+        )
+    if who is None:
+        return None
+    record = SpecialistRecord.model_validate(who.data)
+    view = route_view(task.name, record, seen)
+    return view.model_copy(update={"sentences": (*view.sentences, *_applied(record))})
+
+
+def routed_before(placement: Decision, decisions: Sequence[Decision], seen: Set[str]) -> dict[str, object]:
+    """What ``DecisionView`` shows of what was decided before that placement on who does the task. decisions: as for
+    ``routing_of``."""
+    same = (placement.generation, placement.specialist)
+    kinds = (DecisionKind.SPECIALIST, DecisionKind.HANDOFF)
+    found = [
+        one
+        for one in decisions
+        if one.kind in kinds and (one.generation, one.specialist) == same and one.at_ms <= placement.at_ms
+    ]
+    if not found:
+        return {}
+    record = RECORDS[DecisionKind(found[-1].kind)].model_validate(found[-1].data)
+    return {
+        "route": record.route.value if isinstance(record, SpecialistRecord | HandoffRecord) else None,
+        "risk": record.risk,
+        "intent": record.intent,
+        "topic": record.topic if all(one.specialist in seen for one in record.specialist_candidates) else None,
+        "required_capabilities": record.required_capabilities if isinstance(record, SpecialistRecord) else (),
+        "policy_checks": tuple(PolicyCheckView.of(one) for one in record.policy_checks),
+    }
+
+
+def _applied(record: Record) -> list[str]:
+    """Which rules had something to say, and the risk, where there is any to speak of."""
+    spoke = [one for one in record.policy_checks if one.matched is not False]
+    told = ", ".join(
+        one.rule + (f" ({one.effect})" if one.effect else "") + (f": {one.detail}" if one.matched is None else "")
+        for one in spoke
+    )
+    found = [f"Rules of the policy that applied: {told}."] if told else []
+    return [*found, f"Its risk is {record.risk}."] if record.risk not in (None, Risk.LOW) else found
 
 
 def tried_view(name: str, record: SpecialistRecord, verdict: VerdictView | None, seen: Set[str]) -> TriedRouteView:

@@ -1,6 +1,6 @@
 """From rows to the shapes of the API."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.blocked import Blocked, hold_label, predicate
@@ -108,8 +108,8 @@ def _progress(run: Run) -> RunProgressView | None:
     return None if run.progress is None else RunProgressView.of(Progress.model_validate(run.progress))
 
 
-def decision_view(decision: Decision) -> DecisionView:
-    """A decision to start a run."""
+def decision_view(decision: Decision, routed: Mapping[str, object]) -> DecisionView:
+    """A decision to start a run. routed: what was decided before on who does the task, by the names of the fields."""
     record = DecisionRecord.model_validate(decision.data)
     hint = record.overridden
     return DecisionView.of(
@@ -126,6 +126,7 @@ def decision_view(decision: Decision) -> DecisionView:
         fallback_code=record.fallback,
         overridden_hint=None if hint is None else overridden_text(hint, decision.at_ms),
         candidates=tuple(candidate_view(candidate, decision.at_ms) for candidate in record.candidates),
+        **routed,
     )
 
 

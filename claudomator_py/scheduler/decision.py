@@ -221,6 +221,9 @@ class PolicyRecord(Record):
     """What the policy allows a task, whoever does it."""
 
     verdict: PolicyVerdict
+    route: Route | None = None
+    """``human_review`` where a person has to approve the task first, ``reject`` where it is refused; None: it goes
+    on."""
     rules: tuple[str, ...] = ()
     """The rules that led to it: that refuse, demand approval, or allow whatever else."""
     approved: tuple[str, ...] = ()

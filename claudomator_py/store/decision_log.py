@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import JSON, ColumnElement, Connection, and_, exists, func, or_, select, type_coerce
+from sqlalchemy import JSON, ColumnElement, Connection, and_, case, exists, func, or_, select, type_coerce
 
 from claudomator_py.domain.learning import LabelRule
 from claudomator_py.domain.principal import Principal
@@ -31,6 +31,8 @@ class Recorded:
     """None: it is about no task, or about one that was removed."""
     superseded_by: str | None
     overridden: bool
+    route: str | None
+    """The label of the route; None: it is about none."""
     run: dict[str, Any] | None
     """State, ``ended_as``, ``reason``, tokens and dollars of the run that it started; None: it started none."""
 
@@ -119,7 +121,7 @@ def _wanted(wanted: DecisionFilter, by: Principal) -> list[ColumnElement[bool]]:
     if wanted.agent is not None:
         conditions.append(RUN.c.agent == wanted.agent)
     if wanted.route is not None:
-        conditions.append(data["route"].as_string() == wanted.route)
+        conditions.append(_route() == wanted.route)
     if wanted.reason is not None:
         conditions.append(data[("reason", "code")].as_string() == wanted.reason.value)
     if wanted.risk is not None:
@@ -135,6 +137,26 @@ def _wanted(wanted: DecisionFilter, by: Principal) -> list[ColumnElement[bool]]:
 
 def _ms(time: datetime) -> int:
     return round(time.timestamp() * SECOND_MS)
+
+
+def _route() -> ColumnElement[str]:
+    """Where the task went: as the decision says; of a placement, as it was decided last before it."""
+    before, data = DECISION.alias("before"), type_coerce(DECISION.c.data, JSON)
+    went = (
+        select(type_coerce(before.c.data, JSON)["route"].as_string())
+        .where(
+            before.c.task_id == DECISION.c.task_id,
+            before.c.generation == DECISION.c.generation,
+            before.c.kind.in_((DecisionKind.SPECIALIST.value, DecisionKind.HANDOFF.value)),
+            before.c.specialist.is_not_distinct_from(DECISION.c.specialist),
+            before.c.at_ms <= DECISION.c.at_ms,
+        )
+        .order_by(before.c.at_ms.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    own = data["route"].as_string()
+    return case((DECISION.c.kind == DecisionKind.PLACEMENT.value, func.coalesce(went, own)), else_=own)
 
 
 def _overridden() -> ColumnElement[bool]:
@@ -153,6 +175,7 @@ def _read(connection: Connection, conditions: Sequence[ColumnElement[bool]], lim
             TASK.c.state.label("task_state"),
             later.c.id.label("superseded_by"),
             _overridden().label("overridden"),
+            _route().label("route"),
             *(RUN.c[name].label(f"run_{name}") for name in _OF_RUN),
         )
         .outerjoin(TASK, TASK.c.id == DECISION.c.task_id)
@@ -173,5 +196,6 @@ def _recorded(row: Any) -> Recorded:
         task_state=row["task_state"],
         superseded_by=row["superseded_by"],
         overridden=bool(row["overridden"]),
+        route=row["route"],
         run=None if run["state"] is None else run,
     )

@@ -10,6 +10,7 @@ from claudomator_py.domain.channel import NewChannel, NewMessage
 from claudomator_py.domain.errors import Forbidden
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.views import AnswerRequest, ApproveRequest
+from claudomator_py.domain.views.decisions import DecisionFilter
 from claudomator_py.policy.rule import Rule
 from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, PolicyVerdict, SpecialistRecord
 from claudomator_py.store import decision_rows
@@ -241,7 +242,6 @@ def test_as_many_run_as_a_rule_allows(policed: Make) -> None:
     for name in ("one", "two", "three"):
         world.submit(name, tags=["slow"])
         world.now_ms += 1
-    world.submit("other")
     go(world)
     assert world.running().keys() == {"one", "other"}
     blocked = world.task("two").blocked
@@ -433,3 +433,35 @@ def test_nobody_answers_a_message_that_a_rule_refuses(policed: Make) -> None:
     answered = channels.post("house", NewMessage(content="@plumber, the sink leaks."))
     assert refused.answers == ()
     assert [one.specialist for one in answered.answers] == ["plumber"]
+
+
+@pytest.mark.both_databases
+def test_what_is_held_or_refused_went_to_a_person_or_nowhere(policed: Make) -> None:
+    """Both are routes: they are in the explanation, and listed by their labels."""
+    world = policed(rule("no-prod", deny="closed", when='"prod" in task.tags'))
+    world.submit("risky", instructions="Drop the customers schema on the production cluster.")
+    world.submit("late", tags=["prod"])
+    go(world)
+    for name, route, code in (("risky", "human_review", "needs_approval"), ("late", "reject", "refused")):
+        routing = world.queries.why(name).routing
+        assert routing is not None
+        assert routing.rationale is not None
+        assert (routing.route, routing.rationale.code) == (route, code)
+        assert routing.policy_checks
+        listed = world.queries.decisions(DecisionFilter.model_validate({"route": route}), None, 50).items
+        assert [(one.task_name, one.kind, one.route) for one in listed] == [(name, "policy", route)]
+
+
+@pytest.mark.both_databases
+def test_a_placement_tells_where_the_task_was_routed(policed: Make) -> None:
+    world = policed(rule("raised", risk="medium", when='"care" in task.tags'))
+    world.access.as_(OPERATOR).specialists.register(card("welder"))
+    world.submit("seam", specialist="welder", tags=["care"])
+    go(world)
+    why = world.queries.why("seam")
+    placed = why.decisions[0]
+    assert (placed.route, placed.risk, placed.specialist) == ("specialist", "medium", "welder")
+    assert [check.rule for check in placed.policy_checks if check.matched] == ["raised"]
+    assert any("raised (risk)" in sentence for sentence in why.sentences)
+    by_route = world.queries.decisions(DecisionFilter.model_validate({"route": "specialist"}), None, 50).items
+    assert {(one.task_name, one.kind) for one in by_route} == {("seam", "specialist"), ("seam", "placement")}

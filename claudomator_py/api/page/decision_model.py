@@ -19,7 +19,8 @@ from claudomator_py.domain.views.decisions import (
     RecordedDecisionView,
     RouteName,
 )
-from claudomator_py.domain.views.tasks import CandidateView, PolicyCheckView
+from claudomator_py.domain.views.routing import PolicyCheckView
+from claudomator_py.domain.views.tasks import CandidateView
 
 KINDS: tuple[str, ...] = get_args(KindName)
 ROUTES: tuple[str, ...] = get_args(RouteName)

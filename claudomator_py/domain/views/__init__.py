@@ -20,6 +20,7 @@ from claudomator_py.domain.views.daemon import (
     ReasonView,
     StatusView,
 )
+from claudomator_py.domain.views.routing import PolicyCheckView
 from claudomator_py.domain.views.runs import (
     AskedView,
     HandoffView,
@@ -49,7 +50,6 @@ from claudomator_py.domain.views.tasks import (
     DrainRequest,
     Family,
     HoldRequest,
-    PolicyCheckView,
     PriorityLabel,
     RejectRequest,
     ReleaseRequest,

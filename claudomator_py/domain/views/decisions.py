@@ -8,14 +8,8 @@ from pydantic import AwareDatetime, BeforeValidator, Field
 from claudomator_py.domain.rationale import RationaleCode, ShownFallback, ShownRationale, ShownStandIn
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.views.base import Instant, StateName, View
-from claudomator_py.domain.views.routing import RouteCandidateView
-from claudomator_py.domain.views.tasks import (
-    CandidateView,
-    ClassificationView,
-    ConstraintsView,
-    PolicyCheckView,
-    VersionsView,
-)
+from claudomator_py.domain.views.routing import PolicyCheckView, RouteCandidateView
+from claudomator_py.domain.views.tasks import CandidateView, ClassificationView, ConstraintsView, VersionsView
 
 KindName = Literal["placement", "tier", "specialist", "policy", "handoff", "triage", "shadow"]
 """What was decided, see ``scheduler.decision.DecisionKind``."""

@@ -2,11 +2,16 @@
 
 from pydantic import ConfigDict, Field
 
+from claudomator_py.domain.decision import PolicyCheck
 from claudomator_py.domain.fields import Line
 from claudomator_py.domain.rationale import ShownRationale
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import Instructions, Tags
 from claudomator_py.domain.views.base import Instant, View
+
+
+class PolicyCheckView(PolicyCheck, View):
+    """What one rule said about the choice. effect: what else it demands."""
 
 
 class RouteRequest(View):
@@ -42,7 +47,8 @@ class RouteView(View):
     margin: those within it of the best are as good. degraded: words alone were compared, as the encoder could not be
     asked. unheeded: what the text says of who is to do it, or how, which was not compared. candidates: the best first,
     of those who exist for whoever asks. sentences: all of it for people, with what would have changed the answer.
-    rationale: `reason` as a value.
+    rationale: `reason` as a value. intent: what the task wants, topic: its subject area, both normalised.
+    required_capabilities: of whoever does it. policy_checks: what each rule said, in their order.
     """
 
     route: str
@@ -59,6 +65,10 @@ class RouteView(View):
     candidates: tuple[RouteCandidateView, ...] = ()
     sentences: tuple[str, ...] = ()
     latency_ms: int | None = None
+    intent: str | None = None
+    topic: str | None = None
+    required_capabilities: tuple[str, ...] = ()
+    policy_checks: tuple[PolicyCheckView, ...] = ()
 
 
 class RoutingFiguresView(View):

@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import Shown
 from claudomator_py.domain.budget import Budget
-from claudomator_py.domain.decision import Classification, PolicyCheck, Versions
+from claudomator_py.domain.decision import Classification, Versions
 from claudomator_py.domain.outcome import Tokens
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.rationale import ShownFallback, ShownRationale, ShownStandIn
@@ -15,7 +15,7 @@ from claudomator_py.domain.routing import Constraints
 from claudomator_py.domain.task import Instant as GivenInstant
 from claudomator_py.domain.views.agents import BudgetView, HoldView
 from claudomator_py.domain.views.base import EventView, Instant, StateName, View
-from claudomator_py.domain.views.routing import RouteView
+from claudomator_py.domain.views.routing import PolicyCheckView, RouteView
 from claudomator_py.domain.views.runs import InputView, RunProgressView
 from claudomator_py.domain.worktree import TreeStanding
 
@@ -149,10 +149,6 @@ class ClassificationView(Classification, View):
     """
 
 
-class PolicyCheckView(PolicyCheck, View):
-    """What one rule said about the choice. effect: what else it demands."""
-
-
 class VersionsView(Versions, View):
     """By what it was decided; None: not involved. configuration, policy, registry and calibration are hashes."""
 
@@ -164,6 +160,7 @@ class ConstraintsView(Constraints, View):
 class DecisionView(View):
     """Why a run was started where it was: a decision is never changed, and a later one supersedes it.
 
+    route, risk, intent, topic, required_capabilities, policy_checks: as they were decided before, with who does it.
     kind: what was decided. generation: that of the task. supersedes: the id of the decision that stood until then,
     which may have been removed for its age. overridden_model: the model that the task pins, where its constraints do
     not allow it. confidence: 0 to 1; threshold: the least with which it would have been decided so. latency_ms,

@@ -40,7 +40,7 @@ def test_a_decision_in_words_is_told_in_its_words() -> None:
 
 
 def test_the_api_gives_the_words_and_says_that_there_is_no_code() -> None:
-    view = decision_view(Decision(id="d", kind="placement", run_id="r", task_id="t", at_ms=AT, data=STORED))
+    view = decision_view(Decision(id="d", kind="placement", run_id="r", task_id="t", at_ms=AT, data=STORED), {})
     assert view.overridden_hint == "three: three was limited (5h window, reported)"
     one, two, three = view.candidates
     assert (one.rejected, one.rejected_because) == (None, None)
@@ -55,7 +55,7 @@ def test_what_is_older_than_hints_as_values_has_its_line() -> None:
     record = DecisionRecord.model_validate(stored)
     said = "The task's preference was overridden: three: three was limited (5h window, reported)."
     assert decision_sentences(record, 1, AT, AT)[1] == said
-    view = decision_view(Decision(id="d", kind="placement", run_id="r", task_id="t", at_ms=AT, data=stored))
+    view = decision_view(Decision(id="d", kind="placement", run_id="r", task_id="t", at_ms=AT, data=stored), {})
     assert view.overridden_hint == stored["overridden_hint"]
 
 
@@ -65,7 +65,7 @@ def test_reasons_in_words_are_told_in_their_words() -> None:
     first, _, tried, *_ = decision_sentences(DecisionRecord.model_validate(stored), 1, AT, AT)
     assert first.endswith("went to one: least active; small is its fallback_model after overloaded (0 of 2 slots).")
     assert tried == "Every agent is limited; one was tried anyway."
-    view = decision_view(Decision(id="d", kind="placement", run_id="r", task_id="t", at_ms=AT, data=stored))
+    view = decision_view(Decision(id="d", kind="placement", run_id="r", task_id="t", at_ms=AT, data=stored), {})
     assert (view.reason, view.fallback) == (stored["reason"], "every agent is limited; one was tried anyway")
     assert view.rationale is not None
     assert (view.rationale.code, view.fallback_code, view.stands_in) == ("text", "all_limited", None)
