@@ -75,7 +75,7 @@ Names = dict[str, None] | None  # of one folder, in the order in which something
 _LOOK_FOR_LOST_S = 1.0
 _RETRY_S = (1.0, 30.0)
 _STOP_S = 30.0
-_FIRST_BREATH_S = 0.01
+_FIRST_BREATH_S = 0.003
 _BREATH_S = 0.03
 _LONGEST_BREATH_S = 0.2
 """How long a single file is waited with for a second one; the pause in arrivals that ends a burst of them, and how long
