@@ -242,6 +242,7 @@ def test_as_many_run_as_a_rule_allows(policed: Make) -> None:
     for name in ("one", "two", "three"):
         world.submit(name, tags=["slow"])
         world.now_ms += 1
+    world.submit("other")
     go(world)
     assert world.running().keys() == {"one", "other"}
     blocked = world.task("two").blocked
