@@ -155,7 +155,10 @@ def _route() -> ColumnElement[str]:
         .limit(1)
         .scalar_subquery()
     )
-    own = data["route"].as_string()
+    verdict = data["verdict"].as_string()  # of the policy, whose records have had no route before
+    own = func.coalesce(
+        data["route"].as_string(), case((verdict == "held", "human_review"), (verdict == "denied", "reject"))
+    )
     return case((DECISION.c.kind == DecisionKind.PLACEMENT.value, func.coalesce(went, own)), else_=own)
 
 
