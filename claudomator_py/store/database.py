@@ -27,6 +27,8 @@ FILE_NAME = "claudomator.db"
 BUSY_TIMEOUT_MS = 5_000
 READERS = 16
 """Snapshots that can be open at once; further readers wait."""
+STATEMENTS = 512
+"""That a connection keeps prepared: more than there are, so that none is prepared twice."""
 PROBE = "write_probe"
 PROBE_BYTES = 64 * 1024
 """More than a tick writes at once as a rule, so that the next one does not fail where this did not."""
@@ -92,12 +94,17 @@ class Database:
             raise RuntimeError("a write inside a write would wait for itself; use submit, or the connection given")
         return self.submit(fn, planned=planned).result()
 
-    def submit(self, fn: Callable[[Connection], T], *, planned: bool = False) -> Future[T]:
+    def submit(self, fn: Callable[[Connection], T], *, planned: bool = False, lazily: bool = False) -> Future[T]:
         """Queue fn for the writer. The future resolves as ``write`` returns or raises; order is kept.
 
-        fn runs on the writer's thread and holds up every other write: no waiting and no I/O in it.
+        fn runs on the writer's thread and holds up every other write: no waiting and no I/O in it. lazily: it shares
+        the commit of what is written next, and waits for that until ``hurry``.
         """
-        return self._writer.submit(fn, planned=planned)
+        return self._writer.submit(fn, planned=planned, lazily=lazily)
+
+    def hurry(self) -> None:
+        """Have the writer do what was queued lazily and is not written yet."""
+        self._writer.hurry()
 
     def submit_together(self, fns: Sequence[Callable[[Connection], T]]) -> list[Future[T]]:
         """Queue them one after the other with nothing in between, for one commit unless they are a great many.
@@ -226,7 +233,9 @@ def _sqlite_engine(file: Path, connections: int, begin: str, pragmas: tuple[str,
         URL.create("sqlite", database=str(file)),
         pool_size=connections,
         max_overflow=0,
-        connect_args={"check_same_thread": False},
+        # The one that was used last has its pages and its statements at hand.
+        pool_use_lifo=True,
+        connect_args={"check_same_thread": False, "cached_statements": STATEMENTS},
     )
 
     def prepare(connection: Any, _record: object) -> None:

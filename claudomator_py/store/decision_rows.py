@@ -11,12 +11,13 @@ from typing import Any, Self
 from sqlalchemy import Connection, Select, bindparam, exists, insert, select
 
 from claudomator_py.scheduler.decision import DecisionKind
-from claudomator_py.store.loading import loader
+from claudomator_py.store.loading import loader, writer
 from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import DECISION, RUN, SNAPSHOT, Decision
 
 decision_from = loader(Decision)
 """The row as a Decision."""
+_stored = writer(DECISION)
 _HASH = Statement(select(SNAPSHOT.c.hash).where(SNAPSHOT.c.hash == bindparam("digest")))
 _ADD_SNAPSHOT = Statement(insert(SNAPSHOT))
 _ADD = Statement(insert(DECISION))
@@ -69,7 +70,7 @@ def snapshot(connection: Connection, digest: str) -> dict[str, Any] | None:
 
 def add(connection: Connection, decision: Decision) -> None:
     """Insert it. Raises IntegrityError if it, or another that supersedes the same one, already exists."""
-    _ADD.run(connection, **{column.name: getattr(decision, column.name) for column in DECISION.columns})
+    _ADD.run(connection, **_stored(decision))
 
 
 def standing(connection: Connection, task_id: str, kind: DecisionKind) -> str | None:

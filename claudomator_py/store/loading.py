@@ -1,6 +1,6 @@
 """Between what a statement reads or writes and instances of the tables' classes."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from sqlalchemy import Table
@@ -20,6 +20,17 @@ def loader(model: type[T]) -> Callable[[Iterable[Any]], T]:
         return instance
 
     return load
+
+
+def changer(model: type[T]) -> Callable[[T, Mapping[str, Any]], T]:
+    """What makes another instance of one, with these values in it."""
+    load, names = loader(model), tuple(column.key for column in model.table.columns)
+
+    def change(instance: T, changes: Mapping[str, Any]) -> T:
+        values = instance.__dict__
+        return load([changes.get(name, values[name]) for name in names])
+
+    return change
 
 
 def writer(table: Table) -> Callable[[Row], dict[str, Any]]:

@@ -23,12 +23,13 @@ from claudomator_py.domain.lifecycle import (
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.store.events import Happened, record, record_all
-from claudomator_py.store.loading import loader, writer
+from claudomator_py.store.loading import changer, loader, writer
 from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import TASK, TASK_REVISION, Task, TaskRevision
 
 task_from = loader(Task)
 """The row as a Task."""
+_changed = changer(Task)
 _revision_from = loader(TaskRevision)
 
 # On the way of every task.
@@ -150,7 +151,7 @@ def change(connection: Connection, task: Task, now_ms: int, **changes: Any) -> T
     values = {**changes, "version": task.version + 1, "updated_ms": now_ms}
     if _CHANGE.run(connection, task=task.id, version_read=task.version, **values) != 1:
         raise VersionConflict(task.id, task.version)
-    return task_from(values.get(column.name, getattr(task, column.name)) for column in TASK.columns)
+    return _changed(task, values)
 
 
 def note_asked_tier(connection: Connection, task_id: str, generation: int, asked: str) -> None:

@@ -64,6 +64,8 @@ class Writer:
         self._queue: deque[_Item] = deque()
         self._changed = threading.Condition()
         self._closed = False
+        self._hurried = False
+        """Whether somebody waits for what is queued."""
         self._listeners: tuple[tuple[Callable[[], None], bool], ...] = ()
         self._inside_item = False
         self.clean: Clean | None = None
@@ -77,16 +79,23 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
 
-    def submit(self, fn: Callable[[Connection], T], *, quiet: bool = False, planned: bool = False) -> Future[T]:
+    def submit(
+        self, fn: Callable[[Connection], T], *, quiet: bool = False, planned: bool = False, lazily: bool = False
+    ) -> Future[T]:
         """Queue fn. The future resolves when its commit is durable; raises StoreUnavailable after ``close``.
 
         quiet: no listener hears of it, unless something else was committed with it. planned: those do not that have
-        said so, see ``on_commit``.
+        said so, see ``on_commit``. lazily: with whatever is written next, or once ``hurry`` is called.
         """
-        return self.submit_together([fn], quiet=quiet, planned=planned)[0]
+        return self.submit_together([fn], quiet=quiet, planned=planned, lazily=lazily)[0]
 
     def submit_together(
-        self, fns: Sequence[Callable[[Connection], T]], *, quiet: bool = False, planned: bool = False
+        self,
+        fns: Sequence[Callable[[Connection], T]],
+        *,
+        quiet: bool = False,
+        planned: bool = False,
+        lazily: bool = False,
     ) -> list[Future[T]]:
         """Queue them with nothing in between, so that they share a commit unless they are more than a group takes.
 
@@ -98,8 +107,17 @@ class Writer:
             if self._closed:
                 raise StoreUnavailable("the database is closed", "start the daemon again")
             self._queue.extend(items)
-            self._changed.notify()
+            if not lazily:
+                self._hurried = True
+                self._changed.notify()
         return [item.future for item in items]
+
+    def hurry(self) -> None:
+        """Write what was queued lazily now."""
+        with self._changed:
+            if self._queue:
+                self._hurried = True
+                self._changed.notify()
 
     def is_current_thread(self) -> bool:
         """Whether the caller runs on the writer's own thread, where waiting for a write would never end."""
@@ -168,10 +186,11 @@ class Writer:
         batch: list[_Item] = []
         while not batch:
             with self._changed:
-                self._changed.wait_for(lambda: self._queue or self._closed)
+                self._changed.wait_for(lambda: (self._queue and self._hurried) or self._closed)
                 if not self._queue:
                     return []
                 taken = [self._queue.popleft() for _ in range(min(len(self._queue), MAX_BATCH))]
+                self._hurried = bool(self._queue)
             batch = [item for item in taken if item.future.set_running_or_notify_cancel()]
         return batch
 

@@ -109,6 +109,25 @@ def test_what_is_submitted_together_is_committed_together(db: Database, commits:
     assert len(commits) == 1
 
 
+def test_what_is_queued_lazily_is_written_with_what_comes_next(db: Database, commits: list[int]) -> None:
+    lazy = db.submit(add(1), lazily=True)
+    assert not lazy.done()
+    assert db.write(add(2)) == 2
+    assert lazy.result(30) == 1
+    db.close()
+    assert len(commits) == 1
+
+
+def test_what_is_queued_lazily_is_written_at_last(db: Database, commits: list[int]) -> None:
+    lazy = db.submit(add(1), lazily=True)
+    db.hurry()
+    assert lazy.result(30) == 1
+    lazy = db.submit(add(2), lazily=True)
+    db.close()
+    assert lazy.result(30) == 2
+    assert len(commits) == 2
+
+
 def test_an_item_that_raises_is_undone_alone(db: Database, commits: list[int]) -> None:
     def half(connection: Connection) -> None:
         add(2)(connection)
