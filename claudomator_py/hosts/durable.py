@@ -11,10 +11,12 @@ def write_new(path: Path, data: bytes = b"") -> None:
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     fd = os.open(path, flags, 0o600)
-    with os.fdopen(fd, "wb") as file:
-        file.write(data)
-        file.flush()
+    try:
+        while data:
+            data = data[os.write(fd, data) :]
         os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def flush_directory(path: Path) -> None:

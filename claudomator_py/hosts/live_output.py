@@ -1,7 +1,7 @@
 """Reading what runs write beside the tick: in small pieces, in turn, each byte once, however much there is.
 
-The tick only ever looks at what has been read so far. A run that writes faster than it is read falls behind; nothing
-else does.
+The tick only ever looks at what has been read so far, or reads the little that an ended run has left to be read. A run
+that writes faster than it is read falls behind; nothing else does.
 """
 
 import threading
@@ -21,6 +21,8 @@ log = get_logger("claudomator.output")
 PIECE_BYTES = 1 << 16
 TURN_S = 0.01
 """How long one run is read before the next has its turn; a piece is always read to its end."""
+AT_ONCE_BYTES = 1 << 14
+"""Of a run that has ended no more than this is read by whoever asks for its report: less work than asking twice."""
 SHARE, SHARE_OF_ENDED = 0.2, 0.5
 """The most of one processor that reading takes, and while the output of an ended run is waited for: one interpreter
 runs the ticks and the API as well."""
@@ -105,6 +107,8 @@ class _Followed:
     cursors: tuple[_Cursor, ...] = field(default_factory=lambda: tuple(_Cursor(stream) for stream in _STREAMS))
     wanted: bool = False
     """Whether to keep reading it."""
+    taken: bool = False
+    """Whether a thread reads it at this moment."""
     ended: bool = False
     record: ExitRecord | None = None
     """How it ended, where that is known."""
@@ -168,7 +172,7 @@ class _Followed:
 
 class LiveRunMonitor:
     """Follows the output of runs. ``follow``, ``report`` and ``keep`` are for the tick and return at once; what they
-    ask for is read by ``turn``, on a thread of its own once ``start`` was called.
+    ask for is read by ``turn``, on a thread of its own once ``start`` was called, but for the last few bytes.
 
     news: called, on that thread, when something was read that a tick may have to act on.
     """
@@ -212,10 +216,18 @@ class LiveRunMonitor:
         being read.
         """
         with self._asked:
-            followed = self._ask(run_id, make)
+            followed = self._follow(run_id, make)
             if not followed.ended:
                 followed.record, followed.ended = record, True
+        if followed.report is None and self._take(followed):
+            try:
+                if self._is_little(followed):
+                    self._read(followed, tell=False)
+            finally:
+                followed.taken = False
         _raise_problem(followed)
+        if followed.report is None:
+            self._ask(run_id, make)
         return followed.report
 
     def is_current(self, run_id: str) -> bool:
@@ -249,8 +261,13 @@ class LiveRunMonitor:
         """Read each run for a moment that is to be read, and rest for it; whether there is more to be read."""
         owed_s = 0.0
         for followed in self._wanted():
+            if not self._take(followed):
+                continue
             begin_s = time.monotonic()
-            self._read(followed)
+            try:
+                self._read(followed)
+            finally:
+                followed.taken = False
             share = SHARE_OF_ENDED if followed.ended else SHARE
             owed_s += (time.monotonic() - begin_s) * (1 / share - 1)
             if owed_s >= _SHORTEST_REST_S:
@@ -278,15 +295,34 @@ class LiveRunMonitor:
 
     def _ask(self, run_id: str, make: Callable[[], OutputReader]) -> _Followed:
         with self._asked:
-            followed = self._followed.get(run_id)
-            if followed is None:
-                followed = self._followed[run_id] = _Followed(run_id, make())
+            followed = self._follow(run_id, make)
             followed.wanted = followed.report is None
             self._asked.notify_all()
             return followed
 
-    def _read(self, followed: _Followed) -> None:
-        """One turn of that run. Whatever its output or its files are like, no other run is worse off."""
+    def _follow(self, run_id: str, make: Callable[[], OutputReader]) -> _Followed:
+        """The lock is held."""
+        followed = self._followed.get(run_id)
+        if followed is None:
+            followed = self._followed[run_id] = _Followed(run_id, make())
+        return followed
+
+    def _take(self, followed: _Followed) -> bool:
+        """Whether it is the caller's to read now; nobody else reads it at the same time."""
+        with self._asked:
+            taken, followed.taken = followed.taken, True
+            return not taken
+
+    def _is_little(self, followed: _Followed) -> bool:
+        """Whether what is left to be read takes no time."""
+        try:
+            return self._unread(followed) <= AT_ONCE_BYTES
+        except OSError as error:
+            followed.problem = error
+            return False
+
+    def _read(self, followed: _Followed, *, tell: bool = True) -> None:
+        """One turn of that run. Whatever its output or its files are like, no other run is worse off. tell: of news."""
         followed.wanted = False
         ended = followed.ended  # before the look at the bytes: after the end nothing is written
         said, is_all = followed.said, True
@@ -315,7 +351,7 @@ class LiveRunMonitor:
         elif not is_all:
             followed.wanted = True
             self._tell_behind(followed)
-        if is_news:
+        if is_news and tell:
             self.news()
 
     def _unread(self, followed: _Followed) -> int:

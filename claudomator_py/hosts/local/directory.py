@@ -65,7 +65,7 @@ class RunDirectory:
         for name, data in files.items():
             write_new(new / name, data)
         for name in (output.STDOUT, output.STDERR, record.LOCK):
-            (new / name).touch(mode=0o600)
+            os.close(os.open(new / name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         flush_directory(new)
         crashpoint("run-files-written")
         new.rename(self.path)

@@ -18,7 +18,7 @@ from claudomator_py.hosts.shim import procfs, record
 log = logging.getLogger(__name__)
 
 _BUSY_SECONDS = 2.0
-_BUSY_PAUSE = 0.01
+_BUSY_PAUSE = 0.002
 _LARGEST = 2**53
 
 

@@ -153,10 +153,12 @@ class LocalRunHost(ReportingHost):
             self._watcher = RunWatcher(asyncio.get_running_loop(), self._end)
         self._ended = {name: shims for name, shims in self._ended.items() if name in steps}
         for name, (run_id, step) in steps.items():
+            if self._watcher is None or self._watcher.watches(name):
+                continue
             path = self.path(run_id, step)
             with self._lock:
                 taken_over = self._taken_over.get(path, 0)
-            if self._watcher is not None and self._ended.get(name) != taken_over:
+            if self._ended.get(name) != taken_over:
                 self._watched.setdefault(name, taken_over)
                 self._watcher.watch(name, path, self.launched_pid(run_id, step))
 

@@ -55,6 +55,10 @@ class RunWatcher:
             self.unwatch(run_id)
             raise
 
+    def watches(self, run_id: str) -> bool:
+        """Whether that run is watched."""
+        return run_id in self._watched
+
     def unwatch(self, run_id: str) -> None:
         """Forget the run; nothing happens if it is not watched."""
         watched = self._watched.pop(run_id, None)
@@ -89,10 +93,11 @@ class RunWatcher:
             self._loop.add_reader(watched.fd, self._gone, run_id)
 
     def _gone(self, run_id: str) -> None:
-        """A shim is gone. Another may have the run: of two that were started, one leaves at once."""
+        """A shim is gone. Another may have the run: of two that were started, one leaves at once, and the other holds
+        the lock."""
         watched = self._watched[run_id]
         self._release(watched)
-        if shim_identity(watched.path) is not None or _is_held(watched.path):
+        if _is_held(watched.path):
             self._find(run_id)
         else:
             self._end(run_id)

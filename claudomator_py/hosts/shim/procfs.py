@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterable
+from functools import cache
 
 RUN_VARIABLE = "CLAUDOMATOR_RUN"
 
+_LONGEST_STAT = 4096
 _NEWCOMERS = 8
 _NEWCOMER_LOOKS = 100
 _LISTS_CHILDREN = os.path.exists("/proc/thread-self/children")
@@ -42,8 +44,9 @@ class Process:
         return self.pid, self.start
 
 
+@cache
 def boot_id() -> str:
-    """The identity of this boot of the machine."""
+    """The identity of this boot of the machine, which no process outlives."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         return file.read().strip()
 
@@ -51,10 +54,16 @@ def boot_id() -> str:
 def read(pid: int) -> Process | None:
     """The process of that pid; None if there is none."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            stat = file.read()
+        # Not by open(): that asks three more things of the kernel, and this is done for each look at a run.
+        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
+    try:
+        stat = os.read(fd, _LONGEST_STAT)
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
     # The command's name stands in parentheses and may itself contain spaces and parentheses.
     fields = stat[stat.rindex(b")") + 2 :].split()
     return Process(

@@ -90,6 +90,19 @@ def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_output, "TURN_S", 600.0)
 
 
+@pytest.fixture(autouse=True)
+def beside(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is so little that it is read at once, but where a test says so."""
+    if "at_once" not in request.fixturenames:
+        monkeypatch.setattr(live_output, "AT_ONCE_BYTES", -1)
+
+
+@pytest.fixture
+def at_once() -> int:
+    """So many bytes are read by whoever asks for the report."""
+    return live_output.AT_ONCE_BYTES
+
+
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """One piece of each stream is a turn."""
@@ -121,6 +134,49 @@ def test_each_byte_is_read_once_to_the_end(desk: Desk) -> None:
     assert reader.fed["stderr"] == b"aside"
     assert desk.report("run") is found, "it is read once"
     assert not desk.monitor.turn()
+
+
+def test_the_little_that_an_ended_run_has_left_is_read_at_once(desk: Desk, at_once: int) -> None:
+    desk.begin("run")
+    desk.host.write("run", b"answer\n")
+    found = desk.report("run")
+    assert found is not None
+    assert (found.answered, found.outcome.text) == (True, "answer\n")
+    assert desk.told == 0, "nobody has to be woken for it"
+    assert not desk.monitor.turn()
+
+
+def test_much_of_it_is_read_beside_the_tick(desk: Desk, at_once: int) -> None:
+    desk.begin("run")
+    desk.host.write("run", b"y\n" * at_once)
+    assert desk.report("run") is None
+    assert not desk.monitor.turn()
+    assert desk.told == 1
+    assert desk.report("run") is not None
+
+
+def test_no_two_threads_read_one_run(desk: Desk, at_once: int) -> None:
+    desk.begin("run")
+    desk.host.write("run", b"answer\n")
+    followed: list[live_output.Report | None] = []
+    make, feed = desk.make, Reader.feed
+
+    def reader(run_id: str) -> Reader:
+        made = make(run_id)
+
+        def feed_while_asked(stream: Stream, data: bytes) -> None:
+            followed.append(desk.report("run"))
+            feed(made, stream, data)
+
+        made.feed = feed_while_asked  # type: ignore[method-assign]
+        return made
+
+    desk.make = reader  # type: ignore[method-assign]
+    desk.follow("run")
+    desk.monitor.turn()
+    assert followed == [None], "the end is heard while the output is read"
+    assert desk.report("run") is not None
+    assert desk.readers["run"][0].fed["stdout"] == b"answer\n"
 
 
 def test_a_flood_takes_no_turn_from_another_run(desk: Desk, hasty: None) -> None:
@@ -200,12 +256,24 @@ def test_what_cannot_be_read_is_tried_again_and_told(desk: Desk, monkeypatch: py
     desk.begin("run")
     with monkeypatch.context() as broken:
         broken.setattr(desk.host, "read", _no_such_disk)
-        desk.report("run")
-        assert not desk.monitor.turn(), "no attempt follows by itself"
         with pytest.raises(OSError, match="no disk"):
             desk.report("run")
+        assert not desk.monitor.turn(), "no attempt follows by itself"
+    assert desk.report("run") is None
     desk.monitor.turn()
     assert desk.report("run") is not None
+
+
+def test_what_cannot_be_read_of_a_live_run_is_told_with_the_next_look(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.begin("run")
+    with monkeypatch.context() as broken:
+        broken.setattr(desk.host, "read", _no_such_disk)
+        desk.follow("run")
+        assert not desk.monitor.turn(), "no attempt follows by itself"
+        with pytest.raises(OSError, match="no disk"):
+            desk.follow("run")
 
 
 def test_a_tick_is_woken_for_what_it_may_act_on_and_for_nothing_else(desk: Desk) -> None:

@@ -10,6 +10,7 @@ from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.output import OutputPiece
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.run import ExitRecord, LaunchRequest, Stream
+from claudomator_py.hosts import live_output
 from claudomator_py.hosts.reporting import TAIL_BYTES, ReportingHost
 from tests.fakes.agents import OutcomeReader, ScriptedKind
 from tests.fakes.world import CLAUDE, spec
@@ -49,6 +50,12 @@ class Desk(ReportingHost):
         assert report is not None
         assert report.outcome is not None
         return report.outcome
+
+
+@pytest.fixture(autouse=True)
+def beside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is so little that it is read at once."""
+    monkeypatch.setattr(live_output, "AT_ONCE_BYTES", -1)
 
 
 def test_there_is_no_report_until_the_output_was_read() -> None:
