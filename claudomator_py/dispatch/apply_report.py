@@ -2,7 +2,7 @@
 comes."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 
@@ -102,13 +102,13 @@ class ReportApplier:
         self._isolating = isolating
         self._secrets = secrets or Secrets()
 
-    def apply(self, report: RunReport, now_ms: int, spec: TaskSpec | None = None) -> Applied | CheckWanted:
+    def apply(self, report: RunReport, now_ms: int, known: Subject | None = None) -> Applied | CheckWanted:
         """Take in the end of a run or check: in one transaction, and only if that is what the run is at still.
 
-        spec: the content that the run was of, if that is at hand: one revision never changes. Raises StoreUnavailable;
-        the report can be applied again.
+        known: what it is about, as it was read a moment ago, if it was. Raises StoreUnavailable; the report can be
+        applied again.
         """
-        subject = self._database.read(lambda connection: _subject(connection, report, spec))
+        subject = self._read(report, known)
         if subject is None:
             return Applied.STALE
         judged = self._judged(subject, report)
@@ -126,6 +126,14 @@ class ReportApplier:
             return Applied.STALE
         self._tell(subject, ended)
         return Applied.ENDED
+
+    def _read(self, report: RunReport, known: Subject | None) -> Subject | None:
+        """What the report is about. What a run said as it ended decides whether a check begins, and is read for that;
+        else all is looked at again in the transaction."""
+        if known is not None and not known.spec.check:
+            return known
+        spec = None if known is None else known.spec
+        return self._database.read(lambda connection: _subject(connection, report, spec))
 
     def _judged(self, subject: Subject, report: RunReport) -> Outcome | CheckWanted:
         """What the report means for the task."""
@@ -193,6 +201,10 @@ class ReportApplier:
         run = _run(connection, report)
         if run is None:
             return None
+        if (run.asked, run.over_budget) != (subject.run.asked, subject.run.over_budget):
+            # It has asked something, or met a budget, since it was read.
+            judged = self._judged(replace(subject, run=run), report)
+            outcome = outcome if isinstance(judged, CheckWanted) else judged
         agent = self._registry.of(run.agent, run.kind)
         ending = partial(self._ended, subject=subject, run=run, report=report, outcome=outcome, now_ms=now_ms)
         return self._budgets.telling(connection, ending, run, agent, now_ms)

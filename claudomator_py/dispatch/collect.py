@@ -1,6 +1,7 @@
 """Taking live runs further: from what a host says of a run to its next step, its check, or the report of its end."""
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from functools import partial
 
 from sqlalchemy import Connection
@@ -55,16 +56,17 @@ class Collector:
         self._counting = False
         self._applier = applier
         self._probes: set[str] = set()
+        self._begun: list[tuple[Subject, Future[None]]] = []
         self._contents: dict[str, TaskSpec] = {}
         """What live runs are of, by their ids: a revision of a task never changes."""
 
-    def look_only_at(self, live: Sequence[Run], now_ms: int) -> None:
+    def look_only_at(self, connection: Connection, live: Sequence[Run], now_ms: int) -> None:
         """These are all the live runs there are."""
         self._counting = False
         ids = {run.id for run in live}
         self._contents = {run_id: spec for run_id, spec in self._contents.items() if run_id in ids}
         silent = [run for run in live if run.answered_ms is None]
-        self._probes = self._database.read(lambda connection: _probes(connection, silent, now_ms)) if silent else set()
+        self._probes = _probes(connection, silent, now_ms) if silent else set()
 
     @property
     def watches(self) -> bool:
@@ -75,6 +77,12 @@ class Collector:
     def counts(self) -> bool:
         """Whether a live run could use up a budget."""
         return self._counting
+
+    def begun(self) -> Sequence[tuple[Subject, "Future[None]"]]:
+        """The runs that were seen to have begun since this was last asked, each with what says so in its row once that
+        is durable: it is written together with something else, or by ``Database.hurry``."""
+        begun, self._begun = self._begun, []
+        return begun
 
     def collect(self, run: Run, now_ms: int, task: Task | None = None) -> bool:
         """Whether the run is still live afterwards. task: as it was read together with the run; None: it was not."""
@@ -125,7 +133,8 @@ class Collector:
             self._host.cancel(run.id)
             crashpoint("cancel-asked")
         elif run.state == "starting" and status.fate is not RunFate.STARTING:
-            self._database.write(lambda connection: reach_phase(connection, run, Phase.RUNNING, now_ms), planned=True)
+            reaching = partial(reach_phase, run=run, phase=Phase.RUNNING, now_ms=now_ms)
+            self._begun.append((subject, self._database.submit(reaching, planned=True, lazily=True)))
         elif step == 0:
             self._listen(subject, now_ms)
 
@@ -185,7 +194,7 @@ class Collector:
         return True if report is None else self._apply(subject, report, now_ms)
 
     def _apply(self, subject: Subject, report: RunReport, now_ms: int) -> bool:
-        applied = self._applier.apply(report, now_ms, subject.spec)
+        applied = self._applier.apply(report, now_ms, subject)
         if isinstance(applied, CheckWanted):
             return self._check(subject, applied.outcome, applied.exit_code, now_ms)
         return applied is Applied.WAITING

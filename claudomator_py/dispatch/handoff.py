@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from pydantic import ValidationError
-from sqlalchemy import Connection
 
 from claudomator_py.domain.agent import AgentSpec
-from claudomator_py.domain.budget import Unit, left
+from claudomator_py.domain.budget import Spending, Unit, left
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.extraction import LONGEST_FIELD, MOST_FIELDS, extracted, intent_of
 from claudomator_py.domain.handoff import (
@@ -30,8 +29,7 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.routing.role import escalation_of
 from claudomator_py.scheduler.decision import DecisionKind, HandoffRecord, Record
-from claudomator_py.store import decision_rows, spending_rows
-from claudomator_py.store.tables import Run
+from claudomator_py.store.tables import Decision, Run
 
 _ABOUT_ANOTHER_RUN = (DecisionKind.PLACEMENT.value, DecisionKind.TRIAGE.value)
 _MOST_DECISIONS = 50
@@ -60,9 +58,13 @@ class HandoffSubject:
     """How the task was handed on in that generation, in order."""
     max_handoffs: int
     """How often it may be."""
+    decisions: Sequence[Decision]
+    """What was decided about the task, oldest first."""
+    spending: Spending
+    """What the task has used, if it has a budget."""
 
 
-def handoff_of(connection: Connection, subject: HandoffSubject, registry: AgentRegistry, redactor: Redactor) -> Handoff:
+def handoff_of(subject: HandoffSubject, registry: AgentRegistry, redactor: Redactor) -> Handoff:
     """The document, without secrets. Raises HandoffRefused."""
     run, spec, card = subject.run, subject.spec, subject.card
     ended = [one for one in subject.before if one.state == "ended" and one.outcome is not None]
@@ -79,7 +81,7 @@ def handoff_of(connection: Connection, subject: HandoffSubject, registry: AgentR
             skill=run.skill,
             risk=None if run.risk is None else Risk(run.risk),
             intent=intent_of(spec.instructions, redactor),
-            decisions=_decisions(connection, run),
+            decisions=_decisions(subject.decisions, run),
             extracted=extracted(spec.instructions, redactor),
             evidence=Evidence(
                 runs=tuple(one.id for one in ended[-MOST_FIELDS:]),
@@ -87,7 +89,7 @@ def handoff_of(connection: Connection, subject: HandoffSubject, registry: AgentR
                 files=() if hop is None else tuple(_clean(file, redactor) for file in hop.asked.files),
             ),
             permissions=_scope(subject, registry, redactor),
-            budget_left=_budget_left(connection, run.task_id, spec),
+            budget_left=_budget_left(spec, subject.spending),
             deadline=datetime.fromtimestamp(deadline_ms / 1000, tz=UTC),
             failures=_failures(ended, redactor),
             expected_output=None if spec.expected_output is None else redactor.redact(spec.expected_output),
@@ -102,10 +104,10 @@ def handoff_of(connection: Connection, subject: HandoffSubject, registry: AgentR
         raise HandoffRefused(redactor.redact(f"the handoff is not valid: {where} {first['msg']}")) from None
 
 
-def _decisions(connection: Connection, run: Run) -> tuple[DecisionReference, ...]:
+def _decisions(decisions: Sequence[Decision], run: Run) -> tuple[DecisionReference, ...]:
     found = [
         decision
-        for decision in decision_rows.of_task(connection, run.task_id)
+        for decision in decisions
         if decision.generation == run.generation and decision.kind not in _ABOUT_ANOTHER_RUN
     ]
     return tuple(
@@ -131,10 +133,9 @@ def _scope(subject: HandoffSubject, registry: AgentRegistry, redactor: Redactor)
     )
 
 
-def _budget_left(connection: Connection, task_id: str, spec: TaskSpec) -> BudgetLeft:
+def _budget_left(spec: TaskSpec, spending: Spending) -> BudgetLeft:
     if not spec.budget.units:
         return BudgetLeft()
-    spending = spending_rows.of_task(connection, task_id)
     usd, tokens, runs = (left(spec.budget, spending, unit) for unit in (Unit.USD, Unit.TOKENS, Unit.RUNS))
     return BudgetLeft(usd=usd, tokens=tokens, runs=runs)
 

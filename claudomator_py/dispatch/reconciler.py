@@ -1,6 +1,6 @@
 """The tick: read what happened, ready what is due, plan, and start. Whatever a crash left behind is repaired by it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -137,54 +137,65 @@ class Reconciler:
             self._database.probe()
         if any(fault.item.doing is Doing.SWEEP and fault.again_ms <= now_ms for fault in self._faults.all()):
             self.sweep()
-        self._collect(now_ms)
-        self._act_on_intents(now_ms)
-        self._ready_due(now_ms)
+        present = self._database.read(partial(self._present, now_ms=now_ms))
+        self._collect(present, now_ms)
+        self._serve(present, now_ms)
         self._route()
-        started = self._start() if starting else 0
+        try:
+            started = self._start() if starting else 0
+        finally:
+            self._hurry()
         self._forget_ended()
         crashpoint("tick-end")
-        return self._report(started, now_ms)
+        return self._report(started, present.wanted, now_ms)
 
-    def _collect(self, now_ms: int) -> None:
-        live, running = self._database.read(lambda connection: (run_rows.live(connection), queue.running(connection)))
-        tasks = {task.id: task for task in running}
-        self._faults.attempt(Item(Doing.LIMITS, ALL_RUNS), lambda: self._collector.look_only_at(live, now_ms))
-        self._faults.forget_others(Doing.COLLECT, {run.id for run in live})
-        self._faults.forget_others(Doing.STOP, {run.id for run in live})
-        for run in live:
-            self._take_further(run, tasks.get(run.task_id), now_ms)
+    def _present(self, connection: Connection, now_ms: int) -> "_Present":
+        live = run_rows.live(connection)
+        looking = partial(self._collector.look_only_at, connection, live, now_ms)
+        self._faults.attempt(Item(Doing.LIMITS, ALL_RUNS), looking)
+        running = queue.running(connection) if live else ()
+        due = [*queue.due(connection, now_ms, DUE_AT_ONCE), *self._stale(connection)]
+        return _Present(live, {task.id: task for task in running}, queue.with_intent(connection), due)
+
+    def _collect(self, present: "_Present", now_ms: int) -> None:
+        ids = {run.id for run in present.live}
+        self._faults.forget_others(Doing.COLLECT, ids)
+        self._faults.forget_others(Doing.STOP, ids)
+        for run in present.live:
+            self._take_further(run, present.running.get(run.task_id), now_ms)
+
+    def _hurry(self) -> None:
+        """See that what was to be written with something else is durable by now."""
+        self._database.hurry()
+        for subject, begun in self._collector.begun():
+            self._faults.attempt(_collecting(subject.run, subject.task), begun.result, whole=False)
 
     def _take_further(self, run: Run, task: Task | None, now_ms: int) -> None:
         """That it is to be stopped does not wait for the end of a pause after a fault."""
         self._seen.add(run.task_id)
-        name = f"{run.task_id if task is None else task.name} (run {run.id[:_RUN]})"
-        collecting = Item(Doing.COLLECT, run.id, name, run.task_id)
+        collecting = _collecting(run, task)
         stopping = task is not None and (task.cancel_requested_ms is not None or task.restart_requested is not None)
         item = replace(collecting, doing=Doing.STOP) if stopping else collecting
         if self._faults.attempt(item, lambda: self._collector.collect(run, now_ms, task)) is not None and stopping:
             self._faults.over(collecting)
 
-    def _act_on_intents(self, now_ms: int) -> None:
-        """A task whose run ended just before its cancellation was asked for has nothing left to stop."""
-        for task in self._database.read(queue.with_intent):
+    def _serve(self, present: "_Present", now_ms: int) -> None:
+        """Do what is due and what was asked for: a task whose run ended just before its cancellation was asked for has
+        nothing left to stop. What was asked for since the tick began wakes the next one."""
+        for task in present.wanted:
             self._seen.update([task.id] if task.state != "RUNNING" else [])
             if task.state in ("WAITING", "QUEUED", "NEEDS_INPUT") and task.cancel_requested_ms is not None:
                 self._change(Doing.CANCEL, task, partial(cancel_now, task=task, now_ms=now_ms))
-
-    def _ready_due(self, now_ms: int) -> None:
-        due = self._database.read(lambda connection: queue.due(connection, now_ms, DUE_AT_ONCE))
-        stale = self._stale()
-        for task in (*due, *stale):
+        for task in present.due:
             self._change(Doing.READY, task, partial(_ready, task=task, now_ms=now_ms))
 
-    def _stale(self) -> Sequence[Task]:
+    def _stale(self, connection: Connection) -> Sequence[Task]:
         """What an older version left waiting for nothing. Until there is none: this version leaves none behind, and
         each look costs as much as there are tasks that wait for others.
         """
         if self._none_stale:
             return ()
-        stale = self._database.read(lambda connection: queue.waiting_on_ended(connection, DUE_AT_ONCE))
+        stale = queue.waiting_on_ended(connection, DUE_AT_ONCE)
         self._none_stale = not stale
         return stale
 
@@ -250,8 +261,9 @@ class Reconciler:
         there = {task.id for task in found if task is not None and task.state not in ENDED}
         self._faults.forget(item for item in faults if item.task_id not in there)
 
-    def _report(self, started: int, begun_ms: int) -> TickReport:
-        """begun_ms: when the tick began; what fell due since it may not have seen."""
+    def _report(self, started: int, wanted: Sequence[Task], begun_ms: int) -> TickReport:
+        """wanted: what is to be cancelled or restarted. begun_ms: when the tick began; what fell due since it may not
+        have seen."""
         left = self._database.read(partial(_left, begun_ms=begun_ms))
         now_ms, live = self._clock(), left.live
         times = [
@@ -263,7 +275,7 @@ class Reconciler:
         ]
         known = [time for time in times if time is not None]
         steps = tuple(LiveStep(run_id, check if state == "checking" else 0) for run_id, state, check in live)
-        return TickReport(started, steps, min(known) if known else None, self._unserved(left.wanted, begun_ms))
+        return TickReport(started, steps, min(known) if known else None, self._unserved(wanted, begun_ms))
 
     def _unserved(self, wanted: Sequence[Task], begun_ms: int) -> Unserved | None:
         """Of what was asked for before the tick began, what it did not look at."""
@@ -276,13 +288,24 @@ class Reconciler:
 
 
 @dataclass(frozen=True, slots=True)
+class _Present:
+    """What a tick begins with."""
+
+    live: Sequence[Run]
+    running: Mapping[str, Task]
+    """The tasks of live runs, by id."""
+    wanted: Sequence[Task]
+    """Those that are to be cancelled or restarted, running ones too."""
+    due: Sequence[Task]
+    """Those whose time has come."""
+
+
+@dataclass(frozen=True, slots=True)
 class _Left:
     """What a tick leaves behind."""
 
     live: Sequence[tuple[str, str, int]]
     """Of each live run its id, state and check."""
-    wanted: Sequence[Task]
-    """Tasks whose cancellation or forced restart is not done yet."""
     times: tuple[int | None, ...]
     """When something is due that rows tell of, in epoch milliseconds."""
 
@@ -293,7 +316,14 @@ def _left(connection: Connection, begun_ms: int) -> _Left:
         hold_rows.next_end(connection, begun_ms),
         classification_rows.next_deadline(connection, begun_ms),
     )
-    return _Left(run_rows.live_steps(connection), queue.with_intent(connection), times)
+    return _Left(run_rows.live_steps(connection), times)
+
+
+def _collecting(run: Run, task: Task | None) -> Item:
+    """task: the run's, if it was read."""
+    return Item(
+        Doing.COLLECT, run.id, f"{run.task_id if task is None else task.name} (run {run.id[:_RUN]})", run.task_id
+    )
 
 
 def _ready(connection: Connection, task: Task, now_ms: int) -> None:

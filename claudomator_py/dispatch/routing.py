@@ -127,7 +127,8 @@ class SpecialistRouter:
             self._written([Decided(subject, None, subject.judged) for subject in policed])
             return
         ids = [subject.task.id for subject in subjects]
-        self._database.write(lambda connection: queue.pass_routing(connection, ids))
+        # Whoever starts one of them meanwhile commits it together with this, which comes first.
+        self._database.submit(lambda connection: queue.pass_routing(connection, ids), lazily=True)
 
     def _look(self, connection: Connection) -> tuple[str, list[Subject]]:
         """The hash of the registry, and what is to be routed."""

@@ -3,7 +3,7 @@
 import errno
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from claudomator_py.dispatch.launch import LaunchRules, Prepared, agent_run, lau
 from claudomator_py.dispatch.observe import Observation, QueuedTask
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.budget import Spending
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.crashpoint import crashpoint
@@ -47,10 +48,10 @@ from claudomator_py.prompts.prompt import (
 from claudomator_py.routing.role import done_by
 from claudomator_py.scheduler.decision import HandoffRecord
 from claudomator_py.scheduler.plan import StartRun
-from claudomator_py.store import run_rows, task_rows
+from claudomator_py.store import decision_rows, run_rows, spending_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.decision_rows import PackedSnapshot
-from claudomator_py.store.tables import Run, Task
+from claudomator_py.store.tables import Decision, Run, Task
 from claudomator_py.store.task_rows import VersionConflict
 from claudomator_py.tasks.handing_on import hops
 from claudomator_py.tasks.inputs import with_granted_tools
@@ -68,7 +69,8 @@ class _Subject:
 
     before: the runs of its generation so far, oldest first. hops: how it was handed on in that. obstacle: why it cannot
     continue after all. left: the run whose work it takes over in a new conversation. follows: the run of the task that
-    it continues. tree: the work tree that it needs, if it does. card: of the specialist who does it.
+    it continues. tree: the work tree that it needs, if it does. card: of the specialist who does it. decisions: about
+    the task, oldest first. spending: what it has used, if it has a budget.
     """
 
     task: Task
@@ -82,6 +84,8 @@ class _Subject:
     card: Card | None = None
     before: tuple[Run, ...] = ()
     hops: tuple[HandoffRecord, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+    spending: Spending = field(default_factory=Spending)
 
     @property
     def timeout_ms(self) -> int:
@@ -290,10 +294,18 @@ class Starter:
         """Raises HandoffRefused."""
         branch = None if subject.tree is None else subject.tree.branch
         about = HandoffSubject(
-            run, spec, agent, subject.card, subject.before, branch, subject.hops, self._rules().max_handoffs
+            run,
+            spec,
+            agent,
+            subject.card,
+            subject.before,
+            branch,
+            subject.hops,
+            self._rules().max_handoffs,
+            subject.decisions,
+            subject.spending,
         )
-        redactor = self._secrets.redactor(spec.env, None)
-        return self._database.read(lambda connection: handoff_of(connection, about, self._registry, redactor))
+        return handoff_of(about, self._registry, self._secrets.redactor(spec.env, None))
 
     def _note(self, subject: _Subject, agent: AgentSpec) -> str | None:
         """What a fresh conversation is told about the task that this one continues, and of the runs before."""
@@ -342,6 +354,8 @@ class Starter:
             subject,
             before=tuple(run for run in runs if run.generation == task.generation),
             hops=tuple(handed),
+            decisions=tuple(decision_rows.of_task(connection, task.id)),
+            spending=spending_rows.of_task(connection, task.id) if subject.spec.budget.units else Spending(),
         )
         if subject.earlier is None:
             subject = replace(subject, left=left_by(list(subject.before), agent))

@@ -76,7 +76,10 @@ def test_no_retry_before_nothing_of_the_lost_run_is_left(world: World) -> None:
     for _ in range(2):
         world.tick()
         assert world.live("t").id == run_id
-    world.tick(1)
+    report = world.tick(1)
+    assert report.wake_ms is not None
+    assert report.wake_ms <= world.now_ms, "the next tick is due at once"
+    world.tick()
     assert world.live("t").id != run_id
 
 

@@ -34,13 +34,11 @@ OF_A_KIND = ("launch", "reader", "transcript")
 
 WHOLE_TICK = {
     # What is asked once for all tasks: if that fails, so does the tick, and the next one begins it anew.
-    *("collect.look_only_at database.read", "reporting.watch monitor.keep"),
+    "reporting.watch monitor.keep",
     *("observe.day_end budgets.day", "observe.present budgets.spent", "observe.present budgets.day_left"),
     *("observe._spent_holds budgets.day_holds", "observe._spent_holds budgets.window_holds"),
     *("reconciler.sweep database.read", "reconciler.sweep host.sweep", "reconciler.tick database.probe"),
-    *("reconciler._collect database.read", "reconciler._collect collector.look_only_at"),
-    *("reconciler._act_on_intents database.read", "reconciler._ready_due database.read"),
-    "reconciler._stale database.read",
+    *("reconciler.tick database.read", "reconciler._hurry database.hurry", "reconciler._hurry collector.begun"),
     *("reconciler._start database.read", "reconciler._start starter.start", "reconciler._forget_ended database.read"),
     "reconciler._report database.read",
     "agent_states.agent_states registry.health",
@@ -105,6 +103,7 @@ LIMITED = {"status": "limited", "reason": "rate_limited", "reset_at": START_MS +
 GEMINI_ONLY = {"agent": {"type": "gemini", "strict": True}}
 
 WAYS = {
+    "collect._attend database.write": Way(then=cancelled),
     "collect._attend host.cancel": Way(then=cancelled),
     "collect._listen host.cancel": Way(GEMINI_ONLY, then=sleeping),
     "collect.collect database.write": Way(also=("start._spawn host.spawn",)),

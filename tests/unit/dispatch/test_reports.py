@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from claudomator_py.dispatch.apply_report import Applied, CheckWanted
+from claudomator_py.dispatch.apply_report import Applied, CheckWanted, Subject
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.report import RunReport
 from claudomator_py.domain.run import ExitRecord
+from claudomator_py.store import run_rows, task_rows
 from tests.fakes.world import CLAUDE, START_MS, World
 
 EXIT = ExitRecord(0, None, START_MS, START_MS + 1_000)
@@ -88,6 +89,17 @@ def test_a_report_made_in_another_process_ends_the_run_whose_files_are_not_here(
     outcome = run.outcome
     assert outcome is not None
     assert (run.exit_code, outcome.cost_usd) == (0, 0.25)
+
+
+def test_what_a_run_asks_as_it_ends_is_heard(world: World) -> None:
+    world.submit("t", agent={"type": "claude"}, on_input="wait")
+    world.tick()
+    run, task = world.live("t"), world.row("t")
+    read = world.database.read(lambda connection: task_rows.spec_of(connection, task.id, run.revision))
+    known = Subject(run, task, read)
+    world.database.write(lambda connection: run_rows.change(connection, run, asked=["Which one?"]))
+    assert world.applier.apply(succeeded(run.id), world.now_ms, known) is Applied.ENDED
+    assert world.task("t").state == "NEEDS_INPUT"
 
 
 def test_a_report_that_comes_again_or_late_changes_nothing(world: World) -> None:
