@@ -182,11 +182,14 @@ class Daemon:
 
     async def _rest(self, pause_s: float) -> None:
         """Until something happens, or that long."""
-        try:
-            if self._woken is not None:
-                await asyncio.wait_for(self._woken.wait(), pause_s)
-        except TimeoutError:
+        if self._loop is None or self._woken is None or self._woken.is_set():
             return
+        # A timer that wakes takes less than a task of its own for each wait.
+        timer = self._loop.call_later(pause_s, self._woken.set)
+        try:
+            await self._woken.wait()
+        finally:
+            timer.cancel()
 
     def _retry_pause(self) -> float:
         """Seconds until it is tried again, now that one more tick has failed."""
