@@ -13,9 +13,11 @@ import signal
 import subprocess
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
+
+from pydantic import BaseModel
 
 _PR_SET_PDEATHSIG = 1
 # What a daemon imports when it first needs it.
@@ -23,6 +25,8 @@ _IMPORTED_LATE = (
     *("anyio._backends._asyncio", "apscheduler.triggers.interval", "encodings.idna", "stringprep", "tomllib"),
     *("tzdata.zoneinfo", "uvicorn.lifespan.off"),
     *("claudomator_py.api.a2a.routes", "claudomator_py.api.page.application", "claudomator_py.sources.alarms"),
+    *("claudomator_py.agents.command.kind", "claudomator_py.agents.simulated.kind"),
+    *("claudomator_py.routing.danger", "claudomator_py.routing.harm"),
 )
 
 
@@ -93,12 +97,21 @@ def warm_up() -> None:
 
     for name in _IMPORTED_LATE:
         importlib.import_module(name)
-    document = openapi_document()
+    document = openapi_document()  # with which every route is made
     setattr(app, "build", lambda *_: document)  # noqa: B010 - which a daemon calls when somebody asks for it
     for template in rendering._environment().list_templates():
         rendering._environment().get_template(template)
+    for model in _models(BaseModel):
+        model.model_rebuild()  # which a daemon leaves to the first use of each
     gc.collect()
     gc.freeze()  # else each daemon's first collection writes to every page that it shares with this process
+
+
+def _models(kind: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    for model in kind.__subclasses__():
+        if not getattr(model, "__pydantic_generic_metadata__", {}).get("parameters"):
+            yield model
+        yield from _models(model)
 
 
 def _fork(request: dict[str, Any]) -> int:
