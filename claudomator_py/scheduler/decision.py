@@ -222,8 +222,8 @@ class PolicyRecord(Record):
 
     verdict: PolicyVerdict
     route: Route | None = None
-    """``human_review`` where a person has to approve the task first, ``reject`` where it is refused; None: it goes
-    on."""
+    """``human_review`` where a person has to approve the task first, ``reject`` where it is refused; None: it
+    continues."""
     rules: tuple[str, ...] = ()
     """The rules that led to it: that refuse, demand approval, or allow whatever else."""
     approved: tuple[str, ...] = ()
