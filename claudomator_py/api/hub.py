@@ -24,6 +24,7 @@ from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import Conflict, Invalid, NotFound, ServiceError, problems_text
 from claudomator_py.domain.fields import Name
 from claudomator_py.domain.principal import Principal, RequestKey
+from claudomator_py.schema.a2a_card import A2A_FIELDS, is_a2a, read_a2a
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.validation import MAX_PROBLEMS, odd_values, validate
 from claudomator_py.service.access import Access, Granted
@@ -37,8 +38,8 @@ MOST_BYTES: Final = 1024 * 1024
 FRAMES_A_SECOND: Final = 50.0
 FRAMES_AT_ONCE: Final = 200
 """Beyond it the connection is closed with 1008."""
-_CONNECTIONS: Final = 32
-"""Of one principal."""
+_CONNECTIONS: Final = 1_000
+"""Of one principal; beyond it the next one is refused before it is accepted."""
 _LONGEST_ERROR: Final = 500
 
 PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INVALID_PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
@@ -246,12 +247,15 @@ class _Connection:
         rpc_id: object = None
         try:
             document = _parsed(text)
+            rpc_id = _id_of(document)
+            if odd := odd_values(document, {}):
+                raise RpcError(INVALID_REQUEST, problems_text(odd[:MAX_PROBLEMS]))
             if "method" not in document and ("result" in document or "error" in document):
                 self._answered(document)
                 return
-            method, params, rpc_id, wanted = _request(document)
+            method, params, wanted = _request(document)
         except RpcError as error:
-            await self._send({"jsonrpc": "2.0", "id": None, "error": error.document})
+            await self._send({"jsonrpc": "2.0", "id": rpc_id, "error": error.document})
             return
         try:
             said: dict[str, Any] = {"result": await self._called(method, params)}
@@ -302,10 +306,10 @@ class _Connection:
             raise RpcError(CONFLICT, f"this connection is {self._link.agent_id}; open another one")
         # Where it is reached, and how much it takes, the connection says.
         said = {"url": f"ws-agent://{asked.agent_id}", "id": asked.agent_id, "max_concurrent": asked.max_concurrent}
-        for key in ("url", "id"):
+        for key in () if is_a2a(asked.card) else ("url", "id"):
             if asked.card.get(key, said[key]) != said[key]:
                 raise RpcError(INVALID_PARAMS, f"card.{key}: is not {said[key]}; leave it out")
-        card = validate(Card, asked.card | said, {}, ("card",))
+        card = validate(Card, _own_fields(asked.card) | said, {}, ("card",))
         if isinstance(card, list):
             raise RpcError(INVALID_PARAMS, problems_text(card[:MAX_PROBLEMS]))
         await self._run(lambda: self._granted.specialists.register(card, source="hub"))
@@ -372,6 +376,17 @@ class _Connection:
             raise _refusal(error) from error
 
 
+def _own_fields(card: dict[str, Any]) -> dict[str, Any]:
+    """The card in our terms. One of A2A may have our keys beside its own. Raises RpcError."""
+    if not is_a2a(card):
+        return card
+    ours = {key: card[key] for key in Card.model_fields.keys() - A2A_FIELDS if key in card}
+    read = read_a2a({key: value for key, value in card.items() if key not in ours})
+    if isinstance(read, list):
+        raise RpcError(INVALID_PARAMS, problems_text(read[:MAX_PROBLEMS]))
+    return read.document | ours
+
+
 def _key(name: str, document: Mapping[str, Any]) -> RequestKey:
     """Apart from the keys that clients of the API choose."""
     said = json.dumps(document, sort_keys=True, separators=(",", ":"))
@@ -404,26 +419,34 @@ def _parsed(text: str) -> Mapping[str, Any]:
         raise RpcError(PARSE_ERROR, "this is not JSON") from None
     if not isinstance(document, dict):
         raise RpcError(INVALID_REQUEST, "this is not a JSON-RPC 2.0 request; batches are not offered")
-    if odd := odd_values(document, {}):
-        raise RpcError(INVALID_REQUEST, problems_text(odd[:MAX_PROBLEMS]))
     return document
+
+
+def _id_of(document: Mapping[str, Any]) -> object:
+    """By which the answer is known; None: it has none that could be sent back."""
+    found = document.get("id")
+    if isinstance(found, bool) or not isinstance(found, str | int | float) or odd_values({"id": found}, {}):
+        return None
+    return found
 
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(name)
 
 
-def _request(document: Mapping[str, Any]) -> tuple[str, Mapping[str, Any], object, bool]:
-    """Method, parameters, id, and whether an answer is wanted. Raises RpcError."""
+def _request(document: Mapping[str, Any]) -> tuple[str, Mapping[str, Any], bool]:
+    """Method, parameters, and whether an answer is wanted. Raises RpcError."""
     method, rpc_id = document.get("method"), document.get("id")
     if document.get("jsonrpc") != "2.0" or not isinstance(method, str):
         raise RpcError(INVALID_REQUEST, "this is not a JSON-RPC 2.0 request")
     if isinstance(rpc_id, bool) or not isinstance(rpc_id, str | int | float | None):
         raise RpcError(INVALID_REQUEST, "`id` is neither text nor a number")
     params = document.get("params", {})
+    if isinstance(params, list):
+        raise RpcError(INVALID_PARAMS, "`params` is a list; name them in an object")
     if not isinstance(params, Mapping):
         raise RpcError(INVALID_REQUEST, "`params` is not an object")
-    return method, params, rpc_id, "id" in document
+    return method, params, "id" in document
 
 
 def _checked(shape: type[Any], params: Mapping[str, Any]) -> Any:

@@ -22,6 +22,8 @@ EXTENSION: Final = "urn:claudomator:card:1"
 """Its parameters are a whole card of ours."""
 KEPT: Final = "a2a"
 """Under which ``Card.extra`` has the document that it was read from."""
+A2A_FIELDS: Final = frozenset({"id", "name", "description", "version", "url", "capabilities", "skills", "extra"})
+"""Keys of ours that mean something else in a card of A2A, or the same."""
 _TEXT: Final = ["text/plain"]
 _LONGEST_ID: Final = 64
 _NOT_IN_IDS = re.compile(r"[^a-z0-9._-]+")

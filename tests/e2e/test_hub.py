@@ -365,6 +365,28 @@ def test_who_may_not_connect_is_refused_before_that(site: Site) -> None:
             pass
 
 
+def test_an_agent_may_show_a_card_of_a2a_with_our_keys_beside(site: Site) -> None:
+    daemon = site.start().ready()
+    card = {
+        "name": "The Shepherd",
+        "description": "Counts sheep.",
+        "version": "2.1",
+        "protocolVersion": "0.3.0",
+        "url": "https://shepherd.example/a2a",
+        "capabilities": {"streaming": True},
+        "skills": [{"id": "count", "name": "Counting", "description": "Counts.", "tags": ["sheep"]}],
+        "x-pasture": {"north": True},
+        "wake_url": "https://shepherd.example/wake",
+    }
+    assert Agent(site).register(card=card)["result"]["agent_id"] == "shepherd"
+
+    kept = daemon.client.specialist("shepherd").content
+    assert (kept.id, kept.url, kept.wake_url) == ("shepherd", "ws-agent://shepherd", "https://shepherd.example/wake")
+    assert (kept.title, kept.version, kept.skills[0].tags) == ("The Shepherd", "2.1", ("sheep",))
+    assert kept.extra["a2a"]["x-pasture"] == {"north": True}
+    assert Agent(site, "other").register(card=card | {"description": 5})["error"]["code"] == -32602
+
+
 BAD_FRAMES = [
     ("{", -32700),
     ('{"a": NaN}', -32700),
@@ -374,7 +396,9 @@ BAD_FRAMES = [
     ('"text"', -32600),
     ('{"jsonrpc": "1.0", "id": 1, "method": "ping"}', -32600),
     ('{"jsonrpc": "2.0", "id": true, "method": "ping"}', -32600),
-    ('{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": []}', -32600),
+    ('{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": []}', -32602),
+    ('{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": "x"}', -32600),
+    ('{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"a": "\\ud800"}}', -32600),
     ('{"jsonrpc": "2.0", "id": 1, "method": "\\ud800"}', -32600),
     ('{"jsonrpc": "2.0", "id": 1, "method": "no.such"}', -32601),
     ('{"jsonrpc": "2.0", "id": 1, "method": "agent.search", "params": {}}', -32602),
@@ -388,7 +412,9 @@ def test_a_bad_frame_is_answered_and_ends_nothing(site: Site) -> None:
     agent = Agent(site)
     for frame, code in BAD_FRAMES:
         agent.connection.send(frame)
-        assert agent.next_frame()["error"]["code"] == code, frame[:100]
+        answer = agent.next_frame()
+        assert answer["error"]["code"] == code, frame[:100]
+        assert answer["id"] == (1 if '"id": 1,' in frame else None), frame[:100]
     assert agent.ask("ping")["result"] == {}
 
 
