@@ -4,7 +4,9 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from sqlalchemy import Connection
 
 from claudomator_py.dispatch.learned import Learned, LearnedRouting
 from claudomator_py.dispatch.text_vectors import TextVectors
@@ -12,7 +14,7 @@ from claudomator_py.domain.card import Card, Visibility
 from claudomator_py.ports import Clock, Encoder, EncoderFault
 from claudomator_py.routing.calibration import Calibration
 from claudomator_py.routing.oddities import NEARLY
-from claudomator_py.routing.profile import Likeness, Request, profile_of, text_hash
+from claudomator_py.routing.profile import Likeness, Profile, Request, profile_of, text_hash
 from claudomator_py.store import specialist_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.full_text import Found
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+_MANY: Final = 100
+"""Cards that have changed, beyond which all are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,18 @@ class Roster:
     """By id."""
     space: "Space"
     registry_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A card as it was read last."""
+
+    content: str
+    """Its hash."""
+    card: Card
+    profile: Profile
+    texts: dict[str, str]
+    """What it is compared by, by hash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +75,7 @@ class SpecialistDirectory:
         self._learned = LearnedRouting(database, encoder, calibration)
         self._lock = threading.Lock()
         self._roster: Roster | None = None
+        self._known: dict[str, _Known] = {}
 
     @property
     def encoder(self) -> Encoder:
@@ -122,18 +139,30 @@ class SpecialistDirectory:
     def _read(self, digest: str) -> Roster:
         from claudomator_py.routing.space import Space  # numpy is for whoever compares
 
-        registered = self._database.read(specialist_rows.seen)
-        cards = {one.card.id: one.card for one in registered}
-        profiles = [profile_of(card) for card in cards.values()]
-        if self._calibration.as_one:
-            profiles = [profile.as_one for profile in profiles]
-        texts = {text_hash(text): text for profile in profiles for text in profile.texts}
+        known = self._known = self._database.read(self._look_at_cards)
         space = Space(
-            profiles,
-            self._vectors.of(texts),
+            [one.profile for one in known.values()],
+            self._vectors.of({digest: text for one in known.values() for digest, text in one.texts.items()}),
             weighs_rarity=self._encoder.weighs_rarity,
             own_share=self._calibration.own_share,
             card_share=self._calibration.card_share,
-            counted={one.card.id for one in registered if one.card.visibility is Visibility.PUBLIC},
+            counted={name for name, one in known.items() if one.card.visibility is Visibility.PUBLIC},
         )
-        return Roster(cards, space, digest)
+        return Roster({name: one.card for name, one in known.items()}, space, digest)
+
+    def _look_at_cards(self, connection: Connection) -> dict[str, "_Known"]:
+        """All cards, by id; of those that were known before, none is read again."""
+        hashes = specialist_rows.content_hashes(connection)
+        found = {name: self._known[name] for name in hashes if name in self._known}
+        changed = [name for name, content in hashes.items() if name not in found or found[name].content != content]
+        if changed:
+            some = None if len(changed) > _MANY else changed
+            for one in specialist_rows.seen(connection, ids=some):
+                found[one.card.id] = self._seen(one.card, hashes[one.card.id])
+        return {name: found[name] for name in sorted(found)}
+
+    def _seen(self, card: Card, content: str) -> "_Known":
+        profile = profile_of(card)
+        if self._calibration.as_one:
+            profile = profile.as_one
+        return _Known(content, card, profile, {text_hash(text): text for text in profile.texts})

@@ -1,6 +1,6 @@
 """The vectors of cards' texts: each is made once, as long as a card has the text."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from claudomator_py.domain.units import DAY_MS
@@ -10,7 +10,10 @@ from claudomator_py.store.database import Database
 
 if TYPE_CHECKING:
     from claudomator_py.domain.vectors import Vector
+    from claudomator_py.routing.space import Row
 
+_AT_ONCE: Final = 256
+"""Texts that are encoded in one go, as their vectors take much room until their zeros are left out."""
 KEPT_MS: Final = 7 * DAY_MS
 """How old the row of a text that no card has must be to go: what is taken back next day is not encoded again."""
 
@@ -25,9 +28,9 @@ class TextVectors:
         self._database = database
         self._encoder = encoder
         self._clock = clock
-        self._there: dict[str, Vector | _Sparse] = {}
+        self._there: dict[str, Row] = {}
 
-    def of(self, texts: Mapping[str, str]) -> "Mapping[str, Vector]":
+    def of(self, texts: Mapping[str, str]) -> "Mapping[str, Row]":
         """By hash of their text; those that are not there are made. texts: all that cards have, by hash: what else was
         there is let go of. Raises StoreUnavailable, EncoderFault.
         """
@@ -38,28 +41,38 @@ class TextVectors:
             there |= self._fitting(kept)
             missing = [digest for digest in missing if digest not in there]
         if missing:
-            rows = self._encoder.encode([texts[digest] for digest in missing])
-            there = self._fitting(there) | self._kept(dict(zip(missing, rows, strict=True)))
+            made = self._made(texts, missing)
+            there = self._fitting(there) | made
             if narrower := [digest for digest in texts if digest not in there]:
-                rows = self._encoder.encode([texts[digest] for digest in narrower])
-                there |= self._kept(dict(zip(narrower, rows, strict=True)))
+                there |= self._made(texts, narrower)
         if len(there) < len(self._there) or missing:
             self._let_go(texts)
         self._there = there
-        return _Dense(there)
+        return there
 
-    def _fitting(self, there: "Mapping[str, Vector | _Sparse]") -> "dict[str, Vector | _Sparse]":
+    def _made(self, texts: Mapping[str, str], digests: "Sequence[str]") -> "dict[str, Row]":
+        """Raises StoreUnavailable, EncoderFault."""
+        found: dict[str, Row] = {}
+        for start in range(0, len(digests), _AT_ONCE):
+            some = digests[start : start + _AT_ONCE]
+            rows = self._encoder.encode([texts[digest] for digest in some])
+            found |= self._kept(dict(zip(some, rows, strict=True)))
+        return found
+
+    def _fitting(self, there: "Mapping[str, Row]") -> "dict[str, Row]":
         """Those as wide as what the encoder gives now: a server may have another model under the same name."""
         width = self._encoder.dimensions
-        return {
-            digest: found for digest, found in there.items() if isinstance(found, _Sparse) or width in (0, len(found))
-        }
+        return {digest: found for digest, found in there.items() if width in (0, len(found))}
 
-    def _kept(self, made: "Mapping[str, Vector]") -> "dict[str, Vector | _Sparse]":
+    def _kept(self, made: "Mapping[str, Vector]") -> "dict[str, Row]":
+        from claudomator_py.routing.sparse import SparseRow  # numpy is for whoever compares
+
         if not self._encoder.immediate:
             now_ms = self._clock()
             self._database.write(lambda connection: embedding_rows.keep(connection, self._encoder.id, made, now_ms))
-        return {digest: _Sparse(row) if self._encoder.weighs_rarity else row.copy() for digest, row in made.items()}
+        return {
+            digest: SparseRow.of(row) if self._encoder.weighs_rarity else row.copy() for digest, row in made.items()
+        }
 
     def _let_go(self, texts: Mapping[str, str]) -> None:
         """Of rows whose texts no card has, whichever encoder made them."""
@@ -70,39 +83,3 @@ class TextVectors:
         unused = [digest for digest in old if digest not in texts]
         if unused:
             self._database.write(lambda connection: embedding_rows.drop(connection, unused))
-
-
-class _Sparse:
-    """A vector that is mostly zeros."""
-
-    __slots__ = ("_at", "_length", "_values")
-
-    def __init__(self, vector: "Vector") -> None:
-        self._length = len(vector)
-        self._at = vector.nonzero()[0].astype("int32")
-        self._values = vector[self._at]
-
-    @property
-    def dense(self) -> "Vector":
-        import numpy as np
-
-        row = np.zeros(self._length, dtype=np.float32)
-        row[self._at] = self._values
-        return row
-
-
-class _Dense(Mapping[str, "Vector"]):
-    """All of them as they are compared, each made so when it is looked at."""
-
-    def __init__(self, there: "Mapping[str, Vector | _Sparse]") -> None:
-        self._there = there
-
-    def __getitem__(self, digest: str) -> "Vector":
-        found = self._there[digest]
-        return found.dense if isinstance(found, _Sparse) else found
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._there)
-
-    def __len__(self) -> int:
-        return len(self._there)

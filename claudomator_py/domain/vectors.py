@@ -6,6 +6,9 @@ import numpy.typing as npt
 Vector = npt.NDArray[np.float32]
 """One dimension, or a row for each of several."""
 
+_AT_ONCE = 256
+"""Rows that are computed in one go, so that the numbers of twice the size on the way are few."""
+
 
 def cosine(one: Vector, other: Vector) -> float:
     """How alike two vectors are: -1 to 1. Never NaN: 0 for an empty one, or one of zero length or beyond measure.
@@ -21,7 +24,11 @@ def cosine(one: Vector, other: Vector) -> float:
 
 def normalised(rows: Vector) -> Vector:
     """Each row at length 1, so that a product with another of length 1 is their cosine; a row of no length stays 0."""
-    return _units(np.atleast_2d(rows).astype(np.float64)).reshape(rows.shape).astype(np.float32)
+    given = np.atleast_2d(rows)
+    found = np.empty(given.shape, dtype=np.float32)
+    for start in range(0, len(given), _AT_ONCE):
+        found[start : start + _AT_ONCE] = _units(given[start : start + _AT_ONCE].astype(np.float64))
+    return found.reshape(rows.shape)
 
 
 def _unit(vector: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -8,7 +8,9 @@ import numpy.typing as npt
 
 from claudomator_py.domain.vectors import Vector, normalised
 from claudomator_py.routing.profile import Likeness, Profile, text_hash
+from claudomator_py.routing.sparse import SparseRow, frequencies, means
 
+Row = Vector | SparseRow
 Indices = npt.NDArray[np.intp]
 
 
@@ -29,7 +31,7 @@ class Space:
     def __init__(
         self,
         profiles: Sequence[Profile],
-        vectors: Mapping[str, Vector],
+        vectors: Mapping[str, Row],
         *,
         weighs_rarity: bool,
         own_share: float,
@@ -45,32 +47,43 @@ class Space:
         self._profiles = tuple(profiles)
         self._at = {profile.specialist: at for at, profile in enumerate(profiles)}
         self._rest = 1 - own_share - card_share
-        self._rarity = self._weigh(vectors, counted) if weighs_rarity else None
-        self._own = self._rows([vectors[text_hash(profile.own)] for profile in profiles])
         skills = [(at, skill) for at, profile in enumerate(profiles) for skill in profile.skills]
+        groups = [*([profile.own] for profile in profiles), *(skill.texts for _, skill in skills)]
+        rows = [[vectors[text_hash(text)] for text in texts] for texts in groups]
+        self._rarity = self._weigh(vectors, counted) if weighs_rarity else None
         # A skill is where its text and its examples are in the mean.
-        centroids = [self._rows([vectors[text_hash(text)] for text in skill.texts]).mean(axis=0) for _, skill in skills]
-        self._skills = normalised(np.stack(centroids)) if centroids else np.zeros((0, 0), dtype=np.float32)
+        found = self._means(rows)
+        self._own = normalised(found[: len(profiles)])
+        self._skills = normalised(found[len(profiles) :]) if skills else np.zeros((0, 0), dtype=np.float32)
         self._owners = np.array([at for at, _ in skills], dtype=np.intp)
         self._names = tuple(skill.skill for _, skill in skills)
         # Skills of one card stand together, so that the best of each is one reduction.
         self._with_skills, self._starts, self._sizes = np.unique(self._owners, return_index=True, return_counts=True)
-        self._cards = self._own.copy()
-        if len(self._names):
-            sums = np.add.reduceat(self._skills, self._starts, axis=0)
-            self._cards[self._with_skills] = normalised((sums / self._sizes[:, np.newaxis]).astype(np.float32))
-        # Products add up, so the two texts of a card need one row.
+        # Products add up, so the card's own text and all its skills need one row.
         self._whole = self._own.copy()
-        both = own_share * self._own[self._with_skills] + card_share * self._cards[self._with_skills]
-        self._whole[self._with_skills] = both
+        if skills:
+            own = own_share * self._own[self._with_skills]
+            self._whole[self._with_skills] = own + card_share * self._together()
 
-    def _weigh(self, vectors: Mapping[str, Vector], counted: Collection[str] | None) -> Vector:
+    def _weigh(self, vectors: Mapping[str, Row], counted: Collection[str] | None) -> Vector:
         profiles = [one for one in self._profiles if counted is None or one.specialist in counted]
-        texts = [vectors[text_hash(text)] for profile in profiles for text in profile.texts]
-        found = np.zeros(len(next(iter(vectors.values()), ())))
-        for vector in texts:
-            found += vector > 0
-        return (np.log((len(texts) + 1) / (found + 1)) + 1).astype(np.float32)
+        rows = [_sparse(vectors[text_hash(text)]) for profile in profiles for text in profile.texts]
+        found = frequencies(rows, len(next(iter(vectors.values()), ())))
+        return (np.log((len(rows) + 1) / (found + 1)) + 1).astype(np.float32)
+
+    def _means(self, groups: Sequence[Sequence[Row]]) -> Vector:
+        """The mean of each group of texts, as they are compared here."""
+        if self._rarity is not None:
+            return means([[_sparse(row) for row in group] for group in groups], self._rarity)
+        dense = [[row.dense if isinstance(row, SparseRow) else row for row in group] for group in groups]
+        if not dense:
+            return np.zeros((0, 0), dtype=np.float32)
+        return np.stack([self._rows(group).mean(axis=0) for group in dense])
+
+    def _together(self) -> Vector:
+        """All skills of each card that has any, in the mean."""
+        sums = np.add.reduceat(self._skills, self._starts, axis=0)
+        return normalised((sums / self._sizes[:, np.newaxis]).astype(np.float32))
 
     def _rows(self, rows: Sequence[Vector]) -> Vector:
         if not rows:
@@ -130,11 +143,12 @@ class Space:
         """Of what ``likeness`` is made, a row for each text and a column for each card: how alike it is to the card's
         own text, to all its skills together, and to its best skill; of a card without skills, thrice the first."""
         asked = self._rows(list(views))
-        own, cards = _products(self._own, asked), _products(self._cards, asked)
-        best = own.copy()
+        own = _products(self._own, asked)
+        cards, best = own.copy(), own.copy()
         if len(self._names):
             per_text = _products(self._skills, asked)
             best[:, self._with_skills] = np.maximum.reduceat(per_text, self._starts, axis=1)
+            cards[:, self._with_skills] = _products(self._together(), asked)
         return own, cards, best
 
     def _first_best(self, alike: Vector) -> Indices:
@@ -142,6 +156,10 @@ class Space:
         most = np.maximum.reduceat(alike, self._starts)
         best = np.flatnonzero(alike == np.repeat(most, self._sizes))
         return best[np.searchsorted(best, self._starts)]
+
+
+def _sparse(row: Row) -> SparseRow:
+    return row if isinstance(row, SparseRow) else SparseRow.of(row)
 
 
 def _products(rows: Vector, asked: Vector) -> Vector:

@@ -4,10 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from sqlalchemy import Connection
 
 from claudomator_py.dispatch.deciding import Decider
 from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.dispatch.text_vectors import KEPT_MS, TextVectors
+from claudomator_py.domain.card import Registration
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.vectors import Vector
 from claudomator_py.embed.hashed import Hashed
@@ -15,8 +17,9 @@ from claudomator_py.ports import EncoderFault
 from claudomator_py.routing.calibration import Calibration, Weights, calibration_for
 from claudomator_py.routing.profile import Request
 from claudomator_py.routing.ranking import RoutingRules
+from claudomator_py.routing.sparse import SparseRow
 from claudomator_py.schema.routing_settings import Preset
-from claudomator_py.store import embedding_rows
+from claudomator_py.store import embedding_rows, specialist_rows
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
 from tests.fakes.world import World
@@ -57,7 +60,12 @@ class Lengths:
 
 def told(vectors: TextVectors, *texts: str) -> dict[str, int]:
     """By text, where its vector is not 0."""
-    return {one: int(np.flatnonzero(vector)[0]) for one, vector in vectors.of({one: one for one in texts}).items()}
+    found = vectors.of({one: one for one in texts})
+    return {one: int(np.flatnonzero(dense(row))[0]) for one, row in found.items()}
+
+
+def dense(row: Vector | SparseRow) -> Vector:
+    return row.dense if isinstance(row, SparseRow) else row
 
 
 @pytest.mark.parametrize("immediate", [True, False])
@@ -68,7 +76,7 @@ def test_only_what_is_new_is_encoded(database: Database, immediate: bool) -> Non
     assert told(vectors, "a", "bb", "ccc") == {"a": 1, "bb": 2, "ccc": 3}
     assert told(vectors, "a", "ccc") == {"a": 1, "ccc": 3}
     assert encoder.asked == ["a", "bb", "ccc"]
-    assert vectors.of({"a": "a"})["a"][1] == 2.5
+    assert dense(vectors.of({"a": "a"})["a"])[1] == 2.5
 
 
 def test_what_takes_time_is_there_after_a_restart(database: Database) -> None:
@@ -138,6 +146,34 @@ def test_a_task_that_cannot_be_compared_has_the_cards_encoded_again(database: Da
         directory.cosines("leaks")
 
     assert directory.cosines("leaks")["plumber", None] >= 0
+
+
+def test_a_card_that_changes_is_read_and_no_other(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    world, encoder = World(database), Hashed()
+    for name in ("plumber", "painter", "mason"):
+        world.specialists.register(card(name))
+    calibration = calibration_for(Preset.CALIBRATED, encoder.id)
+    directory = SpecialistDirectory(database, encoder, calibration, world.clock)
+    directory.roster()
+    read: list[str] = []
+    usual = specialist_rows.seen
+
+    def seen(connection: Connection, ids: Sequence[str]) -> Sequence[Registration]:
+        read.extend(ids)
+        return usual(connection, ids=ids)
+
+    world.specialists.register(card("mason", description="Builds garden walls"))
+    world.specialists.remove("painter")
+    monkeypatch.setattr(specialist_rows, "seen", seen)
+    roster = directory.roster()
+
+    assert read == ["mason"]
+    assert list(roster.cards) == ["mason", "plumber"]
+    fresh = SpecialistDirectory(database, encoder, calibration, world.clock)
+    monkeypatch.undo()
+    asked = Request("a wall in the garden")
+    compared = [one.compare(one.roster(), [asked])[0].likeness for one in (directory, fresh)]
+    assert dict(compared[0]) == dict(compared[1])
 
 
 def test_words_are_compared_beside_an_encoder_as_its_calibration_says(database: Database) -> None:
