@@ -76,7 +76,10 @@ def _lanes() -> Select[str]:
     columns = (arrived.c[column.name] for column in _PLACE)
     onward = select(arrived.c.id, *columns).join_from(place, arrived, arrived.c.id == step)
     place = place.union_all(onward)
-    return select(place.c.lane).where(place.c.dir_key.not_in(dir_keys), place.c.hint.not_in(shut))
+    # Under names of their own: PostgreSQL is told what is in an empty list by the list, and IN and NOT IN differ there.
+    return select(place.c.lane).where(
+        place.c.dir_key.not_in(_among("without_dir_keys")), place.c.hint.not_in(_among("without_hints"))
+    )
 
 
 def _in_turn() -> Select[Any]:
@@ -157,7 +160,10 @@ def lanes(connection: Connection, taken: Taken, shut: Collection[str] = ()) -> l
     From lane to lane, and in each from directory to directory up to the first that is free: what is read grows with
     the number of lanes that are not left out and of taken directories, not with that of tasks.
     """
-    found = set(_LANES.values(connection, dir_keys=sorted(taken.dir_keys), shut=sorted(shut)))
+    dir_keys, hints = sorted(taken.dir_keys), sorted(shut)
+    found = set(
+        _LANES.values(connection, dir_keys=dir_keys, shut=hints, without_dir_keys=dir_keys, without_hints=hints)
+    )
     if taken.keepers:
         keeping = select(TASK.c.lane).where(_QUEUED, TASK.c.id.in_(sorted(taken.keepers)))
         found.update(connection.execute(keeping).scalars())
