@@ -1,6 +1,6 @@
 """Taking live runs further: from what a host says of a run to its next step, its check, or the report of its end."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 
@@ -59,6 +59,10 @@ class Collector:
         self._begun: list[tuple[Subject, Future[None]]] = []
         self._contents: dict[str, TaskSpec] = {}
         """What live runs are of, by their ids: a revision of a task never changes."""
+
+    def expect(self, contents: Mapping[str, TaskSpec]) -> None:
+        """These runs have begun. contents: what they are of, by their ids."""
+        self._contents |= contents
 
     def look_only_at(self, connection: Connection, live: Sequence[Run], now_ms: int) -> None:
         """These are all the live runs there are."""

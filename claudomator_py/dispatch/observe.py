@@ -57,6 +57,8 @@ class QueuedTask:
     spec: TaskSpec
     """As the specialist is given it."""
     head: QueueHead
+    content: TaskSpec
+    """As it came."""
     card: Card | None = None
     """Of the specialist who does it; None: nobody in particular."""
 
@@ -258,7 +260,7 @@ class Observer:
         asked = None if question is None else _asked(question, self._registry)
         card = about.cards.get(task.specialist or "")
         spec = done_by(content, card, Constraints.parse(task.constraints))
-        return QueuedTask(task, spec, self.head(task, spec, asked), card)
+        return QueuedTask(task, spec, self.head(task, spec, asked), content, card)
 
     def _about(self, connection: Connection, tasks: Sequence[Task]) -> "_About":
         specialists = {task.specialist for task in tasks if task.specialist is not None}

@@ -211,6 +211,7 @@ class Reconciler:
         observed = self._still_allowed(self._database.read(self._observer.observe))
         self._ask(observed.questions)
         begun = self._starter.start(observed)
+        self._collector.expect(begun.contents)
         if begun.conflicts:
             # As after an older copy of the database was put back: what it does not know is ended and removed.
             log.warning("run_conflict", number=len(begun.conflicts), note="their directories are of unknown runs")

@@ -125,10 +125,14 @@ class _Ready:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """How many runs were started. conflicts: starts for which there is a directory of a run that no row knows."""
+    """How many runs were started. conflicts: starts for which there is a directory of a run that no row knows.
+
+    contents: what the runs are of, by their ids.
+    """
 
     number: int
     conflicts: tuple[Item, ...] = ()
+    contents: Mapping[str, TaskSpec] = field(default_factory=dict)
 
 
 class Starter:
@@ -170,6 +174,7 @@ class Starter:
         observed, now_ms = PackedSnapshot.of(observation.snapshot.model_dump(mode="json")), observation.snapshot.now
         committing: list[tuple[Item, _Ready, Future[None]]] = []
         conflicts: list[Item] = []
+        contents: dict[str, TaskSpec] = {}
         started = 0
         try:
             for start in starts:
@@ -179,11 +184,12 @@ class Starter:
                 begun = self._faults.attempt(item, preparing, whole=False)
                 if begun is not None:
                     committing.append((item, *begun))
+                    contents[begun[0].run.id] = queued.content
         finally:
             for item, ready, future in committing:
                 spawned = self._faults.attempt(item, partial(self._spawn, item.name, ready, future))
                 started += 1 if spawned else 0
-        return Begun(started, tuple(conflicts))
+        return Begun(started, tuple(conflicts), contents)
 
     def _begin(
         self,

@@ -18,8 +18,8 @@ from tests.fakes.world import World, spec
 
 STEPS: dict[str, tuple[int, int, str]] = {
     "accept": (10, 1, "what is known of path and name, who waits for it; task, content, events, document, file"),
-    "start": (34, 1, "the present, lanes and heads, what was decided; run, snapshot, decision, state"),
-    "run": (22, 1, "the present again; that the run is alive, and its event"),
+    "start": (33, 1, "the present, lanes and heads, what was decided; run, snapshot, decision, state"),
+    "run": (21, 1, "the present again; that the run is alive, and its event"),
     "end": (29, 1, "the present; what the run had announced, outcome, state and its event"),
     "rest": (17, 0, "the present, and when something is due"),
 }

@@ -3,8 +3,10 @@
 import json
 
 import pytest
+from sqlalchemy import update
 
 from claudomator_py.domain.units import HOUR_MS
+from claudomator_py.store.tables import TASK_REVISION
 from tests.fakes.runs import MemoryRunHost
 from tests.fakes.world import CLAUDE, START_MS, World
 
@@ -89,6 +91,18 @@ def test_a_run_directory_that_is_gone_is_a_lost_run(world: World) -> None:
     world.host.lose(world.live("t").id)
     world.tick()
     assert world.state("t") == "FAILED lost"
+
+
+def test_content_that_a_new_daemon_cannot_understand_keeps_nobody_else_waiting(world: World) -> None:
+    for name in ("bad", "good"):
+        world.submit(name)
+    world.tick()
+    spoil = update(TASK_REVISION).where(TASK_REVISION.c.task_id == world.row("bad").id).values(spec={})
+    world.database.write(lambda connection: connection.execute(spoil))
+    world.restarted_daemon()
+    world.end("good")
+    world.tick()
+    assert (world.row("good").state, world.row("bad").state) == ("COMPLETED", "RUNNING")
 
 
 def test_one_unreadable_directory_keeps_nobody_else_waiting(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

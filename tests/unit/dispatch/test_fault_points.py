@@ -39,11 +39,13 @@ WHOLE_TICK = {
     *("observe._spent_holds budgets.day_holds", "observe._spent_holds budgets.window_holds"),
     *("reconciler.sweep database.read", "reconciler.sweep host.sweep", "reconciler.tick database.probe"),
     *("reconciler.tick database.read", "reconciler._hurry database.hurry", "reconciler._hurry collector.begun"),
-    *("reconciler._start database.read", "reconciler._start starter.start", "reconciler._forget_ended database.read"),
+    *("reconciler._start database.read", "reconciler._start starter.start", "reconciler._start collector.expect"),
+    "reconciler._forget_ended database.read",
     "reconciler._report database.read",
     "agent_states.agent_states registry.health",
 }
 ELSEWHERE = {
+    "collect._subject database.read",  # of a run that an earlier daemon has started, see test_ends.py
     "collect._listen database.write",  # of a run that tests a limit
     "observe._asked registry.find",  # of a task whose tier is asked for
     # Of a check that the database does not know, as an older copy was put back: tests/e2e/test_backup.py.
