@@ -1,21 +1,27 @@
 """The folders of specialists: card files become cards of the registry that follow them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
+from claudomator_py.domain.card import Card
+from claudomator_py.domain.card_warnings import CardWarning
 from claudomator_py.domain.errors import Problem, ServiceError
 from claudomator_py.domain.principal import INBOX, OPERATOR
 from claudomator_py.log import get_logger
-from claudomator_py.ports import Clock
-from claudomator_py.routing.oddities import oddities
+from claudomator_py.ports import Clock, EncoderFault
+from claudomator_py.routing.oddities import duplicates, oddities
 from claudomator_py.schema.cardfile import ParsedCards, parse_card_file
 from claudomator_py.sources.inbox.values import FileFormat, FileStamp, Reading
 from claudomator_py.store import specialist_rows
-from claudomator_py.store.database import Database
+from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import caused_by
 from claudomator_py.tasks.specialists import register, remove
+
+if TYPE_CHECKING:
+    from claudomator_py.routing.space import Twin
 
 log = get_logger("claudomator.specialists")
 
@@ -38,9 +44,11 @@ class CardIntake:
     Stamps are not kept: at the start every file is read, and what says the same changes nothing.
     """
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: Clock, twins: "Callable[[str], Sequence[Twin]]") -> None:
+        """twins: skills of others that are nearly one of theirs; may raise StoreUnavailable, EncoderFault."""
         self._database = database
         self._clock = clock
+        self._twins = twins
 
     def known_files(self) -> Mapping[str, FileStamp]:
         """See ``inbox.values.Intake``. No file has this stamp, so each is read, and each that is gone is missed."""
@@ -48,7 +56,16 @@ class CardIntake:
 
     def take(self, reading: Reading[ParsedCards]) -> Sequence[Problem]:
         """See ``inbox.values.Intake``."""
+        return self.take_many([reading])[0]
 
+    def take_many(self, readings: Sequence[Reading[ParsedCards]]) -> Sequence[Sequence[Problem]]:
+        """See ``inbox.values.Intake``."""
+        problems = [self._take(reading) for reading in readings]
+        # Only when all are there, as cards of one file name those of another.
+        self._warn([reading for reading, wrong in zip(readings, problems, strict=True) if not wrong])
+        return problems
+
+    def _take(self, reading: Reading[ParsedCards]) -> Sequence[Problem]:
         def transaction(connection: Connection) -> None:
             now_ms = self._clock()
             if reading.renamed_from is not None:
@@ -69,19 +86,24 @@ class CardIntake:
         except _Refused as refused:
             return [refused.problem]
         log.info("cards_read", file=reading.path, specialists=", ".join(card.id for card in reading.parsed.cards))
-        self._warn(reading)
         return []
 
-    def _warn(self, reading: Reading[ParsedCards]) -> None:
+    def _warn(self, readings: Sequence[Reading[ParsedCards]]) -> None:
         """Tell the log what is odd about the cards."""
+        if not readings:
+            return
         cards = {one.card.id: one.card for one in self._database.read(specialist_rows.seen)}
-        for card in reading.parsed.cards:
-            for odd in oddities(card, cards):
-                log.warning("odd_card", file=reading.path, specialist=card.id, note=odd.text)
+        for reading in readings:
+            for card in reading.parsed.cards:
+                for odd in [*oddities(card, cards), *self._duplicates(card, cards)]:
+                    log.warning("odd_card", file=reading.path, specialist=card.id, note=odd.text)
 
-    def take_many(self, readings: Sequence[Reading[ParsedCards]]) -> Sequence[Sequence[Problem]]:
-        """See ``inbox.values.Intake``."""
-        return [self.take(reading) for reading in readings]
+    def _duplicates(self, card: Card, cards: Mapping[str, Card]) -> Sequence[CardWarning]:
+        try:
+            return duplicates(self._twins(card.id), cards)
+        except (EncoderFault, StoreUnavailable) as fault:
+            log.warning("skills_not_compared", specialist=card.id, problem=str(fault))
+            return ()
 
     def gone(self, paths: Sequence[str]) -> None:
         """See ``inbox.values.Intake``."""

@@ -102,6 +102,20 @@ def test_what_happened_while_no_daemon_ran_is_found_at_the_start(site: Site, fol
     assert daemon.client.specialist("plumber").version == versions["plumber"], "it was read, and says the same"
 
 
+def test_what_is_odd_is_told_in_the_log_and_nothing_that_another_file_mends(site: Site, folder: Path) -> None:
+    skill = "skills: [{id: taps, name: Taps, examples: [The tap drips all night, Mend the dripping tap]}]\n"
+    put(folder, "a.yaml", f"id: plumber\ndescription: Mends taps.\nfallback: roofer\n{skill}")
+    put(folder, "b.yaml", f"id: fitter\ndescription: Fits taps.\nescalation: nobody\n{skill}")
+    put(folder, "c.yaml", "id: roofer\ndescription: Tiles.\n")
+    site.start().ready()
+    wait_until(lambda: "skill taps is nearly taps of" in site.log_text(), "the warning")
+
+    said = site.log_text()
+    assert "its skill taps is nearly taps of plumber" in said
+    assert "its `escalation` names nobody" in said
+    assert "its `fallback` names" not in said
+
+
 def test_no_task_works_in_the_folder(site: Site, folder: Path) -> None:
     site.start().ready()
     site.drop("task.yaml", f"instructions: x\nagent: {{type: sh}}\nworking_dir: {folder}\n")
