@@ -17,7 +17,7 @@ from claudomator_py.environment.secrets import Secrets
 from claudomator_py.ports import RunHost
 from claudomator_py.queries.log_stream import EntryFeed, LogFeed, LogPosition, LogView, Source, TextFeed
 from claudomator_py.queries.reading import find_run, find_task, read
-from claudomator_py.queries.views import event_view
+from claudomator_py.queries.views import event_views
 from claudomator_py.store import events, pruning, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import Sought
@@ -104,7 +104,7 @@ class Live:
 
         def page(connection: Connection) -> EventPage:
             found = events.following(connection, after, limit + 1, self._sought(wanted))
-            items = tuple(event_view(event) for event in found[:limit])
+            items = event_views(connection, found[:limit], self._by)
             more = len(found) > limit
             upto = items[-1].id if more else max(after, events.last_id(connection))
             return EventPage(items, upto, more)
@@ -116,7 +116,7 @@ class Live:
 
         def page(connection: Connection) -> EventPage:
             found = events.newest(connection, limit, self._sought(wanted))
-            return EventPage(tuple(map(event_view, found)), events.last_id(connection), more=False)
+            return EventPage(event_views(connection, found, self._by), events.last_id(connection), more=False)
 
         return read(self._database, page)
 

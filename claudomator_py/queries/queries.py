@@ -57,7 +57,7 @@ from claudomator_py.queries.reading import find_run, find_task
 from claudomator_py.queries.routing import routed_before, routing_of
 from claudomator_py.queries.schedules import by_next_time
 from claudomator_py.queries.task_views import TaskViews
-from claudomator_py.queries.views import decision_view, event_view, run_view
+from claudomator_py.queries.views import decision_view, event_views, run_view
 from claudomator_py.sources.inbox.refusals import Refusal, Refusals, readable
 from claudomator_py.store import (
     decision_rows,
@@ -207,7 +207,7 @@ class Queries:
                 sentences=tuple(sentences),
                 routing=routing,
                 decisions=tuple(decision_view(one, routed_before(one, decided, seen)) for one in decisions),
-                events=tuple(event_view(event) for event in told),
+                events=event_views(connection, told, self._by),
             )
 
         return self.read(read)

@@ -27,7 +27,7 @@ from claudomator_py.queries.views import task_view
 from claudomator_py.scheduler.admission import admit
 from claudomator_py.scheduler.plan import load_of
 from claudomator_py.scheduler.snapshot import QueueHead, Snapshot
-from claudomator_py.store import dependency_rows, queue, reads, run_rows, task_rows
+from claudomator_py.store import dependency_rows, queue, reads, run_rows, specialist_rows, task_rows
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.tasks.feasibility import acceptance_warnings
 
@@ -76,6 +76,7 @@ class TaskViews:
         heads = self._observer.heads(connection, [(task, specs[task.id]) for task in tasks])
         limited = any(agent.holds for agent in present.agents)
         holds = hold_views(connection, self._registry.agents, present.now, self._by) if limited else {}
+        hidden = specialist_rows.hidden(connection, [task.specialist for task in tasks], self._by)
         shapes = []
         for task in tasks:
             spec, of_task = specs[task.id], runs.get(task.id, [])
@@ -97,6 +98,8 @@ class TaskViews:
                     branch=branch_of(connection, task, of_task[-1] if of_task else None),
                     warnings=self._warnings(task, spec),
                     with_spec=with_spec,
+                    # Whom the task names itself is no secret to those who see it.
+                    conceals=task.specialist in hidden and task.specialist != spec.specialist,
                 )
             )
         return shapes

@@ -1,12 +1,16 @@
 """From rows to the shapes of the API."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from typing import Final
+
+from sqlalchemy import Connection
 
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.blocked import Blocked, hold_label, predicate
 from claudomator_py.domain.budget import SpentBudget
 from claudomator_py.domain.lifecycle import available_actions
 from claudomator_py.domain.outcome import Outcome, Tokens
+from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.run import CheckResult
 from claudomator_py.domain.run_requests import Progress
 from claudomator_py.domain.task import Priority, TaskSpec
@@ -32,10 +36,16 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.queries.explain import overridden_text, placement_text, utc_clock
 from claudomator_py.scheduler.decision import Candidate, DecisionRecord
 from claudomator_py.schema.taskfile import shown_document
+from claudomator_py.store import specialist_rows
 from claudomator_py.store.tables import Decision, Event, Run, Task
 from claudomator_py.store.task_rows import state_of
+from claudomator_py.tasks.decisions import ROUTED
+from claudomator_py.tasks.handing_on import HANDED_ON
 
-__all__ = ["agent_view", "decision_view", "event_view", "run_view", "task_view"]
+__all__ = ["agent_view", "decision_view", "event_views", "run_view", "task_view"]
+
+_SPECIALISTS: Final[Mapping[str, tuple[str, ...]]] = {ROUTED: ("specialist",), HANDED_ON: ("from", "to")}
+"""Keys under which events of a kind name specialists, whoever chose these."""
 
 
 def task_view(
@@ -55,8 +65,10 @@ def task_view(
     budget: BudgetView | None = None,
     warnings: Sequence[str] = (),
     with_spec: bool = False,
+    conceals: bool = False,
 ) -> TaskView:
-    """A task. runs: all of them, oldest first. reason to until_ms, and holds: why it is where it is."""
+    """A task. runs: all of them, oldest first. reason to until_ms, and holds: why it is where it is. conceals: whether
+    its specialist does not exist for whoever asks."""
     last = runs[-1] if runs else None
     needs = [
         DependencyView.model_validate({"name": name, "task_id": bound, "state": state})
@@ -93,6 +105,7 @@ def task_view(
         progress=_progress(last) if last is not None and last.live else None,
         spec=shown_document(spec) if with_spec else None,
         warnings=tuple(warnings),
+        **({"specialist": None} if conceals else {}),
     )
 
 
@@ -161,9 +174,19 @@ def agent_view(
     )
 
 
-def event_view(event: Event) -> EventView:
-    """An event."""
-    return EventView.of(event, data={**event.data, **_budget_words(event)})
+def event_views(connection: Connection, found: Sequence[Event], by: Principal) -> tuple[EventView, ...]:
+    """Events, without the specialists that do not exist for that principal."""
+    named = [event.data.get(key) for event in found for key in _SPECIALISTS.get(event.kind, ())]
+    hidden = specialist_rows.hidden(connection, named, by)
+    return tuple(_event_view(event, hidden) for event in found)
+
+
+def _event_view(event: Event, hidden: Set[str]) -> EventView:
+    data = {**event.data, **_budget_words(event)}
+    concealed = {key for key in _SPECIALISTS.get(event.kind, ()) if data.get(key) in hidden}
+    if concealed:
+        data = {key: value for key, value in data.items() if key not in concealed | {"skill", "constraints"}}
+    return EventView.of(event, data=data)
 
 
 def _budget_words(event: Event) -> dict[str, str]:

@@ -6,14 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, String, and_, cast, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, Connection, String, and_, cast, exists, func, or_, select, tuple_
 
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.views import TaskFilter
 from claudomator_py.store.run_rows import run_from
-from claudomator_py.store.tables import RUN, TASK, Run, Task
+from claudomator_py.store.tables import RUN, SPECIALIST, TASK, Run, Task
 from claudomator_py.store.task_rows import task_from
-from claudomator_py.store.visibility import tasks_seen
+from claudomator_py.store.visibility import cards_hidden, tasks_seen
 
 SHORTEST_PREFIX = 4
 Position = tuple[int, str]
@@ -34,8 +34,9 @@ def page(
     if wanted.text is not None:
         query = query.where(func.lower(TASK.c.name).contains(wanted.text.lower(), autoescape=True))
     if wanted.specialist is not None:
-        # Not whether its card exists for whoever asks: those who see a task are told who does it.
-        query = query.where(TASK.c.specialist == wanted.specialist)
+        # One whose card is hidden from whoever asks is found by no name.
+        concealed = exists().where(SPECIALIST.c.id == wanted.specialist, cards_hidden(by))
+        query = query.where(TASK.c.specialist == wanted.specialist, ~concealed)
     if wanted.creator is not None:
         query = query.where(TASK.c.creator == wanted.creator)
     if wanted.source is not None:

@@ -11,7 +11,7 @@ from claudomator_py.domain.card import Card, Registration
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import SPECIALIST, SPECIALIST_GRANT, SPECIALIST_SKILL, Specialist
-from claudomator_py.store.visibility import cards_seen
+from claudomator_py.store.visibility import cards_hidden, cards_seen
 
 _FEW = 500
 """Ids that a query takes one by one; beyond that, all of a table are less work."""
@@ -76,6 +76,15 @@ def exist(connection: Connection) -> bool:
 def ids_seen(connection: Connection, by: Principal = OPERATOR) -> Sequence[str]:
     """The ids of the cards that exist for that principal, in order."""
     return connection.execute(select(SPECIALIST.c.id).where(cards_seen(by)).order_by(SPECIALIST.c.id)).scalars().all()
+
+
+def hidden(connection: Connection, ids: Collection[str | None], by: Principal) -> frozenset[str]:
+    """Those of these ids whose card does not exist for that principal, nor did before it was removed."""
+    named = sorted({one for one in ids if one is not None and "\0" not in one})
+    if by.sees_all or not named:
+        return frozenset()
+    query = select(SPECIALIST.c.id).where(SPECIALIST.c.id.in_(named), cards_hidden(by))
+    return frozenset(connection.execute(query).scalars())
 
 
 def registry_hash(connection: Connection, by: Principal = OPERATOR) -> str:

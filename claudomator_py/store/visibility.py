@@ -4,7 +4,7 @@ What an organisation's principal does not see is not counted, not listed, not fo
 words for what does not exist.
 """
 
-from sqlalchemy import ColumnElement, and_, exists, false, or_, select, true
+from sqlalchemy import ColumnElement, and_, exists, false, not_, or_, select, true
 
 from claudomator_py.domain.card import Visibility
 from claudomator_py.domain.principal import Principal, Role
@@ -56,9 +56,17 @@ def decisions_seen(by: Principal) -> ColumnElement[bool]:
 def cards_seen(by: Principal) -> ColumnElement[bool]:
     """Of ``SPECIALIST``: those that were not removed, and of these the public ones, its own, and the shared ones of its
     organisation or with a grant to either. Whoever sees all work sees all cards, too."""
-    there = SPECIALIST.c.removed_ms.is_(None)
+    return and_(SPECIALIST.c.removed_ms.is_(None), _open_to(by))
+
+
+def cards_hidden(by: Principal) -> ColumnElement[bool]:
+    """Of ``SPECIALIST``: those that do not exist for that principal, nor did before they were removed."""
+    return not_(_open_to(by))
+
+
+def _open_to(by: Principal) -> ColumnElement[bool]:
     if by.sees_all:
-        return there
+        return true()
     grantees = [by.id] if by.organisation is None else [by.id, organisation_grantee(by.organisation)]
     granted = exists().where(
         SPECIALIST_GRANT.c.specialist_id == SPECIALIST.c.id, SPECIALIST_GRANT.c.grantee.in_(grantees)
@@ -67,7 +75,7 @@ def cards_seen(by: Principal) -> ColumnElement[bool]:
         SPECIALIST.c.visibility == Visibility.SHARED.value,
         or_(SPECIALIST.c.organisation.is_not_distinct_from(by.organisation), granted),
     )
-    return and_(there, or_(SPECIALIST.c.visibility == Visibility.PUBLIC.value, SPECIALIST.c.creator == by.id, shared))
+    return or_(SPECIALIST.c.visibility == Visibility.PUBLIC.value, SPECIALIST.c.creator == by.id, shared)
 
 
 def organisation_grantee(organisation: str) -> str:

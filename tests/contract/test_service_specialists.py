@@ -72,6 +72,32 @@ def test_tasks_are_listed_by_their_specialist_as_far_as_they_exist_for_whoever_a
 
 
 @pytest.mark.both_databases
+def test_who_does_a_task_is_told_to_those_for_whom_that_card_exists(world: World) -> None:
+    """Colleagues see each other's tasks, and not each other's private cards."""
+    stripes = {"skills": [{"id": "stripes", "name": "Stripes", "examples": ["Paint zebra stripes on the wall"]}]}
+    of(world, ANN).register(card("zebra-painter", **PRIVATE, **stripes))
+    world.access.as_(ANN).service.submit(spec("wall", instructions="Paint zebra stripes on the wall"))
+    world.access.as_(ANN).service.submit(spec("fence", instructions="Paint it", specialist="zebra-painter"))
+    world.router.route()
+    colleague = Principal("amy", Role.OPERATE, ANN.organisation)
+
+    def told(by: Principal, name: str) -> str:
+        queries = world.access.as_(by).queries
+        listed = [one for one in queries.tasks(TaskFilter(), None, 9).items if one.name == name]
+        return "".join(one.model_dump_json() for one in (queries.task(name), queries.why(name), *listed))
+
+    assert world.task("wall").specialist == world.task("fence").specialist == "zebra-painter"
+    assert "zebra-painter" in told(ANN, "wall")
+    assert "zebra-painter" not in told(colleague, "wall")
+    assert "zebra-painter" in told(colleague, "fence"), "the task itself names it"
+    assert [tasks_for(world, "zebra-painter", by) for by in (ANN, colleague)] == [["fence", "wall"], []]
+
+    of(world, ANN).remove("zebra-painter")
+    assert "zebra-painter" not in told(colleague, "wall")
+    assert tasks_for(world, "zebra-painter", colleague) == []
+
+
+@pytest.mark.both_databases
 def test_a_card_that_does_not_exist_for_somebody_is_told_of_in_no_way(world: World) -> None:
     of(world, ANN).register(card("plumber", **PRIVATE))
     bob = of(world, BOB)
