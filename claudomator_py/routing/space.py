@@ -164,8 +164,8 @@ def _sparse(row: Row) -> SparseRow:
 
 def _products(rows: Vector, asked: Vector) -> Vector:
     """Of each that is asked, a row of its products with all rows."""
-    # The other way round the matrix, which is what is long, would be read once for each.
-    return np.ascontiguousarray((rows @ asked.T).T)
+    # One after the other: of so few columns the library's matrix product takes twice as long.
+    return np.stack([rows @ one for one in asked])
 
 
 class _Found(Mapping[str, Likeness]):
