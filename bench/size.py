@@ -10,16 +10,18 @@ import sqlite3
 import statistics
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 
-from bench.subjects import EXPLICIT, PROGRAM, SLOTS, Claudomator, cpu_s, open_claudomator, open_spooler
+from bench.subjects import EXPLICIT, PROGRAM, SLOTS, Claudomator, Spooler, cpu_s, open_claudomator, open_spooler
 from claudomator_py.domain.views import TaskFilter
 from tests.e2e.harness import Daemon
 
 SIZES = tuple(int(size) for size in os.environ.get("BENCH_SIZES", "1000,100000,1000000").split(","))
 BLOCKED = int(os.environ.get("BENCH_BLOCKED", "20000"))
 TASKS = 100
+ROUNDS = 3
 LATENCIES = 20
 ASKED = 7
 IDLE_S = 10.0
@@ -35,39 +37,36 @@ _QUESTIONS: dict[str, Callable[[Daemon], object]] = {
 
 
 def measure() -> None:
-    """Print the figures of each size."""
+    """Print the figures of each size, and of task-spooler in the same minute."""
     columns = (
         "start, s of CPU",
         "answers after, s",
         "by task, ms of CPU",
         "tasks/s",
+        "its, of tsp",
         "until it runs, ms",
+        "its, of tsp",
         *(f"{name}, ms" for name in _QUESTIONS),
         "idle, % of CPU",
     )
     sys.stdout.write(f"| tasks | {' | '.join(columns)} |\n|---|{'---:|' * len(columns)}\n")
-    with open_claudomator(EXPLICIT) as subject:
+    with open_claudomator(EXPLICIT) as subject, open_spooler() as spooler:
         subject.add_agent("blocked", [PROGRAM])
         subject.start()
         subject.run_all(1)
         subject.stop()
         for size in SIZES:
             _copy(subject, "COMPLETED", range(subject.count("1 = 1"), size))
-            _tell(f"{size:,}", _figures(subject))
+            _tell(f"{size:,}", _figures(subject, spooler))
         subject.start()
         subject.running.client.hold("blocked")
         subject.drop("blocked")
         subject.wait_for(lambda: subject.count("state = 'QUEUED'") == 1, "a task that is blocked")
         subject.stop()
         _copy(subject, "QUEUED", range(2 * SIZES[-1], 2 * SIZES[-1] + BLOCKED))
-        _tell(f"and {BLOCKED:,} blocked", _figures(subject))
+        _tell(f"and {BLOCKED:,} blocked", _figures(subject, spooler))
         _part_lanes(subject)
-        _tell(f"and {BLOCKED:,} blocked lanes", _figures(subject))
-    with open_spooler() as spooler:
-        if spooler is not None:
-            rate = statistics.median(spooler.run_all(TASKS)[1] for _ in range(3))
-            latency = statistics.median(spooler.latency_ms() for _ in range(LATENCIES))
-            _tell("task-spooler", [None, None, None, rate, latency])
+        _tell(f"and {BLOCKED:,} blocked lanes", _figures(subject, spooler))
 
 
 def _tell(name: str, figures: Sequence[float | None]) -> None:
@@ -76,19 +75,40 @@ def _tell(name: str, figures: Sequence[float | None]) -> None:
     sys.stdout.flush()
 
 
-def _figures(subject: Claudomator) -> list[float | None]:
+def _figures(subject: Claudomator, spooler: Spooler | None) -> list[float | None]:
     answers_s = subject.start() / 1000
     daemon = subject.running
     started_s = cpu_s(daemon.pid)
     subject.run_all(SLOTS)  # what is done once
-    cpu_ms, rate = subject.run_all(TASKS)
-    late = statistics.median(subject.latency_ms() for _ in range(LATENCIES))
+    samples = defaultdict[str, list[float]](list)
+    for _ in range(ROUNDS):
+        cpu_ms, rate = subject.run_all(TASKS)
+        samples["cpu"].append(cpu_ms)
+        samples["rate"].append(rate)
+        if spooler is not None:
+            samples["rate of tsp"].append(spooler.run_all(TASKS)[1])
+    for _ in range(LATENCIES):
+        samples["late"].append(subject.latency_ms())
+        if spooler is not None:
+            samples["late of tsp"].append(spooler.latency_ms())
+    medians = {name: statistics.median(figures) for name, figures in samples.items()}
     asked = [_asked(daemon, question) for question in _QUESTIONS.values()]
     before_s, began = cpu_s(daemon.pid), time.monotonic()
     time.sleep(IDLE_S)
     idle = (cpu_s(daemon.pid) - before_s) / (time.monotonic() - began)
     subject.stop()
-    return [started_s, answers_s, cpu_ms, rate, late, *asked, idle * 100]
+    rates, lates = (medians.get("rate of tsp"), medians.get("late of tsp"))
+    return [
+        started_s,
+        answers_s,
+        medians["cpu"],
+        medians["rate"],
+        medians["rate"] / rates if rates else None,
+        medians["late"],
+        medians["late"] / lates if lates else None,
+        *asked,
+        idle * 100,
+    ]
 
 
 def _asked(daemon: Daemon, question: Callable[[Daemon], object]) -> float:
