@@ -435,7 +435,7 @@ CREATE INDEX ix_run_warned ON run (warned_until_ms) WHERE warned_until_ms IS NOT
 CREATE INDEX ix_run_windows ON run (kind, account, windows_ms) WHERE windows_ms IS NOT NULL;
 CREATE INDEX ix_snapshot_created ON snapshot (created_ms);
 CREATE INDEX ix_specialist_skill ON specialist_skill (specialist_id);
-CREATE INDEX ix_task_begun ON task (state, reason, thread, rank_ms, created_ms, id) WHERE seq > 0;
+CREATE INDEX ix_task_begun ON task (state, reason, thread, rank_ms, created_ms, id, seq) WHERE seq > 0;
 CREATE INDEX ix_task_created ON task (created_ms, id);
 CREATE INDEX ix_task_due ON task (state, until_ms) WHERE state = 'WAITING';
 CREATE INDEX ix_task_ended ON task (state, updated_ms, id) WHERE state = 'CANCELLED' OR state = 'COMPLETED' OR state = 'FAILED';
@@ -473,4 +473,4 @@ CREATE TRIGGER specialist_text_removed AFTER DELETE ON specialist_skill BEGIN
         INSERT INTO specialist_text (specialist_text, rowid, title, body)
         VALUES ('delete', old.id, old.title, old.body);
     END;
-INSERT INTO alembic_version (version_num) VALUES ('0014_hints');
+INSERT INTO alembic_version (version_num) VALUES ('0015_begun');

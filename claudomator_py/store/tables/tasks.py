@@ -30,7 +30,8 @@ class Task(Row):
         # The state comes first although it is the same in all: else SQLite takes the index on the state alone.
         partial_index("ix_task_lane", "state", "lane", *_IN_ORDER, "dir_key", "thread", where="state = 'QUEUED'"),
         partial_index("ix_task_place", "state", "hint", "lane", "dir_key", "id", where="state = 'QUEUED'"),
-        partial_index("ix_task_begun", "state", "reason", "thread", *_IN_ORDER, where="seq > 0"),
+        # With all that is asked for: else SQLite may take the index on the state, and read every queued task.
+        partial_index("ix_task_begun", "state", "reason", "thread", *_IN_ORDER, "seq", where="seq > 0"),
         partial_index("ix_task_due", "state", "until_ms", where="state = 'WAITING'"),
         partial_index("ix_task_expiring", "state", "until_ms", where="state = 'NEEDS_INPUT' AND until_ms IS NOT NULL"),
         partial_index("ix_task_unrouted", "state", *_IN_ORDER, where="state = 'QUEUED' AND constraints IS NULL"),

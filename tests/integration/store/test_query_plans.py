@@ -11,6 +11,7 @@ from claudomator_py.domain.views import TaskFilter
 from claudomator_py.scheduler.admission import Taken
 from claudomator_py.store import metric_rows, queue, reads, run_rows, spending_rows
 from claudomator_py.store.database import Database
+from claudomator_py.store.schema import begin
 from tests.databases import listening, open_migrated
 
 TAKEN = Taken(frozenset({"/a", "/b"}), frozenset({"keeper"}), frozenset({"thread"}), frozenset({"first"}))
@@ -48,7 +49,7 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
         "INDEX ix_task_lane (state=? AND lane=? AND (rank_ms,created_ms,id)>(?,?,?))",
     ),
     "the first of a lane": (lambda found: queue.first(found, "lane", 3), "INDEX ix_task_lane (state=? AND lane=?)"),
-    "who has a turn": (queue.in_turn, "INDEX ix_task_begun (state=?)"),
+    "who has a turn": (queue.in_turn, "COVERING INDEX ix_task_begun (state=?)"),
     "kept directories": (lambda found: queue.kept(found, 1), "INDEX ix_task_kept (state=? AND kept_until_ms>?)"),
     "the next that is kept": (lambda found: queue.next_times(found, 1), "COVERING INDEX ix_task_kept"),
     "due tasks": (lambda found: queue.due(found, 1, 2), "INDEX ix_task_due (state=? AND until_ms<?)"),
@@ -57,9 +58,16 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
 }
 
 
-@pytest.fixture
-def sqlite(tmp_path: Path) -> Iterator[Database]:
-    with open_migrated(tmp_path / "state") as opened:
+@pytest.fixture(params=["new", "migrated"])
+def sqlite(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Database]:
+    """As a new database is made, and as one that was upgraded step by step: of two indexes that cost the same, SQLite
+    takes one by the order in which they were made."""
+    if request.param == "migrated":
+        with open_migrated(tmp_path / "state") as opened:
+            yield opened
+        return
+    with Database.open("sqlite", state_dir=tmp_path / "state") as opened:
+        assert begin(opened)
         yield opened
 
 
