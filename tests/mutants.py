@@ -119,8 +119,7 @@ EQUIVALENT = {
         "what is known already is only read again"
     ),
     "dispatch/collect.py: the condition is True: "
-    "self._probes = self._database.read(lambda connection: _probes(connection, silent, now_ms)) "
-    "if silent else set()": "of no runs none tries a limit",
+    "self._probes = _probes(connection, silent, now_ms) if silent else set()": "of no runs none tries a limit",
     "dispatch/collect.py: the condition is True: "
     'step = run.check_seq if run.state == "checking" else 0': "only a run that is being checked has begun a check",
     "dispatch/start.py: the condition is False: if not starts:": "of no starts nothing is begun",
