@@ -108,12 +108,10 @@ def test_what_is_odd_is_told_in_the_log_and_nothing_that_another_file_mends(site
     put(folder, "b.yaml", f"id: fitter\ndescription: Fits taps.\nescalation: nobody\n{skill}")
     put(folder, "c.yaml", "id: roofer\ndescription: Tiles.\n")
     site.start().ready()
-    wait_until(lambda: "skill taps is nearly taps of" in site.log_text(), "the warning")
+    expected = ("taps of fitter", "its skill taps is nearly taps of plumber", "its `escalation` names nobody")
+    wait_until(lambda: all(words in site.log_text() for words in expected), "the warnings, a line each")
 
-    said = site.log_text()
-    assert "its skill taps is nearly taps of plumber" in said
-    assert "its `escalation` names nobody" in said
-    assert "its `fallback` names" not in said
+    assert "its `fallback` names" not in site.log_text()
 
 
 def test_no_task_works_in_the_folder(site: Site, folder: Path) -> None:
