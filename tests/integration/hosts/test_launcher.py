@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -106,11 +107,20 @@ def test_nothing_leaks_into_shim_or_agent(rig: Rig, launcher: Launcher) -> None:
         os.close(write)
 
 
+def open_files(pid: int) -> list[str]:
+    """What the process has open, but for what it closes meanwhile."""
+    found = []
+    for fd in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            found.append(str(fd.readlink()))
+    return found
+
+
 def test_the_shim_holds_no_socket(rig: Rig, launcher: Launcher) -> None:
     path = rig.prepare(GATED)
     pid = launcher.start(path, ENV)
     until(lambda: stdout(path))
-    targets = [str(fd.readlink()) for fd in Path(f"/proc/{pid}/fd").iterdir()]
+    targets = open_files(pid)
     assert not [target for target in targets if target.startswith("socket:")]
     assert sorted(target for target in targets if not target.startswith(("/", "pipe:"))) == []
     (path / "work" / "go").touch()
