@@ -23,7 +23,7 @@ _COLUMNS = (
     Column("TASK", flexible=True),
     Column("ROUTE"),
     Column("TO", flexible=True),
-    Column("CONFIDENCE", right=True),
+    Column("CONF", right=True),
     Column("WHY", flexible=True),
     Column("RUN"),
     Column("MADE"),

@@ -277,5 +277,6 @@ def _question(record: SpecialistRecord, now_ms: int, until_ms: int | None) -> In
     words = record.reason.text
     close = [one.specialist for one in record.specialist_candidates[:3]]
     choice = f" Candidates: {', '.join(close)}." if close else ""
-    text = f"{words[0].upper()}{words[1:]}. Which specialist is meant? Answer with its id.{choice}"
+    asked = f"Which specialist is meant? Answer with its id, or say more about the task.{choice}"
+    text = f"{words[0].upper()}{words[1:]}. {asked}"
     return InputRequest(kind=InputKind.CLARIFICATION, text=text, since_ms=now_ms, until_ms=until_ms)

@@ -64,7 +64,8 @@ def _remedies(task: Task, asked: InputRequest) -> list[str]:
             instead = f'`claudomator answer {name} "..."` tells {asked.agent} to do without'
             return [f"{allows}; {instead}; {reject}"]
         case InputKind.CLARIFICATION if asked.run_id is None:
-            return [f"`claudomator answer {name} SPECIALIST` gives it to that one; {reject}"]
+            gives = f"`claudomator answer {name} SPECIALIST` gives it to that one, and a sentence adds to the task"
+            return [f"{gives}; {reject}"]
         case InputKind.LOGIN:
             return [f"Log in, then: claudomator release {asked.agent or 'AGENT'}"]
         case _:

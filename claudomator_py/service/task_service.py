@@ -173,8 +173,10 @@ class TaskService:
     def answer(
         self, ref: str, request: AnswerRequest, *, if_version: Versions = None, key: RequestKey | None = None
     ) -> TaskView:
-        """Let its agent continue with the answer, in the conversation in which it asked. Raises Conflict."""
-        return self._heard(ref, partial(answer, text=request.text, registry=self._registry), if_version, key)
+        """Let its agent continue with the answer, in the conversation in which it asked; or, where nobody has the task
+        yet, have it routed by the answer. Raises Conflict; Invalid for a specialist that there is not."""
+        hear = partial(answer, text=request.text, registry=self._registry, by=self._by)
+        return self._heard(ref, hear, if_version, key)
 
     def approve(
         self, ref: str, request: ApproveRequest, *, if_version: Versions = None, key: RequestKey | None = None

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from claudomator_py.domain.conversation import ConversationRef, Exchange
-from claudomator_py.domain.errors import Conflict, Forbidden, Invalid, Problem, refuse
+from claudomator_py.domain.errors import Conflict, Forbidden, Invalid, Problem, refuse, shown, suggestion
 from claudomator_py.domain.inputs import InputRequest, ToolGrant
 from claudomator_py.domain.lifecycle import Failing, InputKind
 from claudomator_py.domain.outcome import Reason
@@ -16,11 +16,11 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.prompts.conversations import columns_of, conversation_of, resumption_of, tell_given_up
 from claudomator_py.scheduler.decision import PolicyRecord, PolicyVerdict
-from claudomator_py.store import run_rows, task_rows
+from claudomator_py.store import run_rows, specialist_rows, task_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.shown import cleaned
 from claudomator_py.store.tables import Task
-from claudomator_py.tasks.accept import go_on, ready_dependents
+from claudomator_py.tasks.accept import NewTask, go_on, ready_dependents, replace_content
 from claudomator_py.tasks.decisions import approved_rules, record_policy
 
 GO_ON_YOURSELF = "The task stays with you. Do as much of it as you can yourself, and do not hand it on."
@@ -51,16 +51,18 @@ def asked_before(task: Task) -> InputRequest:
     return InputRequest(kind=kind, text=text, since_ms=task.updated_ms, run_id=task.last_run_id)
 
 
-def answer(connection: Connection, task: Task, text: str, registry: AgentRegistry, now_ms: int) -> None:
-    """Let the agent continue with the answer, in the conversation in which it asked. Raises Conflict."""
+def answer(
+    connection: Connection, task: Task, text: str, registry: AgentRegistry, now_ms: int, *, by: Principal = OPERATOR
+) -> None:
+    """Let the agent continue with the answer, in the conversation in which it asked; or, where nobody has it yet, have
+    it routed by the answer. by: who answers. Raises Conflict or Invalid.
+    """
     asked = _asked(task, "answered")
     if asked.kind is InputKind.LOGIN:
         remedy = f"Log in, then: claudomator release {asked.agent or 'AGENT'}"
         raise Conflict(f"{task.name} needs a login, not an answer.", remedy=remedy)
     if asked.kind is InputKind.CLARIFICATION and asked.run_id is None:
-        record(connection, now_ms, "answered", task_id=task.id, data={"answer": _short(text)})
-        said = asked.model_copy(update={"answer": text})
-        go_on(connection, task, now_ms, asks=said.model_dump(mode="json"))
+        _route_by(connection, task, asked, text.strip(), by, now_ms)
         return
     if asked.run_id is None:
         remedy = f"Approve it with `claudomator approve {task.name}`, or reject it."
@@ -71,6 +73,24 @@ def answer(connection: Connection, task: Task, text: str, registry: AgentRegistr
     kind = asked.kind if asked.handoff is None else InputKind.QUESTION
     exchange = Exchange(kind=kind, asked=asked.text, answer=text)
     go_on(connection, task, now_ms, **_with_exchange(connection, task, asked, exchange, registry, now_ms))
+
+
+def _route_by(connection: Connection, task: Task, asked: InputRequest, said: str, by: Principal, now_ms: int) -> None:
+    """Give the task to the specialist that is named. Anything but one word says more about the task and becomes part of
+    it, so that policy, routing and agent see it as they saw the rest."""
+    theirs = Principal(task.creator, Role.OPERATE, task.organisation)
+    named = said in specialist_rows.ids_seen(connection, theirs)
+    if not named and len(said.split()) == 1:
+        remedy = f"{suggestion(said, specialist_rows.ids_seen(connection, by))}, or say more about the task"
+        refuse([Problem(field="text", message=f"there is no specialist `{shown(said)}`", remedy=remedy)])
+    record(connection, now_ms, "answered", task_id=task.id, data={"answer": _short(said)})
+    if named:
+        go_on(connection, task, now_ms, asks=asked.model_copy(update={"answer": said}).model_dump(mode="json"))
+        return
+    content = task_rows.revision_of(connection, task.id, task.revision)
+    spec = TaskSpec.model_validate(content.spec)
+    told = spec.model_copy(update={"instructions": f"{spec.instructions.rstrip()}\n\n{said}"})
+    replace_content(connection, task, NewTask(told, content.dir_key, task.source), now_ms)
 
 
 def approve(

@@ -322,12 +322,30 @@ def test_who_asks_for_a_specialist_can_be_answered_and_rejected(world: World) ->
     task = world.task("t")
     assert (task.state, task.reason) == ("NEEDS_INPUT", "clarification")
     assert task.available_actions == ("answer", "reject", "cancel", "restart")
-    assert "`claudomator answer t SPECIALIST` gives it to that one; `claudomator reject t` ends it." in why(world)
+    gives = "`claudomator answer t SPECIALIST` gives it to that one, and a sentence adds to the task"
+    assert f"{gives}; `claudomator reject t` ends it." in why(world)
+    with pytest.raises(Invalid, match="text: there is no specialist `plumbr`; did you mean `plumber`"):
+        answer(world, "plumbr")
+    assert world.task("t").state == "NEEDS_INPUT"
     answer(world, "plumber")
     world.router.route()
     assert world.task("t").specialist == "plumber"
     reject(world, name="other")
     assert world.state("other") == "FAILED rejected"
+
+
+def test_what_is_said_about_a_vague_task_becomes_part_of_it(world: World) -> None:
+    """It was taken for an answer, and neither routing nor the agent heard of it."""
+    world.specialists.register(card("plumber", description="Mends dripping taps and leaking pipes."))
+    world.submit("t", instructions="fix it please")
+    world.router.route()
+    assert world.task("t").reason == "clarification"
+    answer(world, "Mend the dripping taps and the leaking pipes.")
+    world.router.route()
+    task = world.task("t")
+    assert (task.state, task.specialist) == ("QUEUED", "plumber")
+    world.tick()
+    assert "fix it please\n\nMend the dripping taps and the leaking pipes." in launched(world).prompt
 
 
 # --- approval before the first run ------------------------------------------------------------------------------------

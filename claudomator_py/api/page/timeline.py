@@ -105,6 +105,7 @@ def _detail(data: Mapping[str, object]) -> str:
     for key, value in data.items():
         if key in _SILENT or value in (None, "", {}, [], False) or (key in _COUNTED and value == 1):
             continue
-        words = ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, Mapping) else str(value)
+        parts_of = [f"{k} {v}" for k, v in value.items()] if isinstance(value, Mapping) else value
+        words = ", ".join(map(str, parts_of)) if isinstance(parts_of, list | tuple) else str(value)
         parts.append(words if key in _PLAIN else f"{key.replace('_', ' ')} {words}")
     return ", ".join(parts)
