@@ -76,7 +76,7 @@ def _lanes() -> Select[str]:
     columns = (arrived.c[column.name] for column in _PLACE)
     onward = select(arrived.c.id, *columns).join_from(place, arrived, arrived.c.id == step)
     place = place.union_all(onward)
-    # Under names of their own: PostgreSQL is told what is in an empty list by the list, and IN and NOT IN differ there.
+    # Names of their own for NOT IN, see ``Statement``.
     return select(place.c.lane).where(
         place.c.dir_key.not_in(_among("without_dir_keys")), place.c.hint.not_in(_among("without_hints"))
     )

@@ -13,6 +13,9 @@ from sqlalchemy import BindParameter, Connection, Delete, Dialect, Insert, Selec
 from sqlalchemy.engine.interfaces import DBAPICursor
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.elements import BinaryExpression
+from sqlalchemy.sql.operators import in_op, not_in_op
+from sqlalchemy.sql.visitors import iterate
 
 MOST_FORMS = 256
 """Lists of so many different lengths are compiled for; then all is compiled again as it is needed."""
@@ -26,7 +29,10 @@ it is if it is not given."""
 
 
 class Statement:
-    """A statement with named parameters (``bindparam``). An INSERT or UPDATE writes the columns that it is given."""
+    """A statement with named parameters (``bindparam``). An INSERT or UPDATE writes the columns that it is given.
+
+    A list (``expanding``) is for IN or for NOT IN, not for both: TypeError.
+    """
 
     def __init__(self, clause: _Clause) -> None:
         # With its id, an INSERT would be another statement on each database.
@@ -131,6 +137,8 @@ class _Compiled:
         self._lists = tuple(
             name for name in names if name in self._compiler.binds and self._compiler.binds[name].expanding
         )
+        if self._lists and (twofold := _in_and_not_in(clause)):
+            raise TypeError(f"{', '.join(twofold)} is given to IN and to NOT IN; use two names")
         self._forms: dict[tuple[int, ...], _Form] = {}
         self._results: list[tuple[int, _Process]] | None = None
 
@@ -177,6 +185,16 @@ class _Compiled:
 
     def _binding(self, bind: BindParameter[Any]) -> _Process | None:
         return bind.type.dialect_impl(self._dialect).bind_processor(self._dialect)
+
+
+def _in_and_not_in(clause: _Clause) -> list[str]:
+    """Lists that stand in both. What is written for an empty one depends on the operator, and SQLAlchemy writes the
+    same for all places of a name: on PostgreSQL, ``IN ()`` would be true."""
+    found: dict[Any, set[str]] = {in_op: set(), not_in_op: set()}
+    for part in iterate(clause):
+        if isinstance(part, BinaryExpression) and part.operator in found and isinstance(part.right, BindParameter):
+            found[part.operator].add(part.right.key)
+    return sorted(found[in_op] & found[not_in_op])
 
 
 def _processed(row: Row, process: Sequence[tuple[int, _Process]]) -> Row:

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from sqlalchemy import bindparam, delete, insert, select, update
+from sqlalchemy import BindParameter, bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from claudomator_py.store.database import Database
@@ -69,6 +69,14 @@ def test_what_the_database_refuses_is_refused_as_by_sqlalchemy(database: Databas
 def test_a_parameter_that_is_not_given_is_a_fault(database: Database) -> None:
     with pytest.raises(TypeError, match="most"):
         database.read(lambda connection: _AMONG.values(connection, names=["a"]))
+
+
+def test_a_list_is_for_in_or_for_not_in(database: Database) -> None:
+    """Where one stood in both and was empty, PostgreSQL found nothing to be in it and everything."""
+    listed: BindParameter[Any] = bindparam("names", expanding=True)
+    twofold = Statement(select(REMEMBERED.c.name.in_(listed)).where(REMEMBERED.c.name.not_in(listed)))
+    with pytest.raises(TypeError, match="names is given to IN and to NOT IN; use two names"):
+        database.read(lambda connection: twofold.values(connection, names=["a"]))
 
 
 def test_no_secret_is_stored_where_people_look(database: Database) -> None:
