@@ -81,7 +81,7 @@ def _route_by(connection: Connection, task: Task, asked: InputRequest, said: str
     theirs = Principal(task.creator, Role.OPERATE, task.organisation)
     named = said in specialist_rows.ids_seen(connection, theirs)
     if not named and len(said.split()) == 1:
-        remedy = f"{suggestion(said, specialist_rows.ids_seen(connection, by))}, or say more about the task"
+        remedy = f"say more about the task, or {suggestion(said, specialist_rows.ids_seen(connection, by))}"
         refuse([Problem(field="text", message=f"there is no specialist `{shown(said)}`", remedy=remedy)])
     record(connection, now_ms, "answered", task_id=task.id, data={"answer": _short(said)})
     if named:

@@ -324,7 +324,9 @@ def test_who_asks_for_a_specialist_can_be_answered_and_rejected(world: World) ->
     assert task.available_actions == ("answer", "reject", "cancel", "restart")
     gives = "`claudomator answer t SPECIALIST` gives it to that one, and a sentence adds to the task"
     assert f"{gives}; `claudomator reject t` ends it." in why(world)
-    with pytest.raises(Invalid, match="text: there is no specialist `plumbr`; did you mean `plumber`"):
+    with pytest.raises(
+        Invalid, match="text: there is no specialist `plumbr`; say more about the task, or did you mean `plumber`"
+    ):
         answer(world, "plumbr")
     assert world.task("t").state == "NEEDS_INPUT"
     answer(world, "plumber")
