@@ -5,9 +5,9 @@ never holds, a call that is left out. The module's own unit tests are run agains
 end-to-end test alone lives here. No file is touched: each mutant has a process of its own, forked from one that has
 collected the tests already, and its functions are exchanged there.
 
-    python -m tests.mutants                      # every module of MODULES
-    python -m tests.mutants scheduler/plan.py    # only this one
-    python -m tests.mutants --sample 40          # at most so many of each, chosen evenly
+    python -m tests.mutants                          # every module of MODULES
+    python -m tests.mutants scheduler/plan.py        # only this one
+    python -m tests.mutants --sample 40 --seed 1     # at most so many of each; the same ones for the same seed
 """
 
 import argparse
@@ -17,12 +17,13 @@ import importlib.util
 import json
 import math
 import os
+import random
 import signal
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.abc import InspectLoader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -147,6 +148,27 @@ class Mutant:
     code: CodeType
 
 
+@dataclass(slots=True)
+class Result:
+    """What became of the mutants of a module. equal: how many change nothing; late: of those killed, by the clock."""
+
+    module: str
+    mutants: int
+    equal: int = 0
+    killed: int = 0
+    late: int = 0
+    survivors: int = 0
+
+    def line(self) -> str:
+        """As one line of the table."""
+        figures = (self.mutants, self.equal, self.killed, self.late, self.survivors)
+        return f"{self.module:30}" + "".join(f"{figure:12}" for figure in figures)
+
+
+_COLUMNS = ("mutants", "equivalent", "killed", "by time", "survivors")
+HEADINGS = f"{'module':30}" + "".join(f"{column:>12}" for column in _COLUMNS)
+
+
 def names(module: str) -> list[str]:
     """What the mutants of a module are called, in their order."""
     text = (ROOT / PACKAGE / module).read_text()
@@ -165,6 +187,17 @@ def mutants(module: str) -> Iterator[Mutant]:
         # Places are given as they are in the module, so that each function is known by its first line.
         code = compile(ast.fix_missing_locations(tree), str(file), "exec")
         yield Mutant(module, line, name, code)
+
+
+def control(module: str) -> CodeType:
+    """The module with functions that all raise: tests that do not notice this see no change at all."""
+    file = ROOT / PACKAGE / module
+    tree = ast.parse(file.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            error = ast.Call(ast.Name("AssertionError", ast.Load()), [], [])
+            node.body.insert(0, ast.copy_location(ast.Raise(error), node.body[0]))
+    return compile(ast.fix_missing_locations(tree), str(file), "exec")
 
 
 def _sites(tree: ast.Module) -> Iterator[tuple[int, str, Callable[[], None]]]:
@@ -238,7 +271,7 @@ class Tests:
         self._seconds: dict[str, float] = {}
         self._whole = compile(self._file.read_text(), str(self._file), "exec")
         with tempfile.NamedTemporaryFile() as told:
-            self.passed = _in_child(lambda: self._run(_Timed(self._seconds, told.name)))
+            self.passed = _in_child(lambda: self._run(_Timed(self._seconds, told.name))) == 0
             self._seconds = json.loads(Path(told.name).read_text() or "{}")
         if self.passed:
             self._collect()
@@ -248,13 +281,13 @@ class Tests:
         self._log.seek(0)
         return self._log.read().decode(errors="replace")
 
-    def notice(self, mutant: Mutant) -> bool:
-        """Whether one of them fails with it."""
-        was, now = _functions(self._whole), _functions(mutant.code)
+    def run(self, code: CodeType) -> int | None:
+        """Run them on the module with that code: 0 if none fails; None: they did not end in time."""
+        was, now = _functions(self._whole), _functions(code)
         changed = [place for place in was if was[place] != now.get(place)]
-        if _imported(self._whole) == _imported(mutant.code) and set(was) == set(now):
-            return not _in_child(lambda: self._run_with({place: now[place] for place in changed}))
-        return not _in_child(lambda: self._run_anew(mutant.code))
+        if _imported(self._whole) == _imported(code) and set(was) == set(now):
+            return _in_child(lambda: self._run_with({place: now[place] for place in changed}))
+        return _in_child(lambda: self._run_anew(code))
 
     def _collect(self) -> None:
         kept = os.dup(1), os.dup(2)
@@ -266,11 +299,7 @@ class Tests:
             os.dup2(kept[1], 2)
 
     def _run_with(self, exchanged: dict[tuple[str, int], CodeType]) -> int:
-        for one in gc.get_objects():
-            if isinstance(one, FunctionType) and one.__code__.co_filename == str(self._file):
-                place = one.__code__.co_qualname, one.__code__.co_firstlineno
-                if place in exchanged:
-                    one.__code__ = exchanged[place]
+        exchange(str(self._file), exchanged)
         return self._run(_Timed(self._seconds))
 
     def _run_anew(self, code: CodeType) -> int:
@@ -340,6 +369,16 @@ class _Exchanged(MetaPathFinder, InspectLoader):
         return self._file.read_text()
 
 
+def exchange(file: str, codes: Mapping[tuple[str, int], CodeType]) -> None:
+    """Give functions of that file another code, by name and first line."""
+    gc.unfreeze()  # What the tests' conftest has frozen would not be seen.
+    for one in gc.get_objects():
+        if isinstance(one, FunctionType) and one.__code__.co_filename == file:
+            place = one.__code__.co_qualname, one.__code__.co_firstlineno
+            one.__code__ = codes.get(place, one.__code__)
+    gc.freeze()
+
+
 def _functions(code: CodeType) -> dict[tuple[str, int], CodeType]:
     """The functions and methods of a module, by name and first line; what is inside of one belongs to it."""
     found: dict[tuple[str, int], CodeType] = {}
@@ -366,8 +405,8 @@ def _parts(code: CodeType) -> Iterator[CodeType]:
     return (one for one in code.co_consts if isinstance(one, CodeType))
 
 
-def _in_child(work: Callable[[], int], longest_s: float = LONGEST_S) -> bool:
-    """Whether it returned 0 in a process of its own, in time."""
+def _in_child(work: Callable[[], int], longest_s: float = LONGEST_S) -> int | None:
+    """What it returned in a process of its own; None: it was ended, as it took too long."""
     pid = os.fork()
     if not pid:
         os.setpgid(0, 0)
@@ -384,46 +423,58 @@ def _in_child(work: Callable[[], int], longest_s: float = LONGEST_S) -> bool:
     while time.monotonic() < deadline:
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
-            return os.waitstatus_to_exitcode(status) == 0
+            return os.waitstatus_to_exitcode(status)
         time.sleep(0.01)
     os.killpg(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    return False
+    return None
 
 
-def _examine(module: str, sample: int | None) -> int:
+def _examine(module: str, sample: int | None, seed: int) -> int:
     """Print which mutants of a module live; 1 if one does that is not known to change nothing."""
     tests = Tests(module, MODULES[module])
     if not tests.passed:
         print(f"{module}: its tests fail as it is", tests.output(), sep="\n")
         return 1
+    if tests.run(control(module)) == 0:
+        print(f"{module}: its tests pass although each of its functions raises")
+        return 1
     found = list(mutants(module))
-    if sample and len(found) > sample:
-        found = [found[index * len(found) // sample] for index in range(sample)]
-    known = alive = 0
+    if sample is not None and len(found) > sample:
+        found = random.Random(seed).sample(found, sample)
+    result = Result(module, len(found))
+    survivors = []
     for mutant in found:
         if mutant.name in EQUIVALENT:
-            known += 1
-        elif not tests.notice(mutant):
-            alive += 1
-            print(f"  line {mutant.line} of {mutant.name}", flush=True)
-    print(f"{module}: {len(found)} mutants, {known} change nothing, {alive} live", flush=True)
-    return 1 if alive else 0
+            result.equal += 1
+            continue
+        status = tests.run(mutant.code)
+        if status == 0:
+            result.survivors += 1
+            survivors.append(f"    line {mutant.line}: {mutant.name.removeprefix(f'{module}: ')}")
+        else:
+            result.killed += 1
+            result.late += status is None
+    print(result.line(), *survivors, sep="\n", flush=True)
+    return 1 if survivors else 0
 
 
 def main() -> int:
-    """Print every mutant that lives. The exit status is 1 if one does that is not known to change nothing."""
+    """Print a line for each module and every mutant that lives. The exit status is 1 if one does that is not known to
+    change nothing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("modules", nargs="*", default=list(MODULES))
-    parser.add_argument("--sample", type=int, help="at most so many mutants of each module")
+    parser.add_argument("--sample", type=int, help="at most so many mutants of each module, chosen at random")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample")
     chosen = parser.parse_args()
     os.chdir(ROOT)
     sys.dont_write_bytecode = True
     # Loaded once for all; the package itself only in the process of each module.
     for library in ("pydantic", "sqlalchemy.orm", "sqlmodel", "structlog", "alembic.command"):
         __import__(library)
+    print(HEADINGS, flush=True)
     passed = [
-        _in_child(lambda module=module: _examine(module, chosen.sample), math.inf)  # type: ignore[misc]
+        _in_child(lambda module=module: _examine(module, chosen.sample, chosen.seed), math.inf) == 0  # type: ignore[misc]
         for module in chosen.modules
     ]
     return 0 if all(passed) else 1

@@ -1,8 +1,10 @@
 """The list of mutated modules stays true: what it names is there, and what changes nothing still could be changed."""
 
+import gc
+
 import pytest
 
-from tests.mutants import EQUIVALENT, MODULES, PACKAGE, ROOT, names
+from tests.mutants import EQUIVALENT, MODULES, PACKAGE, ROOT, exchange, names
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -14,3 +16,22 @@ def test_each_module_and_its_tests_are_there(module: str) -> None:
 def test_each_change_that_is_said_to_matter_to_nobody_can_be_made() -> None:
     modules = {name.partition(":")[0] for name in EQUIVALENT}
     assert set(EQUIVALENT) <= {name for module in modules for name in names(module)}
+
+
+def _known() -> str:
+    return "as it was"
+
+
+def _other() -> str:
+    return "changed"
+
+
+def test_a_function_is_changed_though_the_collector_has_it_frozen() -> None:
+    gc.freeze()
+    was = _known.__code__
+    place = was.co_qualname, was.co_firstlineno
+    try:
+        exchange(__file__, {place: _other.__code__})
+        assert _known() == "changed"
+    finally:
+        _known.__code__ = was
