@@ -16,15 +16,11 @@ from claudomator_py.cli.connect import ConfigOption
 if TYPE_CHECKING:
     from claudomator_py.cli import diagnose, policy, validate
     from claudomator_py.domain.card import Card
+    from claudomator_py.domain.encoder import Encoder
     from claudomator_py.domain.task import TaskSpec
-    from claudomator_py.domain.triage import TriageDecision
     from claudomator_py.domain.views.policy import VerdictView
     from claudomator_py.domain.views.replay import OtherView, ReplayView
-    from claudomator_py.ports import Encoder
-    from claudomator_py.routing.evaluation import Case, Evaluation
     from claudomator_py.routing.fitting import Fit
-    from claudomator_py.routing.triage_evaluation import MessageCase, TriageEvaluation
-    from claudomator_py.scheduler.decision import SpecialistRecord
     from claudomator_py.schema.routing_settings import EncoderSettings
     from claudomator_py.schema.settings import Settings
     from claudomator_py.store.database import Database
@@ -121,8 +117,8 @@ def diagnose_command() -> Callable[..., None]:
 @contextmanager
 def _opened(settings: "EncoderSettings") -> "Iterator[Encoder]":
     """The encoder of these settings. Raises ValueError for one that is not there, or fails."""
+    from claudomator_py.domain.encoder import EncoderFault
     from claudomator_py.embed.configured import encoder
-    from claudomator_py.ports import EncoderFault
 
     opened = encoder(settings, os.environ)
     try:
@@ -133,100 +129,40 @@ def _opened(settings: "EncoderSettings") -> "Iterator[Encoder]":
         opened.close()
 
 
-def _named(encoder: str) -> "EncoderSettings":
-    """The settings of an encoder as ``--encoder`` names it: its kind, or ``onnx:FOLDER``. Raises ValueError."""
-    from claudomator_py.schema.routing_settings import EncoderSettings
+def keep_fit(fit: "Fit", cards: "Sequence[Card]", state: tuple[Path | None, Path | None]) -> Path:
+    """See ``cli.calibrate.Keep``."""
+    from claudomator_py.client.discovery import configuration
+    from claudomator_py.daemon import calibrations
+    from claudomator_py.routing.calibration import SCORING, Fitted
+    from claudomator_py.schema.configfile import resolve_state_dir
 
-    kind, _, folder = encoder.partition(":")
-    if kind == "onnx" and not folder:
-        raise ValueError("it needs the folder of the model: --encoder onnx:FOLDER")
-    return EncoderSettings.model_validate({"kind": kind, "folder": str(Path(folder).absolute()) if folder else None})
-
-
-class _Routing:
-    """What ``eval`` decides with, and ``calibrate`` fits."""
-
-    encoders: "Sequence[str]" = ("hashed", "minilm", "openai", "onnx")
-
-    def __init__(self) -> None:
-        os.environ.setdefault(*ONE_THREAD)
-        from claudomator_py.routing import evaluation  # with numpy; nothing else decides without a daemon
-
-        self.card, self.ignored, self.case = evaluation.card_of, evaluation.ignored, evaluation.case_of
-
-    def evaluate(
-        self, cards: "Sequence[Card]", cases: "Sequence[Case]", encoder: str, clock_ns: Callable[[], int]
-    ) -> "tuple[Evaluation, Sequence[SpecialistRecord]]":
-        """See ``cli.evaluate.Evaluator``."""
-        from claudomator_py.embed.hashed import Hashed
-        from claudomator_py.routing.calibration import calibration_for
-        from claudomator_py.routing.evaluation import evaluate
-        from claudomator_py.schema.routing_settings import Preset
-
-        with _opened(_named(encoder)) as chosen:
-            return evaluate(cards, cases, chosen, calibration_for(Preset.CALIBRATED, chosen.id), clock_ns, Hashed())
-
-    def fit(self, cards: "Sequence[Card]", cases: "Sequence[Case]", encoder: str, config: Path | None) -> "Fit":
-        """See ``cli.calibrate.Calibrator``."""
-        from claudomator_py.client.discovery import configuration
-        from claudomator_py.embed.hashed import Hashed
-        from claudomator_py.routing.calibration import calibration_for
-        from claudomator_py.routing.fitting import fit
-        from claudomator_py.schema.routing_settings import Preset
-
-        settings = configuration(config, os.environ, Path.cwd()).settings.routing.encoder
-        if settings.kind != encoder:
-            settings = _named(encoder)
-        with _opened(settings) as chosen:
-            return fit(cards, cases, chosen, calibration_for(Preset.CALIBRATED, chosen.id), Hashed())
-
-    def keep(self, fit: "Fit", cards: "Sequence[Card]", state: tuple[Path | None, Path | None]) -> Path:
-        """See ``cli.calibrate.Calibrator``."""
-        from claudomator_py.client.discovery import configuration
-        from claudomator_py.daemon import calibrations
-        from claudomator_py.routing.calibration import SCORING, Fitted
-        from claudomator_py.schema.configfile import resolve_state_dir
-
-        config, folder = state
-        loaded = configuration(config, os.environ, Path.cwd())
-        fitted = Fitted(
-            calibration=fit.calibration,
-            scoring=SCORING,
-            cards={card.id: card.content_hash for card in cards},
-            cases=fit.expected.cases,
-            expected=fit.expected.accuracy_with_none,
-            fitted_ms=time.time_ns() // 1_000_000,
-        )
-        return calibrations.keep(resolve_state_dir(folder, loaded.settings, os.environ, loaded.base_dir), fitted)
-
-
-class _Triage:
-    """What ``eval --messages`` decides with."""
-
-    def __init__(self) -> None:
-        from claudomator_py.routing import triage_evaluation
-
-        self.case, self._evaluate = triage_evaluation.message_case_of, triage_evaluation.evaluate_messages
-
-    def evaluate(
-        self, cases: "Sequence[MessageCase]", clock_ns: Callable[[], int]
-    ) -> "tuple[TriageEvaluation, Sequence[TriageDecision]]":
-        """See ``cli.evaluate.MessageEvaluator``."""
-        return self._evaluate(cases, clock_ns)
+    config, folder = state
+    loaded = configuration(config, os.environ, Path.cwd())
+    fitted = Fitted(
+        calibration=fit.calibration,
+        scoring=SCORING,
+        cards={card.id: card.content_hash for card in cards},
+        cases=fit.expected.cases,
+        expected=fit.expected.accuracy_with_none,
+        fitted_ms=time.time_ns() // 1_000_000,
+    )
+    return calibrations.keep(resolve_state_dir(folder, loaded.settings, os.environ, loaded.base_dir), fitted)
 
 
 def calibrate_command() -> Callable[..., None]:
     """The command that fits thresholds and weights."""
     from claudomator_py.cli import calibrate
 
-    return calibrate.command(_Routing)
+    os.environ.setdefault(*ONE_THREAD)
+    return calibrate.command(_opened, keep_fit)
 
 
 def eval_command() -> Callable[..., None]:
     """The command that judges decisions by a labelled set."""
     from claudomator_py.cli import evaluate
 
-    return evaluate.command(_Routing, _Triage)
+    os.environ.setdefault(*ONE_THREAD)
+    return evaluate.command(_opened)
 
 
 def mcp_server() -> Callable[..., None]:

@@ -1,7 +1,7 @@
 """What the service needs from the outside: agents to start and read, and a host that keeps runs alive without it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations
@@ -13,10 +13,8 @@ from claudomator_py.domain.report import Backlog, RunReport, Said
 from claudomator_py.domain.run import Entry, ExitRecord, Launch, LaunchRequest, RunSpec, RunStatus, Stream, Swept
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.trace import Span
+from claudomator_py.domain.worktree import Tree, TreeState, WorktreeRequest
 from claudomator_py.scheduler.classification import ModelQuestion
-
-if TYPE_CHECKING:
-    from claudomator_py.domain.vectors import Vector  # with numpy, which is for whoever compares
 
 Clock = Callable[[], int]
 """The present, in epoch milliseconds."""
@@ -80,8 +78,8 @@ class AgentKind(Protocol):
     def launch(self, request: LaunchRequest) -> Launch:
         """The command line. Raises ValueError, with the remedy, if the configuration does not give one."""
 
-    def reader(self, request: LaunchRequest) -> OutputReader:
-        """A reader for one run of it."""
+    def reader(self, request: LaunchRequest | None = None) -> OutputReader:
+        """A reader for one run of it; without a request for a saved output of which nothing more is known."""
 
     def transcript(self, stream: Stream, offset: int = 0) -> Transcript:
         """What one run of it said and did, for people, from that byte of the stream on."""
@@ -91,28 +89,6 @@ class AgentKind(Protocol):
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
         """What the task asks for and this kind cannot enforce, in sentences."""
-
-
-class EncoderFault(Exception):
-    """An encoder gave no vectors. The text says why, and holds no secret."""
-
-
-class Encoder(Protocol):
-    """From texts to vectors. Safe to use from any thread."""
-
-    id: str
-    """With all that changes its vectors: those of another id are never compared with its own."""
-    dimensions: int
-    immediate: bool
-    """Whether it answers at once, so that nothing is gained by keeping its vectors or by waiting elsewhere."""
-    weighs_rarity: bool
-    """Whether its vectors are counts of features, which weigh the more the rarer they are."""
-
-    def encode(self, texts: Sequence[str]) -> "Vector":
-        """A row for each text. Raises EncoderFault."""
-
-    def close(self) -> None:
-        """Let go of what it holds."""
 
 
 class RunHost(Protocol):
@@ -231,6 +207,40 @@ class RunHost(Protocol):
 
         Raises OSError if none can be looked at.
         """
+
+
+class Trees(Protocol):
+    """Work trees on this machine. Safe to use from many threads."""
+
+    def ensure(self, order: WorktreeRequest) -> Tree:
+        """The tree, made now unless it is there. Raises TreeFault; another exception if somebody else is at it."""
+
+    def all(self) -> list[Tree]:
+        """The trees that there are."""
+
+    def find(self, name: str) -> Tree | None:
+        """The tree of that name."""
+
+    def look(self, tree: Tree) -> TreeState:
+        """How it stands at present, which is kept. Never raises."""
+
+    def seen(self, name: str) -> TreeState | None:
+        """How the tree of that name stood when it was last looked at; None: not since a run was last in it.
+
+        Starts no process.
+        """
+
+    def users(self, tree: Tree) -> list[int]:
+        """The processes that work in it."""
+
+    def size(self, tree: Tree) -> int:
+        """The bytes that it takes on the disk."""
+
+    def remove(self, tree: Tree) -> None:
+        """Remove a spent tree and its branch. Raises TreeFault, or another exception if somebody is at it."""
+
+    def close(self) -> None:
+        """End what is under way, and do nothing more."""
 
 
 class CheapModel(Protocol):

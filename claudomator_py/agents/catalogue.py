@@ -2,27 +2,18 @@
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import Protocol
 
 from claudomator_py.agents.kinds import KINDS
-from claudomator_py.domain.run import LaunchRequest
-from claudomator_py.ports import AgentKind, OutputReader
+from claudomator_py.ports import AgentKind
 
 
-class AnyKind(AgentKind, Protocol):
-    """A kind that can read a saved output of which nothing more is known, too."""
-
-    def reader(self, request: LaunchRequest | None = None) -> OutputReader:
-        """A reader for one run of it."""
-
-
-class _Kinds(Mapping[str, AnyKind]):
+class _Kinds(Mapping[str, AgentKind]):
     """All kinds, each imported when it is first asked for: most daemons start one or two of them."""
 
-    def __getitem__(self, name: str) -> AnyKind:
+    def __getitem__(self, name: str) -> AgentKind:
         if name not in KINDS:
             raise KeyError(name)
-        kind: AnyKind = import_module(f"claudomator_py.agents.{name}.kind").KIND
+        kind: AgentKind = import_module(f"claudomator_py.agents.{name}.kind").KIND
         return kind
 
     def __contains__(self, name: object) -> bool:
@@ -35,4 +26,4 @@ class _Kinds(Mapping[str, AnyKind]):
         return len(KINDS)
 
 
-AGENT_KINDS: Mapping[str, AnyKind] = _Kinds()
+AGENT_KINDS: Mapping[str, AgentKind] = _Kinds()

@@ -16,7 +16,6 @@ from claudomator_py.api.credentials import credentials
 from claudomator_py.api.daemon import daemon
 from claudomator_py.api.decisions import decisions
 from claudomator_py.api.events import Streams, events
-from claudomator_py.api.guard.asking import Holders, OnlyOperator
 from claudomator_py.api.guard.limits import Throttle
 from claudomator_py.api.guard.login_codes import LoginCodes
 from claudomator_py.api.guard.security import Security
@@ -40,6 +39,7 @@ from claudomator_py.dispatch.hub import Hub
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.service.access import Access
+from claudomator_py.service.keyring import Keyring
 from claudomator_py.store.database import Database
 
 _DESCRIPTION = """What anyone can ask the daemon for. Every path but /livez and /readyz needs a token; `security`
@@ -93,26 +93,28 @@ def _now_ms() -> int:
 def create_app(
     access: Access,
     settings: WebSettings,
+    keyring: Keyring,
     meter: Meter | None = None,
     streams: Streams | None = None,
     clock: Callable[[], int] = _now_ms,
-    holders: Holders | None = None,
     redactor: Callable[[], Redactor] = Redactor,
     database: Database | None = None,
     hub: Hub | None = None,
 ) -> FastAPI:
-    """The application. It starts nothing. meter: None where nothing is measured. streams: what ends its event streams
-    when the server stops; None where they may break off. clock: epoch milliseconds, by which logins expire. holders:
-    who has which token; None: the operator alone has one. redactor: what takes secrets out of answers, asked for each.
-    database: where the sessions of browsers are kept; None: nowhere. hub: to which agents connect; None: none can.
+    """The application. It starts nothing.
+
+    keyring: who has which token besides the operator. meter: None where nothing is measured. streams: what ends its
+    event streams when the server stops; None where they may break off. clock: epoch milliseconds, by which logins
+    expire. redactor: what takes secrets out of answers, asked for each. database: where the sessions of browsers are
+    kept; None: nowhere. hub: to which agents connect; None: none can.
 
     Raises StoreUnavailable, and ValueError where nobody has said who may do what a route does.
     """
     sessions = Sessions(database, settings.token, clock)
     codes, throttle = LoginCodes(clock), Throttle(settings.limits)
-    streams, holders = streams or Streams(), holders or OnlyOperator()
+    streams = streams or Streams()
     access.as_(OPERATOR).queries.live.on_change(streams.wake)
-    holders.on_change(streams.wake)
+    keyring.on_change(streams.wake)
     sessions.on_end(streams.wake)
     app = _Application(
         title="Claudomator",
@@ -131,13 +133,13 @@ def create_app(
     routes.append(Section(["/a2a", "/.well-known/"], _a2a))
     if hub is not None:
         endpoint = HubEndpoint(hub, access, streams)
-        holders.on_change(endpoint.look)
+        keyring.on_change(endpoint.look)
         routes.append(WebSocketRoute(PATH, endpoint.__call__))
     routes.append(Section(["/"], partial(_pages, access, sessions, codes, throttle, settings)))
     problem.install(app)
     errors.install(app)
     app.add_middleware(WithoutSecrets, redactor=redactor)
     app.add_middleware(
-        Security, settings=settings, sessions=sessions, holders=holders, throttle=throttle, dress=errors.dress
+        Security, settings=settings, sessions=sessions, keyring=keyring, throttle=throttle, dress=errors.dress
     )
     return app

@@ -20,13 +20,13 @@ from claudomator_py.app.configured import agents_of, rules_of
 from claudomator_py.dispatch.policing import found_here
 from claudomator_py.domain.budget import Spending
 from claudomator_py.domain.card import Card
+from claudomator_py.domain.encoder import Encoder
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.units import format_instant
 from claudomator_py.domain.views.replay import ChangeView, CostView, DifferenceView, OtherView, ReplayView, ShareView
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.policy.facts import Facts
 from claudomator_py.policy.verdict import Policy, with_built_in
-from claudomator_py.ports import Encoder
 from claudomator_py.routing.assessment import assess
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.evaluation import Case, evaluate

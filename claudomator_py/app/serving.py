@@ -324,9 +324,7 @@ async def _serve(
     hub = Hub(database, parts.host, parts.registry, knock)
     database.on_commit(hub.wake)
     streams = Streams()
-    app = create_app(
-        access, web, meter, streams, holders=keyring, redactor=secrets.redactor, database=database, hub=hub
-    )
+    app = create_app(access, web, keyring, meter, streams, redactor=secrets.redactor, database=database, hub=hub)
     server = WebServer(app, sockets, streams.close)
     publish_endpoint(state, url)
 

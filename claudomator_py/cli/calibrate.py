@@ -1,37 +1,32 @@
 """``calibrate``: fits what scores mean on a labelled set. Needs no daemon."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from claudomator_py.cli import exits
 from claudomator_py.cli.connect import ConfigOption, StateDirOption
-from claudomator_py.cli.labelled import CardsOption, EncoderOption, Identified, Reader, read_set
+from claudomator_py.cli.labelled import CardsOption, EncoderOption, Opened, compared, encoder_named, read_set
 from claudomator_py.cli.output import Column, Format, FormatOption, fail, fields, note, out, out_json, render
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
+    from claudomator_py.domain.card import Card
+    from claudomator_py.routing.fitting import Fit
+    from claudomator_py.schema.routing_settings import EncoderSettings
 
 _SHARES = ("own_share", "card_share", "name_share")
 _FIGURES = ("top1", "accuracy_with_none", "oos_recall", "in_scope_fallback", "wrong_agent")
 
 
-class Calibrator(Reader, Protocol):
-    """Fits thresholds, weights and the margin of an encoder."""
-
-    def fit(self, cards: Sequence[Any], cases: Sequence[Any], encoder: str, config: Path | None) -> "BaseModel":
-        """What fits, with the figures before and after: ``routing.fitting.Fit``. The encoder is as it is configured, if
-        one of that kind is. Raises ValueError, with the remedy, without that encoder or for a set that tells nothing.
-        """
-
-    def keep(self, fit: Any, cards: Sequence[Any], state: tuple[Path | None, Path | None]) -> Path:
-        """Have the daemon of that configuration and state folder take it; the file. Raises OSError."""
+Keep = Callable[["Fit", Sequence["Card"], tuple[Path | None, Path | None]], Path]
+"""Has the daemon of that configuration and state folder use it; the file. Raises OSError."""
 
 
-def command(calibrator: Callable[[], Calibrator]) -> Callable[..., None]:
-    """The command, with what fits; made only when it is needed."""
+def command(opened: Opened, keep: Keep) -> Callable[..., None]:
+    """The command, with the encoders of this program, and what stores a fit."""
 
     def calibrate(
         specialists: CardsOption,
@@ -45,38 +40,45 @@ def command(calibrator: Callable[[], Calibrator]) -> Callable[..., None]:
         output: FormatOption = Format.TABLE,
     ) -> None:
         """Fit thresholds and weights on labelled tasks."""
-        judge = calibrator()
-        cards, cases = read_set(judge, specialists, data, encoder)
+        from claudomator_py.routing.calibration import calibration_for
+        from claudomator_py.routing.fitting import fit
+        from claudomator_py.schema.routing_settings import Preset
+
         try:
-            fit = judge.fit(cards, cases, encoder, config)
+            settings = _settings(encoder, config)
+            cards, cases = read_set(specialists, data)
+            with compared(opened, settings) as (chosen, words):
+                fitted = fit(cards, cases, chosen, calibration_for(Preset.CALIBRATED, chosen.id), words)
         except ValueError as error:
             fail(f"Nothing can be fitted: {error}.", "", exits.USAGE)
-        found = fit.model_dump(mode="json")
+        found = fitted.model_dump(mode="json")
         if output is Format.JSON:
-            out_json(fit)
+            out_json(fitted)
         else:
             out(_table(found))
         for name in found["kept"]:
             note(f"`{name}` is unchanged: the set has too few tasks, with or without a specialist, to fit it.")
         if store:
-            _store(judge, fit, cards, (config, state_dir), found)
+            _store(lambda: keep(fitted, cards, (config, state_dir)), found)
 
     return calibrate
 
 
-def _store(
-    judge: Calibrator,
-    fit: "BaseModel",
-    cards: Sequence[Identified],
-    state: tuple[Path | None, Path | None],
-    found: Mapping[str, Any],
-) -> None:
+def _settings(encoder: str, config: Path | None) -> "EncoderSettings":
+    """As it is configured, if one of that kind is. Raises ValueError."""
+    from claudomator_py.client.discovery import configuration
+
+    settings = configuration(config, os.environ, Path.cwd()).settings.routing.encoder
+    return settings if settings.kind == encoder else encoder_named(encoder)
+
+
+def _store(keep: Callable[[], Path], found: Mapping[str, Any]) -> None:
     before, expected = (found[name]["accuracy_with_none"] for name in ("before", "expected"))
     if expected < before:
         remedy = "Label more tasks, and try again. Nothing was stored."
         fail(f"The present calibration is better: {before}, against an expected {expected}.", remedy)
     try:
-        path = judge.keep(fit, cards, state)
+        path = keep()
     except OSError as error:
         remedy = "Run this as the daemon's user, with the daemon's --config or --state-dir."
         fail(f"It cannot be stored: {error.filename}: {error.strerror}.", remedy)

@@ -5,13 +5,22 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from claudomator_py.cli import exits
 from claudomator_py.cli.evaluation_report import Held, page, terminal
-from claudomator_py.cli.labelled import CardsOption, EncoderOption, Identified, Reader, read_lines, read_set
+from claudomator_py.cli.labelled import (
+    CardsOption,
+    EncoderOption,
+    Identified,
+    Opened,
+    compared,
+    encoder_named,
+    read_lines,
+    read_set,
+)
 from claudomator_py.cli.output import Format, FormatOption, fail, note, out, out_json
 
 if TYPE_CHECKING:
@@ -29,25 +38,6 @@ _TRIAGE = (
 )
 
 
-class Evaluator(Reader, Protocol):
-    """Decides the cases of a set, and says how many decisions are right."""
-
-    def evaluate(
-        self, cards: Sequence[Any], cases: Sequence[Any], encoder: str, clock_ns: Callable[[], int]
-    ) -> "tuple[BaseModel, Sequence[BaseModel]]":
-        """The figures, and the decision on each case. Raises ValueError, with the remedy, without that encoder."""
-
-
-class MessageEvaluator(Protocol):
-    """Decides who answers the messages of a set, and says how many decisions are right."""
-
-    def case(self, data: Mapping[str, Any]) -> Identified:
-        """The message of a line. Raises ValueError."""
-
-    def evaluate(self, cases: Sequence[Any], clock_ns: Callable[[], int]) -> "tuple[BaseModel, Sequence[BaseModel]]":
-        """The figures, and the decision on each message."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Wanted:
     """What is to be made of the figures."""
@@ -58,10 +48,8 @@ class _Wanted:
     output: Format
 
 
-def command(
-    evaluator: Callable[[], Evaluator], message_evaluator: Callable[[], MessageEvaluator]
-) -> Callable[..., None]:
-    """The command, with what decides; made only when it is needed."""
+def command(opened: Opened) -> Callable[..., None]:
+    """The command, with the encoders of this program."""
 
     def evaluate(
         specialists: CardsOption | None = None,
@@ -91,26 +79,39 @@ def command(
         if messages is not None:
             if specialists is not None or data is not None:
                 fail("Messages are evaluated on their own.", "Leave out --specialists and --data.", exits.USAGE)
-            by = message_evaluator()
-            of_messages = read_lines(messages, by.case)
-            figures, decided = by.evaluate(of_messages, time.perf_counter_ns)
-            _finish(figures, of_messages, decided, _TRIAGE, wanted)
+            _evaluate_messages(messages, wanted)
             return
         if specialists is None or data is None:
             fail("There is nothing to evaluate.", "Give --specialists and --data, or --messages.", exits.USAGE)
-        judge = evaluator()
-        cards, cases = read_set(judge, specialists, data, encoder)
-        try:
-            found, records = judge.evaluate(cards, cases, encoder, time.perf_counter_ns)
-        except ValueError as error:
-            fail(f"The encoder {encoder} cannot be used: {error}.", "", exits.USAGE)
-        if not getattr(found, "fitted", True):
-            note(
-                "No threshold was fitted for this encoder, and 0.3 is a guess: run `claudomator calibrate` on the set."
-            )
-        _finish(found, cases, records, _DECISION, wanted)
+        _evaluate_tasks(specialists, data, encoder, opened, wanted)
 
     return evaluate
+
+
+def _evaluate_tasks(specialists: Path, data: Path, encoder: str, opened: Opened, wanted: _Wanted) -> None:
+    from claudomator_py.routing.calibration import calibration_for
+    from claudomator_py.routing.evaluation import evaluate
+    from claudomator_py.schema.routing_settings import Preset
+
+    try:
+        settings = encoder_named(encoder)
+        cards, cases = read_set(specialists, data)
+        with compared(opened, settings) as (chosen, words):
+            calibration = calibration_for(Preset.CALIBRATED, chosen.id)
+            found, records = evaluate(cards, cases, chosen, calibration, time.perf_counter_ns, words)
+    except ValueError as error:
+        fail(f"The encoder {encoder} cannot be used: {error}.", "", exits.USAGE)
+    if not found.fitted:
+        note("No threshold was fitted for this encoder, and 0.3 is a guess: run `claudomator calibrate` on the set.")
+    _finish(found, cases, records, _DECISION, wanted)
+
+
+def _evaluate_messages(messages: Path, wanted: _Wanted) -> None:
+    from claudomator_py.routing.triage_evaluation import evaluate_messages, message_case_of
+
+    cases = read_lines(messages, message_case_of)
+    found, decided = evaluate_messages(cases, time.perf_counter_ns)
+    _finish(found, cases, decided, _TRIAGE, wanted)
 
 
 def _gates(path: Path) -> dict[str, dict[str, float]]:

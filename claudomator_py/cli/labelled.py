@@ -3,15 +3,22 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Protocol, TypeVar
 
 import typer
 
 from claudomator_py.cli import exits
 from claudomator_py.cli.output import fail, note
 from claudomator_py.domain.text import plain
+
+if TYPE_CHECKING:
+    from claudomator_py.domain.card import Card
+    from claudomator_py.domain.encoder import Encoder
+    from claudomator_py.routing.evaluation import Case
+    from claudomator_py.schema.routing_settings import EncoderSettings
 
 CardsOption = Annotated[
     Path, typer.Option("--specialists", metavar="FILE", help="Cards: a card file (YAML), or JSON lines.")
@@ -33,41 +40,50 @@ class Identified(Protocol):
 T = TypeVar("T", bound=Identified)
 
 
-class Reader(Protocol):
-    """Reads the lines of a set."""
-
-    encoders: Sequence[str]
-
-    def card(self, data: Mapping[str, Any]) -> Identified:
-        """The card of a line. Raises ValueError."""
-
-    def ignored(self, data: Mapping[str, Any]) -> Sequence[str]:
-        """The keys of such a line that mean nothing."""
-
-    def case(self, data: Mapping[str, Any]) -> Identified:
-        """The task of a line. Raises ValueError."""
+Opened = Callable[["EncoderSettings"], AbstractContextManager["Encoder"]]
+"""The encoder of these settings. Raises ValueError, with the remedy, for one that is not there, or fails."""
 
 
-def read_set(reader: Reader, cards: Path, tasks: Path, encoder: str) -> tuple[list[Identified], list[Identified]]:
-    """The cards and the tasks of the files; what cannot be used ends the command, and says where it stands."""
+def encoder_named(option: str) -> "EncoderSettings":
+    """The settings of an encoder as ``--encoder`` names it: its kind, or ``onnx:FOLDER``; another one ends the command.
+    Raises ValueError for one that lacks its folder."""
     from claudomator_py.domain.errors import suggestion
+    from claudomator_py.schema.routing_settings import EncoderKind, EncoderSettings
 
-    kind, _, folder = encoder.partition(":")
-    if kind not in reader.encoders or (folder and kind != "onnx"):
-        fail(f"Unknown encoder: {encoder!r}.", suggestion(kind, reader.encoders).capitalize(), exits.USAGE)
-    ignored: Counter[str] = Counter()
+    kind, _, folder = option.partition(":")
+    if kind not in list(EncoderKind) or (folder and kind != EncoderKind.ONNX):
+        fail(f"Unknown encoder: {option!r}.", suggestion(kind, list(EncoderKind)).capitalize(), exits.USAGE)
+    if kind == EncoderKind.ONNX and not folder:
+        raise ValueError("it needs the folder of the model: --encoder onnx:FOLDER")
+    return EncoderSettings.model_validate({"kind": kind, "folder": str(Path(folder).absolute()) if folder else None})
 
-    def card(data: Mapping[str, Any]) -> Identified:
-        ignored.update(reader.ignored(data))
-        return reader.card(data)
 
-    found = _cards_in(cards) if cards.suffix in _YAML else read_lines(cards, card), read_lines(tasks, reader.case)
-    for name, count in sorted(ignored.items()):
+@contextmanager
+def compared(opened: Opened, settings: "EncoderSettings") -> "Iterator[tuple[Encoder, Encoder]]":
+    """The encoder to compare with, and the one of words, by which is compared beside. Raises ValueError."""
+    from claudomator_py.schema.routing_settings import EncoderKind, EncoderSettings
+
+    with opened(settings) as chosen, opened(EncoderSettings(kind=EncoderKind.HASHED)) as words:
+        yield chosen, words
+
+
+def read_set(cards: Path, tasks: Path) -> "tuple[list[Card], list[Case]]":
+    """The cards and the tasks of the files; what cannot be used ends the command, and says where it stands."""
+    from claudomator_py.routing.evaluation import card_of, case_of, ignored
+
+    unknown: Counter[str] = Counter()
+
+    def card(data: Mapping[str, Any]) -> "Card":
+        unknown.update(ignored(data))
+        return card_of(data)
+
+    found = _cards_in(cards) if cards.suffix in _YAML else read_lines(cards, card), read_lines(tasks, case_of)
+    for name, count in sorted(unknown.items()):
         note(f"{cards}: the key `{plain(name)}` is unknown and ignored (in {count} of the cards).")
     return found
 
 
-def _cards_in(path: Path) -> list[Identified]:
+def _cards_in(path: Path) -> "list[Card]":
     """Of a card file, as ``specialists export`` prints one."""
     from claudomator_py.schema.cardfile import parse_card_file
 

@@ -12,10 +12,9 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.retention import Retention
-from claudomator_py.environment.worktrees import Trees
 from claudomator_py.faults import Doing, Faults, Item
 from claudomator_py.log import get_logger
-from claudomator_py.ports import Clock, RunHost
+from claudomator_py.ports import Clock, RunHost, Trees
 from claudomator_py.service.cleanup import Cleaner
 from claudomator_py.store import outbox_rows, pruning
 from claudomator_py.store.database import Database, StoreUnavailable

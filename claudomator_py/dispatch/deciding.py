@@ -9,6 +9,7 @@ from claudomator_py.dispatch.policing import Judged, Policing
 from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.domain.card import Card, Transport
 from claudomator_py.domain.decision import Versions
+from claudomator_py.domain.encoder import EncoderFault
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
@@ -16,7 +17,7 @@ from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.log import get_logger
-from claudomator_py.ports import Clock, EncoderFault
+from claudomator_py.ports import Clock
 from claudomator_py.routing.assessment import assess
 from claudomator_py.routing.mentions import Names, Participant
 from claudomator_py.routing.profile import Likeness, Request

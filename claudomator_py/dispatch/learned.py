@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Connection
 
+from claudomator_py.domain.encoder import Encoder
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.ports import Encoder
 from claudomator_py.routing.calibration import Calibration
 from claudomator_py.routing.lessons import Lesson, Lessons, Standing, Standings
 from claudomator_py.routing.profile import Request

@@ -11,7 +11,8 @@ from sqlalchemy import Connection
 from claudomator_py.dispatch.learned import Learned, LearnedRouting
 from claudomator_py.dispatch.text_vectors import TextVectors
 from claudomator_py.domain.card import Card, Visibility
-from claudomator_py.ports import Clock, Encoder, EncoderFault
+from claudomator_py.domain.encoder import Encoder, EncoderFault
+from claudomator_py.ports import Clock
 from claudomator_py.routing.calibration import Calibration
 from claudomator_py.routing.oddities import NEARLY
 from claudomator_py.routing.profile import Likeness, Profile, Request, profile_of, text_hash

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from claudomator_py.domain.encoder import Encoder
 from claudomator_py.domain.units import DAY_MS
-from claudomator_py.ports import Clock, Encoder
+from claudomator_py.ports import Clock
 from claudomator_py.store import embedding_rows
 from claudomator_py.store.database import Database
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from claudomator_py.domain.encoder import Encoder
 from claudomator_py.embed.hashed import Hashed
-from claudomator_py.ports import Encoder
 from claudomator_py.schema.routing_settings import EncoderKind, EncoderSettings
 
 

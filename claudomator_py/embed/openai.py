@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
+from claudomator_py.domain.encoder import EncoderFault
 from claudomator_py.json_http import post_json
-from claudomator_py.ports import EncoderFault
 from claudomator_py.scheduler.classification import ModelFault
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from sqlalchemy import Connection
 
@@ -22,6 +22,7 @@ from claudomator_py.domain.worktree import (
 )
 from claudomator_py.environment.workdirs import directory_key, place_in_repository, resolve
 from claudomator_py.log import get_logger
+from claudomator_py.ports import Trees
 from claudomator_py.store import events, run_rows, task_rows
 from claudomator_py.store.tables import Run, Task
 
@@ -30,40 +31,6 @@ log = get_logger("claudomator.worktree")
 TREE_USED = "worktree"
 """The event: the tree, its branch and what is not in it, told with the first run of a generation."""
 _AT_ONCE = 2
-
-
-class Trees(Protocol):
-    """Work trees on this machine. Safe to use from many threads."""
-
-    def ensure(self, order: WorktreeRequest) -> Tree:
-        """The tree, made now unless it is there. Raises TreeFault; another exception if somebody else is at it."""
-
-    def all(self) -> list[Tree]:
-        """The trees that there are."""
-
-    def find(self, name: str) -> Tree | None:
-        """The tree of that name."""
-
-    def look(self, tree: Tree) -> TreeState:
-        """How it stands at present, which is kept. Never raises."""
-
-    def seen(self, name: str) -> TreeState | None:
-        """How the tree of that name stood when it was last looked at; None: not since a run was last in it.
-
-        Starts no process.
-        """
-
-    def users(self, tree: Tree) -> list[int]:
-        """The processes that work in it."""
-
-    def size(self, tree: Tree) -> int:
-        """The bytes that it takes on the disk."""
-
-    def remove(self, tree: Tree) -> None:
-        """Remove a spent tree and its branch. Raises TreeFault, or another exception if somebody is at it."""
-
-    def close(self) -> None:
-        """End what is under way, and do nothing more."""
 
 
 def isolated(spec: TaskSpec) -> str | None:

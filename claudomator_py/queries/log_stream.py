@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Literal, Protocol
+from typing import Literal
 
 from claudomator_py.domain.output import Read
 from claudomator_py.domain.redaction import MAX_HELD, Redactor
@@ -48,25 +48,6 @@ class LogItem:
     view: LogTextView | LogEntryView
 
 
-class LogFeed(Protocol):
-    """One reader's way through a log. For one thread at a time."""
-
-    @property
-    def position(self) -> LogPosition:
-        """Where a new feed would continue without a gap."""
-
-    @property
-    def caught_up(self) -> bool:
-        """Whether there was nothing left to read at the last look."""
-
-    @property
-    def ended(self) -> bool:
-        """Whether the run is over and everything was read."""
-
-    def read(self, most: int) -> list[LogItem]:
-        """What follows, at most that many items; none when there is nothing yet, or nothing more."""
-
-
 @dataclass(frozen=True, slots=True)
 class Source:
     """What is read from. over: whether the run has ended; what it wrote is then all there."""
@@ -75,8 +56,8 @@ class Source:
     over: Callable[[], bool]
 
 
-class _Feed(ABC):
-    """What both ways have in common. Implements ``LogFeed`` but for ``_take``."""
+class LogFeed(ABC):
+    """One reader's way through a log, of either view. For one thread at a time."""
 
     def __init__(self, source: Source, position: LogPosition) -> None:
         self._source = source
@@ -84,14 +65,17 @@ class _Feed(ABC):
         self._ready: deque[LogItem] = deque()
         self._final = False
         self.position = position
+        """Where a new feed would continue without a gap."""
         self.caught_up = False
+        """Whether there was nothing left to read at the last look."""
 
     @property
     def ended(self) -> bool:
+        """Whether the run is over and everything was read."""
         return self._final and not self._ready
 
     def read(self, most: int) -> list[LogItem]:
-        """See ``LogFeed``. Raises OSError."""
+        """What follows, at most that many items; none when there is nothing yet, or nothing more. Raises OSError."""
         if not self._ready and not self._final:
             over = self._source.over()  # before the look at the bytes: after the end nothing is written
             piece = self._source.read(self._next, CHUNK)
@@ -115,7 +99,7 @@ class _Feed(ABC):
         """The place behind all that was taken and is not held back."""
 
 
-class TextFeed(_Feed):
+class TextFeed(LogFeed):
     """The text, as it comes."""
 
     def __init__(self, source: Source, redactor: Redactor, position: LogPosition) -> None:
@@ -138,7 +122,7 @@ class TextFeed(_Feed):
         return LogPosition(self._text.offset)
 
 
-class EntryFeed(_Feed):
+class EntryFeed(LogFeed):
     """What the agent said and did. transcript: makes a fresh one that begins at an offset."""
 
     def __init__(

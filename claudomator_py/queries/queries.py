@@ -32,9 +32,9 @@ from claudomator_py.domain.views.base import StateName
 from claudomator_py.domain.views.decisions import DecisionFilter, ExplainedDecisionView, RecordedDecisionView
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
-from claudomator_py.environment.worktrees import Trees, with_tree
+from claudomator_py.environment.worktrees import with_tree
 from claudomator_py.faults import Faults
-from claudomator_py.ports import Clock, RunHost
+from claudomator_py.ports import Clock, RunHost, Trees
 from claudomator_py.queries import cursors, decisions, reading
 from claudomator_py.queries.budgets import (
     budget_sentences,

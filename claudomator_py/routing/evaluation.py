@@ -3,15 +3,15 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from claudomator_py.domain.agent import TIERS, Tier
 from claudomator_py.domain.card import ALIASES, Card
+from claudomator_py.domain.encoder import Encoder
 from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.routing import Risk
-from claudomator_py.domain.vectors import Vector
 from claudomator_py.routing.assessment import Assessment, assess
 from claudomator_py.routing.calibration import Calibration, calibration_for
 from claudomator_py.routing.handoff_evaluation import Demand, demand_of, figures, handed_over, plain
@@ -27,16 +27,6 @@ from claudomator_py.schema.routing_settings import Preset
 _TO_SOMEBODY = (Route.SPECIALIST, Route.HUMAN_REVIEW)
 _NS_PER_MS = 1_000_000
 _WORD = re.compile(r"\w{4,}")
-
-
-class Encoding(Protocol):
-    """What an evaluation needs of an encoder, see ``ports.Encoder``."""
-
-    id: str
-    weighs_rarity: bool
-
-    def encode(self, texts: Sequence[str]) -> Vector:
-        """A row for each text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +210,7 @@ def _expected(data: Mapping[str, Any]) -> frozenset[str] | None:
     return frozenset() if data.get("oos") or data["agent"] is None else frozenset({str(data["agent"])})
 
 
-def space_of(cards: Sequence[Card], encoder: Encoding, calibration: Calibration) -> Space:
+def space_of(cards: Sequence[Card], encoder: Encoder, calibration: Calibration) -> Space:
     """The cards as the encoder sees them."""
     profiles = [profile.as_one if calibration.as_one else profile for profile in map(profile_of, cards)]
     texts = sorted({text for profile in profiles for text in profile.texts})
@@ -237,7 +227,7 @@ def space_of(cards: Sequence[Card], encoder: Encoding, calibration: Calibration)
 class Words:
     """The cards as an encoder of words sees them, beside one that knows what words mean."""
 
-    def __init__(self, cards: Sequence[Card], encoder: Encoding) -> None:
+    def __init__(self, cards: Sequence[Card], encoder: Encoder) -> None:
         self._encoder = encoder
         self._calibration = calibration_for(Preset.CALIBRATED, encoder.id)
         self._space = space_of(cards, encoder, self._calibration)
@@ -251,10 +241,10 @@ class Words:
 def evaluate(
     cards: Sequence[Card],
     cases: Sequence[Case],
-    encoder: Encoding,
+    encoder: Encoder,
     calibration: Calibration,
     clock_ns: Callable[[], int],
-    words: Encoding | None = None,
+    words: Encoder | None = None,
 ) -> tuple[Evaluation, list[Evaluated]]:
     """Decide each case as if its maker saw all cards. clock_ns: time that passes, in nanoseconds; of what is decided by
     a mention, none is counted. words: by which words are compared beside, if the calibration wants it."""

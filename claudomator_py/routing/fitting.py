@@ -14,9 +14,10 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
 from claudomator_py.domain.card import Card
+from claudomator_py.domain.encoder import Encoder
 from claudomator_py.domain.vectors import Vector
 from claudomator_py.routing.calibration import Calibration
-from claudomator_py.routing.evaluation import Case, Encoding, Evaluation, Words, space_of
+from claudomator_py.routing.evaluation import Case, Evaluation, Words, space_of
 from claudomator_py.routing.ranking import DIGITS
 from claudomator_py.routing.signals import NO_PERFORMANCE, keyword_in
 
@@ -111,9 +112,9 @@ class _Outcome:
 def fit(
     cards: Sequence[Card],
     cases: Sequence[Case],
-    encoder: Encoding,
+    encoder: Encoder,
     start: Calibration,
-    words: Encoding | None = None,
+    words: Encoder | None = None,
 ) -> Fit:
     """What fits the labelled tasks best, from ``start``. words: by which words may be compared beside. Raises
     ValueError for a set that tells nothing."""
@@ -138,7 +139,7 @@ def fit(
 
 
 def _sampled(
-    cards: Sequence[Card], cases: Sequence[Case], encoder: Encoding, start: Calibration, words: Encoding | None
+    cards: Sequence[Card], cases: Sequence[Case], encoder: Encoder, start: Calibration, words: Encoder | None
 ) -> _Sample:
     space = space_of(cards, encoder, start)
     own, card, skill = np.zeros((3, 2, len(cases), len(cards)), dtype=np.float32)
@@ -162,7 +163,7 @@ def _sampled(
     )
 
 
-def _by_words(cards: Sequence[Card], cases: Sequence[Case], encoder: Encoding | None) -> Vector:
+def _by_words(cards: Sequence[Card], cases: Sequence[Case], encoder: Encoder | None) -> Vector:
     rows = np.zeros((len(cases), len(cards)), dtype=np.float32)
     if encoder is not None:
         words = Words(cards, encoder)

@@ -9,13 +9,14 @@ from sqlalchemy import Connection
 
 from claudomator_py.dispatch.deciding import Decided
 from claudomator_py.domain.card import Card, Registration, Source
+from claudomator_py.domain.encoder import EncoderFault
 from claudomator_py.domain.errors import Conflict, Unavailable
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey
 from claudomator_py.domain.views import Page
 from claudomator_py.domain.views.policy import TriedRouteView
 from claudomator_py.domain.views.routing import RouteRequest
 from claudomator_py.domain.views.specialists import CardWarningView, SearchView, SpecialistView
-from claudomator_py.ports import Clock, EncoderFault
+from claudomator_py.ports import Clock
 from claudomator_py.queries import specialists as queries
 from claudomator_py.queries.reading import read
 from claudomator_py.queries.routing import tried_view

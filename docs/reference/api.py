@@ -9,6 +9,7 @@ from claudomator_py.api.app import create_app
 from claudomator_py.api.settings import MIN_TOKEN_LENGTH, WebSettings
 from claudomator_py.domain.errors import ServiceError
 from claudomator_py.service.access import Access
+from claudomator_py.service.keyring import Keyring
 from docs.reference.markdown import code, page, table
 
 _INTRODUCTION = """
@@ -25,12 +26,13 @@ _PROBLEM = "application/problem+json"
 _METHODS = ("get", "post", "put", "patch", "delete")
 # A description of the routes asks nobody, and lets nobody in.
 _ABSENT = cast(Access, MagicMock(name="access"))
+_NO_KEYS = cast(Keyring, MagicMock(name="keyring"))
 _CLOSED = WebSettings("x" * MIN_TOKEN_LENGTH, "127.0.0.1:8484")
 
 
 def api() -> str:
     """Every operation, the answers, and the shapes in them."""
-    document = create_app(_ABSENT, _CLOSED).openapi()
+    document = create_app(_ABSENT, _CLOSED, _NO_KEYS).openapi()
     schemas: dict[str, Any] = document["components"]["schemas"]
     operations = list(_operations(document))
     overview = [

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
+from claudomator_py.domain.encoder import Encoder, EncoderFault
 from claudomator_py.domain.vectors import Vector, cosine
 from claudomator_py.embed import minilm as minilm_module
 from claudomator_py.embed import model_process
@@ -23,7 +24,6 @@ from claudomator_py.embed.minilm import minilm, weights
 from claudomator_py.embed.model_process import ModelProcess
 from claudomator_py.embed.onnx import onnx
 from claudomator_py.embed.openai import AT_ONCE, OpenAi
-from claudomator_py.ports import Encoder, EncoderFault
 from claudomator_py.schema.routing_settings import EncoderSettings
 from tests.fakes.onnx_graph import TABLE, WIDTH, model_folder, node
 

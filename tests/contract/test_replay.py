@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from claudomator_py.app.replay import Replay, Window, bootstrap, wilson
+from claudomator_py.domain.encoder import Encoder
 from claudomator_py.domain.units import DAY_MS, HOUR_MS
 from claudomator_py.domain.views.replay import OtherView, ReplayView
 from claudomator_py.embed.hashed import Hashed
-from claudomator_py.ports import Encoder
 from claudomator_py.schema.settings import Settings, parse_settings
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import DECISION, SNAPSHOT

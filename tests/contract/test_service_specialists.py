@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from claudomator_py.dispatch.specialists import SpecialistDirectory
+from claudomator_py.domain.encoder import EncoderFault
 from claudomator_py.domain.errors import BadCursor, Conflict, Forbidden, KeyReused, NotFound, StaleVersion
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey, Role
 from claudomator_py.domain.task import TaskSpec
@@ -13,7 +14,6 @@ from claudomator_py.domain.views import TaskFilter
 from claudomator_py.domain.views.routing import RouteRequest
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.policy.rule import Rule
-from claudomator_py.ports import EncoderFault
 from claudomator_py.queries.specialists import text_scores
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.schema.routing_settings import Preset

@@ -101,7 +101,7 @@ class ScriptedKind:
         self.requests.append(request)
         return Launch(argv=(self.kind, request.model.model if request.model else "-"), stdin=request.prompt)
 
-    def reader(self, request: LaunchRequest) -> OutcomeReader:
+    def reader(self, _request: LaunchRequest | None = None) -> OutcomeReader:
         return OutcomeReader(self.poison)
 
     def transcript(self, stream: Stream, offset: int = 0) -> Transcript:

@@ -15,7 +15,6 @@ from unittest.mock import MagicMock
 from claudomator_py.api.app import create_app
 from claudomator_py.api.endpoint import bind, bind_own, bound_address, publish_endpoint, url_of
 from claudomator_py.api.events import Streams
-from claudomator_py.api.guard.asking import Holders
 from claudomator_py.api.guard.limits import Crowd, Limits
 from claudomator_py.api.guard.operator_token import ensure_token
 from claudomator_py.api.guard.protocol import Connection
@@ -24,6 +23,7 @@ from claudomator_py.api.settings import MIN_TOKEN_LENGTH, WebSettings
 from claudomator_py.client.http import Client
 from claudomator_py.daemon.metering import Meter
 from claudomator_py.service.access import Access
+from claudomator_py.service.keyring import Keyring
 
 
 @cache
@@ -32,8 +32,8 @@ def openapi_document() -> dict[str, Any]:
 
     It is the same in every daemon of this version. Change nothing in it.
     """
-    absent = cast(Access, MagicMock(name="access"))
-    return create_app(absent, WebSettings("x" * MIN_TOKEN_LENGTH, "127.0.0.1:8484")).openapi()
+    absent, keyless = cast(Access, MagicMock(name="access")), cast(Keyring, MagicMock(name="keyring"))
+    return create_app(absent, WebSettings("x" * MIN_TOKEN_LENGTH, "127.0.0.1:8484"), keyless).openapi()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +117,10 @@ class Served(Protocol):
     def access(self) -> Access:
         """The service for each who asks."""
 
+    @property
+    def keyring(self) -> Keyring:
+        """Who has which token besides the operator."""
+
 
 @contextmanager
 def running(
@@ -129,12 +133,8 @@ def running(
     protocol: type[Connection] = Connection,
     crowd: Crowd | None = None,
     listen: str = "127.0.0.1:0",
-    holders: Holders | None = None,
 ) -> Iterator[Daemon]:
-    """A daemon of that service, until the block ends. meter: what is measured, if anything is.
-
-    holders: who has which token besides the operator.
-    """
+    """A daemon of that service, until the block ends. meter: what is measured, if anything is."""
     state_dir.mkdir(mode=0o700, exist_ok=True)
     token = ensure_token(state_dir)
     sock = bind(listen)
@@ -142,7 +142,7 @@ def running(
     publish_endpoint(state_dir, url)
     streams = Streams()
     settings = WebSettings(token=token, listen=address, allowed_hosts=allowed_hosts, limits=limits or Limits())
-    app = create_app(served.access, settings, meter, streams=streams, holders=holders)
+    app = create_app(served.access, settings, served.keyring, meter, streams=streams)
     app.openapi = openapi_document  # type: ignore[method-assign]  # else each makes its own
     server = WebServer(app, [sock, bind_own(state_dir)], streams.close, protocol=protocol, crowd=crowd)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve()), name="daemon")

@@ -34,6 +34,7 @@ from claudomator_py.queries.event_stream import EventFilter
 from claudomator_py.queries.queries import Queries
 from claudomator_py.scheduler.lanes import eligibility, hint
 from claudomator_py.service.access import Access
+from claudomator_py.service.keyring import Keyring
 from claudomator_py.service.schedules import Schedules
 from claudomator_py.service.task_service import TaskService
 from claudomator_py.store import dependency_rows, hold_rows, pruning, run_rows, task_rows
@@ -104,6 +105,11 @@ class PreparedService:
     def access(self) -> Access:
         """The service for each who asks."""
         return self.world.access
+
+    @property
+    def keyring(self) -> Keyring:
+        """Who has which token besides the operator."""
+        return self.world.keyring
 
     @property
     def service(self) -> TaskService:

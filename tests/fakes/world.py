@@ -34,12 +34,12 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.environment.variables import RunTokens
 from claudomator_py.environment.workdirs import Workdirs
-from claudomator_py.environment.worktrees import Trees, WorktreeManager
+from claudomator_py.environment.worktrees import WorktreeManager
 from claudomator_py.faults import Faults
 from claudomator_py.hosts.git.worktrees import LocalTrees
 from claudomator_py.policy.rule import Rule
 from claudomator_py.policy.verdict import Policy
-from claudomator_py.ports import Clock, Messenger
+from claudomator_py.ports import Clock, Messenger, Trees
 from claudomator_py.queries.queries import Queries
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.ranking import RoutingRules

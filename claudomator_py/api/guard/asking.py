@@ -1,47 +1,12 @@
 """Who asks: the principal of a request, whether it may do what it asks for, and whether it is still there."""
 
 from collections.abc import Callable
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
 from claudomator_py.api.guard.roles import needed_by, not_permitted
-from claudomator_py.domain.principal import OPERATOR, Principal
-
-
-class Holders(Protocol):
-    """Who holds which token. For any thread; ``holder`` and ``named`` wait for nothing."""
-
-    def holder(self, token: str) -> Principal | None:
-        """Who may use this token now; None: nobody."""
-
-    def running(self, token: str) -> Principal | None:
-        """The run whose token it is, while it may ask. May wait. Raises core.errors.Unavailable."""
-
-    def named(self, principal_id: str) -> Principal | None:
-        """Who has that name, as long as there is a good token of it."""
-
-    def on_change(self, callback: Callable[[], None]) -> None:
-        """Call callback, on any thread, after a token was made or revoked. It must be quick and must not wait."""
-
-
-class OnlyOperator:
-    """Implements ``Holders`` where no token was given out."""
-
-    def holder(self, _token: str) -> Principal | None:
-        """See ``Holders``."""
-        return None
-
-    def running(self, _token: str) -> Principal | None:
-        """See ``Holders``."""
-        return None
-
-    def named(self, principal_id: str) -> Principal | None:
-        """See ``Holders``."""
-        return OPERATOR if principal_id == OPERATOR.id else None
-
-    def on_change(self, _callback: Callable[[], None]) -> None:
-        """See ``Holders``."""
+from claudomator_py.domain.principal import Principal
 
 
 async def permitted(request: Request) -> None:

@@ -21,7 +21,6 @@ from enum import Enum
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from claudomator_py.api.guard.asking import Holders
 from claudomator_py.api.guard.exchange import Answer, GoneError, RequestHeaders, bounded
 from claudomator_py.api.guard.limits import Throttle
 from claudomator_py.api.guard.sessions import Sessions
@@ -30,6 +29,7 @@ from claudomator_py.api.settings import WebSettings
 from claudomator_py.domain.errors import Unavailable, shown
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.environment.variables import PREFIX
+from claudomator_py.service.keyring import Keyring
 
 MAX_BODY_BYTES = 1024 * 1024
 RUN_PREFIX = PREFIX.encode("ascii")
@@ -95,7 +95,7 @@ class Security:
         *,
         settings: WebSettings,
         sessions: Sessions,
-        holders: Holders,
+        keyring: Keyring,
         throttle: Throttle,
         dress: Callable[[Scope, Response], Response],
     ) -> None:
@@ -104,7 +104,7 @@ class Security:
         self._token = settings.token.encode("ascii")
         self._cookie = settings.cookie.encode("ascii")
         self._sessions = sessions
-        self._holders = holders
+        self._keyring = keyring
         self._dress = dress
         self._limits = settings.limits
         self._throttle = throttle
@@ -165,7 +165,7 @@ class Security:
             await send({"type": "websocket.close", "code": 1008})  # before it is accepted: HTTP 403
             return
         state = scope.setdefault("state", {})
-        state.update(principal=by, standing=lambda: self._holders.named(by.id) is not None)
+        state.update(principal=by, standing=lambda: self._keyring.named(by.id) is not None)
         await self._app(scope, receive, send)
 
     def _check_host(self, headers: RequestHeaders, *, over_unix: bool) -> str:
@@ -187,7 +187,7 @@ class Security:
         if token is None or not token.startswith(RUN_PREFIX):
             return None
         try:
-            return await asyncio.to_thread(self._holders.running, token.decode("latin-1"))
+            return await asyncio.to_thread(self._keyring.running, token.decode("latin-1"))
         except Unavailable as error:
             raise Refused(503, error.status, error.detail, error.remedy, headers={"Retry-After": "1"}) from error
 
@@ -221,7 +221,7 @@ class Security:
             return _Admitted(run)  # what a run may follow ends with it
         token = headers.bearer()
         if token is not None and (by := self._holder(token)) is not None:
-            return _Admitted(by, lambda: self._holders.named(by.id) is not None)
+            return _Admitted(by, lambda: self._keyring.named(by.id) is not None)
         method, path = scope["method"], scope["path"]
         public, reading = PUBLIC_PAGES.fullmatch(path) is not None, method in _READING
         page = public or _PAGES.fullmatch(path) is not None
@@ -248,12 +248,12 @@ class Security:
     def _holder(self, token: bytes) -> Principal | None:
         if hmac.compare_digest(token, self._token):
             return OPERATOR
-        return self._holders.holder(token.decode("latin-1"))
+        return self._keyring.holder(token.decode("latin-1"))
 
     def _of_session(self, cookie: str, host: str) -> _Admitted | None:
         """Whose session it is, if it counts there, as long as the token is good with which it was begun."""
         session = self._sessions.find(cookie, host)
-        by = None if session is None else self._holders.named(session.principal)
+        by = None if session is None else self._keyring.named(session.principal)
         if session is None or by is None:
             return None
         return _Admitted(by, lambda: self._of_session(cookie, host) is not None, session.id)

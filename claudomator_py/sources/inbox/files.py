@@ -17,7 +17,8 @@ from pathlib import Path
 from types import TracebackType
 
 from claudomator_py.domain.errors import Problem
-from claudomator_py.sources.inbox.values import FileStamp, Guard
+from claudomator_py.schema.trust import InboxGuard
+from claudomator_py.sources.inbox.values import FileStamp
 
 MAX_FILE_BYTES = 2**20
 
@@ -64,7 +65,7 @@ class Vanished:
 class Folder:
     """An open inbox folder. Raises OSError where the folder itself cannot be read."""
 
-    def __init__(self, path: str, guard: Guard) -> None:
+    def __init__(self, path: str, guard: InboxGuard) -> None:
         self.path = path
         self._guard = guard
         self.fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

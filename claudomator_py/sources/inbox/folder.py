@@ -16,6 +16,7 @@ from claudomator_py.domain.errors import Problem
 from claudomator_py.schema.cardfile import ParsedCards
 from claudomator_py.schema.documents import is_document
 from claudomator_py.schema.taskfiles import ParsedFile, render_problems
+from claudomator_py.schema.trust import InboxGuard
 from claudomator_py.sources.inbox.archive import archive, archived_names
 from claudomator_py.sources.inbox.files import Busy, Entry, Folder, Vanished
 from claudomator_py.sources.inbox.ledger import GONE_S, RACY_S, FileLedger, Refused
@@ -34,7 +35,6 @@ from claudomator_py.sources.inbox.values import (
     FileFormat,
     FileStamp,
     FolderStatus,
-    Guard,
     Intake,
     Reading,
     ScanReport,
@@ -82,7 +82,7 @@ class FolderScan:
         stopped: Callable[[], bool],
         refusals: Refusals,
         claim: Callable[[str], Problem | None],
-        guard: Guard,
+        guard: InboxGuard,
         file_format: FileFormat,
     ) -> None:
         """claim: why the folder at that path is not this daemon's to watch, or None."""

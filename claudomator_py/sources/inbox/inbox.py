@@ -33,15 +33,16 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from claudomator_py.domain.errors import Problem
 from claudomator_py.schema.settings import Inbox as InboxSettings
+from claudomator_py.schema.trust import InboxGuard
 from claudomator_py.sources.inbox.claims import Claims
 from claudomator_py.sources.inbox.folder import is_wanted
 from claudomator_py.sources.inbox.refusals import Refusals, readable
@@ -53,7 +54,6 @@ from claudomator_py.sources.inbox.values import (
     FileReading,
     FileStamp,
     FolderStatus,
-    Guard,
     Intake,
     ScanReport,
 )
@@ -99,7 +99,7 @@ class Inbox:
         *,
         after_accept: AfterAccept = "keep",
         on_change: Callable[[], None],
-        guard: Guard,
+        guard: InboxGuard,
         rescan_s: float = 30.0,
         refusals: Refusals | None = None,
         claim: Callable[[str], Problem | None] = lambda _: None,
@@ -329,10 +329,6 @@ class Inbox:
             self._wake.notify_all()
 
 
-class _Intake(Intake[Any], Protocol):
-    def keep_to(self, folders: Collection[str]) -> None: ...
-
-
 class ConfiguredInbox:
     """Watches the folders that it was last told to. ``follow`` and ``stop`` from one thread, the rest from any.
 
@@ -341,8 +337,8 @@ class ConfiguredInbox:
 
     def __init__(
         self,
-        intake: _Intake,
-        guarding: Callable[[InboxSettings], Guard],
+        intake: Intake[Any],
+        guarding: Callable[[InboxSettings], InboxGuard],
         on_change: Callable[[], None],
         refusals: Refusals,
         file_format: FileFormat = TASK_FILES,

@@ -97,7 +97,7 @@ class StoreIntake:
         self._together_or_each(paths, forget)
 
     def keep_to(self, folders: Collection[str]) -> None:
-        """These are the inboxes now: what was accepted from any other folder lies in none any more, and is gone."""
+        """See ``inbox.values.Intake``."""
         elsewhere = [path for path in self.known_files() if str(Path(path).parent) not in folders]
         if elsewhere:
             self.gone(elsewhere)

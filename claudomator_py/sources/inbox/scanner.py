@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Any
 
 from claudomator_py.domain.errors import Problem
+from claudomator_py.schema.trust import InboxGuard
 from claudomator_py.sources.inbox.folder import CHUNK, FolderScan
 from claudomator_py.sources.inbox.refusals import Refusals
 from claudomator_py.sources.inbox.values import (
@@ -19,7 +20,6 @@ from claudomator_py.sources.inbox.values import (
     FileFormat,
     FileStamp,
     FolderStatus,
-    Guard,
     Intake,
     ScanReport,
 )
@@ -44,7 +44,7 @@ class Scanner:
         stopped: Callable[[], bool],
         refusals: Refusals,
         claim: Callable[[str], Problem | None],
-        guard: Guard,
+        guard: InboxGuard,
         file_format: FileFormat,
     ) -> None:
         self._intake = intake

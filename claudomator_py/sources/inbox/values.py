@@ -1,7 +1,7 @@
 """What passes between a watched folder and the intake that makes something of its files: tasks, or specialists."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Literal, Protocol, TypeVar
 
@@ -44,19 +44,6 @@ class FileStamp:
         return cls(stat.st_mtime_ns, stat.st_size, stat.st_ino)
 
 
-class Guard(Protocol):
-    """Judges whether anybody who is not trusted can have written what lies in an inbox. Paths are absolute."""
-
-    def folder(self, path: str, /) -> Problem | None:
-        """Why the inbox is not read. Raises OSError, also if there is none."""
-
-    def place_for(self, path: str, /) -> Problem | None:
-        """Why no inbox is to be made there. Raises OSError."""
-
-    def file(self, path: str, found: os.stat_result, fd: int | None = None, /) -> Problem | None:
-        """Why a file in an inbox that is read is not taken. found: its status; fd: it, if it is open."""
-
-
 @dataclass(frozen=True, slots=True)
 class Reading(Generic[P]):
     """A file as it was read, whole and without problems. path: absolute, as the inbox is configured.
@@ -96,6 +83,9 @@ class Intake(Protocol[P]):
 
     def archived(self, paths: Sequence[str]) -> None:
         """These accepted files were moved to ``.accepted``: forget the stamps, keep what the files asked for."""
+
+    def keep_to(self, folders: Collection[str]) -> None:
+        """These are the folders now: what was accepted from any other one is gone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from claudomator_py.domain.errors import Problem
@@ -60,6 +60,9 @@ class MemoryIntake:
         self.archived_calls += paths
         for path in paths:
             del self.known[path]
+
+    def keep_to(self, folders: Collection[str]) -> None:
+        self.gone([path for path in self.known if str(Path(path).parent) not in folders])
 
     def _open(self) -> None:
         if not self.available:

@@ -18,6 +18,7 @@ from claudomator_py.api.settings import MIN_TOKEN_LENGTH, WebSettings
 from claudomator_py.api.tasks import tasks
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.service.access import Access
+from claudomator_py.service.keyring import Keyring
 
 
 def application() -> FastAPI:
@@ -42,7 +43,8 @@ def test_routes_are_not_served_if_one_does_not_ask_who_uses_it() -> None:
 
 def test_all_that_an_application_serves_asks_who_uses_it() -> None:
     absent = cast("Access", MagicMock(name="access"))
-    app = create_app(absent, WebSettings("x" * MIN_TOKEN_LENGTH, "127.0.0.1:8484"))
+    keyless = cast("Keyring", MagicMock(name="keyring"))
+    app = create_app(absent, WebSettings("x" * MIN_TOKEN_LENGTH, "127.0.0.1:8484"), keyless)
     sections = [route for route in app.routes if isinstance(route, Section)]
     served = [route for section in sections for route in section.routes if isinstance(route, APIRoute)]
     assert {f"{method} {route.path}" for route in served for method in route.methods or ()} > set(PAGES)

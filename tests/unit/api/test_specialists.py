@@ -33,7 +33,7 @@ REQUESTS: list[tuple[str, str, dict[str, Any] | None, dict[str, str]]] = [
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[Daemon]:
     desk = PreparedService()
-    with running(desk, tmp_path / "state", holders=desk.world.keyring) as daemon:
+    with running(desk, tmp_path / "state") as daemon:
         yield daemon
     desk.close()
 

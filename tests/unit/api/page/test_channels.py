@@ -104,7 +104,7 @@ def test_who_may_only_read_sees_no_forms(desk: PreparedService, channels: Channe
     token = desk.access.as_(OPERATOR).tokens.create(TokenRequest(name="eve", role="read")).token
     posted = channels.post("kitchen", NewMessage(content="hello"))
     url = f"/channels/{channels.one('kitchen').id}"
-    with running(desk, tmp_path / "state", holders=desk.world.keyring) as daemon:
+    with running(desk, tmp_path / "state") as daemon:
         reader = log_in(daemon, token)
         page = reader.get(url).body.decode()
         assert "hello" in page

@@ -119,7 +119,7 @@ def test_who_does_not_exist_is_not_named(desk: PreparedService, tmp_path: Path) 
     desk.access.as_(alice).service.submit(spec("night", instructions=DUMP))
     desk.world.router.route()
     one = decided(desk, "specialist")
-    with running(desk, tmp_path / "state", holders=desk.world.keyring) as daemon:
+    with running(desk, tmp_path / "state") as daemon:
         bob, eve = (
             log_in(daemon, desk.world.tokens.create(TokenRequest(name=name, role="read", organisation=whose)).token)
             for name, whose in (("bob", "bolt"), ("eve", "other"))

@@ -40,7 +40,7 @@ def policed(desk: PreparedService) -> Iterator[PreparedService]:
 
 @pytest.fixture
 def visitor(policed: PreparedService, tmp_path: Path) -> Iterator[Visitor]:
-    with running(policed.world, tmp_path / "state2", holders=policed.world.keyring) as daemon:
+    with running(policed.world, tmp_path / "state2") as daemon:
         yield log_in(daemon)
 
 
@@ -95,7 +95,7 @@ def test_what_is_refused_or_expires_is_told_with_why(visitor: Visitor, policed: 
 
 def test_only_who_may_sees_it_and_what_it_may_do(policed: PreparedService, tmp_path: Path) -> None:
     world = policed.world
-    with running(world, tmp_path / "state2", holders=world.keyring) as daemon:
+    with running(world, tmp_path / "state2") as daemon:
         asking = (
             TokenRequest(name="ann", role="read"),
             TokenRequest(name="joe", role="operate"),
@@ -156,7 +156,7 @@ def test_what_is_wrong_with_the_text_has_its_place_and_what_to_do(visitor: Visit
 
 def test_who_may_not_see_the_rules_may_not_ask_them(policed: PreparedService, tmp_path: Path) -> None:
     world = policed.world
-    with running(world, tmp_path / "state2", holders=world.keyring) as daemon:
+    with running(world, tmp_path / "state2") as daemon:
         reader = log_in(daemon, world.tokens.create(TokenRequest(name="ann", role="read")).token)
         assert reader.post("/policy", {"text": TASK}).status == 403
 

@@ -68,7 +68,7 @@ def test_nothing_is_routed(desk: PreparedService, tmp_path: Path) -> None:
         world.run_requests,
         world.policy_desk,
     )
-    with running(SimpleNamespace(access=access), tmp_path / "state") as daemon:
+    with running(SimpleNamespace(access=access, keyring=world.keyring), tmp_path / "state") as daemon:
         page = log_in(daemon).post("/routing", DUMP)
     assert page.status == 409
     assert "Set another `routing.preset` than `none`." in text_of(page)
@@ -163,7 +163,7 @@ def test_learning_is_frozen_and_goes_on(operator: Visitor, taught: PreparedServi
 def test_what_was_learned_elsewhere_is_not_shown(
     desk: PreparedService, taught: PreparedService, tmp_path: Path
 ) -> None:
-    with running(taught, tmp_path / "state", holders=taught.world.keyring) as daemon:
+    with running(taught, tmp_path / "state") as daemon:
         made = taught.world.tokens.create(TokenRequest(name="bob", role="read", organisation="bolt"))
         bob = log_in(daemon, made.token)
         assert "Nothing was routed in 30 days." in text_of(bob.get("/routing"))

@@ -258,7 +258,7 @@ def test_only_a_shared_one_takes_grants(operator: Visitor, desk: PreparedService
 @pytest.fixture
 def open_daemon(tmp_path: Path, desk: PreparedService) -> Iterator[Daemon]:
     """With tokens."""
-    with running(desk, tmp_path / "state", holders=desk.world.keyring) as daemon:
+    with running(desk, tmp_path / "state") as daemon:
         yield daemon
 
 

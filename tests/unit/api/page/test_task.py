@@ -313,7 +313,7 @@ def test_who_does_it_is_no_link_where_that_does_not_exist_for_whoever_looks(
     task = desk.access.as_(ann).service.submit(spec("it", specialist="secretive")).id
     desk.world.router.route()
     made = desk.world.tokens.create(TokenRequest(name="bob", role="read", organisation="acme"))
-    with running(desk, tmp_path / "state", holders=desk.world.keyring) as daemon:
+    with running(desk, tmp_path / "state") as daemon:
         page = log_in(daemon, made.token).get(f"/tasks/{task}")
     assert page.status == 200
     assert "/specialists/secretive" not in page.body.decode()
