@@ -21,7 +21,7 @@ from claudomator_py.api.guard.login_codes import LoginCodes
 from claudomator_py.api.guard.security import Security
 from claudomator_py.api.guard.sessions import Sessions
 from claudomator_py.api.guard.without_secrets import WithoutSecrets
-from claudomator_py.api.hub import PATH, HubEndpoint
+from claudomator_py.api.hub.connection import PATH, HubEndpoint
 from claudomator_py.api.incoming import incoming
 from claudomator_py.api.metrics import metrics
 from claudomator_py.api.openapi import build

@@ -1,23 +1,19 @@
 """The hub: who has connected, and which run is given to whom.
 
-An assignment is a run, under the run's own id. Its process waits for what the hub has heard, in the mailbox of its run
-directory (``agents/hub_runner``). So all that is promised to an agent is there before it is promised, and a daemon
-that comes later finds it there: what is in memory here follows from runs, mailboxes and connections.
+An assignment is a run, under the run's own id. Its process (``agents/hub_runner``) waits for what the hub has heard, in
+its mailbox. What is in memory here follows from runs, mailboxes and connections.
 """
 
 import asyncio
-import json
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from sqlalchemy import Connection
 
-from claudomator_py.dispatch.waking import NotWoken
-from claudomator_py.domain.card import Registration
+from claudomator_py.dispatch.mailbox import End, Mailboxes, check_same
+from claudomator_py.dispatch.waking import Knock, wake
 from claudomator_py.domain.errors import Conflict, NotFound
-from claudomator_py.domain.principal import OPERATOR
-from claudomator_py.domain.remote import is_loopback
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.log import get_logger
 from claudomator_py.ports import RunHost
@@ -86,7 +82,7 @@ class _Assignment:
     agent_id: str
     link: Link | None = None
     accepted: bool = False
-    end: Mapping[str, Any] | None = None
+    end: End | None = None
     free_s: float = 0.0
     """When it was last left alone: the agent's connection was lost, or the daemon started."""
     not_before_s: float = 0.0
@@ -98,14 +94,14 @@ class _Assignment:
 
 
 class Hub:
-    """On the daemon's loop, but for ``wake``. knock: see ``waking.knock``."""
+    """On the daemon's loop, but for ``wake``."""
 
     def __init__(
         self,
         database: Database,
         host: RunHost,
         registry: AgentRegistry,
-        knock: Callable[[str, Mapping[str, Any]], None],
+        knock: Knock,
         *,
         lease_s: float = LEASE_S,
         grace_s: float = GRACE_S,
@@ -114,6 +110,7 @@ class Hub:
     ) -> None:
         self._database = database
         self._host = host
+        self._mailboxes = Mailboxes(host)
         self._registry = registry
         self._knock = knock
         self._lease_s = lease_s
@@ -198,11 +195,11 @@ class Hub:
         if one is None or one.agent_id != agent_id or one.end is not None:
             return
         try:
-            await self._tell(run_id, {"type": "progress", **said}, durable=False)
+            await self._mailboxes.put(run_id, {"type": "progress", **said}, durable=False)
         except OSError as error:
             log.warning("progress_not_kept", run_id=run_id, problem=str(error))
 
-    async def result(self, link: Link, run_id: str, end: Mapping[str, Any]) -> bool:
+    async def result(self, link: Link, run_id: str, end: End) -> bool:
         """Record how it ended; whether the same was recorded before. Raises NotFound, Conflict, StoreUnavailable and
         OSError: nothing is recorded then."""
         one = self._assignments.get(run_id)
@@ -215,7 +212,8 @@ class Hub:
             raise _unknown(run_id)
         async with one.lock:
             if one.end is not None:
-                return _same(one.end, end)
+                check_same(one.end, end)
+                return True
             await self._end(one, end)
         return False
 
@@ -264,11 +262,9 @@ class Hub:
         for run in live:
             if run.id in self._assignments or not run.agent.startswith(PREFIX):
                 continue
-            told = _messages(await asyncio.to_thread(self._host.told, run.id))
-            kinds = {message.get("type") for message in told}
-            end = next((message for message in told if message.get("type") == "end"), None)
+            heard = await self._mailboxes.heard(run.id)
             one = _Assignment(
-                run.id, run.task_id, run.agent.removeprefix(PREFIX), accepted="accepted" in kinds, end=end
+                run.id, run.task_id, run.agent.removeprefix(PREFIX), accepted=heard.accepted, end=heard.end
             )
             one.free_s = self._now_s
             self._assignments.setdefault(run.id, one)
@@ -350,7 +346,9 @@ class Hub:
     async def _accept(self, one: _Assignment, link: Link) -> None:
         """It is the agent's from here on, whatever becomes of this daemon. Raises OSError."""
         if not one.accepted and one.end is None:
-            await self._tell(one.run_id, {"type": "accepted", "agent": one.agent_id, "instance": link.instance_id})
+            await self._mailboxes.put(
+                one.run_id, {"type": "accepted", "agent": one.agent_id, "instance": link.instance_id}
+            )
             one.accepted = True
 
     async def _absent(self, one: _Assignment) -> None:
@@ -368,53 +366,39 @@ class Hub:
             return
         if one.wake_by_s is None:
             one.wake_by_s = self._now_s + self._wake_s
-            await self._tell(one.run_id, {"type": "waking"}, durable=False)
-            self._do(self._wake_up(one, found))
+            await self._mailboxes.put(one.run_id, {"type": "waking"}, durable=False)
+            self._do(wake(found, one.task_id, self._knock, self._again_s, lambda: self._is_awaited(one)))
         if self._now_s >= one.wake_by_s:
             await self._give_up(one, "unreachable", f"{one.agent_id} was woken, and did not connect")
             return
         self._look_by(one.wake_by_s - self._now_s)
 
-    async def _wake_up(self, one: _Assignment, found: Registration) -> None:
-        """Send its wake-up, more than once where it does not arrive."""
-        url = str(found.card.wake_url)
-        document = {"agent_id": one.agent_id, "task_id": one.task_id}
-        while one.link is None and one.end is None and one.wake_by_s is not None and self._now_s < one.wake_by_s:
-            try:
-                if not _may_be_woken(found):
-                    raise NotWoken("only a specialist of the operator's may be woken on this machine")
-                await asyncio.to_thread(self._knock, url, document)
-                return
-            except NotWoken as error:
-                log.warning("not_woken", agent=one.agent_id, problem=str(error))
-                await asyncio.sleep(self._again_s)
+    def _is_awaited(self, one: _Assignment) -> bool:
+        """Whether its agent, which is being woken, may still come in time."""
+        return one.link is None and one.end is None and one.wake_by_s is not None and self._now_s < one.wake_by_s
 
     async def _give_up(self, one: _Assignment, outcome: str, error: str) -> None:
         async with one.lock:
             if one.end is None:
                 await self._end(one, {"type": "end", "outcome": outcome, "error": error})
 
-    async def _end(self, one: _Assignment, end: Mapping[str, Any]) -> None:
-        await self._tell(one.run_id, end)
+    async def _end(self, one: _Assignment, end: End) -> None:
+        await self._mailboxes.put(one.run_id, end)
         one.end = end
         if one.link is not None:
             self._release(one, one.link)
         self._look_by(0)
 
-    async def _late(self, agent_id: str, run_id: str, end: Mapping[str, Any]) -> bool:
+    async def _late(self, agent_id: str, run_id: str, end: End) -> bool:
         """A result of a run that is no longer live. Raises NotFound, Conflict."""
         run = await asyncio.to_thread(self._database.read, lambda connection: run_rows.find(connection, run_id))
         if run is None or run.agent != PREFIX + agent_id:
             raise _unknown(run_id)
-        told = _messages(await asyncio.to_thread(self._host.told, run_id))
-        recorded = next((message for message in told if message.get("type") == "end"), None)
+        recorded = (await self._mailboxes.heard(run_id)).end
         if recorded is None:
             raise Conflict("The assignment has ended without a result.", remedy="Drop it: nobody waits for it.")
-        return _same(recorded, end)
-
-    async def _tell(self, run_id: str, message: Mapping[str, Any], *, durable: bool = True) -> None:
-        line = json.dumps(message, ensure_ascii=False, allow_nan=False).encode(errors="replace")
-        await asyncio.to_thread(self._host.tell, run_id, line, durable=durable)
+        check_same(recorded, end)
+        return True
 
     # --- connections ----------------------------------------------------------------------------------------------
 
@@ -440,32 +424,5 @@ class Hub:
         task.add_done_callback(self._beside.discard)
 
 
-def _messages(told: bytes) -> list[Mapping[str, Any]]:
-    """What is in a mailbox. A line that a daemon did not finish is none."""
-    found: list[Mapping[str, Any]] = []
-    for line in told.splitlines():
-        try:
-            message = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(message, dict):
-            found.append(message)
-    return found
-
-
-def _same(recorded: Mapping[str, Any], end: Mapping[str, Any]) -> bool:
-    """True. Raises Conflict for another one."""
-    if dict(recorded) != dict(end):
-        raise Conflict("Another result of the assignment is recorded.", remedy="Drop this one.")
-    return True
-
-
 def _unknown(run_id: str) -> NotFound:
     return NotFound(f"There is no assignment {run_id!r} of yours.", remedy="Drop it.")
-
-
-def _may_be_woken(found: Registration) -> bool:
-    """A wake-up on this machine could reach what is open to nobody else: the operator alone may ask for that."""
-    host = str(found.card.wake_url).partition("://")[2].partition("/")[0].rpartition("@")[2]
-    name = host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
-    return not is_loopback(name) or found.creator == OPERATOR.id

@@ -1,0 +1,1 @@
+"""/v1/hub: agents connect, and are given the tasks of the specialist that they are."""

@@ -1,0 +1,226 @@
+"""What a connected agent may ask for: their parameters, what the service makes of them, and their errors."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from claudomator_py.api.events import Streams
+from claudomator_py.api.guard.roles import OPERATIONS, may, not_permitted
+from claudomator_py.dispatch.hub import Hub, Link, Peer
+from claudomator_py.domain.card import Card
+from claudomator_py.domain.errors import Conflict, Invalid, NotFound, ServiceError, problems_text
+from claudomator_py.domain.fields import Name
+from claudomator_py.domain.principal import Principal, RequestKey
+from claudomator_py.schema.a2a_card import A2A_FIELDS, is_a2a, read_a2a
+from claudomator_py.schema.taskfile import parse_task
+from claudomator_py.schema.validation import MAX_PROBLEMS, validate
+from claudomator_py.service.access import Granted
+from claudomator_py.store.database import StoreUnavailable
+
+MOST_BYTES: Final = 1024 * 1024
+"""Of a frame. Beyond it the connection is closed with 1009."""
+
+PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INVALID_PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
+NOT_PERMITTED, NOT_FOUND, CONFLICT, UNAVAILABLE = -32001, -32004, -32009, -32050
+
+
+class RpcError(Exception):
+    """What a request is answered with instead of a result."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """As JSON-RPC has it."""
+        return {"code": self.code, "message": str(self)}
+
+
+class _Params(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+_Id = Annotated[str, Field(min_length=1, max_length=200)]
+_Text = Annotated[str, Field(max_length=MOST_BYTES)]
+
+
+class _Register(_Params):
+    agent_id: Name
+    instance_id: _Id
+    card: dict[str, Any]
+    max_concurrent: Annotated[int, Field(ge=1, le=1_000)] = 1
+    resume: Annotated[list[_Id], Field(max_length=1_000)] = Field(default_factory=list)
+
+
+class _Search(_Params):
+    query: Annotated[str, Field(min_length=1, max_length=1_000)]
+    limit: Annotated[int, Field(ge=1, le=50)] = 10
+
+
+class _Submit(_Params):
+    name: _Id
+    instructions: _Text
+    specialist: str | None = None
+    skill: str | None = None
+    idempotency_key: Annotated[str, Field(min_length=1, max_length=255)] | None = None
+
+
+class _Progress(_Params):
+    assignment_id: _Id
+    seq: Annotated[int, Field(ge=0, lt=2**53)] = 0
+    text: Annotated[str, Field(max_length=100_000)] = ""
+    percent: Annotated[float, Field(ge=0, le=100)] | None = None
+
+
+class _Result(_Params):
+    assignment_id: _Id
+    status: Annotated[str, Field(pattern="^(succeeded|failed)$")]
+    text: _Text = ""
+    reason: Annotated[str, Field(max_length=200)] | None = None
+
+
+class Methods:
+    """Those of one connection, for whoever ``by`` is. On the loop."""
+
+    def __init__(self, hub: Hub, granted: Granted, streams: Streams, by: Principal, peer: Peer) -> None:
+        self._hub = hub
+        self._granted = granted
+        self._streams = streams
+        self._by = by
+        self._peer = peer
+        self._link: Link | None = None
+
+    def leave(self) -> None:
+        """The connection has ended, or is to be given nothing more. Harmless when repeated."""
+        if self._link is not None:
+            self._hub.leave(self._link)
+
+    async def call(self, method: str, params: Mapping[str, Any]) -> Any:
+        """The result. Raises RpcError."""
+        match method:
+            case "agent.register":
+                return await self._register(_checked(_Register, params))
+            case "agent.search":
+                return await self._search(_checked(_Search, params))
+            case "task.submit":
+                return await self._submit(_checked(_Submit, params))
+            case "task.progress":
+                await self._progress(_checked(_Progress, params))
+                return {}
+            case "task.result":
+                return await self._result(_checked(_Result, params))
+            case "ping":
+                return {}
+        raise RpcError(NO_METHOD, f"there is no method {method[:60]!r}")
+
+    async def _register(self, asked: _Register) -> dict[str, Any]:
+        self._permit("registerSpecialist")
+        if self._link is not None and self._link.agent_id != asked.agent_id:
+            raise RpcError(CONFLICT, f"this connection is {self._link.agent_id}; open another one")
+        # Where it is reached, and how much it takes, the connection says.
+        said = {"url": f"ws-agent://{asked.agent_id}", "id": asked.agent_id, "max_concurrent": asked.max_concurrent}
+        for key in () if is_a2a(asked.card) else ("url", "id"):
+            if asked.card.get(key, said[key]) != said[key]:
+                raise RpcError(INVALID_PARAMS, f"card.{key}: is not {said[key]}; leave it out")
+        card = validate(Card, _own_fields(asked.card) | said, {}, ("card",))
+        if isinstance(card, list):
+            raise RpcError(INVALID_PARAMS, problems_text(card[:MAX_PROBLEMS]))
+        await self._run(lambda: self._granted.specialists.register(card, source="hub"))
+        if self._link is None:
+            self._link = Link(asked.agent_id, asked.instance_id, asked.max_concurrent, self._peer)
+        self._link.instance_id, self._link.most = asked.instance_id, asked.max_concurrent
+        resumed = await self._hub.join(self._link, asked.resume)
+        return {"agent_id": asked.agent_id, "resumed": resumed}
+
+    async def _search(self, asked: _Search) -> dict[str, Any]:
+        own = None if self._link is None else self._link.agent_id
+        found = await self._run(lambda: self._granted.specialists.search(asked.query, asked.limit + 1))
+        others = [one for one in found.items if one.specialist.id != own]
+        agents = [
+            {
+                "name": one.specialist.id,
+                "description": one.specialist.content.description,
+                "skills": [{"id": skill.id, "name": skill.name} for skill in one.specialist.content.skills],
+                "score": one.score,
+                "best_skill_id": one.best_skill_id,
+            }
+            for one in others[: asked.limit]
+        ]
+        return {"agents": agents, "total": found.total - (len(others) < len(found.items))}
+
+    async def _submit(self, asked: _Submit) -> dict[str, Any]:
+        self._permit("submitTask")
+        document = asked.model_dump(exclude_none=True, exclude={"idempotency_key"})
+        spec = parse_task(document)
+        if isinstance(spec, list):
+            raise RpcError(INVALID_PARAMS, problems_text(spec[:MAX_PROBLEMS]))
+        key = None if asked.idempotency_key is None else _key(asked.idempotency_key, document)
+        task = await self._run(lambda: self._granted.service.submit(spec, key=key))
+        return {"task_id": task.id, "state": task.state}
+
+    async def _progress(self, asked: _Progress) -> None:
+        said = asked.model_dump(exclude={"assignment_id"}, exclude_none=True)
+        if self._link is not None:
+            await self._hub.progress(self._link.agent_id, asked.assignment_id, said)
+
+    async def _result(self, asked: _Result) -> dict[str, Any]:
+        if self._link is None:
+            raise RpcError(CONFLICT, "register first")
+        end: dict[str, Any] = {"type": "end", "outcome": "completed" if asked.status == "succeeded" else "failed"}
+        end |= {key: value for key, value in (("text", asked.text), ("reason", asked.reason)) if value}
+        try:
+            duplicate = await self._hub.result(self._link, asked.assignment_id, end)
+        except ServiceError as error:
+            raise _refusal(error) from error
+        except (StoreUnavailable, OSError) as error:
+            raise RpcError(UNAVAILABLE, "it could not be recorded; send it again") from error
+        return {"recorded": True, "duplicate": duplicate}
+
+    def _permit(self, operation: str) -> None:
+        if not may(self._by, operation):
+            raise RpcError(NOT_PERMITTED, str(not_permitted(self._by, OPERATIONS[operation])))
+
+    async def _run(self, call: Callable[[], Any]) -> Any:
+        """What the service says. Raises RpcError."""
+        try:
+            return await self._streams.run(call)
+        except ServiceError as error:
+            raise _refusal(error) from error
+
+
+def _own_fields(card: dict[str, Any]) -> dict[str, Any]:
+    """The card in our terms. One of A2A may have our keys beside its own. Raises RpcError."""
+    if not is_a2a(card):
+        return card
+    ours = {key: card[key] for key in Card.model_fields.keys() - A2A_FIELDS if key in card}
+    read = read_a2a({key: value for key, value in card.items() if key not in ours})
+    if isinstance(read, list):
+        raise RpcError(INVALID_PARAMS, problems_text(read[:MAX_PROBLEMS]))
+    return read.document | ours
+
+
+def _key(name: str, document: Mapping[str, Any]) -> RequestKey:
+    """Apart from the keys that clients of the API choose."""
+    said = json.dumps(document, sort_keys=True, separators=(",", ":"))
+    return RequestKey(f"hub:{name}", hashlib.sha256(said.encode()).hexdigest())
+
+
+def _checked(shape: type[Any], params: Mapping[str, Any]) -> Any:
+    """Raises RpcError."""
+    try:
+        return shape.model_validate(params)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(map(str, first["loc"])) or "params"
+        raise RpcError(INVALID_PARAMS, f"{where}: {first['msg']}") from None
+
+
+def _refusal(error: ServiceError) -> RpcError:
+    code = CONFLICT if isinstance(error, Conflict) else NOT_FOUND if isinstance(error, NotFound) else INVALID_PARAMS
+    if not isinstance(error, Conflict | NotFound | Invalid):
+        code = {"forbidden": NOT_PERMITTED, "unavailable": UNAVAILABLE}.get(error.status, INVALID_PARAMS)
+    return RpcError(code, f"{error.detail} {error.remedy}".strip())
