@@ -115,7 +115,7 @@ def failure_clause(reason: str, outcome: Outcome | None, dependencies: Sequence[
 
 def decision_sentences(record: DecisionRecord, number: int, at_ms: int, now_ms: int) -> list[str]:
     """Why a run was started where it was. number: among all of the task's. at_ms: when that was decided."""
-    return placement_sentences(f"Attempt {number} ({clock_text(at_ms, now_ms)})", record, at_ms)
+    return placement_sentences(f"Run {number} ({clock_text(at_ms, now_ms)})", record, at_ms)
 
 
 def placement_sentences(which: str, record: DecisionRecord, at_ms: int) -> list[str]:
@@ -146,7 +146,7 @@ def placement_text(record: DecisionRecord) -> str:
 
 def run_sentence(run: Run, number: int, now_ms: int, note_of: str | None = None) -> str:
     """How one run went. number: among all of the task's. note_of: the run from which it got a note, if it got one."""
-    where = f"Attempt {number} on {run.agent}"
+    where = f"Run {number} on {run.agent}"
     if run.resumes is not None:
         where += f", in the conversation of run {run.resumes[:_RUN]},"
     elif note_of is not None:

@@ -66,7 +66,7 @@ def _several(alike: Sequence[_Told], now_ms: int) -> list[str]:
     last, first = alike[0], alike[-1]
     agents = ", ".join(dict.fromkeys(one.run.agent for one in reversed(alike)))
     since, upto = (clock_text(one.run.started_ms, now_ms) for one in (first, last))
-    return [f"Attempts {first.number} to {last.number} on {agents} {_how(last.run)}, {since} to {upto}."]
+    return [f"Runs {first.number} to {last.number} on {agents} {_how(last.run)}, {since} to {upto}."]
 
 
 def _one(one: _Told, now_ms: int) -> list[str]:

@@ -57,7 +57,7 @@ def test_what_was_begun_goes_on_in_its_conversation(world: World, reason: str) -
     assert world.kinds["claude"].requests[-1].resume
     world.succeed("t")
     assert (world.task("t").state, world.task("t").attempts) == ("COMPLETED", 1)
-    assert f"Attempt 2 on claude, in the conversation of run {first.id[:8]}, succeeded" in why(world)
+    assert f"Run 2 on claude, in the conversation of run {first.id[:8]}, succeeded" in why(world)
 
 
 @pytest.mark.parametrize("answered", [False, True])
@@ -102,7 +102,7 @@ def test_a_long_outage_hands_what_was_begun_to_another_agent_with_a_note(databas
     prompt = world.kinds["codex"].requests[-1].prompt
     assert "Another agent, claude, had this task before you and stopped" in prompt
     assert "I have made half of it." in prompt
-    assert f"Attempt 5 on codex, in a fresh conversation with a note from run {first.id[:8]}, is" in why(world)
+    assert f"Run 5 on codex, in a fresh conversation with a note from run {first.id[:8]}, is" in why(world)
 
 
 def test_a_conversation_that_an_operator_asked_for_is_waited_for_however_long(database: Database) -> None:
@@ -137,7 +137,7 @@ def test_a_conversation_that_was_never_begun_or_is_forgotten_costs_one_look_and_
     prompt = world.kinds["claude"].requests[-1].prompt
     assert prompt.startswith("do t\n\n# Handoff\n\nYou began this task before, in another conversation, and stopped: ")
     assert f"The conversation of run {first.id[:8]} was given up: claude no longer knows it" in why(world)
-    assert f"Attempt 3 on claude, in a fresh conversation with a note from run {first.id[:8]}, is" in why(world)
+    assert f"Run 3 on claude, in a fresh conversation with a note from run {first.id[:8]}, is" in why(world)
 
 
 def test_an_attempt_after_a_failure_of_its_own_is_told_how_that_ended(world: World) -> None:

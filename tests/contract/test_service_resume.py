@@ -60,7 +60,7 @@ def test_the_last_conversation_goes_on_on_the_agent_that_has_it(world: World) ->
     assert (after.resume, after.conversation_id) == (True, before.conversation_id)
     assert world.host.directories[second.id, 0].order.scratch_of == first.id
     assert f"resumes the conversation of run {first.id[:8]} on claude" in why(world, "t")
-    assert f"Attempt 2 on claude, in the conversation of run {first.id[:8]}, is" in why(world, "t")
+    assert f"Run 2 on claude, in the conversation of run {first.id[:8]}, is" in why(world, "t")
 
 
 def test_an_agent_that_names_its_conversations_is_asked_for_the_name_it_gave(world: World) -> None:

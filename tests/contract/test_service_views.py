@@ -250,15 +250,15 @@ def test_why_a_task_runs_where_it_does_reads_as_an_explanation(world: World) -> 
     sentences, first = world.queries.why("first").sentences, world.queries.runs("first")[0].id
     assert sentences == (
         "first is RUNNING on codex.",
-        "Attempt 2 (14:13 UTC) went to codex: least active (0 of 2 slots).",
+        "Run 2 (14:13 UTC) went to codex: least active (0 of 2 slots).",
         "The task prefers claude, which could not take it.",
         "claude was limited (5h window, reported) until 17:13 UTC.",
         "Tier balanced (sol): as before (an automatic retry keeps its tier).",
-        f"Attempt 2 on codex, in a fresh conversation with a note from run {first[:8]}, is starting, 0s so far.",
-        "Attempt 1 (14:13 UTC) went to claude: the task prefers claude (0 of 2 slots).",
+        f"Run 2 on codex, in a fresh conversation with a note from run {first[:8]}, is starting, 0s so far.",
+        "Run 1 (14:13 UTC) went to claude: the task prefers claude (0 of 2 slots).",
         "codex was not what the task asks for.",
         "Tier balanced (sonnet): the agent's default (no classifier is configured).",
-        "Attempt 1 on claude met a limit after 0s. It resets at 17:13 UTC (5h window, reported).",
+        "Run 1 on claude met a limit after 0s. It resets at 17:13 UTC (5h window, reported).",
     )
 
 
@@ -275,9 +275,9 @@ def test_why_tells_each_restart_and_folds_runs_that_ended_alike(world: World) ->
     _, begun, went, *rest = world.queries.why("t").sentences
     restarted = "an operator restarted it with agent claude, tier fast: try the small one."
     assert begun == f"Generation 2 began at 14:23 UTC: {restarted}"
-    assert went.startswith("Attempt 6 (14:23 UTC) went to claude: ")
-    assert rest[-1] == "Attempts 1 to 5 on claude met the limit, 14:13 UTC to 14:21 UTC."
-    assert not any("Attempt 5" in sentence for sentence in rest)
+    assert went.startswith("Run 6 (14:23 UTC) went to claude: ")
+    assert rest[-1] == "Runs 1 to 5 on claude met the limit, 14:13 UTC to 14:21 UTC."
+    assert not any("Run 5" in sentence for sentence in rest)
     world.service.release("claude")
     world.take("/in/u.yaml", spec("u"))
     world.tick()
@@ -359,7 +359,7 @@ def test_why_a_task_failed_with_the_agents_own_words(world: World) -> None:
     world.fail("t", "agent_error", detail="no\nroute  to host")
     waiting = world.queries.why("t").sentences
     assert re.fullmatch(r"t is WAITING: tries again at 14:14 UTC \(in 1m\d?s?\)\.", waiting[0])
-    assert waiting[-1] == "Attempt 1 on claude failed (agent_error) after 0s. no route to host"
+    assert waiting[-1] == "Run 1 on claude failed (agent_error) after 0s. no route to host"
     world.tick(2 * MINUTE_MS)
     world.fail("t", "timeout", detail="it was stopped at its timeout")
     meaning = "The run took longer than its timeout."

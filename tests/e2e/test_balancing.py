@@ -103,7 +103,7 @@ def test_a_task_that_meets_a_limit_goes_on_elsewhere_without_losing_an_attempt(t
     first, second = daemon.client.runs("task")
     assert (first.agent, first.attempt, second.agent, second.attempt) == ("alpha", 1, "beta", 1)
     story = why(daemon, "task")
-    assert "Attempt 1 on alpha met a limit" in story
+    assert "Run 1 on alpha met a limit" in story
     assert "It resets at" in story
     assert " went to beta: " in story
     assert "alpha was limited (" in story

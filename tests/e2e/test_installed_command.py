@@ -96,7 +96,7 @@ def test_three_agents_share_the_work_and_it_flows_around_the_one_that_is_limited
     printed = " ".join(say(three, "why", "flows-0").split())
     for sentence in story.splitlines():
         assert sentence in printed
-    assert "Attempt 1 on alpha met a limit" in why(daemon, "unlucky")
+    assert "Run 1 on alpha met a limit" in why(daemon, "unlucky")
     assert daemon.stop() == 0
 
 

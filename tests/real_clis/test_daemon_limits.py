@@ -80,7 +80,7 @@ def test_it_is_held_and_the_task_flows_on_as_the_same_attempt(place: Place, cli:
         assert held.provenance == "reported"
         assert resets_at_s - limit.early_s <= until_s <= resets_at_s + limit.late_s
     story = why(daemon, "greet")
-    assert f"Attempt 1 on {cli.kind} met a limit" in story
+    assert f"Run 1 on {cli.kind} met a limit" in story
     assert f" went to {NEXT}: " in story
     assert f"{cli.kind} was limited (" in story
     assert limit.window in story

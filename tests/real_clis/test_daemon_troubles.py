@@ -28,7 +28,7 @@ def test_an_overloaded_service_is_asked_again_after_a_pause(place: Place, cli: C
 
     task = ended(daemon, "greet", END_S)
     assert (task.state, task.attempts, task.runs) == ("COMPLETED", 1, 2), "a run that was never answered is no attempt"
-    assert f"Attempt 1 on {cli.kind} failed (overloaded)" in why(daemon, "greet")
+    assert f"Run 1 on {cli.kind} failed (overloaded)" in why(daemon, "greet")
 
 
 @each(CLAUDE, CODEX)

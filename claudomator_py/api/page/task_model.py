@@ -61,7 +61,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class RunEntry:
     """A run. log_url: the page with its log."""
 
     id: str
@@ -130,7 +130,7 @@ class TaskPage:
     restart_url: str | None
     candidates: tuple[Candidate, ...]
     decided_at: str | None
-    attempts: tuple[Attempt, ...]
+    runs: tuple[RunEntry, ...]
     moments: tuple[Moment, ...]
     log: Log | None
     result: str | None
@@ -162,7 +162,7 @@ def task_page_of(why: WhyView, runs: Sequence[RunView], run_id: str | None, *, c
         restart_url=next((one.url for one in actions if one.url.endswith("/restart")), None),
         candidates=tuple(_candidate(candidate, decision) for candidate in decision.candidates) if decision else (),
         decided_at=decision.at if decision else None,
-        attempts=tuple(_attempt(number, run, shown, check=check) for number, run in reversed(list(enumerate(runs, 1)))),
+        runs=tuple(_entry(number, run, shown, check=check) for number, run in reversed(list(enumerate(runs, 1)))),
         moments=timeline_of(why.events),
         log=_log(runs.index(shown) + 1, shown, check=check) if shown is not None else None,
         result=task.result_text or None,
@@ -219,14 +219,14 @@ def _needed(one: DependencyView) -> str:
     return f"{one.name} ({words_of(one.state) if one.state else 'not seen yet'})"
 
 
-def _attempt(number: int, run: RunView, shown: RunView | None, *, check: bool) -> Attempt:
+def _entry(number: int, run: RunView, shown: RunView | None, *, check: bool) -> RunEntry:
     outcome = run.outcome
     its_log = shown is not None and shown.id == run.id
     status = outcome.status if outcome is not None else run.state
     generation = f", in generation {run.generation}" if run.generation > 1 else ""
-    return Attempt(
+    return RunEntry(
         id=run.id,
-        title=f"Attempt {number}{generation}",
+        title=f"Run {number}{generation}",
         agent=run.agent,
         model=model_text(run.tier, run.model),
         tone=_TONES.get(status, "busy" if outcome is None and run.state not in ("ended", "revoked") else "off"),
@@ -286,7 +286,7 @@ def _candidate(candidate: CandidateView, decision: DecisionView) -> Candidate:
 
 def _log(number: int, run: RunView, *, check: bool) -> Log:
     live = run.state not in ("ended", "revoked")
-    title = f"Check of attempt {number}" if check else f"Attempt {number} on {run.agent}"
+    title = f"Check of run {number}" if check else f"Run {number} on {run.agent}"
     return Log(run.id, title, live, check)
 
 

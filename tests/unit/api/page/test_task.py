@@ -47,7 +47,7 @@ def test_everything_about_a_task(operator: Visitor, desk: PreparedService) -> No
         "make: *** [test] Error 1",
         "18,200 in, 1,240 out",
         "$0.31",
-        "Attempt 2",
+        "Run 2",
         "Find out why.",
         "tasks/it.yaml",
         "Accepted",
@@ -85,13 +85,13 @@ def test_the_check_of_a_run_with_its_commands_and_the_way_to_its_output(
     run = desk.add_run(task, outcome=failed, check=check)
     page = operator.get(f"/tasks/{task}")
     said = text_of(page)
-    assert "E501 <b> check failed took 3s output of the check of Attempt 1" in said
+    assert "E501 <b> check failed took 3s output of the check of Run 1" in said
     assert "make test passed make lint exited with 2 make e2e not run" in said
     assert f'href="/tasks/{task}?run={run}&amp;check=true#log"' in page.body.decode()
     assert "data-check" not in page.body.decode()
     its_log = operator.get(f"/tasks/{task}?run={run}&check=true")
     assert 'data-check="true"' in its_log.body.decode()
-    assert "Check of attempt 1" in text_of(its_log)
+    assert "Check of run 1" in text_of(its_log)
 
 
 @pytest.mark.parametrize(
