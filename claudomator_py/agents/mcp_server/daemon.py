@@ -15,8 +15,6 @@ from urllib.parse import quote, urlsplit
 
 from claudomator_py.agents.mcp_server.tools import Failed, Unreachable
 
-RUN_VARIABLE: Final = "CLAUDOMATOR_RUN"
-TOKEN_VARIABLE: Final = "CLAUDOMATOR_RUN_TOKEN"  # noqa: S105 - the name of a variable
 SOCKET: Final = "api.sock"
 ENDPOINT: Final = "endpoint"
 ANSWER_S: Final = 20.0

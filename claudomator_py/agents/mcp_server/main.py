@@ -8,13 +8,13 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from claudomator_py import __version__
-from claudomator_py.agents.mcp_server.daemon import RUN_VARIABLE, TOKEN_VARIABLE, DaemonClient
 from claudomator_py.agents.mcp_server.tools import INSTRUCTIONS, TOOLS, Failed, Tool
 
+RUN_VARIABLE: Final = "CLAUDOMATOR_RUN"
+TOKEN_VARIABLE: Final = "CLAUDOMATOR_RUN_TOKEN"  # noqa: S105 - the name of a variable
 NEWEST: Final = "2025-11-25"
 VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", NEWEST)
 """Of the protocol. What they differ in is nothing that this server does."""
@@ -46,9 +46,17 @@ def main(argv: list[str] | None = None, environ: Mapping[str, str] | None = None
     if len(words) != 1 or not run_id or not token:
         sys.stderr.write(f"This is started by the agent of a run, which has {RUN_VARIABLE} and {TOKEN_VARIABLE} set.\n")
         return 2
-    client = DaemonClient(Path(words[0]), run_id, token)
+
+    def answer(tool: Tool, arguments: Mapping[str, Any]) -> str:
+        # HTTP takes longer to import than all the rest: for whoever calls a tool, not for every run that starts.
+        from pathlib import Path
+
+        from claudomator_py.agents.mcp_server.daemon import DaemonClient
+
+        return tool.call(DaemonClient(Path(words[0]), run_id, token).ask, arguments)
+
     try:
-        serve(sys.stdin.buffer, sys.stdout.buffer, lambda tool, arguments: tool.call(client.ask, arguments))
+        serve(sys.stdin.buffer, sys.stdout.buffer, answer)
     except (BrokenPipeError, KeyboardInterrupt):
         return 0
     return 0
