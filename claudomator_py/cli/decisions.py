@@ -51,7 +51,9 @@ KindOption = Annotated[
     str | None,
     typer.Option("--kind", metavar="KIND", help="placement, tier, specialist, policy, handoff, triage or shadow."),
 ]
-TaskOption = Annotated[str | None, typer.Option("--task", metavar="ID", help="Only those about this task (its id).")]
+TaskOption = Annotated[
+    str | None, typer.Option("--task", metavar="TASK", help="Only those about this task: its id, id prefix or name.")
+]
 SpecialistOption = Annotated[
     str | None, typer.Option("--specialist", metavar="ID", help="Only those for this specialist.")
 ]

@@ -4,7 +4,7 @@ from collections.abc import Set
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.errors import NotFound
+from claudomator_py.domain.errors import Ambiguous, Invalid, NotFound, Problem
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.views.base import Page
 from claudomator_py.domain.views.decisions import (
@@ -18,16 +18,22 @@ from claudomator_py.domain.views.tasks import VersionsView
 from claudomator_py.queries import cursors
 from claudomator_py.queries.decision_details import details_of
 from claudomator_py.queries.explanation import explanation_of
+from claudomator_py.queries.reading import find_task
 from claudomator_py.queries.routing import reason_for
 from claudomator_py.scheduler.decision import RECORDS, DecisionKind
 from claudomator_py.store import decision_log, specialist_rows
 from claudomator_py.store.decision_log import Recorded
 
+_ID_CHARS = 36
+
 
 def page(
     connection: Connection, wanted: DecisionFilter, cursor: str | None, limit: int, by: Principal
 ) -> Page[RecordedDecisionView]:
-    """Those that exist for that principal, the newest first, at most ``limit``. Raises BadCursor."""
+    """Those that exist for that principal, the newest first, at most ``limit``. Raises BadCursor, and Invalid where the
+    task that is named cannot be told."""
+    if wanted.task is not None:
+        wanted = wanted.model_copy(update={"task": _task_id(connection, wanted.task, by)})
     listed = {"list": "decisions", **wanted.model_dump(mode="json", exclude_none=True)}
     before = cursors.read_time(cursor, listed) if cursor is not None else None
     found = decision_log.page(connection, wanted, before, limit + 1, by)
@@ -56,6 +62,17 @@ def explained(connection: Connection, decision_id: str, by: Principal) -> Explai
         said=told.said,
         supersedes_kept=earlier is not None,
     )
+
+
+def _task_id(connection: Connection, ref: str, by: Principal) -> str:
+    """The id of the task that is meant. A whole id is taken as it is: decisions outlive their tasks."""
+    if len(ref) == _ID_CHARS:
+        return ref
+    try:
+        return find_task(connection, ref, by).id
+    except (NotFound, Ambiguous) as refusal:
+        problem = Problem(field="task", message=refusal.detail.removesuffix("."), remedy=refusal.remedy)
+        raise Invalid.of([problem]) from None
 
 
 def _found(connection: Connection, decision_id: str, by: Principal) -> Recorded:

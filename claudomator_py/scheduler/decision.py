@@ -301,14 +301,19 @@ class Chosen(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     route: Route | None = None
+    """Where the task goes."""
     specialist: str | None = None
+    """Who does it."""
     skill: str | None = None
+    """Which skill of the specialist it is for."""
     verdict: PolicyVerdict | None = None
     """What the policy says of the task."""
     agent: str | None = None
     """Where its run starts."""
     tier: Tier | None = None
+    """How strong a model it gets."""
     model: str | None = None
+    """Which model that is."""
 
 
 class ShadowRecord(Record, Chosen):

@@ -116,11 +116,18 @@ def _of_kinds() -> Iterator[str]:
 def _fields(record: type[Record], without: frozenset[str], inside: str | None) -> str:
     told = members(record)
     rows = [
-        (code(name), _meaning(told.get(name) or first_sentence(field.annotation.__doc__)), _shown(name, inside))
+        (code(name), _meaning(told.get(name) or _of_type(name, field.annotation)), _shown(name, inside))
         for name, field in record.model_fields.items()
         if name not in without
     ]
     return table(("field", "meaning", "in the API"), rows)
+
+
+def _of_type(name: str, kind: object) -> str:
+    """What the type says of itself, of a field that adds nothing to it. Raises ValueError for one that is not ours."""
+    if not isinstance(kind, type) or not kind.__module__.startswith("claudomator_py"):
+        raise ValueError(f"the field {name} has no docstring")
+    return first_sentence(kind.__doc__)
 
 
 def _meaning(docstring: str) -> str:

@@ -6,7 +6,7 @@ from typing import get_args
 import pytest
 
 from claudomator_py.domain.card import Visibility
-from claudomator_py.domain.errors import BadCursor, NotFound
+from claudomator_py.domain.errors import BadCursor, Invalid, NotFound
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.units import SECOND_MS
@@ -75,6 +75,17 @@ def test_conditions_count_together(world: World) -> None:
     at = datetime.fromisoformat(placed.at).astimezone(UTC)
     assert placed in listed(world, since=at)
     assert placed not in listed(world, until=at)
+
+
+def test_a_task_is_meant_by_what_people_call_it(world: World) -> None:
+    sink = submit(world, "sink", "plumber")
+    gone = f"{0:036}"
+
+    assert listed(world, task="sink") == listed(world, task=sink[:8]) == listed(world, task=sink) != []
+    assert listed(world, task=gone) == []
+    with pytest.raises(Invalid) as refused:
+        listed(world, task="sinc")
+    assert [(one.field, one.remedy) for one in refused.value.problems] == [("task", "Did you mean `sink`?")]
 
 
 @pytest.mark.both_databases

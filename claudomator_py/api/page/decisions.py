@@ -66,10 +66,9 @@ def router(access: Access) -> APIRouter:
             "refusal": None,
         }
         try:
-            wanted = filters.wanted()
+            part = access.as_(by).queries.decisions(filters.wanted(), cursor, _PART)
         except Invalid as refusal:
             return render("decisions.html", values | {"refusal": refusal}, 422, by=by)
-        part = access.as_(by).queries.decisions(wanted, cursor, _PART)
         more = part.next_cursor
         values["rows"] = [decision_model.row_of(one) for one in part.items]
         values["more_url"] = None if more is None else decision_model.list_url(given, more)

@@ -31,7 +31,9 @@ class DecisionFilter(View):
     """Which decisions to list, all conditions together; None: any."""
 
     kind: KindName | None = Field(None, description="Only decisions of this kind.")
-    task: str | None = Field(None, max_length=128, description="Only those about this task (its id).")
+    task: str | None = Field(
+        None, max_length=128, description="Only those about this task: its id, the beginning of it, or its name."
+    )
     specialist: str | None = Field(None, max_length=128, description="Only those for this specialist.")
     agent: str | None = Field(None, max_length=128, description="Only those whose run was on this agent.")
     route: RouteName | None = Field(None, description="Only those with this route, such as `human_review`.")
