@@ -7,7 +7,7 @@ from pathlib import Path
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.run import RunConflict, RunFate, RunSpec
 from claudomator_py.hosts import leftovers
-from claudomator_py.hosts.durable import flush_directory, write_new
+from claudomator_py.hosts.durable import FlushGroup, flush_directory
 from claudomator_py.hosts.local.fate import decide_fate, held_lock, mark, shim_identity, write_revoked
 from claudomator_py.hosts.shim import events, output, procfs, record, spec
 from claudomator_py.hosts.shim.main import PROMPT
@@ -39,7 +39,7 @@ class RunDirectory:
         self.path = path
 
     def create(self, order: RunSpec, *, scratch: Path | None = None) -> None:
-        """Make the directory with everything the shim needs; it is complete and durable, or not there.
+        """Make the directory with everything the shim needs; it is complete, or not there, and durable on return.
 
         scratch: the working directory of an order without one; made here if it lies here; None: ``work``. What an
         earlier attempt left without starting the run is replaced. Raises RunStarted, RunAlive, OSError.
@@ -62,15 +62,18 @@ class RunDirectory:
         for name, text in ((HANDOFF, order.handoff), (HANDOFF_NOTE, order.note)):
             if text is not None:
                 files[name] = text.encode(errors="surrogateescape")
-        for name, data in files.items():
-            write_new(new / name, data)
-        for name in (output.STDOUT, output.STDERR, record.LOCK):
-            os.close(os.open(new / name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        flush_directory(new)
-        crashpoint("run-files-written")
-        new.rename(self.path)
-        crashpoint("run-dir-renamed")
-        flush_directory(self.path.parent)
+        with FlushGroup() as group:
+            for name, data in files.items():
+                group.write_new(new / name, data)
+            for name in (output.STDOUT, output.STDERR, record.LOCK):
+                os.close(os.open(new / name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            crashpoint("run-files-written")
+            new.rename(self.path)
+            crashpoint("run-dir-renamed")
+            group.add_directory(self.path)
+            group.add_directory(self.path.parent)
+            # Only now, since a loss of power may leave part of it, too: no row knows of it, and it is made anew.
+            group.flush()
         crashpoint("run-dir-made")
 
     def request_cancel(self) -> None:
