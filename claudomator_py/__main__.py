@@ -83,6 +83,7 @@ def judge(config: Path | None) -> "validate.Judge":
     from claudomator_py.environment.workdirs import Workdirs
     from claudomator_py.schema.agent_settings import MODEL_KINDS, default_agent
     from claudomator_py.schema.configfile import resolve_state_dir
+    from claudomator_py.schema.shipped_cards import shipped_files
     from claudomator_py.tasks.feasibility import acceptance_warnings, placement_problems
 
     loaded = configuration(config, os.environ, Path.cwd())
@@ -97,6 +98,7 @@ def judge(config: Path | None) -> "validate.Judge":
         refusals=lambda spec: placement_problems(spec, registry, workdirs),
         warnings=lambda spec: acceptance_warnings(spec, registry),
         card_folders=tuple(map(Path, settings.routing.specialists)),
+        shipped=shipped_files if settings.routing.shipped else tuple,
     )
 
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import typer
 
 from claudomator_py.cli.output import error, note
-from claudomator_py.domain.card import Card
+from claudomator_py.domain.card import WAYS_ON, Card
 from claudomator_py.domain.errors import Problem, shown
 from claudomator_py.domain.remote import is_loopback
 
@@ -43,6 +43,24 @@ def read_any(source: str, secret: str | None) -> list[Card]:
     if not isinstance(found, Card):
         _refuse(name, found)
     return [found]
+
+
+def in_order(cards: Sequence[Card]) -> list[Card]:
+    """Whom a card names before the card that names it, since it is refused while there is no such specialist. Cards
+    that name each other stay as they are."""
+    named = {card.id: card for card in reversed(cards)}
+    found: dict[int, Card] = {}
+
+    def take(card: Card, behind: frozenset[str]) -> None:
+        for field in WAYS_ON:
+            other = named.get(getattr(card, field) or "")
+            if other is not None and other.id not in behind and id(other) not in found:
+                take(other, behind | {other.id})
+        found.setdefault(id(card), card)
+
+    for card in cards:
+        take(card, frozenset({card.id}))
+    return list(found.values())
 
 
 def _content(path: Path) -> tuple[str, bytes]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from claudomator_py.cli.card_files import read, read_any
+from claudomator_py.cli.card_files import in_order, read, read_any
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import (
     Column,
@@ -117,9 +117,7 @@ def add(
     Everybody sees a specialist unless its card says `visibility: shared` or `private`. All files are read before the
     first specialist is registered.
     """
-    cards = [card for path in files for card in read(path)]
-    made = [client.register_specialist(card, idempotency_key=secrets.token_urlsafe(18)) for card in cards]
-    _write(made, output)
+    _write(_registered(client, [card for path in files for card in read(path)]), output)
 
 
 @connected
@@ -140,9 +138,7 @@ def import_(
     Nothing in an A2A card is lost: `export --a2a` writes it back. All of them are read before the first
     specialist is registered.
     """
-    cards = [card for source in sources for card in read_any(source, secret)]
-    made = [client.register_specialist(card, idempotency_key=secrets.token_urlsafe(18)) for card in cards]
-    _write(made, output)
+    _write(_registered(client, [card for source in sources for card in read_any(source, secret)]), output)
 
 
 @connected
@@ -264,6 +260,10 @@ def group() -> typer.Typer:
     for command in (show, add, edit, remove, grant, revoke, export):
         app.command()(command)
     return app
+
+
+def _registered(client: "Client", cards: Sequence[Card]) -> list[SpecialistView]:
+    return [client.register_specialist(card, idempotency_key=secrets.token_urlsafe(18)) for card in in_order(cards)]
 
 
 def _edited(before: SpecialistView) -> Card | None:

@@ -1,6 +1,6 @@
 """``validate``: task files and card files, checked as the daemon would read them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -16,15 +16,31 @@ from claudomator_py.domain.errors import Problem
 if TYPE_CHECKING:
     from claudomator_py.domain.card import Card
     from claudomator_py.domain.task import TaskSpec
+    from claudomator_py.schema.cardfile import ParsedCards
 
 
 @dataclass(frozen=True, slots=True)
 class ReadCards:
-    """A file, and its cards or its problems."""
+    """A file, and its cards or its problems. parsed: what tells the line of a problem that was found later."""
 
     shown: str
     cards: "tuple[Card, ...]"
     problems: tuple[Problem, ...]
+    parsed: "ParsedCards | None" = None
+
+    def unknown(self, known: Collection[str]) -> list[Problem]:
+        """Specialists that its cards name and that are not among these."""
+        from claudomator_py.domain.card import WAYS_ON
+
+        if self.parsed is None:
+            return []
+        message = "there is no specialist `{}` in a file; unless one is registered, this is refused"
+        return [
+            self.parsed.located(card.id, Problem(field=field, message=message.format(to)))
+            for card in self.cards
+            for field, labels in WAYS_ON.items()
+            if (to := getattr(card, field)) is not None and to not in labels and to not in known
+        ]
 
 
 Found = Callable[["TaskSpec"], Sequence[Problem]]
@@ -34,12 +50,13 @@ class Judge(NamedTuple):
     """What the daemon of a configuration makes of a file that is valid by itself.
 
     refusals: why it would not accept a task. warnings: what a task would not get, though it is accepted. card_folders:
-    where it reads cards, absolute; what lies elsewhere is tasks.
+    where it reads cards, absolute; what lies elsewhere is tasks. shipped: ids of the cards that come with it.
     """
 
     refusals: Found
     warnings: Found
     card_folders: Sequence[Path] = ()
+    shipped: Callable[[], Collection[str]] = tuple
 
 
 Lacking = Callable[["TaskSpec"], Mapping[str, list[str]]]
@@ -87,11 +104,12 @@ def command(lacking: Lacking, judge: Callable[[Path | None], Judge]) -> Callable
         ]
         if not read:
             note(f"There are no {'card' if specialists else 'task'} files in it.")
+        known = _known(read, judged) if any(isinstance(file, ReadCards) for file in read) else ()
         if output is Format.JSON:
-            out(json_text([_as_json(file, lacking, judged.warnings) for file in read]))
+            out(json_text([_as_json(file, lacking, judged.warnings, known) for file in read]))
         else:
             for file in read:
-                out("\n".join(_lines(file, lacking, judged.warnings)))
+                out("\n".join(_lines(file, lacking, judged.warnings, known)))
         if any(file.problems for file in read):
             raise typer.Exit(exits.FAILURE)
 
@@ -110,11 +128,18 @@ def _cards(path: Path) -> ReadCards:
     return _parsed_as_cards(path, found)
 
 
+def _known(read: "Sequence[ReadFile | ReadCards]", judged: Judge) -> frozenset[str]:
+    """Ids of the specialists in these files, in the folders, and of those that come with Claudomator."""
+    inside = [_cards(path) for folder in judged.card_folders if folder.is_dir() for path in files_at(folder)]
+    files = [*(file for file in read if isinstance(file, ReadCards)), *inside]
+    return frozenset(card.id for file in files for card in file.cards) | frozenset(judged.shipped())
+
+
 def _parsed_as_cards(path: Path, found: Content) -> ReadCards:
     from claudomator_py.schema.cardfile import parse_card_file
 
     parsed = parse_card_file(found.data, found.name)
-    return ReadCards(name_of(path), parsed.cards, parsed.problems)
+    return ReadCards(name_of(path), parsed.cards, parsed.problems, parsed)
 
 
 def _tasks(path: Path, refusals: Found) -> ReadFile:
@@ -125,12 +150,13 @@ def _tasks(path: Path, refusals: Found) -> ReadFile:
     return file.checked(refusals)
 
 
-def _lines(file: ReadFile | ReadCards, lacking: Lacking, warnings: Found) -> list[str]:
+def _lines(file: ReadFile | ReadCards, lacking: Lacking, warnings: Found, known: Collection[str]) -> list[str]:
     if file.problems:
         return [problem.render(file.shown) for problem in file.problems]
     if isinstance(file, ReadCards):
         noun = "specialist" if len(file.cards) == 1 else "specialists"
-        return [f"{file.shown}: ok ({noun} {', '.join(card.id for card in file.cards)})"]
+        ok = f"{file.shown}: ok ({noun} {', '.join(card.id for card in file.cards)})"
+        return [ok, *(_as_warning(found).render(file.shown) for found in file.unknown(known))]
     names = ", ".join(spec.name for spec in file.specs)
     fires = [f"{file.shown}: {spec.name}: fires {_fires(spec)}" for spec in file.specs if spec.schedule is not None]
     return [
@@ -167,12 +193,15 @@ def _notes(file: ReadFile, lacking: Lacking) -> list[str]:
     ]
 
 
-def _as_json(file: ReadFile | ReadCards, lacking: Lacking, warnings: Found) -> dict[str, object]:
+def _as_json(
+    file: ReadFile | ReadCards, lacking: Lacking, warnings: Found, known: Collection[str]
+) -> dict[str, object]:
     if isinstance(file, ReadCards):
         return {
             "file": file.shown,
             "valid": not file.problems,
             "specialists": [card.document for card in file.cards],
+            "warnings": [warning.model_dump(mode="json") for warning in file.unknown(known)],
             "problems": [problem.model_dump(mode="json") for problem in file.problems],
         }
     from claudomator_py.cli.schedule import next_fires

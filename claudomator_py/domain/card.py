@@ -34,7 +34,10 @@ SHIPPER: Final = "claudomator"
 """The creator of the cards that come with Claudomator."""
 
 TAKEN_IDS: Final = frozenset({"clarify", "default", "human_review", "reject", "search"})
-"""Labels of routes, which a card may name as its fallback, and a path of the API."""
+"""Labels of routes, and a path of the API."""
+
+WAYS_ON: Final = {"fallback": ("clarify", "default", "human_review"), "escalation": ("human_review",)}
+"""Fields that say where a task goes from a specialist, and what each may be besides a specialist."""
 
 Source = Literal["shipped", "file", "api", "hub"]
 """How a card came into the registry."""

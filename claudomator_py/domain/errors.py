@@ -56,6 +56,15 @@ def field_name(path: Path) -> str | None:
     return text or None
 
 
+def located(problem: Problem, lines: Lines, document: int | None) -> Problem:
+    """A problem that was found once its document was a value: with the line of its field in there, and the document's
+    number in its file; None: it is the only one."""
+    if problem.line is not None:
+        return problem
+    path = tuple(problem.field.split(".")) if problem.field is not None else ()
+    return problem.model_copy(update={"line": line_of(lines, path), "document": document})
+
+
 def line_of(lines: Lines, path: Path) -> int | None:
     """The line of the path, or of the nearest part that contains it."""
     for length in range(len(path), -1, -1):

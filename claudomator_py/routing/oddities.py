@@ -4,7 +4,7 @@ that lead nowhere."""
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from claudomator_py.domain.card import TAKEN_IDS, Card
+from claudomator_py.domain.card import WAYS_ON, Card
 from claudomator_py.domain.card_warnings import CardWarning, CardWarningCode, card_warning
 from claudomator_py.routing.profile import profile_of
 from claudomator_py.routing.signals import keyword_in
@@ -18,7 +18,6 @@ most with the hashed encoder, and of a skill to itself more than 0.9."""
 _OTHERS: Final = 2
 """So many others in whose texts a keyword is make it a common phrase."""
 _NAMED: Final = 3
-_ONWARD: Final = ("fallback", "escalation")
 
 
 def oddities(card: Card, cards: Mapping[str, Card]) -> list[CardWarning]:
@@ -50,9 +49,9 @@ def _keywords(card: Card, others: list[Card]) -> Iterator[CardWarning]:
 
 def _ways_on(card: Card, cards: Mapping[str, Card]) -> Iterator[CardWarning]:
     """Where it is to be handed on, and whether that ends anywhere."""
-    for field in _ONWARD:
+    for field, labels in WAYS_ON.items():
         passed, at = [card.id], getattr(card, field)
-        while at is not None and at not in TAKEN_IDS:
+        while at is not None and at not in labels:
             if at not in cards and at != card.id:
                 if len(passed) == 1:  # else that is said of the other card
                     yield card_warning(CardWarningCode.UNKNOWN_SPECIALIST, field=field, specialist=at)

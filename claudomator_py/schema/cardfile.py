@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from claudomator_py.domain.card import ALIASES, Card
-from claudomator_py.domain.errors import Problem
+from claudomator_py.domain.errors import Lines, Problem, located
 from claudomator_py.schema.documents import documents_of
 from claudomator_py.schema.taskfile import is_extra
 from claudomator_py.schema.taskfiles import default_task_name
@@ -29,6 +29,15 @@ class ParsedCards:
 
     cards: tuple[Card, ...]
     problems: tuple[Problem, ...]
+    lines: tuple[Lines, ...] = ()
+    """Of each card, the lines of its fields."""
+
+    def located(self, specialist_id: str, problem: Problem) -> Problem:
+        """A problem that was found later with the card of that id: with its line, and with its document's number."""
+        place = next((place for place, card in enumerate(self.cards) if card.id == specialist_id), None)
+        if place is None or place >= len(self.lines):
+            return problem
+        return located(problem, self.lines[place], place + 1 if len(self.cards) > 1 else None)
 
 
 def parse_card_file(data: bytes, filename: str) -> ParsedCards:
@@ -63,7 +72,7 @@ def parse_card_file(data: bytes, filename: str) -> ParsedCards:
         cards.append(parsed)
     if problems:
         return ParsedCards((), tuple(sorted(problems, key=lambda problem: problem.line or 0)))
-    return ParsedCards(tuple(cards), ())
+    return ParsedCards(tuple(cards), (), tuple(document.lines for document in documents))
 
 
 def _card(document: Document, default_id: str | None, *, agent_file: bool) -> Card | list[Problem]:

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from claudomator_py.domain.errors import Lines, Problem, line_of, printable
+from claudomator_py.domain.errors import Lines, Problem, located, printable
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.schema.documents import documents_of
 from claudomator_py.schema.taskfile import parse_task
@@ -29,11 +29,9 @@ class ParsedFile:
     def located(self, name: str, problem: Problem) -> Problem:
         """A problem that was found later with the task of that name: with its line, and with its document's number."""
         place = next((place for place, spec in enumerate(self.specs) if spec.name == name), None)
-        if place is None or place >= len(self.lines) or problem.line is not None:
+        if place is None or place >= len(self.lines):
             return problem
-        path = tuple(problem.field.split(".")) if problem.field is not None else ()
-        document = place + 1 if len(self.specs) > 1 else None
-        return problem.model_copy(update={"line": line_of(self.lines[place], path), "document": document})
+        return located(problem, self.lines[place], place + 1 if len(self.specs) > 1 else None)
 
 
 def parse_task_file(data: bytes, filename: str) -> ParsedFile:

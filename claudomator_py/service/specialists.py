@@ -120,8 +120,12 @@ class Specialists:
         """Add the card, or update one's own of that id; harmless when repeated. source: how it came. Raises Conflict,
         Forbidden."""
 
+        now_ms, changed = self._clock(), False
+
         def transaction(connection: Connection) -> SpecialistView:
-            found = changes.register(connection, card, self._by, self._clock(), source=source)
+            nonlocal changed
+            found = changes.register(connection, card, self._by, now_ms, source=source)
+            changed = found.updated_ms == now_ms
             told = queries.view(found, self._by)
             if key is not None:
                 self._repeats.record(connection, key, told, self._by.id)
@@ -129,7 +133,12 @@ class Specialists:
 
         with self._repeats.claim(key, self._by.id) as earlier:
             told = SpecialistView.model_validate(earlier) if earlier is not None else self._write(transaction)
-        return self._warned(told)
+        view = self._warned(told)
+        # No person reads what an agent is answered, and it registers at each connection: so once for each change.
+        if source == "hub" and changed:
+            for odd in view.warnings:
+                log.warning("the card of %s, which registered itself: %s", view.id, odd.text)
+        return view
 
     def change(self, card: Card, *, versions: Collection[int] | None = None) -> SpecialistView:
         """Give the specialist of the card's id that content. Raises Forbidden, StaleVersion, Conflict."""

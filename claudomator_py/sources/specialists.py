@@ -1,6 +1,6 @@
 """The folders of specialists: card files become cards of the registry that follow them."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.card_warnings import CardWarning
 from claudomator_py.domain.encoder import EncoderFault
-from claudomator_py.domain.errors import Problem, ServiceError
+from claudomator_py.domain.errors import Problem, ServiceError, problems_text
 from claudomator_py.domain.principal import INBOX, OPERATOR
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock
@@ -19,7 +19,7 @@ from claudomator_py.sources.inbox.values import FileFormat, FileStamp, Reading
 from claudomator_py.store import specialist_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import caused_by
-from claudomator_py.tasks.specialists import register, remove
+from claudomator_py.tasks.specialists import register, remove, ways_on_problems
 
 if TYPE_CHECKING:
     from claudomator_py.routing.space import Twin
@@ -33,9 +33,9 @@ _UNKNOWN = FileStamp(0, 0, 0)
 class _Refused(Exception):
     """Undoes the transaction that it is raised in."""
 
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(str(problem))
-        self.problem = problem
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__(problems_text(problems))
+        self.problems = problems
 
 
 class CardIntake:
@@ -61,12 +61,14 @@ class CardIntake:
 
     def take_many(self, readings: Sequence[Reading[ParsedCards]]) -> Sequence[Sequence[Problem]]:
         """See ``inbox.values.Intake``."""
-        problems = [self._take(reading) for reading in readings]
+        refused = self._database.read(lambda connection: _sent_nowhere(connection, readings))
+        beside = {card.id for card in _cards_of([one for one in readings if one.path not in refused])}
+        problems = [refused.get(reading.path) or self._take(reading, beside) for reading in readings]
         # Only when all are there, as cards of one file name those of another.
         self._warn([reading for reading, wrong in zip(readings, problems, strict=True) if not wrong])
         return problems
 
-    def _take(self, reading: Reading[ParsedCards]) -> Sequence[Problem]:
+    def _take(self, reading: Reading[ParsedCards], beside: Collection[str]) -> Sequence[Problem]:
         def transaction(connection: Connection) -> None:
             now_ms = self._clock()
             if reading.renamed_from is not None:
@@ -74,9 +76,10 @@ class CardIntake:
                     specialist_rows.change(connection, one.card.id, file_path=reading.path)
             for card in reading.parsed.cards:
                 try:
-                    register(connection, card, OPERATOR, now_ms, source="file", file_path=reading.path)
+                    register(connection, card, OPERATOR, now_ms, source="file", file_path=reading.path, beside=beside)
                 except ServiceError as refused:
-                    raise _Refused(_problem(card.id, refused)) from None
+                    problems = refused.problems or [_problem(card.id, refused)]
+                    raise _Refused([reading.parsed.located(card.id, one) for one in problems]) from None
             here = {card.id for card in reading.parsed.cards}
             for one in specialist_rows.of_file(connection, reading.path):
                 if one.card.id not in here:
@@ -85,7 +88,7 @@ class CardIntake:
         try:
             self._database.write(caused_by(INBOX.id, transaction))
         except _Refused as refused:
-            return [refused.problem]
+            return refused.problems
         log.info("cards_read", file=reading.path, specialists=", ".join(card.id for card in reading.parsed.cards))
         return []
 
@@ -125,6 +128,32 @@ class CardIntake:
         elsewhere = [path for path in self.known_files() if str(Path(path).parent) not in folders]
         if elsewhere:
             self.gone(elsewhere)
+
+
+def _cards_of(readings: Iterable[Reading[ParsedCards]]) -> list[Card]:
+    return [card for reading in readings for card in reading.parsed.cards]
+
+
+def _sent_nowhere(connection: Connection, readings: Sequence[Reading[ParsedCards]]) -> Mapping[str, Sequence[Problem]]:
+    """Files whose cards name a specialist that neither is registered nor comes with the others that are good, by path.
+
+    So the order in which files are read is of no account, and cards may name each other.
+    """
+    refused: dict[str, Sequence[Problem]] = {}
+    while True:
+        good = [reading for reading in readings if reading.path not in refused]
+        beside = {card.id for card in _cards_of(good)}
+        found = {
+            reading.path: [
+                reading.parsed.located(card.id, problem)
+                for card in reading.parsed.cards
+                for problem in ways_on_problems(connection, card, OPERATOR, beside)
+            ]
+            for reading in good
+        }
+        if not any(found.values()):
+            return refused
+        refused |= {path: problems for path, problems in found.items() if problems}
 
 
 def _problem(specialist_id: str, refused: ServiceError) -> Problem:

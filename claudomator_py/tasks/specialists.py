@@ -10,8 +10,17 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.card import SHIPPER, Card, Registration, Source, Visibility
-from claudomator_py.domain.errors import Conflict, Forbidden, NotFound, Problem, StaleVersion, shown, suggestion
+from claudomator_py.domain.card import SHIPPER, WAYS_ON, Card, Registration, Source, Visibility
+from claudomator_py.domain.errors import (
+    Conflict,
+    Forbidden,
+    NotFound,
+    Problem,
+    StaleVersion,
+    refuse,
+    shown,
+    suggestion,
+)
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.store import specialist_rows, task_rows
@@ -30,11 +39,13 @@ def register(
     *,
     source: Source = "api",
     file_path: str | None = None,
+    beside: Collection[str] = (),
 ) -> Registration:
     """Add the card, or update the one of that id that is its creator's own; harmless when repeated.
 
-    file_path: the file that it follows from now on. Raises Conflict for an id that is another's, or one that
-    follows another file, Forbidden for another organisation's.
+    file_path: the file that it follows from now on. beside: see ``ways_on_problems``. Raises Conflict for an id that is
+    another's, or one that follows another file, Forbidden for another organisation's, Invalid for one that names whom
+    there is not.
     """
     row = specialist_rows.row_of(connection, card.id)
     if row is not None and not _is_free(row, by):
@@ -42,6 +53,7 @@ def register(
         raise Conflict(f"The id {card.id} is taken.", remedy="Choose another id.")
     if row is not None and row.removed_ms is None and row.file_path not in (None, file_path):
         raise _follows_file(row)
+    refuse(ways_on_problems(connection, card, by, beside))
     organisation = _organisation(card, by, by.organisation)
     return _put(connection, row, card, now_ms, creator=by.id, organisation=organisation, source=source, path=file_path)
 
@@ -57,11 +69,12 @@ def change(
     """Give the specialist of the card's id that content. versions: only if it has one of these; None: any.
 
     An operator who changes a shipped card makes one that stands for it. Raises NotFound, Forbidden for whoever may not,
-    StaleVersion, and Conflict for one that follows a file.
+    StaleVersion, Conflict for one that follows a file, and Invalid as ``register``.
     """
     row = _changeable(connection, card.id, by, versions)
     if row.file_path is not None:
         raise _follows_file(row)
+    refuse(ways_on_problems(connection, card, by))
     organisation = _organisation(card, by, row.organisation)
     shipped = row.source == "shipped"
     creator, source = (by.id, "api") if shipped else (row.creator, row.source)
@@ -178,6 +191,30 @@ def unknown(connection: Connection, specialist_id: str, by: Principal) -> NotFou
         hint = "list them: claudomator specialists list"
     remedy = f"{hint[0].upper()}{hint[1:]}.".replace("?.", "?")
     return NotFound(f"There is no specialist {specialist_id!r}.", remedy=remedy)
+
+
+def ways_on_problems(connection: Connection, card: Card, by: Principal, beside: Collection[str] = ()) -> list[Problem]:
+    """Where the card sends tasks on to a specialist that does not exist for whoever registers it, or to itself.
+
+    What is registered just so stays good when whom it names is removed later: an agent of the hub registers at each
+    connection, and is not kept out for what another has done. beside: ids that are registered with it.
+    """
+    named = {field: to for field in WAYS_ON if (to := getattr(card, field)) is not None and to not in WAYS_ON[field]}
+    if not named:
+        return []
+    there = specialist_rows.find(connection, card.id, by)
+    if there is not None and there.content_hash == card.content_hash:
+        return []
+    problems = []
+    for field, to in named.items():
+        if to == card.id:
+            remedy = f"name another one, or {' or '.join(WAYS_ON[field])}"
+            problems.append(Problem(field=field, message=f"`{to}` is this card itself", remedy=remedy))
+        elif to not in beside and specialist_rows.find(connection, to, by) is None:
+            known = (*WAYS_ON[field], *beside, *specialist_rows.ids_seen(connection, by))
+            message = f"there is no specialist `{shown(to)}`"
+            problems.append(Problem(field=field, message=message, remedy=suggestion(to, known)))
+    return problems
 
 
 def task_problems(connection: Connection, spec: TaskSpec, by: Principal) -> list[Problem]:

@@ -406,7 +406,11 @@ def test_who_fails_twice_is_followed_by_the_fallback(world: World) -> None:
     [(None, "agent_error"), ("human_review", "agent_error"), ("nobody", "agent_error"), ("ben", "stalled")],
 )
 def test_without_a_fallback_it_is_tried_again(world: World, fallback: str | None, reason: str) -> None:
+    if fallback == "nobody":
+        world.specialists.register(card("nobody"))
     world.specialists.register(card("eve", description="Does what eve does.", fallback=fallback))
+    if fallback == "nobody":
+        world.specialists.remove("nobody")
     begin(world, specialist="eve")
     for _ in range(2):
         world.fail("t", reason)

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.domain.encoder import EncoderFault
-from claudomator_py.domain.errors import BadCursor, Conflict, Forbidden, KeyReused, NotFound, StaleVersion
+from claudomator_py.domain.errors import BadCursor, Conflict, Forbidden, Invalid, KeyReused, NotFound, StaleVersion
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey, Role
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.views import TaskFilter
@@ -433,7 +433,10 @@ def test_what_is_odd_about_a_card_is_told_of_what_one_sees(database: Database) -
     secret = card("secret", visibility="private", keywords=["drip"], skills=[skill])
     specialists.as_(ANN).register(secret)
 
-    hers = specialists.as_(ANN).register(card("hers", keywords=["drip"], skills=[skill], fallback="nobody"))
+    specialists.as_(ANN).register(card("nobody"))
+    specialists.as_(ANN).register(card("hers", keywords=["drip"], skills=[skill], fallback="nobody"))
+    specialists.as_(ANN).remove("nobody")
+    hers = specialists.as_(ANN).one("hers")
     his = specialists.as_(BOB).register(card("his", keywords=["drop"], skills=[]))
 
     assert [one.text for one in hers.warnings] == [
@@ -447,3 +450,42 @@ def test_what_is_odd_about_a_card_is_told_of_what_one_sees(database: Database) -
     ]
     assert "secret" not in specialists.as_(BOB).one("hers").model_dump_json()
     assert specialists.as_(ANN).page().items[0].warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"fallback": "florst"}, "fallback: there is no specialist `florst`; did you mean `florist`?"),
+        ({"escalation": "secret"}, "escalation: there is no specialist `secret`; write one of florist, human_review"),
+        ({"escalation": "clarify"}, "escalation: there is no specialist `clarify`; write one of florist, human_review"),
+        ({"fallback": "plumber"}, "fallback: `plumber` is this card itself; name another one, or clarify or default"),
+    ],
+)
+def test_a_card_names_only_who_exists_for_its_creator(database: Database, fields: dict[str, str], said: str) -> None:
+    world = World(database)
+    specialists = Specialists(database, world.clock, world.repeats)
+    specialists.as_(ANN).register(card("secret", visibility="private"))
+    specialists.as_(BOB).register(card("florist"))
+
+    with pytest.raises(Invalid) as refused:
+        specialists.as_(BOB).register(card("plumber", **fields))
+    assert said in refused.value.detail
+    specialists.as_(BOB).register(card("plumber", fallback="human_review", escalation="florist"))
+    with pytest.raises(Invalid) as refused:
+        specialists.as_(BOB).change(card("plumber", **fields))
+    assert said in refused.value.detail
+    assert specialists.one("plumber").content.fallback == "human_review"
+
+
+def test_a_card_stays_good_when_whom_it_names_is_removed(database: Database) -> None:
+    world = World(database)
+    specialists = Specialists(database, world.clock, world.repeats)
+    specialists.register(card("florist"))
+    specialists.register(card("plumber", fallback="florist"), source="hub")
+    specialists.remove("florist")
+
+    again = specialists.register(card("plumber", fallback="florist"), source="hub")
+
+    assert [one.text for one in again.warnings] == ["its `fallback` names florist, and there is no such specialist"]
+    with pytest.raises(Invalid, match="there is no specialist `florist`"):
+        specialists.register(card("plumber", fallback="florist", name="Pipe Doctor"), source="hub")

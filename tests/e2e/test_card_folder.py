@@ -105,13 +105,27 @@ def test_what_happened_while_no_daemon_ran_is_found_at_the_start(site: Site, fol
 def test_what_is_odd_is_told_in_the_log_and_nothing_that_another_file_mends(site: Site, folder: Path) -> None:
     skill = "skills: [{id: taps, name: Taps, examples: [The tap drips all night, Mend the dripping tap]}]\n"
     put(folder, "a.yaml", f"id: plumber\ndescription: Mends taps.\nfallback: roofer\n{skill}")
-    put(folder, "b.yaml", f"id: fitter\ndescription: Fits taps.\nescalation: nobody\n{skill}")
+    put(folder, "b.yaml", f"id: fitter\ndescription: Fits taps.\n{skill}")
     put(folder, "c.yaml", "id: roofer\ndescription: Tiles.\n")
-    site.start().ready()
-    expected = ("taps of fitter", "its skill taps is nearly taps of plumber", "its `escalation` names nobody")
+    daemon = site.start().ready()
+    expected = ("taps of fitter", "its skill taps is nearly taps of plumber")
     wait_until(lambda: all(words in site.log_text() for words in expected), "the warnings, a line each")
 
-    assert "its `fallback` names" not in site.log_text()
+    assert set(described(daemon)) == {"plumber", "fitter", "roofer"}
+    assert not list(folder.glob("*.error.txt"))
+
+
+def test_who_names_nobody_as_its_fallback_is_refused_until_there_is_one(site: Site, folder: Path) -> None:
+    put(folder, "a.yaml", f"{PLUMBER}fallback: roffer\n---\nid: fitter\ndescription: Fits.\nescalation: plumber\n")
+    put(folder, "b.yaml", "id: painter\ndescription: Paints.\n")
+    daemon = site.start().ready()
+    refusal = folder / "a.yaml.error.txt"
+    wait_until(lambda: refusal.exists() and "painter" in described(daemon), "the refusal, and the other card")
+    assert "a.yaml:3: fallback: there is no specialist `roffer`; write one of clarify" in refusal.read_text()
+
+    put(folder, "c.yaml", "id: roffer\ndescription: Tiles.\nfallback: fitter\n")
+    wait_until(lambda: set(described(daemon)) == {"plumber", "fitter", "painter", "roffer"}, "all that name each other")
+    wait_until(lambda: not refusal.exists(), "the refusal to go")
 
 
 def test_no_task_works_in_the_folder(site: Site, folder: Path) -> None:

@@ -294,6 +294,10 @@ def test_an_agent_finds_others_and_gives_them_tasks(site: Site) -> None:
     other.register()
     found = other.ask("agent.search", query="count sheep", limit=5)["result"]
     assert [one["name"] for one in found["agents"]] == ["shepherd"]
+    other.register()
+    assert site.log_text().count("its skill count is nearly count of shepherd") == 1, (
+        "told once, not at each connection"
+    )
     assert (found["total"], found["agents"][0]["best_skill_id"]) == (1, "count")
     asked = {"name": "flock", "instructions": "Count it.", "specialist": "shepherd", "idempotency_key": "k1"}
     first = other.ask("task.submit", **asked)["result"]

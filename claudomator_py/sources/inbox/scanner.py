@@ -147,9 +147,10 @@ class Scanner:
         return reports
 
     def _offer_again(self, reports: Sequence[ScanReport]) -> list[ScanReport]:
-        """What the intake refused may be good now that something else changed: a name is free, say."""
+        """What the intake refused may be good now that something else changed: a name is free, say. Or now that another
+        was refused: two that name each other are good together."""
         more: list[ScanReport] = []
-        self._may_be_good |= _has_changed(reports)
+        self._may_be_good |= _has_changed(reports) or any(report.refused for report in reports)
         while self._may_be_good and not self.unread and not self._stopped():
             offered = [self._each([path], _offer) for path in self._folders]
             more += chain.from_iterable(offered)

@@ -95,6 +95,18 @@ def test_several_cards_and_json_come_from_stdin(command: Command, cards: Path) -
     assert [one["id"] for one in told(command, "specialists", "list")] == ["painter", "plumber"]
 
 
+def test_whom_a_card_names_is_registered_before_it(command: Command, cards: Path) -> None:
+    chain = "---\n".join(
+        f"id: {one}\ndescription: Does {one}.\n{named}\n"
+        for one, named in [("a", "fallback: b"), ("b", "escalation: c"), ("c", "fallback: human_review")]
+    )
+    added = command("specialists", "add", "-", "-o", "json", stdin=chain)
+    assert [one["id"] for one in json.loads(added.stdout)] == ["c", "b", "a"], added.stderr
+    refused = command("specialists", "add", "-", stdin="id: d\ndescription: D.\nfallback: e\n")
+    assert refused.returncode == 1
+    assert "there is no specialist `e`" in refused.stderr
+
+
 def test_a_mistake_in_one_file_registers_nothing(command: Command, cards: Path) -> None:
     wrong = command.home / "wrong.yaml"
     wrong.write_text("id: Wrong\ndescription: x\nskill: []\n")

@@ -234,6 +234,23 @@ def test_validate_reads_cards_anywhere_if_told_to(offline: Command) -> None:
     assert "a card file, not a task file; --specialists checks it as one" in untold.stderr
 
 
+def test_validate_warns_of_whom_no_card_file_has(offline: Command) -> None:
+    (offline.home / "specialists").mkdir()
+    (offline.home / "specialists/plumber.yaml").write_text(CARD)
+    for name, fallback in (("known", "plumber"), ("comes", "code-reviewer"), ("unknown", "roofer")):
+        (offline.home / f"{name}.yaml").write_text(f"id: {name}\ndescription: x\nfallback: {fallback}\n")
+    warning = "there is no specialist `roofer` in a file; unless one is registered, this is refused"
+
+    done = offline("validate", "--specialists", "known.yaml", "comes.yaml", "unknown.yaml")
+
+    assert done.returncode == 0
+    assert [line for line in done.stdout.splitlines() if "warning" in line] == [
+        f"unknown.yaml:3: warning: fallback: {warning}"
+    ]
+    (found,) = json.loads(offline("validate", "--specialists", "unknown.yaml", "-o", "json").stdout)
+    assert [(one["line"], one["field"], one["message"]) for one in found["warnings"]] == [(3, "fallback", warning)]
+
+
 def test_what_the_daemon_refuses_is_told_with_its_line(command: Command, desk: PreparedService) -> None:
     (command.home / "outside.yaml").write_text("instructions: x\nworking_dir: /forbidden\n")
     done = command("submit", "outside.yaml")

@@ -111,7 +111,9 @@ def test_its_tasks_are_a_link_away(operator: Visitor, desk: PreparedService) -> 
 
 
 def test_what_is_odd_about_one(operator: Visitor, desk: PreparedService) -> None:
+    register(desk, card("nobody"))
     register(desk, card("odd", fallback="nobody"))
+    desk.access.as_(OPERATOR).specialists.remove("nobody")
     said = text_of(operator.get("/specialists/odd"))
     assert "its `fallback` names nobody, and there is no such specialist." in said
 
