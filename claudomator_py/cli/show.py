@@ -113,6 +113,8 @@ def _asks(task: TaskView, asks: InputView) -> str:
     """What a person is asked, and what allows what its agent was denied."""
     lines = [plain(asks.text).rstrip()]
     lines += [f"approving allows {plain(one.rule)}" for one in asks.tools if one.rule is not None]
+    if asks.until is not None:
+        lines.append(f"it fails if nobody acts by then: {until(asks.until, now_ms())}")
     if asks.kept_until is not None:
         lines.append(f"its directory is kept for it ({until(asks.kept_until, now_ms())})")
     actions = [action for action in task.available_actions if action in ("answer", "approve", "reject")]

@@ -158,7 +158,7 @@ REASON_POLICIES: dict[Reason, ReasonPolicy] = {
     ),
     Reason.NOT_RUNNING: _asks("The remote agent is not running and cannot be woken."),
     Reason.DEPENDENCY_FAILED: _ends("A task it depends on did not complete."),
-    Reason.EXPIRED: _ends("It was not done before its deadline."),
+    Reason.EXPIRED: _ends("Nobody answered or approved it in time."),
     Reason.OUTPUT_LIMIT: _ends("The run wrote more output than allowed."),
     Reason.SETUP_FAILED: _asks("The run could not be set up: directory, program or environment."),
     Reason.DISK_FULL: _retries("There was no space left on the disk."),

@@ -86,7 +86,7 @@ def backlog_sentences(backlog: Backlog | None) -> list[str]:
 
 def due_clock(now_ms: int) -> Clock:
     """How an instant that is waited for is worded: in UTC, with how long that is from now."""
-    return lambda instant: _due(parse_instant(instant), now_ms)
+    return lambda instant: due_text(parse_instant(instant), now_ms)
 
 
 def utc_clock(near_ms: int) -> Clock:
@@ -323,7 +323,8 @@ def tier_text(classification: Classification, agent: str) -> str:
     return f"{source} ({'; '.join(told)})" if told else source
 
 
-def _due(until_ms: int, now_ms: int) -> str:
+def due_text(until_ms: int, now_ms: int) -> str:
+    """The time, with how long that is from now."""
     return f"{clock_text(until_ms, now_ms)} (in {_since(now_ms, until_ms)})"
 
 

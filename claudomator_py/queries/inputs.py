@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from claudomator_py.domain.inputs import InputRequest
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.views import InputView
-from claudomator_py.queries.explain import clock_text, who
+from claudomator_py.queries.explain import clock_text, due_text, who
 from claudomator_py.store.tables import Event, Task
 from claudomator_py.tasks.inputs import asked_before, asked_of
 
@@ -18,13 +18,24 @@ def input_view(task: Task, now_ms: int) -> InputView | None:
         return None
     asked = asked_of(task) or asked_before(task)
     kept = task.kept_until_ms if task.kept_until_ms is not None and task.kept_until_ms > now_ms else None
-    return InputView.of(asked, since=asked.since_ms, kept_until=kept)
+    return InputView.of(asked, since=asked.since_ms, kept_until=kept, until=asked.until_ms)
 
 
 def rejection(task: Task) -> str | None:
     """What the person said who rejected the task."""
     asked = asked_of(task)
     return None if asked is None else asked.rejected
+
+
+def expiry(task: Task, now_ms: int) -> str | None:
+    """What nobody did in time, of a task that failed for that."""
+    asked = asked_of(task)
+    if asked is None or asked.until_ms is None:
+        return None
+    due = clock_text(asked.until_ms, now_ms)
+    if asked.kind is InputKind.APPROVAL:
+        return f"Nobody approved it by {due}; it {asked.text}."
+    return f"Nobody answered by {due}: {asked.text}"
 
 
 def input_sentences(task: Task, events: Sequence[Event], now_ms: int) -> list[str]:
@@ -40,7 +51,10 @@ def input_sentences(task: Task, events: Sequence[Event], now_ms: int) -> list[st
             why = f": {event.data['why']}" if event.data.get("why") else ""
             sentences.append(f"{who(event)} approved {what}{why}.")
     if task.state == "NEEDS_INPUT":
-        sentences += _remedies(task, asked_of(task) or asked_before(task))
+        asked = asked_of(task) or asked_before(task)
+        sentences += _remedies(task, asked)
+        if asked.until_ms is not None:
+            sentences.append(f"If nobody does by {due_text(asked.until_ms, now_ms)}, it fails: expired.")
         if task.kept_until_ms is not None and task.kept_until_ms > now_ms:
             until = clock_text(task.kept_until_ms, now_ms)
             sentences.append(f"No other task works in {task.dir_key} until {until}, or until it continues.")

@@ -14,6 +14,7 @@ from claudomator_py.domain.lifecycle import WaitReason
 from claudomator_py.domain.outcome import Outcome, Reason
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.units import parse_instant
 from claudomator_py.domain.views import HoldView, TaskView
 from claudomator_py.domain.wording import worded
 from claudomator_py.environment.registry import AgentRegistry
@@ -22,7 +23,7 @@ from claudomator_py.faults import Faults
 from claudomator_py.queries.budgets import failed_by_budget, task_budget, used_up
 from claudomator_py.queries.explain import due_clock, failure_clause, failure_text, not_ready
 from claudomator_py.queries.holds import hold_views
-from claudomator_py.queries.inputs import input_view, rejection
+from claudomator_py.queries.inputs import expiry, input_view, rejection
 from claudomator_py.queries.views import task_view
 from claudomator_py.scheduler.admission import admit
 from claudomator_py.scheduler.plan import load_of
@@ -137,6 +138,8 @@ class TaskViews:
             states = dependency_rows.states(connection, task.id)
             failed = failure_text(task.reason, outcome, states)
             said = rejection(task) if task.reason == Reason.REJECTED else None
+            if task.reason == Reason.EXPIRED and (expired := expiry(task, present.now)) is not None:
+                return _Wait(task.reason, expired, expired)
             if task.reason == Reason.BUDGET:
                 told = outcome is not None and outcome.reason is Reason.BUDGET
                 failed = failed_by_budget(connection, task, spec, failed, told=told)
@@ -145,7 +148,8 @@ class TaskViews:
         if task.state == "NEEDS_INPUT":
             asked = input_view(task, present.now)
             question = asked.text if asked is not None else None
-            return _Wait(task.reason, question, question)
+            until = None if asked is None or asked.until is None else parse_instant(asked.until)
+            return _Wait(task.reason, question, question, until)
         return _Wait()
 
     def _queued(

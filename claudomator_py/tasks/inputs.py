@@ -199,7 +199,9 @@ def _said(why: str | None, **data: list[str]) -> dict[str, Any]:
 
 def expire(connection: Connection, task: Task, now_ms: int) -> None:
     """End it, as nobody has done what it needed by the time that was set for it."""
-    task = task_rows.advance(connection, task, Failing(Reason.EXPIRED), now_ms)
+    asked = asked_of(task)
+    kept = None if asked is None else asked.model_dump(mode="json")
+    task = task_rows.advance(connection, task, Failing(Reason.EXPIRED), now_ms, asks=kept)
     ready_dependents(connection, task, now_ms)
 
 

@@ -12,6 +12,7 @@ from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.views import AnswerRequest, ApproveRequest
 from claudomator_py.domain.views.decisions import DecisionFilter
 from claudomator_py.policy.rule import Rule
+from claudomator_py.queries.explain import clock_text
 from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, PolicyVerdict, SpecialistRecord
 from claudomator_py.store import decision_rows
 from claudomator_py.store.database import Database
@@ -137,8 +138,14 @@ def test_nobody_approves_in_time(policed: Make) -> None:
     go(world)
     assert world.tick(HOUR_MS).wake_ms == world.now_ms + HOUR_MS
     assert world.state("dig") == "NEEDS_INPUT approval"
+    queries = world.access.as_(OPERATOR).queries
+    asking, due = queries.task("dig"), clock_text(world.now_ms + HOUR_MS, world.now_ms)
+    assert asking.asks is not None
+    assert asking.waiting_until == asking.asks.until is not None
+    assert f"If nobody does by {due} (in 1h), it fails: expired." in queries.why("dig").sentences
     world.tick(HOUR_MS)
     assert world.state("dig") == "FAILED expired"
+    assert queries.task("dig").reason_text == f"Nobody approved it by {due}; it {asking.asks.text}."
     assert world.state("after") == "FAILED dependency_failed"
 
 

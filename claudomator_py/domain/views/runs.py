@@ -43,6 +43,7 @@ class InputView(View):
 
     agent, run_id: whose run asks; None: it is asked before the first run. tools: the tools it requests; approving
     allows the ``rule`` of each. kept_until: until when its working directory is kept from others; None: it is not.
+    until: by when somebody has to act, or else the task fails with reason ``expired``; None: any time.
     """
 
     kind: InputKind
@@ -52,6 +53,7 @@ class InputView(View):
     run_id: str | None = None
     tools: tuple[Denied, ...] = ()
     kept_until: Instant | None = None
+    until: Instant | None = None
 
 
 class LogTextView(View):
