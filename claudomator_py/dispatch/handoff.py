@@ -86,7 +86,7 @@ def handoff_of(subject: HandoffSubject, registry: AgentRegistry, redactor: Redac
             evidence=Evidence(
                 runs=tuple(one.id for one in ended[-MOST_FIELDS:]),
                 branch=subject.branch,
-                files=() if hop is None else tuple(_clean(file, redactor) for file in hop.asked.files),
+                files=_files(subject.hops, redactor),
             ),
             permissions=_scope(subject, registry, redactor),
             budget_left=_budget_left(spec, subject.spending),
@@ -102,6 +102,12 @@ def handoff_of(subject: HandoffSubject, registry: AgentRegistry, redactor: Redac
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise HandoffRefused(redactor.redact(f"the handoff is not valid: {where} {first['msg']}")) from None
+
+
+def _files(hops: Sequence[HandoffRecord], redactor: Redactor) -> tuple[str, ...]:
+    """Each once, in the order in which runs named them; the newest, if there are too many."""
+    named = dict.fromkeys(_clean(file, redactor) for one in hops for file in one.asked.files)
+    return tuple(named)[-MOST_FIELDS:]
 
 
 def _decisions(decisions: Sequence[Decision], run: Run) -> tuple[DecisionReference, ...]:

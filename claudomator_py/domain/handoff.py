@@ -39,7 +39,7 @@ class Evidence(Strict):
 
     runs: References = Field((), description="Earlier runs of the task, oldest first.")
     branch: Reference | None = Field(None, description="Branch of the work tree that they share.")
-    files: References = Field((), description="Files that the run before says it changed.")
+    files: References = Field((), description="Files that earlier runs changed, as they said when they handed it on.")
 
 
 class PermissionScope(Strict):

@@ -9,6 +9,7 @@ from claudomator_py.domain.inputs import MARKER
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.outcome import REASON_POLICIES, HandoffRequest, Outcome, OutcomeStatus
 from claudomator_py.domain.output import tail_of
+from claudomator_py.domain.personal import without_personal
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.run import Part
 from claudomator_py.domain.task import TaskSpec
@@ -97,8 +98,8 @@ def _handed_on(
     """What it said that it leaves; where it says nothing of that, what it said and did last."""
     lead = [f"{run.specialist or run.agent} had this task before you, and hands it on. In its own words:"]
     told = (("Why", handoff.reason), ("Done", handoff.done), ("Left to do", handoff.left))
-    lead += [f"{title}: {redactor.redact(words.strip())}" for title, words in told if words.strip()]
-    lead += [f"Files it changed: {', '.join(handoff.files)}"] if handoff.files else []
+    lead += [f"{title}: {_clean(words.strip(), redactor)}" for title, words in told if words.strip()]
+    lead += [f"Files it changed: {_clean(', '.join(handoff.files), redactor)}"] if handoff.files else []
     if handoff.done.strip() or handoff.left.strip():
         return redactor.redact("\n\n".join(["# Handoff", *lead, _AS_LEFT]))
     return _note([*lead, _AS_LEFT], run, host, transcript, redactor)
@@ -122,10 +123,15 @@ def _note(lead: list[str], run: Run, host: RunHost, transcript: Transcript | Non
     said = [] if transcript is None else _last(run, host, transcript)
     if outcome.text and outcome.text not in (*said, outcome.error):
         said.append(outcome.text)
-    words = _bounded([redactor.redact(words) for words in said])  # before they are cut
+    words = _bounded([_clean(words, redactor) for words in said])  # before they are cut
     if words:
         parts += ["What it said and did last:", words]
     return redactor.redact("\n\n".join(parts))
+
+
+def _clean(words: str, redactor: Redactor) -> str:
+    """What an agent said, as another may read it: without secrets, and without data of persons."""
+    return without_personal(redactor.redact(words))
 
 
 def _last(run: Run, host: RunHost, transcript: Transcript) -> list[str]:

@@ -67,6 +67,9 @@ def _remedies(task: Task, asked: InputRequest) -> list[str]:
     match asked.kind:
         case InputKind.APPROVAL if asked.run_id is None:
             return [f"`claudomator approve {name}` lets it start; {reject}"]
+        case InputKind.APPROVAL if asked.handoff is not None:
+            instead = f'`claudomator answer {name} "..."` also says how'
+            return [f"`claudomator approve {name}` has {asked.agent} continue it; {instead}; {reject}"]
         case InputKind.APPROVAL:
             rules = list(dict.fromkeys(one.rule for one in asked.tools if one.rule is not None))
             without = next((one.tool for one in asked.tools if one.rule is None), None)

@@ -131,6 +131,9 @@ def refused(world: World, why: str) -> None:
     assert (last.route, last.specialist) == (Route.HUMAN_REVIEW, None)
     assert why in last.reason.text
     assert why in (world.row("t").asks or {})["text"]
+    agent = world.row("t").asks["agent"]  # type: ignore[index]
+    explained = world.access.as_(OPERATOR).queries.why("t").sentences
+    assert any(f"`claudomator approve t` has {agent} continue it;" in one for one in explained)
 
 
 def test_a_circle_is_refused(world: World) -> None:
@@ -424,7 +427,16 @@ def test_secrets_and_persons_are_not_passed_on(world: World) -> None:
     hand_on(world, "ben", left="Use hunter2-hunter2, and write to jane@example.org.", files=["/srv/hunter2-hunter2"])
     go_on(world)
     assert "hunter2" not in json.dumps(document(world)) + prompt(world)
-    assert "jane" not in json.dumps(document(world))
+    assert "jane" not in json.dumps(document(world)) + prompt(world)
+
+
+def test_files_of_all_hops_are_named(world: World) -> None:
+    begin(world)
+    hand_on(world, "ben", files=["a.py", "b.py"])
+    go_on(world)
+    hand_on(world, "cid", files=["c.py", "a.py"])
+    go_on(world)
+    assert document(world)["evidence"]["files"] == ["a.py", "b.py", "c.py"]
 
 
 def test_the_intent_is_part_of_the_decision(world: World) -> None:
