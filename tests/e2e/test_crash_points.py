@@ -205,7 +205,7 @@ SHIMS_IN_SHORT = (
     "session-made",
     "exit-reserved",
     "started-made",
-    "agent-forked",
+    "agent-spawned",
     "kill-sent",
     "stragglers-ended",
     "exit-renamed",

@@ -17,10 +17,8 @@ POINTS = (
     "shim-renamed",
     "started-made",
     "started-synced",
-    "started-directory-synced",
     "cwd-opened",
     "output-opened",
-    "agent-forked",
     "agent-spawned",
     "agent-recorded",
     "term-sent",
@@ -29,8 +27,8 @@ POINTS = (
     "agent-ended",
     "stragglers-ended",
     "exit-written",
-    "exit-synced",
     "exit-renamed",
+    "exit-synced",
     "exit-directory-synced",
 )
 

@@ -12,6 +12,7 @@ import signal
 import socket
 
 from claudomator_py.hosts.shim import main as shim
+from claudomator_py.hosts.shim import procfs
 
 _LENGTH_BYTES = 4
 
@@ -20,6 +21,7 @@ def serve() -> None:
     """Answer requests until the other end closes."""
     # Shims belong to themselves; the kernel drops them without being waited for.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    procfs.boot_id()  # read once, for all of them
     connection = socket.socket(fileno=0)
     while (request := receive(connection)) is not None:
         try:

@@ -84,8 +84,8 @@ def _detach() -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
-    if null > 2:
-        os.close(null)
+    # Whatever whoever started the daemon left open. What is opened from here on closes by itself in the agent.
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
 
 
 class Stage:
@@ -132,6 +132,8 @@ class Supervisor:
         self._environ = environ
         self._events = events
         self._run_id = ""
+        self._since = 0
+        """No process of the run can be older than that, in clock ticks since boot."""
         self._agent = 0
         self._status: int | None = None
 
@@ -143,7 +145,7 @@ class Supervisor:
             return LEFT  # Nothing was started, and the daemon will see that.
         ending = Ending()
         try:
-            record.write_shim(self._directory)
+            self._say_who()
             record.claim_start(self._directory)
             spec = load(self._directory)
             stage = Stage(self._directory, spec, self._environ)
@@ -171,7 +173,9 @@ class Supervisor:
         How it exits only its parent would learn, so there is a record only if it is ended here. Raises BadSpec,
         OSError.
         """
-        record.write_shim(self._directory)
+        self._say_who()
+        # What the shim before this one started is older, and need not be below the agent.
+        self._since = 0
         spec = load(self._directory)
         self._run_id = spec.run_id
         outputs = [Output(self._directory, name, spec.output_bytes) for name in (STDOUT, STDERR)]
@@ -195,6 +199,14 @@ class Supervisor:
         if ending.ended_by:
             record.ExitFile(self._directory).commit(ending)
         return ENDED
+
+    def _say_who(self) -> None:
+        """Raises OSError."""
+        process = procfs.read(os.getpid())
+        if process is None:
+            raise OSError(errno.ENOENT, "there is no /proc")
+        self._since = process.start
+        record.write_shim(self._directory, process)
 
     def _work(self, spec: Spec, stage: Stage, ending: Ending) -> None:
         """Run one command after another, up to the first that does not exit 0 or a limit ends."""
@@ -254,7 +266,7 @@ class Supervisor:
         processes = procfs.snapshot()
         found = {process.pid: process for process in procfs.descendants([os.getpid()], processes)}
         if self._run_id:
-            for process in procfs.of_run(self._run_id, processes):
+            for process in procfs.of_run(self._run_id, processes, self._since):
                 found[process.pid] = process
         return [process for process in found.values() if process.alive]
 

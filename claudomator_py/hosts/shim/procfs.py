@@ -23,20 +23,25 @@ class Process:
     those of its children that it has waited for.
     """
 
-    __slots__ = ("cpu", "pgid", "pid", "ppid", "start", "state")
+    __slots__ = ("_times", "pgid", "pid", "ppid", "start", "state")
 
-    def __init__(self, pid: int, ppid: int, pgid: int, state: str, start: int, cpu: int) -> None:
+    def __init__(self, pid: int, ppid: int, pgid: int, state: bytes, start: int, times: list[bytes]) -> None:
         self.pid = pid
         self.ppid = ppid
         self.pgid = pgid
         self.state = state
         self.start = start
-        self.cpu = cpu
+        self._times = times
 
     @property
     def alive(self) -> bool:
         """Whether it can still do anything: a zombie cannot."""
-        return self.state not in "ZXx"
+        return self.state not in b"ZXx"
+
+    @property
+    def cpu(self) -> int:
+        """Clock ticks."""
+        return sum(map(int, self._times))
 
     @property
     def identity(self) -> tuple[int, int]:
@@ -47,8 +52,8 @@ class Process:
 @cache
 def boot_id() -> str:
     """The identity of this boot of the machine, which no process outlives."""
-    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        return file.read().strip()
+    with open("/proc/sys/kernel/random/boot_id", "rb", buffering=0) as file:
+        return file.read().decode().strip()
 
 
 def read(pid: int) -> Process | None:
@@ -65,15 +70,8 @@ def read(pid: int) -> Process | None:
     finally:
         os.close(fd)
     # The command's name stands in parentheses and may itself contain spaces and parentheses.
-    fields = stat[stat.rindex(b")") + 2 :].split()
-    return Process(
-        pid=pid,
-        ppid=int(fields[1]),
-        pgid=int(fields[2]),
-        state=fields[0].decode(),
-        start=int(fields[19]),
-        cpu=sum(map(int, fields[11:15])),
-    )
+    fields = stat[stat.rindex(b")") + 2 :].split(None, 20)
+    return Process(pid, int(fields[1]), int(fields[2]), fields[0], int(fields[19]), fields[11:15])
 
 
 def snapshot() -> dict[int, Process]:
@@ -120,17 +118,22 @@ def _listed(pid: int) -> list[int]:
     found: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:
+            with open(f"/proc/{pid}/task/{thread}/children", "rb", buffering=0) as file:
                 found += [int(word) for word in file.read().split()]
     except OSError:
         pass  # It has ended.
     return found
 
 
-def of_run(run_id: str, processes: dict[int, Process]) -> list[Process]:
-    """The processes that carry the run's id in the environment they were started with, and all below them."""
+def of_run(run_id: str, processes: dict[int, Process], since: int = 0) -> list[Process]:
+    """The processes that carry the run's id in the environment they were started with, and all below them.
+
+    since: when the first of them began at the earliest, in clock ticks since boot. The environments of all processes of
+    a machine take longer to read than the rest of what is known of them.
+    """
     entry = f"{RUN_VARIABLE}={run_id}".encode()
-    carriers = {process.pid: process for process in processes.values() if entry in _environ(process.pid)}
+    newer = [process for process in processes.values() if process.start >= since]
+    carriers = {process.pid: process for process in newer if entry in _environ(process.pid)}
     for process in descendants(list(carriers), processes):
         carriers[process.pid] = process
     carriers.pop(os.getpid(), None)
@@ -139,7 +142,7 @@ def of_run(run_id: str, processes: dict[int, Process]) -> list[Process]:
 
 def _environ(pid: int) -> list[bytes]:
     try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
+        with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
             return file.read().split(b"\0")
     except OSError:
         return []

@@ -1,4 +1,4 @@
-"""The files by which a run's progress is known, written so that each is either complete or not there."""
+"""The files by which a run's progress is known: each is complete, or not there, or seen to be neither."""
 
 from __future__ import annotations
 
@@ -91,11 +91,11 @@ def read(path: str | os.PathLike[str], directory: int | None = None) -> dict[str
     return data
 
 
-def write_shim(directory: int) -> None:
+def write_shim(directory: int, process: procfs.Process) -> None:
     """Say which process supervises the run. Not flushed: after a loss of power there is no such process. Raises
     OSError.
     """
-    _write_identity(directory, SHIM, os.getpid())
+    _write_identity(directory, SHIM, process)
     crash("shim-written")
     os.rename(_temporary(SHIM), SHIM, src_dir_fd=directory, dst_dir_fd=directory)
     crash("shim-renamed")
@@ -105,7 +105,10 @@ def write_agent(directory: int, pid: int) -> None:
     """Say which process is the agent, so that another shim can take it over if this one is killed. Not flushed, for
     the same reason. Raises OSError.
     """
-    _write_identity(directory, AGENT, pid)
+    process = procfs.read(pid)
+    if process is None:
+        return
+    _write_identity(directory, AGENT, process)
     os.rename(_temporary(AGENT), AGENT, src_dir_fd=directory, dst_dir_fd=directory)
     crash("agent-recorded")
 
@@ -139,9 +142,8 @@ def orphan(directory: int) -> procfs.Process | None:
     return living_agent(directory) if unfinished else None
 
 
-def _write_identity(directory: int, name: str, pid: int) -> None:
-    process = procfs.read(pid)
-    data = {"boot_id": procfs.boot_id(), "pid": pid, "start_time": process.start if process else 0}
+def _write_identity(directory: int, name: str, process: procfs.Process) -> None:
+    data = {"boot_id": procfs.boot_id(), "pid": process.pid, "start_time": process.start}
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(_temporary(name), flags, 0o600, dir_fd=directory)
     try:
@@ -156,15 +158,11 @@ def _temporary(name: str) -> str:
 
 def claim_start(directory: int) -> None:
     """Record durably that the run is started; only after this may the agent be. Raises FileExistsError, OSError."""
-    fd = os.open(STARTED, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=directory)
-    try:
-        crash("started-made")
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    os.close(os.open(STARTED, flags, 0o600, dir_fd=directory))
+    crash("started-made")
+    os.fsync(directory)  # It is empty, and says all by being there.
     crash("started-synced")
-    os.fsync(directory)
-    crash("started-directory-synced")
 
 
 class Ending:
@@ -199,7 +197,11 @@ class ExitFile:
         crash("exit-reserved")
 
     def commit(self, ending: Ending) -> None:
-        """Write the record durably under its final name."""
+        """Write the record durably under its final name.
+
+        A loss of power may leave the name with a part of it: no JSON, which says as little as no record. So it need not
+        be flushed before it has its name, and both flushes share a commit of the file system.
+        """
         fields: dict[str, object] = {name: getattr(ending, name) for name in Ending.__slots__}
         if ending.error is not None:
             fields["error"] = ending.error[:_ERROR_CHARACTERS]
@@ -207,10 +209,10 @@ class ExitFile:
         os.pwrite(self._fd, data, 0)
         os.ftruncate(self._fd, len(data))
         crash("exit-written")
-        os.fsync(self._fd)
-        crash("exit-synced")
         os.rename(EXIT_TEMPORARY, EXIT, src_dir_fd=self._directory, dst_dir_fd=self._directory)
         crash("exit-renamed")
+        os.fsync(self._fd)
+        crash("exit-synced")
         os.fsync(self._directory)
         crash("exit-directory-synced")
 

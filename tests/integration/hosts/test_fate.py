@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.domain.run import RunFate, RunSpec
+from claudomator_py.domain.run import RunFate, RunSpec, RunStatus
 from claudomator_py.hosts.local.directory import RunAlive, RunDirectory, RunStarted
 from claudomator_py.hosts.local.fate import decide_fate, held_lock, shim_identity
 from claudomator_py.hosts.shim import procfs
@@ -116,6 +116,17 @@ def test_an_unfinished_temporary_record_is_ignored(rig: Rig) -> None:
     (path / "started").touch()
     (path / "exit.json.tmp").write_text(json.dumps({"exit_code": 0}))
     assert decide_fate(path).fate is RunFate.UNFINISHED
+
+
+def test_a_part_of_a_record_that_a_loss_of_power_has_left_is_no_record(rig: Rig) -> None:
+    path = rig.prepare(("true",))
+    rig.shim(path).wait()
+    record = (path / "exit.json").read_bytes()
+    assert decide_fate(path).fate is RunFate.ENDED
+    for size in range(len(record)):
+        for left in (record[:size], record[:size].ljust(4096, b"\0"), record[:size].ljust(len(record), b"\0")):
+            (path / "exit.json").write_bytes(left)
+            assert decide_fate(path) == RunStatus(RunFate.UNFINISHED), left
 
 
 @pytest.mark.parametrize("record", ["", "{", "[]", "{}", '{"exit_code": 0}', "\0" * 100])

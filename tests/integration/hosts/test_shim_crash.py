@@ -21,7 +21,7 @@ sleep 60
 SHORT = replace(LIMITS, timeout_ms=150, grace_ms=50)
 # The others are passed by a shim that takes over an agent from another one: see test_shim_takeover.py.
 POINTS = tuple(point for point in ALL_POINTS if not point.startswith("orphan-"))
-STARTS_AFTER = POINTS.index("agent-forked")
+STARTS_AFTER = POINTS.index("agent-spawned")
 MARKED_FROM = POINTS.index("started-made")
 RECORDED_FROM = POINTS.index("exit-renamed")
 

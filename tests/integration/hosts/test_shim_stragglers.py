@@ -86,10 +86,13 @@ def test_a_straggler_that_emptied_its_environment_is_ended(rig: Rig) -> None:
 
 def test_a_process_that_somebody_else_started_for_the_run_is_ended(rig: Rig) -> None:
     """As a server does that was there before: it is below that, not below the shim, but carries the run's id."""
-    path = rig.prepare(("sh", "-c", "echo done"), limits=replace(LIMITS, grace_ms=100))
+    path = rig.prepare(("sh", "-c", f"while test ! -e {rig.root}/go; do sleep .01; done"))
+    shim = rig.shim(path)
+    until(lambda: (path / "started").exists())
     with subprocess.Popen(["sleep", "60"], env={"CLAUDOMATOR_RUN": path.name}) as process:
-        until(lambda: find_survivors(path.name))
-        rig.shim(path).wait()
+        until(lambda: process.pid in find_survivors(path.name))
+        (rig.root / "go").touch()
+        shim.wait()
         assert process.wait() == -signal.SIGTERM
     assert ended(path).stragglers == 1
 

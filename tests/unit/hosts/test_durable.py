@@ -3,12 +3,14 @@
 import os
 import signal
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from claudomator_py.domain.run import RunLimits, RunSpec
 from claudomator_py.hosts.local.directory import RunDirectory
+from claudomator_py.hosts.shim import record
 
 ORDER = RunSpec("r", (("true",),), None, (), (), "", RunLimits(1_000, None, 100, 1_000), handoff="{}")
 FLUSHED = ("folder", "r", "spec.json", "prompt.md", "handoff.json")
@@ -68,6 +70,40 @@ def test_what_a_loss_of_power_has_left_of_a_directory_is_made_anew(folder: Path,
     (directory.path / lost).unlink()
     directory.create(ORDER)
     assert {path.name: path.read_bytes() for path in directory.path.iterdir() if path.is_file()} == whole
+
+
+@pytest.fixture
+def run(folder: Path) -> Iterator[int]:
+    RunDirectory(folder / "r").create(ORDER)
+    opened = os.open(folder / "r", os.O_RDONLY | os.O_DIRECTORY)
+    yield opened
+    os.close(opened)
+
+
+def test_a_run_is_marked_as_started_by_one_flush(run: int, flushed: list[tuple[str, set[str]]]) -> None:
+    record.claim_start(run)
+    assert [name for name, _ in flushed] == ["r"]
+    assert record.STARTED in flushed[0][1]
+
+
+def test_the_record_of_an_end_has_its_name_before_the_first_of_its_two_flushes(
+    run: int, flushed: list[tuple[str, set[str]]]
+) -> None:
+    record.ExitFile(run).commit(record.Ending())
+    assert [name for name, _ in flushed] == [record.EXIT, "r"]
+    assert record.EXIT in flushed[0][1]
+
+
+@pytest.fixture
+def flushed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, set[str]]]:
+    """What was flushed, and what lay in the run directory then."""
+    found = []
+
+    def fsync(descriptor: int) -> None:
+        found.append((name_of(descriptor), {path.name for path in (folder / "r").iterdir()}))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    return found
 
 
 def test_a_process_that_was_forked_flushes_with_threads_of_its_own(folder: Path) -> None:

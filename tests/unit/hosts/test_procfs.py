@@ -69,8 +69,26 @@ def test_only_the_exact_run_is_found() -> None:
             processes = procfs.snapshot()
             assert [found.pid for found in procfs.of_run("run-12", processes)] == [process.pid]
             assert procfs.of_run("run-1", processes) == []
+            begun = processes[process.pid].start
+            assert [found.pid for found in procfs.of_run("run-12", processes, begun)] == [process.pid]
         finally:
             process.kill()
+
+
+def test_nobody_asks_for_the_environment_of_a_process_that_is_older_than_the_run(
+    sleeper: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def environ(pid: int) -> list[bytes]:
+        asked.append(pid)
+        return []
+
+    monkeypatch.setattr(procfs, "_environ", environ)
+    processes = procfs.snapshot()
+    procfs.of_run("run", processes, processes[sleeper.pid].start)
+    assert sleeper.pid in asked
+    assert [pid for pid in asked if processes[pid].start < processes[sleeper.pid].start] == []
 
 
 def test_a_signal_reaches_only_the_process_that_was_meant(sleeper: "subprocess.Popen[bytes]") -> None:
