@@ -199,8 +199,8 @@ class ExitFile:
     def commit(self, ending: Ending) -> None:
         """Write the record durably under its final name.
 
-        A loss of power may leave the name with a part of it, which cannot be parsed: it says as little as a missing one.
-        So the name need not wait for a flush, and both flushes share a commit of the file system.
+        A loss of power may leave the name with a part of it, which cannot be parsed and says as little as a missing
+        record. So the name need not wait for a flush, and both flushes share a commit of the file system.
         """
         fields: dict[str, object] = {name: getattr(ending, name) for name in Ending.__slots__}
         if ending.error is not None:
