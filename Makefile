@@ -24,7 +24,7 @@ help: ## list these targets
 run: .venv/runtime.stamp ## start the daemon on the samples in tasks/
 	.venv/bin/claudomator serve
 
-test: .venv/dev.stamp ## run the tests that take minutes at most
+test: .venv/dev.stamp ## run all tests but the long ones, in some minutes; ARGS=tests/unit: the fast ones
 	.venv/bin/pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)
 
 check: lint contracts types deps audit test ## everything a change must pass

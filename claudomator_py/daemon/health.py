@@ -102,6 +102,6 @@ def card_folder_checks(status: Mapping[str, FolderStatus]) -> list[CheckView]:
 
 def _inbox_check(path: str, folder: FolderStatus, name: str = "inbox") -> CheckView:
     if folder.problem is None:
-        detail = f"{path}: {folder.files} files accepted, {folder.refused} refused"
+        detail = f"{path}: files accepted: {folder.files}, refused: {folder.refused}"
         return CheckView(name=name, ok=True, detail=detail)
     return CheckView(name=name, ok=False, detail=f"{path}: {folder.problem.message}", remedy=folder.problem.remedy)

@@ -72,11 +72,8 @@ class Command:
             "add_dirs": bool(task.add_dirs),
             "agent.model": task.agent.model is not None and "model" not in _names(agent),
         }
-        return [
-            f"{agent.name} is a plain command, which cannot keep to {field}"
-            for field, is_asked in asked.items()
-            if is_asked
-        ]
+        wanted = ", ".join(field for field, is_asked in asked.items() if is_asked)
+        return [f"{agent.name} is a plain command, which cannot keep to {wanted}"] if wanted else []
 
 
 class CommandReader:

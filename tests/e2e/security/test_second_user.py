@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_hex
 
 import pytest
 
@@ -18,8 +19,9 @@ from tests.e2e.warm import WarmStarter
 
 pytestmark = needs_root
 
-PASSED = "passed-on-4Jt8vQ2s"
-OF_TASK = "of-the-task-9Xb3nR5w"
+# Random, so that no checkout of this repository holds them: one may lie in a folder that is searched.
+PASSED = f"passed-on-{token_hex(4)}"
+OF_TASK = f"of-the-task-{token_hex(4)}"
 ASKED = "the-prompt-7Lm2kD6y"
 NAME = "name-2cf8"
 
