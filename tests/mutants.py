@@ -1,13 +1,14 @@
 """Changes to the deciding modules, one at a time, that some unit test of the module has to notice: ``make mutants``.
 
 A mutant is a module in which one small thing is wrong: a comparison at its boundary, ``and`` for ``or``, a guard that
-never holds, a call that is left out. The module's own unit tests are run against it, and only these: what falls to an
-end-to-end test alone lives here. No file is touched: each mutant has a process of its own, forked from one that has
-collected the tests already, and its functions are exchanged there.
+never holds, a flag turned round, a call that is left out. The module's own unit tests are run against it, and only
+these: what falls to an end-to-end test alone lives here. No file is touched: each mutant has a process of its own,
+forked from one that has collected the tests already, and its functions are exchanged there.
 
     python -m tests.mutants                          # every module of MODULES
     python -m tests.mutants scheduler/plan.py        # only this one
     python -m tests.mutants --sample 40 --seed 1     # at most so many of each; the same ones for the same seed
+    python -m tests.mutants --only "left out"        # those whose name, as it is printed, has these words
 """
 
 import argparse
@@ -21,18 +22,23 @@ import random
 import signal
 import sys
 import tempfile
+import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.abc import InspectLoader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from inspect import CO_OPTIMIZED
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FrameType, FunctionType, ModuleType
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+_Place = tuple[str, int]
+"""A function of a module: its qualified name and its first line."""
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "claudomator_py"
@@ -112,6 +118,18 @@ EQUIVALENT = {
     "scheduler/admission.py: the condition is True: "
     "return named_by(head.agent_type, agents) if head.agent_type else ()": "no agent is of no name and no kind",
     "dispatch/apply_report.py: left out: self._tell(subject, ended)": "it only writes the log",
+    "dispatch/apply_report.py: the condition is True: "
+    'told = {} if outcome.reason is None else {"reason": outcome.reason.value}': "only the log says it",
+    "dispatch/apply_report.py: the condition is False: if known is not None and not known.spec.check:": (
+        "what is known already is only read again"
+    ),
+    "dispatch/apply_report.py: the condition is True: spec = None if known is None else known.spec": (
+        "what is known already is only read again"
+    ),
+    "dispatch/apply_report.py: the condition is True: "
+    "if (run.asked, run.over_budget) != (subject.run.asked, subject.run.over_budget):": "the same is judged alike",
+    "dispatch/apply_report.py: the condition is True: "
+    'step = run.check_seq if run.state == "checking" else 0': "only a run that is being checked has begun a check",
     "store/hold_rows.py: the condition is True: "
     "same = _on(hold.bucket) & (HOLD.c.reason == (hold.reason.value if hold.reason is not None else None))": (
         "what a run has met has a reason"
@@ -123,6 +141,10 @@ EQUIVALENT = {
     "self._probes = _probes(connection, silent, now_ms) if silent else set()": "of no runs none tries a limit",
     "dispatch/collect.py: the condition is True: "
     'step = run.check_seq if run.state == "checking" else 0': "only a run that is being checked has begun a check",
+    "dispatch/collect.py: lazily=True -> False: "
+    "self._begun.append((subject, self._database.submit(reaching, planned=True, lazily=True)))": (
+        "it only costs a commit of its own"
+    ),
     "dispatch/start.py: the condition is False: if not starts:": "of no starts nothing is begun",
     "dispatch/start.py: the condition is True: "
     "runs = run_rows.of_task(connection, task.id) if task.seq > 0 else ()": "before its first run it has none",
@@ -202,7 +224,9 @@ def control(module: str) -> CodeType:
 
 def _sites(tree: ast.Module) -> Iterator[tuple[int, str, Callable[[], None]]]:
     """Line, words and the change itself, for each place that can be changed."""
-    shown = _only_shown(tree)
+    shown, called = _only_shown(tree), _in_functions(tree)
+    tests = {id(node.test) for node in ast.walk(tree) if isinstance(node, ast.If | ast.IfExp)}
+    arguments = {id(node.value): f"{node.arg}=" for node in ast.walk(tree) if isinstance(node, ast.keyword)}
     for node in ast.walk(tree):
         if id(node) in shown:
             continue
@@ -219,6 +243,26 @@ def _sites(tree: ast.Module) -> Iterator[tuple[int, str, Callable[[], None]]]:
                     f"the condition is {value}",
                     lambda n=node, v=value: setattr(n, "test", ast.Constant(v)),  # type: ignore[misc]
                 )
+        elif isinstance(node, ast.match_case) and node.guard is not None:
+            for value in (True, False):
+                yield (
+                    node.guard.lineno,
+                    f"the guard is {value}",
+                    lambda n=node, v=value: setattr(n, "guard", ast.Constant(v)),  # type: ignore[misc]
+                )
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) and id(node) not in tests:
+            yield (
+                node.lineno,
+                "without not",
+                lambda n=node: setattr(n, "operand", ast.UnaryOp(ast.Not(), n.operand)),  # type: ignore[misc]
+            )
+        elif isinstance(node, ast.Constant) and isinstance(node.value, bool) and id(node) in called:
+            argument = arguments.get(id(node), "")
+            yield (
+                node.lineno,
+                f"{argument}{node.value} -> {not node.value}",
+                lambda n=node: setattr(n, "value", not n.value),  # type: ignore[misc]
+            )
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _NAMES:
             name = _NAMES[node.func.id]
             yield node.lineno, f"{node.func.id} -> {name}", lambda f=node.func, n=name: setattr(f, "id", n)  # type: ignore[misc]
@@ -257,22 +301,31 @@ def _only_shown(tree: ast.Module) -> set[int]:
     return found
 
 
+def _in_functions(tree: ast.Module) -> set[int]:
+    """What is evaluated when a function is called, and not when the module is imported."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    return {id(part) for function in functions for statement in function.body for part in ast.walk(statement)}
+
+
 def _words(one: ast.AST, other: type[ast.AST]) -> str:
     return f"{type(one).__name__} -> {other.__name__}"
 
 
 class Tests:
-    """The unit tests of one module, in a process that has collected them. seconds: what each took, by its id."""
+    """The unit tests of one module, in a process that has collected them."""
 
     def __init__(self, module: str, paths: Sequence[str]) -> None:
         self._paths = paths
         self._file = ROOT / PACKAGE / module
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process lives
         self._seconds: dict[str, float] = {}
+        self._reached: dict[str, set[_Place]] = {}
         self._whole = compile(self._file.read_text(), str(self._file), "exec")
         with tempfile.NamedTemporaryFile() as told:
-            self.passed = _in_child(lambda: self._run(_Timed(self._seconds, told.name))) == 0
-            self._seconds = json.loads(Path(told.name).read_text() or "{}")
+            self.passed = _in_child(lambda: self._run(_Watch(str(self._file), Path(told.name)))) == 0
+            if self.passed:
+                self._seconds, reached = json.loads(Path(told.name).read_text())
+                self._reached = {test: {(name, line) for name, line in places} for test, places in reached.items()}
         if self.passed:
             self._collect()
 
@@ -285,9 +338,11 @@ class Tests:
         """Run them on the module with that code: 0 if none fails; None: they did not end in time."""
         was, now = _functions(self._whole), _functions(code)
         changed = [place for place in was if was[place] != now.get(place)]
-        if _imported(self._whole) == _imported(code) and set(was) == set(now):
+        # What no test has called may be what is called when the module is imported.
+        called = any(not places.isdisjoint(changed) for places in self._reached.values())
+        if called and _imported(self._whole) == _imported(code) and set(was) == set(now):
             return _in_child(lambda: self._run_with({place: now[place] for place in changed}))
-        return _in_child(lambda: self._run_anew(code))
+        return _in_child(lambda: self._run_anew(code, changed))
 
     def _collect(self) -> None:
         kept = os.dup(1), os.dup(2)
@@ -298,22 +353,27 @@ class Tests:
             os.dup2(kept[0], 1)
             os.dup2(kept[1], 2)
 
-    def _run_with(self, exchanged: dict[tuple[str, int], CodeType]) -> int:
+    def _run_with(self, exchanged: dict[_Place, CodeType]) -> int:
         exchange(str(self._file), exchanged)
-        return self._run(_Timed(self._seconds))
+        return self._run(self._order(exchanged))
 
-    def _run_anew(self, code: CodeType) -> int:
+    def _run_anew(self, code: CodeType, changed: Sequence[_Place]) -> int:
         """With something that is done when the module is imported: nothing of the package may be loaded yet."""
         for name in [name for name in sys.modules if name.split(".")[0] in ("tests", PACKAGE) and name != __name__]:
             del sys.modules[name]
         name = ".".join((PACKAGE, *self._file.relative_to(ROOT / PACKAGE).with_suffix("").parts))
         sys.meta_path.insert(0, _Exchanged(name, self._file, code))
-        return self._run(_Timed(self._seconds))
+        return self._run(self._order(changed))
 
-    def _run(self, timed: "_Timed") -> int:
+    def _order(self, changed: Iterable[_Place]) -> "_Order":
+        """Those first that called what is changed, and of these the ones that took least."""
+        reaching = {test for test, places in self._reached.items() if not places.isdisjoint(changed)}
+        return _Order({test: (test not in reaching, took) for test, took in self._seconds.items()})
+
+    def _run(self, plugin: object) -> int:
         self._redirect()
         with tempfile.TemporaryDirectory() as folder:
-            return int(pytest.main([*_OPTIONS, f"--basetemp={folder}/pytest", *self._paths], plugins=[timed]))
+            return int(pytest.main([*_OPTIONS, f"--basetemp={folder}/pytest", *self._paths], plugins=[plugin]))
 
     def _redirect(self) -> None:
         self._log.truncate(0)
@@ -330,23 +390,43 @@ _IMPORTED = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
 _OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", *_PROFILE, *_IMPORTED]
 
 
-class _Timed:
-    """The tests that took least go first. told: the file that is told at the end what each took; None: nobody is."""
+class _Watch:
+    """Writes to a file what each test took, and which functions of the module it called."""
 
-    def __init__(self, seconds: dict[str, float], told: str | None = None) -> None:
-        self._seconds = seconds
+    def __init__(self, module: str, told: Path) -> None:
+        self._module = module
         self._told = told
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+        self._reached: dict[str, set[_Place]] = defaultdict(set)
+        self._calls: set[_Place] = set()
 
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items.sort(key=lambda item: self._seconds.get(item.nodeid, 0))
+    def pytest_sessionstart(self) -> None:
+        threading.settrace(self._trace)
+        sys.settrace(self._trace)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if self._told is not None:
-            self._seconds[report.nodeid] = self._seconds.get(report.nodeid, 0) + report.duration
+        self._seconds[report.nodeid] += report.duration
+        self._reached[report.nodeid] |= self._calls
+        self._calls.clear()
 
     def pytest_sessionfinish(self) -> None:
-        if self._told is not None:
-            Path(self._told).write_text(json.dumps(self._seconds))
+        reached = {test: sorted(places) for test, places in self._reached.items()}
+        self._told.write_text(json.dumps([self._seconds, reached]))
+
+    def _trace(self, frame: FrameType, event: str, arg: object) -> None:
+        code = frame.f_code
+        if code.co_filename == self._module:
+            self._calls.add((code.co_qualname, code.co_firstlineno))
+
+
+class _Order:
+    """The tests in the order of their rank; a new one goes last."""
+
+    def __init__(self, ranks: Mapping[str, tuple[bool, float]]) -> None:
+        self._ranks = ranks
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items.sort(key=lambda item: self._ranks.get(item.nodeid, (True, math.inf)))
 
 
 class _Exchanged(MetaPathFinder, InspectLoader):
@@ -369,7 +449,7 @@ class _Exchanged(MetaPathFinder, InspectLoader):
         return self._file.read_text()
 
 
-def exchange(file: str, codes: Mapping[tuple[str, int], CodeType]) -> None:
+def exchange(file: str, codes: Mapping[_Place, CodeType]) -> None:
     """Give functions of that file another code, by name and first line."""
     gc.unfreeze()  # What the tests' conftest has frozen would not be seen.
     for one in gc.get_objects():
@@ -379,9 +459,9 @@ def exchange(file: str, codes: Mapping[tuple[str, int], CodeType]) -> None:
     gc.freeze()
 
 
-def _functions(code: CodeType) -> dict[tuple[str, int], CodeType]:
+def _functions(code: CodeType) -> dict[_Place, CodeType]:
     """The functions and methods of a module, by name and first line; what is inside of one belongs to it."""
-    found: dict[tuple[str, int], CodeType] = {}
+    found: dict[_Place, CodeType] = {}
     for part in _parts(code):
         if not part.co_flags & CO_OPTIMIZED:
             found |= _functions(part)
@@ -430,7 +510,7 @@ def _in_child(work: Callable[[], int], longest_s: float = LONGEST_S) -> int | No
     return None
 
 
-def _examine(module: str, sample: int | None, seed: int) -> int:
+def _examine(module: str, only: Sequence[str], sample: int | None, seed: int) -> int:
     """Print which mutants of a module live; 1 if one does that is not known to change nothing."""
     tests = Tests(module, MODULES[module])
     if not tests.passed:
@@ -439,11 +519,10 @@ def _examine(module: str, sample: int | None, seed: int) -> int:
     if tests.run(control(module)) == 0:
         print(f"{module}: its tests pass although each of its functions raises")
         return 1
-    found = list(mutants(module))
+    found = [mutant for mutant in mutants(module) if not only or any(words in mutant.name for words in only)]
     if sample is not None and len(found) > sample:
         found = random.Random(seed).sample(found, sample)
     result = Result(module, len(found))
-    survivors = []
     for mutant in found:
         if mutant.name in EQUIVALENT:
             result.equal += 1
@@ -451,21 +530,22 @@ def _examine(module: str, sample: int | None, seed: int) -> int:
         status = tests.run(mutant.code)
         if status == 0:
             result.survivors += 1
-            survivors.append(f"    line {mutant.line}: {mutant.name.removeprefix(f'{module}: ')}")
+            print(f"  line {mutant.line} of {mutant.name}", flush=True)
         else:
             result.killed += 1
             result.late += status is None
-    print(result.line(), *survivors, sep="\n", flush=True)
-    return 1 if survivors else 0
+    print(result.line(), flush=True)
+    return 1 if result.survivors else 0
 
 
 def main() -> int:
-    """Print a line for each module and every mutant that lives. The exit status is 1 if one does that is not known to
+    """Print every mutant that lives, and a line for each module. The exit status is 1 if one does that is not known to
     change nothing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("modules", nargs="*", default=list(MODULES))
     parser.add_argument("--sample", type=int, help="at most so many mutants of each module, chosen at random")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
+    parser.add_argument("--only", action="append", help="mutants whose name has this text (or another, if repeated)")
     chosen = parser.parse_args()
     os.chdir(ROOT)
     sys.dont_write_bytecode = True
@@ -474,7 +554,7 @@ def main() -> int:
         __import__(library)
     print(HEADINGS, flush=True)
     passed = [
-        _in_child(lambda module=module: _examine(module, chosen.sample, chosen.seed), math.inf) == 0  # type: ignore[misc]
+        _in_child(lambda module=module: _examine(module, chosen.only or (), chosen.sample, chosen.seed), math.inf) == 0  # type: ignore[misc]
         for module in chosen.modules
     ]
     return 0 if all(passed) else 1

@@ -117,6 +117,26 @@ def test_a_lost_or_interrupted_check_is_begun_again_but_not_for_ever(world: Worl
     assert [call for call in world.host.calls if call[0] == "spawn"] == [("spawn", run_id, step) for step in range(6)]
 
 
+def test_a_check_whose_supervisor_was_killed_is_begun_again_though_its_program_lives(world: World) -> None:
+    run_id = checking(world)
+    world.host.kill_shim(run_id, 1, agent_lives=True)
+    world.tick()
+    assert (world.task("t").phase, world.live("t").check_seq) == ("checking", 2)
+    assert ("end_survivors", run_id, 0) in world.host.calls, "two checks at a time would be in each other's way"
+
+
+def test_a_check_whose_supervisor_died_before_it_started_is_begun_again_and_its_run_is_not(world: World) -> None:
+    world.submit("t", check=["make test"])
+    world.tick()
+    world.end("t", text="done")
+    world.host.slow = True
+    world.tick()
+    run_id = world.live("t").id
+    world.host.kill_shim(run_id, 1)
+    world.tick()
+    assert (world.live("t").id, world.live("t").check_seq) == (run_id, 2)
+
+
 def test_a_late_look_at_a_lost_check_puts_the_run_back_to_none_before(world: World) -> None:
     run_id = checking(world)
     late = world.live("t")

@@ -1,18 +1,27 @@
 """Ends: every way in which a run can end, be cancelled or get lost, and what is made of it."""
 
 import json
+from collections.abc import Callable
 
 import pytest
 from sqlalchemy import update
 
+from claudomator_py.domain import crashpoint
 from claudomator_py.domain.units import HOUR_MS
-from claudomator_py.store.tables import TASK_REVISION
+from claudomator_py.store import run_rows
+from claudomator_py.store.tables import RUN, TASK_REVISION
 from tests.fakes.runs import MemoryRunHost
 from tests.fakes.world import CLAUDE, START_MS, World
 
 
 def starts(host: MemoryRunHost) -> list[tuple[str, int]]:
     return [(run_id, step) for call, run_id, step in host.calls if call == "spawn"]
+
+
+def is_live(world: World, run_id: str) -> bool:
+    """As its row says."""
+    row = world.database.read(lambda connection: run_rows.find(connection, run_id))
+    return row is not None and row.live
 
 
 def test_a_run_given_up_before_it_started_costs_nothing(world: World) -> None:
@@ -57,6 +66,16 @@ def test_a_lost_run_whose_last_word_was_said_counts_as_that(world: World) -> Non
     (run,) = world.queries.runs("done")
     assert run.exit_code is None
     assert world.state("lost") == "FAILED lost"
+
+
+def test_a_run_whose_supervisor_was_told_to_stop_is_judged_by_its_record(world: World) -> None:
+    world.submit("t", retry={"max_attempts": 1})
+    world.tick()
+    world.host.end(world.live("t").id, 143, ended_by="interrupt")
+    world.tick()
+    (run,) = world.queries.runs("t")
+    assert run.outcome is not None
+    assert (run.exit_code, run.outcome.status) == (143, "failed"), "a lost run has no exit code"
 
 
 def test_half_a_last_word_is_none(world: World) -> None:
@@ -157,6 +176,90 @@ def test_an_end_is_recorded_once(world: World) -> None:
     collected = world.collector.collect(run, world.now_ms)
     assert collected is False
     assert world.task("t").version == version
+
+
+def goes_on(world: World, patch: pytest.MonkeyPatch) -> None:
+    """Nothing has happened."""
+
+
+def never_starts(world: World, patch: pytest.MonkeyPatch) -> None:
+    world.host.directories[world.live("t").id, 0].started = False
+    world.host.kill_shim(world.live("t").id)
+
+
+def loses_its_supervisor(world: World, patch: pytest.MonkeyPatch) -> None:
+    world.host.kill_shim(world.live("t").id, agent_lives=True)
+
+
+def ends(world: World, patch: pytest.MonkeyPatch) -> None:
+    world.end("t")
+
+
+def ends_and_is_being_read(world: World, patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(world.host, "report", lambda *_: None)
+    world.end("t")
+
+
+def ends_and_its_tree_is_looked_at(world: World, patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(world.isolating, "looked_after_run", lambda _: False)
+    world.end("t", status="failed", reason="refused")
+
+
+def leaves_processes(world: World, patch: pytest.MonkeyPatch) -> None:
+    world.host.survivors[world.live("t").id] = 1
+    world.host.kill_shim(world.live("t").id)
+
+
+def is_lost(world: World, patch: pytest.MonkeyPatch) -> None:
+    world.host.kill_shim(world.live("t").id)
+
+
+def loses_its_directory(world: World, patch: pytest.MonkeyPatch) -> None:
+    world.host.lose(world.live("t").id)
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        goes_on,
+        never_starts,
+        loses_its_supervisor,
+        ends,
+        ends_and_is_being_read,
+        ends_and_its_tree_is_looked_at,
+        leaves_processes,
+        is_lost,
+        loses_its_directory,
+    ],
+    ids=lambda what: what.__name__,
+)
+@pytest.mark.parametrize("check", [[], ["make test"]], ids=["unchecked", "checked"])
+def test_a_look_at_a_run_says_whether_it_is_still_live(
+    world: World, monkeypatch: pytest.MonkeyPatch, what: Callable[[World, pytest.MonkeyPatch], None], check: list[str]
+) -> None:
+    world.submit("t", check=check)
+    world.tick()
+    run = world.live("t")
+    what(world, monkeypatch)
+    assert world.collector.collect(run, world.now_ms) is is_live(world, run.id)
+
+
+def test_no_check_begins_of_a_run_that_has_ended_meanwhile(world: World) -> None:
+    world.submit("t", check=["make test"])
+    world.tick()
+    world.end("t", text="done")
+    run = world.live("t")
+
+    def end_it(point: str) -> None:
+        if point == "check-prepared":
+            world.database.write(lambda connection: connection.execute(update(RUN).values(live=False, state="ended")))
+
+    crashpoint.install(end_it)
+    try:
+        assert world.collector.collect(run, world.now_ms) is is_live(world, run.id) is False
+    finally:
+        crashpoint.install(None)
+    assert (run.id, 1) not in starts(world.host)
 
 
 # --- cancelling -------------------------------------------------------------------------------------------------------

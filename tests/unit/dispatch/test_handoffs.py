@@ -5,9 +5,13 @@ from typing import Any
 
 import pytest
 
+from claudomator_py.domain.handing_on import HANDOFF_MARKER
 from claudomator_py.domain.handoff import Handoff
-from claudomator_py.domain.units import MINUTE_MS, format_instant
+from claudomator_py.domain.run import RunSpec
+from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, format_instant
 from claudomator_py.store import run_rows
+from claudomator_py.store.database import Database
+from tests.fakes.cards import card
 from tests.fakes.world import World
 
 
@@ -83,3 +87,60 @@ def test_a_run_without_a_valid_one_does_not_start(world: World, monkeypatch: pyt
     assert (run.state, run.reason) == ("ended", "setup_failed")
     assert world.row("t").state == "FAILED"
     assert not world.host.directories
+
+
+# --- handing on -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def staffed(database: Database) -> World:
+    """A world with two specialists."""
+    world = World(database, routing=True)
+    world.specialists.register(card("ann", system_prompt="You find faults."))
+    world.specialists.register(card("ben"))
+    return world
+
+
+def begin(world: World) -> RunSpec:
+    """How the next run of the task is begun."""
+    world.router.route()
+    world.tick()
+    return world.host.directories[world.live("t").id, 0].order
+
+
+@pytest.mark.parametrize(
+    ("whole_ms", "used_ms", "left_ms"),
+    [
+        (2 * HOUR_MS, HOUR_MS, HOUR_MS),
+        (2 * HOUR_MS, 2 * HOUR_MS - 1, MINUTE_MS),
+        (MINUTE_MS // 2, MINUTE_MS // 4, MINUTE_MS // 2),
+    ],
+    ids=["the rest", "a minute at least", "never more than all"],
+)
+def test_whoever_takes_a_task_over_has_what_is_left_of_its_timeout(
+    staffed: World, whole_ms: int, used_ms: int, left_ms: int
+) -> None:
+    staffed.submit("t", specialist="ann", timeout=f"{whole_ms // 1000}s")
+    assert begin(staffed).limits.timeout_ms == whole_ms
+    staffed.tick(used_ms)
+    staffed.end("t", text=f'{HANDOFF_MARKER} {{"to": "ben"}}')
+    staffed.tick()
+    assert begin(staffed).limits.timeout_ms == left_ms
+    assert (handoff(staffed, "t")["handoffs"], handoff(staffed, "t")["before"]["specialist"]) == (1, "ann")
+
+
+def test_a_retry_has_the_whole_timeout_again(world: World) -> None:
+    world.submit("t", timeout="1h", retry={"max_attempts": 2, "backoff": "0s"})
+    world.tick()
+    world.now_ms += HOUR_MS // 2
+    world.fail("t", "stalled")
+    world.tick(1)
+    assert world.live("t").attempt == 2
+    assert world.host.directories[world.live("t").id, 0].order.limits.timeout_ms == HOUR_MS
+
+
+def test_a_specialist_is_told_its_role_before_its_task(staffed: World) -> None:
+    staffed.submit("t", specialist="ann")
+    told = begin(staffed).stdin
+    assert told.startswith("# Your role: ann")
+    assert told.index("You find faults.") < told.index("do t")

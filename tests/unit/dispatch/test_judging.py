@@ -1,16 +1,24 @@
 """What the report of a run or a check comes to, by what is known of the task meanwhile."""
 
+from functools import partial
+
 import pytest
+from sqlalchemy import select
 
 from claudomator_py.dispatch.apply_report import GONE, Applied, CheckWanted
+from claudomator_py.domain.budget import DayBudget
 from claudomator_py.domain.handing_on import HANDOFF_MARKER
-from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.domain.outcome import Denied, Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.report import RunReport
 from claudomator_py.domain.run import ExitRecord
-from tests.fakes.world import START_MS, World
+from claudomator_py.domain.units import HOUR_MS
+from claudomator_py.store import hold_rows
+from claudomator_py.store.tables import EVENT
+from tests.fakes.world import CLAUDE, START_MS, World
 
 PASSED = ExitRecord(0, None, START_MS, START_MS + 1_000)
 CANCELLED = Outcome(status=OutcomeStatus.CANCELLED, reason=Reason.CANCELLED)
+BUDGET_SPENT = EVENT.c.kind == "budget_spent"
 
 
 def begun(world: World, **fields: object) -> str:
@@ -79,15 +87,20 @@ def test_of_a_run_whose_directory_is_gone_nothing_is_known(world: World) -> None
     assert (ended(world).status, ended(world).detail) == (OutcomeStatus.LOST, GONE)
 
 
-@pytest.mark.parametrize(("stopped", "state"), [(False, "FAILED check_failed"), (True, "CANCELLED")])
-def test_of_a_check_whose_directory_is_gone_the_run_is_known(world: World, stopped: bool, state: str) -> None:
+@pytest.mark.parametrize(
+    ("stopped", "state", "status"),
+    [(False, "FAILED check_failed", OutcomeStatus.FAILED), (True, "CANCELLED", OutcomeStatus.CANCELLED)],
+)
+def test_of_a_check_whose_directory_is_gone_the_run_is_known(
+    world: World, stopped: bool, state: str, status: OutcomeStatus
+) -> None:
     run_id = checking(world)
     if stopped:
         world.host.stubborn = True
         world.service.cancel("t")
     assert world.applier.apply(RunReport(run_id=run_id, step=1, gone=True), world.now_ms) is Applied.ENDED
     assert world.state("t") == state
-    assert ended(world).text == "done"
+    assert (ended(world).status, ended(world).text) == (status, "done")
 
 
 # --- what the agent said --------------------------------------------------------------------------------------------
@@ -189,22 +202,22 @@ def test_what_a_run_had_done_is_no_success_where_an_operator_stopped_it(world: W
 
 
 @pytest.mark.parametrize(
-    ("record", "state"),
+    ("record", "state", "status"),
     [
-        (PASSED, "COMPLETED"),
-        (ExitRecord(1, None, 1, 2), "FAILED check_failed"),
-        (ExitRecord(0, "timeout", 1, 2), "FAILED check_failed"),
-        (ExitRecord(None, "cancel", 1, 2), "CANCELLED"),
+        (PASSED, "COMPLETED", OutcomeStatus.SUCCEEDED),
+        (ExitRecord(1, None, 1, 2), "FAILED check_failed", OutcomeStatus.FAILED),
+        (ExitRecord(0, "timeout", 1, 2), "FAILED check_failed", OutcomeStatus.FAILED),
+        (ExitRecord(None, "cancel", 1, 2), "CANCELLED", OutcomeStatus.CANCELLED),
     ],
     ids=["passed", "failed", "too late", "cancelled"],
 )
-def test_a_check_decides(world: World, record: ExitRecord, state: str) -> None:
+def test_a_check_decides(world: World, record: ExitRecord, state: str, status: OutcomeStatus) -> None:
     run_id = checking(world)
     if state == "CANCELLED":
         world.host.stubborn = True
         world.service.cancel("t")
     world.applier.apply(RunReport(run_id=run_id, step=1, exit=record), world.now_ms)
-    assert world.state("t") == state
+    assert (world.state("t"), ended(world).status) == (state, status)
 
 
 def test_the_command_of_a_check_that_failed_is_named_even_if_it_is_of_no_known_step(world: World) -> None:
@@ -213,6 +226,29 @@ def test_the_command_of_a_check_that_failed_is_named_even_if_it_is_of_no_known_s
     world.applier.apply(RunReport(run_id=run_id, step=1, exit=record, check_output="boom"), world.now_ms)
     assert "check `make test`" in str(ended(world).detail)
     assert str(ended(world).detail).endswith("\nboom")
+
+
+@pytest.mark.parametrize(("denied", "state"), [(True, "NEEDS_INPUT approval"), (False, "FAILED check_failed")])
+def test_a_check_of_work_for_which_leave_was_missing_fails_to_a_person(world: World, denied: bool, state: str) -> None:
+    run_id = begun(world, check=["make test"], agent={"type": "claude"})
+    tools = (Denied(tool="Bash", input="npm publish"),) if denied else ()
+    wanted = reported(
+        world, run_id, outcome=Outcome(status=OutcomeStatus.SUCCEEDED, text="as far as I may", denied=tools)
+    )
+    assert isinstance(wanted, CheckWanted)
+    world.end("t", **wanted.outcome.model_dump(mode="json", exclude_defaults=True))
+    world.tick()
+    world.applier.apply(RunReport(run_id=run_id, step=1, exit=ExitRecord(1, None, 1, 2)), world.now_ms)
+    assert world.state("t") == state
+
+
+def test_what_is_known_to_be_secret_is_in_no_verdict_on_a_check(world: World) -> None:
+    world.secrets.add(["hunter2-hunter2"])
+    run_id = begun(world, check=["curl --user me:hunter2-hunter2 localhost"])
+    world.end("t")
+    world.tick()
+    world.applier.apply(RunReport(run_id=run_id, step=1, exit=ExitRecord(7, None, 1, 2)), world.now_ms)
+    assert "hunter2" not in str(ended(world).detail)
 
 
 def test_a_lost_check_is_begun_again_unless_the_task_is_to_stop(world: World) -> None:
@@ -224,6 +260,19 @@ def test_a_lost_check_is_begun_again_unless_the_task_is_to_stop(world: World) ->
     world.service.cancel("t")
     assert world.applier.apply(RunReport(run_id=run_id, step=1), world.now_ms) is Applied.ENDED
     assert world.state("t") == "CANCELLED"
+
+
+# --- the limit that it tried ------------------------------------------------------------------------------------------
+
+
+def test_the_end_of_a_run_whose_model_answered_ends_the_care_after_a_limit(world: World) -> None:
+    begun(world, agent={"type": "claude", "strict": True})
+    world.limit("t", reset_at=world.now_ms + HOUR_MS)
+    world.tick(HOUR_MS)
+    assert world.database.read(partial(hold_rows.over, now_ms=world.now_ms)), "it is tried with care"
+    reported(world, world.live("t").id)
+    assert CLAUDE.max_concurrent == 2
+    assert world.database.read(partial(hold_rows.over, now_ms=world.now_ms)) == [], "two may run, and it has two slots"
 
 
 # --- its figures ----------------------------------------------------------------------------------------------------
@@ -256,3 +305,10 @@ def test_what_it_has_used_by_its_end_is_in_the_figures(world: World) -> None:
     over = ended(world).over_budget
     assert over is not None
     assert over.figures.spent == 2.5
+
+
+def test_the_end_of_a_run_that_uses_up_the_budget_of_the_day_is_told(world: World) -> None:
+    world.day_budget = DayBudget(usd=2.0, timezone="UTC")
+    reported(world, begun(world), outcome=Outcome(status=OutcomeStatus.SUCCEEDED, cost_usd=2.5))
+    told = world.database.read(lambda connection: connection.execute(select(EVENT.c.data).where(BUDGET_SPENT)).all())
+    assert [data["budget"]["of"] for (data,) in told] == ["day"]

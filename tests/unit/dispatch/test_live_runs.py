@@ -36,6 +36,7 @@ def cancels(world: World, run_id: str) -> int:
 
 
 def test_what_a_run_uses_is_noted_where_a_budget_could_be_used_up(world: World) -> None:
+    assert not world.collector.counts, "nothing has been looked at"
     running(world, budget={"tokens": 1_000})
     world.use("t", tokens={"input": 600, "output": 400})
     world.tick()
@@ -44,6 +45,17 @@ def test_what_a_run_uses_is_noted_where_a_budget_could_be_used_up(world: World) 
     assert budget is not None
     assert budget.spent.tokens == 1_000
     assert cancels(world, world.live("t").id) == 0, "all of it is not too much"
+
+
+def test_what_a_tick_writes_of_a_run_wakes_nobody_for_another_one(world: World) -> None:
+    wakes: list[int] = []
+    world.submit("t")
+    world.database.on_commit(lambda: wakes.append(world.now_ms), planned=False)
+    world.tick()
+    world.tick()
+    assert world.task("t").phase == "running"
+    world.succeed("t")
+    assert (world.state("t"), wakes) == ("COMPLETED", [])
 
 
 def test_what_is_noted_already_is_not_written_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

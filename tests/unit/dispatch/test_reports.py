@@ -91,8 +91,9 @@ def test_a_report_made_in_another_process_ends_the_run_whose_files_are_not_here(
     assert (run.exit_code, outcome.cost_usd) == (0, 0.25)
 
 
-def test_what_a_run_asks_as_it_ends_is_heard(world: World) -> None:
-    world.submit("t", agent={"type": "claude"}, on_input="wait")
+@pytest.mark.parametrize("check", [[], ["make test"]], ids=["unchecked", "checked"])
+def test_what_a_run_asks_as_it_ends_is_heard(world: World, check: list[str]) -> None:
+    world.submit("t", agent={"type": "claude"}, on_input="wait", check=check)
     world.tick()
     run, task = world.live("t"), world.row("t")
     read = world.database.read(lambda connection: task_rows.spec_of(connection, task.id, run.revision))

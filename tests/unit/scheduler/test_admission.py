@@ -7,6 +7,7 @@ from claudomator_py.domain.blocked import BlockCode, Blocked, Why, blocked, bloc
 from claudomator_py.domain.coded import TaskRef
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.rationale import Fallback
+from claudomator_py.domain.routing import Constraints, RuleCap
 from claudomator_py.domain.wording import worded
 from claudomator_py.scheduler.admission import Load, admit
 from claudomator_py.scheduler.decision import DecisionRecord, OverriddenHint
@@ -452,3 +453,27 @@ def test_a_fallback_stands_in_where_the_task_failed_and_nowhere_else() -> None:
     assert (there.model, there.stands_in.after) == ("haiku", Reason.OVERLOADED)
     assert elsewhere.stands_in is None
     assert elsewhere.model != "luna"
+
+
+def test_nothing_stands_in_for_a_model_that_the_task_pins() -> None:
+    overloaded = HOLD.model_copy(update={"reason": Reason.OVERLOADED, "family": "opus"})
+    claude = agent("claude", fallback_model="haiku", hold=overloaded)
+    pinned = decide(
+        head(1, agent_type="claude", model="opus", failed_on="claude", failed_for=Reason.OVERLOADED),
+        claude,
+        when_all_limited="try",
+    )
+    assert (pinned.model, pinned.stands_in) == ("opus", None)
+
+
+def test_a_rule_that_limits_how_many_run_at_a_time_keeps_one_more_from_beginning() -> None:
+    few = RuleCap(rule="few deployments", most=2)
+    many = RuleCap(rule="many", most=9)
+    task = head(1, constraints=Constraints(caps=(many, few)))
+    full = load_of(snapshot(capped={"few deployments": 2, "many": 2}))
+    assert waits(task, agent("claude"), load=full) == blocked(
+        BlockCode.RULE_FULL, rule="few deployments", active=2, slots=2
+    )
+    assert decide(head(2), agent("claude"), load=full).agent == "claude", "it is not for tasks that no rule limits"
+    room = load_of(snapshot(capped={"few deployments": 1, "many": 2}))
+    assert decide(task, agent("claude"), load=room).agent == "claude"

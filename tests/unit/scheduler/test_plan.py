@@ -7,6 +7,7 @@ from hypothesis import event, given
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import Blocked
 from claudomator_py.domain.budget import Figures, Unit
+from claudomator_py.domain.routing import Constraints, RuleCap
 from claudomator_py.scheduler.classification import Cause
 from claudomator_py.scheduler.lanes import hint_of
 from claudomator_py.scheduler.plan import Planner, plan
@@ -202,6 +203,17 @@ def test_what_a_plan_starts_counts_against_the_days_budget() -> None:
     assert len(placed(snapshot(agent("claude", max_concurrent=9), heads=heads, day=day))) == 2
     spent = DayLeft(figures=Figures(unit=Unit.RUNS, spent=2, limit=2), until=NOW + 1, room=0)
     assert Planner(snapshot(agent("claude"), day=spent)).exhausted
+
+
+def test_what_a_plan_starts_counts_against_the_rules_that_limit_how_many_run() -> None:
+    few, many = RuleCap(rule="few", most=2), RuleCap(rule="many", most=3)
+    heads = (
+        *(head(number, constraints=Constraints(caps=(few, many))) for number in range(1, 4)),
+        *(head(number, constraints=Constraints(caps=(many,))) for number in range(4, 6)),
+        head(6),
+    )
+    seen = snapshot(agent("claude", max_concurrent=9), heads=heads, total=9, capped={"few": 1, "many": 1})
+    assert [task for task, _ in placed(seen)] == ["task-001", "task-004", "task-006"]
 
 
 def test_a_plan_begins_one_task_of_a_thread() -> None:
