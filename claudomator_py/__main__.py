@@ -50,9 +50,9 @@ def serve_command() -> Callable[..., None]:
         """Run the daemon in the foreground."""
         os.environ.setdefault(*ONE_THREAD)
         with many():
-            from claudomator_py import app
+            from claudomator_py.app.serving import serve as run_daemon
 
-        raise typer.Exit(app.serve(config, state_dir, listen, log_format))
+        raise typer.Exit(run_daemon(config, state_dir, listen, log_format))
 
     return serve
 
@@ -195,8 +195,11 @@ def replay_command() -> Callable[..., None]:
 
 def replayed(state_dir: Path | None, against: Path | None, since_ms: int | None, until_ms: int | None) -> "ReplayView":
     """What comes of it, from the database of the configuration that is found, beside its daemon. Raises ClientError."""
+    from claudomator_py.imports import many
+
     os.environ.setdefault(*ONE_THREAD)
-    from claudomator_py.app.replay import Replay, Window
+    with many():
+        from claudomator_py.app.replay import Replay, Window
     from claudomator_py.client.discovery import configuration
 
     other = None if against is None else configuration(against, os.environ, Path.cwd()).settings
@@ -206,7 +209,10 @@ def replayed(state_dir: Path | None, against: Path | None, since_ms: int | None,
 
 def shadowed(state_dir: Path | None, since_ms: int | None, until_ms: int | None) -> "OtherView":
     """What the shadow configuration has decided otherwise, from the same database. Raises ClientError."""
-    from claudomator_py.app.replay import Window, shadowed
+    from claudomator_py.imports import many
+
+    with many():
+        from claudomator_py.app.replay import Window, shadowed
 
     with _recorded(state_dir) as (database, _):
         return shadowed(database, Window(since_ms, until_ms))

@@ -6,13 +6,16 @@ import os
 import shutil
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
+from pydantic.warnings import UnsupportedFieldAttributeWarning
 from sqlalchemy import Connection
 
+import claudomator_py.app.lean  # noqa: F401 - before anything that logs
 from claudomator_py import __version__
 from claudomator_py.agents.programs import KnownHealth
 from claudomator_py.api.app import create_app
@@ -103,6 +106,9 @@ from claudomator_py.store.schema import begin, is_current
 from claudomator_py.tasks.idempotency import IdempotentRequests
 from claudomator_py.tasks.specialists import ship
 from claudomator_py.telemetry.configured import span_exporter
+
+# FastAPI ignores it while it declares its fields, which it makes of ours: now they are built later.
+warnings.simplefilter("ignore", UnsupportedFieldAttributeWarning)
 
 log = get_logger("claudomator")
 

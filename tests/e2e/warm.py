@@ -90,7 +90,10 @@ def main() -> None:
 
 def warm_up() -> None:
     """Do once what every daemon would do for itself."""
-    import claudomator_py.app  # noqa: F401
+    from claudomator_py.imports import many
+
+    with many():
+        import claudomator_py.app.serving  # noqa: F401
     from claudomator_py.api import app
     from claudomator_py.api.page import rendering
     from tests.fakes.daemon import openapi_document
@@ -128,7 +131,7 @@ def _fork(request: dict[str, Any]) -> int:
 
 
 def _serve(request: dict[str, Any]) -> int:
-    from claudomator_py.app import serve
+    from claudomator_py.app.serving import serve
 
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     os.setsid()

@@ -46,6 +46,10 @@ def test_no_command_imports_the_daemon(process: Command, arguments: tuple[str, .
     assert not _modules_after(process, *arguments) & set(HEAVY)
 
 
+def test_replay_imports_no_server(process: Command) -> None:
+    assert not _modules_after(process, "replay") & {"fastapi", "starlette", "uvicorn", "claudomator_py.api.app"}
+
+
 def test_what_is_not_needed_is_not_imported(process: Command) -> None:
     assert not _modules_after(process, "--version") & set(LAZY)
     assert not _modules_after(process, "--help") & set(LAZY)
