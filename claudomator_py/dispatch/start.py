@@ -263,7 +263,9 @@ class Starter:
             return None
         request = launch_request(run, allowed, agent, prompt=prompt, effort=start.decision.effort)
         command = self._rules().mcp_command if agent.mcp.enabled else ()
-        request = replace(request, usd_left=self._usd_left(run, spec, agent), mcp_command=command)
+        request = replace(
+            request, usd_left=self._usd_left(run, spec, agent), mcp_command=command, skill=subject.task.skill
+        )
         try:
             launch = kind.launch(request)
         except ValueError as error:

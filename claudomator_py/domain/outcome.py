@@ -162,7 +162,7 @@ REASON_POLICIES: dict[Reason, ReasonPolicy] = {
     Reason.OUTPUT_LIMIT: _ends("The run wrote more output than allowed."),
     Reason.SETUP_FAILED: _asks("The run could not be set up: directory, program or environment."),
     Reason.DISK_FULL: _retries("There was no space left on the disk."),
-    Reason.LOST: _ends("The run was killed together with its supervisor; what it did is not known."),
+    Reason.LOST: _ends("What the run did is not known: nobody could tell how it ended."),
     Reason.AGENT_ERROR: _retries("The agent ended without success and gave no more specific reason."),
 }
 

@@ -46,6 +46,8 @@ class LaunchRequest:
     ``agent.mcp`` says; empty: none. It needs the variables in ``MCP_VARIABLES``, which the run has."""
     usd_left: float | None = None
     """US dollars that the run may cost, for an agent that can keep to that; None: any number."""
+    skill: str | None = None
+    """The specialist's skill that was named, or that the task is most like, for a specialist elsewhere; None: none."""
 
 
 @dataclass(frozen=True, slots=True)

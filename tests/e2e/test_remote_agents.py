@@ -202,6 +202,7 @@ def test_a_specialist_with_an_address_is_an_agent_of_its_own(tmp_path: Path, war
         assert (task.state, task.specialist, task.agent) == ("COMPLETED", "painter", "http:painter")
         (_, sent, _) = seen.messages[0]
         assert "For others." not in str(sent)
+        assert seen.metadata == [({"skill_used": "paint"}, {"skill_used": "paint"})]
 
 
 def test_a_card_of_somebody_else_sends_nothing_anywhere(tmp_path: Path, warm: WarmStarter) -> None:

@@ -27,6 +27,8 @@ class Seen:
 
     messages: list[tuple[str, str, str]] = field(default_factory=list)
     """(message id, text, task id) of each message."""
+    metadata: list[tuple[dict[str, Any], dict[str, Any]]] = field(default_factory=list)
+    """(of the message, of the request) of each message."""
     cancelled: list[str] = field(default_factory=list)
     released: threading.Event = field(default_factory=threading.Event)
     """Set to let a task that was told to ``wait`` go on."""
@@ -45,6 +47,7 @@ class Scripted(AgentExecutor):
         assert context.context_id is not None
         said = context.get_user_input()
         self.seen.messages.append((context.message.message_id, said, context.task_id))
+        self.seen.metadata.append((dict(context.message.metadata), dict(context.metadata)))
         going_on = context.current_task is not None
         if not going_on:
             await event_queue.enqueue_event(new_task_from_user_message(context.message))

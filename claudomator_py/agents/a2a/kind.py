@@ -35,8 +35,8 @@ class A2a(EventKind):
         remote = request.agent.remote
         if remote is None:
             raise ValueError(f"{request.agent.name} has no address; give agents.{request.agent.name}.url")
-        if request.task.skill is not None:
-            remote = remote.model_copy(update={"skill": request.task.skill})
+        if request.skill is not None:
+            remote = remote.model_copy(update={"skill": request.skill})
         argv = [sys.executable, "-I", "-S", "-X", "utf8", "-c", _PROGRAM, _INSTALLATION]
         argv += [f"--remote={remote.model_dump_json()}", f"--message={request.run_id}"]
         if request.resume:

@@ -142,7 +142,9 @@ class Server:
                 raise End("setup", f"the request cannot be written: {error}") from error
             if 300 <= response.status < 400:
                 where = response.headers.get("Location", "nowhere")
-                raise End("setup", f"{self.origin} redirects to {where}, which is not followed; configure that address")
+                raise End(
+                    "setup", f"{self.origin} redirects elsewhere ({where}), which is not followed; configure that"
+                )
             yield response
         finally:
             connection.close()

@@ -62,7 +62,7 @@ def _chosen(server: Server, card: dict[str, Any]) -> Interface:
             if origin != server.origin:
                 # What the card names would get the prompt, and a loopback address of this machine is reached by nobody
                 # but us: whoever is responsible for the agent has to say that this is meant.
-                raise End("setup", f"its card names {url}, which is not at {server.origin}; configure that address")
+                raise End("setup", f"its card names another host ({url}); configure that address if it is meant")
             return Interface(version, path, streams, tenant, name if isinstance(name, str) else "")
     raise End("setup", f"the card of {server.origin} names no interface for JSON-RPC in A2A 1.0 or 0.3")
 

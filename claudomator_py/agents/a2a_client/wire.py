@@ -84,8 +84,10 @@ def message(
         configuration = {"blocking": False}
     said |= {"taskId": task_id} if task_id else {}
     said |= {"contextId": context_id} if context_id else {}
-    params = {"message": said, "configuration": configuration}
-    return {**params, "metadata": metadata} if metadata else params
+    if not metadata:
+        return {"message": said, "configuration": configuration}
+    # A server hands on that of the message or that of the request: agents on the SDK look at either.
+    return {"message": said | {"metadata": metadata}, "configuration": configuration, "metadata": metadata}
 
 
 def read(value: Any) -> Update | None:

@@ -87,8 +87,9 @@ def wait_for(condition: Callable[[], Any]) -> None:
 
 def test_a_task_is_done_and_its_answer_read(sdk: tuple[str, Seen]) -> None:
     url, seen = sdk
-    outcome = run(remote_at(url), "Say hello, ünïcode")
+    outcome = run(remote_at(url, skill="say"), "Say hello, ünïcode")
     assert (outcome.status, outcome.text) == (OutcomeStatus.SUCCEEDED, "you said: Say hello, ünïcode")
+    assert seen.metadata == [({"skill_used": "say"}, {"skill_used": "say"})]
     assert [(message_id, text) for message_id, text, _ in seen.messages] == [("run-1", "Say hello, ünïcode")]
 
 

@@ -45,11 +45,10 @@ def test_what_it_is_to_do_stands_where_no_variable_of_a_task_reaches() -> None:
     assert "-I" in launch.argv
 
 
-def test_the_skill_that_the_task_names_goes_before_that_of_the_agent() -> None:
+def test_the_skill_of_the_task_goes_before_that_of_the_agent() -> None:
     agent = AGENT.model_copy(update={"remote": REMOTE.model_copy(update={"skill": "say"})})
-    task = TaskSpec(name="t", instructions="x", specialist="writer", skill="prose")
-    for one, skill in ((request(agent).task, "say"), (task, "prose")):
-        argv = KIND.launch(replace(request(agent), task=one)).argv
+    for routed, skill in ((None, "say"), ("prose", "prose")):
+        argv = KIND.launch(replace(request(agent), skill=routed)).argv
         remote = next(word for word in argv if word.startswith("--remote="))
         assert json.loads(remote.removeprefix("--remote="))["skill"] == skill
 
