@@ -137,7 +137,9 @@ def named(sessions: Sessions, by: Principal, session_id: str) -> BrowserSession:
     """The session of that id. Raises NotFound."""
     found = next((one for one in seen_by(sessions, by) if one.id == session_id), None)
     if found is None:
-        raise NotFound("There is no such session, or it has ended.", remedy="List them: claudomator sessions list")
+        raise NotFound(
+            "There is no such session, or it has ended.", remedy="List them with `claudomator sessions list`."
+        )
     return found
 
 

@@ -14,6 +14,7 @@ from starlette.routing import Match
 
 from claudomator_py.domain.errors import ErrorStatus, Problem, ServiceError, field_name, problems_text, shown
 from claudomator_py.domain.views import ProblemDetails
+from claudomator_py.schema.validation import wording
 
 MEDIA_TYPE: Final = "application/problem+json"
 
@@ -132,9 +133,10 @@ def _validation(request: Request, error: Exception) -> Response:
     return problem_response(request.url.path, 422, code, "Not valid", detail, remedy, problems=problems)
 
 
-def _as_problem(item: Mapping[str, Any]) -> Problem:
+def _as_problem(item: Any) -> Problem:
     place = item["loc"][1:]  # without "query", "path" or "body"
-    return Problem(field=field_name(tuple(place)), message=shown(str(item["msg"])))
+    message, remedy = wording(item)
+    return Problem(field=field_name(tuple(place)), message=message, remedy=remedy)
 
 
 def _framework(request: Request, error: Exception) -> Response:

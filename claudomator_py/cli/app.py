@@ -170,6 +170,13 @@ def build(others: Mapping[str, Command]) -> typer.Typer:
             del ctx
             return list(self.commands)
 
+        def invoke(self, ctx: Any) -> Any:
+            try:
+                return super().invoke(ctx)
+            except typer.BadParameter as error:
+                _reword(error)
+                raise
+
         def format_commands(self, ctx: Any, formatter: Any) -> None:
             told = {name: TyperCommand(name, help=command.summary) for name, command in commands.items()}
             TyperGroup(name=self.name, commands={**told}).format_commands(ctx, formatter)
@@ -183,17 +190,42 @@ def build(others: Mapping[str, Command]) -> typer.Typer:
     )
 
 
+def _reword(error: typer.BadParameter) -> None:
+    """In words for people, where the message is one of pydantic's for programmers."""
+    details = getattr(error.__cause__, "errors", None)
+    if details is None:
+        return
+    from claudomator_py.schema.validation import wording
+
+    message, remedy = wording(details()[0])
+    said = f"it {message}" if message.startswith(("is ", "has ")) else message
+    error.message = f"{said}; {remedy}" if remedy else said
+
+
 def run(app: typer.Typer) -> None:
     """Run the command that the arguments name, and exit with its code."""
     try:
         app()
     except ClientError as error:
-        from claudomator_py.cli import output
-
-        output.error(error.detail, error.remedy)
-        for problem in getattr(getattr(error, "details", None), "problems", ()):
-            output.note(f"  {problem}")
+        _tell(error)
         sys.exit(_code(error))
+
+
+def _tell(error: ClientError) -> None:
+    """Why it failed, and what to do next. What is wrong with a request is said once: by itself, or line by line."""
+    from claudomator_py.cli import output
+
+    match getattr(getattr(error, "details", None), "problems", ()):
+        case [one] if one.remedy and error.detail == str(one):
+            from claudomator_py.domain.errors import sentence
+
+            output.error(f"{one.model_copy(update={'remedy': None})}.", sentence(one.remedy))
+        case [_, _, *_] as several if error.detail.startswith(str(several[0])):
+            for problem in several:
+                output.note(str(problem))
+            output.error("The request is not valid.", error.remedy)
+        case _:
+            output.error(error.detail, error.remedy)
 
 
 def _code(error: ClientError) -> int:

@@ -21,5 +21,5 @@ def checked(model: type[M], values: "Mapping[str, object]") -> M:
     if isinstance(found, list):
         for problem in found:
             note(str(problem))
-        fail("That is not valid.", "Correct it, and retry.", exits.USAGE)
+        fail("The request is not valid.", "Fix the listed problems and retry.", exits.USAGE)
     return found

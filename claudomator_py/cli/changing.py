@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from claudomator_py.cli import exits
+from claudomator_py.cli.arguments import checked
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Column, Format, FormatOption, fail, json_text, note, out, out_json, render
 from claudomator_py.cli.show import TaskArgument
@@ -19,7 +20,6 @@ from claudomator_py.cli.status import tasks_table
 from claudomator_py.client.errors import ClientError, ServiceProblem
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.budget import LEAST_USD, Budget
-from claudomator_py.domain.errors import problems_text
 from claudomator_py.domain.views import (
     AnswerRequest,
     ApproveRequest,
@@ -29,7 +29,6 @@ from claudomator_py.domain.views import (
     TaskView,
 )
 from claudomator_py.domain.views.base import StateName
-from claudomator_py.schema.validation import validate
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
@@ -251,9 +250,7 @@ def answer(
     """
     if (text is None) == (file is None):
         raise typer.BadParameter("give the answer as TEXT, or name a file with --file")
-    request = validate(AnswerRequest, {"text": _read(file) if text is None and file is not None else text}, {})
-    if not isinstance(request, AnswerRequest):
-        raise typer.BadParameter(problems_text(request))
+    request = checked(AnswerRequest, {"text": _read(file) if text is None and file is not None else text})
     _write_task(client.answer(task, request), output)
 
 

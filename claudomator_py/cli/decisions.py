@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from pydantic import ValidationError
 
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Column, Format, FormatOption, fields, note, out, out_json, out_json_line, render
@@ -11,6 +10,7 @@ from claudomator_py.cli.times import ago, now_ms
 from claudomator_py.domain.text import one_line
 from claudomator_py.domain.verdict_text import constraint_sentences
 from claudomator_py.domain.views.decisions import DecisionFilter, RecordedDecisionView
+from claudomator_py.schema.validation import validate
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -73,11 +73,12 @@ UntilOption = Annotated[str | None, typer.Option("--until", metavar="RFC3339", h
 
 
 def _wanted(**given: object) -> DecisionFilter:
-    try:
-        return DecisionFilter.model_validate({name: value for name, value in given.items() if value is not None})
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise typer.BadParameter(first["msg"], param_hint=f"--{first['loc'][0]}") from None
+    found = validate(DecisionFilter, {name: value for name, value in given.items() if value is not None}, {})
+    if isinstance(found, list):
+        first = found[0]
+        said = first.model_copy(update={"field": None})
+        raise typer.BadParameter(str(said), param_hint=f"--{first.field}")
+    return found
 
 
 @connected

@@ -9,6 +9,7 @@ import typer
 
 from claudomator_py.cli import exits
 from claudomator_py.cli.output import Format, FormatOption, fail, fields, out, out_json
+from claudomator_py.domain.errors import sentence
 from claudomator_py.domain.text import plain
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def command(readers: Readers) -> Callable[..., None]:
 
         known = readers()
         if agent not in known:
-            fail(f"Unknown kind of agent: {agent!r}.", suggestion(agent, known).capitalize(), exits.USAGE)
+            fail(f"Unknown kind of agent: {agent!r}.", sentence(suggestion(agent, known)), exits.USAGE)
         reader = known[agent]()
         _feed(reader, "stdout", stdout)
         _feed(reader, "stderr", stderr)

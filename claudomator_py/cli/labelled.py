@@ -12,6 +12,7 @@ import typer
 
 from claudomator_py.cli import exits
 from claudomator_py.cli.output import fail, note
+from claudomator_py.domain.errors import sentence
 from claudomator_py.domain.text import plain
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def encoder_named(option: str) -> "EncoderSettings":
 
     kind, _, folder = option.partition(":")
     if kind not in list(EncoderKind) or (folder and kind != EncoderKind.ONNX):
-        fail(f"Unknown encoder: {option!r}.", suggestion(kind, list(EncoderKind)).capitalize(), exits.USAGE)
+        fail(f"Unknown encoder: {option!r}.", sentence(suggestion(kind, list(EncoderKind))), exits.USAGE)
     if kind == EncoderKind.ONNX and not folder:
         raise ValueError("it needs the folder of the model: --encoder onnx:FOLDER")
     return EncoderSettings.model_validate({"kind": kind, "folder": str(Path(folder).absolute()) if folder else None})

@@ -6,6 +6,21 @@ from pydantic import BaseModel, ConfigDict
 
 from claudomator_py.domain.agent import Tier
 
+_MESSAGE = "message:"
+
+
+def message_ref(channel_id: str, message_id: int | None) -> str:
+    """By which a decision names the message that it is about."""
+    return f"{_MESSAGE}{channel_id}/{message_id}"
+
+
+def message_of(input_ref: str | None) -> tuple[str, int] | None:
+    """Id of the channel and of the message that a decision is about; None: it is about none."""
+    if input_ref is None or not input_ref.startswith(_MESSAGE):
+        return None
+    channel_id, _, message_id = input_ref.removeprefix(_MESSAGE).rpartition("/")
+    return (channel_id, int(message_id)) if channel_id and message_id.isdigit() else None
+
 
 class Classification(BaseModel):
     """Where the tier comes from."""

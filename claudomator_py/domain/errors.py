@@ -76,12 +76,19 @@ def line_of(lines: Lines, path: Path) -> int | None:
 def suggestion(word: str, valid: Iterable[str]) -> str:
     """A remedy that names the valid word nearest to this one, or else all of them, if they are not too many to read."""
     words = sorted(valid)
-    by_folded = {known.casefold(): known for known in words}
-    nearest = difflib.get_close_matches(word[:_SHOWN].casefold(), by_folded, n=1, cutoff=0.6)
-    if nearest:
-        return f"did you mean `{by_folded[nearest[0]]}`?"
+    if nearest := near(word, words):
+        return nearest
+    if len(words) == 1:
+        return f"write `{words[0]}`"
     more = f", or one of {len(words) - _NAMED:,} more" if len(words) > _NAMED else ""
     return f"write one of {', '.join(words[:_NAMED])}{more}" if words else "remove it"
+
+
+def near(word: str, valid: Iterable[str]) -> str | None:
+    """A remedy that names the valid word nearest to this one, if one is near."""
+    by_folded = {known.casefold(): known for known in valid}
+    nearest = difflib.get_close_matches(word[:_SHOWN].casefold(), by_folded, n=1, cutoff=0.6)
+    return f"did you mean `{by_folded[nearest[0]]}`?" if nearest else None
 
 
 def printable(text: str) -> str:
@@ -92,6 +99,16 @@ def printable(text: str) -> str:
 def shown(text: str) -> str:
     """The text as a message quotes it: printable and short."""
     return printable(text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "...")
+
+
+def ended(text: str) -> str:
+    """The text with a full stop, unless whoever wrote its end has ended it."""
+    return text if text.endswith((".", "!", "?", "\u2026")) else f"{text}."
+
+
+def sentence(clause: str) -> str:
+    """The clause as a sentence: with a capital and a full stop."""
+    return ended(clause[:1].upper() + clause[1:])
 
 
 ErrorStatus = Literal[
@@ -131,6 +148,13 @@ class NotFound(ServiceError):
 
     status = "not_found"
     title = "Not found"
+
+    @classmethod
+    def among(cls, noun: str, ref: str, valid: Iterable[str], *, none: str | None = None) -> "NotFound":
+        """For a name that none of the valid ones is; the remedy suggests some. none: it, where there are none."""
+        names = list(valid)
+        remedy = suggestion(ref, names) if names else none or f"there are no {noun}s yet"
+        return cls(f"There is no {noun} {shown(ref)!r}.", remedy=sentence(remedy))
 
 
 class Ambiguous(ServiceError):

@@ -43,11 +43,6 @@ def one_line(text: str) -> str:
     return " ".join(_JOINER.sub("", plain(text)).split())
 
 
-def sentence(text: str) -> str:
-    """The text with a full stop, unless whoever wrote its end has ended it."""
-    return text if text.endswith((".", "!", "?", "\u2026")) else f"{text}."
-
-
 def escaped(text: str) -> str:
     """The text with all that nobody sees, but for tabs and line ends, written as JSON does: ``\\u202e``.
 

@@ -1,8 +1,8 @@
 """What the policy says of a task, and what it leaves open, in words: the same on the command line and on the page."""
 
 from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.errors import ended
 from claudomator_py.domain.routing import Constraints, ToolLimits
-from claudomator_py.domain.text import sentence
 from claudomator_py.domain.units import format_duration
 from claudomator_py.domain.views.policy import VerdictView
 from claudomator_py.domain.views.routing import PolicyCheckView
@@ -10,7 +10,7 @@ from claudomator_py.domain.views.routing import PolicyCheckView
 
 def verdict_sentence(verdict: VerdictView) -> str:
     """The verdict, the risk and the reason."""
-    return sentence(f"{verdict.name} is {verdict.verdict}, with {verdict.risk} risk: {verdict.reason}")
+    return ended(f"{verdict.name} is {verdict.verdict}, with {verdict.risk} risk: {verdict.reason}")
 
 
 def applies(check: PolicyCheckView) -> str:

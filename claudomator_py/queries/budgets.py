@@ -14,6 +14,7 @@ from claudomator_py.domain.budget import (
     left,
     spent,
 )
+from claudomator_py.domain.errors import sentence
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import format_instant
@@ -74,13 +75,13 @@ def used_up(connection: Connection, task: Task, spec: TaskSpec) -> Blocked:
 
 def failed_by_budget(connection: Connection, task: Task, spec: TaskSpec, failure: str, *, told: bool) -> str:
     """What is said of a task that a budget has ended. failure: what its run says; told: with the figures."""
-    sentence = failure if failure.endswith(".") else f"{failure}."
+    failed = sentence(failure)
     if spent(spec.budget, spending_rows.of_task(connection, task.id)) is None:
         resume = f"`claudomator restart {task.name} --resume`"
-        return f"{sentence} Run {resume} to continue once the daily budget allows."
+        return f"{failed} Run {resume} to continue once the daily budget allows."
     figures_too = "" if told else f" {_used_up(connection, task, spec)}."
     remedy = _remedy(connection, task, spec)
-    return f"{sentence}{figures_too} {remedy[0].upper()}{remedy[1:]}."
+    return f"{failed}{figures_too} {sentence(remedy)}"
 
 
 def budget_sentences(connection: Connection, task: Task, spec: TaskSpec) -> list[str]:

@@ -1,9 +1,10 @@
 """Recorded decisions in the shape of the API, for somebody who may not see every specialist."""
 
-from collections.abc import Set
+from collections.abc import Mapping, Sequence, Set
 
 from sqlalchemy import Connection
 
+from claudomator_py.domain.decision import message_of
 from claudomator_py.domain.errors import Ambiguous, Invalid, NotFound, Problem
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.views.base import Page
@@ -21,7 +22,7 @@ from claudomator_py.queries.explanation import explanation_of
 from claudomator_py.queries.reading import find_task
 from claudomator_py.queries.routing import reason_for
 from claudomator_py.scheduler.decision import RECORDS, DecisionKind
-from claudomator_py.store import decision_log, specialist_rows
+from claudomator_py.store import channel_rows, decision_log, specialist_rows
 from claudomator_py.store.decision_log import Recorded
 
 _ID_CHARS = 36
@@ -38,16 +39,18 @@ def page(
     before = cursors.read_time(cursor, listed) if cursor is not None else None
     found = decision_log.page(connection, wanted, before, limit + 1, by)
     items, seen = found[:limit], frozenset(specialist_rows.ids_seen(connection, by))
+    channels = _channels(connection, items, by)
     last = items[-1].decision if len(found) > limit else None
     return Page(
-        items=tuple(_view(one, seen) for one in items),
+        items=tuple(_view(one, seen, channels) for one in items),
         next_cursor=None if last is None else cursors.write_time(last.at_ms, last.id, listed),
     )
 
 
 def one(connection: Connection, decision_id: str, by: Principal) -> RecordedDecisionView:
     """The decision of that id. Raises NotFound."""
-    return _view(_found(connection, decision_id, by), frozenset(specialist_rows.ids_seen(connection, by)))
+    found = _found(connection, decision_id, by)
+    return _view(found, frozenset(specialist_rows.ids_seen(connection, by)), _channels(connection, [found], by))
 
 
 def explained(connection: Connection, decision_id: str, by: Principal) -> ExplainedDecisionView:
@@ -57,7 +60,7 @@ def explained(connection: Connection, decision_id: str, by: Principal) -> Explai
     told = explanation_of(row, seen)
     earlier = None if row.supersedes is None else decision_log.find(connection, row.supersedes, by)
     return ExplainedDecisionView(
-        decision=_view(found, seen),
+        decision=_view(found, seen, _channels(connection, [found], by)),
         sentences=told.sentences,
         said=told.said,
         supersedes_kept=earlier is not None,
@@ -78,12 +81,20 @@ def _task_id(connection: Connection, ref: str, by: Principal) -> str:
 def _found(connection: Connection, decision_id: str, by: Principal) -> Recorded:
     found = decision_log.find(connection, decision_id, by)
     if found is None:
-        raise NotFound(f"There is no decision {decision_id!r}.", remedy="List them: GET /v1/decisions.")
+        raise NotFound(f"There is no decision {decision_id!r}.", remedy="List them with `claudomator decisions list`.")
     return found
 
 
-def _view(found: Recorded, seen: Set[str]) -> RecordedDecisionView:
+def _channels(connection: Connection, found: Sequence[Recorded], by: Principal) -> Mapping[str, str]:
+    """The names of the channels in which messages are that these are about, by id."""
+    ids = {about[0] for one in found if (about := message_of(one.decision.input_ref)) is not None}
+    return {channel.id: channel.name for one in ids for channel in channel_rows.find(connection, one, by)}
+
+
+def _view(found: Recorded, seen: Set[str], channels: Mapping[str, str]) -> RecordedDecisionView:
     row = found.decision
+    channel_id, message_id = message_of(row.input_ref) or (None, None)
+    there = channel_id in channels
     record = RECORDS[DecisionKind(row.kind)].model_validate(row.data)
     reason = reason_for(record.reason, seen)
     known = row.specialist is None or row.specialist in seen
@@ -97,6 +108,9 @@ def _view(found: Recorded, seen: Set[str]) -> RecordedDecisionView:
         task_id=row.task_id,
         task_name=found.task_name,
         task_state=found.task_state,  # type: ignore[arg-type]
+        channel_id=channel_id if there else None,
+        channel_name=channels.get(channel_id or ""),
+        message_id=message_id if there else None,
         generation=row.generation,
         run_id=row.run_id,
         by=row.by,

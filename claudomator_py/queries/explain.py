@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from claudomator_py.domain.blocked import WAITS, BlockCode, Blocked, blocked, blocked_text, refs_text
 from claudomator_py.domain.coded import TaskRef
 from claudomator_py.domain.decision import Classification
+from claudomator_py.domain.errors import sentence
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.outcome import REASON_POLICIES, Outcome, OutcomeStatus, Provenance, Reason
 from claudomator_py.domain.principal import OPERATOR
@@ -125,8 +126,7 @@ def placement_sentences(which: str, record: DecisionRecord, at_ms: int) -> list[
     sentences = [f"{which} went to {record.agent}: {placement_text(record)}{slots}."]
     sentences += _overridden(record, at_ms)
     if record.fallback is not None:
-        words = record.fallback.words
-        sentences.append(f"{words[0].upper()}{words[1:]}.")
+        sentences.append(sentence(record.fallback.words))
     others = [candidate for candidate in record.candidates if candidate.agent != record.agent and candidate.eligible]
     sentences += [_rejected(candidate, at_ms) for candidate in others]
     model = f" ({record.model})" if record.model else ""

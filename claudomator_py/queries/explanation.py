@@ -6,7 +6,7 @@ Nobody is named who does not exist for whoever asks.
 from collections.abc import Set
 from dataclasses import dataclass
 
-from claudomator_py.domain.text import sentence
+from claudomator_py.domain.errors import ended, sentence
 from claudomator_py.domain.verdict_text import constraint_sentences
 from claudomator_py.queries.explain import placement_sentences, tier_text
 from claudomator_py.queries.routing import reason_for, route_view
@@ -77,11 +77,11 @@ def _tier(record: TierRecord) -> Explanation:
 
 def _specialist(record: SpecialistRecord, seen: Set[str]) -> Explanation:
     route = route_view("The task", record, seen)
-    return Explanation(route.sentences or (_said(route.reason),))
+    return Explanation(route.sentences or (sentence(route.reason),))
 
 
 def _policy(record: PolicyRecord) -> Explanation:
-    sentences = [sentence(f"{_VERDICTS[record.verdict]}: {record.reason.text}")]
+    sentences = [ended(f"{_VERDICTS[record.verdict]}: {record.reason.text}")]
     if record.verdict in (PolicyVerdict.DENIED, PolicyVerdict.HELD) and record.rules:
         which = f"rule {record.rules[0]}" if len(record.rules) == 1 else f"the rules {', '.join(record.rules)}"
         sentences.append(f"Without {which}, this verdict would not stand.")
@@ -97,9 +97,9 @@ def _handoff(record: HandoffRecord, seen: Set[str]) -> Explanation:
     reason = reason_for(record.reason, seen).text
     if record.specialist is not None:
         to = record.specialist if record.specialist in seen else _SOMEBODY
-        first = sentence(f"The task was handed on to {to}: {reason}")
+        first = ended(f"The task was handed on to {to}: {reason}")
     else:
-        first = sentence(f"The task was not handed on: {reason}")
+        first = ended(f"The task was not handed on: {reason}")
     had = "nobody in particular" if record.by is None else record.by if record.by in seen else _SOMEBODY
     asked = record.asked
     wanted = (("Asked for", asked.to if asked.to in seen else ""), ("Why, in the words of the agent", asked.reason))
@@ -117,7 +117,7 @@ def _handoff(record: HandoffRecord, seen: Set[str]) -> Explanation:
 def _triage(record: TriageRecord, seen: Set[str]) -> Explanation:
     who = [one if one in seen else _SOMEBODY for one in record.agents]
     first = f"{', '.join(who) or 'Nobody'} {'answer' if len(who) > 1 else 'answers'}: "
-    sentences = [sentence(f"{first}{reason_for(record.reason, seen).text}")]
+    sentences = [ended(f"{first}{reason_for(record.reason, seen).text}")]
     for one, why in record.skipped.items():
         sentences.append(f"{one if one in seen else _SOMEBODY} is not asked: {why.replace('_', ' ')}.")
     if record.hops:
@@ -133,7 +133,7 @@ def _shadow(record: ShadowRecord, seen: Set[str]) -> Explanation:
         there, here = _way(record, seen), _way(actual, seen)
     return Explanation(
         (
-            f"Under the other configuration: {there}. {_said(reason)}",
+            f"Under the other configuration: {there}. {sentence(reason)}",
             f"In fact: {here}." if record.differs else "That is what was decided in fact.",
             "Nothing follows from this decision.",
         )
@@ -156,7 +156,3 @@ def _way(chosen: Chosen, seen: Set[str]) -> str:
         case Route.CLARIFY:
             return "a person is asked which specialist is meant"
     return "nobody in particular does it" if who is None else f"{who} does it"
-
-
-def _said(clause: str) -> str:
-    return sentence(f"{clause[:1].upper()}{clause[1:]}")

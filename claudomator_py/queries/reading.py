@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.errors import Ambiguous, NotFound, Unavailable, suggestion
+from claudomator_py.domain.errors import Ambiguous, NotFound, Unavailable
 from claudomator_py.domain.principal import Principal
 from claudomator_py.store import reads, run_rows
 from claudomator_py.store.database import Database, StoreUnavailable
@@ -26,9 +26,7 @@ def find_task(connection: Connection, ref: str, by: Principal) -> Task:
     """The task that somebody means, of those that exist for that principal. Raises NotFound or Ambiguous."""
     found = reads.matching(connection, ref, by)
     if not found:
-        names = reads.names_like(connection, by)
-        hint = suggestion(ref, names) if names else "there are no tasks yet"
-        raise NotFound(f"There is no task {ref!r}.", remedy=f"{hint[0].upper()}{hint[1:]}")
+        raise NotFound.among("task", ref, reads.names_like(connection, by))
     if len(found) > 1:
         ids = ", ".join(f"{task.id[:8]} ({task.name})" for task in found)
         raise Ambiguous(f"{ref!r} could mean {ids}.", remedy="Use a longer prefix of the id.")

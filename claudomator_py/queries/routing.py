@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence, Set
 
+from claudomator_py.domain.errors import ended
 from claudomator_py.domain.rationale import Rationale, RationaleCode
 from claudomator_py.domain.routing import Risk
-from claudomator_py.domain.text import sentence
 from claudomator_py.domain.verdict_text import consequences, verdict_sentence
 from claudomator_py.domain.views.policy import TriedRouteView, VerdictView
 from claudomator_py.domain.views.routing import PolicyCheckView, RouteCandidateView, RouteView
@@ -35,7 +35,7 @@ def specialist_sentences(name: str, record: SpecialistRecord, seen: Set[str], *,
     to = record.specialist if record.specialist is not None and record.specialist in seen else None
     skill = f" (skill {record.skill})" if record.skill and to else ""
     target = whom.get(record.route) or to or "nobody in particular"
-    sentences = [sentence(f"{name} {went} to {target}{skill}: {reason_for(record.reason, seen).text}")]
+    sentences = [ended(f"{name} {went} to {target}{skill}: {reason_for(record.reason, seen).text}")]
     open_ = [one for one in record.specialist_candidates if one.specialist in seen and not barred(one)]
     if not open_ or record.threshold is None:
         return sentences

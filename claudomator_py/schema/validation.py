@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from claudomator_py.domain.errors import Lines, Path, Problem, field_name, line_of, shown, suggestion
+from claudomator_py.domain.errors import Lines, Path, Problem, field_name, line_of, near, shown, suggestion
 from claudomator_py.domain.units import unknown_zone, zone_remedy
 
 MAX_DEPTH = 50
@@ -74,33 +74,43 @@ def _odd_text(text: str, lines: Lines, path: Path) -> list[Problem]:
 
 def _problem(model: type[BaseModel], detail: ErrorDetails, lines: Lines, prefix: Path) -> Problem:
     path = tuple(part for part in detail["loc"] if part != "[key]")
-    message, remedy = _words_for(model, detail, path)
+    message, remedy = wording(detail, model, path)
     return problem_at(lines, prefix + path, message, remedy)
 
 
-def _words_for(model: type[BaseModel], detail: ErrorDetails, path: Path) -> tuple[str, str | None]:
-    """Message and remedy for one error. Pydantic's own text is the last resort: it speaks to programmers."""
+def wording(detail: ErrorDetails, model: type[BaseModel] | None = None, path: Path = ()) -> tuple[str, str | None]:
+    """Message and remedy for one error. Pydantic's own text is the last resort: it speaks to programmers.
+
+    model: that of the document in which it is, at that path; None: it is in a parameter or an option.
+    """
     context: dict[str, Any] = detail.get("ctx", {})
     value: object = detail.get("input")
     kind = detail["type"]
     if kind == "refused":
         return context["message"], context["remedy"]
     if kind == "extra_forbidden":
-        return "is not a known key", suggestion(str(path[-1]), _keys_at(model, path[:-1]))
+        return "is not a known key", suggestion(str(path[-1]), _keys_at(model, path[:-1])) if model else "remove it"
     if kind == "missing":
         return "is missing", "add it"
+    empty = "is empty", "give it a value, or delete the line" if model else "give it a value"
     if value is None:
-        return "is empty", "give it a value, or delete the line"
+        return empty
     match kind:
         case "enum" | "literal_error":
             words = _choices(context)
             if isinstance(value, str):
-                return f"`{shown(value)}` is not one of {', '.join(words)}", suggestion(value, words)
+                return f"`{shown(value)}` is not one of {', '.join(words)}", near(value, words) or "write one of these"
             return f"{described(value)}, but must be one of {', '.join(words)}", _quotes(value)
         case "string_type":
             return f"{described(value)}, but must be text", _quotes(value) or "write it as text"
         case "bool_type":
             return f"{described(value)}, but must be true or false", "write true or false, without quotes"
+        case "int_parsing":
+            return f"{described(value)}, but must be a whole number", "write digits only"
+        case "float_parsing":
+            return f"{described(value)}, but must be a number", "write a number"
+        case "bool_parsing":
+            return f"{described(value)}, but must be true or false", "write true or false"
         case "int_type":
             return f"{described(value)}, but must be a whole number", "write digits only, without quotes"
         case "float_type":
@@ -110,13 +120,15 @@ def _words_for(model: type[BaseModel], detail: ErrorDetails, path: Path) -> tupl
         case "dict_type" | "model_type" | "model_attributes_type":
             return f"{described(value)}, but must be a mapping", _mapping_remedy(model, path, value)
         case "string_too_short" | "too_short" | "string_pattern_mismatch":
-            return "is empty", "give it a value, or delete the line"
+            return empty
         case "string_too_long":
             return f"is longer than {context['max_length']} characters", "shorten it"
         case "too_long":
             return f"has more than {context['max_length']} items", "shorten it"
         case "greater_than" | "greater_than_equal" | "less_than" | "less_than_equal":
             return "is too small" if kind.startswith("greater") else "is too large", _bound(model, path, context)
+        case "value_error":
+            return str(context["error"]).rstrip("."), None
     return detail["msg"][:1].lower() + detail["msg"][1:], None
 
 
@@ -125,15 +137,15 @@ def _choices(context: Mapping[str, Any]) -> list[str]:
     return [word.strip("'") for word in words]
 
 
-def _bound(model: type[BaseModel], path: Path, context: Mapping[str, Any]) -> str:
+def _bound(model: type[BaseModel] | None, path: Path, context: Mapping[str, Any]) -> str:
     name, limit = next((key, value) for key, value in context.items() if key in ("gt", "ge", "lt", "le"))
     words = {"gt": "more than", "ge": "at least", "lt": "less than", "le": "at most"}[name]
     return f"it must be {words} {_as_written(model, path, limit)}"
 
 
-def _as_written(model: type[BaseModel], path: Path, number: float) -> str:
+def _as_written(model: type[BaseModel] | None, path: Path, number: float) -> str:
     """A bound in the notation of its field: 86400000 of a duration is 1d."""
-    owner = _model_at(model, path[:-1])
+    owner = _model_at(model, path[:-1]) if model else None
     field = owner.model_fields.get(str(path[-1])) if owner is not None else None
     for mark in field.metadata if field is not None else ():
         write = getattr(mark, "func", None)
@@ -163,8 +175,8 @@ def _quotes(value: object) -> str | None:
     return _QUOTES if isinstance(value, bool | int | float) else None
 
 
-def _mapping_remedy(model: type[BaseModel], path: Path, value: object) -> str:
-    target = _model_at(model, path)
+def _mapping_remedy(model: type[BaseModel] | None, path: Path, value: object) -> str:
+    target = _model_at(model, path) if model else None
     example = shown(value) if isinstance(value, str) and value else "..."
     return f"write {{{next(iter(target.model_fields))}: {example}}}" if target else "write {key: value}"
 

@@ -5,7 +5,7 @@ from copy import copy
 from sqlalchemy import Connection
 
 from claudomator_py.dispatch.notifications import NotificationDispatcher
-from claudomator_py.domain.errors import Conflict, NotFound, suggestion
+from claudomator_py.domain.errors import Conflict, NotFound
 from claudomator_py.domain.notice import DeliveryFault, DeliveryState, DeliveryView, Notice, NoticeKind
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.units import format_instant
@@ -66,10 +66,7 @@ class Notices:
         """Send a test notice now and say how it went; it is not kept. Raises NotFound."""
         messengers = self._herald.messengers
         if target not in messengers:
-            remedy = suggestion(target, list(messengers)) if messengers else "configure one under `notify`"
-            raise NotFound(
-                f"There is no target {target!r}.", remedy=f"{remedy[0].upper()}{remedy[1:]}.".rstrip(".") + "."
-            )
+            raise NotFound.among("target", target, messengers, none="configure one under `notify`")
         now = format_instant(self._clock())
         title = "A test of Claudomator's notifications"
         notice = Notice(id=f"test-{now}", kind=NoticeKind.TEST, at=now, title=title, text="It works.")

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.dispatch.launch import LaunchRules
 from claudomator_py.domain.budget import Budget, Unit, left
-from claudomator_py.domain.errors import Conflict, NotFound, Unavailable, refuse
+from claudomator_py.domain.errors import Conflict, NotFound, Unavailable, ended, refuse
 from claudomator_py.domain.handoff import Handoff
 from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey, Role
@@ -27,7 +27,6 @@ from claudomator_py.domain.run_requests import (
     SubtaskRequest,
 )
 from claudomator_py.domain.task import OnInput, TaskSpec
-from claudomator_py.domain.text import sentence
 from claudomator_py.domain.units import format_instant
 from claudomator_py.domain.views import AskedView, HandoffView, ProgressView, SubtaskView
 from claudomator_py.environment.secrets import Secrets
@@ -135,7 +134,7 @@ class RunRequests:
                 raise Conflict(detail, remedy="Wait for the answer, and hand the task on then.")
             record = weigh(connection, asking.task, run, request, self._rules().max_handoffs)
             if not record.accepted:
-                detail = sentence(f"{task.name} cannot be handed on to {request.to}: {record.reason.text}")
+                detail = ended(f"{task.name} cannot be handed on to {request.to}: {record.reason.text}")
                 raise Conflict(detail, remedy=_GO_ON)
             record_handoff(connection, asking.task, record, self._clock())
             return _handed_on(task, record)

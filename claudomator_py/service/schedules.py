@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.errors import Ambiguous, Conflict, NotFound, Problem, Unavailable, refuse, suggestion
+from claudomator_py.domain.errors import Ambiguous, Conflict, NotFound, Problem, Unavailable, refuse
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.views import TaskView
@@ -181,9 +181,7 @@ def _named(connection: Connection, name: str, by: Principal) -> Schedule:
         whose = ", ".join(str(known.organisation) for known in others)
         raise Ambiguous(f"There is a schedule {name!r} of {whose}.", remedy="Ask with a token of that organisation.")
     if not others:
-        names = [known.name for known in there]
-        hint = suggestion(name, names) if names else "there are no schedules yet"
-        raise NotFound(f"There is no schedule {name!r}.", remedy=f"{hint[0].upper()}{hint[1:]}.".replace("..", "."))
+        raise NotFound.among("schedule", name, [known.name for known in there])
     return others[0]
 
 

@@ -19,7 +19,6 @@ from claudomator_py.domain.errors import (
     StaleVersion,
     Unavailable,
     refuse,
-    suggestion,
 )
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey
@@ -245,8 +244,7 @@ class TaskService:
         found = self._registry.find(name)
         if found is None:
             names = [known.name for known in self._registry.agents]
-            remedy = suggestion(name, names) if names else "No agent is configured."
-            raise NotFound(f"There is no agent {name!r}.", remedy=f"{remedy[0].upper()}{remedy[1:]}")
+            raise NotFound.among("agent", name, names, none="no agent is configured")
         return found
 
     def drain(self, reason: str | None) -> DrainView:

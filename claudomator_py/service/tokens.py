@@ -6,7 +6,7 @@ from typing import Self
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.errors import Conflict, Forbidden, Invalid, NotFound, Problem, Unavailable, suggestion
+from claudomator_py.domain.errors import Conflict, Forbidden, Invalid, NotFound, Problem, Unavailable
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.units import format_instant, parse_duration
 from claudomator_py.domain.views.access import DEFAULT_LIFE_MS, NEVER, NewTokenView, TokenRequest, TokenView
@@ -78,8 +78,7 @@ class Tokens:
             row = _found(connection, ref)
             if row is None or not self._by.sees(row.organisation):
                 names = [one.name for one in token_rows.all_given(connection) if self._by.sees(one.organisation)]
-                hint = suggestion(ref, names) if names else "there are no tokens yet"
-                raise NotFound(f"There is no token {ref!r}.", remedy=f"{hint[0].upper()}{hint[1:]}.".replace("?.", "?"))
+                raise NotFound.among("token", ref, names)
             now_ms = self._clock()
             if row.revoked_ms is None:
                 token_rows.change(connection, row.id, revoked_ms=now_ms)

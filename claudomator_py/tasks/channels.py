@@ -48,8 +48,7 @@ def find(connection: Connection, ref: str, by: Principal, versions: Collection[i
     found = channel_rows.find(connection, ref, by)
     if not found:
         names = [one.name for one in channel_rows.seen(connection, by, limit=200)]
-        hint = f"{suggestion(ref, names).capitalize()}." if names else "There are no channels yet."
-        raise NotFound(f"There is no channel {shown(ref)!r}.", remedy=hint)
+        raise NotFound.among("channel", ref, names)
     if len(found) > 1:
         raise Conflict(f"There are several channels {shown(ref)}.", remedy="Name it by its id.")
     if versions is not None and found[0].version not in versions:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from sqlalchemy import Connection
 
+from claudomator_py.domain.decision import message_ref
 from claudomator_py.domain.extraction import intent_of
 from claudomator_py.domain.lifecycle import STATE_NAMES, NeedsInput, Queued, Waiting
 from claudomator_py.domain.routing import Routing
@@ -88,7 +89,7 @@ def record_triage(
         kind=DecisionKind.TRIAGE.value,
         organisation=organisation,
         at_ms=now_ms,
-        input_ref=f"message:{message.channel_id}/{message.id}",
+        input_ref=message_ref(message.channel_id, message.id),
         specialist=record.agents[0] if len(record.agents) == 1 else None,
         confidence=record.confidence,
         latency_ms=record.latency_ms,

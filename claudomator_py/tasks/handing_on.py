@@ -5,12 +5,12 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from claudomator_py.domain.errors import ended
 from claudomator_py.domain.outcome import HandoffRequest, Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import OnInput, TaskSpec
-from claudomator_py.domain.text import sentence
 from claudomator_py.prompts.conversations import columns_of, resumption_of
 from claudomator_py.routing.handing_on import decide
 from claudomator_py.scheduler.decision import DecisionKind, HandoffRecord
@@ -97,7 +97,7 @@ def with_verdict(outcome: Outcome, record: HandoffRecord, spec: TaskSpec) -> Out
     changes: dict[str, Any] = {"handoff": record.asked}
     if record.accepted:
         return outcome.model_copy(update=changes)
-    changes |= {"detail": sentence(f"It was not handed on to {record.asked.to}: {record.reason.text}")}
+    changes |= {"detail": ended(f"It was not handed on to {record.asked.to}: {record.reason.text}")}
     if spec.on_input is OnInput.WAIT:
         changes |= {"status": OutcomeStatus.NEEDS_INPUT, "reason": None, "question": None, "denied": ()}
     else:

@@ -186,11 +186,10 @@ def ship(connection: Connection, cards: Sequence[Card], now_ms: int) -> None:
 def unknown(connection: Connection, specialist_id: str, by: Principal) -> NotFound:
     """What is said of an id that does not exist for whoever asks; it suggests only what does."""
     ids = specialist_rows.ids_seen(connection, by)
-    hint = suggestion(specialist_id, ids) if ids else "there are no specialists yet"
-    if len(hint) > _LONGEST_HINT:
-        hint = "list them: claudomator specialists list"
-    remedy = f"{hint[0].upper()}{hint[1:]}.".replace("?.", "?")
-    return NotFound(f"There is no specialist {specialist_id!r}.", remedy=remedy)
+    found = NotFound.among("specialist", specialist_id, ids)
+    if len(found.remedy) > _LONGEST_HINT:
+        return NotFound(found.detail, remedy="List them with `claudomator specialists list`.")
+    return found
 
 
 def ways_on_problems(connection: Connection, card: Card, by: Principal, beside: Collection[str] = ()) -> list[Problem]:

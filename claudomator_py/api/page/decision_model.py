@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import get_args
 from urllib.parse import urlencode
 
+from claudomator_py.api.page.channel_model import url_of as channel_url
 from claudomator_py.api.page.route_model import RouteCandidate, candidate_of
 from claudomator_py.api.page.specialist_model import url_of as specialist_url
 from claudomator_py.api.page.words import cost_text, model_text, tokens_text
@@ -178,7 +179,11 @@ def check_of(one: PolicyCheckView) -> Check:
 
 def _title(decision: RecordedDecisionView) -> str:
     """What it is about, in a few words."""
-    return decision.task_name or decision.input_ref or decision.task_id or decision.id
+    if decision.channel_name is not None:
+        return f"message {decision.message_id} in {decision.channel_name}"
+    if decision.task_name is None and decision.task_id is not None:
+        return f"task {decision.task_id[:_SHORT]}"
+    return decision.task_name or "a message in a channel that was removed"
 
 
 def _task(decision: RecordedDecisionView) -> Link | None:
@@ -187,6 +192,13 @@ def _task(decision: RecordedDecisionView) -> Link | None:
     if decision.task_state is None:
         return Link(f"task {decision.task_id[:_SHORT]}, removed")
     return Link(f"task {decision.task_id[:_SHORT]}", f"/tasks/{decision.task_id}")
+
+
+def _message(decision: RecordedDecisionView) -> Link | None:
+    if decision.channel_id is None:
+        return None
+    words = f"message {decision.message_id} in {decision.channel_name}"
+    return Link(words, f"{channel_url(decision.channel_id)}#message-{decision.message_id}")
 
 
 def _run(decision: RecordedDecisionView) -> Link | None:
@@ -202,6 +214,7 @@ def _facts(decision: RecordedDecisionView) -> tuple[tuple[str, Link], ...]:
     threshold = "" if decision.threshold is None else f", with a threshold of {decision.threshold:.2f}"
     found: list[tuple[str, Link | str | None]] = [
         ("Task", _task(decision)),
+        ("Message", _message(decision)),
         ("Run", _run(decision)),
         ("Specialist", None if whom is None else Link(whom, specialist_url(whom))),
         ("Skill", decision.skill),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from claudomator_py.cli.doctor.finding import Finding, ok, problem, warn
+from claudomator_py.domain.errors import sentence
 from claudomator_py.domain.units import format_size
 from claudomator_py.schema.settings import Inbox, Settings
 from claudomator_py.schema.state_folder import exposed_state
@@ -42,7 +43,7 @@ def configuration(path: Path | None, state: Path, *, named: bool) -> Finding:
     return (
         ok(name, str(path))
         if exposed is None
-        else problem(name, f"{path} {exposed.message}", _sentence(exposed.remedy))
+        else problem(name, f"{path} {exposed.message}", sentence(exposed.remedy or ""))
     )
 
 
@@ -62,7 +63,7 @@ def _inbox(folder: Path, guard: InboxGuard) -> Finding:
     except OSError:
         exposed = None  # what keeps us from looking is said below
     if exposed is not None:
-        return problem("inbox", f"{folder} is not read: {exposed.message}", _sentence(exposed.remedy))
+        return problem("inbox", f"{folder} is not read: {exposed.message}", sentence(exposed.remedy or ""))
     if not folder.exists():
         parent = nearest(folder)
         if os.access(parent, os.W_OK | os.X_OK):
@@ -112,7 +113,7 @@ def _state_folder(folder: Path) -> Finding:
     except OSError:
         exposed = None  # what keeps us from looking is said below
     if exposed is not None:
-        return problem(name, exposed.message, _sentence(exposed.remedy))
+        return problem(name, exposed.message, sentence(exposed.remedy or ""))
     if not folder.exists():
         parent = nearest(folder)
         if parent.is_dir() and os.access(parent, os.W_OK | os.X_OK):
@@ -147,11 +148,6 @@ def _private_files(folder: Path) -> Iterator[Finding]:
     if opened:
         words = " ".join(shlex.quote(path) for path in sorted(opened))
         yield problem("state files", f"{len(opened)} can be read by other users", f"Run: chmod 600 {words}")
-
-
-def _sentence(remedy: str | None) -> str:
-    text = remedy or ""
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _disk(folder: Path, least: int) -> Finding:

@@ -122,23 +122,23 @@ class RecordedDecisionView(View):
     """A decision of any kind, which is never changed, and what became of it.
 
     input_ref: what was decided on, by reference. task_id: null: about no task, as triage is; task_name, task_state:
-    what that is called, and where it is now; null: it was removed. by: the principal who decided; null: the daemon.
-    supersedes: the decision that stood until then, which may have been removed for its age; superseded_by: the one that
-    stands in its place since. overridden: an operator has given the task to another specialist. snapshot: the address
-    of what was observed. specialist, skill, topic: null also where it is somebody who does not exist for whoever asks.
-    confidence: 0 to 1; threshold: the least with which it would have been decided so. reason: why, in words; rationale:
-    the same as a value. latency_ms, cost_usd: what deciding took. margin: those within it of the best score were as
-    good. degraded: words alone were compared. unheeded: what the text says of who is to do the task, or how, which was
-    not compared. specialists: who was compared, of those who exist for whoever asks, the best first; agents: those that
-    were compared, with the limits that were on each. classification: where the tier
-    comes from; constraints: what is left open of agents, tiers and tools. fallback: why it was placed where it should
-    not have been; stands_in: the model is one that is used in place of another; overridden_hint: the agent that the
-    task prefers, and why it is not that; overridden_model: the model that it pins and may not have. owner: who answers
-    for the specialist, as its card says; expected_output: what it hands back, unless the task says so itself;
-    max_handoffs: how often the task may be handed on; escalation: where the task was to go if the specialist could not
-    do it, in order. verdict, handoff, triage, shadow: what decisions of these kinds say beyond that; null: it is of
-    another. told: where the run's handoff document is: its permissions, its references and the output that is expected
-    of it.
+    what that is called, and where it is now; null: it was removed. channel_id, channel_name, message_id: of the message
+    that it is about; null: it is about none, or in a channel that was removed. by: the principal who decided; null: the
+    daemon. supersedes: the decision that stood until then, which may have been removed for its age; superseded_by: the
+    one that stands in its place since. overridden: an operator has given the task to another specialist. snapshot: the
+    address of what was observed. specialist, skill, topic: null also where it is somebody who does not exist for
+    whoever asks. confidence: 0 to 1; threshold: the least with which it would have been decided so. reason: why, in
+    words; rationale: the same as a value. latency_ms, cost_usd: what deciding took. margin: those within it of the best
+    score were as good. degraded: words alone were compared. unheeded: what the text says of who is to do the task, or
+    how, which was not compared. specialists: who was compared, of those who exist for whoever asks, the best first;
+    agents: those that were compared, with the limits that were on each. classification: where the tier comes from;
+    constraints: what is left open of agents, tiers and tools. fallback: why it was placed where it should not have
+    been; stands_in: the model is one that is used in place of another; overridden_hint: the agent that the task
+    prefers, and why it is not that; overridden_model: the model that it pins and may not have. owner: who answers for
+    the specialist, as its card says; expected_output: what it hands back, unless the task says so itself; max_handoffs:
+    how often the task may be handed on; escalation: where the task was to go if the specialist could not do it, in
+    order. verdict, handoff, triage, shadow: what decisions of these kinds say beyond that; null: it is of another.
+    told: where the run's handoff document is: its permissions, its references and the output that is expected of it.
     """
 
     id: str
@@ -148,6 +148,9 @@ class RecordedDecisionView(View):
     task_id: str | None = None
     task_name: str | None = None
     task_state: StateName | None = None
+    channel_id: str | None = None
+    channel_name: str | None = None
+    message_id: int | None = None
     generation: int | None = None
     run_id: str | None = None
     by: str | None = None

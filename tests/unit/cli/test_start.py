@@ -9,8 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 
 from claudomator_py import __version__
+from claudomator_py.cli.app import run
+from claudomator_py.client.errors import ServiceProblem
+from claudomator_py.domain.errors import Invalid, Problem
+from claudomator_py.domain.views import ProblemDetails
 from tests.fakes.command import Command, QuickCommand
 from tests.fakes.prepared import PreparedService
 
@@ -114,7 +119,67 @@ def test_the_wrong_token_is_exit_4(command: Command, daemon_url: str) -> None:
 def test_a_refusal_is_exit_1_with_its_remedy(command: Command) -> None:
     done = command("show", "missing")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "Error: There is no task 'missing'.\nThere are no tasks yet\n"
+    assert done.stderr == "Error: There is no task 'missing'.\nThere are no tasks yet.\n"
+
+
+def test_what_is_wrong_with_a_request_is_said_once(command: Command, desk: PreparedService) -> None:
+    desk.add(name="one")
+    unknown = command("restart", "one", "--specialist", "nobody")
+    assert unknown.returncode == 1
+    assert unknown.stderr == "Error: specialist: there is no specialist `nobody`.\nRemove it.\n"
+    empty = command("search", "")
+    assert empty.stderr == "Error: query: is empty.\nGive it a value.\n"
+
+
+def test_several_faults_of_a_request_are_listed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults = [Problem(field="a", message="is missing", remedy="add it"), Problem(field="b", message="is empty")]
+    refusal = Invalid.of(faults)
+
+    def refused() -> None:
+        raise ServiceProblem(
+            ProblemDetails(
+                type="x",
+                title=refusal.title,
+                status=422,
+                detail=refusal.detail,
+                instance="/v1/x",
+                code=refusal.status,
+                remedy=refusal.remedy,
+                problems=refusal.problems,
+            )
+        )
+
+    app = typer.Typer()
+    app.command()(refused)
+    monkeypatch.setattr(sys, "argv", ["claudomator"])
+    with pytest.raises(SystemExit) as ended:
+        run(app)
+    assert ended.value.code == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "a: is missing; add it",
+        "b: is empty",
+        "Error: The request is not valid.",
+        "Fix the listed problems and retry.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ("routing", "stats", "--days", "soon"),
+            "it is the text `soon`, but must be a whole number",
+        ),
+        (("routing", "stats", "--days", "0"), "it is too small; it must be at least 1"),
+        (("status", "--state", "lost"), "'lost' is not one of 'waiting', 'queued'"),
+    ],
+)
+def test_an_option_is_refused_in_words_for_people(command: Command, arguments: tuple[str, ...], words: str) -> None:
+    done = command(*arguments)
+    assert done.returncode == 2
+    assert f"Invalid value for '{arguments[-2]}': {words}" in done.stderr
 
 
 def test_ctrl_c_is_clean(process: Command, desk: PreparedService) -> None:

@@ -152,7 +152,7 @@ REFUSED: list[tuple[dict[str, object], str]] = [
     ({"max_turns": 2.5}, "max_turns: is the number 2.5, but must be a whole number"),
     ({"isolation": "worktree"}, "isolation: does not say of which repository; add `working_dir`, or leave out"),
     ({"isolation": "wroktree"}, "isolation: `wroktree` is not one of none, worktree; did you mean `worktree`?"),
-    ({"on_lost": "ignore"}, "on_lost: `ignore` is not one of fail, retry; write one of fail, retry"),
+    ({"on_lost": "ignore"}, "on_lost: `ignore` is not one of fail, retry; write one of these"),
     ({"check": ["make && make test"]}, 'check[0]: `&&` needs a shell, and none is used here; write [sh, -c, "make'),
     ({"check": "cat <a >b | wc; ls"}, "check[0]: `|` needs a shell"),
     ({"check": "make test; make lint"}, "check[0]: `test;` needs a shell"),

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from claudomator_py.domain.channel import NewChannel, NewMessage
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.views import TokenRequest
 from claudomator_py.domain.views.decisions import DecisionFilter, RecordedDecisionView
@@ -146,6 +147,18 @@ def test_what_strangers_wrote_is_text(operator: Visitor, desk: PreparedService) 
     for field in ("task", "specialist", "agent", "kind", "since"):
         page = operator.get(f"/decisions?{field}=%3Cscript%3Ealert(1)%3C/script%3E")
         assert hostile not in page.body.decode()
+
+
+def test_a_decision_on_a_message_is_told_in_words(operator: Visitor, desk: PreparedService) -> None:
+    channels = desk.access.as_(OPERATOR).channels
+    channel = channels.create(NewChannel(name="kitchen"))
+    posted = channels.post("kitchen", NewMessage(content="Is the soup ready?"))
+    one = decided(desk, "triage")
+    assert (one.channel_name, one.message_id) == ("kitchen", posted.id)
+    assert f"message {posted.id} in kitchen" in text_of(operator.get("/decisions?kind=triage"))
+    page = operator.get(f"/decisions/{one.id}")
+    assert f"triage of message {posted.id} in kitchen" in text_of(page)
+    assert f'href="/channels/{channel.id}#message-{posted.id}"' in page.body.decode()
 
 
 def test_there_is_no_such_decision(operator: Visitor) -> None:
