@@ -1,4 +1,4 @@
-"""Secrets that systemd hands over as files: variables that the environment lacks, and the operator's token.
+"""The variables of a run: what it has of the daemon's, credentials of systemd, and the run's own token.
 
 A variable in the environment of a service is seen by everything it starts; a file in ``$CREDENTIALS_DIRECTORY`` becomes
 the variable of that name only for whom the configuration passes it on to.
