@@ -15,6 +15,7 @@ from sqlalchemy.exc import ArgumentError
 
 from claudomator_py.domain.histogram import Histogram
 from claudomator_py.store import remembered
+from claudomator_py.store.connections import Connections
 from claudomator_py.store.errors import READ_ONLY, StoreUnavailable, explain
 from claudomator_py.store.shown import Clean
 from claudomator_py.store.writer import Writer
@@ -45,6 +46,7 @@ class Database:
         self.file = file
         """The SQLite file; None with PostgreSQL."""
         self._engines = engines
+        self._readers = Connections(engines.reader, READERS)
         self._writer = Writer(engines.writer)
 
     @classmethod
@@ -81,8 +83,13 @@ class Database:
 
         Raises what fn raises, and StoreUnavailable.
         """
-        with _explained(), self._engines.reader.connect() as connection, connection.begin():
-            return fn(connection)
+        with _explained():
+            connection = self._readers.take()
+            try:
+                with connection.begin():
+                    return fn(connection)
+            finally:
+                self._readers.give_back(connection)
 
     def write(self, fn: Callable[[Connection], T], *, planned: bool = False) -> T:
         """Run fn in the writer and return once it is durable. planned: see ``on_commit``.
@@ -185,6 +192,7 @@ class Database:
     def close(self) -> None:
         """Finish what is queued and let go of the database. Later calls of ``submit`` are refused."""
         self._writer.close()
+        self._readers.close()
         self._engines.dispose()
 
     def __enter__(self) -> Self:
@@ -233,8 +241,6 @@ def _sqlite_engine(file: Path, connections: int, begin: str, pragmas: tuple[str,
         URL.create("sqlite", database=str(file)),
         pool_size=connections,
         max_overflow=0,
-        # The one that was used last has its pages and its statements at hand.
-        pool_use_lifo=True,
         connect_args={"check_same_thread": False, "cached_statements": STATEMENTS},
     )
 
@@ -301,8 +307,6 @@ def _postgresql_engine(url: URL, connections: int, settings: str) -> Engine:
         url.difference_update_query(("options",)),
         pool_size=connections,
         max_overflow=0,
-        # A server that was restarted is noticed before the first statement, not by it.
-        pool_pre_ping=True,
         connect_args={
             "options": f"{settings} {options}".strip(),
             "application_name": "claudomator",

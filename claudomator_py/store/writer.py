@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Engine, event
 
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.histogram import Histogram
+from claudomator_py.store.connections import Connections
 from claudomator_py.store.errors import StoreUnavailable, explain
 from claudomator_py.store.shown import Clean, cleaned_with
 
@@ -60,7 +61,7 @@ class Writer:
     """
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        self._connections = Connections(engine, 1)
         self._queue: deque[_Item] = deque()
         self._changed = threading.Condition()
         self._closed = False
@@ -137,6 +138,7 @@ class Writer:
             self._closed = True
             self._changed.notify()
         self._thread.join()
+        self._connections.close()
 
     def _run(self) -> None:
         while batch := self._next_batch():
@@ -195,28 +197,30 @@ class Writer:
         return batch
 
     def _commit(self, batch: list[_Item]) -> list[_Answer]:
-        with self._engine.connect() as connection:
-            try:
-                transaction = connection.begin()
-                crashpoint("store-begin")
-                answers = []
-                with nullcontext() if self.clean is None else cleaned_with(self.clean):
-                    for item in batch:
-                        self._inside_item = True
-                        answers.append(_run_item(connection, item))
-                        self._inside_item = False
-                if all(answer.error is not None for answer in answers):
-                    transaction.rollback()
-                    return answers
-                crashpoint("store-before-commit")
-                transaction.commit()
-            except BaseException:
-                # Nothing is known about the connection any more; its end undoes what was not committed.
-                self._inside_item = False
-                connection.invalidate()
-                raise
-            crashpoint("store-after-commit")
-            return answers
+        connection = self._connections.take()
+        try:
+            transaction = connection.begin()
+            crashpoint("store-begin")
+            answers = []
+            with nullcontext() if self.clean is None else cleaned_with(self.clean):
+                for item in batch:
+                    self._inside_item = True
+                    answers.append(_run_item(connection, item))
+                    self._inside_item = False
+            if all(answer.error is not None for answer in answers):
+                transaction.rollback()
+                return answers
+            crashpoint("store-before-commit")
+            transaction.commit()
+        except BaseException:
+            # Nothing is known about the connection any more; its end undoes what was not committed.
+            self._inside_item = False
+            connection.invalidate()
+            raise
+        finally:
+            self._connections.give_back(connection)
+        crashpoint("store-after-commit")
+        return answers
 
     def _refuse_early_commit(self, _connection: Connection) -> None:
         if self._inside_item:
