@@ -6,8 +6,9 @@ nothing but values goes to the driver and rows come back. What is asked for now 
 time, is for ``Connection.execute``.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn, cast
+from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple, NoReturn, cast
 
 from sqlalchemy import BindParameter, Connection, Delete, Dialect, Insert, Select, Update
 from sqlalchemy.engine.interfaces import DBAPICursor
@@ -23,9 +24,21 @@ MOST_FORMS = 256
 Row = tuple[Any, ...]
 _Clause = Select[Any] | Insert | Update | Delete
 _Process = Callable[[Any], Any]
-_Given = tuple[str, int | None, _Process | None, Any]
-"""A parameter: its name as it is given; of a list, the place in that; what makes of it what the driver takes; and what
-it is if it is not given."""
+
+
+class _Bound(NamedTuple):
+    """A parameter. name: as it is given. place: in the list of that name. process: what makes of it what the driver
+    takes. otherwise: what it is if it is not given."""
+
+    name: str
+    place: int | None
+    process: _Process | None
+    otherwise: Any
+
+    @property
+    def key(self) -> Any:
+        """Of its value, among those of all parameters."""
+        return self.name if self.place is None else (self.name, self.place)
 
 
 class Statement:
@@ -107,21 +120,40 @@ class Statement:
 class _Form:
     """The text for lists of certain lengths, and what is bound in it."""
 
-    def __init__(self, text: str, bound: Sequence[tuple[str, _Given]], *, positional: bool) -> None:
-        """bound: with the name in the text, in the order of that."""
+    def __init__(
+        self, text: str, bound: Sequence[tuple[str, _Bound]], given: Collection[str], *, positional: bool
+    ) -> None:
+        """bound: with the name in the text, in the order of that. given: the names of values that come each time."""
         self.text = text
-        self._bound = [given for _, given in bound]
         self._names = None if positional else [name for name, _ in bound]
+        # Most values go to the driver as they come, and one call picks them all.
+        self._pick = _picker([one.key for _, one in bound])
+        processed = [(at, one.process) for at, (_, one) in enumerate(bound) if one.process is not None]
+        self._process = [(at, process, process(None) is None) for at, process in processed]
+        self._otherwise = {one.key: one.otherwise for _, one in bound if one.name not in given}
+        self._lists = sorted({one.name for _, one in bound if one.place is not None and one.name in given})
 
     def parameters(self, given: Mapping[str, Any]) -> tuple[Any, ...] | dict[str, Any]:
         """As the driver takes them."""
-        values = []
-        for name, place, process, otherwise in self._bound:
-            value = given.get(name, otherwise)
-            if place is not None:
-                value = value[place]
-            values.append(value if process is None else process(value))
-        return tuple(values) if self._names is None else dict(zip(self._names, values, strict=True))
+        if self._otherwise or self._lists:
+            values: dict[Any, Any] = {**self._otherwise, **given}
+            for name in self._lists:
+                values.update(((name, place), value) for place, value in enumerate(given[name]))
+            given = values
+        picked = self._pick(given)
+        if self._process:
+            picked = list(picked)
+            for at, process, keeps_none in self._process:
+                if picked[at] is not None or not keeps_none:
+                    picked[at] = process(picked[at])
+        return tuple(picked) if self._names is None else dict(zip(self._names, picked, strict=True))
+
+
+def _picker(keys: Sequence[Any]) -> Callable[[Mapping[Any, Any]], Sequence[Any]]:
+    """What takes the values of these keys out of a mapping, in their order."""
+    if len(keys) > 1:
+        return itemgetter(*keys)
+    return lambda values: [values[key] for key in keys]
 
 
 class _Compiled:
@@ -129,6 +161,7 @@ class _Compiled:
 
     def __init__(self, clause: _Clause, dialect: Dialect, names: tuple[str, ...]) -> None:
         self._dialect = dialect
+        self._names = frozenset(names)
         self._columns = list(clause.selected_columns) if isinstance(clause, Select) else []
         written = None if isinstance(clause, Select) else list(names)
         self._compiler: SQLCompiler = clause.compile(dialect=dialect, column_keys=written)
@@ -180,8 +213,10 @@ class _Compiled:
         for name in names or ():
             of, place = within.get(name, (name, None))
             bind = compiler.binds[of]
-            bound.append((name, (of, place, self._binding(bind), bind.value)))
-        return _Form(state.statement, bound, positional=compiler.positional)
+            given: Any = bind.value
+            otherwise = given if place is None or of in self._names else given[place]
+            bound.append((name, _Bound(of, place, self._binding(bind), otherwise)))
+        return _Form(state.statement, bound, self._names, positional=compiler.positional)
 
     def _binding(self, bind: BindParameter[Any]) -> _Process | None:
         return bind.type.dialect_impl(self._dialect).bind_processor(self._dialect)
