@@ -64,12 +64,16 @@ class Budget(Strict):
 
     def limit(self, unit: Unit) -> float | None:
         """How much of the unit; None: any number."""
-        return {Unit.USD: self.usd, Unit.TOKENS: self.tokens, Unit.RUNS: self.runs}[unit]
+        return dict(self._limits)[unit]
 
     @property
     def units(self) -> tuple[Unit, ...]:
         """What it limits."""
-        return tuple(unit for unit in Unit if self.limit(unit) is not None)
+        return tuple([unit for unit, limit in self._limits if limit is not None])
+
+    @property
+    def _limits(self) -> tuple[tuple[Unit, float | None], ...]:
+        return (Unit.USD, self.usd), (Unit.TOKENS, self.tokens), (Unit.RUNS, self.runs)
 
 
 class AgentBudget(Budget):
