@@ -8,6 +8,8 @@ from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from claudomator_py.domain.channel import AnswerState
 from claudomator_py.domain.principal import Principal
+from claudomator_py.store.loading import loader
+from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import (
     CHANNEL,
     CHANNEL_ANSWER,
@@ -22,13 +24,14 @@ from claudomator_py.store.tables import (
 from claudomator_py.store.visibility import channels_seen
 
 _ENDED = ("COMPLETED", "FAILED", "CANCELLED")
-_READY = (
+_READY = Statement(  # asked after nearly every commit
     select(CHANNEL_ANSWER)
     .join(TASK, TASK.c.id == CHANNEL_ANSWER.c.task_id, isouter=True)
     .where(CHANNEL_ANSWER.c.state == AnswerState.ASKED.value, TASK.c.id.is_(None) | TASK.c.state.in_(_ENDED))
     .order_by(CHANNEL_ANSWER.c.message_id, CHANNEL_ANSWER.c.specialist)
     .limit(bindparam("most"))
 )
+_answer_from = loader(ChannelAnswer)
 
 
 def add(connection: Connection, channel: Channel) -> None:
@@ -188,7 +191,7 @@ def asked_since(connection: Connection, channel_id: str, specialist: str, since_
 
 def ready(connection: Connection, limit: int = 100) -> Sequence[ChannelAnswer]:
     """Those who were asked and whose tasks have ended, or are no more."""
-    return [ChannelAnswer(**row._mapping) for row in connection.execute(_READY, {"most": limit})]
+    return [_answer_from(row) for row in _READY.rows(connection, most=limit)]
 
 
 @dataclass(frozen=True, slots=True)

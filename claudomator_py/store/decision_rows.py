@@ -27,6 +27,16 @@ _OF_TASK = Statement(
     .where(DECISION.c.task_id == bindparam("task"), DECISION.c.kind != DecisionKind.SHADOW.value)
     .order_by(DECISION.c.at_ms, DECISION.c.id)
 )
+_LATEST = Statement(
+    select(DECISION)
+    .where(
+        DECISION.c.task_id == bindparam("task"),
+        DECISION.c.kind == bindparam("of_kind"),
+        DECISION.c.generation == bindparam("of_generation"),
+    )
+    .order_by(DECISION.c.at_ms.desc(), DECISION.c.id.desc())
+    .limit(1)
+)
 _DECISIONS = uuid.UUID("0d0f5a52-5f0e-5c38-9c4e-6f6d0a1b7e55")
 
 
@@ -102,10 +112,7 @@ def find(connection: Connection, decision_id: str) -> Decision | None:
 
 def latest(connection: Connection, task_id: str, kind: DecisionKind, generation: int) -> Decision | None:
     """The last decision of that kind about the task in that generation."""
-    query = select(DECISION).where(
-        DECISION.c.task_id == task_id, DECISION.c.kind == kind.value, DECISION.c.generation == generation
-    )
-    row = connection.execute(query.order_by(DECISION.c.at_ms.desc(), DECISION.c.id.desc()).limit(1)).one_or_none()
+    row = _LATEST.row(connection, task=task_id, of_kind=kind.value, of_generation=generation)
     return None if row is None else decision_from(row)
 
 
