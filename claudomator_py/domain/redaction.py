@@ -8,10 +8,11 @@ import base64
 import html
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from enum import Enum
 from itertools import islice
-from typing import Any, TypeVar
+from types import NoneType
+from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel
 
@@ -69,9 +70,17 @@ class Redactor:
     """Takes out these values, and what looks like a secret. Values shorter than SHORTEST are left alone."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
-        forms = {form for value in values for form in _forms(value)}
+        self._know({form for value in values for form in _forms(value)})
+
+    def _know(self, forms: Set[str]) -> None:
         self._known = sorted(forms)
         self._longest = max(map(len, forms), default=0)
+
+    def knowing(self, values: Iterable[str]) -> "Redactor":
+        """One that takes out these values as well."""
+        other = Redactor(values)
+        other._know({*self._known, *other._known})
+        return other
 
     def redact(self, text: str) -> str:
         """The text with MARK in the place of each secret."""
@@ -221,6 +230,7 @@ _CODES = frozenset({code.value for enum in _ENUMS for code in enum} | set(STATE_
 """Words that programs act on, and everybody knows: they stay, whatever is a secret, so that no variable of a task can
 make what is stored unreadable."""
 
+_WITHOUT_TEXT = frozenset((int, float, bool, NoneType))
 _SAID = ("text", "detail", "question", "limit", "family", "near_limit")
 
 
@@ -268,7 +278,13 @@ def _texts(value: object) -> list[str]:
     parts: list[object] = [value]
     while parts:
         part = parts.pop()
-        if isinstance(part, str):
+        # By far the most are of these, and to ask what else one is an instance of takes several times as long.
+        kind = type(part)
+        if kind in _WITHOUT_TEXT:
+            continue
+        if kind is dict:
+            parts.extend(cast(dict[Any, object], part).values())
+        elif isinstance(part, str):
             if not isinstance(part, Enum) and part not in _CODES:
                 texts.append(part)
         elif isinstance(part, BaseModel):

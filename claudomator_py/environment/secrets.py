@@ -48,7 +48,7 @@ class Secrets:
             if own <= self._values:
                 return self._redactor
             if own not in self._of_tasks:
-                self._of_tasks[own] = Redactor(self._values | own)
+                self._of_tasks[own] = self._redactor.knowing(own)
             self._of_tasks.move_to_end(own)
             if len(self._of_tasks) > _MOST_KEPT:
                 self._of_tasks.popitem(last=False)
