@@ -181,4 +181,4 @@ def _spec_json(order: RunSpec, cwd: str) -> bytes:
             "output_bytes": limits.output_bytes,
         },
     }
-    return json.dumps(data, indent=2).encode()
+    return json.dumps(data).encode()
