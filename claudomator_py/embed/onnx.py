@@ -10,7 +10,7 @@ from claudomator_py.embed.model_worker import TOKENS
 from claudomator_py.embed.onnx_model import POOLING, graph_of
 
 VERSION: Final = 1
-INSTALL: Final = "pip install 'claudomator[onnx]'"
+INSTALL: Final = "pip install 'claudomator-py[onnx]'"
 LIBRARIES: Final = ("onnxruntime", "tokenizers")
 _PIECE: Final = 1 << 20
 

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -78,6 +79,9 @@ def _program_texts() -> Iterator[tuple[str, str]]:
     yield from _lines(package.rglob("*.html"))
 
 
+INSTALLED = re.compile(r"pip install '?(claudomator[\w-]*\[\w+\])")
+
+
 def _page_texts() -> Iterator[tuple[str, str]]:
     for pattern in PAGES:
         yield from _lines(REPOSITORY.glob(pattern))
@@ -93,6 +97,15 @@ def _lines(files: Iterable[Path]) -> Iterator[tuple[str, str]]:
 def test_people_read_plain_english(texts: Callable[[], Iterator[tuple[str, str]]]) -> None:
     odd = [f"{place}: {found[0]!r} in {text!r}" for place, text in texts() if (found := ODD.search(text))]
     assert not odd, "\n".join(odd)
+
+
+@pytest.mark.parametrize("texts", [_program_texts, _page_texts])
+def test_what_people_are_told_to_install_exists(texts: Callable[[], Iterator[tuple[str, str]]]) -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    known = {f"{project['name']}[{extra}]" for extra in project["optional-dependencies"]}
+    told = [(place, found) for place, text in texts() for found in INSTALLED.findall(text)]
+    assert told
+    assert [each for each in told if each[1] not in known] == []
 
 
 @pytest.mark.parametrize("text", ["Mend what is named", "Look at it, and decide anew.", "to.yaml exists already."])
