@@ -298,7 +298,7 @@ def test_another_graph_or_tokenizer_is_another_encoder(tmp_path: Path, folder: P
 
 def test_without_onnxruntime_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setattr(onnx_module, "LIBRARIES", ("no_such_library",))
-    with pytest.raises(ValueError, match=r"`onnx` needs an extra .*pip install 'claudomator\[onnx\]'"):
+    with pytest.raises(ValueError, match=r"`onnx` needs an extra .*pip install 'claudomator-py\[onnx\]'"):
         configured(EncoderSettings.model_validate({"kind": "onnx", "folder": str(folder)}), {})
 
 
