@@ -54,8 +54,8 @@ state_dir: .claudomator
 
 SERVICE_CONFIG = """\
 # Claudomator's configuration. Every key is optional; what is commented out shows the default.
-# `claudomator doctor` checks it; SIGHUP (systemctl reload) takes changes into use, but for state_dir, database
-# and http.
+# `claudomator doctor` checks it; SIGHUP (systemctl reload) takes changes into use, but for state_dir, database, http,
+# log, telemetry and learning.
 
 # Folders that are watched for task files.
 inbox:
@@ -185,7 +185,7 @@ def _service(
     except ValueError as error:
         fail(f"{error}.", "Rename the folder.")
     placed = [Written(_below(root, file.path), file.content) for file in files]
-    _refuse_changed(placed, force=force)
+    _refuse_changed(manager, placed, force=force)
     # The service manager, and the service's own user, read what root or the maker of an image has written.
     with _modes_of(PRIVATE_UMASK if manager is Manager.USER and root is None else READABLE_UMASK):
         if directory is not None:
@@ -231,7 +231,7 @@ def _below(root: Path | None, path: Path) -> Path:
     return path if root is None else root / path.relative_to("/")
 
 
-def _refuse_changed(files: list[Written], *, force: bool) -> None:
+def _refuse_changed(manager: Manager, files: list[Written], *, force: bool) -> None:
     for file in files:
         try:
             there = file.path.read_text(encoding="utf-8")
@@ -240,7 +240,7 @@ def _refuse_changed(files: list[Written], *, force: bool) -> None:
         except (OSError, UnicodeDecodeError) as error:
             fail(f"{file.path} cannot be read: {error}.", "Review or remove it.")
         if there != file.content and not force:
-            remedy = "Change it with `systemctl edit claudomator` instead, or replace it with --force."
+            remedy = f"Change it with `{manager.edits}` instead, or replace it with --force."
             fail(f"{file.path} already exists with different content; nothing was written.", remedy)
 
 

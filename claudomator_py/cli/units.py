@@ -22,6 +22,11 @@ class Manager(StrEnum):
     USER = "user"
     SYSTEM = "system"
 
+    @property
+    def edits(self) -> str:
+        """The command with which one changes the unit, so that the change outlives its replacement."""
+        return f"systemctl{' --user' if self is Manager.USER else ''} edit claudomator"
+
 
 class DropIn(StrEnum):
     """A change to the unit that an operator may want."""

@@ -83,7 +83,7 @@ def service_findings(
     for manager, path in found:
         yield _unit(manager, path)
         if not agents_configured:
-            yield from _agents_of(path)
+            yield from _agents_of(manager, path)
     if any(manager is Manager.USER for manager, _ in found):
         yield _linger(user or getpass.getuser(), root / LINGER.relative_to("/"))
 
@@ -101,13 +101,13 @@ def _unit(manager: Manager, path: Path) -> Finding:
     if is_as_shipped(manager, text):
         return ok("service", str(path))
     remedy = (
-        f"Put changes into `systemctl edit claudomator`, then: claudomator init --systemd {manager} --force. "
+        f"Put changes into `{manager.edits}`, then: claudomator init --systemd {manager} --force. "
         "A unit of an older version lacks what this version relies on."
     )
     return warn("service", f"{path} differs from the one this version ships", remedy)
 
 
-def _agents_of(unit: Path) -> Iterator[Finding]:
+def _agents_of(manager: Manager, unit: Path) -> Iterator[Finding]:
     """Whether the service would find an agent: its PATH is that of the unit, not that of a shell."""
     path = None
     for file in (unit, *sorted(unit.with_name(f"{unit.name}.d").glob("*.conf"))):
@@ -118,8 +118,8 @@ def _agents_of(unit: Path) -> Iterator[Finding]:
         path = found[-1] if found else path
     if path is not None and not any(shutil.which(default_agent(kind).command[0], path=path) for kind in MODEL_KINDS):
         remedy = (
-            "Set PATH with `systemctl edit claudomator`, or name the agents' programs under agents: tasks that name no "
-            "agent wait."
+            f"Set PATH with `{manager.edits}`, or name the agents' programs under agents: "
+            "tasks that name no agent wait."
         )
         yield warn("service PATH", no_agent_found(path), remedy)
 

@@ -1,7 +1,7 @@
 """git as a subprocess: bare environment, no hooks, no prompts, a deadline, and its words when it refuses.
 
 What a repository configures does not reach git at all where it does more than find its directories: see
-``git_shadow``. What is set here holds even so, against the user's own configuration.
+``shadow``. What is set here holds even so, against the user's own configuration.
 """
 
 import os

@@ -6,7 +6,7 @@ whole. ``<name>.lock`` is held by whoever is at a tree, and by the git that it c
 next one waits for a git that is still at work. ``<name>.state`` is what the last look found.
 
 Where git keeps what of a tree is in the record, too. It is never asked of the tree, in which an agent can write; and
-of the repository git is only shown its data, see ``git_shadow``.
+of the repository git is only shown its data, see ``shadow``.
 """
 
 import os

@@ -345,6 +345,7 @@ def test_a_unit_that_was_changed(tmp_path: Path, installed: Path) -> None:
     found = _service(tmp_path)["service"]
     assert found.verdict is Verdict.WARN
     assert "claudomator init --systemd user --force" in str(found.remedy)
+    assert "`systemctl --user edit claudomator`" in str(found.remedy)
 
 
 def test_a_unit_on_whose_path_there_is_no_agent(tmp_path: Path, installed: Path) -> None:
@@ -356,6 +357,7 @@ def test_a_unit_on_whose_path_there_is_no_agent(tmp_path: Path, installed: Path)
     installed.write_text("\n".join(lines))
     found = _service(tmp_path)["service PATH"]
     assert (found.verdict, found.detail.endswith(f" is in {programs}")) == (Verdict.WARN, True)
+    assert "`systemctl --user edit claudomator`" in str(found.remedy)
     elsewhere = _program(tmp_path / "others", "codex")
     drop_in = installed.with_name(f"{installed.name}.d") / "path.conf"
     drop_in.parent.mkdir()

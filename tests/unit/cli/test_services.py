@@ -65,6 +65,7 @@ def test_a_unit_that_is_different_is_left_alone(offline: Command) -> None:
     path.write_text(made + "# mine\n")
     refused = offline("init", "--systemd", "user", "--drop-in", "drain")
     assert (refused.returncode, "--force" in refused.stderr) == (1, True)
+    assert "`systemctl --user edit claudomator`" in refused.stderr
     assert path.read_text() == made + "# mine\n"
     assert not path.with_name("claudomator.service.d").exists(), "nothing was written"
     forced = offline("init", "--systemd", "user", "--force")
