@@ -1,4 +1,4 @@
-"""A second configuration that decides about the same tasks beside the one in force, and acts on nothing (X5)."""
+"""A second configuration that decides about the same tasks beside the one in force, and acts on nothing."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Which of a few close candidates: the question to a cheap model, and what is made of its answer, whatever it is (B3).
+"""Which of a few close candidates: the question to a cheap model, and what is made of its answer, whatever it is.
 
 The task's text and the cards' are data in the question. An answer counts only if it names exactly one of those offered.
 """

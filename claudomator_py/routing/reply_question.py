@@ -1,4 +1,4 @@
-"""Whether a channel's primary should answer: the question to a cheap model, and what is made of its answer (E4).
+"""Whether a channel's primary should answer: the question to a cheap model, and what is made of its answer.
 
 It sees the channel's name, the primary's and the message, all of them data. Anything but one clear yes means no.
 """

@@ -1,4 +1,4 @@
-"""How much harm a task could do: the question to a cheap model, and what is made of its answer (D3).
+"""How much harm a task could do: the question to a cheap model, and what is made of its answer.
 
 The task's text is data in the question. An answer counts only if it names exactly one level of risk, and then it can
 only raise what rules and words say, see ``dispatch.policing``.

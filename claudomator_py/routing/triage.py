@@ -1,4 +1,4 @@
-"""Who answers a message in a channel (E2 to E6): who is addressed, else whom it answers, else the channel's primary."""
+"""Who answers a message in a channel: who is addressed, else whom it answers, else the channel's primary."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""Where a task runs: the choice among agents, pure and total, with no model asked (A2)."""
+"""Where a task runs: the choice among agents, pure and total, with no model asked."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

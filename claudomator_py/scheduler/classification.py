@@ -1,4 +1,4 @@
-"""How strong a model: the question to a cheap model, and what is made of its answer, whatever that looks like (A3).
+"""How strong a model: the question to a cheap model, and what is made of its answer, whatever that looks like.
 
 The task's text is data in the question. An answer counts only if it names exactly one of the tiers that were offered,
 or one of their models; if it names several, the strongest of them: uncertain goes up.

@@ -1,4 +1,4 @@
-"""A decision as a value: what was chosen, among what, and why each other candidate was not (D1)."""
+"""A decision as a value: what was chosen, among what, and why each other candidate was not."""
 
 from collections.abc import Mapping
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""Restart (A6): what it does in every state, what it may pin, and what it never satisfies."""
+"""Restart: what it does in every state, what it may pin, and what it never satisfies."""
 
 from typing import Any
 

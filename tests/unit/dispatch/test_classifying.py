@@ -1,5 +1,5 @@
 """Asking for a tier: the breaker is consulted, only what was put counts for or against it, and limits are shared only
-where an account is (A3-A6).
+where an account is.
 """
 
 from collections.abc import Callable

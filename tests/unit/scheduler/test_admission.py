@@ -1,4 +1,4 @@
-"""One task's decision: hints (A7), limits (A8), models and tiers, and why it is so."""
+"""One task's decision: hints, limits, models and tiers, and why it is so."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""pick_agent against its own words (A2), told a second time in the plainest way."""
+"""pick_agent against its own words, told a second time in the plainest way."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""The question for a tier and what is made of any answer (A3)."""
+"""The question for a tier and what is made of any answer."""
 
 import contextlib
 import json
