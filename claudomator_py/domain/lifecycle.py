@@ -149,7 +149,7 @@ class Retrying:
 
 @dataclass(frozen=True, slots=True)
 class Requeued:
-    """Its run ended without using up an attempt: it met a limit, or never started."""
+    """Its run ended without using up an attempt: it met a limit, never started, or handed the task on."""
 
     reason: QueueReason = QueueReason.READY
     until: int | None = None
