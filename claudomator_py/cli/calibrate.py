@@ -33,7 +33,7 @@ def command(opened: Opened, keep: Keep) -> Callable[..., None]:
         data: Annotated[Path, typer.Option(metavar="FILE", help="Labelled tasks, as JSON lines.")],
         encoder: EncoderOption = "hashed",
         store: Annotated[
-            bool, typer.Option("--store", help="Store the result; the daemon uses it from its next start or reload on.")
+            bool, typer.Option("--store", help="Store the result; the daemon uses it after its next start or reload.")
         ] = False,
         config: ConfigOption = None,
         state_dir: StateDirOption = None,
@@ -76,13 +76,13 @@ def _store(keep: Callable[[], Path], found: Mapping[str, Any]) -> None:
     before, expected = (found[name]["accuracy_with_none"] for name in ("before", "expected"))
     if expected < before:
         remedy = "Label more tasks, and try again. Nothing was stored."
-        fail(f"The present calibration is better: {before}, against an expected {expected}.", remedy)
+        fail(f"The present calibration is better: {before}, and {expected} is expected of the new one.", remedy)
     try:
         path = keep()
     except OSError as error:
         remedy = "Run this as the daemon's user, with the daemon's --config or --state-dir."
-        fail(f"It cannot be stored: {error.filename}: {error.strerror}.", remedy)
-    note(f"Stored in {path}. The daemon uses it from its next start or reload on.")
+        fail(f"The result cannot be stored: {error.filename}: {error.strerror}.", remedy)
+    note(f"Stored in {path}. The daemon uses it after its next start or reload.")
 
 
 def _table(found: Mapping[str, Any]) -> str:

@@ -249,7 +249,7 @@ def notifications(
     found = client.notifications(state, limit=_MOST)
     _write_deliveries(list(found.items), output)
     if found.next_cursor is not None:
-        note(f"These are the newest {_MOST}; the API has the others.")
+        note(f"Showing the newest {_MOST}; the API has the others.")
 
 
 def _write_deliveries(deliveries: list[DeliveryView], output: Format) -> None:

@@ -48,7 +48,7 @@ def _expiry(text: str) -> str:
         except ValueError as error:
             raise typer.BadParameter(f"{text!r} is not a date: {error}") from None
         if left_ms <= 0:
-            raise typer.BadParameter(f"{text} is over")
+            raise typer.BadParameter(f"{text} is in the past")
         return f"{max(1, left_ms // SECOND_MS)}s"
     if text != NEVER:
         try:
@@ -84,7 +84,7 @@ def create(
         out_json(made)
         return
     out(made.token)
-    note(f"This is the token of {made.name}. It is not stored and cannot be shown again.")
+    note(f"This is the token of {made.name}. It is not stored, and cannot be shown again.")
 
 
 @connected

@@ -77,8 +77,8 @@ class BlockCode(StrEnum):
     """``the daily budget of all agents is used up (20.10 of 20.00 USD); nothing starts until 2026-11-22 15:00 UTC``"""
     SLOTS = "slots", Why.SLOTS, "all slots are in use ({active} of {slots})"
     """``all slots are in use (4 of 4)``"""
-    RULE_FULL = "rule_full", Why.SLOTS, "as many tasks run as rule {rule} of the policy allows ({active} of {slots})"
-    """``as many tasks run as rule nights of the policy allows (1 of 1)``"""
+    RULE_FULL = "rule_full", Why.SLOTS, "rule {rule} of the policy allows no more running tasks ({active} of {slots})"
+    """``rule nights of the policy allows no more running tasks (1 of 1)``"""
 
     # --- of a task: its place -----------------------------------------------------------------------------------------
     WORKDIR = "workdir", Why.WORKDIR, "{directory} is in use by [{tasks}|another run]"

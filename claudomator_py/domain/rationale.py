@@ -49,8 +49,8 @@ class RationaleCode(WordedCode):
     GONE = "gone", "there is no specialist {specialist} any more"
 
     # --- of a task that was not handed on -----------------------------------------------------------------------------
-    HANDOFF_LIMIT = "handoff_limit", "a task is handed on [{most}|0] times at most"
-    HANDOFF_LOOP = "handoff_loop", "{specialist} had it before"
+    HANDOFF_LIMIT = "handoff_limit", "the task may be handed on at most [{most}|0] times"
+    HANDOFF_LOOP = "handoff_loop", "{specialist} already had it"
     NO_SPECIALIST = "no_specialist", "there is no specialist {specialist}"
 
     # --- of a specialist who was not chosen ---------------------------------------------------------------------------

@@ -88,7 +88,7 @@ def budget_sentences(connection: Connection, task: Task, spec: TaskSpec) -> list
     """What the task has used of its budget."""
     if not spec.budget.units:
         return []
-    return [f"Of its budget it has used {all_figures(spec.budget, spending_rows.of_task(connection, task.id))}."]
+    return [f"It has used {all_figures(spec.budget, spending_rows.of_task(connection, task.id))}."]
 
 
 def _used_up(connection: Connection, task: Task, spec: TaskSpec) -> str:

@@ -154,7 +154,7 @@ class Live:
             return self._host.read(run_id, stream, offset, limit, step)
         except OSError as error:
             detail = f"The output of run {run_id} cannot be read ({error.strerror})."
-            raise Unavailable(detail, remedy="See the disk and the rights of the state folder.") from error
+            raise Unavailable(detail, remedy="Check the disk, and the permissions of the state folder.") from error
 
 
 class _Over:

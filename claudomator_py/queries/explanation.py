@@ -65,7 +65,7 @@ def _placement(record: DecisionRecord, at_ms: int, seen: Set[str]) -> Explanatio
     shown = record.model_copy(update={"reason": reason_for(record.reason, seen)})
     sentences = placement_sentences("The run", shown, at_ms)
     if len(record.candidates) > 1 and not any(one.eligible for one in record.candidates if one.agent != record.agent):
-        sentences.append("Another agent would have been picked only without what stands beside it under Agents.")
+        sentences.append("Another agent would have been picked only without the reason shown beside it under Agents.")
     return Explanation(tuple(sentences))
 
 
@@ -119,9 +119,9 @@ def _triage(record: TriageRecord, seen: Set[str]) -> Explanation:
     first = f"{', '.join(who) or 'Nobody'} {'answer' if len(who) > 1 else 'answers'}: "
     sentences = [ended(f"{first}{reason_for(record.reason, seen).text}")]
     for one, why in record.skipped.items():
-        sentences.append(f"{one if one in seen else _SOMEBODY} is not asked: {why.replace('_', ' ')}.")
+        sentences.append(f"{one if one in seen else _SOMEBODY} was not asked: {why.replace('_', ' ')}.")
     if record.hops:
-        sentences.append(f"{record.hops} messages of agents led to it.")
+        sentences.append(f"{record.hops} agent messages led to it.")
     return Explanation(tuple(sentences))
 
 

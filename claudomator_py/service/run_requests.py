@@ -130,7 +130,7 @@ class RunRequests:
                 raise _goes_already(task, known)
             asking = _under_way(connection, run, "hands its task on")
             if run.asked:
-                detail = f"The run of {task.name} has asked a question, and the answer is for whoever asked."
+                detail = f"The run of {task.name} has asked a question, and only that run can receive the answer."
                 raise Conflict(detail, remedy="Wait for the answer, and hand the task on then.")
             record = weigh(connection, asking.task, run, request, self._rules().max_handoffs)
             if not record.accepted:
@@ -158,7 +158,7 @@ class RunRequests:
             if (handed := decided(connection, run.id)) is not None:
                 raise _goes_already(asking.task, handed)
             if spec.on_input is OnInput.DENY:
-                detail = f"Nobody answers questions of {spec.name}: it has on_input: deny."
+                detail = f"{spec.name} may ask no questions: it has on_input: deny."
                 raise Conflict(detail, remedy="Decide yourself, and say in your last message what you decided.")
             if len(before) >= MOST_QUESTIONS:
                 detail = f"The run has asked {MOST_QUESTIONS} questions already."
@@ -213,10 +213,10 @@ class RunRequests:
         run, task, most = asking.run, asking.task, self._rules().max_subtasks
         number = run_rows.subtasks(connection, run.id) + 1
         if number > most:
-            detail = f"A run creates {most} tasks at most." if most else "Runs create no tasks here."
+            detail = f"A run may create at most {most} tasks." if most else "Runs may not create tasks here."
             raise Conflict(detail, remedy="Do it yourself, or name in your last message what is left to do.")
         if _depth(connection, task) >= DEEPEST:
-            detail = f"{task.name} is already {DEEPEST} levels of created tasks deep."
+            detail = f"{task.name} is already nested {DEEPEST} levels deep."
             raise Conflict(detail, remedy="Do it yourself, or name in your last message what is left to do.")
         spec = _beside(connection, asking, clean(request, self._secrets.redactor(asking.spec.env, run.id)))
         by = Principal(task.creator, Role.OPERATE, task.organisation)
@@ -317,5 +317,5 @@ def _rest_of_budget(connection: Connection, asking: _Asking) -> Budget:
             runs=None if runs is None else int(runs),
         )
     except ValidationError:
-        detail = f"Nothing is left of the budget of {asking.task.name} for another task."
+        detail = f"The budget of {asking.task.name} has nothing left for another task."
         raise Conflict(detail, remedy="End your turn, and name in your last message what is left to do.") from None

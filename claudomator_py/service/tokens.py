@@ -66,7 +66,7 @@ class Tokens:
             return row
 
         if not self._by.role.permits(Role(request.role)):
-            detail = f"{self._by.id} has the role {self._by.role.value}, and cannot give {request.role}."
+            detail = f"{self._by.id} has the role {self._by.role.value}, and cannot grant {request.role}."
             raise Forbidden(detail, remedy=f"Ask for at most {self._by.role.value}.")
         row = self._write(transaction)
         return NewTokenView.of(_view(row, row.created_ms), token=token)
@@ -89,7 +89,7 @@ class Tokens:
 
     def _organisation(self, request: TokenRequest) -> str | None:
         if self._by.organisation is not None and request.organisation not in (None, self._by.organisation):
-            detail = f"{self._by.id} belongs to {self._by.organisation}, and cannot give a token of another one."
+            detail = f"{self._by.id} belongs to {self._by.organisation}, and cannot create a token for another one."
             raise Forbidden(detail, remedy="Leave `organisation` out.")
         return request.organisation or self._by.organisation
 

@@ -137,7 +137,8 @@ def add_member(
 ) -> None:
     """Have somebody take part who does not yet. Raises Conflict where the channel is full."""
     if len(channel_rows.members(connection, channel_id)) >= MOST_PARTICIPANTS:
-        raise Conflict(f"{MOST_PARTICIPANTS} take part already.", remedy="Have somebody leave.")
+        full = f"The channel already has {MOST_PARTICIPANTS} participants."
+        raise Conflict(full, remedy="Remove a participant first.")
     member = ChannelMember(
         channel_id=channel_id,
         id=member_id,

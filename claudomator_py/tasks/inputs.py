@@ -187,7 +187,7 @@ def _refuse_others(asked: InputRequest, by: Principal) -> None:
     for listed in asked.approvers:
         if not _is_one_of(listed, by):
             raise Forbidden(
-                f"The policy has this approved by {' or '.join(listed)}, and {by.id} is {by.role}.",
+                f"The policy requires approval by {' or '.join(listed)}, and {by.id} is {by.role}.",
                 remedy="Have one of them approve it.",
             )
 

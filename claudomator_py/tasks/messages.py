@@ -364,13 +364,13 @@ def _continued(connection: Connection, channel: Channel, message: ChannelMessage
 def _result(connection: Connection, answer: ChannelAnswer) -> tuple[MessageRole, str]:
     task = None if answer.task_id is None else task_rows.find(connection, answer.task_id)
     if task is None:
-        return MessageRole.SYSTEM, f"{answer.specialist} gives no answer: its task is no longer kept."
+        return MessageRole.SYSTEM, f"{answer.specialist} will not answer: its task is no longer kept."
     run = None if task.last_run_id is None else run_rows.find(connection, task.last_run_id)
     outcome = None if run is None or run.outcome is None else Outcome.model_validate(run.outcome)
     if task.state == "COMPLETED":
         return MessageRole.ASSISTANT, (outcome.text if outcome is not None else None) or "Done."
     why = f" ({task.reason})" if task.reason else ""
-    return MessageRole.SYSTEM, f"{answer.specialist} gives no answer: its task {task.name} is {task.state}{why}."
+    return MessageRole.SYSTEM, f"{answer.specialist} will not answer: its task {task.name} is {task.state}{why}."
 
 
 def _ask_which(

@@ -264,9 +264,8 @@ def _changeable(
         remedy = f"Ask {row.creator}, or an administrator."
         raise Forbidden(f"The specialist {row.id} belongs to {row.creator}.", remedy=remedy)
     if versions is not None and row.version not in versions:
-        raise StaleVersion(
-            f"The specialist {row.id} is at version {row.version}.", remedy="Read it again, then decide."
-        )
+        remedy = "Fetch it again and retry with its current version."
+        raise StaleVersion(f"The specialist {row.id} is at version {row.version}.", remedy=remedy)
     return row
 
 

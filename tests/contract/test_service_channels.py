@@ -291,7 +291,7 @@ def test_a_task_that_fails_says_so(world: World) -> None:
     world.tick()
     world.fail(name)
     assert world.answers.round() == 1
-    assert told(world)[-1] == ("cook", "system", f"cook gives no answer: its task {name} is FAILED (refused).")
+    assert told(world)[-1] == ("cook", "system", f"cook will not answer: its task {name} is FAILED (refused).")
     last = of(world).messages("kitchen").items[0]
     assert said(world, "try again", reply_to=last.id).decision.agents == ("cook",)
 

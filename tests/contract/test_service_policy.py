@@ -92,7 +92,7 @@ def test_an_approval_is_asked_for_once_and_says_who_gave_it_and_why(policed: Mak
 
     with pytest.raises(Forbidden) as refused:
         approve(world, "dig", JOE)
-    assert "approved by admin, and joe is operate" in str(refused.value)
+    assert "approval by admin, and joe is operate" in str(refused.value)
     assert world.state("dig") == "NEEDS_INPUT approval"
 
     world.now_ms += 1

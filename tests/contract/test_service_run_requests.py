@@ -109,7 +109,7 @@ def test_it_asks_so_often_and_no_more(world: World) -> None:
 
 def test_nobody_is_asked_where_the_task_says_so(world: World) -> None:
     run = begin(world, on_input="deny")
-    with pytest.raises(Conflict, match="Nobody answers"):
+    with pytest.raises(Conflict, match="may ask no questions"):
         ask(world, run)
     world.succeed("t")
     world.tick()
@@ -226,10 +226,10 @@ def test_it_creates_so_many_and_no_more(world: World) -> None:
     run = begin(world)
     for name in ("one", "two"):
         create(world, run, name)
-    with pytest.raises(Conflict, match="creates 2 tasks at most"):
+    with pytest.raises(Conflict, match="may create at most 2 tasks"):
         create(world, run, "three")
     world.launch_rules = replace(world.launch_rules, max_subtasks=0)
-    with pytest.raises(Conflict, match="create no tasks here"):
+    with pytest.raises(Conflict, match="may not create tasks here"):
         create(world, run, "four")
 
 
@@ -241,7 +241,7 @@ def test_tasks_do_not_create_tasks_without_end(world: World) -> None:
         world.tick()
         world.tick()
         run = world.live(f"task{depth + 1}")
-    with pytest.raises(Conflict, match="levels of created tasks deep"):
+    with pytest.raises(Conflict, match="is already nested"):
         create(world, run, "one-too-deep")
 
 
@@ -251,7 +251,7 @@ def test_a_subtask_may_spend_what_is_left(world: World) -> None:
     assert made.spec is not None
     assert made.spec["budget"] == {"runs": 2, "tokens": 1_000}
     last = begin(world, "last", budget={"runs": 1})
-    with pytest.raises(Conflict, match="Nothing is left of the budget"):
+    with pytest.raises(Conflict, match="has nothing left for another task"):
         create(world, last, "more")
 
 

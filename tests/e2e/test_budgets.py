@@ -44,7 +44,7 @@ def test_a_task_is_stopped_while_it_runs_and_goes_on_once_it_may_use_more(site: 
     assert "raise budget.tokens in" in str(waiting.reason_text)
     site.drop("greedy.yaml", document(None, "simulate: outcome=success", agent=None, budget={"tokens": 90_000}))
     assert ended(daemon, "greedy").state == "COMPLETED"
-    assert "Of its budget it has used " in why(daemon, "greedy")
+    assert "It has used " in why(daemon, "greedy")
 
 
 def test_a_daemon_killed_between_the_decision_and_the_stop_stops_it_afterwards(site: Site) -> None:

@@ -129,7 +129,7 @@ def _part(part: object) -> str:
         return text
     if isinstance(part, Mapping) and "data" in part:
         return json.dumps(part["data"], ensure_ascii=False)
-    raise RpcError(NO_CONTENT_TYPE, "only parts with `text` or `data` are taken; write where a file is to be found")
+    raise RpcError(NO_CONTENT_TYPE, "only parts with `text` or `data` are supported; write where to find a file")
 
 
 def _mapping(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -132,7 +132,7 @@ def _read(document: Mapping[str, Any], wanted: str) -> tuple[str, Version, Mappi
     if isinstance(rpc_id, bool) or not isinstance(rpc_id, str | int | None):
         raise RpcError(INVALID_REQUEST, "`id` is neither text nor a whole number")
     if wanted.strip() not in _VERSIONS:
-        raise RpcError(NO_VERSION, f"A2A {wanted[:20]!r} is not spoken here; there are 1.0 and 0.3")
+        raise RpcError(NO_VERSION, f"A2A {wanted[:20]!r} is not supported; use 1.0 or 0.3")
     if name in _NOT_OFFERED:
         raise RpcError(_NOT_OFFERED[name], f"{name} is not offered")
     if "PushNotificationConfig" in name or "pushNotificationConfig" in name:
@@ -164,7 +164,7 @@ def _begun(caller: _Caller, method: str, params: Mapping[str, Any]) -> TaskView:
         return _send(caller, parse_message(params))
     task = caller.task(_id(params))
     if shapes.state_of(task) in shapes.ENDS:
-        raise RpcError(UNSUPPORTED, f"the task is {task.state}: nothing will happen to it; use GetTask")
+        raise RpcError(UNSUPPORTED, f"the task is {task.state}: it will not change any more; use GetTask")
     return task
 
 

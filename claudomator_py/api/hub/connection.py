@@ -196,7 +196,7 @@ class _Connection:
             said = {"error": error.document}
         except Exception:
             log.exception("%s of the hub failed", method)
-            said = {"error": RpcError(INTERNAL, "the daemon failed at it; see its log").document}
+            said = {"error": RpcError(INTERNAL, "the daemon failed; see its log").document}
         if wanted:
             await self._send({"jsonrpc": "2.0", "id": rpc_id, **said})
 

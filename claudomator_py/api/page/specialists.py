@@ -127,7 +127,8 @@ def _only_card(text: str) -> Card:
     problems = list(found.problems)
     if len(found.cards) > 1:
         remedy = "send them one by one, or as a file: claudomator specialists add FILE"
-        problems = [Problem(message=f"there are {len(found.cards)} cards in it, and one is expected", remedy=remedy)]
+        message = f"it contains {len(found.cards)} cards, but exactly one is expected"
+        problems = [Problem(message=message, remedy=remedy)]
     if problems:
         raise Invalid.of(problems)
     return found.cards[0]

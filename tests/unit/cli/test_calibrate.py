@@ -78,7 +78,7 @@ def test_what_is_worse_than_what_holds_is_not_stored(tmp_path: Path, monkeypatch
 def test_a_state_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     code, _, said = run(tmp_path, "--store", "--state-dir", str(tmp_path / "gone"))
     assert code == 1
-    assert f"It cannot be stored: {tmp_path / 'gone'}: No such file or directory." in said
+    assert f"The result cannot be stored: {tmp_path / 'gone'}: No such file or directory." in said
 
 
 @pytest.mark.parametrize(

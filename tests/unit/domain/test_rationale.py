@@ -63,11 +63,11 @@ EXAMPLES = {
     ),
     RationaleCode.HANDOFF_LIMIT: (
         rationale(RationaleCode.HANDOFF_LIMIT, most=2),
-        "a task is handed on 2 times at most",
+        "the task may be handed on at most 2 times",
     ),
     RationaleCode.HANDOFF_LOOP: (
         rationale(RationaleCode.HANDOFF_LOOP, specialist="writer"),
-        "writer had it before",
+        "writer already had it",
     ),
     RationaleCode.NO_SPECIALIST: (
         rationale(RationaleCode.NO_SPECIALIST, specialist="writer"),

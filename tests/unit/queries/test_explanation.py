@@ -108,4 +108,4 @@ def test_triage_names_only_who_exists() -> None:
     code = RationaleCode.NO_MATCH
     told = explanation_of(row("triage", reason=because(code), **data), {"known"}).sentences
     assert told[0].startswith("known, somebody else answer: ")
-    assert told[1:] == ("somebody else is not asked: rate limited.", "2 messages of agents led to it.")
+    assert told[1:] == ("somebody else was not asked: rate limited.", "2 agent messages led to it.")
