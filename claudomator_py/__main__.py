@@ -168,7 +168,7 @@ def eval_command() -> Callable[..., None]:
 
 
 def mcp_server() -> Callable[..., None]:
-    """The command that is the MCP server of a run. Agents start it without what the others import: ``agents.mcp``."""
+    """The command that is the MCP server of a run. Agents start it without what the others import: ``own_programs``."""
 
     def mcp(
         config: ConfigOption = None,

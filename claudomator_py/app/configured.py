@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from claudomator_py.agents.mcp import mcp_command
+from claudomator_py.agents.own_programs import mcp_command
 from claudomator_py.classify.configured import CLI_VARIABLES, tier_model
 from claudomator_py.daemon import calibrations
 from claudomator_py.dispatch.cheap_model import GuardedModel

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 from claudomator_py.schema.settings import Classifier, ClassifierKind
 
 if TYPE_CHECKING:
-    from claudomator_py.classify.gemini_api import GeminiApi
     from claudomator_py.classify.gemini_cli import GeminiCli
-    from claudomator_py.classify.openai import OpenAi
+    from claudomator_py.classify.http import GeminiApi, OpenAi
 
 CLI_VARIABLES = ("GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL")
 """What the Gemini CLI needs in its environment, in addition to what every program needs."""
@@ -23,11 +22,11 @@ def tier_model(
         case ClassifierKind.NONE:
             return None
         case ClassifierKind.GEMINI_API:
-            from claudomator_py.classify.gemini_api import GeminiApi
+            from claudomator_py.classify.http import GeminiApi
 
             return GeminiApi(classifier.model_name, classifier.base_url, key)
         case ClassifierKind.OPENAI:
-            from claudomator_py.classify.openai import OpenAi
+            from claudomator_py.classify.http import OpenAi
 
             return OpenAi(classifier.model_name, classifier.base_url, key or None)
         case ClassifierKind.GEMINI_CLI:

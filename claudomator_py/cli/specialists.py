@@ -31,7 +31,7 @@ from claudomator_py.cli.times import ago, now_ms
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.views.specialists import SpecialistView
-from claudomator_py.schema.cardtext import text_of
+from claudomator_py.schema.cardfile import card_text
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
@@ -125,7 +125,7 @@ def import_(
     client: "Client",
     sources: Annotated[
         list[str],
-        typer.Argument(metavar="FILE|URL", help="A2A cards or card files; - reads stdin. Of a host, its A2A card."),
+        typer.Argument(metavar="FILE|URL", help="A2A cards or card files; - reads stdin. For a host, its A2A card."),
     ],
     secret: Annotated[
         str | None,
@@ -218,7 +218,7 @@ def export(
     elif output is Format.JSON:
         out(json_text([one.card for one in found]))
     elif found:
-        out("---\n".join(text_of(one.card) for one in found))
+        out("---\n".join(card_text(one.card) for one in found))
     else:
         note("There are no specialists.")
 
@@ -270,7 +270,7 @@ def _edited(before: SpecialistView) -> Card | None:
     """The card that somebody makes of it in an editor; None: the same. What is wrong with it can be fixed."""
     from claudomator_py.schema.cardfile import parse_card_file
 
-    text = text_of(before.card)
+    text = card_text(before.card)
     while True:
         changed = _in_editor(text)
         if changed == text:
@@ -302,7 +302,7 @@ def _in_editor(text: str) -> str:
 
 def _only(cards: Sequence[Card]) -> Card:
     if len(cards) != 1:
-        raise typer.BadParameter(f"there are {len(cards)} cards in it, and one is expected")
+        raise typer.BadParameter(f"it contains {len(cards)} cards, but exactly one is expected")
     return cards[0]
 
 

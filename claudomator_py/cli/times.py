@@ -1,9 +1,12 @@
-"""Instants as people read them in a table: how long ago, how long until."""
+"""Instants as people read them in a table: how long ago, how long until; and why a task is where it is until then."""
 
 import time
 from datetime import datetime
 
+from claudomator_py.domain.blocked import brief_of, wait_of
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, parse_instant
+from claudomator_py.domain.views import TaskView
+from claudomator_py.domain.wording import worded
 
 _JUST_NOW_MS = 2 * SECOND_MS
 _DATE_AFTER_MS = 30 * DAY_MS
@@ -52,3 +55,13 @@ def short_duration(milliseconds: int) -> str:
         hours, rest = divmod(milliseconds, HOUR_MS)
         return f"{hours}h{rest // MINUTE_MS:02d}m"
     return f"{milliseconds // DAY_MS}d"
+
+
+def why_words(task: TaskView, now: int, *, whole: bool = True) -> str:
+    """The reason, and what it means: ``limited: claude is limited (5h window, reported) until 14:20``.
+
+    now: epoch milliseconds. whole: with all that is known of it; else in a clause.
+    """
+    sentence = wait_of(task.blocked, task.reason_text) if whole else brief_of(task.blocked, task.reason_short)
+    said = worded(sentence, lambda instant: clock(instant, now)) if sentence is not None else ""
+    return ": ".join(part for part in (task.reason, said) if part)

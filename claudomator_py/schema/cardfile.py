@@ -5,6 +5,7 @@ written: there ``tools`` and ``model`` are understood as well.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -144,3 +145,17 @@ def _move(lines: dict[tuple[Any, ...], int], old: str, new: str) -> None:
     """The lines of a key that has another name now."""
     for path in [path for path in lines if path[:1] == (old,)]:
         lines[(new, *path[1:])] = lines.pop(path)
+
+
+def card_text(document: Mapping[str, Any]) -> str:
+    """The card as YAML, with texts of several lines as they are."""
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        """With a representer of its own."""
+
+    def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+
+    Dumper.add_representer(str, text)
+    return yaml.dump(dict(document), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=100)

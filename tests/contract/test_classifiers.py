@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.classify.gemini_api import GeminiApi
 from claudomator_py.classify.gemini_cli import GeminiCli
-from claudomator_py.classify.openai import OpenAi
+from claudomator_py.classify.http import GeminiApi, OpenAi
 from claudomator_py.domain.agent import Tier
 from claudomator_py.scheduler.classification import Cause, ModelFault, TierQuestion, parse_answer, tier_question
 from tests.fakes.tier_server import TierServer, hangs, hangs_up, says, status, tier

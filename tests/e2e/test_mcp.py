@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
 
-from claudomator_py.agents.mcp import mcp_command
+from claudomator_py.agents.own_programs import mcp_command
 from claudomator_py.domain.views import AnswerRequest, RunView
 from claudomator_py.environment.variables import RunTokens
 from tests.e2e.harness import REPOSITORY, Daemon, Site, wait_until

@@ -1,27 +1,15 @@
 """A remote agent: how its client is started."""
 
-import sys
-from pathlib import Path
-from typing import Final
-
 from claudomator_py.agents.a2a import INFO
 from claudomator_py.agents.a2a.events import A2aEvents
-from claudomator_py.agents.elsewhere import unsupported_elsewhere
-from claudomator_py.agents.event_kind import EventKind
+from claudomator_py.agents.elsewhere import ElsewhereKind
+from claudomator_py.agents.own_programs import own_program
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.run import Launch, LaunchRequest
-from claudomator_py.domain.task import TaskSpec
-
-_INSTALLATION: Final = str(Path(__file__).parents[3])
-# Isolated: no site packages, and nothing that a variable could have it import. It starts in a tenth of a second.
-_PROGRAM: Final = (
-    "import sys; sys.path.append(sys.argv.pop(1)); "
-    "from claudomator_py.agents.a2a_client.main import main; sys.exit(main())"
-)
 
 
-class A2a(EventKind):
+class A2a(ElsewhereKind):
     """The kind ``a2a``."""
 
     kind = INFO.name
@@ -37,7 +25,7 @@ class A2a(EventKind):
             raise ValueError(f"{request.agent.name} has no address; give agents.{request.agent.name}.url")
         if request.skill is not None:
             remote = remote.model_copy(update={"skill": request.skill})
-        argv = [sys.executable, "-I", "-S", "-X", "utf8", "-c", _PROGRAM, _INSTALLATION]
+        argv = [*own_program("claudomator_py.agents.a2a_client.main")]
         argv += [f"--remote={remote.model_dump_json()}", f"--message={request.run_id}"]
         if request.resume:
             argv.append(f"--conversation={request.conversation_id}")
@@ -48,13 +36,9 @@ class A2a(EventKind):
         return A2aEvents(resumed=request is not None and request.resume)
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
-        """Its client is always there. Whether the agent is shows when it is asked for something."""
+        """As for every agent elsewhere; without an address it cannot be asked."""
         problem = None if agent.remote is not None else f"it has no address; give agents.{agent.name}.url"
-        return AgentHealth(installed=True, program=sys.executable, problem=problem)
-
-    def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
-        """See ``elsewhere``."""
-        return unsupported_elsewhere(task, agent)
+        return super().health(agent, path).model_copy(update={"problem": problem})
 
 
 KIND = A2a()

@@ -7,7 +7,7 @@ from pathlib import Path
 from claudomator_py.agents.claude import INFO
 from claudomator_py.agents.claude.events import ClaudeEvents
 from claudomator_py.agents.event_kind import EventKind, zone_of
-from claudomator_py.agents.mcp import NAME as MCP_NAME
+from claudomator_py.agents.own_programs import MCP_NAME
 from claudomator_py.agents.programs import probe
 from claudomator_py.domain.agent import AgentHealth, AgentSpec, OwnServers
 from claudomator_py.domain.conversation import Conversations

@@ -4,10 +4,9 @@ import json
 from pathlib import Path
 
 from claudomator_py.agents.event_kind import EventKind
-from claudomator_py.agents.mcp import NAME as MCP_NAME
-from claudomator_py.agents.mcp import SECONDS as MCP_SECONDS
 from claudomator_py.agents.opencode import INFO
 from claudomator_py.agents.opencode.events import OpencodeEvents
+from claudomator_py.agents.own_programs import MCP_NAME, MCP_SECONDS
 from claudomator_py.agents.programs import probe
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations

@@ -8,7 +8,7 @@ from claudomator_py.api.page.words import short_line
 from claudomator_py.domain.card import Authentication, Card, Pricing, Scheme, Source, Transport, Visibility
 from claudomator_py.domain.views import TaskFilter
 from claudomator_py.domain.views.specialists import FoundSpecialistView, SpecialistView
-from claudomator_py.schema.cardtext import text_of
+from claudomator_py.schema.cardfile import card_text
 
 OFFERED = 200
 """How many a field names in which one is named; any other can be typed."""
@@ -146,7 +146,7 @@ def page_of(specialist: SpecialistView) -> SpecialistPage:
         shipped=specialist.source == "shipped",
         grants=specialist.grants,
         takes_grants=specialist.visibility is Visibility.SHARED,
-        text=text_of(specialist.card),
+        text=card_text(specialist.card),
         warnings=tuple(odd.text for odd in specialist.warnings),
     )
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from claudomator_py.agents.mcp import mcp_command
 from claudomator_py.agents.mcp_server.daemon import DaemonClient
 from claudomator_py.agents.mcp_server.main import LONGEST_LINE, NEWEST, serve
 from claudomator_py.agents.mcp_server.tools import TOOLS, Failed, Tool, Unreachable
+from claudomator_py.agents.own_programs import mcp_command
 from claudomator_py.domain.fields import NAME_PATTERN
 from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.run_requests import ProgressRequest, QuestionRequest, SubtaskRequest

@@ -9,8 +9,7 @@ from threading import Thread
 
 import pytest
 
-from claudomator_py.schema.cardfile import parse_card_file
-from claudomator_py.schema.cardtext import text_of
+from claudomator_py.schema.cardfile import card_text, parse_card_file
 from tests.fakes.cards import card
 from tests.fakes.command import Command
 from tests.fakes.daemon import Daemon
@@ -163,7 +162,7 @@ def test_an_editor_that_fails_changes_nothing(command: Command, cards: Path, edi
 def test_a_card_as_text_is_the_same_card() -> None:
     prompt = 'One.\n\n  Two: "three" # four\n'
     one = card("plumber", system_prompt=prompt, keywords=["yes", "1"], extra={"x-a": [None]})
-    assert parse_card_file(text_of(one.document).encode(), "card.yaml").cards == (one,)
+    assert parse_card_file(card_text(one.document).encode(), "card.yaml").cards == (one,)
 
 
 def test_a_shared_one_is_shared_with_others(command: Command, cards: Path) -> None:

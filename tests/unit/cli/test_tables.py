@@ -12,8 +12,7 @@ from claudomator_py.cli.agents import agents_table, hold_tables
 from claudomator_py.cli.output import Column, fields, render, short_ids
 from claudomator_py.cli.schedule import schedules_table
 from claudomator_py.cli.status import overview, tasks_table
-from claudomator_py.cli.times import ago, now_ms, until
-from claudomator_py.cli.waits import why_words
+from claudomator_py.cli.times import ago, now_ms, until, why_words
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked, blocked, on_hold
 from claudomator_py.domain.lifecycle import Failed, Phase, Running, Waiting, WaitReason

@@ -10,7 +10,7 @@ from claudomator_py.domain.card import Card
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.views import TokenRequest
 from claudomator_py.domain.views.specialists import SpecialistView
-from claudomator_py.schema.cardtext import text_of as yaml_of
+from claudomator_py.schema.cardfile import card_text
 from claudomator_py.tasks import specialists as changes
 from tests.fakes.cards import card
 from tests.fakes.daemon import Daemon, running
@@ -152,7 +152,7 @@ def test_a_card_is_edited(operator: Visitor, desk: PreparedService) -> None:
     register(desk)
     form = operator.get("/specialists/plumber/edit")
     assert "Prove each with a test." in text_of(form)
-    changed = yaml_of({**PLUMBER.document, "system_prompt": "You fix leaks.\n\nQuickly.\n"}).replace("\n", "\r\n")
+    changed = card_text({**PLUMBER.document, "system_prompt": "You fix leaks.\n\nQuickly.\n"}).replace("\n", "\r\n")
     answer = operator.post("/specialists/plumber/edit", {"version": hidden(form, "version"), "text": changed})
     assert (answer.status, answer.headers["location"]) == (303, "/specialists/plumber")
     now = found(desk)
@@ -163,7 +163,7 @@ def test_what_changed_meanwhile_is_shown_before_it_is_replaced(operator: Visitor
     register(desk)
     seen = hidden(operator.get("/specialists/plumber/edit"), "version")
     register(desk, PLUMBER.model_copy(update={"description": "Somebody else wrote this."}))
-    mine = yaml_of({**PLUMBER.document, "description": "Mine."})
+    mine = card_text({**PLUMBER.document, "description": "Mine."})
     refused = operator.post("/specialists/plumber/edit", {"version": seen, "text": mine})
     assert refused.status == 412
     for words in (
@@ -184,7 +184,7 @@ def test_what_changed_meanwhile_is_shown_before_it_is_replaced(operator: Visitor
     [
         ("id: plumber\ndescriptoin: No.\n", "did you mean `description`?"),
         ("id: painter\ndescription: Paints.\n", "is painter, but this is plumber"),
-        ("id: a\ndescription: A.\n---\nid: b\ndescription: B.\n", "there are 2 cards in it, and one is expected"),
+        ("id: a\ndescription: A.\n---\nid: b\ndescription: B.\n", "it contains 2 cards, but exactly one is expected"),
         ("id: plumber\ntier: huge\n", "description: is missing; add it 2: tier: is not a known key"),
         ("", "there is no card in the file"),
         ("description: [", "2:1: "),
@@ -205,7 +205,7 @@ def test_one_is_registered(operator: Visitor, desk: PreparedService) -> None:
     refused = operator.post("/specialists", {"text": "id: plumber\n"})
     assert refused.status == 422
     assert "description: is missing" in text_of(refused)
-    answer = operator.post("/specialists", {"text": yaml_of(PLUMBER.document)})
+    answer = operator.post("/specialists", {"text": card_text(PLUMBER.document)})
     assert (answer.status, answer.headers["location"]) == (303, "/specialists/plumber")
     assert found(desk).content == PLUMBER
 
@@ -232,7 +232,7 @@ def test_what_follows_a_file_is_changed_there(operator: Visitor, desk: PreparedS
     assert "/plumber/edit" not in page.body.decode()
     for form in ("edit", "remove"):
         assert "It follows the file cards/plumber.yaml" in text_of(operator.get(f"/specialists/plumber/{form}"))
-        refused = operator.post(f"/specialists/plumber/{form}", {"version": 1, "text": yaml_of(PLUMBER.document)})
+        refused = operator.post(f"/specialists/plumber/{form}", {"version": 1, "text": card_text(PLUMBER.document)})
         assert refused.status == 409
     assert found(desk).version == 1
 
@@ -278,7 +278,7 @@ def test_what_is_hidden_is_answered_as_what_is_absent(open_daemon: Daemon, desk:
         assert (hidden_one.status, absent.status) == (404, 404)
         assert hidden_one.body.decode().replace("pilferer", "pilfered") == absent.body.decode()
     for change in ("edit", "remove", "grant", "revoke"):
-        fields = {"version": 1, "grantee": "bob", "text": yaml_of(card("pilferer").document)}
+        fields = {"version": 1, "grantee": "bob", "text": card_text(card("pilferer").document)}
         assert bob.post(f"/specialists/pilferer/{change}", fields).status == 404
 
 
@@ -291,7 +291,7 @@ def test_who_only_looks_is_offered_nothing_else(open_daemon: Daemon, desk: Prepa
         assert page.status == 200
         assert re.findall(r'<form method="post" action="([^"]+)"', page.body.decode()) == ["/logout"]
         assert "/plumber/edit" not in page.body.decode()
-    fields = {"version": 1, "grantee": "bob", "text": yaml_of(PLUMBER.document)}
+    fields = {"version": 1, "grantee": "bob", "text": card_text(PLUMBER.document)}
     for change in ("", "/plumber/edit", "/plumber/remove", "/plumber/grant", "/plumber/revoke"):
         assert viewer.post(f"/specialists{change}", fields).status == 403
     assert viewer.get("/specialists/plumber/edit").status == 403
@@ -311,7 +311,7 @@ def test_what_is_another_s_is_seen_and_not_changed(open_daemon: Daemon, desk: Pr
     assert "/plumber/edit" not in page.body.decode()
     assert 'name="grantee"' not in page.body.decode()
     assert "Only its creator and administrators" in text_of(bob.get("/specialists/plumber/edit"))
-    fields = {"version": 2, "grantee": "bob", "text": yaml_of(PLUMBER.document)}
+    fields = {"version": 2, "grantee": "bob", "text": card_text(PLUMBER.document)}
     for change in ("edit", "remove", "grant", "revoke"):
         assert bob.post(f"/specialists/plumber/{change}", fields).status == 403
     assert found(desk).version == 2
