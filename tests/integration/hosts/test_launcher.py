@@ -42,6 +42,11 @@ def is_dead(pid: int) -> bool:
 
 def servers() -> list[int]:
     """Fork servers that are children of this test."""
+    return forked_by(os.getpid())
+
+
+def forked_by(pid: int) -> list[int]:
+    """Children of that process that look like a fork server: as what waits for its run does, too."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -50,7 +55,7 @@ def servers() -> list[int]:
                 command = entry.joinpath("cmdline").read_bytes()
             except OSError:
                 continue
-            if int(parent) == os.getpid() and b"forkserver" in command:
+            if int(parent) == pid and b"forkserver" in command:
                 found.append(int(entry.name))
     return found
 
@@ -203,6 +208,37 @@ def test_a_lost_fork_server_is_replaced(rig: Rig) -> None:
             (server,) = servers()
             os.kill(server, signal.SIGKILL)
             until(partial(is_dead, server))
+    finally:
+        launcher.close()
+
+
+def test_a_shim_is_forked_before_there_is_a_run_for_it_and_ends_with_the_fork_server(rig: Rig) -> None:
+    launcher = Launcher()
+    try:
+        until(partial(is_dead, launcher.start(rig.root / "nowhere", ENV)))
+        (server,) = servers()
+        (spare,) = until(lambda: forked_by(server) or None)
+        path = rig.prepare(("true",))
+        assert launcher.start(path, ENV) == spare
+        until(is_over(path))
+        (spare,) = until(lambda: [pid for pid in forked_by(server) if pid != spare] or None)
+    finally:
+        launcher.close()
+    until(partial(is_dead, spare))
+
+
+def test_a_shim_that_was_ended_before_it_had_a_run_is_replaced(rig: Rig) -> None:
+    launcher = Launcher()
+    try:
+        until(partial(is_dead, launcher.start(rig.root / "nowhere", ENV)))
+        (server,) = servers()
+        (spare,) = until(lambda: forked_by(server) or None)
+        os.kill(spare, signal.SIGKILL)
+        until(partial(is_dead, spare))
+        path = rig.prepare(("true",))
+        launcher.start(path, ENV)
+        until(is_over(path))
+        assert servers() == [server]
     finally:
         launcher.close()
 
