@@ -33,17 +33,24 @@ POINTS = (
 )
 
 _armed: str | None = None
+_passed: set[str] = set()
 
 
 def arm(name: str | None) -> None:
-    """Kill this process when it passes the point of that name. Raises ValueError for a name that is not a point."""
+    """Kill this process when it passes the point of that name, or now if it has. Raises ValueError for a name that is
+    not a point.
+    """
     global _armed
     if name is not None and name not in POINTS:
         raise ValueError(f"{name!r} is not a crash point of the shim")
     _armed = name
+    if name in _passed:
+        crash(name)
 
 
 def crash(name: str) -> None:
     """Mark a line after which the process may be gone."""
+    if _armed is None:
+        _passed.add(name)
     if name == _armed:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -108,10 +108,12 @@ def _receive_exactly(connection: socket.socket, size: int) -> bytes | None:
 
 
 def _become_shim(given: socket.socket) -> None:
-    """In the forked child. The shim's first act is to let go of the standard streams, the server's socket so too."""
+    """In the forked child: all that can be done before the run is known, and with that the shim lets go of the standard
+    streams, the server's socket so too.
+    """
     code = shim.BROKEN
     try:
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        events = shim.detach()
         with given:
             request = receive(given)
         if request is None:
@@ -119,6 +121,6 @@ def _become_shim(given: socket.socket) -> None:
         else:
             directory, environ = request["directory"], request["environ"]
             if isinstance(directory, str) and isinstance(environ, dict):
-                code = shim.run(directory, environ)
+                code = shim.run(directory, environ, events)
     finally:
         os._exit(code)

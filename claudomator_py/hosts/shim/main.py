@@ -31,18 +31,38 @@ _STRIKES = 50
 
 def main() -> None:
     """Supervise the run whose directory is the first argument, and exit with ENDED, LEFT or BROKEN."""
-    sys.exit(run(sys.argv[1], dict(os.environ)))
+    sys.exit(run(sys.argv[1], dict(os.environ), detach()))
 
 
 def main_with_input() -> None:
     """The same, with the agent's variables as JSON on the standard input: this process has none of them itself."""
+    # Whatever whoever started the daemon left open. What is opened here closes by itself in the agent.
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     with open(0, "rb", closefd=False) as file:
         environ = json.load(file)
-    sys.exit(run(sys.argv[1], environ))
+    sys.exit(run(sys.argv[1], environ, detach()))
 
 
-def run(path: str, environ: dict[str, str]) -> int:
-    """Supervise the run in that directory. environ: where the agent's variables come from.
+def detach() -> Events:
+    """Become nobody's: an own session, the parent of all orphans below, no terminal, no busy file system."""
+    try:
+        os.setsid()
+    except PermissionError:
+        pass  # It is a session's leader already.
+    crash("session-made")
+    linux.become_subreaper()
+    crash("subreaper-set")
+    os.chdir("/")
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    if null > 2:
+        os.close(null)
+    return Events()
+
+
+def run(path: str, environ: dict[str, str], events: Events) -> int:
+    """Supervise the run in that directory. environ: where the agent's variables come from. events: of ``detach``.
 
     A run that was started is never started again; if its shim was killed and its agent is alive, that is taken over.
     Returns ENDED when the run has ended; LEFT when the run was not to be started, or not by this process;
@@ -50,8 +70,8 @@ def run(path: str, environ: dict[str, str]) -> int:
     is made up.
     """
     crash_points.arm(environ.get(crash_points.VARIABLE))
-    _detach()
-    events = Events()
+    if events.interrupted:
+        return LEFT
     try:
         directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -69,23 +89,6 @@ def run(path: str, environ: dict[str, str]) -> int:
         _log_fault(directory, fault)
         supervisor.end_everything(grace=0)
         return BROKEN
-
-
-def _detach() -> None:
-    """Become nobody's: an own session, the parent of all orphans below, no terminal, no busy file system."""
-    try:
-        os.setsid()
-    except PermissionError:
-        pass  # It is a session's leader already.
-    crash("session-made")
-    linux.become_subreaper()
-    crash("subreaper-set")
-    os.chdir("/")
-    null = os.open(os.devnull, os.O_RDWR)
-    for fd in (0, 1, 2):
-        os.dup2(null, fd)
-    # Whatever whoever started the daemon left open. What is opened from here on closes by itself in the agent.
-    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
 
 
 class Stage:
@@ -262,11 +265,12 @@ class Supervisor:
         return False
 
     def _members(self) -> list[procfs.Process]:
-        self._reap()
+        if not self._reap() and self._run_id and not procfs.is_carried(self._run_id, self._since):
+            return []  # As a rule. To find out takes half as long as to list them.
         processes = procfs.snapshot()
         found = {process.pid: process for process in procfs.descendants([os.getpid()], processes)}
         if self._run_id:
-            for process in procfs.of_run(self._run_id, processes, self._since):
+            for process in procfs.of_run(self._run_id, processes):
                 found[process.pid] = process
         return [process for process in found.values() if process.alive]
 

@@ -10,6 +10,7 @@ from functools import cache
 RUN_VARIABLE = "CLAUDOMATOR_RUN"
 
 _LONGEST_STAT = 4096
+_START = 19
 _NEWCOMERS = 8
 _NEWCOMER_LOOKS = 100
 _LISTS_CHILDREN = os.path.exists("/proc/thread-self/children")
@@ -58,6 +59,14 @@ def boot_id() -> str:
 
 def read(pid: int) -> Process | None:
     """The process of that pid; None if there is none."""
+    fields = _stat(pid)
+    if fields is None:
+        return None
+    return Process(pid, int(fields[1]), int(fields[2]), fields[0], int(fields[_START]), fields[11:15])
+
+
+def _stat(pid: int) -> list[bytes] | None:
+    """The fields of the process after its name, up to its start."""
     try:
         # Not by open(): that asks three more things of the kernel, and this is done for each look at a run.
         fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
@@ -70,14 +79,17 @@ def read(pid: int) -> Process | None:
     finally:
         os.close(fd)
     # The command's name stands in parentheses and may itself contain spaces and parentheses.
-    fields = stat[stat.rindex(b")") + 2 :].split(None, 20)
-    return Process(pid, int(fields[1]), int(fields[2]), fields[0], int(fields[19]), fields[11:15])
+    return stat[stat.rindex(b")") + 2 :].split(None, _START + 1)
 
 
 def snapshot() -> dict[int, Process]:
     """All processes by pid."""
-    found = (read(int(name)) for name in os.listdir("/proc") if name.isdigit())
+    found = map(read, _pids())
     return {process.pid: process for process in found if process is not None}
+
+
+def _pids() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
 def descendants(roots: Iterable[int], processes: dict[int, Process]) -> list[Process]:
@@ -125,19 +137,32 @@ def _listed(pid: int) -> list[int]:
     return found
 
 
-def of_run(run_id: str, processes: dict[int, Process], since: int = 0) -> list[Process]:
-    """The processes that carry the run's id in the environment they were started with, and all below them.
-
-    since: when the first of them began at the earliest, in clock ticks since boot. The environments of all processes of
-    a machine take longer to read than the rest of what is known of them.
-    """
-    entry = f"{RUN_VARIABLE}={run_id}".encode()
-    newer = [process for process in processes.values() if process.start >= since]
-    carriers = {process.pid: process for process in newer if entry in _environ(process.pid)}
+def of_run(run_id: str, processes: dict[int, Process]) -> list[Process]:
+    """The processes that carry the run's id in the environment they were started with, and all below them."""
+    entry = _entry(run_id)
+    carriers = {process.pid: process for process in processes.values() if entry in _environ(process.pid)}
     for process in descendants(list(carriers), processes):
         carriers[process.pid] = process
     carriers.pop(os.getpid(), None)
     return list(carriers.values())
+
+
+def is_carried(run_id: str, since: int) -> bool:
+    """Whether a process carries the run's id in the environment that it was started with.
+
+    since: when the run began, in clock ticks since boot. No process of it is older; to look at those as well would take
+    several times as long.
+    """
+    entry = _entry(run_id)
+    for pid in _pids():
+        fields = _stat(pid)
+        if fields is not None and int(fields[_START]) >= since and entry in _environ(pid):
+            return True
+    return False
+
+
+def _entry(run_id: str) -> bytes:
+    return f"{RUN_VARIABLE}={run_id}".encode()
 
 
 def _environ(pid: int) -> list[bytes]:
@@ -162,7 +187,7 @@ def newcomers(run_id: str) -> list[Process]:
     A process that forks and leaves, over and over, is gone by the time that a walk through /proc comes to it; its
     newest incarnation is always among the last pids given.
     """
-    entry = f"{RUN_VARIABLE}={run_id}".encode()
+    entry = _entry(run_id)
     for _ in range(_NEWCOMER_LOOKS):
         try:
             with open("/proc/loadavg", encoding="ascii") as file:

@@ -70,7 +70,10 @@ def test_only_the_exact_run_is_found() -> None:
             assert [found.pid for found in procfs.of_run("run-12", processes)] == [process.pid]
             assert procfs.of_run("run-1", processes) == []
             begun = processes[process.pid].start
-            assert [found.pid for found in procfs.of_run("run-12", processes, begun)] == [process.pid]
+            assert procfs.is_carried("run-12", 0)
+            assert procfs.is_carried("run-12", begun)
+            assert not procfs.is_carried("run-12", begun + 1)
+            assert not procfs.is_carried("run-1", 0)
         finally:
             process.kill()
 
@@ -86,7 +89,7 @@ def test_nobody_asks_for_the_environment_of_a_process_that_is_older_than_the_run
 
     monkeypatch.setattr(procfs, "_environ", environ)
     processes = procfs.snapshot()
-    procfs.of_run("run", processes, processes[sleeper.pid].start)
+    assert not procfs.is_carried("run", processes[sleeper.pid].start)
     assert sleeper.pid in asked
     assert [pid for pid in asked if processes[pid].start < processes[sleeper.pid].start] == []
 
