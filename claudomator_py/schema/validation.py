@@ -1,12 +1,13 @@
 """From a mapping to a model or to problems that an operator understands."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from claudomator_py.domain.errors import Lines, Path, Problem, field_name, line_of, near, shown, suggestion
@@ -147,11 +148,18 @@ def _as_written(model: type[BaseModel] | None, path: Path, number: float) -> str
     """A bound in the notation of its field: 86400000 of a duration is 1d."""
     owner = _model_at(model, path[:-1]) if model else None
     field = owner.model_fields.get(str(path[-1])) if owner is not None else None
-    for mark in field.metadata if field is not None else ():
+    for mark in _marks(field) if field is not None else ():
         write = getattr(mark, "func", None)
         if type(mark).__name__ == "PlainSerializer" and write is not None:
             return str(write(number))
     return str(int(number)) if number == int(number) else str(number)
+
+
+def _marks(field: FieldInfo) -> Iterator[object]:
+    """What the field's type is annotated with, in each of its alternatives: ``Duration | None`` is a duration, too."""
+    yield from field.metadata
+    for one in get_args(field.annotation):
+        yield from getattr(one, "__metadata__", ())
 
 
 def described(value: object) -> str:

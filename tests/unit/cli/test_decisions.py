@@ -89,10 +89,17 @@ def test_all_are_exported_as_lines(command: Command) -> None:
 
 
 def test_what_cannot_be_meant_is_refused(command: Command) -> None:
-    for arguments in (("--kind", "tirage"), ("--since", "yesterday"), ("--route", "nowhere")):
-        done = command("decisions", "list", *arguments)
+    for option, value, remedy in (
+        ("--kind", "tirage", "did you mean `triage`?"),
+        ("--since", "yesterday", "is not a time of RFC 3339"),
+        ("--route", "nowhere", "is not one of specialist"),
+    ):
+        done = command("decisions", "list", option, value)
         assert done.returncode == 2
-        assert arguments[0] in done.stderr
+        said = " ".join(done.stderr.split())
+        assert option in said
+        assert remedy in said
+        assert "Value error" not in said
 
 
 def test_none_is_said(command: Command) -> None:

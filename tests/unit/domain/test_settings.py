@@ -206,6 +206,11 @@ REFUSED: list[tuple[dict[str, object], str]] = [
         "agents.a.kind: `hub` is not a kind that can be configured; remove it: agents of that kind",
     ),
     ({"learning": {"rate": 2}}, "learning.rate: is too large; it must be at most 1"),
+    ({"routing": {"answer_within": "400d"}}, "routing.answer_within: is too large; it must be at most 365d"),
+    (
+        {"policy": [{"name": "a", "approve": {"within": "1s"}}]},
+        "policy[0].approve.within: is too small; it must be at least 1m",
+    ),
     ({"learning": {"every": "1s"}}, "learning.every: is too small; it must be at least 10s"),
     ({"state_dir": "a\0"}, "state_dir: contains a NUL character"),
 ]
