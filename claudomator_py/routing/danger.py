@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from claudomator_py.routing.orders import EITHER, Clause, Sign, Wants, clauses, sentences, whole_words
+from claudomator_py.routing.protected import in_somebodys_system, protected, to_many
 
 _LIVE: Final = whole_words(
     r"""
@@ -86,7 +87,7 @@ _IRREVERSIBLE: Final = whole_words(
     r"""
     (?:terraform|tofu|pulumi) destroy|kubectl (?:delete|drain)|(?:delete|remove|erase) (?:\w+ ){1,5}(?:for good
     |permanently|forever)|rm -rf? (?:--no-preserve-root )?[/~]\S*|drop (?:the )?(?:database|schema|production)
-    |wipe (?:the|all|every)\b|(?:delete|erase|purge) (?:all|every|the) (?:\w+ )?(?:backups?|customers?|accounts
+    |(?:delete|erase|purge) (?:all|every|the) (?:\w+ )?(?:backups?|customers?|accounts
     |user data|customer data|volumes?|buckets?)|can(?:not|'t|no longer) be (?:undone|taken back|restored|recovered)
     |irrevocabl[ey]|irreversibl[ey]
     """
@@ -263,8 +264,14 @@ def _of_sentence(part: str, live: str | None) -> Iterator[tuple[Sign, str]]:
         destroys = clause.verb in _DESTROYS
         if here is not None or (destroys and _FROM_LIVE.search(tail)):
             yield Sign.LIVE, _told(tail)
+        if to_many(clause, tail):
+            yield Sign.MASS_MAIL, _told(tail)
         if _NOBODYS.search(tail):
             continue
+        if in_somebodys_system(clause, part):
+            yield Sign.LIVE, _told(part)
+        for sign in protected(clause, tail):
+            yield sign, _told(tail)
         if here is None and live is not None and destroys:
             yield Sign.LIVE, f"{_told(clause.text)} ... {live}"
         ordered = tail[clause.at :] if clause.at is not None else f"{clause.verb} {clause.text}"

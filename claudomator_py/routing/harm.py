@@ -16,7 +16,8 @@ _MAKES: Final = (
     r"|get me|install|spread|plant|put)"
 )
 _PEOPLE: Final = (
-    r"(?:competitors?|competition|rivals?|opponents?|enem(?:y|ies)|victims?|ex|neighbou?rs?|colleagues?"
+    r"(?:competitors?|competition|rivals?|opponents?|enem(?:y|ies)|victims?|ex|ex-\w+|(?:flat|house|class)mates?"
+    r"|c[efot]o|neighbou?rs?|colleagues?"
     r"|co-?workers?|boss|wife|husband|girlfriend|boyfriend|roommate|landlord|tenant|teacher|pupil|son|daughter"
     r"|mother|father|sister|brother|bidder|politician|journalist|applicant|celebrity|hospital|bank|government"
     r"|city|municipality|school|restaurant|somebody|someone|anybody|anyone|(?:another|other|the other) (?:company"
@@ -54,7 +55,7 @@ _COVERT: Final = whole_words(
     |no ?one) (?:sees|notices|knows|finds)|although (?:they|users|he|she|visitors) (?:\w+ )?(?:refus|declin|opt
     |object|said)\w*|(?:even (?:if|when|though)|despite|regardless of) (?:\w+ ){0,3}(?:refus|declin|opt(?:ed
     |ing)?[- ]?out|objec|consent)\w*|against (?:his|her|their) will|hide (?:it|this|that|them|the fact) from
-    |keep (?:it|this|that) (?:hidden|secret|away) from
+    |keep (?:it|this|that) (?:hidden|secret|away) from|(?:without|leav(?:e|es|ing) no|no|any) traces?(?! id)
     """
 )
 _QUIET: Final = whole_words(
@@ -292,14 +293,28 @@ _COPIES: Final = whole_words(
 )
 _FINDS_PEOPLE: Final = whole_words(
     r"""
-    find (?:me )?.{0,40}\b(?:address|phone number|plate|name|identity|employer)\b.{0,30}\bof (?:the|this|that
-    |these) (?:wom[ae]n|m[ae]n|person|girl|boy|people|lady|guy|driver)|cop(?:y|ies) (?:all|every
-    |any) (?:\w+ )?(?:documents?|files?|data|photos) (?:of|from|off) (?:the|any|every|whatever|each) (?:pcs?
-    |computers?|laptops?|phones?|machines?)|(?:find out|figure out|determine|locate|map
+    (?:where|when|with whom) (?:my|his|her|the|this|that) (?:[\w-]+ ){0,2}(?:lives?|sleeps?|walks?|goes toschool)
+    |(?:track|locate|follow|shadow) (?:my |his |her |the |this |that )?(?:\w+ )?(?:wife|husband|girlfriend|boyfriend
+    |ex|ex-\w+|daughter|son|colleague|neighbou?r|journalist)|(?:home )?address\b.{0,60}\b(?:children|kids|school
+    |daily|routine|route)|find (?:me )?.{0,40}\b(?:address|phone number|plate|name|identity
+    |employer)\b.{0,30}\bof (?:the|this|that|these) (?:wom[ae]n|m[ae]n|person|girl|boy|people|lady|guy|driver)
+    |cop(?:y|ies) (?:all|every|any) (?:\w+ )?(?:documents?|files?|data|photos) (?:of|from|off) (?:the|any|every
+    |whatever|each) (?:pcs?|computers?|laptops?|phones?|machines?)|(?:find out|figure out|determine|locate|map
     |track down)\b.{0,40}\bwhere (?:she|he|they|these|those|the|my) (?:\w+ )?(?:lives?|works?|goes?|sleeps?|stays?)
     |clone (?:the |their |his |her )?(?:badges?|key ?cards?|keys|sim cards?)
     """
 )
+_PRIES: Final = whole_words(
+    rf"""
+    (?:reads?|open|look (?:at|into|through)|go through|listen to|cop(?:y|ies)) (?:the |my |our |his |her |that )?
+    {_PEOPLE}['\u2019]s? (?:\w+ )?(?:(?:e-?)?mails?|inbox|messages|chats?|calls|diary|letters|texts)|(?:cop(?:y|ies)
+    |download|export|move|forward|send|upload|take|save)\b.{{0,60}}\b(?:to|onto|on|into) my (?:own |private
+    |personal |home )(?:\w+ )?(?:drive|account|mail\w*|stick|laptop|computer|cloud|server|disk|phone)
+    |(?:records?|logs?|films?|tracks?|watch\w*|monitors?) (?:what|everything|whatever|when|where) (?:the |my |our
+    |his |her ){_PEOPLE} (?:types?|says?|writes?|does|do|is|goes)
+    """
+)
+"""Something of somebody who is near, or of an employer, is looked at or taken."""
 _AFTER: Final = re.compile(
     r"\W+(?:\w+\W+)?(?:detect|scanner|protect|prevent|filter|awareness|removal|defen|classifi|attempt)",
     re.IGNORECASE,
@@ -326,6 +341,9 @@ def harm(text: str) -> list[tuple[Sign, str]]:
 def _of_sentence(part: str) -> Iterator[tuple[Sign, str]]:
     if match := _VIOLENT.search(part):
         yield Sign.HARMFUL, match.group()
+        return
+    if match := _FINDS_PEOPLE.search(part) or _PRIES.search(part):
+        yield Sign.HARMFUL, match.group()[:_MOST_TOLD]
         return
     if _EXPLAINS.match(part):
         return

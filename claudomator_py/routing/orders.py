@@ -7,6 +7,7 @@ A clause is judged by the verb that it begins with, since orders do: "Rotate the
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from textwrap import dedent
 from typing import Final
 
 
@@ -70,9 +71,10 @@ _PARTS: Final = re.compile(
     r"\s*[,;:()\u2013\u2014]\s+|\s+(?:and|then|but|or|so)\s+(?:then\s+)?|\s*(?:[()]|-->|\]\]|\s-+\s)\s*"
 )
 _POLITE: Final = re.compile(
-    r"""\W*(?:(?:please|pls|kindly|now|then|first|firstly|next|finally|also|just|and|simply|quickly|immediately|today
-    |tonight|tomorrow|asap|urgent|urgently|hi|hello|hey|team|all|ok|okay|so|afterwards|after\ that|once\ done
-    |(?:can|could|would|will)\ (?:you|somebody|someone|anybody|anyone)|you\ (?:have\ to|can|must|should|may|need\ to)
+    r"""\W*(?:(?:(?:please|kindly)\ to|please|pls|kindly|now|then|first|firstly|next|finally|also|just|and|simply
+    |quickly|immediately|today|tonight|tomorrow|asap|urgent|urgently|hi|hello|hey|team|all|ok|okay|so|afterwards
+    |after\ that|once\ done|(?:can|could|would|will)\ (?:you|somebody|someone|anybody|anyone)
+    |you\ (?:have\ to|can|must|should|may|need\ to)
     |(?:i|we)\ (?:want|need|would\ like)\ (?:you\ |somebody\ |someone\ )?to|(?:i|we)['\u2019]d\ like\ (?:you\ )?to
     |(?:we|i)\ (?:have\ to|must|need\ to|should|are\ to|want\ to)|let['\u2019]?s|let\ us|go\ ahead\ and|try\ to
     |make\ sure\ (?:to|you)|help\ (?:me|us)(?:\ to)?|be\ so\ kind\ (?:as|and)\ to|it\ is\ time\ to|time\ to
@@ -115,22 +117,24 @@ _BUILDING: Final = _set(
 _ACTING: Final = _set(
     """
     activate adjust allow amend announce anonymise anonymize append apply approve archive assign attach attack
-    attempt authorise authorize ban block book boot bounce bring broadcast buy bypass call cancel change charge
-    clean clear clone close commit configure connect copy correct create credit cut deactivate debit decommission
-    decrease delete demote deploy deprovision destroy detach disable discard disconnect dismiss dispatch distribute
-    do downgrade download drain drop dump e-mail edit eject email empty enable end enrol enroll erase evict exchange
-    execute exempt expire exploit expose extend fail failover feed fire flash flip flood flush force force-push
-    format free freeze get give go grant hack halt hit hotfix import increase inform inject install invalidate
-    invite invoice issue keep kick kill launch lift load lock lower mail make mark merge message migrate modify
-    mount move mute notify nuke open order overwrite pause pay perform point post promote provision publish pull
-    purge push put raise re-apply re-enable re-index re-issue re-run re-send reassign rebase reboot rebuild recall
-    reclaim reconfigure recreate recycle redeploy redirect refresh refund reimage reimburse reindex reinstall
-    reissue release reload relocate remove rename renew repeat replace replay replicate reprocess reroute rerun
-    resend reset resize resolve restart restore resume resync retire retry return reveal revert revoke roll rollback
-    rotate route run save scale scan schedule seize sell send set settle share shift ship shrink shut sign silence
-    sms spin squash start stop submit subscribe suspend swap switch sync synchronise synchronize tag take terminate
-    text throttle toggle transfer trigger truncate turn tweet unblock undo uninstall unlock unmount unpublish
-    unsubscribe update upgrade upload use void wipe wire withdraw write-off yank zap
+    attempt authorise authorize ban block book boot bounce bring broadcast bump buy bypass call cancel change
+    charge clean clear clone close commit configure connect copy correct create credit cut deactivate debit
+    decommission decrease delete demote deploy deprovision deregister destroy detach disable discard disconnect
+    dismiss dispatch distribute do downgrade download drain drop dump e-mail edit eject email empty enable end
+    enrol enroll erase evict exchange execute exempt expire exploit expose extend factory-reset fail failover feed
+    fire flash flip flood flush force force-push format free freeze get give go grant hack halt hit hotfix import
+    increase inform inject install invalidate invite invoice issue keep kick kill land lapse launch let lift load
+    lock lower mail make mark merge message migrate modify mount move mute notify nuke open order overwrite pause
+    pay perform point post promote provision prune publish pull purge push put raise re-apply re-enable re-index
+    re-issue re-run re-send reactivate reassign rebase reboot rebuild recall reclaim reconfigure recreate recycle
+    redeploy redirect refresh refund reimage reimburse reindex reinstall reinstate reissue relax release reload
+    relocate remind remove rename renew reopen repay repeat replace replay replicate reprocess requeue reroute
+    rerun resend reset resize resolve restart restore resume resync retire retry return reveal reverse revert
+    revoke rewrite roll rollback rotate route run save scale scan schedule seize sell send set settle share shift
+    ship shrink shut sign silence skip sms spin squash start stop strip submit subscribe summon suspend swap
+    switch sync synchronise synchronize tag take terminate text throttle toggle transfer trigger truncate turn
+    tweet unblock undo unfreeze uninstall unlock unmount unpublish unsubscribe update upgrade upload use void
+    waive wipe wire withdraw write-off yank zap
     """
 )
 EITHER: Final = _ACTING & _BUILDING
@@ -140,6 +144,19 @@ _IRREGULAR: Final = {
     "brought": "bring", "given": "give", "taken": "take", "undone": "undo", "made": "make", "run": "run",
     "resent": "resend", "sold": "sell", "got": "get", "withdrawn": "withdraw", "rerun": "rerun", "rebuilt": "rebuild",
 }  # fmt: skip
+
+
+_PHRASAL: Final = (
+    (r"get(?:ting)? rid of|do away with|throw (?:away|out)|clear out", "delete"),
+    (r"let (?:\S+ ){1,5}(?:lapse|expire|run out)\b", "expire"),
+    (r"take (?:\S+ ){1,5}(?:offline|down|off the (?:air|net))\b", "stop"),
+    (r"(?:kick|fire|set) off", "run"),
+    (r"hand (?:\S+ ){1,3}(?:root|admin\w*|(?:the )?keys?|access)\b", "give"),
+    (r"add (?:\S+ ){1,5}(?:as|to the) (?:an? )?(?:admin\w*|owners?|maintainers?|superusers?|root)\b", "grant"),
+    (r"log (?:in|on)(?:to)?|go (?:in|on)to", "connect"),
+)
+_PHRASAL_VERBS: Final = tuple((re.compile(phrase, re.IGNORECASE), verb) for phrase, verb in _PHRASAL)
+"""Phrases that order what a verb by itself does not, and a verb that does."""
 
 
 def sentences(text: str) -> list[str]:
@@ -155,7 +172,7 @@ def clauses(sentence: str) -> list[Clause]:
 
 def whole_words(patterns: str) -> re.Pattern[str]:
     """One of these, as whole words in any case. A line that ends within a pattern continues in the next one."""
-    joined = "".join(line[4:] for line in patterns.splitlines())
+    joined = "".join(dedent(patterns).splitlines())
     return re.compile(rf"\b(?:{joined})\b", re.IGNORECASE)
 
 
@@ -164,7 +181,8 @@ def _clause(text: str) -> Clause:
     begins = 0 if polite is None else polite.end()
     first = _FIRST.match(text, begins)
     if first is not None and not _STATES.match(text, first.end()):
-        verb = first[1].lower()
+        at = first.start(1)
+        verb = next((one for phrase, one in _PHRASAL_VERBS if phrase.match(text, at)), first[1].lower())
         if (wants := _wanted(verb)) is not Wants.NOTHING:
             return Clause(text, wants, verb, first.start(1))
     passive = _PASSIVE.search(text, begins)
