@@ -280,6 +280,7 @@ def test_a_database_that_is_not_there(postgresql_url: str, tmp_path: Path) -> No
     with pytest.raises(StoreUnavailable, match="does not exist") as refusal:
         Database.open(url, state_dir=tmp_path)
     assert "createdb" in refusal.value.remedy
+    assert "~/.pgpass" in refusal.value.remedy
 
 
 def test_without_the_driver_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
