@@ -50,7 +50,7 @@ _SQLITE = {
 # A refused login has no SQLSTATE either; the detail, in the server's own words, tells which it was.
 _SERVER_GONE = (
     "the connection to PostgreSQL failed",
-    "start the server, create the database with `createdb`, correct the database URL, or put the password into ~/.pgpass",
+    "start the server, create the database with `createdb`, put the password in ~/.pgpass, or correct the database URL",
 )
 
 # By prefix of the SQLSTATE, longer ones first.
