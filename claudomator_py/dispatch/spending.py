@@ -73,6 +73,11 @@ class Budgets:
         day = self.day(at_ms)
         return Spent(day, spending_rows.by_agent(connection, day.start_ms, day.end_ms, by))
 
+    def seen(self, connection: Connection, at_ms: int, by: Principal) -> tuple[Spent, Spent]:
+        """What was spent on the day of that time: by all tasks, and by those that exist for that principal."""
+        today = self.spent(connection, at_ms)
+        return today, today if by.sees_all else self.spent(connection, at_ms, by)
+
     def day_left(self, spent_today: Spent) -> DayLeft | None:
         """What may still begin on that day; None: there is no budget for it."""
         budget = self._budget()

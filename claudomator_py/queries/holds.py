@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import Connection
 
 from claudomator_py.dispatch.probing import probed
-from claudomator_py.dispatch.spending import Budgets
+from claudomator_py.dispatch.spending import Budgets, Spent
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.blocked import on_hold, predicate
 from claudomator_py.domain.limits import Hold
@@ -46,11 +46,16 @@ def hold_views(
 
 
 def agent_views(
-    connection: Connection, registry: AgentRegistry, budgets: Budgets, now_ms: int, by: Principal
+    connection: Connection,
+    registry: AgentRegistry,
+    budgets: Budgets,
+    now_ms: int,
+    by: Principal,
+    seen: tuple[Spent, Spent],
 ) -> list[AgentView]:
-    """The configured agents as they are now. Their slots, holds and budgets are everybody's; what was spent is shown
-    the tasks that exist for whoever asks."""
-    today, own = budgets.spent(connection, now_ms), budgets.spent(connection, now_ms, by)
+    """The configured agents as they are now. Their slots, holds and budgets are everybody's; what was spent is by the
+    tasks that exist for whoever asks. seen: see ``Budgets.seen``."""
+    today, own = seen
     agents = registry.agents  # once: another thread may find a program that was installed meanwhile
     active = Counter(run.agent for run in run_rows.live(connection))
     holds = hold_views(connection, agents, now_ms, by)

@@ -221,11 +221,13 @@ class Queries:
 
         def read(connection: Connection) -> StatusView:
             budgets = self._observer.budgets
-            today = budgets.spent(connection, self._clock())
+            now_ms, counts = self._clock(), queue.counts(connection, self._by)
+            today, own = budgets.seen(connection, now_ms, self._by)
             whole = self._by.sees_all
             files = self._refusals.page(limit=SHOWN) if whole else ()
             refused = len(self._refusals) if whole else 0
-            lists = reads.status_lists(connection, SHOWN, failed_since_ms=self._clock() - DAY_MS, by=self._by)
+            since_ms = now_ms - DAY_MS
+            lists = reads.status_lists(connection, SHOWN, failed_since_ms=since_ms, counts=counts, by=self._by)
             shown = {name: tuple(self.task_views.of(connection, found.tasks)) for name, found in lists.items()}
             return StatusView(
                 needs_you=shown["needs_you"],
@@ -234,11 +236,11 @@ class Queries:
                 running=shown["running"],
                 queued=shown["queued"],
                 recent=shown["recent"],
-                agents=tuple(self.agent_views(connection)),
+                agents=tuple(agent_views(connection, self._registry, budgets, now_ms, self._by, (today, own))),
                 schedules=tuple(by_next_time(connection, self._by)),
-                spent_today=spending_view(budgets.spent(connection, self._clock(), self._by).total),
+                spent_today=spending_view(own.total),
                 budget=day_budget(budgets, today) if whole else None,
-                counts={cast(StateName, state): number for state, number in queue.counts(connection, self._by).items()},
+                counts={cast(StateName, state): number for state, number in counts.items()},
                 totals={**{name: found.total for name, found in lists.items()}, "inbox": refused},
             )
 
@@ -273,7 +275,8 @@ class Queries:
     def agent_views(self, connection: Connection) -> list[AgentView]:
         """The shapes of all agents."""
         now_ms, budgets = self._clock(), self._observer.budgets
-        return agent_views(connection, self._registry, budgets, now_ms, self._by)
+        seen = budgets.seen(connection, now_ms, self._by)
+        return agent_views(connection, self._registry, budgets, now_ms, self._by, seen)
 
     def public_cards(self) -> list[Card]:
         """The cards of specialists that everybody may know of, by id."""

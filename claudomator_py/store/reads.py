@@ -68,9 +68,15 @@ _FOR_BUDGET = and_(TASK.c.state == "WAITING", TASK.c.reason == "budget")
 
 
 def status_lists(
-    connection: Connection, limit: int, *, failed_since_ms: int, by: Principal = OPERATOR
+    connection: Connection,
+    limit: int,
+    *,
+    failed_since_ms: int,
+    counts: Mapping[str, int],
+    by: Principal = OPERATOR,
 ) -> dict[StatusList, Listed]:
-    """What the status lists for that principal, each in its order, at most that many of each.
+    """What the status lists for that principal, each in its order, at most that many of each. counts: of its tasks by
+    state, see ``queue.counts``.
 
     Those that need a person, the failed ones since then, the running, and the ended ones: the latest change first.
     Those that are queued in the order in which they would start, then waiting ones by the time that they wait for.
@@ -79,18 +85,21 @@ def status_lists(
     latest = (TASK.c.updated_ms.desc(), TASK.c.id.desc())
     in_turn = (TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id)
     by_time = (TASK.c.until_ms.is_(None), TASK.c.until_ms, TASK.c.id)
-    queued = _listed(connection, mine & (TASK.c.state == "QUEUED"), in_turn, limit)
+
+    def in_state(state: str, order: Sequence[Any]) -> Listed:
+        """How many there are is known already: to count all that has ended takes longer the more there are."""
+        return Listed(_first(connection, mine & (TASK.c.state == state), order, limit), counts.get(state, 0))
+
+    queued = in_state("QUEUED", in_turn)
     waits = and_(mine, TASK.c.state == "WAITING", ~_FOR_BUDGET)
     waiting = _listed(connection, waits, by_time, limit - len(queued.tasks))
     failed = and_(mine, TASK.c.state == "FAILED", TASK.c.updated_ms >= failed_since_ms)
     return {
         "needs_you": _listed(connection, and_(mine, or_(TASK.c.state == "NEEDS_INPUT", _FOR_BUDGET)), latest, limit),
         "problems": _listed(connection, failed, latest, limit),
-        "running": _listed(connection, mine & (TASK.c.state == "RUNNING"), latest, limit),
+        "running": in_state("RUNNING", latest),
         "queued": Listed([*queued.tasks, *waiting.tasks], queued.total + waiting.total),
-        "recent": _joined(
-            [_listed(connection, mine & (TASK.c.state == state), latest, limit) for state in _OVER], limit
-        ),
+        "recent": _joined([in_state(state, latest) for state in _OVER], limit),
     }
 
 
@@ -103,11 +112,15 @@ def _joined(lists: Sequence[Listed], limit: int) -> Listed:
 
 
 def _listed(connection: Connection, which: ColumnElement[bool], order: Sequence[Any], limit: int) -> Listed:
-    found = connection.execute(select(TASK).where(which).order_by(*order).limit(limit)) if limit else ()
-    tasks = [task_from(row) for row in found]
+    tasks = _first(connection, which, order, limit)
     if len(tasks) < limit:
         return Listed(tasks, len(tasks))
     return Listed(tasks, connection.execute(select(func.count()).select_from(TASK).where(which)).scalar_one())
+
+
+def _first(connection: Connection, which: ColumnElement[bool], order: Sequence[Any], limit: int) -> Sequence[Task]:
+    found = connection.execute(select(TASK).where(which).order_by(*order).limit(limit)) if limit else ()
+    return [task_from(row) for row in found]
 
 
 def matching(connection: Connection, ref: str, by: Principal = OPERATOR) -> Sequence[Task]:

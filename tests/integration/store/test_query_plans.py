@@ -25,7 +25,7 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
     "live runs": (run_rows.live, "INDEX uq_run_"),
     "live runs by agent": (metric_rows.live_runs, "INDEX uq_run_"),
     "ended runs": (metric_rows.ended_runs, "COVERING INDEX ix_run_ended"),
-    "tasks by state": (queue.counts, "COVERING INDEX ix_task_state"),
+    "tasks by state": (queue.counts, "COVERING INDEX ix_task_state (state=?)"),
     "tasks that have not ended": (queue.unended, "COVERING INDEX ix_task_state (state=?)"),
     "tasks of a specialist": (_of_specialist, "INDEX ix_task_specialist (specialist=?)"),
     "waiting tasks": (metric_rows.waiting, "INDEX ix_task_"),
@@ -94,9 +94,20 @@ def test_it_reads_its_index(sqlite: Database, name: str) -> None:
     assert f"USING {index}" in plans(sqlite, ask)[0][0]
 
 
+def test_all_tasks_are_counted_without_a_look_at_any(sqlite: Database) -> None:
+    others, whole = plans(sqlite, queue.counts)
+    assert whole[0].startswith("SCAN task USING COVERING INDEX")
+    assert "COMPLETED" not in others[1]
+
+
+def test_the_status_counts_nothing_that_has_ended_again(sqlite: Database) -> None:
+    found = plans(sqlite, lambda connection: reads.status_lists(connection, 0, failed_since_ms=1, counts={}))
+    assert not [given for _, given in found if "COMPLETED" in given or "CANCELLED" in given]
+
+
 @pytest.mark.parametrize("state", ["CANCELLED", "COMPLETED", "FAILED"])
 def test_the_status_sorts_nothing_that_has_ended(sqlite: Database, state: str) -> None:
-    found = plans(sqlite, lambda connection: reads.status_lists(connection, 10, failed_since_ms=1))
+    found = plans(sqlite, lambda connection: reads.status_lists(connection, 10, failed_since_ms=1, counts={}))
     (plan,) = (plan for plan, given in found if state in given)
     assert plan.startswith("SEARCH task USING INDEX ix_task_ended (state=?")
     assert "TEMP B-TREE" not in plan
