@@ -49,6 +49,9 @@ _SHORTEST_SECRET: Final = 16
 _LONGEST_SECRET: Final = 4_096
 _STAMP = re.compile(r"[0-9]{1,12}")
 _NOBODY: Final = "webhook:"
+_BY_PEOPLE: Final = (None, "file_share", "thread_broadcast", "me_message")
+"""What Slack calls messages that a person has written; the others are edits, joins and the like."""
+_IN_SLACK: Final = "The content of this file is in Slack, and was not sent along."
 _SLACK_LINK = re.compile(r"<(https?://[^|>\s]+)(?:\|[^>]*)?>")
 
 
@@ -184,15 +187,31 @@ def _of_slack(document: dict[str, Any]) -> Written | None:
         return None
     user, text = event.get("user"), event.get("text")
     # An `app_mention` comes besides, under an id of its own, for what is a message as well.
-    if event.get("type") != "message" or event.get("subtype") or event.get("bot_id"):
+    if event.get("type") != "message" or event.get("subtype") not in _BY_PEOPLE or event.get("bot_id"):
         return None
     if not isinstance(user, str) or not isinstance(text, str):
         return None
     # Slack escapes three characters, and writes links in angle brackets.
     plain = html.unescape(_SLACK_LINK.sub(r"\1", text))
-    content = {"content": plain[:LONGEST_MESSAGE]}
+    content = {"content": plain[:LONGEST_MESSAGE], "attachments": _slack_files(event.get("files"))}
     problems = odd_values(content, {})
     found = problems or validate(NewMessage, content, {})
     if not isinstance(found, NewMessage):
         raise Invalid.of(found)
     return Written(f"slack:{user[:100]}", found, external_id=f"slack:{event_id[:200]}")
+
+
+def _slack_files(files: object) -> list[dict[str, str]]:
+    """The files of a message, as far as they are named. Only whoever has a token of Slack's can read them, so nothing
+    waits for what they say."""
+    listed = files if isinstance(files, list) else []
+    named = [one for one in listed if isinstance(one, dict) and isinstance(one.get("id"), str)]
+    return [
+        {
+            "id": one["id"],
+            "name": str(one.get("name") or one["id"])[:300],
+            "media_type": str(one.get("mimetype") or "application/octet-stream")[:200],
+            "text": _IN_SLACK,
+        }
+        for one in named[:MOST_ATTACHMENTS]
+    ]

@@ -126,6 +126,22 @@ def test_what_no_person_wrote_is_heard_and_left(slack: Hook, change: dict[str, o
     assert slack.written == []
 
 
+@pytest.mark.parametrize("text", ["@cook can you read this?", ""])
+def test_a_message_with_a_file_is_a_message(slack: Hook, text: str) -> None:
+    file = {
+        "id": "F0S43PZDF",
+        "name": "tedair.gif",
+        "mimetype": "image/gif",
+        "url_private": "https://files.slack.com/x",
+    }
+    shared = {**EVENT["event"], "subtype": "file_share", "text": text, "files": [file, {"mode": "tombstone"}]}
+    assert slack.send({**EVENT, "event": shared}).status == 200
+    assert slack.written == [("slack:U2147483697", text)]
+    (message,) = slack.desk.world.channels.messages(slack.channel.id).items
+    (attachment,) = message.attachments
+    assert (attachment.name, attachment.media_type, attachment.state) == ("tedair.gif", "image/gif", "processed")
+
+
 @pytest.mark.parametrize("kind", WebhookKind)
 def test_all_that_is_not_signed_is_refused_in_the_same_words(
     daemon: Daemon, desk: PreparedService, kind: WebhookKind
