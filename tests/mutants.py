@@ -117,6 +117,17 @@ EQUIVALENT = {
     ),
     "scheduler/admission.py: the condition is True: "
     "return named_by(head.agent_type, agents) if head.agent_type else ()": "no agent is of no name and no kind",
+    "scheduler/admission.py: the condition is True: kept = load.kept_from(head) if head.dir_key else ()": (
+        "nothing but directories is kept"
+    ),
+    "scheduler/admission.py: LtE -> Lt: return kinds <= set(BY_NAME_KINDS)": "a hint means one kind of several",
+    "scheduler/admission.py: any -> all: by_name_only = "
+    "not any(agent.auto_select for agent in hinted) if hinted else head.agent_type in BY_NAME_KINDS": (
+        "what a hint means is open to balancing as a whole, or not at all"
+    ),
+    "scheduler/admission.py: any -> all: if not any(agent.auto_select for agent in meant):": (
+        "what a hint means is open to balancing as a whole, or not at all"
+    ),
     "dispatch/apply_report.py: left out: self._tell(subject, ended)": "it only writes the log",
     "dispatch/apply_report.py: the condition is True: "
     'told = {} if outcome.reason is None else {"reason": outcome.reason.value}': "only the log says it",

@@ -9,8 +9,9 @@ from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.rationale import Fallback
 from claudomator_py.domain.routing import Constraints, RuleCap
 from claudomator_py.domain.wording import worded
-from claudomator_py.scheduler.admission import Load, admit
+from claudomator_py.scheduler.admission import Load, admit, shut_hints
 from claudomator_py.scheduler.decision import DecisionRecord, OverriddenHint
+from claudomator_py.scheduler.lanes import hint_of
 from claudomator_py.scheduler.plan import load_of
 from claudomator_py.scheduler.snapshot import ActiveHold, AgentState, HeldBy, Kept, QueueHead
 from tests.fakes.world import rules
@@ -98,8 +99,25 @@ def test_near_a_limit_loses_ties_or_is_avoided_or_means_nothing() -> None:
     # Avoided only while another is free: not limited, not near a limit itself, and with a slot.
     for other in (agent("codex", hold=HOLD), agent("codex", active=2), agent("codex", active=1, near_limit=True)):
         assert decide(head(1), near, other, near_limit="avoid").agent == "claude"
-    (avoided, _) = decide(head(1), near, busy, near_limit="avoid").candidates
-    assert avoided.rejected == blocked(BlockCode.NEAR_LIMIT, agent="claude")
+
+
+def rejected(record: DecisionRecord, name: str) -> Blocked | None:
+    """Why that agent was not chosen."""
+    return next(candidate.rejected for candidate in record.candidates if candidate.agent == name)
+
+
+def test_why_an_agent_near_its_limit_was_not_chosen_is_said_only_where_that_was_why() -> None:
+    near, busy, idle = agent("claude", near_limit=True), agent("codex", active=1), agent("codex")
+    avoided = rejected(decide(head(1), near, busy, near_limit="avoid"), "claude")
+    assert avoided == blocked(BlockCode.NEAR_LIMIT, agent="claude")
+    tie = rejected(decide(head(1), near, idle, near_limit="tie_break"), "claude")
+    assert tie == blocked(BlockCode.TIE_NEAR_LIMIT, agent="claude", chosen="codex")
+    elsewhere = decide(head(1, agent_type="codex"), agent("claude", near_limit=True, active=1), busy)
+    assert rejected(elsewhere, "claude") == blocked(BlockCode.NOT_MEANT, agent="claude"), "codex was asked for"
+    for usual in (decide(head(1), agent("claude"), idle), decide(head(1), near, idle, near_limit="ignore")):
+        assert rejected(usual, "codex") == blocked(BlockCode.TIE, agent="codex", chosen="claude")
+    busier = rejected(decide(head(1), near, busy, near_limit="tie_break"), "codex")
+    assert busier == blocked(BlockCode.BUSIER, agent="codex", active=1, slots=2)
 
 
 def test_what_has_to_be_named_is_insisted_on_even_if_nobody_has_it() -> None:
@@ -477,3 +495,51 @@ def test_a_rule_that_limits_how_many_run_at_a_time_keeps_one_more_from_beginning
     assert decide(head(2), agent("claude"), load=full).agent == "claude", "it is not for tasks that no rule limits"
     room = load_of(snapshot(capped={"few deployments": 1, "many": 2}))
     assert decide(task, agent("claude"), load=room).agent == "claude"
+
+
+def test_a_choice_among_agents_that_are_not_limited_is_no_fallback() -> None:
+    assert decide(head(1), agent("claude"), agent("codex", hold=HOLD)).fallback is None
+    tried = decide(head(1), agent("claude", hold=HOLD), when_all_limited="try")
+    assert tried.fallback is Fallback.ALL_LIMITED
+
+
+@pytest.mark.parametrize("how", [{"optional": True}, {"yields": "unable"}, {"yields": "limited"}])
+def test_a_conversation_that_may_be_left_is_left_when_nobody_has_it(how: dict[str, object]) -> None:
+    record = decide(head(1, conversation=TALK.model_copy(update=how)), agent("codex"))
+    assert (record.agent, record.reason.text) == ("codex", decide(head(2), agent("codex")).reason.text)
+
+
+# --- hints that are shut ----------------------------------------------------------------------------------------------
+
+
+def shut(*agents: AgentState, **changes: object) -> set[tuple[str, bool]]:
+    """The hints that nobody can take, each with whether it is strict."""
+    names = {name for known in agents for name in (known.name, known.kind)}
+    found = shut_hints(agents, rules(**changes))
+    known = {hint_of(name, strict=strict): (name, strict) for name in names for strict in (True, False)}
+    return {known[text] for text in found}
+
+
+@pytest.mark.parametrize(
+    "state", [{"active": 2}, {"hold": HOLD}, {"problem": "not on PATH"}], ids=lambda one: next(iter(one))
+)
+def test_a_strict_hint_is_shut_while_its_agent_can_take_nothing(state: dict[str, object]) -> None:
+    assert shut(agent("claude"), agent("codex")) == set()
+    assert shut(agent("claude"), agent("codex", **state)) == {("codex", True)}, "who is not strict can go elsewhere"
+    named_only = agent("lint", kind="command", auto_select=False, **state)
+    assert shut(agent("claude"), named_only) == {
+        (name, strict) for name in ("lint", "command") for strict in (True, False)
+    }
+
+
+def test_a_hint_for_a_kind_is_shut_only_when_all_of_that_kind_are() -> None:
+    full = agent("a", kind="claude", active=2)
+    assert shut(full, agent("b", kind="claude")) == {("a", True)}
+    assert shut(full, agent("b", kind="claude", hold=HOLD)) == {("a", True), ("b", True), ("claude", True)}
+
+
+def test_a_hint_for_a_limited_agent_is_open_where_limited_agents_are_tried_and_this_one_can_be() -> None:
+    assert shut(agent("claude", hold=HOLD), when_all_limited="try") == set()
+    assert shut(agent("claude", hold=HOLD), when_all_limited="wait") == {("claude", True)}
+    assert shut(agent("claude", hold=LOGIN), when_all_limited="try") == {("claude", True)}, "a person has to act"
+    assert shut(agent("claude", hold=HOLD, active=2), when_all_limited="try") == {("claude", True)}
