@@ -44,6 +44,8 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = "claudomator_py"
 LONGEST_S = 120
 """Seconds for the tests of one mutant: one that never ends is noticed too."""
+LONGEST_TEST_S = 30
+"""Seconds for one of them, of which none takes three."""
 
 _SCHEDULER = "tests/unit/scheduler"
 _DISPATCH = "tests/unit/dispatch"
@@ -128,6 +130,10 @@ EQUIVALENT = {
     "scheduler/admission.py: any -> all: if not any(agent.auto_select for agent in meant):": (
         "what a hint means is open to balancing as a whole, or not at all"
     ),
+    "scheduler/admission.py: no filter: because = "
+    "tuple(one for one in rejected if one is not None) if hinted else (_unknown(head.agent_type),)": (
+        "what cannot take the task now has a reason"
+    ),
     "dispatch/apply_report.py: left out: self._tell(subject, ended)": "it only writes the log",
     "dispatch/apply_report.py: the condition is True: "
     'told = {} if outcome.reason is None else {"reason": outcome.reason.value}': "only the log says it",
@@ -155,6 +161,13 @@ EQUIVALENT = {
     "dispatch/collect.py: lazily=True -> False: "
     "self._begun.append((subject, self._database.submit(reaching, planned=True, lazily=True)))": (
         "it only costs a commit of its own"
+    ),
+    "dispatch/start.py: the condition is True: "
+    "spending=spending_rows.of_task(connection, task.id) if subject.spec.budget.units else Spending(),": (
+        "without a budget nobody asks what is left of it"
+    ),
+    "store/hold_rows.py: strict=True -> False: columns = dict(zip(_NAMES, row, strict=True))": (
+        "a row has the columns that were asked for"
     ),
     "dispatch/start.py: the condition is False: if not starts:": "of no starts nothing is begun",
     "dispatch/start.py: the condition is True: "
@@ -398,7 +411,17 @@ settings.register_profile("mutants", deadline=None, suppress_health_check=list(H
 _PROFILE = ["--hypothesis-seed=0", "--hypothesis-profile=mutants"]
 # What is imported already is not rewritten, and pytest warns of it.
 _IMPORTED = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
-_OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", *_PROFILE, *_IMPORTED]
+_OPTIONS = [
+    "-x",
+    "-q",
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "no:randomly",
+    f"--timeout={LONGEST_TEST_S}",
+    *_PROFILE,
+    *_IMPORTED,
+]
 
 
 class _Watch:

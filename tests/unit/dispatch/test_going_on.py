@@ -1,5 +1,6 @@
 """What a run that starts goes on with: a conversation, the work of another run or task, its tree, its folders."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future
 from dataclasses import replace
@@ -192,13 +193,33 @@ def test_a_run_after_one_that_did_nothing_is_told_nothing_of_it(world: World) ->
 
 
 def test_the_runs_of_an_earlier_generation_leave_nothing(world: World) -> None:
-    world.submit("t", agent=ON_CLAUDE, retry={"max_attempts": 1})
+    world.submit("t", agent=ON_CLAUDE, retry={"max_attempts": 2, "backoff": "1s"})
     world.tick()
     world.answer("t")
-    world.fail("t", "agent_error")
+    world.fail("t", "refused")
     world.restart("t")
     world.tick()
     assert order(world).note is None
+    first = last(world)
+    world.fail("t", "agent_error")
+    world.tick(HOUR_MS)
+    assert last(world).id != first.id
+    assert order(world).note is None, "nor to a later run of the next generation"
+    assert json.loads(str(order(world).handoff))["evidence"]["runs"] == [first.id]
+
+
+def test_a_conversation_that_another_agent_might_take_over_goes_on_where_it_is_if_nobody_did(world: World) -> None:
+    world.submit("t", agent={"type": "claude"})
+    world.tick()
+    world.answer("t")
+    first = last(world)
+    world.submit("x", agent={"type": "codex", "strict": True})
+    world.tick()
+    world.limit("x", reset_at=world.now_ms + 2 * HOUR_MS)
+    world.limit("t", reset_at=world.now_ms + HOUR_MS)
+    assert world.state("t") == "QUEUED limited"
+    world.tick(HOUR_MS)
+    assert (last(world).agent, last(world).resumes) == ("claude", first.id)
 
 
 # --- the conversation of another task -------------------------------------------------------------------------------
@@ -348,6 +369,31 @@ def test_a_task_that_continues_one_in_a_tree_works_on_there(wooded: World, repos
     wooded.tick()
     wooded.tick()
     assert wooded.live("t").dir_key == tree
+
+
+def test_one_that_cannot_speak_on_there_works_on_there(wooded: World, repository: str) -> None:
+    wooded.submit("first", working_dir=repository, isolation="worktree", agent=ON_CLAUDE)
+    wooded.tick()
+    wooded.tick()
+    tree = wooded.live("first").dir_key
+    wooded.succeed("first")
+    wooded.tick()
+    wooded.submit("x", agent=ON_CLAUDE)
+    wooded.tick()
+    wooded.limit("x", reset_at=wooded.now_ms + HOUR_MS)
+    wooded.submit("t", continues="first")
+    wooded.tick()
+    wooded.tick()
+    assert (last(wooded).agent, last(wooded).resumes) == ("codex", None)
+    assert wooded.live("t").dir_key == tree
+
+
+def test_a_folder_that_the_repository_has_in_no_commit_is_made_in_the_tree(wooded: World, repository: str) -> None:
+    (Path(repository) / "new" / "deep").mkdir(parents=True)
+    wooded.submit("t", working_dir=f"{repository}/new/deep", isolation="worktree")
+    wooded.tick()
+    wooded.tick()
+    assert (Path(wooded.live("t").dir_key) / "new" / "deep").is_dir()
 
 
 def test_a_tree_that_cannot_be_made_fails_its_task(wooded: World, repository: str, trees: FakeTrees) -> None:

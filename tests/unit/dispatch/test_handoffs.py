@@ -47,6 +47,15 @@ def test_every_run_gets_one(world: World) -> None:
     assert "before" not in told
 
 
+def test_it_says_what_earlier_runs_have_left_of_the_budget(world: World) -> None:
+    world.submit("t", budget={"usd": 2.0}, retry={"max_attempts": 2, "backoff": "0s"})
+    world.tick()
+    world.fail("t", "stalled", cost_usd=0.5)
+    world.tick(1)
+    assert world.live("t").attempt == 2
+    assert handoff(world, "t")["budget_left"] == {"usd": 1.5}
+
+
 def test_a_plain_task_is_told_nothing_of_it(world: World) -> None:
     world.submit("t", on_input="deny")
     world.tick()
@@ -132,7 +141,7 @@ def test_whoever_takes_a_task_over_has_what_is_left_of_its_timeout(
 def test_a_retry_has_the_whole_timeout_again(world: World) -> None:
     world.submit("t", timeout="1h", retry={"max_attempts": 2, "backoff": "0s"})
     world.tick()
-    world.now_ms += HOUR_MS // 2
+    world.tick(HOUR_MS // 2)
     world.fail("t", "stalled")
     world.tick(1)
     assert world.live("t").attempt == 2
@@ -144,3 +153,18 @@ def test_a_specialist_is_told_its_role_before_its_task(staffed: World) -> None:
     told = begin(staffed).stdin
     assert told.startswith("# Your role: ann")
     assert told.index("You find faults.") < told.index("do t")
+
+
+@pytest.mark.parametrize(("handed_on", "reason"), [(True, "handoff_refused"), (False, "setup_failed")])
+def test_it_is_the_handing_on_that_failed_where_whoever_takes_over_gets_no_valid_document(
+    staffed: World, monkeypatch: pytest.MonkeyPatch, handed_on: bool, reason: str
+) -> None:
+    staffed.submit("t", specialist="ann", retry={"max_attempts": 1})
+    if handed_on:
+        begin(staffed)
+        staffed.end("t", text=f'{HANDOFF_MARKER} {{"to": "ben"}}')
+        staffed.tick()
+    monkeypatch.setattr("claudomator_py.dispatch.handoff.intent_of", lambda *_: "x" * 500)
+    staffed.router.route()
+    staffed.tick()
+    assert staffed.state("t") == f"FAILED {reason}"

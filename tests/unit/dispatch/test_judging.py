@@ -6,8 +6,9 @@ import pytest
 from sqlalchemy import select
 
 from claudomator_py.dispatch.apply_report import GONE, Applied, CheckWanted
-from claudomator_py.domain.budget import DayBudget
+from claudomator_py.domain.budget import BudgetOf, DayBudget, Figures, SpentBudget, Unit
 from claudomator_py.domain.handing_on import HANDOFF_MARKER
+from claudomator_py.domain.inputs import MARKER
 from claudomator_py.domain.outcome import Denied, Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.report import RunReport
 from claudomator_py.domain.run import ExitRecord
@@ -64,6 +65,13 @@ def test_a_run_ends_once_its_tree_was_looked_at(world: World, monkeypatch: pytes
         assert reported(world, run_id) is Applied.WAITING
     assert world.state("t") == "RUNNING"
     assert reported(world, run_id) is Applied.ENDED
+
+
+def test_what_an_end_writes_wakes_nobody_for_another_tick(world: World) -> None:
+    run_id = begun(world)
+    wakes: list[int] = []
+    world.database.on_commit(lambda: wakes.append(world.now_ms), planned=False)
+    assert (reported(world, run_id), wakes) == (Applied.ENDED, [])
 
 
 def test_a_report_that_another_one_overtakes_is_stale(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,6 +158,14 @@ def test_what_a_run_has_asked_while_it_lived_is_asked_once_it_is_done(
         assert world.task("t").reason_text == "Red or blue?\n\nAnd how large?"
 
 
+@pytest.mark.parametrize(
+    ("agent", "state"), [("claude", "NEEDS_INPUT question"), ("lint", "COMPLETED")], ids=["converses", "does not"]
+)
+def test_a_question_is_one_only_of_an_agent_that_can_be_answered(world: World, agent: str, state: str) -> None:
+    reported(world, begun(world, agent={"type": agent}), f"I looked.\n\n{MARKER} Red or blue?\n")
+    assert world.state("t") == state
+
+
 def test_a_run_is_asked_for_its_check_with_its_exit_code_if_there_is_one(world: World) -> None:
     run_id = begun(world, check=["make test"])
     wanted = reported(world, run_id)
@@ -189,13 +205,39 @@ def test_a_cancelled_run_without_a_budget_is_cancelled(world: World) -> None:
     assert world.state("t") == "CANCELLED"
 
 
-def test_what_a_run_had_done_is_no_success_where_an_operator_stopped_it(world: World) -> None:
+@pytest.mark.parametrize("text", ["done", f'{HANDOFF_MARKER} {{"to": "reviewer"}}'], ids=["done", "handed on"])
+def test_what_a_run_had_done_is_no_success_where_an_operator_stopped_it(world: World, text: str) -> None:
     run_id = begun(world)
     world.host.stubborn = True
     world.service.cancel("t")
-    undisturbed = Outcome(status=OutcomeStatus.SUCCEEDED, text="done")
+    undisturbed = Outcome(status=OutcomeStatus.SUCCEEDED, text=text)
     reported(world, run_id, outcome=CANCELLED, undisturbed=undisturbed)
     assert world.state("t") == "CANCELLED"
+    assert (ended(world).status, ended(world).handoff) == (OutcomeStatus.CANCELLED, None)
+
+
+def test_of_a_run_that_its_budget_stopped_the_figures_are_told(world: World) -> None:
+    run_id = begun(world, budget={"usd": 1.0})
+    over = SpentBudget(of=BudgetOf.TASK, agent=None, figures=Figures(unit=Unit.USD, spent=1.5, limit=1.0))
+    set_on_run(world, "over_budget", over.model_dump_json())
+    reported(world, run_id, outcome=CANCELLED)
+    assert (ended(world).reason, ended(world).over_budget) == (Reason.BUDGET, over)
+    assert ended(world).detail == "its budget is used up, 1.50 of 1.00 USD", "in the words of today"
+
+
+def test_a_budget_that_is_met_while_an_end_is_judged_begins_no_check(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = begun(world, check=["make test"])
+
+    def looked(path: str) -> bool:
+        set_on_run(world, "over_budget", "all is spent")
+        return True
+
+    monkeypatch.setattr(world.isolating, "looked_after_run", looked)
+    undisturbed = Outcome(status=OutcomeStatus.SUCCEEDED, text="done")
+    assert reported(world, run_id, outcome=CANCELLED, undisturbed=undisturbed) is Applied.ENDED
+    assert ended(world).status is OutcomeStatus.CANCELLED, "as it was told by the host"
 
 
 # --- a check --------------------------------------------------------------------------------------------------------

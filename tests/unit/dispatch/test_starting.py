@@ -40,6 +40,13 @@ def test_directory_then_committed_row_then_process(world: World, monkeypatch: py
     assert [call for call, *_ in world.host.calls] == ["prepare", "spawn"]
 
 
+def test_what_a_tick_writes_to_start_a_run_wakes_nobody_for_another_one(world: World) -> None:
+    wakes: list[int] = []
+    world.submit("t")
+    world.database.on_commit(lambda: wakes.append(world.now_ms), planned=False)
+    assert (world.tick().started, wakes) == (1, [])
+
+
 def test_what_a_run_is_told(world: World) -> None:
     limits = {"timeout": "5m", "stall_timeout": "1m"}
     world.submit("t", working_dir="/srv/x", env={"CI": "1"}, expected_output="a fix", on_input="deny", **limits)
@@ -123,7 +130,7 @@ def test_what_was_committed_before_such_a_fault_is_started_all_the_same(
 def test_a_process_that_cannot_be_made_costs_nothing_and_is_tried_again_with_pauses(world: World) -> None:
     world.submit("t", retry={"max_attempts": 1})
     world.host.no_processes = OSError(11, "Resource temporarily unavailable")
-    world.tick()
+    assert world.tick().started == 0
     for _ in range(20):
         world.tick()
     assert len(starts(world.host)) == 2

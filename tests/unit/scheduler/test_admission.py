@@ -509,6 +509,15 @@ def test_a_conversation_that_may_be_left_is_left_when_nobody_has_it(how: dict[st
     assert (record.agent, record.reason.text) == ("codex", decide(head(2), agent("codex")).reason.text)
 
 
+def test_of_limited_agents_only_one_with_a_slot_is_tried() -> None:
+    full, busier = agent("claude", hold=HOLD, active=2), agent("codex", hold=HOLD, active=3, max_concurrent=9)
+    assert decide(head(1), full, busier, when_all_limited="try").agent == "codex"
+
+
+def test_a_decision_names_the_configuration_that_it_was_made_with() -> None:
+    assert decide(head(1), agent("claude"), settings_hash="c0ffee").versions.configuration == "c0ffee"
+
+
 # --- hints that are shut ----------------------------------------------------------------------------------------------
 
 

@@ -122,7 +122,7 @@ def test_a_success_stays_one_even_after_a_request_to_cancel(cancelled: bool) -> 
 @pytest.mark.parametrize("status", [*ENDS_BADLY, OutcomeStatus.NEEDS_INPUT])
 def test_what_did_not_succeed_and_was_cancelled_is_cancelled(status: OutcomeStatus) -> None:
     ending = end(Outcome(status=status, reason=Reason.RATE_LIMITED), cancelled=True)
-    assert ending.event == lifecycle.Cancelling()
+    assert ending == Ending(lifecycle.Cancelling(), counts_attempt=True)
 
 
 def test_a_question_needs_a_person_and_costs_nothing() -> None:
@@ -212,7 +212,8 @@ def test_answers_that_are_cut_short_again_and_again_use_up_attempts() -> None:
     assert not after(FREE_INTERRUPTED_ANSWERS).counts_attempt
     assert after(FREE_INTERRUPTED_ANSWERS + 1).counts_attempt
     assert after(FREE_INTERRUPTED_ANSWERS + 1, attempt=2).goes_on
-    assert after(FREE_INTERRUPTED_ANSWERS + 1, attempt=3).event == lifecycle.Failing(Reason.NETWORK)
+    last = after(FREE_INTERRUPTED_ANSWERS + 1, attempt=3)
+    assert last == Ending(lifecycle.Failing(Reason.NETWORK), counts_attempt=True)
 
 
 def test_a_lost_conversation_costs_no_attempt_and_is_lost_once() -> None:

@@ -123,6 +123,16 @@ def test_no_text_can_close_its_own_delimiter(text: str) -> None:
     assert marker not in json.dumps({"name": "n", "instructions": shortened(text)}, ensure_ascii=False)
 
 
+def test_the_model_reads_a_task_in_its_own_letters() -> None:
+    assert "größer als 日本" in prompt(TierQuestion("n", "größer als 日本", "claude", MODELS))
+
+
+def test_a_task_with_half_a_character_is_asked_about_all_the_same() -> None:
+    half = TierQuestion("n", "\ud83d", "claude", MODELS)
+    assert cache_key(half, "lite") != cache_key(QUESTION, "lite")
+    assert "\ud83d" in prompt(half)
+
+
 def test_a_long_task_is_cut_in_the_middle() -> None:
     text = "a" * HEAD_CHARS + "x" * 50_000 + "z" * TAIL_CHARS
     cut = shortened(text)
