@@ -245,7 +245,14 @@ def stats(
         for one in found.rules
     ]
     skipped = ", ".join(f"{why} {count}" for why, count in sorted(found.skipped.items()))
-    summary = [("messages", str(found.messages)), ("answered", str(found.answered)), ("not asked", skipped)]
+    both = found.compared
+    compared = f"{both.right} right, shadow {both.shadow_right} right" if both.marked else ""
+    summary = [
+        ("messages", str(found.messages)),
+        ("answered", str(found.answered)),
+        ("not asked", skipped),
+        (f"{both.marked} marked", compared),
+    ]
     out(f"{render(_RULES, rows, wide=output is Format.WIDE)}\n\n{fields([one for one in summary if one[1]])}")
 
 

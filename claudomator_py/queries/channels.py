@@ -18,6 +18,7 @@ from claudomator_py.domain.views.channels import (
     MessageView,
     ParticipantView,
     RuleStatsView,
+    StrategiesView,
     TriageView,
 )
 from claudomator_py.queries import cursors
@@ -90,6 +91,9 @@ def channel_stats(connection: Connection, channel: Channel, days: int, now_ms: i
         told["differs"] += row.differs
         if row.verdict is not None:
             told[row.verdict] += row.messages
+            told["compared"] += row.shadowed
+            told["compared_right"] += row.shadowed * (row.verdict == MarkVerdict.RIGHT)
+            told["shadow_right"] += row.shadow_right
     return ChannelStatsView(
         days=days,
         messages=sum(told["messages"] for told in by_rule.values()),
@@ -105,6 +109,11 @@ def channel_stats(connection: Connection, channel: Channel, days: int, now_ms: i
             for reason in TriageReason
         ),
         shadowed=sum(told["shadowed"] for told in by_rule.values()),
+        compared=StrategiesView(
+            marked=sum(told["compared"] for told in by_rule.values()),
+            right=sum(told["compared_right"] for told in by_rule.values()),
+            shadow_right=sum(told["shadow_right"] for told in by_rule.values()),
+        ),
         skipped={why: count for (state, why), count in states.items() if state == AnswerState.SKIPPED and why},
         answered=sum(count for (state, _), count in states.items() if state == AnswerState.ANSWERED),
     )

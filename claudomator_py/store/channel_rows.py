@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
-from claudomator_py.domain.channel import AnswerState
+from claudomator_py.domain.channel import AnswerState, MarkVerdict
 from claudomator_py.domain.principal import Principal
 from claudomator_py.store.loading import loader
 from claudomator_py.store.statement import Statement
@@ -206,6 +206,8 @@ class Figures:
     """Those about which other settings decided as well."""
     differs: int
     """Those about which they decided differently who answers."""
+    shadow_right: int
+    """Those about which they decided as the operator says that it is right."""
 
 
 def figures(connection: Connection, channel_id: str, since_ms: int) -> Sequence[Figures]:
@@ -217,13 +219,26 @@ def figures(connection: Connection, channel_id: str, since_ms: int) -> Sequence[
     )
     reason, verdict = CHANNEL_MESSAGE.c.reason, CHANNEL_MESSAGE.c.verdict
     counted = select(reason, verdict, func.count()).where(*wanted).group_by(reason, verdict)
-    sums = {(row[0], row[1]): [row[2], 0, 0] for row in connection.execute(counted)}
+    sums = {(row[0], row[1]): [row[2], 0, 0, 0] for row in connection.execute(counted)}
     compared = select(reason, verdict, CHANNEL_MESSAGE.c.decision, CHANNEL_MESSAGE.c.shadow)
     for row in connection.execute(compared.where(*wanted, CHANNEL_MESSAGE.c.shadow.is_not(None))):
         told = sums[row.reason, row.verdict]
         told[1] += 1
         told[2] += row.shadow["agents"] != row.decision["agents"]
+        told[3] += _is_right(row.shadow["agents"], row.decision["agents"], row.verdict)
     return [Figures(*key, *counts) for key, counts in sums.items()]
+
+
+def _is_right(agents: Sequence[str], marked: Sequence[str], verdict: str | None) -> bool:
+    """Whether it is right that these answer, by what an operator said of a decision that others answer."""
+    match verdict:
+        case MarkVerdict.RIGHT:
+            return agents == marked
+        case MarkVerdict.SHOULD_HAVE:
+            return bool(agents) and agents != marked
+        case MarkVerdict.SHOULD_NOT_HAVE:
+            return not agents
+    return False
 
 
 def answer_counts(connection: Connection, channel_id: str, since_ms: int) -> dict[tuple[str, str | None], int]:

@@ -570,6 +570,11 @@ def test_what_operators_say_is_counted_by_rule_and_strategies_are_compared(world
     nobody, mentioned = by_rule[TriageReason.NO_TRIGGER], by_rule[TriageReason.DIRECT_MENTION]
     assert (nobody.messages, nobody.should_have, nobody.shadow_differs) == (1, 1, 1)
     assert (mentioned.messages, mentioned.right, mentioned.should_not_have, mentioned.shadow_differs) == (2, 1, 0, 0)
+    both = stats.compared
+    assert (both.marked, both.right, both.shadow_right) == (2, 1, 2)
+    channels.mark("kitchen", loud.id, MarkRequest(verdict=MarkVerdict.SHOULD_NOT_HAVE))
+    both = channels.stats("kitchen").compared
+    assert (both.marked, both.right, both.shadow_right) == (2, 0, 1)
     channels.mark("kitchen", quiet.id, MarkRequest())
     assert channels.message("kitchen", quiet.id).verdict is None
 

@@ -12,6 +12,7 @@ from claudomator_py.domain.views.channels import (
     MessageView,
     ParticipantView,
     RuleStatsView,
+    StrategiesView,
 )
 
 _REASONS = {
@@ -105,6 +106,7 @@ class ChannelPage:
     rules: tuple[tuple[str, RuleStatsView], ...]
     """By their words; none where nothing was written."""
     shadowed: int
+    compared: StrategiesView
     verdicts: tuple[tuple[str, str], ...]
     """What an operator may say of a decision, and the words for it."""
     summary: str
@@ -153,6 +155,7 @@ def page_of(channel: ChannelView, newest_first: Sequence[MessageView], stats: Ch
         messages=messages,
         rules=tuple((_REASONS[one.reason], one) for one in stats.rules) if stats.messages else (),
         shadowed=stats.shadowed,
+        compared=stats.compared,
         verdicts=tuple((verdict.value, words) for verdict, words in VERDICTS.items()),
         summary=f"{stats.messages} messages{last}",
     )

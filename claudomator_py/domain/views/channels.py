@@ -149,6 +149,17 @@ class RuleStatsView(View):
     """Of its messages, those about which the channel's other settings would have decided differently."""
 
 
+class StrategiesView(View):
+    """How the channel's settings and its other ones did on the same messages: those about which both decided and an
+    operator has said what was right."""
+
+    marked: int
+    right: int
+    """Decided right by the channel's settings."""
+    shadow_right: int
+    """Decided right by the other ones."""
+
+
 class ChannelStatsView(View):
     """How triage did in a channel in the last days."""
 
@@ -158,6 +169,7 @@ class ChannelStatsView(View):
     rules: tuple[RuleStatsView, ...]
     shadowed: int
     """Messages about which the channel's other settings decided as well."""
+    compared: StrategiesView
     skipped: dict[str, int]
     """Those who were to answer and were not asked, by why."""
     answered: int
