@@ -88,15 +88,18 @@ def test_signs_of_life_come_only_from_ticks_that_end(site: Site, manager: Servic
     (fork_server,) = (pid for pid in servers if os.getsid(pid) == pid)
     os.kill(fork_server, signal.SIGSTOP)
     try:
+        # The second one is given to the process that the fork server has forked ahead.
         site.drop("second.yaml", document("second"))
-        in_state(daemon, "second", "RUNNING")
+        assert ended(daemon, "second").state == "COMPLETED"
+        site.drop("third.yaml", document("third"))
+        in_state(daemon, "third", "RUNNING")
         manager.pending()
         assert manager.silent_for(1.5), "a daemon that hangs said that it was alive"
         assert daemon.running
     finally:
         os.kill(fork_server, signal.SIGCONT)
     manager.next(alive, "a sign of life once the tick has ended")
-    assert ended(daemon, "second").state == "COMPLETED"
+    assert ended(daemon, "third").state == "COMPLETED"
 
 
 def test_a_reload_is_told_from_its_beginning_to_its_end(site: Site, manager: ServiceManager) -> None:

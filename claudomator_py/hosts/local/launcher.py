@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from claudomator_py.domain.crashpoint import crashpoint
@@ -65,7 +65,7 @@ class Launcher:
             try:
                 if self._server is None:
                     self._server = _ForkServer(self.umask)
-                return self._server.ask(run_dir, environ)
+                return self._server.start(run_dir, environ)
             except OSError as failure:
                 problem = failure
                 self._drop()
@@ -109,7 +109,7 @@ class _ForkServer:
     """The fork server's process and the daemon's end of its socket."""
 
     def __init__(self, umask: int) -> None:
-        ours, theirs = socket.socketpair()
+        ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
         with theirs:
             try:
                 self._process = subprocess.Popen(
@@ -121,16 +121,28 @@ class _ForkServer:
         ours.settimeout(_ANSWER_SECONDS)
         self._socket = ours
 
-    def ask(self, run_dir: Path, environ: dict[str, str]) -> int:
-        """Have a shim forked. Raises OSError, also when the server is gone or does not answer."""
-        forkserver.send(self._socket, {"directory": str(run_dir.absolute()), "environ": environ})
-        answer = forkserver.receive(self._socket)
-        if answer is None:
-            raise ConnectionResetError("it is gone")
-        pid = answer.get("pid")
-        if not isinstance(pid, int):
-            raise OSError(f"it answered: {answer.get('error')}")
+    def start(self, run_dir: Path, environ: dict[str, str]) -> int:
+        """Give the run to the process that the server has forked for it; its pid.
+
+        Raises OSError, also when the server is gone or does not answer.
+        """
+        pid, shim = self._take()
+        with shim:
+            forkserver.send(shim, {"directory": str(run_dir.absolute()), "environ": environ})
+        with suppress(OSError):  # the run has been given away; the next one will find that the server is gone
+            self._socket.send(b"+")
         return pid
+
+    def _take(self) -> tuple[int, socket.socket]:
+        """The process that is offered, and a socket to it. Raises OSError."""
+        data, descriptors, _, _ = socket.recv_fds(
+            self._socket, forkserver.OFFER_BYTES, 1, flags=socket.MSG_CMSG_CLOEXEC
+        )
+        if not descriptors:
+            raise OSError(f"it offers no process: {data.decode(errors='replace') or 'it is gone'}")
+        shim = socket.socket(fileno=descriptors[0])
+        shim.settimeout(_ANSWER_SECONDS)
+        return json.loads(data)["pid"], shim
 
     def close(self) -> None:
         """End it: it sees the closed socket; one that does not is killed."""

@@ -1,7 +1,9 @@
-"""Forks a shim per request, and one ahead: starting one costs a fork instead of an interpreter, and waits for neither.
+"""Forks shims, each ahead of its run: starting one costs a fork instead of an interpreter, and waits for neither.
 
-It is asked over the socket on its standard input, one request at a time, and ends when the other end closes. A message
-is a length of four bytes, then JSON: ``{"directory", "environ"}``, answered by ``{"pid"}`` or ``{"error"}``.
+On the socket at its standard input, which keeps messages apart, it offers one process after the other, as the JSON
+``{"pid"}`` together with a socket to it, or ``{"error"}``, and waits for a byte in between. It ends when the other end
+closes. Whoever has the socket sends the process its run over that: a length of four bytes, then the JSON
+``{"directory", "environ"}``. A process whose socket closes before ends, too.
 """
 
 from __future__ import annotations
@@ -14,68 +16,35 @@ import socket
 from claudomator_py.hosts.shim import main as shim
 from claudomator_py.hosts.shim import procfs
 
+OFFER_BYTES = 1024
 _LENGTH_BYTES = 4
 
 
 def serve() -> None:
-    """Answer requests until the other end closes."""
+    """Offer one process after the other until the other end closes."""
     # Shims belong to themselves; the kernel drops them without being waited for.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     procfs.boot_id()  # read once, for all of them
     connection = socket.socket(fileno=0)
-    spare = _fork_spare()
-    while (request := receive(connection)) is not None:
+    wanted = b"+"
+    while wanted:
+        _offer(connection)
+        wanted = connection.recv(1)
+
+
+def _offer(connection: socket.socket) -> None:
+    """Fork a process and hand it over. Raises OSError if nobody is there to take it."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
         try:
-            answer: dict[str, object] = {"pid": _begin(spare, request)}
+            pid = os.fork()
         except OSError as problem:
-            answer = {"error": str(problem)}
-        send(connection, answer)
-        spare = _fork_spare()
-
-
-class Spare:
-    """A process, forked already, that waits to be given a run. It ends when this one does without having given it one.
-
-    So nobody waits for a fork, and for most of the memory that the two share until one of them writes to it.
-    """
-
-    def __init__(self) -> None:
-        """Raises OSError."""
-        ours, theirs = socket.socketpair()
-        with theirs:
-            try:
-                self.pid = os.fork()
-            except OSError:
-                ours.close()
-                raise
-            if self.pid == 0:
-                ours.close()
-                _become_shim(theirs)
-        self._socket = ours
-
-    def begin(self, request: dict[str, object]) -> int:
-        """Give it this run; its pid. Raises OSError if it is gone."""
-        with self._socket:
-            send(self._socket, request)
-        return self.pid
-
-
-def _fork_spare() -> Spare | None:
-    """None where no process can be made now."""
-    try:
-        return Spare()
-    except OSError:
-        return None
-
-
-def _begin(spare: Spare | None, request: dict[str, object]) -> int:
-    """Raises OSError."""
-    if spare is not None:
-        try:
-            return spare.begin(request)
-        except OSError:
-            pass  # somebody ended it while it waited
-    return Spare().begin(request)
+            connection.send(json.dumps({"error": str(problem)}).encode())
+            return
+        if pid == 0:
+            ours.close()
+            _become_shim(theirs)
+        socket.send_fds(connection, [json.dumps({"pid": pid}).encode()], [ours.fileno()])
 
 
 def send(connection: socket.socket, message: dict[str, object]) -> None:
