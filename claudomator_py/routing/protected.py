@@ -236,8 +236,8 @@ _BEHAVIOUR: Final = whole_words(
 )
 """What describes how a program is to behave, and orders nothing now."""
 _WHOM: Final = re.compile(
-    r"\W*[A-Za-z-]+(?: (?:off|out|down|back|up|over))? (?:the|our|all|every|each|both|my"
-    r"|his|her|their|any|\d|[A-Z])"
+    r"\W*[A-Za-z-]+(?: (?:off|out|down|back|up|over))? (?:(?:the|our|all|every|each|both|my|his|her|their|any)\b"
+    r"|\d|[A-Z])"
 )
 """A verb and what it is done to: something definite."""
 _TO_MANY: Final = re.compile(

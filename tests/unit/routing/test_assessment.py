@@ -58,6 +58,7 @@ def test_what_could_do_much_harm(text: str, sign: Sign) -> None:
         "Give the cached prices a time to live of an hour and replace the old cache.",
         "Refund all orders of the seeded test customers.",
         "Add a button that cancels all orders of a basket.",
+        "The daemon leaks sockets. Close them.",
     ],
 )
 def test_what_changes_nothing_in_use(text: str) -> None:
