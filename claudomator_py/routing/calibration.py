@@ -116,7 +116,7 @@ SHIPPED: Final = {
 """What comes with Claudomator, by encoder."""
 
 
-SCORING: Final = 2
+SCORING: Final = 3
 """Of how a score is made of texts. It rises when the same texts would have other scores, whatever the encoder: what was
 fitted before says nothing of those."""
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.task import TaskSpec
+from claudomator_py.routing.courtesy import without_courtesy
 from claudomator_py.routing.steering import unsteered
 
 
@@ -75,8 +76,10 @@ class Request:
 
     @property
     def views(self) -> tuple[str, ...]:
-        """The texts to compare: all of it, but for what is unheeded; and its name alone, if it has one."""
-        whole = "\n".join(part for part in (self.name, unsteered(self.text)[0], " ".join(self.tags)) if part)
+        """The texts to compare: all of it, but for what is unheeded and for courtesy; and its name alone, if it has
+        one."""
+        text = without_courtesy(unsteered(self.text)[0])
+        whole = "\n".join(part for part in (self.name, text, " ".join(self.tags)) if part)
         return (whole, self.name) if self.name else (whole,)
 
 

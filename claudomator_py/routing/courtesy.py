@@ -1,0 +1,93 @@
+"""What people say around what they want: greetings, thanks, apologies, and the polite form of an order.
+
+It says nothing of the task, yet is words like any other: compared with cards, it draws a task to whoever has examples
+that are polite. So it is left out of what is compared, as far as anything else is left. Only the edges of sentences are
+looked at: "How do you say thank you in French?" asks for something.
+"""
+
+import re
+from functools import lru_cache
+from typing import Final
+
+_LONGEST_EDGE: Final = 300
+"""Characters at the end of a text in which thanks are looked for that no full stop sets off."""
+
+
+def _phrases(text: str) -> str:
+    """One of these, as whole words; a line is one or several of them."""
+    return rf"(?:{'|'.join(line.strip() for line in text.strip().splitlines())})(?!\w)"
+
+
+_GREETING: Final = (
+    r"(?:hi|hello|hey|dear|greetings|howdy|good (?:morning|afternoon|evening|day))"
+    r"(?: (?:there|again|all|everyone|everybody|team|folks|friends?|colleagues?|sirs?|madam))*"
+)
+_HELP: Final = r"(?:your|the|any|all your) (?:help|time|support|assistance|efforts?|patience|understanding)"
+_MORE: Final = (
+    rf"(?: (?:you|again|in advance|(?:so|very) (?:much|kindly)|a (?:lot|million|bunch|ton)|all|for {_HELP}))*"
+)
+_BEGINS: Final = _phrases(
+    rf"""
+    {_GREETING}
+    (?:i am |i['\u2019]m )?(?:so |very |really )?sorry (?:to (?:bother|disturb|trouble|interrupt) you)(?: again| but)*
+    (?:i am |i['\u2019]m )?(?:so |very |really )?sorry for (?:the trouble|(?:bothering|disturbing) you)(?: again| but)*
+    sorry|excuse me|pardon(?: me)?|please|pls|plz|kindly|if (?:possible|you (?:do not|don['\u2019]t) mind)
+    (?:when|if|once|whenever) you (?:have|get|find) (?:a (?:moment|minute|chance|second)|(?:the |some )?time)
+    (?:can|could|would|will) you (?:(?:maybe|perhaps|possibly) )?(?:please|kindly)
+    (?:(?:can|could|would|will) you )?be so (?:kind|good) (?:as|and) to
+    (?:would|do) you mind(?: helping me(?: with(?: this)?)?)?|help me(?: out)?(?: with (?:this|the following))?(?=\s*:)
+    (?:i (?:was|am) |i['\u2019]m |just )?wondering (?:if|whether) you (?:can|could|might|would)
+    (?:i|we)(?: would|['\u2019]d) be (?:very |so |really |most )?(?:grateful|thankful|glad|happy|obliged) if you \w+
+    (?:i|we)(?: would|['\u2019]d) (?:really |greatly |very much )?appreciate it if you \w+
+    it would be (?:great|nice|lovely|good|helpful|kind|wonderful) if you (?:can|could|would)
+    """
+)
+_IS_ALL: Final = _phrases(
+    rf"""
+    {_GREETING}
+    (?:many |a thousand )?(?:thanks|thx|ty){_MORE}|thank you{_MORE}|cheers|please|and
+    (?:(?:with )?(?:kind|best|warm|many)(?: (?:kind|best|warm))? )?(?:regards|wishes)|best
+    (?:yours )?sincerely(?: yours)?
+    (?:i|we) (?:(?:really|do|greatly|very much|truly) )*appreciate (?:it|that|this|{_HELP})(?: very much| a lot)?
+    {_HELP} (?:is|would be|will be) (?:much |greatly |very |highly |really )?(?:appreciated|welcome)|much appreciated
+    that would be (?:great|nice|lovely|good|helpful|kind|wonderful|perfect)
+    (?:i )?hope (?:that )?you(?:['\u2019]re| are) (?:all )?(?:doing )?(?:well|fine|good|great|ok|okay)
+    (?:i )?hope (?:this|my) (?:message|e?-?mail|note) finds you well|(?:i )?hope all is well
+    how are you(?: doing| today)*
+    (?:i )?hope you (?:had|are having) a (?:nice|good|great) (?:day|week|weekend|start)
+    have a (?:nice|good|great|lovely|pleasant) (?:day|one|evening|weekend|week|time)
+    let me know(?: when (?:it|this) is (?:done|ready)| if (?:you have|there are) any (?:questions|problems))?
+    (?:i am |i['\u2019]m )?(?:so |very |really )?sorry (?:to (?:bother|trouble) you|for the trouble)(?: again)*
+    sorry|no (?:rush|hurry)|take your time
+    """
+)
+# Possessive, as a phrase may be part of another one: else a text that repeats them is tried in all divisions.
+_BEGINNING: Final = re.compile(rf"[\W_]*+(?:{_BEGINS}[\s,.!:;-]*+)++", re.IGNORECASE)
+_NOTHING_ELSE: Final = re.compile(rf"\W*+(?:{_IS_ALL}\W*+)++", re.IGNORECASE)
+_THANKS_AT_END: Final = re.compile(rf"(?<=\w)[\s,;:.!-]++(?:{_IS_ALL}\W*+)++\Z", re.IGNORECASE)
+_ANY: Final = re.compile(
+    r"\b(?:hi|hello|hey|dear|greetings|howdy|good|sorry|excuse|pardon|please|pls|plz|kindly|mind|kind|possible|you"
+    r"|wondering|grateful|thankful|glad|obliged|appreciate|thanks|thank|thx|cheers|regards|best|sincerely|appreciated"
+    r"|know|hope|help)\b",
+    re.IGNORECASE,
+)
+_SENTENCE: Final = re.compile(r"[^.!?;\n]++(?:[.!?;]++|\n|\Z)|[.!?;\n]++")
+
+
+@lru_cache(maxsize=64)
+def without_courtesy(text: str) -> str:
+    """The text without greetings, thanks and polite forms at the edges of its sentences. A text that would be left with
+    nothing is left as it is."""
+    if _ANY.search(text) is None:
+        return text
+    left = "".join(_plain(one) for one in _SENTENCE.findall(text))
+    edge = max(0, len(left) - _LONGEST_EDGE)
+    left = left[:edge] + _THANKS_AT_END.sub("", left[edge:])
+    return left if re.search(r"\w{3}", left) else text
+
+
+def _plain(sentence: str) -> str:
+    if _NOTHING_ELSE.fullmatch(sentence) is not None:
+        return " "
+    begins = _BEGINNING.match(sentence)
+    return sentence if begins is None else sentence[begins.end() :]
