@@ -45,6 +45,7 @@ def agent_states(
             models=agent.models,
             default_tier=agent.default_tier,
             fallback_model=agent.fallback_model,
+            specialist=agent.specialist,
         )
         for agent in sorted(registry.agents, key=lambda agent: agent.name)
     )

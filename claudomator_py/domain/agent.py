@@ -74,6 +74,9 @@ class AgentSpec(BaseModel):
     """Kind ``simulated`` only, the behaviour used when a prompt gives none."""
     remote: Remote | None = None
     """Kind ``a2a`` only, and always there: how it is reached."""
+    specialist: str | None = None
+    """The remote specialist that it is: it does the tasks of that one alone, which no task gets by naming the agent.
+    None: it is configured."""
 
     @property
     def info(self) -> KindInfo:

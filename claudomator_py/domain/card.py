@@ -123,6 +123,13 @@ def _free(value: str) -> str:
     return value
 
 
+def _agents(value: tuple[str, ...]) -> tuple[str, ...]:
+    remote = next((one for one in value if one.startswith(("hub:", "http:"))), None)
+    if remote is not None:
+        raise refusal(f"`{shown(remote)}` is a specialist, not an agent", "remove it, or name it as `fallback`")
+    return value
+
+
 ALIASES: Final = {"display_name": "name", "prompt": "system_prompt", "allowed_backends": "allowed_agents"}
 """Keys of other programs' cards, and ours for the same."""
 
@@ -146,7 +153,9 @@ class Card(Strict):
     )
     skills: Annotated[tuple[Skill, ...], Field(max_length=500)] = Field((), description="What it does.")
     capabilities: Tags = Field((), description="What a task may require of it, such as `gpu` or `production`.")
-    allowed_agents: Tags = Field((), description="Agents, or kinds, that may do its tasks. Default: all.")
+    allowed_agents: Annotated[Tags, AfterValidator(_agents)] = Field(
+        (), description="Agents, or kinds, that may do its tasks. Default: all."
+    )
     default_tier: Tier | None = Field(
         None, description="Model strength of its tasks where neither the task nor the classifier says."
     )

@@ -88,6 +88,11 @@ class AgentRegistry:
         return self._clean(self._kinds[agent.kind].health(agent, self._path))
 
     @property
+    def configured(self) -> tuple[AgentSpec, ...]:
+        """The agents that a task can name: those of the configuration."""
+        return tuple(self._agents.values())
+
+    @property
     def agents(self) -> tuple[AgentSpec, ...]:
         """All agents: those of the configuration, and those that remote specialists are."""
         return tuple(self._all().values())

@@ -19,7 +19,7 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.queries.budgets import agent_budget, spending_view
 from claudomator_py.queries.explain import utc_clock
 from claudomator_py.queries.views import agent_view
-from claudomator_py.store import hold_rows, run_rows
+from claudomator_py.store import hold_rows, run_rows, specialist_rows
 from claudomator_py.store.tables import Run
 
 _SOURCE = 1_000
@@ -53,10 +53,11 @@ def agent_views(
     by: Principal,
     seen: tuple[Spent, Spent],
 ) -> list[AgentView]:
-    """The configured agents as they are now. Their slots, holds and budgets are everybody's; what was spent is by the
-    tasks that exist for whoever asks. seen: see ``Budgets.seen``."""
+    """The agents that exist for whoever asks, as they are now. Their slots, holds and budgets are everybody's; what was
+    spent is by the tasks that exist for whoever asks. seen: see ``Budgets.seen``."""
     today, own = seen
-    agents = registry.agents  # once: another thread may find a program that was installed meanwhile
+    # Once, as another thread may find a program that was installed meanwhile.
+    agents = _seen(connection, registry.agents, by)
     active = Counter(run.agent for run in run_rows.live(connection))
     holds = hold_views(connection, agents, now_ms, by)
     warned = run_rows.warnings(connection, now_ms)
@@ -72,6 +73,12 @@ def agent_views(
         )
         for agent in agents
     ]
+
+
+def _seen(connection: Connection, agents: Sequence[AgentSpec], by: Principal) -> list[AgentSpec]:
+    """But for those that are remote specialists whose card is hidden."""
+    hidden = specialist_rows.hidden(connection, [agent.specialist for agent in agents], by)
+    return [agent for agent in agents if agent.specialist not in hidden]
 
 
 def hold_sentences(holds: Sequence[HoldView]) -> list[str]:

@@ -73,7 +73,7 @@ def agent_of(card: Card) -> AgentSpec:
     """
     name, most = agent_name(card), card.max_concurrent
     if card.transport is Transport.HUB:
-        return AgentSpec(name=name, kind="hub", auto_select=False, max_concurrent=most)
+        return AgentSpec(name=name, kind="hub", auto_select=False, max_concurrent=most, specialist=card.id)
     secret = card.authentication.secret
     return AgentSpec(
         name=name,
@@ -82,4 +82,5 @@ def agent_of(card: Card) -> AgentSpec:
         auto_select=False,
         max_concurrent=most,
         pass_env=() if secret is None else (secret,),
+        specialist=card.id,
     )

@@ -31,6 +31,12 @@ class _Choice:
     fallback: Fallback | None
 
 
+def open_to(head: QueueHead, agents: Sequence[AgentState]) -> tuple[AgentState, ...]:
+    """The agents that the task may know of: one that is a remote specialist does the tasks that are routed to that one,
+    and to all others it does not exist, as not everybody may see or use it."""
+    return tuple(agent for agent in agents if agent.specialist is None or head.constraints.names(agent.name))
+
+
 def named_by(agent_type: str, agents: Sequence[AgentState]) -> tuple[AgentState, ...]:
     """The agents that ``agent.type`` means: the one of that name, else those of that kind.
 
@@ -162,9 +168,10 @@ def decide(head: QueueHead, agents: Sequence[AgentState], rules: Rules, now_ms: 
 
     It is the same for all tasks of a lane, but for those whose question for a tier is open: each has a time of its own.
     """
-    if rules.routing and not head.routed and (rules.policed or not _takes_no_role(head, agents)):
+    known = open_to(head, agents)
+    if rules.routing and not head.routed and (rules.policed or not _takes_no_role(head, known)):
         return blocked(BlockCode.ROUTING)
-    agents = tuple(_for_task(head, agents, agent, rules, now_ms) for agent in agents)
+    agents = tuple(_for_task(head, known, agent, rules, now_ms) for agent in known)
     head = _with_choice(head, agents)
     choice = _choose(head, agents, rules, now_ms)
     if isinstance(choice, Blocked):

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from claudomator_py.domain.blocked import Blocked, Why
-from claudomator_py.scheduler.admission import Load, Taken, admit, decide, hinted_by, shut_hints
+from claudomator_py.scheduler.admission import Load, Taken, admit, decide, hinted_by, open_to, shut_hints
 from claudomator_py.scheduler.decision import DecisionRecord
 from claudomator_py.scheduler.snapshot import QueueHead, Snapshot
 from claudomator_py.scheduler.tiers import AskTier, question
@@ -87,7 +87,7 @@ class Planner:
         """
         if not self._rules.classifier or verdict.why is Why.AGENT:
             return None
-        agents = tuple(self._agents.values())
+        agents = open_to(head, tuple(self._agents.values()))
         hinted = () if self._rules.type_hint == "ignore" and not head.strict else hinted_by(head, agents)
         asked = question(head, hinted, agents, self._rules.near_limit)
         return None if asked is None else replace(asked, urgent=verdict.why is Why.CLASSIFYING)

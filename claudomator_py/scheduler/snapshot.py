@@ -101,6 +101,8 @@ class AgentState(_Frozen):
     """What stands in for a model that is not to be had."""
     stands_in: StandIn | None = None
     """How it stands in, for the task in question."""
+    specialist: str | None = None
+    """The remote specialist that it is; None: it is configured."""
 
     @property
     def free(self) -> bool:

@@ -1,11 +1,15 @@
 """Where a valid task could run at all: its agent, its directory, its time zone. Asked before it is accepted."""
 
+from claudomator_py.domain.card import Transport
 from claudomator_py.domain.errors import Problem, shown, suggestion
 from claudomator_py.domain.task import Permissions, TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import Workdirs, zone_problem
 from claudomator_py.schema.agent_settings import BY_NAME_KINDS, MODEL_KINDS
 from claudomator_py.schema.known_secrets import secrets_in
+
+_REMOTE = frozenset(transport.value for transport in Transport if transport is not Transport.LOCAL)
+"""What the names of agents that are remote specialists begin with, see ``routing.role.agent_name``."""
 
 
 def placement_problems(spec: TaskSpec, registry: AgentRegistry, workdirs: Workdirs) -> list[Problem]:
@@ -24,7 +28,7 @@ def placement_problems(spec: TaskSpec, registry: AgentRegistry, workdirs: Workdi
 def placement_warnings(spec: TaskSpec, registry: AgentRegistry) -> list[Problem]:
     """What the task asks for and nobody can give it, and it is accepted anyway."""
     agent_type = spec.agent.type
-    if agent_type is None or _insists(spec) or any(agent_type in (a.name, a.kind) for a in registry.agents):
+    if agent_type is None or _insists(spec) or any(agent_type in (a.name, a.kind) for a in registry.configured):
         return []
     message = f"no agent `{shown(agent_type)}` is configured, so any other may take the task"
     if spec.agent.model is not None:
@@ -52,8 +56,8 @@ def _permission_warnings(spec: TaskSpec, registry: AgentRegistry) -> list[Proble
     """A task that is to work in a directory and allows nothing there fails at night, when nobody is asked."""
     if spec.working_dir is None or spec.permissions != Permissions() or spec.approval:
         return []
-    able = [agent for agent in registry.agents if agent.auto_select]
-    wished = [agent for agent in registry.agents if spec.agent.type in (agent.name, agent.kind)]
+    able = [agent for agent in registry.configured if agent.auto_select]
+    wished = [agent for agent in registry.configured if spec.agent.type in (agent.name, agent.kind)]
     if not any(agent.kind in MODEL_KINDS for agent in wished or able):
         return []
     message = "are not named, so most agents may read in the directory and nothing else, and nobody is there to ask"
@@ -68,7 +72,7 @@ def zone_problems(spec: TaskSpec) -> list[Problem]:
 
 
 def _agent_problems(spec: TaskSpec, agent_type: str, registry: AgentRegistry) -> list[Problem]:
-    named = [agent for agent in registry.agents if agent_type in (agent.name, agent.kind)]
+    named = [agent for agent in registry.configured if agent_type in (agent.name, agent.kind)]
     if not named:
         if not _insists(spec):
             return []
@@ -88,7 +92,11 @@ def _insists(spec: TaskSpec) -> bool:
 
 def _remedy(agent_type: str, registry: AgentRegistry) -> str:
     """What to do about an agent that nobody has: correct its name, or have one."""
+    of, _, specialist = agent_type.partition(":")
+    if specialist and of in _REMOTE:
+        # Whether or not there is one: the agents of specialists are shown to those who see the specialist.
+        return f"write `specialist: {shown(specialist)}` instead"
     if agent_type in registry.kinds:
         return f"configure or install {agent_type}, or leave it out"
     # Nobody who mistypes an agent means the one that only pretends.
-    return suggestion(agent_type, [agent.name for agent in registry.agents if agent.kind != "simulated"])
+    return suggestion(agent_type, [agent.name for agent in registry.configured if agent.kind != "simulated"])

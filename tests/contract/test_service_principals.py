@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from pydantic import ValidationError
 
 from claudomator_py.domain.errors import Ambiguous, Conflict, Forbidden, Invalid, NotFound, ServiceError
 from claudomator_py.domain.inputs import MARKER
@@ -17,7 +18,9 @@ from claudomator_py.domain.views import (
     TokenRequest,
 )
 from claudomator_py.queries.log_stream import LogPosition
+from claudomator_py.routing.role import agent_of
 from claudomator_py.store.database import Database
+from tests.fakes.cards import card
 from tests.fakes.world import World, spec
 
 ANN = Principal("ann", Role.OPERATE, "acme")
@@ -56,7 +59,7 @@ def test_a_task_of_others_is_a_task_that_does_not_exist(world: World) -> None:
             lambda ref=ref: bob.service.reject(ref, RejectRequest()),
             lambda ref=ref: bob.queries.live.event_filter(ref, ()),
         ):
-            assert unknown(ask) == f"There is no task {ref!r}. There are no tasks yet"
+            assert unknown(ask) == f"There is no task {ref!r}. There are no tasks yet."
     looks: tuple[Callable[[], object], ...] = (
         lambda: bob.queries.run(run.id),
         lambda: bob.queries.log(run.id, "stdout", 0, 10),
@@ -184,6 +187,25 @@ def test_what_troubles_the_daemon_is_not_told_to_an_organisation(world: World) -
     assert (bob.queries.readiness().checks, bob.queries.status().trouble, bob.queries.status().inbox) == ((), (), ())
     assert bob.queries.inbox_problems(None, 10).total == 0
     assert world.access.as_(CARL).queries.readiness().checks
+
+
+def test_the_agent_that_a_hidden_specialist_is_exists_for_nobody_else(world: World) -> None:
+    hidden = card("shepherd", url="ws-agent://shepherd", visibility="private")
+    world.access.as_(ANN).specialists.register(hidden)
+    world.registry.reach([agent_of(hidden)])
+    ann, bob = world.access.as_(ANN), world.access.as_(BOB)
+
+    assert "hub:shepherd" in {one.name for one in ann.queries.agents()}
+    assert "hub:shepherd" not in {one.name for one in (*bob.queries.agents(), *bob.queries.status().agents)}
+    said = []
+    for name in ("shepherd", "sheperd"):
+        with pytest.raises(Invalid) as refused:
+            bob.service.submit(spec(f"t-{name}", agent={"type": f"hub:{name}", "strict": True}))
+        said.append(refused.value.detail.replace(name, "X"))
+    assert said[0] == said[1]
+    assert "write `specialist: X` instead" in said[0]
+    with pytest.raises(ValidationError, match="is a specialist, not an agent"):
+        card("mine", allowed_agents=["hub:shepherd"])
 
 
 @pytest.mark.both_databases

@@ -50,6 +50,27 @@ def full(name: str) -> Blocked:
     return blocked(BlockCode.FULL, agent=name, active=2, slots=2)
 
 
+# --- remote specialists ----------------------------------------------------------------------------------------------
+
+
+SHEPHERD = agent("hub:shepherd", kind="hub", auto_select=False, specialist="shepherd")
+
+
+def test_an_agent_that_is_a_specialist_does_what_is_routed_to_it() -> None:
+    routed = Constraints(agents=("hub:shepherd",))
+    record = decide(head(1, constraints=routed), agent("claude"), SHEPHERD)
+    assert record.agent == "hub:shepherd"
+
+
+@pytest.mark.parametrize("named", ["hub:shepherd", "hub"])
+def test_to_all_other_tasks_it_does_not_exist(named: str) -> None:
+    assert waits(head(1, agent_type=named, strict=True), SHEPHERD) == blocked(BlockCode.REQUIRED_AGENT, agent=named)
+    preferred = decide(head(1, agent_type="hub:shepherd"), agent("claude"), SHEPHERD)
+    assert preferred.agent == "claude"
+    record = decide(head(1), agent("claude"), SHEPHERD)
+    assert [one.agent for one in record.candidates] == ["claude"]
+
+
 # --- hints ------------------------------------------------------------------------------------------------------------
 
 
