@@ -1,6 +1,7 @@
 """A problem in a document: what is wrong, where, and what to do about it."""
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Literal
 
@@ -11,6 +12,7 @@ Lines = Mapping[Path, int]
 
 _SHOWN = 60
 _NAMED = 50
+_STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 
 class Problem(BaseModel):
@@ -61,7 +63,8 @@ def located(problem: Problem, lines: Lines, document: int | None) -> Problem:
     number in its file; None: it is the only one."""
     if problem.line is not None:
         return problem
-    path = tuple(problem.field.split(".")) if problem.field is not None else ()
+    steps = _STEP.finditer(problem.field or "")
+    path = tuple(step[2] if step[1] is None else int(step[1]) for step in steps)
     return problem.model_copy(update={"line": line_of(lines, path), "document": document})
 
 

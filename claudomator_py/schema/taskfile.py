@@ -35,6 +35,7 @@ _ELSEWHERE = {
     "max_attempts": "retry: {max_attempts: ...}",
     "backoff": "retry: {backoff: ...}",
     "retries": "retry: {max_attempts: ...}, the first attempt included",
+    "max_retries": "retry: {max_attempts: ...}, the first attempt included",
     "prompt": "instructions: ...",
     "cron": 'schedule: "..."',
     "cwd": "working_dir: ...",

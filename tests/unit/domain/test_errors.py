@@ -1,6 +1,8 @@
-"""What an error says of a word that is none of those that could be meant."""
+"""What an error says of a word that is none of those that could be meant, and where it says that it is."""
 
-from claudomator_py.domain.errors import suggestion
+import pytest
+
+from claudomator_py.domain.errors import Problem, field_name, located, suggestion
 
 
 def test_the_nearest_word_is_suggested_in_any_case() -> None:
@@ -16,3 +18,21 @@ def test_of_a_great_many_the_first_are_named() -> None:
     said = suggestion("zzz", [f"task-{number:04}" for number in range(1_050)])
     assert said.startswith("write one of task-0000, task-0001, ")
     assert said.endswith("task-0049, or one of 1,000 more")
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [((), 1), (("agent", "type"), 3), (("add_dirs", 1), 6), (("add_dirs", 2), 4), (("check", 0, 1), 7)],
+)
+def test_a_problem_that_is_found_in_a_value_has_the_line_of_its_field(path: tuple[str | int, ...], line: int) -> None:
+    lines = {
+        (): 1,
+        ("agent",): 2,
+        ("agent", "type"): 3,
+        ("add_dirs",): 4,
+        ("add_dirs", 0): 5,
+        ("add_dirs", 1): 6,
+        ("check",): 7,
+    }
+    found = located(Problem(field=field_name(path), message="is wrong"), lines, 2)
+    assert (found.line, found.document) == (line, 2)

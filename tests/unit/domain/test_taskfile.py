@@ -105,6 +105,7 @@ REFUSED: list[tuple[dict[str, object], str]] = [
     ({"model": "opus"}, "model: is not a known key; write agent: {model: ...}"),
     ({"max_tokens": 5}, "max_tokens: is not a known key; write budget: {tokens: ...}"),
     ({"max-cost": 5}, "max-cost: is not a known key; write budget: {usd: ...}"),
+    ({"max_retries": 3}, "max_retries: is not a known key; write retry: {max_attempts: ...}, the first attempt"),
     ({"dependson": ["b"]}, "dependson: is not a known key; did you mean `depends_on`?"),
     ({"extra": {}}, "extra: is not a known key; did you mean `retry`?"),
     ({"agent": {"tipe": "claude"}}, "agent.tipe: is not a known key; did you mean `type`?"),
