@@ -1,4 +1,4 @@
-"""Questions, answers and approvals: when a task waits for a person, what it is told, and what nobody else may do."""
+"""Questions, answers and allowed tools: when a task waits for a person, what it is told, and what others may not do."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import TASK
 from tests.fakes.cards import card
-from tests.fakes.world import CODEX, World, spec
+from tests.fakes.world import CODEX, World
 
 PUBLISH = {"tool": "Bash", "input": "npm publish", "rule": "Bash(npm publish)"}
 QUESTION = "Red or blue?"
@@ -348,89 +348,6 @@ def test_what_is_said_about_a_vague_task_becomes_part_of_it(world: World) -> Non
     assert (task.state, task.specialist) == ("QUEUED", "plumber")
     world.tick()
     assert "fix it please\n\nMend the dripping taps and the leaking pipes." in launched(world).prompt
-
-
-# --- approval before the first run ------------------------------------------------------------------------------------
-
-
-def test_a_task_asks_before_its_first_run_and_no_run_begins(world: World) -> None:
-    world.submit("t", approval=True)
-    world.tick()
-    task = world.task("t")
-    assert (task.state, task.reason, task.runs) == ("NEEDS_INPUT", "approval", 0)
-    assert task.reason_text == "asks for approval before its first run"
-    assert task.available_actions == ("approve", "reject", "cancel", "restart")
-    with pytest.raises(Conflict, match="there is no agent to answer"):
-        answer(world)
-    with pytest.raises(Invalid, match="tools: were not requested"):
-        approve(world, "Bash")
-    approve(world)
-    world.tick()
-    assert world.task("t").state == "RUNNING"
-    world.fail("t", "agent_error")
-    assert world.state("t") == "WAITING backoff", "it was approved for all attempts"
-
-
-def test_the_person_comes_after_dependencies_and_time(world: World) -> None:
-    world.submit("first")
-    world.submit("t", approval=True, depends_on=["first"], not_before="2026-09-21T15:00:00Z")
-    assert world.state("t") == "WAITING dependency"
-    world.tick()
-    world.succeed("first")
-    assert world.state("t") == "WAITING time"
-    world.tick(60 * MINUTE_MS)
-    assert world.state("t") == "NEEDS_INPUT approval"
-
-
-def test_what_became_unready_meanwhile_waits_after_the_approval(world: World) -> None:
-    world.submit("first")
-    world.submit("t", approval=True, depends_on=["first"])
-    world.tick()
-    world.succeed("first")
-    world.restart("first")
-    approve(world)
-    assert world.state("t") == "WAITING dependency"
-    world.tick()
-    world.succeed("first")
-    assert world.task("t").state == "RUNNING"
-
-
-def test_a_restart_and_changed_content_ask_anew(world: World) -> None:
-    world.submit("t", approval=True)
-    approve(world)
-    world.tick()
-    world.succeed("t")
-    world.restart("t")
-    assert world.state("t") == "NEEDS_INPUT approval"
-
-    world.take("a.yaml", spec("f", approval=True))
-    approve(world, name="f")
-    assert world.task("f").state == "QUEUED"
-    world.take("a.yaml", spec("f", approval=True, instructions="something else"), mtime_ns=2)
-    assert world.state("f") == "NEEDS_INPUT approval"
-    world.take("a.yaml", spec("f", instructions="something else"), mtime_ns=3)
-    assert world.task("f").state == "QUEUED"
-
-
-def test_each_task_of_a_schedule_asks(world: World) -> None:
-    world.schedules.add(spec("nightly", schedule="0 3 * * *", overlap="queue", approval=True))
-    for _ in range(2):
-        world.now_ms += 60 * MINUTE_MS
-        name = world.schedules.run("nightly").name
-        assert world.state(name) == "NEEDS_INPUT approval"
-        approve(world, name=name)
-        assert world.task(name).state == "QUEUED"
-
-
-def test_a_rejected_task_fails_with_what_the_person_said_and_so_do_its_dependents(world: World) -> None:
-    world.submit("t", approval=True)
-    world.submit("after", depends_on=["t"])
-    task = reject(world, "Not on a Friday.")
-    assert (task.state, task.reason) == ("FAILED", "rejected")
-    assert task.reason_text == "A rule or a person rejected it. Not on a Friday."
-    assert world.state("after") == "FAILED dependency_failed"
-    with pytest.raises(Conflict):
-        reject(world)
 
 
 # --- the directory ----------------------------------------------------------------------------------------------------

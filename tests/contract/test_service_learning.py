@@ -1,51 +1,25 @@
 """What outcomes and corrections teach about who does what."""
 
-import json
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 from freezegun import freeze_time
 from sqlalchemy import select
 
-from claudomator_py.daemon.learning import Learner
-from claudomator_py.domain.card import Card
-from claudomator_py.domain.errors import NotFound
 from claudomator_py.domain.learning import LabelRule, Verdict
-from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.units import DAY_MS, SECOND_MS
-from claudomator_py.domain.views import RestartRequest
 from claudomator_py.domain.views.routing import ForgetRequest, RouteRequest
-from claudomator_py.routing.evaluation import case_of
-from claudomator_py.routing.profile import Request
 from claudomator_py.routing.signals import recency
-from claudomator_py.schema.routing_settings import LearningSettings
-from claudomator_py.schema.shipped_cards import shipped_cards, shipped_files
 from claudomator_py.store import learning_rows, pruning, switch_rows
 from claudomator_py.store.database import Database
-from claudomator_py.store.tables import LABEL, Label, Standing
+from claudomator_py.store.tables import LABEL
 from claudomator_py.tasks.learning import FROZEN, reset
-from claudomator_py.tasks.specialists import ship
+from tests.contract.taught import ANSWER, LATER_QUERIES, QUERIES, Taught
 from tests.fakes.cards import card
-from tests.fakes.world import World, spec
+from tests.fakes.world import spec
 
 ANN, BOB = Principal("ann", Role.OPERATE, "acme"), Principal("bob", Role.OPERATE, "bolt")
-
-ANSWER = "The index was missing; the query takes 12 ms now instead of 14 seconds."
-QUERIES = (
-    "The query over orders and order_lines takes 14 seconds in PostgreSQL; find the missing index.",
-    "Find out which index the slow query on the invoices table needs.",
-    "The query for the monthly report takes a minute; look at its plan, and add the index that it needs.",
-    "Our slow query log shows the query of the stock page; find the index that it lacks.",
-    "The query behind the customers list is slow since Monday: is an index missing?",
-    "Read the plan of the slow query of the shipments page and find the missing index.",
-)
-LATER_QUERIES = (
-    "The query of the returns page takes nine seconds; find the missing index.",
-    "Find the index that the slow query on the payments table needs.",
-    "The slow query log names the query of the search page; add the missing index.",
-)
 OTHERS = (
     "Set up nightly pg_dump backups with a retention of thirty days",
     "Write a tutorial for the command line, with an example for each option.",
@@ -56,57 +30,6 @@ OTHERS = (
 
 def present() -> int:
     return int(datetime.now(UTC).timestamp() * SECOND_MS)
-
-
-class Taught:
-    """A world with the shipped specialists, or these, and what learns from it."""
-
-    def __init__(self, database: Database, *cards: Card) -> None:
-        self.world = World(database, total=50, per_workdir=50)
-        if cards:
-            for one in cards:
-                self.world.specialists.register(one)
-        else:
-            shipped = shipped_cards(shipped_files())
-            database.write(lambda connection: ship(connection, shipped, self.world.now_ms))
-        self.learner = Learner(database, lambda: LearningSettings(), self.world.clock)
-        self.learner.round()
-
-    def submit(self, name: str, text: str, *, by: Principal = OPERATOR, **fields: Any) -> str | None:
-        """Who does it."""
-        self.world.access.as_(by).service.submit(spec(name, instructions=text, **fields))
-        self.world.router.route()
-        return self.world.task(name).specialist
-
-    def done(self, name: str, answer: str = ANSWER) -> None:
-        self.world.tick(SECOND_MS)
-        self.world.end(name, text=answer)
-        self.world.tick()
-
-    def failed(self, name: str, reason: str) -> None:
-        self.world.tick(SECOND_MS)
-        self.world.fail(name, reason)
-
-    def give(self, name: str, specialist: str, *, by: Principal = OPERATOR) -> None:
-        """An operator gives it to somebody else, before it has begun or after it has ended."""
-        self.world.access.as_(by).service.restart(name, RestartRequest(specialist=specialist))
-        self.world.router.route()
-
-    def labels(self, name: str) -> list[Label]:
-        task_id = self.world.task(name).id
-        query = select(LABEL).where(LABEL.c.task_id == task_id).order_by(LABEL.c.at_ms, LABEL.c.rule)
-        rows = self.world.database.read(lambda connection: connection.execute(query).all())
-        return [Label(**row._mapping) for row in rows]
-
-    def rules(self, name: str) -> list[str]:
-        return [one.rule for one in self.labels(name)]
-
-    def standings(self) -> dict[tuple[str, str], Standing]:
-        rows: Sequence[Standing] = self.world.database.read(lambda connection: learning_rows.standings(connection, ""))
-        return {(one.specialist, one.topic): one for one in rows}
-
-
-LLAMAS = ["Feed the llamas of the northern meadow", "Give the llamas their hay"]
 
 
 @pytest.fixture
@@ -433,121 +356,6 @@ def test_a_task_that_goes_takes_its_label_along(taught: Taught) -> None:
     query = select(LABEL).where(LABEL.c.task_id == task_id)
     assert taught.world.database.read(lambda connection: connection.execute(query).all()) == []
     assert taught.standings()["database-administrator", ""].positive == 1
-
-
-def test_figures_tell_of_each_specialist_and_topic(taught: Taught) -> None:
-    learned = taught.world.learned
-    for number in range(4):
-        taught.submit(f"slow-{number}", QUERIES[number])
-    taught.give("slow-0", "backend-engineer")
-    taught.done("slow-1")
-    taught.failed("slow-2", "refused")
-    taught.submit("odd", "Zwölf Boxkämpfer jagen Viktor quer über den Sylter Deich.")
-    taught.learner.round()
-
-    found = learned.stats(days=7)
-
-    by_name = {one.specialist: one for one in found.specialists}
-    administrator = by_name["database-administrator"]
-    assert (administrator.decisions, administrator.overridden, administrator.failed) == (4, 0.25, 0.5)
-    assert administrator.answer_chars == len(ANSWER)
-    assert administrator.performance == pytest.approx(0.5 * 0.9 + 0.1 * 0.9 * 0.5, abs=0.1)
-    assert 0.1 < (administrator.confidence or 0) < 1
-    assert found.total.decisions == 6
-    assert found.topics[0].topic == "queries"
-    assert [(one.decisions, one.tasks) for one in found.gaps] == [(1, ("odd",))]
-    assert found.sampled == 5
-    semantic = next(one for one in found.signals if one.signal == "semantic")
-    assert semantic.decisions == 4
-    assert learned.stats(days=1).total.decisions == 6
-    taught.world.now_ms += 2 * DAY_MS
-    assert learned.stats(days=1).total.decisions == 0
-
-
-def test_figures_say_whether_a_signal_was_right(taught: Taught) -> None:
-    for number, text in enumerate(QUERIES):
-        taught.submit(f"slow-{number}", text)
-        taught.give(f"slow-{number}", "backend-engineer")
-        taught.world.service.cancel(f"slow-{number}")
-    taught.learner.round()
-    taught.submit("right", LATER_QUERIES[0])
-    taught.done("right")
-    taught.submit("wrong", LATER_QUERIES[1])
-    taught.give("wrong", "database-administrator")
-    taught.learner.round()
-
-    (signal,) = (one for one in taught.world.learned.stats().signals if one.signal == "learned")
-
-    assert (signal.decisions, signal.decided, signal.right, signal.wrong) == (2, 2, 1, 1)
-
-
-def test_figures_are_those_of_ones_own_organisation(taught: Taught) -> None:
-    taught.world.access.as_(ANN).specialists.register(
-        card("llama-keeper", visibility="private", skills=[{"id": "feeding", "name": "Feeding", "examples": LLAMAS}])
-    )
-    assert taught.submit("slow", "Feed the llamas of the southern meadow, please.", by=ANN) == "llama-keeper"
-    taught.done("slow")
-    taught.learner.round()
-
-    anns, bobs = (taught.world.access.as_(one).learned for one in (ANN, BOB))
-    carls = taught.world.access.as_(Principal("carl", Role.OPERATE, "acme")).learned
-
-    assert [one.specialist for one in anns.stats().specialists] == ["llama-keeper"]
-    assert {one.specialist for one in anns.all().standings} == {"llama-keeper"}
-    assert bobs.stats().total.decisions == 0
-    assert bobs.all().standings == ()
-    # Of the same organisation, but the card is not for him.
-    assert [(one.specialist, one.decisions) for one in carls.stats().specialists] == [(None, 1)]
-    assert carls.stats().topics == ()
-    assert carls.all().standings == ()
-    assert "llama-keeper" not in carls.stats().model_dump_json() + carls.all().model_dump_json()
-
-
-def test_what_was_learned_is_shown_forgotten_and_frozen(taught: Taught) -> None:
-    learned = taught.world.learned
-    for number, text in enumerate(QUERIES):
-        taught.submit(f"slow-{number}", text)
-        taught.give(f"slow-{number}", "backend-engineer")
-    assert learned.all().waiting == len(QUERIES)
-    taught.learner.round()
-
-    (correction,) = learned.all().corrections
-    assert (correction.specialist, correction.wanted) == ("database-administrator", "backend-engineer")
-    assert (correction.topic, correction.tasks) == ("queries", len(QUERIES))
-    assert learned.freeze().frozen_at is not None
-    assert learned.freeze().frozen_at == learned.all().frozen_at
-    assert learned.unfreeze().frozen_at is None
-    with pytest.raises(NotFound, match="There is no specialist 'backend-enginer'"):
-        learned.forget(ForgetRequest(specialist="backend-enginer"))
-    after = learned.forget(ForgetRequest(specialist="backend-engineer"))
-    assert after.corrections == ()
-    assert [one.specialist for one in after.standings] == ["database-administrator"] * 2
-    assert learned.forget(ForgetRequest()).standings == ()
-
-
-def test_tasks_with_who_is_right_are_a_labelled_set(taught: Taught) -> None:
-    taught.submit("wrong", QUERIES[0], tags=["sql"])
-    taught.give("wrong", "backend-engineer")
-    taught.submit("right", QUERIES[1])
-    taught.done("right")
-    taught.submit("short", QUERIES[2])
-    taught.done("short", "Done.")
-    taught.submit("anns", QUERIES[3], by=ANN)
-    taught.done("anns")
-    taught.learner.round()
-
-    found = taught.world.learned.labelled().items
-
-    assert {one.name: (one.expected.specialist, one.by) for one in found} == {
-        "wrong": ("backend-engineer", "overridden"),
-        "right": ("database-administrator", "succeeded"),
-        "anns": ("database-administrator", "succeeded"),
-    }
-    case = case_of(json.loads(next(one for one in found if one.name == "wrong").model_dump_json()))
-    assert case.expected == frozenset({"backend-engineer"})
-    assert case.request == Request(QUERIES[0], "wrong", ("sql",))
-    assert [one.name for one in taught.world.access.as_(ANN).learned.labelled().items] == ["anns"]
-    assert len(taught.world.learned.labelled(limit=1).items) == 1
 
 
 def test_what_ended_while_frozen_is_not_learned_after(taught: Taught) -> None:

@@ -1,0 +1,248 @@
+"""``why``: what the service says of where a task is, and how it got there."""
+
+import re
+from typing import Any
+
+import pytest
+
+from claudomator_py.domain.errors import BadCursor, NotFound, Problem
+from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, format_instant
+from claudomator_py.queries import holds
+from claudomator_py.store.database import Database
+from tests.fakes.world import CLAUDE, CODEX, LINT, START_MS, World, spec
+
+
+@pytest.fixture
+def world(database: Database) -> World:
+    return World(database)
+
+
+# --- why --------------------------------------------------------------------------------------------------------------
+
+
+def test_why_a_task_runs_where_it_does_reads_as_an_explanation(world: World) -> None:
+    world.submit("first", agent={"type": "claude"})
+    world.tick()
+    world.limit("first", reset_at=START_MS + 3 * HOUR_MS)
+    assert world.running() == {"first": "codex"}
+    sentences, first = world.queries.why("first").sentences, world.queries.runs("first")[0].id
+    assert sentences == (
+        "first is RUNNING on codex.",
+        "Run 2 (14:13 UTC) went to codex: least active (0 of 2 slots).",
+        "The task prefers claude, which could not take it.",
+        "claude was limited (5h window, reported) until 17:13 UTC.",
+        "Tier balanced (sol): as before (an automatic retry keeps its tier).",
+        f"Run 2 on codex, in a fresh conversation with a note from run {first[:8]}, is starting, 0s so far.",
+        "Run 1 (14:13 UTC) went to claude: the task prefers claude (0 of 2 slots).",
+        "codex was not what the task asks for.",
+        "Tier balanced (sonnet): the agent's default (no classifier is configured).",
+        "Run 1 on claude met a limit after 0s. It resets at 17:13 UTC (5h window, reported).",
+    )
+
+
+def test_why_tells_each_restart_and_folds_runs_that_ended_alike(world: World) -> None:
+    world = World(world.database, agents=(CLAUDE,))
+    world.submit("t", retry={"max_attempts": 1})
+    for number in range(1, 6):
+        world.tick()
+        world.limit("t", reset_at=world.now_ms + MINUTE_MS)
+        assert world.task("t").runs == number
+        world.tick(2 * MINUTE_MS)
+    world.fail("t")
+    world.restart("t", agent="claude", tier="fast", reason="try the  small one.")
+    _, begun, went, *rest = world.queries.why("t").sentences
+    restarted = "an operator restarted it with agent claude, tier fast: try the small one."
+    assert begun == f"Generation 2 began at 14:23 UTC: {restarted}"
+    assert went.startswith("Run 6 (14:23 UTC) went to claude: ")
+    assert rest[-1] == "Runs 1 to 5 on claude met the limit, 14:13 UTC to 14:21 UTC."
+    assert not any("Run 5" in sentence for sentence in rest)
+    world.service.release("claude")
+    world.take("/in/u.yaml", spec("u"))
+    world.tick()
+    world.succeed("u")
+    world.take("/in/u.yaml", spec("u", tags=["new"]), mtime_ns=2)
+    assert world.queries.why("u").sentences[1] == "Generation 2 began at 14:23 UTC: its content had changed."
+
+
+def test_a_task_that_waits_for_nothing_is_not_told_to_wait(world: World) -> None:
+    world.submit("t")
+    world.tick()
+    world.succeed("t")
+    world.restart("t")
+    states = [event.data["state"] for event in world.queries.why("t").events if event.kind == "state"]
+    assert states == ["QUEUED", "RUNNING", "COMPLETED", "QUEUED"]
+    world.submit("u", depends_on=["nobody"])
+    assert [event.data.get("reason") for event in world.queries.why("u").events if event.kind == "state"] == [
+        "dependency"
+    ]
+
+
+def test_why_a_task_does_not_run_yet(world: World) -> None:
+    world = World(world.database, total=1, agents=(CLAUDE,))
+    world.submit("running", working_dir="/srv/x")
+    world.tick()
+    world.submit("next")
+    assert world.queries.why("next").sentences == ("next is QUEUED: all slots are in use (1 of 1).",)
+    run = world.live("running").id
+    world.limit("running", reset_at=START_MS + MINUTE_MS)
+    headline = "next is QUEUED: claude is limited (5h window, reported) until 14:14 UTC (in 1m)."
+    hold = f"The hold on claude/default (rate_limited) was read at 2026-09-21 14:13 UTC from run {run[:8]}: five_hour."
+    assert world.queries.why("next").sentences == (headline, hold)
+    view = world.task("next")
+    assert (view.reason, view.waiting_until) == ("limited", format_instant(START_MS + MINUTE_MS))
+    assert view.model_dump(mode="json")["blocked"] == {
+        "code": "agents_limited",
+        "params": {
+            "agents": [
+                {
+                    "code": "limited",
+                    "params": {
+                        "agent": "claude",
+                        "bucket": "claude/default",
+                        "reason": "rate_limited",
+                        "window": "five_hour",
+                        "source": "five_hour",
+                        "provenance": "reported",
+                        "until": format_instant(START_MS + MINUTE_MS),
+                    },
+                }
+            ]
+        },
+    }
+    world.submit("later", not_before=format_instant(START_MS + 2 * DAY_MS))
+    headline = "later is WAITING: not before 2026-09-23 14:13 UTC (in 2d)."
+    assert world.queries.why("later").sentences == (headline,)
+    world.kinds["claude"].problems["claude"] = "`claude` is not on the PATH"
+    world.registry.refresh()
+    assert world.queries.why("next").sentences == (
+        "next is QUEUED: claude is unable to run: `claude` is not on the PATH.",
+    )
+
+
+def test_why_a_task_waits_for_its_directory_or_its_agent(world: World) -> None:
+    world.submit("one", working_dir="/srv/x", agent={"type": "lint"})
+    world.tick()
+    world.submit("two", working_dir="/srv/x")
+    assert world.task("two").reason_text == "/srv/x is in use by one (RUNNING)"
+    world.submit("three", agent={"type": "lint"})
+    world.tick()
+    world.submit("four", agent={"type": "lint"})
+    assert world.task("four").reason_text == "lint is full (2 of 2 slots)"
+    assert world.running() == {"one": "lint", "three": "lint"}
+
+
+def test_why_a_task_failed_with_the_agents_own_words(world: World) -> None:
+    world.submit("t", retry={"backoff": "1m", "max_attempts": 2})
+    world.tick()
+    world.fail("t", "agent_error", detail="no\nroute  to host")
+    waiting = world.queries.why("t").sentences
+    assert re.fullmatch(r"t is WAITING: tries again at 14:14 UTC \(in 1m\d?s?\)\.", waiting[0])
+    assert waiting[-1] == "Run 1 on claude failed (agent_error) after 0s. no route to host"
+    world.tick(2 * MINUTE_MS)
+    world.fail("t", "timeout", detail="it was stopped at its timeout")
+    meaning = "The run took longer than its timeout."
+    assert world.queries.why("t").sentences[0] == f"t is FAILED: {meaning} it was stopped at its timeout."
+    assert world.task("t").reason_text == f"{meaning} it was stopped at its timeout"
+
+
+@pytest.mark.both_databases
+def test_why_carries_the_decisions_newest_first_and_the_events_in_order(world: World) -> None:
+    world.submit("t", retry={"backoff": "1s"})
+    world.tick()
+    world.fail("t", "agent_error")
+    world.tick(MINUTE_MS)
+    why = world.queries.why("t")
+    assert [decision.run_id for decision in why.decisions] == [run.id for run in reversed(world.queries.runs("t"))]
+    newest = why.decisions[0]
+    assert (newest.agent, newest.tier, newest.classification.source) == ("claude", "balanced", "kept")
+    assert all((candidate.rejected is None) is (candidate.rejected_because is None) for candidate in newest.candidates)
+    assert {candidate.agent: candidate.rejected_because is None for candidate in newest.candidates} == {
+        "claude": True,
+        "codex": False,
+        "lint": False,
+    }
+    assert [event.id for event in why.events] == sorted(event.id for event in why.events)
+    told = [event.data.get("event", event.kind) for event in why.events]
+    assert told == ["accepted", "BecameReady", "Started", "Retrying", "BecameReady", "Started"]
+
+
+# --- agents and logs --------------------------------------------------------------------------------------------------
+
+
+def test_an_agent_that_is_installed_meanwhile_spoils_no_answer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.registry.replace([CLAUDE], {})
+    of_all = holds.hold_views
+
+    def installing(*args: Any) -> Any:
+        found = of_all(*args)
+        world.registry.replace([CLAUDE, CODEX], {})
+        return found
+
+    monkeypatch.setattr(holds, "hold_views", installing)
+    assert [agent.name for agent in world.queries.status().agents] == ["claude"]
+    assert [agent.name for agent in world.queries.status().agents] == ["claude", "codex"]
+
+
+def test_agents_are_told_in_the_order_of_the_configuration(world: World) -> None:
+    world = World(world.database, agents=(LINT, CODEX, CLAUDE))
+    world.submit("a", agent={"type": "claude"})
+    world.tick()
+    world.limit("a", reset_at=START_MS + HOUR_MS)
+    lint, codex, claude = world.queries.agents()
+    assert (lint.name, lint.auto_select, lint.limited) == ("lint", False, False)
+    assert (codex.active, codex.max_concurrent, codex.installed) == (1, 2, True)
+    assert (claude.limited, claude.limited_until, claude.provenance) == (
+        True,
+        format_instant(START_MS + HOUR_MS),
+        "reported",
+    )
+    assert claude.hold_reason == "rate_limited: 5h window"
+    assert claude.models == CLAUDE.models
+    released = world.service.release("claude")
+    assert (released.limited, released.hold_reason) == (False, None)
+    with pytest.raises(NotFound, match="Did you mean `claude`"):
+        world.service.release("cluade")
+
+
+def test_a_log_is_read_by_offset_and_says_when_it_has_ended(world: World) -> None:
+    world.submit("t")
+    world.tick()
+    run_id = world.live("t").id
+    world.host.write(run_id, b"0123456789", "stderr")
+    first = world.queries.log(run_id, "stderr", 0, 4)
+    assert (first.data, first.offset, first.next_offset, first.ended) == (b"0123", 0, 4, False)
+    rest = world.queries.log(run_id, "stderr", 4, 100)
+    assert (rest.data, rest.next_offset) == (b"456789", 10)
+    nothing_yet = world.queries.log(run_id, "stderr", 10, 100)
+    assert (nothing_yet.data, nothing_yet.next_offset, nothing_yet.ended) == (b"", 10, False)
+    world.succeed("t")
+    assert world.queries.log(run_id, "stderr", 0, 4).ended is False
+    assert world.queries.log(run_id, "stderr", 10, 100).ended is True
+    with pytest.raises(NotFound):
+        world.queries.log("nope", "stdout", 0, 10)
+
+
+def test_readiness_names_what_is_wrong(world: World) -> None:
+    assert world.queries.readiness().ready
+    assert [check.name for check in world.queries.readiness().checks] == ["store", "drain"]
+
+
+def test_refused_files_are_listed_in_parts_the_last_one_first(world: World) -> None:
+    for number in range(120):
+        world.refusals.put(f"/in/{number}.yaml", [Problem(message="is empty")])
+    world.refusals.put("/in/caf\udce9.yaml", [Problem(message="is empty")])
+    status = world.queries.status()
+    assert (len(status.inbox), status.totals["inbox"]) == (50, 121)
+    assert status.inbox[0].path == "/in/caf\\xe9.yaml"
+    paths: list[str] = []
+    cursor = None
+    while cursor is not None or not paths:
+        page = world.queries.inbox_problems(cursor, 50)
+        paths += [file.path for file in page.items]
+        assert page.total == len(world.refusals)
+        world.refusals.drop(page.items[-1].path)  # what is good or gone meanwhile moves nothing
+        world.refusals.put("/in/new.yaml", [Problem(message="is empty")])
+        cursor = page.next_cursor
+    assert paths == ["/in/caf\\xe9.yaml", *(f"/in/{number}.yaml" for number in reversed(range(120)))]
+    with pytest.raises(BadCursor):
+        world.queries.inbox_problems("no", 50)
