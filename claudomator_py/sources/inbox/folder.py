@@ -1,34 +1,26 @@
-"""One inbox folder: look, read what changed in small steps, offer it to the intake, say what is wrong."""
+"""One inbox folder: what is in it, what is gone, and which files are to be looked at, in small steps."""
 
 import errno
-import hashlib
 import logging
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import chain, islice, takewhile
 from pathlib import Path
 from typing import Any, TypeVar
 
-from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.errors import Problem
-from claudomator_py.schema.cardfile import ParsedCards
 from claudomator_py.schema.documents import is_document
-from claudomator_py.schema.taskfiles import ParsedFile, render_problems
 from claudomator_py.schema.trust import InboxGuard
-from claudomator_py.sources.inbox.archive import archive, archived_names
-from claudomator_py.sources.inbox.files import Busy, Entry, Folder, Vanished
-from claudomator_py.sources.inbox.ledger import GONE_S, RACY_S, FileLedger, Refused
-from claudomator_py.sources.inbox.offering import Offering
+from claudomator_py.sources.inbox.archive import archived_names
+from claudomator_py.sources.inbox.arrivals import Arrivals, Tally
+from claudomator_py.sources.inbox.files import Entry, Folder
+from claudomator_py.sources.inbox.ledger import GONE_S, FileLedger
 from claudomator_py.sources.inbox.refusals import (
     SUFFIX,
     Refusals,
     is_error_file,
-    remove_error_file,
-    shortened,
     sweep,
-    write_error_file,
 )
 from claudomator_py.sources.inbox.values import (
     AfterAccept,
@@ -36,15 +28,12 @@ from claudomator_py.sources.inbox.values import (
     FileStamp,
     FolderStatus,
     Intake,
-    Reading,
     ScanReport,
 )
 
 T = TypeVar("T")
 
 CHUNK = 256
-# A step gives way to what came meanwhile after so many seconds of reading.
-_STEP_S = 0.2
 # So many refused files are offered again whenever anything changed, and so many by each rescan.
 _OFFERED_AGAIN = 100
 _OFFERED_BY_RESCAN = 1_000
@@ -55,16 +44,6 @@ log = logging.getLogger("claudomator.inbox")
 
 _NOT_YET = Problem(message="it was not looked at yet", remedy="wait a moment")
 _REPLACED = Problem(message="it was replaced while it was looked at", remedy="wait a moment")
-
-
-@dataclass(slots=True)
-class _Tally:
-    """What a scan did so far, by name. changed: anything that a person could see."""
-
-    accepted: list[str] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)
-    gone: list[str] = field(default_factory=list)
-    changed: bool = False
 
 
 class FolderScan:
@@ -91,15 +70,13 @@ class FolderScan:
         self._guard = guard
         self._format = file_format
         self._intake = intake
-        self._offering = Offering(intake)
-        self._move = after_accept == "move"
         self._stopped = stopped
         self._ledger = FileLedger()
-        self._tally = _Tally()
+        self._tally = Tally()
+        self._arrivals = Arrivals(path, self._ledger, self._tally, intake, after_accept, stopped, refusals, file_format)
         self._device: int | None = None
         self._first = True
         self._unswept = True
-        self._refusals = refusals
         self._unread: dict[str, None] = {}
         self._problem: Problem | None = _NOT_YET
 
@@ -117,7 +94,7 @@ class FolderScan:
         ledger = self._ledger
         missing = ((name, "it is not there; gone, if it does not come back") for name in ledger.missing)
         waiting = chain(missing, ((name, waiting.why) for name, waiting in ledger.waiting.items()))
-        shown = {self._path(name): why for name, why in islice(waiting, _MOST_WAITING_SHOWN)}
+        shown = {self._arrivals.path_of(name): why for name, why in islice(waiting, _MOST_WAITING_SHOWN)}
         counts = len(ledger.accepted), len(ledger.refused)
         return FolderStatus(self.available, self._problem, *counts, shown, len(self._unread))
 
@@ -173,7 +150,8 @@ class FolderScan:
     def _open(self, work: Callable[[Folder], None]) -> ScanReport:
         """Do this in the folder. Afterwards ``changed`` says whether anything changed that a person could see, even if
         it raised."""
-        self._tally = tally = _Tally()
+        tally = self._tally
+        tally.clear()
         before = self._problem
         try:
             exposed = self._guard.folder(self.path)
@@ -193,9 +171,9 @@ class FolderScan:
             else:
                 log.info("watching the folder of %s %s", self._format.noun, self.path)
         return ScanReport(
-            accepted=tuple(map(self._path, tally.accepted)),
-            refused=tuple(map(self._path, tally.refused)),
-            gone=tuple(map(self._path, tally.gone)),
+            accepted=tuple(map(self._arrivals.path_of, tally.accepted)),
+            refused=tuple(map(self._arrivals.path_of, tally.refused)),
+            gone=tuple(map(self._arrivals.path_of, tally.gone)),
         )
 
     @property
@@ -205,7 +183,7 @@ class FolderScan:
 
     def _survey(self, folder: Folder, *, offer_all: bool) -> None:
         try:
-            found = list(self._until_stopped(folder.entries(self._wanted)))
+            found = list(self._until_stopped(folder.entries(is_wanted)))
         except OSError as error:
             self._problem = _lost(error)
             return
@@ -225,7 +203,7 @@ class FolderScan:
 
     def _scan(self, folder: Folder, names: Collection[str], *, newest: bool = False) -> None:
         try:
-            found = [entry for name in names if self._wanted(name) and (entry := folder.entry(name))]
+            found = [entry for name in names if is_wanted(name) and (entry := folder.entry(name))]
         except OSError as error:
             self._problem = _lost(error)
             return
@@ -236,7 +214,7 @@ class FolderScan:
             self._unread.pop(name, None)
         found.sort(key=lambda entry: (entry.stamp.mtime_ns, entry.name), reverse=newest)
         offered = self._ledger.offerable
-        later = self._arrivals(folder, sorted(found, key=lambda entry: entry.name in offered))
+        later = self._arrivals.take(folder, sorted(found, key=lambda entry: entry.name in offered))
         self._unread = self._unread | dict.fromkeys(reversed(later)) if newest else dict.fromkeys(later) | self._unread
         self._sweep(folder)
 
@@ -263,14 +241,8 @@ class FolderScan:
             sweep(folder, self._until_stopped(filter(self._is_ours, folder.names())), self._ledger.refused)
             self._unswept = False
 
-    def _path(self, name: str) -> str:
-        return f"{self.path}/{name}"
-
-    def _wanted(self, name: str) -> bool:
-        return is_wanted(name)
-
     def _is_ours(self, name: str) -> bool:
-        return is_error_file(name) and (name.startswith(".") or self._wanted(name.removesuffix(SUFFIX)))
+        return is_error_file(name) and (name.startswith(".") or is_wanted(name.removesuffix(SUFFIX)))
 
     # --- what is not there ---
 
@@ -282,7 +254,7 @@ class FolderScan:
         now = time.monotonic()
         absent = {name for name in names if name not in present and ledger.knows(name)}
         for name in absent:
-            self._mend(folder, name)
+            self._arrivals.mend(folder, name)
             ledger.absent(name, now if self._first else now + GONE_S)
         arrived = [entry for entry in present.values() if entry.name not in ledger.accepted and entry.problem is None]
         ledger.find_renamed((entry.name, entry.stamp) for entry in arrived)
@@ -290,19 +262,17 @@ class FolderScan:
         if not lost:
             return
         if archived := archived_names(folder, lost):
-            self._archived(folder, archived)
+            self._arrivals.archived(folder, archived)
         # A file that was renamed and changed as well is not the same file, but the old name is free at once.
         inodes = {entry.stamp.inode for entry in arrived}
         gone = [name for name in lost.keys() - archived if ledger.missing[name] <= now or lost[name].inode in inodes]
         for chunk in _chunks(sorted(gone)):
             if self._stopped():
                 return
-            self._intake.gone([self._path(name) for name in chunk])
+            self._intake.gone([self._arrivals.path_of(name) for name in chunk])
             ledger.forget(chunk)
             self._tally.gone += chunk
             self._tally.changed = True
-
-    # --- what is there ---
 
     def _needs_a_look(self, entry: Entry, now: float) -> bool:
         """Whether anything is to be done about an entry beyond knowing that it is there."""
@@ -315,153 +285,7 @@ class FolderScan:
         if not ledger.is_settled(name, entry.stamp, now):
             return True
         accepted = ledger.accepted.get(name) == entry.stamp
-        return accepted and (self._move or name in ledger.refused or name in ledger.waiting)
-
-    def _arrivals(self, folder: Folder, entries: Sequence[Entry]) -> list[str]:
-        """Read, and offer; the names of those that it did not get to in the time of a step."""
-        ledger = self._ledger
-        now = time.monotonic()
-        readings: list[Reading[Any]] = []
-        unmoved: list[str] = []
-        later: list[str] = []
-        for place, entry in enumerate(entries):
-            full = len(readings) >= self._offering.at_once
-            if full or self._stopped() or time.monotonic() - now > _STEP_S:
-                later = [entry.name for entry in entries[place:]]
-                break
-            if entry.problem is not None:
-                self._refuse(folder, entry.name, Refused(entry.stamp, (entry.problem,)))
-            elif not ledger.is_settled(entry.name, entry.stamp, now):
-                if reading := self._read(folder, entry):
-                    readings.append(reading)
-            elif ledger.accepted.get(entry.name) == entry.stamp:
-                ledger.waiting.pop(entry.name, None)
-                if self._move:
-                    unmoved.append(entry.name)
-                else:
-                    self._mend(folder, entry.name)
-        self._archive(folder, unmoved)
-        self._offer(folder, readings)
-        return later
-
-    def _read(self, folder: Folder, entry: Entry) -> Reading[Any] | None:
-        """The file's reading if it is whole, good and changed; whatever else it is has been noted."""
-        ledger, name = self._ledger, entry.name
-        now = time.monotonic()
-        content = folder.read(entry, quiet=ledger.is_quiet(name, entry.stamp, now))
-        if isinstance(content, Vanished):
-            ledger.wait(name, entry.stamp, "it was there a moment ago", now, quiet=False)
-            return None
-        if isinstance(content, Busy):
-            ledger.wait(name, entry.stamp, content.why, now, quiet=content.quiet)
-            return None
-        if isinstance(content, Problem):
-            self._refuse(folder, name, Refused(entry.stamp, (content,)))
-            return None
-        digest = hashlib.sha256(content.data).digest()
-        if ledger.is_unchanged(name, content.stamp, digest):
-            ledger.waiting.pop(name, None)
-            return None
-        if time.time_ns() - content.stamp.mtime_ns < RACY_S * 1e9:
-            ledger.compare_later(name, content.stamp, digest, now)
-        parsed = self._parse(name, content.data)
-        if isinstance(parsed, Problem):
-            self._refuse(folder, name, Refused(content.stamp, (parsed,), lasting=True))
-            return None
-        if parsed.problems:
-            self._refuse(folder, name, Refused(content.stamp, tuple(parsed.problems), lasting=True))
-            return None
-        return Reading(self._path(name), content.stamp, parsed, self._renamed_from(name, content.stamp))
-
-    def _renamed_from(self, name: str, stamp: FileStamp) -> str | None:
-        old = self._ledger.renamed.get(name)
-        if old is None:
-            return None
-        if self._ledger.accepted.get(old) == stamp:
-            return self._path(old)
-        self._ledger.no_rename(name, time.monotonic())
-        return None
-
-    def _parse(self, name: str, data: bytes) -> ParsedFile | ParsedCards | Problem:
-        try:
-            return self._format.parse(data, name)
-        except Exception as error:
-            log.exception("parsing %r failed", name)
-            return Problem(message=f"it cannot be parsed ({type(error).__name__})", remedy="simplify it")
-
-    def _offer(self, folder: Folder, readings: Sequence[Reading[Any]]) -> None:
-        """Hand the readings to the intake, but those whose file changed meanwhile."""
-        current = [reading for reading in readings if self._is_current(folder, reading)]
-        if not current:
-            return
-        crashpoint("inbox-before-take")
-        verdicts = self._offering.offer(current)
-        crashpoint("inbox-after-take")
-        accepted = []
-        for reading, problems in zip(current, verdicts, strict=True):
-            name = Path(reading.path).name
-            if problems:
-                self._refuse(folder, name, Refused(reading.stamp, tuple(problems), offered=True))
-            else:
-                self._ledger.accept(name, reading.stamp)
-                self._mend(folder, name)
-                accepted.append(name)
-        self._tally.accepted += accepted
-        self._tally.changed |= bool(accepted)
-        if self._move:
-            self._archive(folder, accepted)
-
-    def _is_current(self, folder: Folder, reading: Reading[Any]) -> bool:
-        name = Path(reading.path).name
-        entry = folder.entry(name)
-        if entry is not None and entry.stamp == reading.stamp:
-            return True
-        stamp = reading.stamp if entry is None else entry.stamp
-        self._ledger.wait(name, stamp, "it changed while it was parsed", time.monotonic(), quiet=False)
-        return False
-
-    # --- what follows ---
-
-    def _refuse(self, folder: Folder, name: str, refused: Refused) -> None:
-        """Refuse the file. Of very many problems the first are kept; the error file says how many there are."""
-        problems = self._refusals.clean(refused.problems)
-        kept = replace(refused, problems=shortened(problems))
-        if self._ledger.refuse(name, kept):
-            self._tally.refused.append(name)
-            self._tally.changed = True
-            self._refusals.put(self._path(name), kept.problems)
-            write_error_file(folder, name, render_problems(name, problems, self._format.without))
-
-    def _mend(self, folder: Folder, name: str) -> None:
-        if self._ledger.mend(name):
-            self._tally.changed = True
-            self._refusals.drop(self._path(name))
-            remove_error_file(folder, name)
-
-    def _archive(self, folder: Folder, names: Iterable[str]) -> None:
-        """Move accepted files away, but those that changed since: they have arrived again."""
-        moved = []
-        for name in self._until_stopped(names):
-            stamp = self._ledger.accepted[name]
-            entry = folder.entry(name)
-            if entry is None or entry.stamp != stamp:
-                continue
-            try:
-                if archive(folder, entry, time.time_ns()):
-                    moved.append(name)
-            except OSError as error:
-                message = f"it was accepted, but cannot be moved to .accepted: {error.strerror}"
-                remedy = "give the daemon's user write access to the inbox, or configure `after_accept: keep`"
-                self._refuse(folder, name, Refused(stamp, (Problem(message=message, remedy=remedy),)))
-        if moved:
-            self._archived(folder, moved)
-
-    def _archived(self, folder: Folder, names: Collection[str]) -> None:
-        self._intake.archived([self._path(name) for name in sorted(names)])
-        self._ledger.forget(names)
-        for name in names:
-            self._mend(folder, name)
-        self._tally.changed = True
+        return accepted and (self._arrivals.moves or name in ledger.refused or name in ledger.waiting)
 
 
 def is_wanted(name: str) -> bool:

@@ -8,6 +8,7 @@ from typing import cast
 from sqlalchemy import Connection
 
 from claudomator_py.domain.errors import Problem, problems_text
+from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.principal import INBOX
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.workdirs import directory_key, local_zone
@@ -15,17 +16,9 @@ from claudomator_py.schema.taskfile import content_hash
 from claudomator_py.sources.inbox.values import FileReading
 from claudomator_py.store import dependency_rows, inbox_rows, schedule_rows, task_rows
 from claudomator_py.store.tables import InboxDocument, InboxFile, Task
-from claudomator_py.tasks.accept import (
-    ENDED,
-    NewTask,
-    accept,
-    accept_ready,
-    cancel_now,
-    circle_problem,
-    is_ready_when_new,
-    rename,
-    replace_content,
-)
+from claudomator_py.tasks.accept import NewTask, accept, accept_ready, rename, replace_content
+from claudomator_py.tasks.readiness import circle_problem, is_ready_when_new
+from claudomator_py.tasks.renewal import cancel_now
 from claudomator_py.tasks.schedules import Plan, begin, end_of_file, move, replace
 from claudomator_py.tasks.specialists import task_problems
 

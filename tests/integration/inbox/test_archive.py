@@ -107,7 +107,7 @@ def test_a_file_saved_again_before_the_move_is_a_new_arrival(
         path.write_text(task("a", "Second one."))
         return move(opened, entry, now_ns)
 
-    monkeypatch.setattr("claudomator_py.sources.inbox.folder.archive", save_and_move)
+    monkeypatch.setattr("claudomator_py.sources.inbox.arrivals.archive", save_and_move)
     inbox.scan_once()
     assert path.read_text() == task("a", "Second one.")
     until(lambda: inbox.scan_once().accepted)

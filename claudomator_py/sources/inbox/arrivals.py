@@ -1,0 +1,217 @@
+"""What becomes of files that are there: read, parsed and offered to the intake, then accepted, refused or archived."""
+
+import hashlib
+import logging
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+from claudomator_py.domain.crashpoint import crashpoint
+from claudomator_py.domain.errors import Problem
+from claudomator_py.schema.cardfile import ParsedCards
+from claudomator_py.schema.taskfiles import ParsedFile, render_problems
+from claudomator_py.sources.inbox.archive import archive
+from claudomator_py.sources.inbox.files import Busy, Entry, Folder, Vanished
+from claudomator_py.sources.inbox.ledger import RACY_S, FileLedger, Refused
+from claudomator_py.sources.inbox.offering import Offering
+from claudomator_py.sources.inbox.refusals import Refusals, remove_error_file, shortened, write_error_file
+from claudomator_py.sources.inbox.values import AfterAccept, FileFormat, FileStamp, Intake, Reading
+
+# A step gives way to what came meanwhile after so many seconds of reading.
+_STEP_S = 0.2
+
+log = logging.getLogger("claudomator.inbox")
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a scan did so far, by name. changed: anything that a person could see."""
+
+    accepted: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
+    changed: bool = False
+
+    def clear(self) -> None:
+        """Begin again."""
+        self.accepted, self.refused, self.gone, self.changed = [], [], [], False
+
+
+class Arrivals:
+    """The files of one folder that are there. Not thread-safe. Whatever the intake raises comes through."""
+
+    def __init__(
+        self,
+        path: str,
+        ledger: FileLedger,
+        tally: Tally,
+        intake: Intake[Any],
+        after_accept: AfterAccept,
+        stopped: Callable[[], bool],
+        refusals: Refusals,
+        file_format: FileFormat,
+    ) -> None:
+        """path: the folder's. ledger: what is known of its files. tally: where to count what is done."""
+        self._path = path
+        self._ledger = ledger
+        self._tally = tally
+        self._intake = intake
+        self._offering = Offering(intake)
+        self._stopped = stopped
+        self._refusals = refusals
+        self._format = file_format
+        self.moves = after_accept == "move"
+        """Whether accepted files are moved away."""
+
+    def path_of(self, name: str) -> str:
+        """The file of that name."""
+        return f"{self._path}/{name}"
+
+    def take(self, folder: Folder, entries: Sequence[Entry]) -> list[str]:
+        """Read, and offer; the names of those that it did not get to in the time of a step."""
+        ledger = self._ledger
+        now = time.monotonic()
+        readings: list[Reading[Any]] = []
+        unmoved: list[str] = []
+        later: list[str] = []
+        for place, entry in enumerate(entries):
+            full = len(readings) >= self._offering.at_once
+            if full or self._stopped() or time.monotonic() - now > _STEP_S:
+                later = [entry.name for entry in entries[place:]]
+                break
+            if entry.problem is not None:
+                self._refuse(folder, entry.name, Refused(entry.stamp, (entry.problem,)))
+            elif not ledger.is_settled(entry.name, entry.stamp, now):
+                if reading := self._read(folder, entry):
+                    readings.append(reading)
+            elif ledger.accepted.get(entry.name) == entry.stamp:
+                ledger.waiting.pop(entry.name, None)
+                if self.moves:
+                    unmoved.append(entry.name)
+                else:
+                    self.mend(folder, entry.name)
+        self._archive(folder, unmoved)
+        self._offer(folder, readings)
+        return later
+
+    def _read(self, folder: Folder, entry: Entry) -> Reading[Any] | None:
+        """The file's reading if it is whole, good and changed; whatever else it is has been noted."""
+        ledger, name = self._ledger, entry.name
+        now = time.monotonic()
+        content = folder.read(entry, quiet=ledger.is_quiet(name, entry.stamp, now))
+        if isinstance(content, Vanished):
+            ledger.wait(name, entry.stamp, "it was there a moment ago", now, quiet=False)
+            return None
+        if isinstance(content, Busy):
+            ledger.wait(name, entry.stamp, content.why, now, quiet=content.quiet)
+            return None
+        if isinstance(content, Problem):
+            self._refuse(folder, name, Refused(entry.stamp, (content,)))
+            return None
+        digest = hashlib.sha256(content.data).digest()
+        if ledger.is_unchanged(name, content.stamp, digest):
+            ledger.waiting.pop(name, None)
+            return None
+        if time.time_ns() - content.stamp.mtime_ns < RACY_S * 1e9:
+            ledger.compare_later(name, content.stamp, digest, now)
+        parsed = self._parse(name, content.data)
+        if isinstance(parsed, Problem):
+            self._refuse(folder, name, Refused(content.stamp, (parsed,), lasting=True))
+            return None
+        if parsed.problems:
+            self._refuse(folder, name, Refused(content.stamp, tuple(parsed.problems), lasting=True))
+            return None
+        return Reading(self.path_of(name), content.stamp, parsed, self._renamed_from(name, content.stamp))
+
+    def _renamed_from(self, name: str, stamp: FileStamp) -> str | None:
+        old = self._ledger.renamed.get(name)
+        if old is None:
+            return None
+        if self._ledger.accepted.get(old) == stamp:
+            return self.path_of(old)
+        self._ledger.no_rename(name, time.monotonic())
+        return None
+
+    def _parse(self, name: str, data: bytes) -> ParsedFile | ParsedCards | Problem:
+        try:
+            return self._format.parse(data, name)
+        except Exception as error:
+            log.exception("parsing %r failed", name)
+            return Problem(message=f"it cannot be parsed ({type(error).__name__})", remedy="simplify it")
+
+    def _offer(self, folder: Folder, readings: Sequence[Reading[Any]]) -> None:
+        """Hand the readings to the intake, but those whose file changed meanwhile."""
+        current = [reading for reading in readings if self._is_current(folder, reading)]
+        if not current:
+            return
+        crashpoint("inbox-before-take")
+        verdicts = self._offering.offer(current)
+        crashpoint("inbox-after-take")
+        accepted = []
+        for reading, problems in zip(current, verdicts, strict=True):
+            name = Path(reading.path).name
+            if problems:
+                self._refuse(folder, name, Refused(reading.stamp, tuple(problems), offered=True))
+            else:
+                self._ledger.accept(name, reading.stamp)
+                self.mend(folder, name)
+                accepted.append(name)
+        self._tally.accepted += accepted
+        self._tally.changed |= bool(accepted)
+        if self.moves:
+            self._archive(folder, accepted)
+
+    def _is_current(self, folder: Folder, reading: Reading[Any]) -> bool:
+        name = Path(reading.path).name
+        entry = folder.entry(name)
+        if entry is not None and entry.stamp == reading.stamp:
+            return True
+        stamp = reading.stamp if entry is None else entry.stamp
+        self._ledger.wait(name, stamp, "it changed while it was parsed", time.monotonic(), quiet=False)
+        return False
+
+    def _refuse(self, folder: Folder, name: str, refused: Refused) -> None:
+        """Refuse the file. Of very many problems the first are kept; the error file says how many there are."""
+        problems = self._refusals.clean(refused.problems)
+        kept = replace(refused, problems=shortened(problems))
+        if self._ledger.refuse(name, kept):
+            self._tally.refused.append(name)
+            self._tally.changed = True
+            self._refusals.put(self.path_of(name), kept.problems)
+            write_error_file(folder, name, render_problems(name, problems, self._format.without))
+
+    def mend(self, folder: Folder, name: str) -> None:
+        """The file of that name is good, or gone: forget why it was refused."""
+        if self._ledger.mend(name):
+            self._tally.changed = True
+            self._refusals.drop(self.path_of(name))
+            remove_error_file(folder, name)
+
+    def _archive(self, folder: Folder, names: Iterable[str]) -> None:
+        """Move accepted files away, but those that changed since: they have arrived again."""
+        moved = []
+        for name in takewhile(lambda _: not self._stopped(), names):
+            stamp = self._ledger.accepted[name]
+            entry = folder.entry(name)
+            if entry is None or entry.stamp != stamp:
+                continue
+            try:
+                if archive(folder, entry, time.time_ns()):
+                    moved.append(name)
+            except OSError as error:
+                message = f"it was accepted, but cannot be moved to .accepted: {error.strerror}"
+                remedy = "give the daemon's user write access to the inbox, or configure `after_accept: keep`"
+                self._refuse(folder, name, Refused(stamp, (Problem(message=message, remedy=remedy),)))
+        if moved:
+            self.archived(folder, moved)
+
+    def archived(self, folder: Folder, names: Collection[str]) -> None:
+        """These accepted files were moved away: their next arrival is a new one."""
+        self._intake.archived([self.path_of(name) for name in sorted(names)])
+        self._ledger.forget(names)
+        for name in names:
+            self.mend(folder, name)
+        self._tally.changed = True
