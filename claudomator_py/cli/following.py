@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from claudomator_py.cli.output import note, out, out_json_line
 from claudomator_py.client.errors import ClientError, DaemonNotRunning, ServiceProblem
+from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.text import one_line
 from claudomator_py.domain.views import TaskFilter, TaskView
 
@@ -81,7 +82,6 @@ class Changes:
         self._changed.set()
 
 
-ENDED = ("COMPLETED", "FAILED", "CANCELLED")
 WAIT_PATIENCE_S = 600.0
 """How long a daemon that has gone is waited for: an upgrade takes less."""
 SAFETY_S = 15.0

@@ -9,6 +9,7 @@ from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Column, Format, FormatOption, fail, fields, heading, note, out, out_json, render
 from claudomator_py.cli.times import ago, clock, now_ms, short_duration, until, why_words
 from claudomator_py.domain.blocked import predicate
+from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.principal import INBOX, OPERATOR
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.units import parse_instant
@@ -44,7 +45,6 @@ def check_section(check: RunCheckView) -> str:
 
 
 TaskArgument = Annotated[str, typer.Argument(metavar="TASK", help="A task id, id prefix or name.")]
-_ENDED = ("COMPLETED", "FAILED", "CANCELLED")
 _RUN_COLUMNS = (
     Column("RUN", wide=True),
     Column("ATTEMPT", right=True),
@@ -99,7 +99,7 @@ def result(client: "Client", task: TaskArgument, output: FormatOption = Format.T
         out(plain(found.result_text))
     if found.worktree is not None and output is not Format.JSON:
         note(f"On branch {found.branch}: {tree_text(found.worktree)}.")
-    if found.state not in _ENDED:
+    if found.state not in ENDED:
         fail(f"{found.name} has not ended; it is {found.state}.", f"See `claudomator why {found.name}`.")
     if found.state == "FAILED":
         meaning = f" {found.reason_text}" if found.reason_text else ""

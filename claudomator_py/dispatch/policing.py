@@ -30,8 +30,8 @@ from claudomator_py.routing.assessment import assess
 from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, PolicyVerdict, Route
 from claudomator_py.store import decision_rows, queue, remembered, task_rows, token_rows
 from claudomator_py.store.tables import Channel, Task
-from claudomator_py.tasks.accept import ask, ready_dependents
 from claudomator_py.tasks.decisions import approved_rules, record_policy
+from claudomator_py.tasks.readiness import ask, ready_dependents
 
 GOOD_FOR_MS = MINUTE_MS
 """How long a verdict holds that depends on the time or on what was spent."""

@@ -12,6 +12,7 @@ from claudomator_py.dispatch.observe import Observation, Observer
 from claudomator_py.dispatch.routing import SpecialistRouter
 from claudomator_py.dispatch.start import Starter
 from claudomator_py.domain.crashpoint import crashpoint
+from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.run import RunConflict
 from claudomator_py.domain.units import format_instant
 from claudomator_py.faults import Doing, Faults, Item, item_of
@@ -21,8 +22,9 @@ from claudomator_py.scheduler.tiers import AskTier
 from claudomator_py.store import classification_rows, hold_rows, queue, run_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run, Task
-from claudomator_py.tasks.accept import ENDED, cancel_now, ready
 from claudomator_py.tasks.inputs import expire
+from claudomator_py.tasks.readiness import ready
+from claudomator_py.tasks.renewal import cancel_now
 
 log = get_logger("claudomator.tick")
 

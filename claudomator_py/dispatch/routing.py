@@ -32,9 +32,9 @@ from claudomator_py.store import queue, specialist_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.tables import Task
 from claudomator_py.store.task_rows import VersionConflict
-from claudomator_py.tasks.accept import ask
 from claudomator_py.tasks.decisions import record_policy, record_specialist, route
 from claudomator_py.tasks.learning import correct
+from claudomator_py.tasks.readiness import ask
 
 log = get_logger("claudomator.routing")
 

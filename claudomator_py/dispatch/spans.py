@@ -11,6 +11,7 @@ from enum import Enum
 from itertools import pairwise
 
 from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.outcome import OutcomeStatus
 from claudomator_py.domain.run import CheckResult
 from claudomator_py.domain.task import Priority
@@ -29,7 +30,6 @@ from claudomator_py.scheduler.decision import (
 from claudomator_py.store.tables import Decision, Event, Run
 from claudomator_py.store.trace_rows import TaskHistory
 
-_ENDED = frozenset({"COMPLETED", "FAILED", "CANCELLED"})
 _WAITS = frozenset({"WAITING", "QUEUED", "NEEDS_INPUT"})
 _WHILE_IT_RUNS = frozenset({"Started", "PhaseReached"})
 _FAILED = frozenset({OutcomeStatus.FAILED.value, OutcomeStatus.LOST.value})
@@ -57,7 +57,7 @@ def _generations(history: TaskHistory, wanted: Callable[[Event], bool]) -> Itera
     for number in numbers:
         of_it = [event for event in changes if _generation(event) == number]
         later = (event for event in changes if _generation(event) > number)
-        end = next((event for event in of_it if event.data.get("state") in _ENDED), None) or next(later, None)
+        end = next((event for event in of_it if event.data.get("state") in ENDED), None) or next(later, None)
         if end is None or not wanted(end):
             continue
         superseded = _generation(end) != number

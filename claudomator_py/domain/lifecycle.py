@@ -2,8 +2,14 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from claudomator_py.domain.outcome import Reason
+
+ENDED: Final = ("COMPLETED", "FAILED", "CANCELLED")
+"""The states in which nothing happens to a task any more by itself."""
+UNSUCCESSFUL: Final = ("FAILED", "CANCELLED")
+"""Those in which it has not done what others wait for."""
 
 
 class WaitReason(StrEnum):

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from claudomator_py.domain.lifecycle import Failing, InputKind, NeedsInput, Queued, Waiting, WaitReason
+from claudomator_py.domain.lifecycle import UNSUCCESSFUL, Failing, InputKind, NeedsInput, Queued, Waiting, WaitReason
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.task import Priority
 from claudomator_py.domain.units import DAY_MS, HOUR_MS
@@ -54,7 +54,7 @@ def readiness(
     spent: whether its budget is used up, in which case no time makes it ready.
     approved: whether no person has to approve it first. That is asked last, once nothing else is in its way.
     """
-    if any(dependency.state in ("FAILED", "CANCELLED") for dependency in dependencies):
+    if any(dependency.state in UNSUCCESSFUL for dependency in dependencies):
         return Failing(Reason.DEPENDENCY_FAILED)
     if any(dependency.state != "COMPLETED" for dependency in dependencies):
         return Waiting(WaitReason.DEPENDENCY)

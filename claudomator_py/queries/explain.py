@@ -6,6 +6,7 @@ from claudomator_py.domain.blocked import WAITS, BlockCode, Blocked, blocked, bl
 from claudomator_py.domain.coded import TaskRef
 from claudomator_py.domain.decision import Classification
 from claudomator_py.domain.errors import sentence
+from claudomator_py.domain.lifecycle import UNSUCCESSFUL
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.outcome import REASON_POLICIES, Outcome, OutcomeStatus, Provenance, Reason
 from claudomator_py.domain.principal import OPERATOR
@@ -99,7 +100,7 @@ def failure_text(reason: str, outcome: Outcome | None, dependencies: Sequence[De
     """Why the task failed: what the code means, and the error in the agent's own words or the names that did it."""
     meaning = REASON_POLICIES[Reason(reason)].meaning
     if reason == Reason.DEPENDENCY_FAILED:
-        ended = _refs(state for state in dependencies if state.state in ("FAILED", "CANCELLED"))
+        ended = _refs(state for state in dependencies if state.state in UNSUCCESSFUL)
         return f"{meaning[:-1]}: {refs_text(ended)}." if ended else meaning
     detail = outcome.error if outcome is not None and outcome.reason == reason else None
     if detail and reason == Reason.CHECK_FAILED:

@@ -13,6 +13,7 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from claudomator_py.domain.errors import Conflict
+from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.retention import CleanupItemView, CleanupRequest, CleanupView
 from claudomator_py.domain.run import RunConflict
 from claudomator_py.domain.units import format_duration
@@ -25,7 +26,6 @@ from claudomator_py.prompts.conversations import still_needed_by
 from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.tables import Run, Task
-from claudomator_py.tasks.accept import ENDED
 
 log = get_logger("claudomator.cleanup")
 

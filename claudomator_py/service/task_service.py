@@ -20,6 +20,7 @@ from claudomator_py.domain.errors import (
     Unavailable,
     refuse,
 )
+from claudomator_py.domain.lifecycle import ENDED, UNSUCCESSFUL
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey
 from claudomator_py.domain.retention import CleanupRequest, CleanupView
@@ -49,20 +50,13 @@ from claudomator_py.store import dependency_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import caused_by, record
 from claudomator_py.store.tables import Run, Task
-from claudomator_py.tasks.accept import (
-    ENDED,
-    NewTask,
-    accept,
-    add_content,
-    cancel_now,
-    circle_problem,
-    renew,
-    request_cancel,
-)
+from claudomator_py.tasks.accept import NewTask, accept
 from claudomator_py.tasks.feasibility import placement_problems, placement_warnings
 from claudomator_py.tasks.holds import drain, drain_view, hold_agent, release_agent, undrain
 from claudomator_py.tasks.idempotency import IdempotentRequests
 from claudomator_py.tasks.inputs import answer, approve, reject
+from claudomator_py.tasks.readiness import add_content, circle_problem
+from claudomator_py.tasks.renewal import cancel_now, renew, request_cancel
 from claudomator_py.tasks.specialists import task_problems
 
 T = TypeVar("T")
@@ -291,9 +285,7 @@ class TaskService:
         if task.state == "RUNNING" and not request.force:
             remedy = "Cancel it first, or restart it with `force`, which cancels the run."
             raise Conflict(f"{task.name} is RUNNING.", remedy=remedy)
-        failed = [
-            name for name, _, state in dependency_rows.bound(connection, task.id) if state in ("FAILED", "CANCELLED")
-        ]
+        failed = [name for name, _, state in dependency_rows.bound(connection, task.id) if state in UNSUCCESSFUL]
         if failed:
             revived = task.state == "FAILED" and task.reason == Reason.DEPENDENCY_FAILED
             then = f"{task.name} is revived with it" if revived else f"then {task.name}"

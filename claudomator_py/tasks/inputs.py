@@ -20,8 +20,9 @@ from claudomator_py.store import run_rows, specialist_rows, task_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.shown import cleaned
 from claudomator_py.store.tables import Task
-from claudomator_py.tasks.accept import NewTask, go_on, ready_dependents, replace_content
+from claudomator_py.tasks.accept import NewTask, replace_content
 from claudomator_py.tasks.decisions import approved_rules, record_policy
+from claudomator_py.tasks.readiness import go_on, ready_dependents
 
 GO_ON_YOURSELF = "The task stays with you. Do as much of it as you can yourself, and do not hand it on."
 _MOST_TOLD = 300

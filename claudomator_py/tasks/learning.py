@@ -6,6 +6,7 @@ from typing import Final
 from sqlalchemy import Connection, exists, select
 
 from claudomator_py.domain.learning import LabelRule, Verdict, rule_for, verdict_of
+from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.outcome import Outcome, Reason
 from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.routing.lessons import moved
@@ -20,7 +21,6 @@ FROZEN: Final = "learning_frozen"
 """The switch: nothing is learned, and nothing later of what happens meanwhile."""
 AT_ONCE: Final = 500
 """Events that one transaction looks at, and labels that it learns."""
-_ENDED = frozenset({"COMPLETED", "FAILED", "CANCELLED"})
 _BY_A_PERSON = frozenset({RationaleCode.NAMED, RationaleCode.MENTIONED, RationaleCode.BY_HAND})
 
 
@@ -57,7 +57,7 @@ def learn(connection: Connection, rate: float, now_ms: int, since: int = 0) -> N
     so_far = learning_rows.progress(connection) or Progress(since, 0)
     found = events.following(connection, so_far.event, AT_ONCE)
     for event in found:
-        if event.kind == "state" and event.data.get("state") in _ENDED:
+        if event.kind == "state" and event.data.get("state") in ENDED:
             _label(connection, event, now_ms)
     waiting = learning_rows.unlearned(connection, AT_ONCE)
     frozen = switch_rows.find(connection, FROZEN) is not None

@@ -10,7 +10,7 @@ from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.budget import SpentBudget, is_spent
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.inputs import asked_by
-from claudomator_py.domain.lifecycle import Phase, PhaseReached, Requeued, Started
+from claudomator_py.domain.lifecycle import ENDED, Phase, PhaseReached, Requeued, Started
 from claudomator_py.domain.limits import Hold, believable
 from claudomator_py.domain.outcome import OUTAGES, Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.pricing import Used
@@ -37,10 +37,11 @@ from claudomator_py.store.decision_rows import PackedSnapshot
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.store.task_rows import VersionConflict
-from claudomator_py.tasks.accept import ENDED, ready_dependents, renew
 from claudomator_py.tasks.decisions import record_placement
 from claudomator_py.tasks.handing_on import fallen_back, given_on, keep, settled, with_verdict
 from claudomator_py.tasks.holds import hold_after_run
+from claudomator_py.tasks.readiness import ready_dependents
+from claudomator_py.tasks.renewal import renew
 
 NOTE_OF = "note_of"
 """In the event of a start: the run of which the agent gets a note, as a fresh conversation takes over its work."""

@@ -41,7 +41,7 @@ from claudomator_py.store import dependency_rows, hold_rows, pruning, run_rows, 
 from claudomator_py.store.database import StoreUnavailable
 from claudomator_py.store.events import last_id, record
 from claudomator_py.store.tables import EVENT, OUTBOX, RUN, TASK, Run, Task
-from claudomator_py.tasks.accept import add_content
+from claudomator_py.tasks.readiness import add_content
 from tests.databases import empty, open_migrated
 from tests.fakes.agents import ScriptedKind
 from tests.fakes.runs import Directory

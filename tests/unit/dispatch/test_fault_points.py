@@ -15,11 +15,11 @@ from sqlalchemy import select
 
 from claudomator_py.dispatch import collect
 from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import TASK
-from claudomator_py.tasks.accept import ENDED
 from tests.fakes.runs import EndedBy
 from tests.fakes.world import CLAUDE, CLAUDE_MODELS, CODEX, START_MS, World
 

@@ -10,7 +10,7 @@ import pytest
 from claudomator_py.domain.run import RunStatus
 from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
 from claudomator_py.faults import Doing, checks
-from claudomator_py.tasks.accept import ready
+from claudomator_py.tasks.readiness import ready
 from tests.fakes.world import START_MS, World, spec
 
 

@@ -1,0 +1,205 @@
+"""Whether a task can start, and what follows for it and for those that wait for it, inside one transaction."""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection
+
+from claudomator_py.domain.budget import Spending, is_spent
+from claudomator_py.domain.errors import Problem
+from claudomator_py.domain.inputs import BEFORE_FIRST_RUN, InputRequest
+from claudomator_py.domain.lifecycle import (
+    ENDED,
+    UNSUCCESSFUL,
+    Answered,
+    BecameReady,
+    Deferred,
+    Failing,
+    InputAsked,
+    NeedsInput,
+    Queued,
+    Waiting,
+    WaitReason,
+)
+from claudomator_py.domain.readiness import readiness
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.prompts.conversations import columns_of, followed, resumption_of, tell_given_up
+from claudomator_py.schema.taskfile import content_hash
+from claudomator_py.store import dependency_rows, spending_rows, task_rows
+from claudomator_py.store.tables import Task, TaskRevision
+
+
+def is_ready_when_new(spec: TaskSpec, now_ms: int) -> bool:
+    """Whether a new task of that content can be queued at once, as it waits for nothing."""
+    if spec.needs or is_spent(spec.budget, Spending):
+        return False
+    return isinstance(readiness((), _not_before(spec), None, now_ms, approved=not spec.approval), Queued)
+
+
+def ready(connection: Connection, task: Task, spec: TaskSpec, now_ms: int) -> Task:
+    """Let a WAITING or QUEUED task become what its readiness says, if that is something else; and its dependents."""
+    task = become_ready(connection, task, spec, now_ms)
+    if task.state in ENDED:
+        ready_dependents(connection, task, now_ms)
+    return task
+
+
+def become_ready(connection: Connection, task: Task, spec: TaskSpec, now_ms: int) -> Task:
+    backoff_until = task.until_ms if task.reason == WaitReason.BACKOFF else None
+    approved = task.approved_ms is not None
+    match readiness_of(connection, task, spec, backoff_until, now_ms, approved=approved):
+        case Queued():
+            if task.state == "QUEUED":
+                return task
+            task = _follow(connection, task, spec, now_ms)
+            return task_rows.advance(connection, task, BecameReady(), now_ms)
+        case Waiting(reason, until) as waiting:
+            if task_rows.state_of(task) == waiting:
+                return task
+            if reason is not WaitReason.DEPENDENCY:
+                task = _follow(connection, task, spec, now_ms)
+            return task_rows.advance(connection, task, Deferred(reason, until), now_ms)
+        case NeedsInput(kind):
+            asked = InputRequest(kind=kind, text=BEFORE_FIRST_RUN, since_ms=now_ms)
+            task = _follow(connection, task, spec, now_ms)
+            return ask(connection, task, asked, now_ms)
+        case Failing() as failing:
+            return _fail_dependent(connection, task, failing, now_ms)
+
+
+def ask(connection: Connection, task: Task, asked: InputRequest, now_ms: int) -> Task:
+    """Let the task wait for a person before its first run."""
+    data, event = {"asks": asked.text}, InputAsked(asked.kind, asked.until_ms)
+    return task_rows.advance(connection, task, event, now_ms, data=data, asks=asked.model_dump(mode="json"))
+
+
+def go_on(
+    connection: Connection, task: Task, now_ms: int, *, data: Mapping[str, Any] | None = None, **changes: Any
+) -> Task:
+    """A person has said what the task needed: it becomes what its readiness says. changes: of its columns."""
+    spec = task_rows.spec_of(connection, task.id, task.revision)
+    approved = changes.get("approved_ms", task.approved_ms) is not None
+    found = readiness_of(connection, task, spec, None, now_ms, approved=approved)
+    into = found if isinstance(found, Queued | Waiting) else Waiting(WaitReason.DEPENDENCY)
+    task = task_rows.advance(connection, task, Answered(into), now_ms, data=data, **changes)
+    lend_rank(connection, task, now_ms)
+    return ready(connection, task, spec, now_ms)
+
+
+def _follow(connection: Connection, task: Task, spec: TaskSpec, now_ms: int) -> Task:
+    """What a task waited for is complete: it takes over the place, thread and conversation of one that it continues.
+
+    spec: its content.
+    """
+    if spec.continues is None or task.reason != WaitReason.DEPENDENCY:
+        return task
+    content = task_rows.revision_of(connection, task.id, task.revision)
+    first = content.derived_from or content.revision
+    given = task_rows.revision_of(connection, task.id, first)
+    own = TaskSpec.model_validate(given.spec)
+    found = followed(
+        connection, task, spec.model_copy(update={"working_dir": own.working_dir, "isolation": own.isolation})
+    )
+    if found is None:
+        return task
+    dir_key = given.dir_key if found.dir_key is None else found.dir_key
+    changes: dict[str, Any] = {"thread": found.thread, "dir_key": dir_key}
+    if found.spec != spec:
+        changes["revision"] = task_rows.newest_revision(connection, task.id) + 1
+        add_content(connection, task.id, changes["revision"], found.spec, dir_key, now_ms, derived_from=first)
+    resumption, theirs = resumption_of(task), found.resumption
+    if resumption is None or (resumption.follows is not None and theirs and theirs.follows != resumption.follows):
+        resumption = theirs
+        if theirs is not None and found.why is not None:
+            tell_given_up(connection, task, None, theirs.run_id, found.why, now_ms)
+        if theirs is not None and not theirs.given_up:
+            changes["tier"] = task.tier or theirs.tier
+    return task_rows.change(connection, task, now_ms, **changes, **columns_of(resumption, found.spec))
+
+
+def _fail_dependent(connection: Connection, task: Task, failing: Failing, now_ms: int) -> Task:
+    """A dependency ended badly, and the task fails by it."""
+    if task.state == "QUEUED":
+        task = task_rows.advance(connection, task, Deferred(WaitReason.DEPENDENCY), now_ms)
+    names = [state.name for state in dependency_rows.states(connection, task.id) if state.state in UNSUCCESSFUL]
+    return task_rows.advance(connection, task, failing, now_ms, data={"dependencies": names})
+
+
+def ready_dependents(connection: Connection, task: Task, now_ms: int) -> None:
+    """The task has ended: let every task that waits for it become ready, or fail by it, and then those behind it."""
+    ended = deque([task] if task.state in ENDED else [])
+    while ended:
+        for dependent in dependency_rows.dependents(connection, ended.popleft().id):
+            if dependent.state == "WAITING" and dependent.reason == WaitReason.DEPENDENCY:
+                spec = task_rows.spec_of(connection, dependent.id, dependent.revision)
+                dependent = become_ready(connection, dependent, spec, now_ms)
+                if dependent.state in ENDED:
+                    ended.append(dependent)
+
+
+def add_content(
+    connection: Connection,
+    task_id: str,
+    revision: int,
+    spec: TaskSpec,
+    dir_key: str,
+    now_ms: int,
+    derived_from: int | None = None,
+) -> None:
+    """Insert one version of a task's content."""
+    content = content_row(task_id, revision, spec, dir_key, now_ms, derived_from)
+    task_rows.add_revisions(connection, [content])
+
+
+def content_row(
+    task_id: str, revision: int, spec: TaskSpec, dir_key: str, now_ms: int, derived_from: int | None = None
+) -> TaskRevision:
+    return TaskRevision(
+        task_id=task_id,
+        revision=revision,
+        spec=spec.model_dump(mode="json"),
+        content_hash=content_hash(spec),
+        dir_key=dir_key,
+        derived_from=derived_from,
+        created_ms=now_ms,
+    )
+
+
+def lend_rank(connection: Connection, task: Task, now_ms: int) -> None:
+    """A dependency inherits the rank of a dependent that is ahead of it, and so do the dependencies of that one."""
+    lenders = deque([task] if task.state not in ENDED else [])
+    while lenders:
+        lender = lenders.popleft()
+        for dependency in dependency_rows.dependencies(connection, lender.id):
+            if dependency.state not in ENDED and dependency.rank_ms > lender.rank_ms:
+                lenders.append(task_rows.change(connection, dependency, now_ms, rank_ms=lender.rank_ms))
+
+
+def readiness_of(
+    connection: Connection, task: Task, spec: TaskSpec, backoff_until: int | None, now_ms: int, *, approved: bool
+) -> Queued | Waiting | NeedsInput | Failing:
+    states = dependency_rows.states(connection, task.id)
+    used_up = is_spent(spec.budget, lambda: spending_rows.of_task(connection, task.id))
+    allowed = approved or not spec.approval
+    return readiness(states, _not_before(spec), backoff_until, now_ms, approved=allowed, spent=used_up)
+
+
+def _not_before(spec: TaskSpec) -> int | None:
+    """The task's earliest start, in epoch milliseconds."""
+    return None if spec.not_before is None else int(spec.not_before.timestamp() * 1000)
+
+
+def circle_problem(connection: Connection, contents: Sequence[tuple[Task, TaskSpec]]) -> Problem | None:
+    """A circle that these tasks close with this content, which is stored or will be, or None."""
+    if not any(spec.needs for _, spec in contents):
+        return None
+    wanted = {task.id: spec.needs for task, spec in contents}
+    # What a running task will depend on once its run has ended.
+    coming = {task_id: spec.needs for task_id, spec in task_rows.coming_contents(connection) if task_id not in wanted}
+    circle = dependency_rows.circle(connection, wanted, coming)
+    if circle is None:
+        return None
+    message = f"these tasks would wait for each other forever: {' -> '.join(circle)}"
+    field = "depends_on" if any(spec.depends_on for _, spec in contents) else "continues"
+    return Problem(field=field, message=message, remedy="remove one of these dependencies")
