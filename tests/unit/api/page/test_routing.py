@@ -138,7 +138,7 @@ def test_what_was_learned_of_one_is_on_its_page(operator: Visitor, taught: Prepa
 def test_what_was_learned_is_forgotten_after_a_question(operator: Visitor, taught: PreparedService) -> None:
     learned = taught.world.learned
     form = operator.get("/specialists/db-admin/forget")
-    assert "Forget what was learned of db-admin?" in text_of(form)
+    assert "Forget what was learned about db-admin?" in text_of(form)
     assert {one.specialist for one in learned.all().standings} == {"db-admin"}
     answer = operator.post("/specialists/db-admin/forget")
     assert (answer.status, answer.headers["location"]) == (303, "/specialists/db-admin")
