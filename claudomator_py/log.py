@@ -14,7 +14,6 @@ from typing import TextIO, cast
 
 import structlog
 from structlog.stdlib import BoundLogger
-from structlog.typing import EventDict, WrappedLogger
 
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.text import plain
@@ -26,9 +25,12 @@ CHATTY = ("alembic", "uvicorn", "httpx", "httpcore")
 """Libraries that tell of every step; of these only warnings are wanted."""
 
 Clean = Callable[[str], str]
+Event = dict[str, object]
 
 _PRIORITIES = {"critical": 2, "error": 3, "warning": 4, "info": 6, "debug": 7}
-_LEFTOVERS = frozenset({"message", "asctime", "color_message"})
+_LEFTOVERS = frozenset({"message", "asctime", "taskName", "color_message"})
+_NO_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | _LEFTOVERS
+"""What each record has, and what other handlers and libraries leave on it."""
 _BARE = re.compile(r"[^\s\"=\\]+")
 
 
@@ -55,7 +57,7 @@ def set_up(log: Log, *, stream: TextIO | None = None, environ: Mapping[str, str]
     """
     target = stream or sys.stderr
     handler = _DaemonHandler(target)
-    handler.setFormatter(_formatter(log.format, journal=is_journal(target, environ)))
+    handler.setFormatter(_Formatter(log.format, journal=is_journal(target, environ)))
     root = logging.getLogger()
     for old in [known for known in root.handlers if isinstance(known, _DaemonHandler)]:
         root.removeHandler(old)
@@ -83,43 +85,38 @@ def is_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
     return (device, inode) == (str(found.st_dev), str(found.st_ino))
 
 
-def _formatter(form: LogFormat, *, journal: bool) -> logging.Formatter:
-    render = _as_json if form is LogFormat.JSON else _as_text
+class _Formatter(logging.Formatter):
+    """Fields in their order: when, how grave, where, what, the event's own, and what was raised."""
 
-    def finish(_: WrappedLogger, level: str, event: EventDict) -> str:
-        text = render(event, journal=journal)
-        if not journal:
+    def __init__(self, form: LogFormat, *, journal: bool) -> None:
+        super().__init__()
+        self._render = _as_json if form is LogFormat.JSON else _as_text
+        self._journal = journal
+
+    def format(self, record: logging.LogRecord) -> str:
+        level = record.levelname.lower()
+        event: Event = {
+            "ts": format_instant(int(record.created * 1000)),
+            "level": level,
+            "logger": record.name,
+            "event": record.getMessage(),
+        }
+        event.update((name, value) for name, value in record.__dict__.items() if name not in _NO_FIELDS)
+        if record.exc_info is not None and record.exc_info[0] is not None:
+            event["exception"] = self.formatException(record.exc_info)
+        text = self._render(event, journal=self._journal)
+        if not self._journal:
             return text
         # Each line is an entry of its own there.
         return "\n".join(f"<{_PRIORITIES.get(level, 6)}>{line}" for line in text.split("\n"))
 
-    return structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=[_describe, structlog.stdlib.ExtraAdder(), _without_leftovers],
-        processors=[
-            structlog.processors.format_exc_info,
-            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-            finish,
-        ],
-    )
 
-
-def _describe(_: WrappedLogger, level: str, event: EventDict) -> EventDict:
-    record: logging.LogRecord = event["_record"]
-    described: EventDict = {"ts": format_instant(int(record.created * 1000)), "level": level, "logger": record.name}
-    return {**described, **event}
-
-
-def _without_leftovers(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """What other handlers and libraries leave on a record is no field of the event."""
-    return {key: value for key, value in event.items() if key not in _LEFTOVERS}
-
-
-def _as_json(event: EventDict, *, journal: bool) -> str:
+def _as_json(event: Event, *, journal: bool) -> str:
     del journal  # programs that read it expect the same fields everywhere
     return json.dumps(event, default=str)
 
 
-def _as_text(event: EventDict, *, journal: bool) -> str:
+def _as_text(event: Event, *, journal: bool) -> str:
     """Control characters of what agents wrote never reach the terminal. The journal has a time of its own."""
     fields = dict(event)
     when, level, logger, said = (str(fields.pop(key)) for key in ("ts", "level", "logger", "event"))
