@@ -332,7 +332,7 @@ class LiveRunMonitor:
                 if left_out > 0:
                     log.warning("run_output_left_out", run_id=followed.run_id, bytes=left_out, note=_LEFT_OUT)
                 is_all = followed.read(self._read_output)
-                said = followed.heard(self._unread(followed))
+                said = followed.heard(0 if is_all and ended else self._unread(followed))
             report = followed.come_to(self._clock()) if is_all and ended else None
         except OSError as error:
             followed.problem = error

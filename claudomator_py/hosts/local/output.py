@@ -3,8 +3,6 @@
 import errno
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from claudomator_py.domain.output import OutputPiece
@@ -15,40 +13,39 @@ _FILES: dict[Stream, str] = {"stdout": STDOUT, "stderr": STDERR}
 _CHUNK = 1 << 18
 
 
-def output_path(run: Path, stream: Stream) -> Path:
+def output_path(run: Path, stream: Stream) -> str:
     """The file of that stream. Read it through this module: a hole reads as zeros, perhaps gigabytes of them."""
-    return run / _FILES[stream]
+    return f"{run}/{_FILES[stream]}"
 
 
 def read_output(run: Path, stream: Stream, offset: int, limit: int = _CHUNK) -> OutputPiece:
     """What the stream holds from the offset on, at most limit bytes; holes are skipped. Raises OSError."""
-    with _opened(run, stream) as fd:
-        if fd is None:
+    fd = _open(run, stream)
+    if fd is None:
+        return OutputPiece(offset, b"", 0)
+    try:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
             return OutputPiece(offset, b"", 0)
-        size = os.fstat(fd).st_size
-        start, end = _data_extent(fd, offset, size)
-        return OutputPiece(start, os.pread(fd, min(limit, end - start), start), size)
+        start, end = _data_extent(fd, offset, status.st_size)
+        data = os.pread(fd, min(limit, end - start), start) if limit > 0 and end > start else b""
+        return OutputPiece(start, data, status.st_size)
+    finally:
+        os.close(fd)
 
 
-@contextmanager
-def _opened(run: Path, stream: Stream) -> Iterator[int | None]:
+def _open(run: Path, stream: Stream) -> int | None:
     """The stream's file; None where there is none (yet). What an agent put in its place is none: a link leads nowhere,
     and nobody waits for the other end of a pipe. Raises OSError."""
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
-        fd = os.open(output_path(run, stream), flags)
+        return os.open(output_path(run, stream), flags)
     except FileNotFoundError:
-        yield None
-        return
+        return None
     except OSError as problem:
         if problem.errno != errno.ELOOP:
             raise
-        yield None
-        return
-    try:
-        yield fd if stat.S_ISREG(os.fstat(fd).st_mode) else None
-    finally:
-        os.close(fd)
+        return None
 
 
 def _data_extent(fd: int, offset: int, size: int) -> tuple[int, int]:
