@@ -19,7 +19,7 @@ from claudomator_py.faults import Doing, Faults, Item, item_of
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock, RunHost
 from claudomator_py.scheduler.tiers import AskTier
-from claudomator_py.store import classification_rows, hold_rows, queue, run_rows, task_rows
+from claudomator_py.store import queue, run_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.tasks.inputs import expire
@@ -309,17 +309,11 @@ class _Left:
 
     live: Sequence[tuple[str, str, int]]
     """Of each live run its id, state and check."""
-    times: tuple[int | None, ...]
-    """When something is due that rows tell of, in epoch milliseconds."""
+    times: queue.NextTimes
 
 
 def _left(connection: Connection, begun_ms: int) -> _Left:
-    times = (
-        *queue.next_times(connection, begun_ms),
-        hold_rows.next_end(connection, begun_ms),
-        classification_rows.next_deadline(connection, begun_ms),
-    )
-    return _Left(run_rows.live_steps(connection), times)
+    return _Left(run_rows.live_steps(connection), queue.next_times(connection, begun_ms))
 
 
 def _collecting(run: Run, task: Task | None) -> Item:

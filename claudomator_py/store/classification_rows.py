@@ -6,14 +6,12 @@ from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from claudomator_py.domain.agent import Tier
 from claudomator_py.store import task_rows
-from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import CLASSIFICATION, TIER_ANSWER, Classification
 
-_NEXT_DEADLINE = Statement(
-    select(func.min(CLASSIFICATION.c.deadline_ms)).where(
-        CLASSIFICATION.c.answered_ms.is_(None), CLASSIFICATION.c.deadline_ms > bindparam("now")
-    )
+NEXT_DEADLINE = select(func.min(CLASSIFICATION.c.deadline_ms)).where(
+    CLASSIFICATION.c.answered_ms.is_(None), CLASSIFICATION.c.deadline_ms > bindparam("now")
 )
+"""When the next open question is given up, in epoch milliseconds; see ``queue.next_times``."""
 
 OPEN = "open"
 DEFAULT = "default"
@@ -32,12 +30,6 @@ def of_tasks(connection: Connection, task_ids: Collection[str]) -> Mapping[tuple
     query = select(CLASSIFICATION).where(CLASSIFICATION.c.task_id.in_(sorted(task_ids)))
     found = [Classification(**row._mapping) for row in connection.execute(query)]
     return {(row.task_id, row.generation): row for row in found}
-
-
-def next_deadline(connection: Connection, now_ms: int) -> int | None:
-    """When the next open question is given up (epoch milliseconds), or None."""
-    earliest: int | None = _NEXT_DEADLINE.value(connection, now=now_ms)
-    return earliest
 
 
 def add(connection: Connection, row: Classification) -> None:

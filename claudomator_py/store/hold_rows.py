@@ -110,12 +110,6 @@ def met(connection: Connection, bucket: Bucket, now_ms: int) -> tuple[int, int]:
     return int(times), at_ms or 0
 
 
-def next_end(connection: Connection, now_ms: int) -> int | None:
-    """When the next hold ends by itself (epoch milliseconds), or None."""
-    earliest: int | None = _NEXT_END.value(connection, now=now_ms)
-    return earliest
-
-
 def release(
     connection: Connection, agent: str, kind: str, account: str, now_ms: int, *, family: str | None = None
 ) -> int:
@@ -189,5 +183,6 @@ def _hold(row: Sequence[Any]) -> Hold:
 _NOW: BindParameter[int] = bindparam("now", type_=BigInteger)
 _IN_FORCE = Statement(select(HOLD).where(_open(_NOW)).order_by(HOLD.c.id))
 _IN_FORCE_OR_OVER = Statement(select(HOLD).where(_open(_NOW) | _over(_NOW)).order_by(HOLD.c.id))
-_NEXT_END = Statement(select(func.min(HOLD.c.until_ms)).where(HOLD.c.released_ms.is_(None), HOLD.c.until_ms > _NOW))
+NEXT_END = select(func.min(HOLD.c.until_ms)).where(HOLD.c.released_ms.is_(None), HOLD.c.until_ms > _NOW)
+"""When the next hold ends by itself, in epoch milliseconds; see ``queue.next_times``."""
 _NAMES = tuple(column.name for column in HOLD.columns)

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BindParameter,
@@ -26,6 +26,8 @@ from sqlalchemy import (
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.routing import Constraints
 from claudomator_py.scheduler.admission import Taken
+from claudomator_py.store.classification_rows import NEXT_DEADLINE
+from claudomator_py.store.hold_rows import NEXT_END
 from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import TASK, TASK_DEPENDENCY, TASK_REVISION, Task
 from claudomator_py.store.task_rows import task_from
@@ -34,6 +36,21 @@ from claudomator_py.store.visibility import tasks_seen
 Position = tuple[int, int, str]
 """Rank, creation time and id: the queue's order."""
 Content = dict[str, object]
+
+
+class NextTimes(NamedTuple):
+    """When the next is due of each, in epoch milliseconds; None: there is none.
+
+    waiting: a task that waits for its time. expiring: a task that waits for a person, but no longer than until then.
+    kept: a directory that is no longer kept. hold: one that ends by itself. question: for a tier, that is given up.
+    """
+
+    waiting: int | None
+    expiring: int | None
+    kept: int | None
+    hold: int | None
+    question: int | None
+
 
 # In so many words, as the conditions of the partial indexes are written.
 _QUEUED = text("task.state = 'QUEUED'")
@@ -145,6 +162,8 @@ _NEXT_TIMES = Statement(
     select(
         *(select(func.min(TASK.c.until_ms)).where(state).scalar_subquery() for state in _TIMED),
         select(func.min(TASK.c.kept_until_ms)).where(*_STILL_KEPT).scalar_subquery(),
+        NEXT_END.scalar_subquery(),
+        NEXT_DEADLINE.scalar_subquery(),
     )
 )
 _RUNNING = Statement(select(TASK).where(TASK.c.state == "RUNNING"))
@@ -285,9 +304,9 @@ def waiting_on_ended(connection: Connection, limit: int) -> Sequence[Task]:
     return [task_from(row) for row in connection.execute(query.limit(limit))]
 
 
-def next_times(connection: Connection, now_ms: int) -> tuple[int | None, ...]:
-    """When the next of those is due, and when the next directory is no longer kept (epoch milliseconds)."""
-    return tuple(_NEXT_TIMES.rows(connection, now=now_ms)[0])
+def next_times(connection: Connection, now_ms: int) -> NextTimes:
+    """When something is due that rows tell of, in one look."""
+    return NextTimes(*_NEXT_TIMES.rows(connection, now=now_ms)[0])
 
 
 def kept(connection: Connection, now_ms: int) -> list[dict[str, Any]]:

@@ -25,7 +25,7 @@ from claudomator_py.prompts.conversations import resumption_of
 from claudomator_py.scheduler.decision import DecisionRecord
 from claudomator_py.scheduler.lanes import lane_columns
 from claudomator_py.scheduler.snapshot import Snapshot
-from claudomator_py.store import decision_rows, events, hold_rows, outbox_rows, run_rows, switch_rows, task_rows
+from claudomator_py.store import decision_rows, events, outbox_rows, queue, run_rows, switch_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.migrate import alembic_config, migrate
 from claudomator_py.store.tables import DECISION, RUN, SNAPSHOT, TASK, TASK_REVISION
@@ -136,7 +136,7 @@ def test_what_was_kept_is_understood(first: Database) -> None:
             Snapshot.model_validate(decision_rows.snapshot(connection, row.hash))
         for row in connection.execute(select(DECISION)):
             DecisionRecord.model_validate(row.data)
-        assert hold_rows.next_end(connection, 0) is not None
+        assert queue.next_times(connection, 0).hold is not None
         assert switch_rows.find(connection, switch_rows.DRAIN) is not None
         assert (outbox_rows.cursor(connection, "log") or 0) > 0
         assert len(events.following(connection, 0, 1_000)) == events.last_id(connection)
