@@ -45,7 +45,7 @@ def arm(name: str | None) -> None:
         raise ValueError(f"{name!r} is not a crash point of the shim")
     _armed = name
     if name in _passed:
-        crash(name)
+        _die()
 
 
 def crash(name: str) -> None:
@@ -53,4 +53,8 @@ def crash(name: str) -> None:
     if _armed is None:
         _passed.add(name)
     if name == _armed:
-        os.kill(os.getpid(), signal.SIGKILL)
+        _die()
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
