@@ -144,7 +144,7 @@ def test_what_was_learned_is_forgotten_after_a_question(operator: Visitor, taugh
     assert (answer.status, answer.headers["location"]) == (303, "/specialists/db-admin")
     assert learned.all().standings == ()
     assert operator.post("/specialists/nobody/forget").status == 404
-    assert "of all specialists?" in text_of(operator.get("/routing/forget"))
+    assert "about all specialists?" in text_of(operator.get("/routing/forget"))
     assert operator.post("/routing/forget").status == 303
     assert learned.all().corrections == ()
 
