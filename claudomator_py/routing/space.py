@@ -78,29 +78,26 @@ class Space:
         dense = [[row.dense if isinstance(row, SparseRow) else row for row in group] for group in groups]
         if not dense:
             return np.zeros((0, 0), dtype=np.float32)
-        return np.stack([self._rows(group).mean(axis=0) for group in dense])
+        return np.stack([self.placed(group).mean(axis=0) for group in dense])
 
     def _together(self) -> Vector:
         """All skills of each card that has any, in the mean."""
         sums = np.add.reduceat(self._skills, self._starts, axis=0)
         return normalised((sums / self._sizes[:, np.newaxis]).astype(np.float32))
 
-    def _rows(self, rows: Sequence[Vector]) -> Vector:
-        if not rows:
-            return np.zeros((0, 0), dtype=np.float32)
-        stacked = np.stack(rows)
-        return normalised(stacked if self._rarity is None else stacked * self._rarity)
-
     def placed(self, texts: Sequence[Vector]) -> Vector:
         """Texts as they are compared here: a row of length 1 for each. texts: their vectors."""
-        return self._rows(texts)
+        if not texts:
+            return np.zeros((0, 0), dtype=np.float32)
+        stacked = np.stack(texts)
+        return normalised(stacked if self._rarity is None else stacked * self._rarity)
 
     def cosines(self, text: Vector) -> dict[tuple[str, str | None], float]:
         """How alike one text is to each skill, and to what each card says as a whole, by the ids of the card and of the
         skill, None for the card's own text: -1 to 1. text: its vector."""
         if not self._profiles:
             return {}
-        asked = self._rows([text])[0]
+        asked = self.placed([text])[0]
         found: dict[tuple[str, str | None], float] = {}
         for profile, alike in zip(self._profiles, self._own @ asked, strict=True):
             found[profile.specialist, None] = float(alike)
@@ -127,7 +124,7 @@ class Space:
         """To each card, by its id. views: the vectors of the task's texts; shares: how much each of them counts."""
         if not self._profiles:
             return {}
-        asked = self._rows(list(views))
+        asked = self.placed(list(views))
         weights = np.asarray(shares, dtype=np.float32)
         semantic = weights @ _products(self._whole, asked)
         best = np.full(len(self._profiles), -1, dtype=np.intp)
@@ -142,7 +139,7 @@ class Space:
     def compared(self, views: Sequence[Vector]) -> tuple[Vector, Vector, Vector]:
         """Of what ``likeness`` is made, a row for each text and a column for each card: how alike it is to the card's
         own text, to all its skills together, and to its best skill; of a card without skills, thrice the first."""
-        asked = self._rows(list(views))
+        asked = self.placed(list(views))
         own = _products(self._own, asked)
         cards, best = own.copy(), own.copy()
         if len(self._names):

@@ -55,11 +55,7 @@ class CardIntake:
         """See ``inbox.values.Intake``. No file has this stamp, so each is read, and each that is gone is missed."""
         return dict.fromkeys(self._database.read(specialist_rows.files), _UNKNOWN)
 
-    def take(self, reading: Reading[ParsedCards]) -> Sequence[Problem]:
-        """See ``inbox.values.Intake``."""
-        return self.take_many([reading])[0]
-
-    def take_many(self, readings: Sequence[Reading[ParsedCards]]) -> Sequence[Sequence[Problem]]:
+    def take(self, readings: Sequence[Reading[ParsedCards]]) -> Sequence[Sequence[Problem]]:
         """See ``inbox.values.Intake``."""
         refused = self._database.read(lambda connection: _sent_nowhere(connection, readings))
         beside = {card.id for card in _cards_of([one for one in readings if one.path not in refused])}

@@ -296,12 +296,13 @@ class World:
         self, path: str, *specs: TaskSpec, mtime_ns: int = 1, renamed_from: str | None = None
     ) -> Sequence[Problem]:
         """The file was read with these documents. renamed_from: where it lay before, unchanged."""
-        return self.intake.take(Reading(path, FileStamp(mtime_ns, 1, 1), ParsedFile(tuple(specs), ()), renamed_from))
+        reading = Reading(path, FileStamp(mtime_ns, 1, 1), ParsedFile(tuple(specs), ()), renamed_from)
+        return self.intake.take([reading])[0]
 
     def take_many(self, files: Mapping[str, Sequence[TaskSpec]]) -> Sequence[Sequence[Problem]]:
         """These files were read at once."""
         readings = [Reading(path, FileStamp(1, 1, 1), ParsedFile(tuple(specs), ())) for path, specs in files.items()]
-        return self.intake.take_many(readings)
+        return self.intake.take(readings)
 
     def names(self, **wanted: Any) -> list[str]:
         """The names of all tasks that such a filter finds, newest first."""

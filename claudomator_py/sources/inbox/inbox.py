@@ -44,7 +44,7 @@ from claudomator_py.domain.errors import Problem
 from claudomator_py.schema.settings import Inbox as InboxSettings
 from claudomator_py.schema.trust import InboxGuard
 from claudomator_py.sources.inbox.claims import Claims
-from claudomator_py.sources.inbox.folder import is_wanted
+from claudomator_py.sources.inbox.folder import FolderScan, is_wanted
 from claudomator_py.sources.inbox.refusals import Refusals, readable
 from claudomator_py.sources.inbox.scanner import Scanner, merged
 from claudomator_py.sources.inbox.values import (
@@ -116,9 +116,11 @@ class Inbox:
         self._stop = threading.Event()
         self._scanning = threading.Lock()
         self.refusals = Refusals() if refusals is None else refusals
-        self._scanner = Scanner(
-            self._paths, intake, after_accept, self._stop.is_set, self.refusals, claim, guard, file_format
-        )
+        folders = [
+            FolderScan(path, intake, after_accept, self._stop.is_set, self.refusals, claim, guard, file_format)
+            for path in self._paths
+        ]
+        self._scanner = Scanner(folders, intake, self._stop.is_set)
         self._thread: threading.Thread | None = None
         self._watcher: Watcher | None = None
         self._watched: dict[str, tuple[int, int]] = {}

@@ -49,11 +49,7 @@ class StoreIntake:
         files = self._database.read(inbox_rows.files)
         return {file.path: FileStamp(file.mtime_ns, file.size, file.inode) for file in files}
 
-    def take(self, reading: FileReading) -> Sequence[Problem]:
-        """See ``inbox.values.Intake``."""
-        return self.take_many([reading])[0]
-
-    def take_many(self, readings: Sequence[FileReading]) -> Sequence[Sequence[Problem]]:
+    def take(self, readings: Sequence[FileReading]) -> Sequence[Sequence[Problem]]:
         """See ``inbox.values.Intake``."""
         found: list[list[Problem] | Taking] = []
         place = 0

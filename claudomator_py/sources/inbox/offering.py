@@ -46,7 +46,7 @@ class Offering:
     def _take(self, readings: Sequence[Reading[Any]]) -> Sequence[Sequence[Problem]]:
         if len(readings) > 1:
             try:
-                return self._intake.take_many(readings)
+                return self._intake.take(readings)
             except StoreUnavailable:
                 raise
             except Exception:
@@ -55,7 +55,7 @@ class Offering:
 
     def _take_one(self, reading: Reading[Any]) -> Sequence[Problem]:
         try:
-            return self._intake.take(reading)
+            return self._intake.take([reading])[0]
         except StoreUnavailable:
             raise
         except Exception as error:

@@ -11,13 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from claudomator_py.domain.errors import Problem
-from claudomator_py.schema.trust import InboxGuard
 from claudomator_py.sources.inbox.folder import CHUNK, FolderScan
-from claudomator_py.sources.inbox.refusals import Refusals
 from claudomator_py.sources.inbox.values import (
-    AfterAccept,
-    FileFormat,
     FileStamp,
     FolderStatus,
     Intake,
@@ -38,20 +33,13 @@ class Scanner:
 
     def __init__(
         self,
-        paths: Sequence[str],
+        folders: Iterable[FolderScan],
         intake: Intake[Any],
-        after_accept: AfterAccept,
         stopped: Callable[[], bool],
-        refusals: Refusals,
-        claim: Callable[[str], Problem | None],
-        guard: InboxGuard,
-        file_format: FileFormat,
     ) -> None:
         self._intake = intake
         self._stopped = stopped
-        self._folders = {
-            path: FolderScan(path, intake, after_accept, stopped, refusals, claim, guard, file_format) for path in paths
-        }
+        self._folders = {folder.path: folder for folder in folders}
         self._created = False
         self._known = False
         self._may_be_good = False

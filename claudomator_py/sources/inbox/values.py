@@ -72,11 +72,11 @@ class Intake(Protocol[P]):
     def known_files(self) -> Mapping[str, FileStamp]:
         """The stamp of every file that was accepted and is not gone yet, as it was when it was last accepted."""
 
-    def take(self, reading: Reading[P]) -> Sequence[Problem]:
-        """Accept the file whole, and its stamp with it; durable on return. Or change nothing and say what is wrong."""
+    def take(self, readings: Sequence[Reading[P]]) -> Sequence[Sequence[Problem]]:
+        """Accept each file whole, and its stamp with it; durable on return. Or change nothing and say what is wrong.
 
-    def take_many(self, readings: Sequence[Reading[P]]) -> Sequence[Sequence[Problem]]:
-        """As ``take`` for each, in this order, in as few commits as possible. Each stands or falls by itself."""
+        In this order, in as few commits as possible; each stands or falls by itself.
+        """
 
     def gone(self, paths: Sequence[str]) -> None:
         """These files were deleted or renamed. Called only while their inbox itself is readable."""

@@ -36,10 +36,7 @@ class MemoryIntake:
         self._open()
         return dict(self.known)
 
-    def take(self, reading: FileReading) -> Sequence[Problem]:
-        return self.take_many([reading])[0]
-
-    def take_many(self, readings: Sequence[FileReading]) -> Sequence[Sequence[Problem]]:
+    def take(self, readings: Sequence[FileReading]) -> Sequence[Sequence[Problem]]:
         self._open()
         if any(self.poisonous and self.poisonous in reading.path for reading in readings):
             raise RuntimeError("poison")

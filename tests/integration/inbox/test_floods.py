@@ -91,15 +91,15 @@ def test_a_slow_store_is_given_fewer_files_at_once(
     for number in range(600):
         (folder / f"t{number:03}.yaml").write_text(task(f"t{number}"))
     sizes: list[int] = []
-    take_many = intake.take_many
+    take = intake.take
 
     def slowly(readings: Sequence[FileReading]) -> Sequence[Sequence[Problem]]:
         sizes.append(len(readings))
         if len(readings) > 64:
             threading.Event().wait(1.1)
-        return take_many(readings)
+        return take(readings)
 
-    monkeypatch.setattr(intake, "take_many", slowly)
+    monkeypatch.setattr(intake, "take", slowly)
     inbox.scan_once()
     assert len(intake.runs) == sum(sizes) == 600
     assert all(after <= before // 2 for before, after in pairwise(sizes) if before > 64)

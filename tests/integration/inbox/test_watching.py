@@ -230,16 +230,16 @@ def test_a_store_that_fails_after_its_commit_is_asked_what_it_knows(
     inbox: Inbox, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     intake.each_arrival = True
-    take_many = intake.take_many
+    take = intake.take
 
     def commit_and_fail(readings: Sequence[FileReading]) -> Sequence[Sequence[Problem]]:
-        take_many(readings)
+        take(readings)
         raise StoreUnavailable("the connection was lost", "wait")
 
     drop(folder, "a.yaml", task("a"))
     drop(folder, "b.yaml", task("b"))
     with monkeypatch.context() as patch:
-        patch.setattr(intake, "take_many", commit_and_fail)
+        patch.setattr(intake, "take", commit_and_fail)
         with pytest.raises(StoreUnavailable):
             inbox.scan_once()
     inbox.scan_once()
@@ -316,16 +316,16 @@ def test_stopping_in_the_middle_loses_nothing(
     for number in range(600):
         (folder / f"t{number}.yaml").write_text(task(f"t{number}"))
     first = make_inbox(intake)
-    take_many = intake.take_many
+    take = intake.take
     reached = threading.Event()
     stopped = threading.Event()
 
     def take_slowly(readings: Sequence[FileReading]) -> Sequence[Sequence[Problem]]:
         reached.set()
         assert stopped.wait(30)
-        return take_many(readings)
+        return take(readings)
 
-    monkeypatch.setattr(intake, "take_many", take_slowly)
+    monkeypatch.setattr(intake, "take", take_slowly)
     first.start()
     assert reached.wait(30)
     stopper = threading.Thread(target=first.stop)

@@ -26,10 +26,7 @@ class Slow:
     def known_files(self) -> Mapping[str, FileStamp]:
         return {}
 
-    def take(self, reading: FileReading) -> Sequence[Problem]:
-        return self.take_many([reading])[0]
-
-    def take_many(self, readings: Sequence[FileReading]) -> Sequence[Sequence[Problem]]:
+    def take(self, readings: Sequence[FileReading]) -> Sequence[Sequence[Problem]]:
         self.now_s += self.takes_s
         if self.down:
             raise StoreUnavailable("it is away", remedy="bring it back")
