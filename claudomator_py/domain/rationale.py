@@ -41,6 +41,8 @@ class RationaleCode(WordedCode):
     TIE_BREAK = "tie_break", "{specialist} is as good a match as {chosen}, and other signals speak for it"
     PICKED = "picked", "it could be for any of {specialists}, and the classifier picked {specialist}"
     NO_MATCH = "no_match", "it matches no specialist well[; the closest is {specialist}]"
+    NONE_MAY = "none_may", "no specialist may take it"
+    """Whoever might do it is left out of the comparison, each for a reason of its own."""
     VAGUE = "vague", "its text is too vague to route[: {text}]"
     AMBIGUOUS = "ambiguous", "it could be for any of {specialists}"
     HANDED_ON = "handed_on", "[{by}|nobody in particular] handed it on to {specialist}"

@@ -134,7 +134,10 @@ def decide(
     best = open_[0] if open_ else None
     least = calibration.least(views) if best is None else _least(cards[best.specialist], calibration, views)
     if best is None or best.score < least:
-        why = rationale(RationaleCode.NO_MATCH, specialist=None if best is None else best.specialist)
+        if best is None and barred:
+            why = rationale(RationaleCode.NONE_MAY)
+        else:
+            why = rationale(RationaleCode.NO_MATCH, specialist=None if best is None else best.specialist)
         default = None if rules.default in barred else rules.default
         may = needs.of_anybody or (default is not None and needs.risk in (None, Risk.LOW))
         route = Route.DEFAULT if may else Route.CLARIFY

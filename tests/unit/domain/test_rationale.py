@@ -53,6 +53,7 @@ EXAMPLES = {
         rationale(RationaleCode.NO_MATCH, specialist="writer"),
         "it matches no specialist well; the closest is writer",
     ),
+    RationaleCode.NONE_MAY: (rationale(RationaleCode.NONE_MAY), "no specialist may take it"),
     RationaleCode.HANDED_ON: (
         rationale(RationaleCode.HANDED_ON, by="editor", specialist="writer"),
         "editor handed it on to writer",

@@ -212,6 +212,7 @@ def test_the_default_specialist_has_what_is_required_or_a_person_is_asked() -> N
 
     assert (record.route, record.specialist) == (Route.CLARIFY, None)
     assert record.required_capabilities == ("gpu",)
+    assert record.reason.code is RationaleCode.NONE_MAY
     able = decided({"g": 0.1}, RoutingRules(PLAIN, default="g"), needs=Needs(Risk.LOW, ("gpu",)), g=GPU)
     assert (able.route, able.specialist) == (Route.DEFAULT, "g")
 

@@ -52,6 +52,7 @@ RATIONALES = {
     "tie_break": "specialist chosen",
     "picked": "specialists specialist",
     "no_match": "specialist",
+    "none_may": "",
     "vague": "text",
     "ambiguous": "specialists",
     "handed_on": "by specialist",
