@@ -7,19 +7,20 @@ import signal
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from sqlalchemy import create_engine, make_url
+from sqlalchemy import text
 
 from claudomator_py.store.database import Database
-from claudomator_py.store.migrate import migrate
+from tests.compiled import compile_once
 from tests.databases import open_migrated
+from tests.postgresql import PostgresqlDatabases, connected, named
 
 _FIGURES = pytest.StashKey[list[str]]()
 _numbers = itertools.count(1)
+compile_once()
 
 # How long an example takes says how busy the machine is.
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -91,7 +92,9 @@ def postgresql_server() -> Iterator[str]:
         server = get_server(folder)
         url = server.get_uri()
         # Only our own processes are killed by tests, never the server: its disk flushes would prove nothing.
-        _administer(url, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
+        with connected(url) as connection:
+            connection.execute(text("ALTER SYSTEM SET fsync = off"))
+            connection.execute(text("SELECT pg_reload_conf()"))
         yield url
         server.cleanup()
     finally:
@@ -101,17 +104,16 @@ def postgresql_server() -> Iterator[str]:
 @pytest.fixture
 def postgresql_url(postgresql_server: str) -> Iterator[str]:
     """The URL of a fresh, empty PostgreSQL database."""
-    with _postgresql_database(postgresql_server, "template1") as url:
-        yield url
+    name = f"test_{next(_numbers)}"
+    with connected(postgresql_server) as server:
+        server.execute(text(f"CREATE DATABASE {name}"))
+        yield named(postgresql_server, name)
+        server.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
 
 
 @pytest.fixture(scope="session")
-def postgresql_template(postgresql_server: str, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The name of a PostgreSQL database with the tables of this version, to be copied."""
-    _administer(postgresql_server, "CREATE DATABASE migrated")
-    with Database.open(_named(postgresql_server, "migrated"), state_dir=tmp_path_factory.mktemp("state")) as opened:
-        migrate(opened)
-    return "migrated"
+def _postgresql_databases(postgresql_server: str) -> PostgresqlDatabases:
+    return PostgresqlDatabases(postgresql_server)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -133,27 +135,8 @@ def database(request: pytest.FixtureRequest, database_kind: str, tmp_path: Path)
         with open_migrated(tmp_path / "state") as opened:
             yield opened
         return
-    server, template = request.getfixturevalue("postgresql_server"), request.getfixturevalue("postgresql_template")
-    with _postgresql_database(server, template) as url, Database.open(url, state_dir=tmp_path / "state") as opened:
+    with (
+        request.getfixturevalue("_postgresql_databases").lend() as url,
+        Database.open(url, state_dir=tmp_path / "state") as opened,
+    ):
         yield opened
-
-
-@contextmanager
-def _postgresql_database(server: str, template: str) -> Iterator[str]:
-    """The URL of a copy of the template, for as long as it is needed."""
-    name = f"test_{next(_numbers)}"
-    _administer(server, f"CREATE DATABASE {name} TEMPLATE {template}")
-    yield _named(server, name)
-    _administer(server, f"DROP DATABASE {name} WITH (FORCE)")
-
-
-def _named(server: str, database: str) -> str:
-    return make_url(server).set(database=database).render_as_string(hide_password=False)
-
-
-def _administer(url: str, *statements: str) -> None:
-    engine = create_engine(make_url(url).set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        for statement in statements:
-            connection.exec_driver_sql(statement)
-    engine.dispose()
