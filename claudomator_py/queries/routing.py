@@ -62,8 +62,8 @@ def specialist_sentences(name: str, record: SpecialistRecord, seen: Set[str], *,
 
 
 def reason_for(reason: Rationale, seen: Set[str]) -> Rationale:
-    """Why, without the names of those who do not exist for whoever asks; whom the task names itself is no secret."""
-    if reason.code in (RationaleCode.NAMED, RationaleCode.GONE):
+    """Why, without the names of those who do not exist for whoever asks; whom the task or its agent names is no secret."""
+    if reason.code in (RationaleCode.NAMED, RationaleCode.GONE, RationaleCode.NO_SPECIALIST):
         return reason
     params = reason.params
     shown: dict[str, object] = {}

@@ -207,6 +207,8 @@ def test_nothing_sticks_out_of_a_narrow_screen(desktop: Desktop) -> None:
         _settle(page)
         widths = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
         assert widths == [NARROW["width"], NARROW["width"]], name
+        broken = page.locator(".places a").evaluate_all("links => links.filter(one => one.offsetHeight > 40).length")
+        assert broken == 0, f"{name}: a word of the navigation is broken"
 
 
 def test_both_schemes_are_what_they_say(desktop: Desktop) -> None:

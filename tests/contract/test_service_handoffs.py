@@ -12,6 +12,7 @@ from claudomator_py.domain.outcome import HandoffRequest, Outcome, Reason
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.domain.views import AnswerRequest, ApproveRequest, HandoffView, RejectRequest
+from claudomator_py.domain.views.decisions import DecisionFilter
 from claudomator_py.scheduler.decision import DecisionKind, HandoffRecord, Route
 from claudomator_py.store import decision_rows, events, run_rows
 from claudomator_py.store.database import Database
@@ -163,6 +164,8 @@ def test_an_unknown_or_hidden_specialist_is_refused_alike(world: World) -> None:
     begin(world)
     hand_on(world, "nobody")
     refused(world, "there is no specialist nobody")
+    (last, *_) = world.access.as_(OPERATOR).queries.decisions(DecisionFilter(kind="handoff"), None, 1).items
+    assert last.reason == "there is no specialist nobody"
 
 
 def test_a_specialist_for_less_harm_is_refused(world: World) -> None:
