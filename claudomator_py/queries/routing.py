@@ -62,7 +62,7 @@ def specialist_sentences(name: str, record: SpecialistRecord, seen: Set[str], *,
 
 
 def reason_for(reason: Rationale, seen: Set[str]) -> Rationale:
-    """Why, without the names of those who do not exist for whoever asks; whom the task or its agent names is no secret."""
+    """Why, without the names of those who do not exist for whoever asks; whom task or agent names is no secret."""
     if reason.code in (RationaleCode.NAMED, RationaleCode.GONE, RationaleCode.NO_SPECIALIST):
         return reason
     params = reason.params
