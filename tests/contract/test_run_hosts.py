@@ -25,7 +25,7 @@ from tests.fakes.agents import ScriptedKind
 from tests.fakes.runs import MemoryRunHost
 from tests.integration.hosts.rig import until
 
-RUN, CHECK = "contract-run", ("check", 1)
+RUN, CHECK = f"contract-run-{os.getpid()}", ("check", 1)
 SECRET = "hunter2-hunter2"
 # Says what it is given to say, and ends with the code that it is given.
 PROGRAM = """

@@ -28,12 +28,15 @@ def serve() -> None:
     connection = socket.socket(fileno=0)
     wanted = b"+"
     while wanted:
-        _offer(connection)
-        wanted = connection.recv(1)
+        try:
+            _offer(connection)
+            wanted = connection.recv(1)
+        except (BrokenPipeError, ConnectionResetError):
+            return
 
 
 def _offer(connection: socket.socket) -> None:
-    """Fork a process and hand it over. Raises OSError if nobody is there to take it."""
+    """Fork a process and hand it over. Raises BrokenPipeError if nobody is there to take it."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         try:

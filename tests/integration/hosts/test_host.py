@@ -1,6 +1,7 @@
 """The service's way to runs: the steps of one run, from its order to its output."""
 
 import itertools
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,7 +20,8 @@ from claudomator_py.ports import RunHost
 from tests.integration.hosts.rig import LIMITS, PATH, until
 
 ENV = {"PATH": PATH}
-RUN_ID = "host-test-run"
+RUN_ID = f"host-test-run-{os.getpid()}"
+"""Tests in another process end and count the processes of theirs."""
 
 
 @pytest.fixture

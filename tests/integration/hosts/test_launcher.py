@@ -170,12 +170,13 @@ time.sleep(60)
     assert ended(path).exit.exit_code == 6
 
 
-def test_the_fork_server_ends_with_the_launcher() -> None:
+def test_the_fork_server_ends_with_the_launcher_and_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     launcher = Launcher()
     launcher.start(Path("/nowhere"), ENV)
     assert len(servers()) == 1
     launcher.close()
     assert servers() == []
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize("way", ["fork server", "directly"])
