@@ -77,11 +77,14 @@ class ReportingHost(ABC):
         read = self._monitor.report(request.run_id, lambda: self._reader(request), record)
         if read is None:
             return None
+        outcome = undisturbed = self._shown(request, read.outcome)
+        if read.undisturbed is not read.outcome:
+            undisturbed = self._shown(request, read.undisturbed)
         return RunReport(
             run_id=request.run_id,
             exit=record,
-            outcome=self._shown(request, read.outcome),
-            undisturbed=self._shown(request, read.undisturbed),
+            outcome=outcome,
+            undisturbed=undisturbed,
             answered=read.answered,
         )
 
