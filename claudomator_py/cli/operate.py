@@ -14,7 +14,7 @@ from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Column, Format, FormatOption, error, fail, fields, note, out, out_json, render
 from claudomator_py.domain.notice import DeliveryState, DeliveryView
 from claudomator_py.domain.retention import DEFAULT_AGE_MS, CleanupItemView, CleanupRequest
-from claudomator_py.domain.units import format_duration, parse_duration
+from claudomator_py.domain.units import format_duration, parse_duration, size_text
 from claudomator_py.domain.views import DrainView
 
 if TYPE_CHECKING:
@@ -93,7 +93,6 @@ _CLEANUP_COLUMNS = (
     Column("WHY", flexible=True),
     Column("PATH", wide=True),
 )
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 @connected
@@ -127,21 +126,21 @@ def cleanup(
             out(f"{title}:")
             out(render(_CLEANUP_COLUMNS, [_cleanup_row(item) for item in items], wide=output is Format.WIDE, indent=2))
     would = "would be " if dry_run else ""
-    out(f"{len(removed)} {would}removed, {_size(found.freed_bytes)} {would}freed; {len(kept)} kept.")
+    out(f"{len(removed)} {would}removed, {size_text(found.freed_bytes)} {would}freed; {len(kept)} kept.")
     if found.more:
         note("There is more to remove; run the command again.")
 
 
 def _cleanup_row(item: CleanupItemView) -> tuple[str, ...]:
     what = "work tree" if item.kind == "worktree" else "run"
-    return (what, item.task or "", _size(item.bytes) if item.removed else "", item.branch or "", item.why, item.path)
-
-
-def _size(count: int) -> str:
-    value, unit = float(count), 0
-    while value >= 1_024 and unit < len(_UNITS) - 1:
-        value, unit = value / 1_024, unit + 1
-    return f"{count} B" if unit == 0 else f"{value:.1f} {_UNITS[unit]}"
+    return (
+        what,
+        item.task or "",
+        size_text(item.bytes) if item.removed else "",
+        item.branch or "",
+        item.why,
+        item.path,
+    )
 
 
 _LOOK_S = 0.5

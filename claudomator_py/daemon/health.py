@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from claudomator_py.dispatch.reconciler import Unserved
-from claudomator_py.domain.units import SECOND_MS, format_duration, format_size
+from claudomator_py.domain.units import SECOND_MS, format_duration, format_size, size_text
 from claudomator_py.domain.views import CheckView
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.faults import Item
@@ -66,7 +66,7 @@ def disk_check(state: Path, least: int) -> CheckView:
     except OSError as error:
         detail = f"the state folder {state} cannot be examined: {error.strerror}"
         return CheckView(name="disk", ok=False, detail=detail, remedy="see what became of it")
-    have = f"{free // 2**20} MiB are free on the disk of the state folder"
+    have = f"{size_text(free)} are free on the disk of the state folder"
     if free >= least:
         return CheckView(name="disk", ok=True, detail=have)
     detail = f"{have}, and nothing is started below {format_size(least)}"

@@ -72,6 +72,14 @@ def format_size(count: int) -> str:
     return f"{count}B"
 
 
+def size_text(count: int) -> str:
+    """About how much that is, for people, in the largest binary unit of which there is one: ``48.1 GiB``."""
+    for unit in ("TiB", "GiB", "MiB", "KiB"):
+        if count >= _UNIT_BYTES[unit]:
+            return f"{count / _UNIT_BYTES[unit]:.1f} {unit}"
+    return f"{count} B"
+
+
 def unknown_zone(name: str) -> str:
     """What is wrong with a name that no zone has."""
     return f"there is no time zone `{shown(name)}`"

@@ -14,7 +14,7 @@ from claudomator_py.domain.readiness import DependencyState
 from claudomator_py.domain.report import Backlog
 from claudomator_py.domain.run import CheckResult, CheckStatus
 from claudomator_py.domain.text import clause, subject_line
-from claudomator_py.domain.units import DAY_MS, format_duration, format_instant, parse_instant
+from claudomator_py.domain.units import DAY_MS, format_duration, format_instant, parse_instant, size_text
 from claudomator_py.domain.views import RunCheckView, TaskView
 from claudomator_py.domain.wording import Clock
 from claudomator_py.environment.worktrees import TREE_USED
@@ -80,7 +80,7 @@ def backlog_sentences(backlog: Backlog | None) -> list[str]:
         return []
     if backlog.ended:
         return ["Its agent has ended. Its outcome is known once what it printed has been read, which takes seconds."]
-    behind = f"Its agent prints faster than Claudomator reads, which is {backlog.unread >> 20} MiB behind."
+    behind = f"Its agent prints faster than Claudomator reads, which is {size_text(backlog.unread)} behind."
     return [
         f"{behind} What it uses, and a limit that it waits out, are noticed late; a cancel and its timeouts are not."
     ]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from claudomator_py.cli.doctor.finding import Finding, ok, problem, warn
 from claudomator_py.domain.errors import sentence
-from claudomator_py.domain.units import format_size
+from claudomator_py.domain.units import format_size, size_text
 from claudomator_py.schema.settings import Inbox, Settings
 from claudomator_py.schema.state_folder import exposed_state
 from claudomator_py.schema.trust import InboxGuard, exposed_config, user_name
@@ -152,7 +152,7 @@ def _private_files(folder: Path) -> Iterator[Finding]:
 
 def _disk(folder: Path, least: int) -> Finding:
     free = shutil.disk_usage(nearest(folder)).free
-    detail = f"{free / 2**30:.1f}GiB free for the state folder"
+    detail = f"{size_text(free)} free for the state folder"
     if free >= least:
         return ok("disk space", detail)
     remedy = f"Free some space, or lower limits.min_free ({format_size(least)}): below it nothing is started."

@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudomator_py.domain.units import format_duration, format_instant, format_size, parse_duration, parse_size
+from claudomator_py.domain.units import (
+    format_duration,
+    format_instant,
+    format_size,
+    parse_duration,
+    parse_size,
+    size_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -44,3 +51,18 @@ def test_a_written_size_reads_back(count: int) -> None:
 
 def test_an_instant_is_utc_with_milliseconds() -> None:
     assert format_instant(1_790_000_000_123) == "2026-09-21T14:13:20.123Z"
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (300 << 20, "300.0 MiB"),
+        (51_657_662_464, "48.1 GiB"),
+        (5 << 50, "5120.0 TiB"),
+    ],
+)
+def test_a_size_for_people_is_in_the_largest_unit_of_which_there_is_one(count: int, text: str) -> None:
+    assert size_text(count) == text
