@@ -90,4 +90,4 @@ def _plain(sentence: str) -> str:
     if _NOTHING_ELSE.fullmatch(sentence) is not None:
         return " "
     begins = _BEGINNING.match(sentence)
-    return sentence if begins is None else sentence[begins.end() :]
+    return sentence if begins is None else f" {sentence[begins.end() :]}"

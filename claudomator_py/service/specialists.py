@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sqlalchemy import Connection
 
 from claudomator_py.dispatch.deciding import Decided
-from claudomator_py.domain.card import Card, Registration, Source
+from claudomator_py.domain.card import Card, Registration
 from claudomator_py.domain.encoder import EncoderFault
 from claudomator_py.domain.errors import Conflict, Unavailable
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey
@@ -116,16 +116,11 @@ class Specialists:
         verdict = None if decided.judged is None else decided.judged.verdict.shown(name)
         return tried_view(name, decided.record, verdict, seen)
 
-    def register(self, card: Card, *, key: RequestKey | None = None, source: Source = "api") -> SpecialistView:
-        """Add the card, or update one's own of that id; harmless when repeated. source: how it came. Raises Conflict,
-        Forbidden."""
-
-        now_ms, changed = self._clock(), False
+    def register(self, card: Card, *, key: RequestKey | None = None) -> SpecialistView:
+        """Add the card, or update one's own of that id; harmless when repeated. Raises Conflict, Forbidden, Invalid."""
 
         def transaction(connection: Connection) -> SpecialistView:
-            nonlocal changed
-            found = changes.register(connection, card, self._by, now_ms, source=source)
-            changed = found.updated_ms == now_ms
+            found = changes.register(connection, card, self._by, self._clock())
             told = queries.view(found, self._by)
             if key is not None:
                 self._repeats.record(connection, key, told, self._by.id)
@@ -133,12 +128,25 @@ class Specialists:
 
         with self._repeats.claim(key, self._by.id) as earlier:
             told = SpecialistView.model_validate(earlier) if earlier is not None else self._write(transaction)
-        view = self._warned(told)
-        # No person reads what an agent is answered, and it registers at each connection: so once for each change.
-        if source == "hub" and changed:
-            for odd in view.warnings:
-                log.warning("the card of %s, which registered itself: %s", view.id, odd.text)
-        return view
+        return self._warned(told)
+
+    def register_itself(self, card: Card) -> bool:
+        """The same, for an agent that has connected: whether anything is new. What is odd about its card is not looked
+        for, as all cards are compared for that, and agents come by hundreds after a restart: see ``tell_odd``."""
+
+        def transaction(connection: Connection) -> bool:
+            before = specialist_rows.find(connection, card.id, self._by)
+            found = changes.register(connection, card, self._by, self._clock(), source="hub")
+            return before is None or before.version != found.version
+
+        return self._write(transaction)
+
+    def tell_odd(self, ids: Collection[str]) -> None:
+        """Tell the log what is odd about the cards of these agents, whom no person hears."""
+        for specialist_id in sorted(ids):
+            found = read(self._database, lambda connection: specialist_rows.find(connection, specialist_id, self._by))  # noqa: B023 - read at once
+            for odd in () if found is None else self._warned(queries.view(found, self._by)).warnings:
+                log.warning("the card of %s, which registered itself: %s", specialist_id, odd.text)
 
     def change(self, card: Card, *, versions: Collection[int] | None = None) -> SpecialistView:
         """Give the specialist of the card's id that content. Raises Forbidden, StaleVersion, Conflict."""

@@ -244,11 +244,12 @@ def test_a_card_stays_good_when_whom_it_names_is_removed(database: Database) -> 
     world = World(database)
     specialists = Specialists(database, world.clock, world.repeats)
     specialists.register(card("florist"))
-    specialists.register(card("plumber", fallback="florist"), source="hub")
+    assert specialists.register_itself(card("plumber", fallback="florist"))
     specialists.remove("florist")
 
-    again = specialists.register(card("plumber", fallback="florist"), source="hub")
+    assert not specialists.register_itself(card("plumber", fallback="florist"))
+    again = specialists.one("plumber")
 
     assert [one.text for one in again.warnings] == ["its `fallback` names florist, and there is no such specialist"]
     with pytest.raises(Invalid, match="there is no specialist `florist`"):
-        specialists.register(card("plumber", fallback="florist", name="Pipe Doctor"), source="hub")
+        specialists.register_itself(card("plumber", fallback="florist", name="Pipe Doctor"))

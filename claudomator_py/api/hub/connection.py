@@ -10,6 +10,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from starlette.websockets import WebSocket, WebSocketState
@@ -24,8 +25,8 @@ from claudomator_py.api.hub.methods import (
     RpcError,
 )
 from claudomator_py.dispatch.hub import Gone, Hub, Refused
-from claudomator_py.domain.errors import problems_text
-from claudomator_py.domain.principal import Principal
+from claudomator_py.domain.errors import ServiceError, problems_text
+from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.schema.validation import MAX_PROBLEMS, odd_values
 from claudomator_py.service.access import Access, Granted
 
@@ -38,6 +39,8 @@ FRAMES_AT_ONCE: Final = 200
 _CONNECTIONS: Final = 1_000
 """Of one principal; beyond it the next one is refused before it is accepted."""
 _LONGEST_ERROR: Final = 500
+_TOGETHER_S: Final = 1.0
+"""Agents that register within it of each other have their cards looked at together."""
 
 
 class HubEndpoint:
@@ -48,6 +51,8 @@ class HubEndpoint:
         self._access = access
         self._streams = streams
         self._open: set[_Connection] = set()
+        self._new: set[str] = set()
+        self._telling: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def __call__(self, websocket: WebSocket) -> None:
@@ -58,7 +63,8 @@ class HubEndpoint:
         if sum(one.by == by for one in self._open) >= _CONNECTIONS:
             await websocket.close(1008)
             return
-        connection = _Connection(websocket, self._hub, self._access.as_(by), self._streams, by, standing)
+        granted = self._access.as_(by)
+        connection = _Connection(websocket, self._hub, granted, self._streams, by, standing, self._registered)
         self._open.add(connection)
         try:
             await websocket.accept()
@@ -70,6 +76,21 @@ class HubEndpoint:
         """A token may have been revoked: whose it was is cut off, and given nothing more."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._cut_off)
+
+    def _registered(self, specialist_id: str) -> None:
+        self._new.add(specialist_id)
+        if self._telling is None or self._telling.done():
+            self._telling = asyncio.ensure_future(self._tell_odd())
+
+    async def _tell_odd(self) -> None:
+        """Tell what is odd about new cards, of those that come together at once."""
+        while self._new:
+            await asyncio.sleep(_TOGETHER_S)
+            new, self._new = self._new, set()
+            try:
+                await self._streams.run(partial(self._access.as_(OPERATOR).specialists.tell_odd, new))
+            except ServiceError as error:
+                log.warning("the cards of %d agents were not looked at: %s", len(new), error)
 
     def _cut_off(self) -> None:
         for connection in self._open:
@@ -87,9 +108,10 @@ class _Connection:
         streams: Streams,
         by: Principal,
         standing: Callable[[], bool],
+        registered: Callable[[str], None],
     ) -> None:
         self._websocket = websocket
-        self._methods = Methods(hub, granted, streams, by, self)
+        self._methods = Methods(hub, granted, streams, by, self, registered)
         self.by = by
         self._standing = standing
         self._ids = itertools.count(1)

@@ -86,12 +86,22 @@ class _Result(_Params):
 class Methods:
     """Those of one connection, for whoever ``by`` is. On the loop."""
 
-    def __init__(self, hub: Hub, granted: Granted, streams: Streams, by: Principal, peer: Peer) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        granted: Granted,
+        streams: Streams,
+        by: Principal,
+        peer: Peer,
+        registered: Callable[[str], None],
+    ) -> None:
+        """registered: told of each card that is new."""
         self._hub = hub
         self._granted = granted
         self._streams = streams
         self._by = by
         self._peer = peer
+        self._registered = registered
         self._link: Link | None = None
 
     def leave(self) -> None:
@@ -129,7 +139,8 @@ class Methods:
         card = validate(Card, _own_fields(asked.card) | said, {}, ("card",))
         if isinstance(card, list):
             raise RpcError(INVALID_PARAMS, problems_text(card[:MAX_PROBLEMS]))
-        await self._run(lambda: self._granted.specialists.register(card, source="hub"))
+        if await self._run(lambda: self._granted.specialists.register_itself(card)):
+            self._registered(card.id)
         if self._link is None:
             self._link = Link(asked.agent_id, asked.instance_id, asked.max_concurrent, self._peer)
         self._link.instance_id, self._link.most = asked.instance_id, asked.max_concurrent

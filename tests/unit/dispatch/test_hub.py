@@ -46,7 +46,7 @@ class Met:
         self.world = World(database)
         by = fields.pop("by", None)
         specialists = self.world.specialists if by is None else self.world.access.as_(by).specialists
-        specialists.register(card("shepherd", url="ws-agent://shepherd", **fields), source="hub")
+        specialists.register_itself(card("shepherd", url="ws-agent://shepherd", **fields))
         self.knocked: list[str] = []
         self.deaf: Exception | None = None
 

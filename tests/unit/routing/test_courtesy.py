@@ -41,6 +41,10 @@ def test_words_of_courtesy_that_are_asked_about_stay(text: str) -> None:
     assert without_courtesy(text) == text
 
 
+def test_sentences_stay_apart() -> None:
+    assert without_courtesy("The job hangs. Please restart it.") == "The job hangs. restart it."
+
+
 @pytest.mark.parametrize("text", ["Thanks!", "hello", "Please.", "Good morning, how are you?", ""])
 def test_a_text_of_nothing_else_is_left_as_it_is(text: str) -> None:
     assert without_courtesy(text) == text
