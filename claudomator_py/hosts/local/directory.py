@@ -72,7 +72,7 @@ class RunDirectory:
             crashpoint("run-dir-renamed")
             group.add_directory(self.path)
             group.add_directory(self.path.parent)
-            # Only now, since a loss of power may leave part of it, too: no row knows of it, and it is made anew.
+            # Only now, since a loss of power may leave part of it, too: no row knows of it, and it is made again.
             group.flush()
         crashpoint("run-dir-made")
 
