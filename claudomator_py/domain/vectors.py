@@ -6,7 +6,7 @@ import numpy.typing as npt
 Vector = npt.NDArray[np.float32]
 """One dimension, or a row for each of several."""
 
-_AT_ONCE = 256
+_AT_ONCE = 32
 """Rows that are computed in one go, so that the numbers of twice the size on the way are few."""
 
 

@@ -55,6 +55,7 @@ class Space:
         found = self._means(rows)
         self._own = normalised(found[: len(profiles)])
         self._skills = normalised(found[len(profiles) :]) if skills else np.zeros((0, 0), dtype=np.float32)
+        del found  # as large as both of them
         self._owners = np.array([at for at, _ in skills], dtype=np.intp)
         self._names = tuple(skill.skill for _, skill in skills)
         # Skills of one card stand together, so that the best of each is one reduction.
@@ -83,7 +84,8 @@ class Space:
     def _together(self) -> Vector:
         """All skills of each card that has any, in the mean."""
         sums = np.add.reduceat(self._skills, self._starts, axis=0)
-        return normalised((sums / self._sizes[:, np.newaxis]).astype(np.float32))
+        sums /= self._sizes[:, np.newaxis].astype(np.float32)
+        return normalised(sums)
 
     def placed(self, texts: Sequence[Vector]) -> Vector:
         """Texts as they are compared here: a row of length 1 for each. texts: their vectors."""

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from claudomator_py.domain.vectors import Vector
 
-_AT_ONCE = 256
+_AT_ONCE = 32
 """Means that are computed in one go: each takes 8 bytes a feature meanwhile."""
 
 
