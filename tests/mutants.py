@@ -49,6 +49,7 @@ LONGEST_TEST_S = 30
 
 _SCHEDULER = "tests/unit/scheduler"
 _DISPATCH = "tests/unit/dispatch"
+_ROUTING = "tests/unit/routing"
 MODULES = {
     "scheduler/plan.py": [_SCHEDULER],
     "scheduler/admission.py": [_SCHEDULER],
@@ -83,6 +84,12 @@ MODULES = {
         f"{_DISPATCH}/test_checks.py",
         f"{_DISPATCH}/test_ends.py",
     ],
+    "routing/choice.py": [f"{_ROUTING}/test_choice.py"],
+    "routing/triage.py": [f"{_ROUTING}/test_triage.py"],
+    "routing/handing_on.py": [f"{_ROUTING}/test_handing_on.py"],
+    "routing/role.py": [f"{_ROUTING}/test_role.py"],
+    "routing/steering.py": [f"{_ROUTING}/test_steering.py"],
+    "policy/verdict.py": ["tests/unit/policy/test_verdict.py"],
     "hosts/reporting.py": ["tests/unit/hosts/test_reporting.py"],
     "store/hold_rows.py": ["tests/unit/store/test_hold_rows.py"],
 }
@@ -119,6 +126,18 @@ EQUIVALENT = {
     ),
     "scheduler/admission.py: the condition is True: "
     "return named_by(head.agent_type, agents) if head.agent_type else ()": "no agent is of no name and no kind",
+    "scheduler/snapshot.py: the condition is False: if self.tried:": "whatever is in force ends after what is over",
+    "routing/steering.py: the condition is False: "
+    "if _STEERS.search(text) is None and _ADDRESSES.search(text) is None:": "it only saves a search that finds nothing",
+    "policy/verdict.py: the condition is True: if rule.tier is not None:": "what was left a tier before is left one",
+    "policy/verdict.py: the condition is True: verdict, context = "
+    "Verdict(risk=facts.risk), context_of(facts.values) if self._conditions else None": "no condition looks at it",
+    "policy/verdict.py: the condition is True: if rule.risk is not None and self._conditions:": (
+        "of the same facts follows the same context"
+    ),
+    "policy/verdict.py: And -> Or: if rule.risk is not None and self._conditions:": (
+        "of the same facts follows the same context"
+    ),
     "scheduler/admission.py: the condition is True: kept = load.kept_from(head) if head.dir_key else ()": (
         "nothing but directories is kept"
     ),

@@ -60,6 +60,21 @@ def test_a_fault_never_allows() -> None:
     assert (verdict.allowed_by, verdict.denied_by) == (None, "b")
 
 
+@pytest.mark.parametrize("effect", [{"allow": True}, {"risk": "high"}, {"allow": True, "risk": "high"}])
+def test_a_fault_of_a_rule_that_restricts_nothing_demands_nothing(effect: dict[str, Any]) -> None:
+    facts = replace(SAMPLE, spec=SAMPLE.spec.model_copy(update={"tags": ()}))
+    verdict = judge(rule(when='task.tags[0] == "docs"', **effect), facts=facts)
+    assert (verdict.allowed_by, verdict.demanded) == (None, None)
+    assert (verdict.checks[0].matched, verdict.checks[0].allowed) == (None, True)
+
+
+def test_what_a_fault_demands_is_demanded_beside_all_else_and_by_whom_the_rule_names() -> None:
+    facts = replace(SAMPLE, spec=SAMPLE.spec.model_copy(update={"tags": ()}))
+    faulty = rule("b", when='task.tags[0] == "docs"', approve={"by": ["mara"]})
+    verdict = judge(rule(approve={"by": ["admin"]}), faulty, facts=facts)
+    assert verdict.demanded == Demanded(("a", "b"), (("admin",), ("mara",)))
+
+
 def test_risk_is_only_raised_and_later_rules_see_it() -> None:
     raising = rule(risk="high")
     seeing = rule("b", when='task.risk == "high"', deny="too risky")
@@ -81,6 +96,54 @@ def test_bounds_narrow() -> None:
     assert not left.admits("claude-2", "claude")
     assert [(cap.rule, cap.most) for cap in left.caps] == [("c", 2)]
     assert (verdict.specialist, verdict.excluded) == ("writer", frozenset({"dba"}))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "left"),
+    [
+        ({"floor": "powerful"}, {"floor": "fast"}, ("powerful", None)),
+        ({"ceiling": "fast"}, {"ceiling": "powerful"}, (None, "fast")),
+        ({"floor": "balanced"}, {"ceiling": "balanced"}, ("balanced", "balanced")),
+    ],
+)
+def test_of_two_floors_the_stronger_counts_and_of_two_ceilings_the_weaker(
+    first: dict[str, str], second: dict[str, str], left: tuple[str | None, str | None]
+) -> None:
+    verdict = judge(rule(tier=first), rule("b", tier=second))
+    assert verdict.denied_by is None
+    assert (verdict.constraints.tier_floor, verdict.constraints.tier_ceiling) == left
+
+
+def test_a_floor_that_an_earlier_rule_has_raised_contradicts_a_later_ceiling() -> None:
+    assert (
+        judge(rule(tier={"floor": "powerful"}), rule("b", tier={"floor": "fast", "ceiling": "balanced"})).denied_by
+        == "b"
+    )
+
+
+def test_tools_are_limited_by_all_rules_and_nobody_is_isolated_by_a_rule_that_does_not_say_so() -> None:
+    both = judge(rule(tools={"disallowed_tools": ["Web"]}), rule("b", tools={"disallowed_tools": ["Bash"]})).constraints
+    assert both.tools is not None
+    assert set(both.tools.limited(Permissions()).disallowed_tools) == {"Bash", "Web"}
+    assert not both.isolated
+
+
+def test_an_approval_that_says_no_time_and_nobody_shortens_no_other_and_names_nobody() -> None:
+    verdict = judge(rule(approve={}), rule("b", approve={"within": "2h"}))
+    assert verdict.demanded == Demanded(("a", "b"), (), 2 * 3_600_000)
+
+
+def test_a_check_says_whether_its_rule_alone_would_let_the_task_begin() -> None:
+    verdict = judge(rule(risk="low"), rule("b", approve={}), rule("c", specialist="x"), rule("d", specialist="y"))
+    assert [(one.rule, one.allowed) for one in verdict.checks] == [("a", True), ("b", False), ("c", True), ("d", False)]
+
+
+@pytest.mark.parametrize(("seen", "ending"), [("", ""), ("drop the table", ": drop the table")])
+def test_a_built_in_rule_says_by_which_words_it_judged(seen: str, ending: str) -> None:
+    harmful = with_built_in(Verdict(), harmful=True, reviews=True, seen=seen)
+    assert (harmful.denial, harmful.checks[0].allowed) == (f"its text asks for what would do harm{ending}", False)
+    risky = with_built_in(Verdict(risk=Risk.HIGH), harmful=False, reviews=True, seen=seen)
+    assert risky.checks[0].detail == f"its risk is high{ending}"
 
 
 @pytest.mark.parametrize(
@@ -125,6 +188,12 @@ def test_built_in_rules_give_way_to_one_that_allows() -> None:
     assert with_built_in(high, harmful=True, reviews=False) == high
     allowed = judge(rule(allow=True), facts=replace(SAMPLE, risk=Risk.HIGH))
     assert with_built_in(allowed, harmful=True, reviews=True) == allowed
+
+
+@pytest.mark.parametrize("risk", Risk)
+def test_only_a_high_risk_is_looked_at_by_a_person_without_a_rule(risk: Risk) -> None:
+    verdict = with_built_in(Verdict(risk=risk), harmful=False, reviews=True)
+    assert verdict.demanded == (Demanded(("high-risk",)) if risk is Risk.HIGH else None)
 
 
 def test_the_hash_is_of_what_rules_say() -> None:

@@ -1,5 +1,6 @@
 """To whom a run may hand its task on."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -7,7 +8,7 @@ from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.domain.routing import Risk
 from claudomator_py.routing.handing_on import decide
-from claudomator_py.scheduler.decision import HandoffRecord
+from claudomator_py.scheduler.decision import HandoffRecord, Route
 from tests.fakes.cards import card
 
 NAMES = ("a", "b", "c", "d")
@@ -34,6 +35,22 @@ def test_no_chain_is_a_circle_or_longer_than_allowed(first: str | None, wishes: 
     assert len(owners) == len(set(owners))
     assert len(before) <= most
     assert [one.hop for one in before] == list(range(1, len(before) + 1))
+
+
+@pytest.mark.parametrize(
+    ("to", "code"),
+    [
+        ("b", RationaleCode.HANDED_ON),
+        ("nobody", RationaleCode.NO_SPECIALIST),
+        ("a", RationaleCode.HANDOFF_LOOP),
+    ],
+)
+def test_what_is_refused_goes_to_a_person_and_to_no_specialist(to: str, code: RationaleCode) -> None:
+    record = decide(HandoffRequest(to=to), "run", "a", [], CARDS, risk=None, max_handoffs=1)
+    accepted = code is RationaleCode.HANDED_ON
+    assert (record.reason.code, record.accepted, record.hop) == (code, accepted, int(accepted))
+    assert record.route is (Route.SPECIALIST if accepted else Route.HUMAN_REVIEW)
+    assert record.specialist == (to if accepted else None)
 
 
 def test_whose_card_allows_less_risk_is_not_given_it() -> None:

@@ -7,7 +7,7 @@ import pytest
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.routing import Constraints
-from claudomator_py.domain.task import Permissions, TaskSpec
+from claudomator_py.domain.task import Isolation, Permissions, TaskSpec
 from claudomator_py.routing.role import constraints_of, done_by
 
 
@@ -46,6 +46,22 @@ def test_a_task_restricts_what_the_card_allows_and_extends_nothing(
 def test_a_card_without_permissions_leaves_them_to_the_task() -> None:
     asked = task(permissions={"mode": "plan"})
     assert done_by(asked, card()) is asked
+
+
+def test_without_a_card_and_with_that_of_somebody_remote_a_task_stays_as_it_is() -> None:
+    asked = task(permissions={"mode": "plan"})
+    assert done_by(asked, None) is asked
+    remote = card(url="https://example.org", permissions={"mode": "acceptEdits"}, expected_output="The page.")
+    assert done_by(task(), remote) == task()
+
+
+@pytest.mark.parametrize("by", [None, card()], ids=["nobody", "a specialist"])
+def test_a_rule_that_isolates_puts_a_task_with_a_directory_into_a_work_tree(by: Card | None) -> None:
+    isolated = Constraints(isolated=True)
+    in_place = task(working_dir="/srv/shop")
+    assert done_by(in_place, by).isolation is not Isolation.WORKTREE
+    assert done_by(in_place, by, isolated) == task(working_dir="/srv/shop", isolation="worktree")
+    assert done_by(task(), by, isolated) == task(), "it has a directory of its own"
 
 
 def test_the_card_says_what_is_handed_back_where_the_task_does_not() -> None:

@@ -68,9 +68,20 @@ def test_who_is_mentioned_answers_at_once_each_once_in_the_order_of_the_text() -
     )
 
 
+def test_without_a_word_on_who_fits_best_the_first_who_is_mentioned_answers() -> None:
+    assert decided("@baker and @cook", TriageSettings(mentions=MentionRule.BEST)).agents == ("a2",)
+
+
 def test_a_mention_goes_before_what_it_answers_and_before_the_primary() -> None:
     always = TriageSettings(primary=PrimaryRule.ALWAYS)
     assert decided("@cook", always, reply_to=answers("a2")).agents == ("a1",)
+
+
+@pytest.mark.parametrize(("author", "role"), [("a2", "user"), ("u1", "assistant"), ("a2", "assistant")])
+def test_a_message_of_an_agent_or_in_its_part_is_answered_only_by_whom_it_mentions(author: str, role: str) -> None:
+    always = TriageSettings(primary=PrimaryRule.ALWAYS)
+    assert decided("and now?", always, author=author, role=role, reply_to=answers("a1")) == NOBODY
+    assert decided("@cook and now?", always, author=author, role=role).agents == ("a1",)
 
 
 @pytest.mark.parametrize("content", ["@nobody", "@bob", "@ann", "@twin", "mail ann@cook.example", "`@cook`"])
@@ -121,7 +132,8 @@ def test_of_one_alone_nobody_is_asked() -> None:
     ],
 )
 def test_an_answer_goes_to_the_agent_that_it_answers(answered: Answered | None, agents: tuple[str, ...]) -> None:
-    assert decided("and now?", reply_to=answered).agents == agents
+    found = decided("and now?", reply_to=answered)
+    assert (found.agents, found.should_respond_immediately) == (agents, bool(agents))
     assert decided("and now?", TriageSettings(primary=PrimaryRule.OFF, reply_chains=Switch.OFF)) == NOBODY
 
 

@@ -11,7 +11,7 @@ import pytest
 from claudomator_py.domain import lifecycle
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.lifecycle import InputKind, QueueReason
-from claudomator_py.domain.outcome import HandoffRequest, Outcome, OutcomeStatus, Reason
+from claudomator_py.domain.outcome import Denied, HandoffRequest, Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.readiness import backoff_ms
 from claudomator_py.scheduler.after_run import (
     FREE_INTERRUPTED_ANSWERS,
@@ -107,6 +107,12 @@ def test_what_no_longer_fits_goes_one_tier_up_until_there_is_none() -> None:
     assert pinned.event == lifecycle.Failing(Reason.CONTEXT_TOO_LONG)
 
 
+@pytest.mark.parametrize("reason", [reason for reason in Reason if TABLE.get(reason) == AGAIN])
+def test_what_a_stronger_model_would_not_mend_is_tried_again_on_the_same_tier(reason: Reason) -> None:
+    ending = end(failed(reason), tier=Tier.FAST)
+    assert (type(ending.event), ending.tier) == (lifecycle.Retrying, None)
+
+
 def test_a_limit_never_uses_up_attempts() -> None:
     limited = Outcome(status=OutcomeStatus.LIMITED, reason=Reason.RATE_LIMITED)
     assert end(limited, attempt=3) == end(limited, attempt=1)
@@ -128,6 +134,13 @@ def test_what_did_not_succeed_and_was_cancelled_is_cancelled(status: OutcomeStat
 def test_a_question_needs_a_person_and_costs_nothing() -> None:
     ending = end(Outcome(status=OutcomeStatus.NEEDS_INPUT, detail="which branch?"))
     assert ending == Ending(lifecycle.InputAsked(InputKind.QUESTION), counts_attempt=False)
+
+
+def test_tools_that_a_run_was_denied_need_leave_unless_it_asks_something_else() -> None:
+    denied = Outcome(status=OutcomeStatus.NEEDS_INPUT, denied=(Denied(tool="Bash", input="npm publish"),))
+    assert end(denied).event == lifecycle.InputAsked(InputKind.APPROVAL)
+    asks = denied.model_copy(update={"question": "Red or blue?"})
+    assert end(asks).event == lifecycle.InputAsked(InputKind.QUESTION)
 
 
 def test_pauses_double_from_attempt_to_attempt() -> None:
@@ -163,7 +176,7 @@ def test_who_waited_for_its_conversation_waits_again(reason: Reason) -> None:
 
 def test_a_try_that_meets_the_limit_keeps_its_conversation() -> None:
     ending = end(failed(Reason.RATE_LIMITED), run={"tries": 2})
-    assert isinstance(ending.event, lifecycle.Retrying)
+    assert ending.event == later(2)
     assert ending.may_go_on
 
 
