@@ -17,6 +17,7 @@ from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.breaker import FAILURES, FIRST_PAUSE_MS
 from claudomator_py.domain.limits import FIRST_ESTIMATE_MS, Bucket, Hold
 from claudomator_py.domain.outcome import Provenance, Reason
+from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.domain.units import HOUR_MS, format_instant
 from claudomator_py.scheduler.classification import PROMPT_VERSION, Cause, ModelFault, ModelQuestion
 from claudomator_py.scheduler.decision import TierRecord
@@ -127,6 +128,7 @@ def test_what_came_of_the_question_is_a_decision(database: Database) -> None:
         assert decision.input_ref == f"task:{task.id}/1"
         told = TierRecord.model_validate(decision.data)
         assert (told.tier, told.agent, told.classification.source) == (tier, "claude", source)
+        assert told.reason.code is (RationaleCode.UNANSWERED if tier is None else RationaleCode.ANSWERED)
         assert told.versions.classifier == f"lite/{PROMPT_VERSION}"
 
 
