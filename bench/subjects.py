@@ -92,7 +92,8 @@ def open_spooler() -> Iterator[Spooler | None]:
     if shutil.which("tsp") is None:
         yield None
         return
-    with tempfile.TemporaryDirectory() as folder:
+    # Its server ends by itself, and may still write a file while the folder is removed.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         spooler = Spooler(Path(folder))
         try:
             yield spooler
