@@ -275,7 +275,7 @@ def _is_reached(registered: Registration) -> bool:
 
 
 def _question(record: SpecialistRecord, now_ms: int, until_ms: int | None) -> InputRequest:
-    close = [one.specialist for one in record.specialist_candidates[:3]]
+    close = [one.specialist for one in record.specialist_candidates if not one.barred][:3]
     choice = f" Candidates: {', '.join(close)}." if close else ""
     asked = f"Which specialist is meant? Answer with its id, or say more about the task.{choice}"
     text = f"{sentence(record.reason.text)} {asked}"

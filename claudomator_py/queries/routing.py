@@ -36,7 +36,7 @@ def specialist_sentences(name: str, record: SpecialistRecord, seen: Set[str], *,
     skill = f" (skill {record.skill})" if record.skill and to else ""
     target = whom.get(record.route) or to or "nobody in particular"
     sentences = [ended(f"{name} {went} to {target}{skill}: {reason_for(record.reason, seen).text}")]
-    open_ = [one for one in record.specialist_candidates if one.specialist in seen and not barred(one)]
+    open_ = [one for one in record.specialist_candidates if one.specialist in seen and not one.barred]
     if not open_ or record.threshold is None:
         return sentences
     best = open_[0]
@@ -191,16 +191,11 @@ def _to_beat(record: Record, candidates: list[SpecialistCandidate]) -> float | N
     """The score with which somebody else would have been as good as the best."""
     if record.threshold is None:
         return None
-    return max((record.threshold, *(one.score for one in candidates if not barred(one))))
-
-
-def barred(one: SpecialistCandidate) -> bool:
-    """Whether it could not have been chosen, whatever its score."""
-    return one.rejected is not None and one.rejected.code in (RationaleCode.TOO_RISKY, RationaleCode.LACKS)
+    return max((record.threshold, *(one.score for one in candidates if not one.barred)))
 
 
 def _candidate_view(one: SpecialistCandidate, to_beat: float | None) -> RouteCandidateView:
-    helps = one.rejected is not None and to_beat is not None and not barred(one)
+    helps = one.rejected is not None and to_beat is not None and not one.barred
     return RouteCandidateView(
         specialist=one.specialist,
         skill=one.skill,

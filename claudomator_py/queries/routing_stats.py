@@ -22,7 +22,6 @@ from claudomator_py.domain.views.routing import (
     RoutingStatsView,
     StandingView,
 )
-from claudomator_py.queries.routing import barred
 from claudomator_py.scheduler.decision import Route, SpecialistCandidate, SpecialistRecord
 from claudomator_py.store import learning_rows, specialist_rows, switch_rows
 from claudomator_py.store.learning_rows import Figures, Labelled
@@ -153,7 +152,7 @@ def _gaps(records: Iterable[tuple[SpecialistRecord, Labelled]], seen: Set[str]) 
     for record, labelled in records:
         if record.route is Route.SPECIALIST or record.confidence is None:
             continue
-        best = next((one for one in record.specialist_candidates if not barred(one)), None)
+        best = next((one for one in record.specialist_candidates if not one.barred), None)
         known = best is not None and best.specialist in seen
         gap = found[(best.specialist, record.topic) if best is not None and known else (None, None)]
         gap.decisions += 1
@@ -177,7 +176,7 @@ def _signals(records: Iterable[tuple[SpecialistRecord, Labelled]]) -> list[Routi
     """What would have been decided without each signal, everything else being as it was."""
     had, decided, right, wrong = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     for record, labelled in records:
-        open_ = [one for one in record.specialist_candidates if not barred(one)]
+        open_ = [one for one in record.specialist_candidates if not one.barred]
         if record.route is not Route.SPECIALIST or not open_:
             continue
         for signal in _having_a_part(open_):

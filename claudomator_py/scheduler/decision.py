@@ -10,7 +10,7 @@ from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked, blocked
 from claudomator_py.domain.decision import Classification, PolicyCheck, Versions
 from claudomator_py.domain.outcome import HandoffRequest
-from claudomator_py.domain.rationale import StandIn, StoredFallback, StoredRationale
+from claudomator_py.domain.rationale import RationaleCode, StandIn, StoredFallback, StoredRationale
 from claudomator_py.domain.routing import Constraints, Risk
 from claudomator_py.domain.triage import TriageReason
 
@@ -96,6 +96,11 @@ class SpecialistCandidate(BaseModel):
     """What counts on top of the score among those that are as good."""
     rejected: StoredRationale | None = None
     """Why not; None for the one chosen."""
+
+    @property
+    def barred(self) -> bool:
+        """Whether it could not have been chosen, whatever its score."""
+        return self.rejected is not None and self.rejected.code in (RationaleCode.TOO_RISKY, RationaleCode.LACKS)
 
 
 class Record(BaseModel):

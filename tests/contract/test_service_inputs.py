@@ -336,6 +336,19 @@ def test_who_asks_for_a_specialist_can_be_answered_and_rejected(world: World) ->
     assert world.state("other") == "FAILED rejected"
 
 
+def test_nobody_is_proposed_who_may_not_take_it(world: World) -> None:
+    world.specialists.register(card("painter", capabilities=("ladder",)))
+    world.specialists.register(card("plumber"))
+    world.submit("t", instructions="Fix it, please.", requires=["ladder"])
+    world.submit("any", instructions="Fix it, please.")
+    world.router.route()
+    asked = {name: world.task(name).asks for name in ("t", "any")}
+    assert {name: found.text.partition("Candidates: ")[2] for name, found in asked.items() if found is not None} == {
+        "t": "painter.",
+        "any": "painter, plumber.",
+    }
+
+
 def test_what_is_said_about_a_vague_task_becomes_part_of_it(world: World) -> None:
     """It was taken for an answer, and neither routing nor the agent heard of it."""
     world.specialists.register(card("plumber", description="Mends dripping taps and leaking pipes."))
