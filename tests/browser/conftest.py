@@ -17,12 +17,13 @@ from claudomator_py.api.settings import WebSettings
 from claudomator_py.domain.views import TaskView
 from tests.e2e.harness import Daemon, Site, open_site, wait_until
 from tests.e2e.warm import WarmStarter
+from tests.patience import PATIENCE_S
 
 # The engine alone first: a page in it takes a quarter of the CPU that one takes in the whole browser without a window.
 COMMANDS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next((path for command in COMMANDS if (path := shutil.which(command)) is not None), None)
 WIDE, NARROW = {"width": 1_180, "height": 900}, {"width": 375, "height": 800}
-TIMEOUT_MS = 15_000
+TIMEOUT_MS = 1_000 * PATIENCE_S
 AGENTS = {
     "simulated": {"kind": "simulated", "auto_select": False, "max_concurrent": 4},
     "other": {"kind": "simulated", "auto_select": False, "max_concurrent": 2},
@@ -90,7 +91,7 @@ class Desktop:
 
     def log_in(self) -> str:
         """Log in by a code, as a browser's form does; the cookie of the session, as a browser sends it."""
-        connection = http.client.HTTPConnection(self.address, timeout=TIMEOUT_MS / 1_000)
+        connection = http.client.HTTPConnection(self.address, timeout=PATIENCE_S)
         form = urlencode({"code": self.daemon.client.login_code().code})
         headers = {
             "Host": self.url.removeprefix("http://"),

@@ -14,6 +14,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Desktop
 from tests.fakes.cards import card
+from tests.patience import PATIENCE_S
 
 # Tries everything that a page can send, and says what came of each.
 ATTACK = """async ([daemon, task]) => {
@@ -180,7 +181,7 @@ def test_a_cookie_that_somebody_got_hold_of_is_nothing_at_the_address(desktop: D
     sent = f"{cookie.get('name')}={cookie.get('value')}"
 
     def status(host: str) -> int:
-        connection = http.client.HTTPConnection(desktop.address, timeout=10)
+        connection = http.client.HTTPConnection(desktop.address, timeout=PATIENCE_S)
         try:
             connection.request("GET", "/", headers={"Host": host, "Cookie": sent})
             return connection.getresponse().status

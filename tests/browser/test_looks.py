@@ -133,7 +133,6 @@ def _settle(page: Page) -> None:
         expect(page.locator(".entry").first).to_be_visible()
 
 
-@pytest.mark.timeout(180)
 def test_axe_finds_nothing(desktop: Desktop) -> None:
     desktop.complaints.expect("status of 404", "status of 401", "status of 422")
     axe = Axe()
@@ -197,7 +196,6 @@ def weak_contrasts(page: Page) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.timeout(120)
 def test_nothing_sticks_out_of_a_narrow_screen(desktop: Desktop) -> None:
     desktop.complaints.expect("status of 404", "status of 422")
     paths = _paths(desktop)

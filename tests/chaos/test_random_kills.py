@@ -160,14 +160,12 @@ def test_a_few_kills_of_the_daemon_show_in_no_run(site: Site, seed: int) -> None
 
 
 @pytest.mark.chaos
-@pytest.mark.timeout(600)
 def test_many_kills_of_the_daemon_show_in_no_run(site: Site, seed: int) -> None:
     facts = chaos(site, seed, tasks=500, kills=200)
     assert not lost(facts), "a run was lost, though no shim was killed"
 
 
 @pytest.mark.chaos
-@pytest.mark.timeout(600)
 def test_many_kills_of_daemon_and_shims_leave_everything_accounted_for(site: Site, seed: int) -> None:
     with ShimKiller(site, Random(seed + 1)) as killer:
         facts = chaos(site, seed, tasks=250, kills=100)
@@ -177,7 +175,6 @@ def test_many_kills_of_daemon_and_shims_leave_everything_accounted_for(site: Sit
 
 
 @pytest.mark.chaos
-@pytest.mark.timeout(300)
 def test_kills_of_the_daemon_show_in_no_run_with_postgresql(
     tmp_path: Path, warm: WarmStarter, postgresql_url: str, seed: int
 ) -> None:

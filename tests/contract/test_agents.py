@@ -19,6 +19,7 @@ from claudomator_py.domain.run import ExitRecord, LaunchRequest, Stream
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.ports import AgentKind, OutputReader
 from tests.fakes.a2a import Seen, sdk_server
+from tests.patience import PATIENCE_S
 
 NOW_MS = 1_795_293_400_000
 CONVERSATION = "6f1c3a52-0b7e-5d7e-9c55-2f0f6a4d9b11"
@@ -144,7 +145,7 @@ def test_a_run_succeeds_and_its_answer_is_read(case: Case, agent: AgentSpec, tmp
             capture_output=True,
             env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), **launch.env},
             cwd=tmp_path,
-            timeout=30,
+            timeout=PATIENCE_S,
             check=False,
         )
     found = reader(case, agent)

@@ -24,6 +24,7 @@ from claudomator_py.ports import RunHost
 from tests.fakes.agents import ScriptedKind
 from tests.fakes.runs import MemoryRunHost
 from tests.integration.hosts.rig import until
+from tests.patience import PATIENCE_S
 
 RUN, CHECK = f"contract-run-{os.getpid()}", ("check", 1)
 SECRET = "hunter2-hunter2"
@@ -347,7 +348,7 @@ def test_an_end_is_news_once(place: Place) -> None:
         place.host.watch([(RUN, 0)])
         assert news == []
         await asyncio.to_thread(place.end, 0)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             await told.wait()
         place.host.watch([(RUN, 0)])
         place.host.watch([(RUN, 0)])

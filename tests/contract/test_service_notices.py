@@ -26,8 +26,8 @@ from claudomator_py.service.notices import Notices
 from claudomator_py.store import outbox_rows
 from claudomator_py.store.database import Database
 from tests.fakes.world import World
+from tests.patience import PATIENCE_S
 
-DEADLINE_S = 20.0
 ALL = tuple(kind for kind in NoticeKind if kind is not NoticeKind.TEST)
 
 
@@ -43,7 +43,7 @@ class Mailbox:
 
     def send(self, notice: Notice) -> None:
         self.tried += 1
-        self.gate.wait(DEADLINE_S)
+        self.gate.wait(PATIENCE_S)
         if self.faults:
             raise self.faults.pop(0)
         self.notices.put(notice)
@@ -52,7 +52,7 @@ class Mailbox:
         self.gate.set()
 
     def next(self) -> Notice:
-        return self.notices.get(timeout=DEADLINE_S)
+        return self.notices.get(timeout=PATIENCE_S)
 
 
 class Post:
@@ -82,7 +82,7 @@ class Post:
 
     def until(self, condition: Callable[[], bool]) -> None:
         tick = threading.Event()
-        for _ in range(int(DEADLINE_S / 0.01)):
+        for _ in range(int(PATIENCE_S / 0.01)):
             if condition():
                 return
             tick.wait(0.01)

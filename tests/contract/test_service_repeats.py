@@ -13,6 +13,7 @@ from claudomator_py.domain.principal import KEPT_MS, RequestKey
 from claudomator_py.domain.views import RestartRequest
 from claudomator_py.store.database import Database
 from tests.fakes.world import World, spec
+from tests.patience import PATIENCE_S
 
 KEY = RequestKey("k", "what was asked")
 
@@ -87,7 +88,7 @@ def test_while_the_first_is_in_work_the_second_is_sent_away(world: World, monkey
 
     def slow(fn: Callable[[Connection], Any]) -> Any:
         writing.set()
-        assert go_on.wait(10)
+        assert go_on.wait(PATIENCE_S)
         return write(fn)
 
     monkeypatch.setattr(world.database, "write", slow)
@@ -95,7 +96,7 @@ def test_while_the_first_is_in_work_the_second_is_sent_away(world: World, monkey
     first = threading.Thread(target=lambda: answers.append(world.service.submit(spec("t"), key=KEY).id))
     first.start()
     try:
-        assert writing.wait(10)
+        assert writing.wait(PATIENCE_S)
         with pytest.raises(KeyInUse, match="same key"):
             world.service.submit(spec("t"), key=KEY)
     finally:

@@ -213,7 +213,6 @@ def test_a_restart_within_a_minute_misses_nothing(world: World) -> None:
     assert meet(world, FIRST + MINUTE_MS - 1) == [due(0)]
 
 
-@pytest.mark.timeout(240)
 def test_all_is_not_without_bounds(world: World) -> None:
     world.take(PATH, spec("t", schedule="* * * * *", timezone="UTC", catch_up="all", overlap="queue"))
     world.now_ms = START_MS + 30 * DAY_MS

@@ -70,7 +70,6 @@ def test_a_failed_dependency_fails_its_dependents_through_any_number_of_them(wor
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_a_long_chain_fails_and_is_revived_as_a_whole(world: World) -> None:
     length = 400
     world.submit("t0", priority="low")

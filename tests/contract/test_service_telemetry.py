@@ -25,6 +25,7 @@ from claudomator_py.store.tables import DECISION
 from tests.contract.test_service_handoffs import begin, go_on, hand_on
 from tests.fakes.cards import card
 from tests.fakes.world import World, spec
+from tests.patience import PATIENCE_S
 
 ASKS: dict[str, Any] = {"status": "needs_input", "question": "Red or blue?"}
 
@@ -423,7 +424,7 @@ def test_the_thread_sends_when_it_is_woken_and_ends_when_it_is_told(world: World
     traced.sender.start()
     begin(world)
     world.succeed("t")
-    assert arrived.wait(20)
+    assert arrived.wait(PATIENCE_S)
     traced.sender.close()
     assert traced.collected.closed
     assert traced.sender.check().detail == "spans are taken"

@@ -11,6 +11,7 @@ from claudomator_py.domain.worktree import Tree, TreeBusy, TreeFault, TreeStandi
 from claudomator_py.store.database import Database
 from tests.fakes.trees import FakeTrees
 from tests.fakes.world import World
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def begun(world: World, *names: str) -> None:
     """Tick until these run."""
     told = threading.Event()
     world.isolating.made = told.set
-    for _ in range(20):
+    for _ in range(int(2 * PATIENCE_S)):
         world.tick()
         if set(names) <= world.running().keys():
             return
@@ -49,7 +50,7 @@ def ended(world: World, name: str) -> None:
     """Tick until its run is over: not before its tree was looked at."""
     told = threading.Event()
     world.isolating.made = told.set
-    for _ in range(20):
+    for _ in range(int(2 * PATIENCE_S)):
         if name not in world.running():
             return
         told.wait(0.5)
@@ -93,7 +94,7 @@ def test_a_tree_that_cannot_be_made_is_told_and_tried_anew_by_a_restart(
 ) -> None:
     trees.fault = TreeFault("no work tree of shop: No space left; make room")
     world.submit("fix", working_dir=repository, isolation="worktree", retry={"max_attempts": 1})
-    for _ in range(20):
+    for _ in range(int(20 * PATIENCE_S)):
         world.tick()
         if world.task("fix").runs:
             break
@@ -158,7 +159,7 @@ def test_trees_of_which_nothing_is_known_are_looked_at_when_the_daemon_starts(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trees, "look", look)
         world.isolating.begin()
-        assert looked.wait(10)
+        assert looked.wait(PATIENCE_S)
         world.isolating.close()
     assert {name: state.standing for name, state in trees.states.items()} == {"known": "merged", "not-known": "ahead"}
 
@@ -181,7 +182,7 @@ def test_a_folder_that_leads_out_of_its_tree_is_not_made_there(
         told = threading.Event()
         world.isolating.made = told.set
         world.tick()
-        assert told.wait(10)
+        assert told.wait(PATIENCE_S)
         world.tick()
     assert world.state("fix") == "FAILED setup_failed"
     assert "leads out of its work tree" in str(world.task("fix").reason_text)
@@ -256,7 +257,7 @@ def test_a_tree_that_somebody_is_at_is_waited_for_with_pauses_and_keeps_nothing_
         world.submit("t", working_dir=repository, isolation="worktree")
         world.submit("other")
         world.tick()
-        assert tried.wait(10)
+        assert tried.wait(PATIENCE_S)
         for _ in range(3):
             world.tick()
         assert list(world.running()) == ["other"]

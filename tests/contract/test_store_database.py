@@ -14,6 +14,7 @@ from sqlmodel import Session
 from claudomator_py.domain import crashpoint
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.writer import MAX_BATCH
+from tests.patience import PATIENCE_S
 
 metadata = MetaData()
 note = Table("note", metadata, Column("id", BigInteger, primary_key=True), Column("body", String, nullable=False))
@@ -49,10 +50,10 @@ class Gate:
 
         def wait(_connection: Connection) -> None:
             entered.set()
-            assert self._open.wait(30)
+            assert self._open.wait(PATIENCE_S)
 
         self.future = db.submit(wait)
-        assert entered.wait(30)
+        assert entered.wait(PATIENCE_S)
 
     def open(self) -> None:
         self._open.set()
@@ -235,7 +236,7 @@ def test_a_thousand_writers_at_once(db: Database) -> None:
     start = threading.Barrier(20)
 
     def fifty(worker: int) -> list[int]:
-        start.wait(30)
+        start.wait(PATIENCE_S)
         return [db.write(add(worker * 50 + number)) for number in range(50)]
 
     with ThreadPoolExecutor(20) as pool:
@@ -351,7 +352,7 @@ def test_close_finishes_what_is_queued_and_refuses_what_comes_later(
     closing = threading.Thread(target=db.close)
     closing.start()
     gate.open()
-    closing.join(30)
+    closing.join(PATIENCE_S)
     assert not closing.is_alive()
     assert all(future.done() for future in futures)
     with pytest.raises(StoreUnavailable, match="closed"):

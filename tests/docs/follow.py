@@ -8,8 +8,8 @@ from pathlib import Path
 from tests.docs.compare import matches
 from tests.docs.page import Command, Step, steps_of
 from tests.docs.terminal import COMMAND, Terminal, open_terminal
+from tests.patience import PATIENCE_S
 
-PATIENCE_S = 30.0
 _PAUSE_S = 0.2
 # A reader who does not see it yet looks again.
 _LOOKS = re.compile(

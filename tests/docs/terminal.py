@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from claudomator_py.hosts.shim import procfs
+from tests.patience import PATIENCE_S
 
 REPOSITORY = Path(__file__).parents[2]
 COMMAND = (str(Path(sys.executable).with_name("claudomator")),)
@@ -27,8 +28,6 @@ _TOOLS = {
 }
 _READY = "http://127.0.0.1:"
 _PR_SET_PDEATHSIG = 1
-_START_S = 60.0
-_END_S = 15.0
 
 
 class Terminal:
@@ -90,7 +89,7 @@ class Terminal:
                 start_new_session=True,
                 preexec_fn=_end_with_parent,
             )
-        end = time.monotonic() + _START_S
+        end = time.monotonic() + PATIENCE_S
         while _READY not in self.log():
             assert self._daemon.poll() is None, f"{command} ended: {self.log()}"
             assert time.monotonic() < end, f"{command} is not ready: {self.log()}"
@@ -104,7 +103,7 @@ class Terminal:
         """End the daemon as Ctrl-C does."""
         assert self._daemon is not None, "no daemon runs"
         self._daemon.send_signal(signal.SIGINT)
-        self._daemon.wait(_END_S)
+        self._daemon.wait(PATIENCE_S)
         self._daemon = None
 
     def close(self) -> None:
@@ -113,7 +112,7 @@ class Terminal:
             self._daemon.kill()
             self._daemon.wait()
         self._shell.kill()
-        end = time.monotonic() + _END_S
+        end = time.monotonic() + PATIENCE_S
         while (left := _processes_in(self.root)) and time.monotonic() < end:
             for process in left:
                 procfs.send(process.pid, process.start, signal.SIGKILL)

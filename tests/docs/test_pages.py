@@ -32,7 +32,6 @@ def command() -> Iterator[list[str]]:
         yield command
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=_name)
 def test_the_page_shows_what_happens(page: Path, tmp_path: Path, command: list[str]) -> None:
     if "$ curl " in page.read_text() and shutil.which("curl") is None:

@@ -20,6 +20,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.patience import PATIENCE_S
+
 _PR_SET_PDEATHSIG = 1
 _REPOSITORY = Path(__file__).parents[2]
 
@@ -42,7 +44,7 @@ def warm_command() -> Iterator[list[str]]:
             yield [sys.executable, "-I", "-S", str(Path(__file__).with_name("warm_client.py")), str(path)]
         finally:
             process.stdin.close()
-            process.wait(10)
+            process.wait(PATIENCE_S)
             process.stdout.close()
 
 

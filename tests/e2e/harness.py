@@ -22,14 +22,12 @@ from claudomator_py.domain.views import TaskView
 from claudomator_py.hosts.shim import procfs
 from tests.databases import put_migrated
 from tests.e2e.warm import WarmStarter
+from tests.patience import PATIENCE_S
 
 T = TypeVar("T")
 
 REPOSITORY = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-m", "claudomator_py")
-START_S = 30.0
-DRAIN_S = 40.0
-END_S = 15.0
 _LEAST_PAUSE_S, _MOST_PAUSE_S = 0.005, 0.05
 SETTLED = ("COMPLETED", "FAILED", "CANCELLED", "NEEDS_INPUT")
 
@@ -46,7 +44,7 @@ exit 0
 CHECK = 'echo "check $CLAUDOMATOR_RUN $1" >> "$2"; exit "$1"'
 
 
-def wait_until(condition: Callable[[], T | None], what: str, deadline_s: float = END_S) -> T:
+def wait_until(condition: Callable[[], T | None], what: str, deadline_s: float = PATIENCE_S) -> T:
     """The first value of the condition that is true. Fails at the deadline."""
     began = time.monotonic()
     end = began + deadline_s
@@ -94,7 +92,7 @@ class Daemon:
         if self._client is None:
             url, token = self._site.endpoint, (self._site.state / "token").read_text().strip()
             assert url is not None, "the daemon was not waited for: call ready()"
-            self._client = Client(url, token, timeout_s=30)
+            self._client = Client(url, token, timeout_s=PATIENCE_S)
         return self._client
 
     def ready(self) -> "Daemon":
@@ -107,7 +105,7 @@ class Daemon:
             except ClientError:
                 return False
 
-        wait_until(answers, "the daemon to be ready", START_S)
+        wait_until(answers, "the daemon to be ready", PATIENCE_S)
         return self
 
     def kill(self) -> None:
@@ -124,7 +122,7 @@ class Daemon:
         self.send(signal.SIGTERM)
         return self.wait()
 
-    def wait(self, deadline_s: float = END_S) -> int:
+    def wait(self, deadline_s: float = PATIENCE_S) -> int:
         """Wait for its end; its exit status, negative for a signal. Fails at the deadline."""
         if self._status is None:
             ended = select.select([self._fd], [], [], deadline_s)[0]
@@ -257,7 +255,7 @@ class Site:
         lines = [line.split() for line in self.ledger_file.read_text().splitlines()]
         return [Entry(words[0], words[1], int(words[2])) for words in lines]
 
-    def drain(self, daemon: Daemon, stuck_s: float = DRAIN_S) -> dict[str, TaskView]:
+    def drain(self, daemon: Daemon, stuck_s: float = PATIENCE_S) -> dict[str, TaskView]:
         """Wait until no task runs or can run; all tasks by id. Fails when for stuck_s seconds nothing goes forward."""
 
         settled: bool = False
@@ -315,7 +313,7 @@ class Site:
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             return False
 
-    def no_processes(self, deadline_s: float = END_S) -> None:
+    def no_processes(self, deadline_s: float = PATIENCE_S) -> None:
         """Wait until no process of this site is left. Fails, naming them."""
         try:
             wait_until(lambda: not self.processes(), "the end of all processes", deadline_s)
@@ -328,7 +326,7 @@ class Site:
             if daemon.running:
                 daemon.kill()
             daemon.wait()
-        end = time.monotonic() + END_S
+        end = time.monotonic() + PATIENCE_S
         while (left := self.processes()) and time.monotonic() < end:
             for pid in left:
                 try:

@@ -4,14 +4,15 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 from claudomator_py.domain.views import RunView, TaskView
 from claudomator_py.hosts.shim import procfs
-from tests.e2e.harness import END_S, Daemon, Site, wait_until
+from tests.e2e.harness import Daemon, Site, wait_until
+from tests.patience import PATIENCE_S
 
 ENDED = ("COMPLETED", "FAILED", "CANCELLED")
 
@@ -24,21 +25,30 @@ def document(name: str | None, *instructions: str, agent: object = "sh", **field
     return json.dumps({key: value for key, value in given.items() if value is not None}, indent=1)
 
 
-def in_state(daemon: Daemon, ref: str, *states: str, deadline_s: float = END_S) -> TaskView:
+def in_state(daemon: Daemon, ref: str, *states: str, deadline_s: float = PATIENCE_S) -> TaskView:
     """Wait until the task is in one of these states."""
 
+    return _seen(daemon, ref, lambda task: task.state in states, f"be {' or '.join(states)}", deadline_s)
+
+
+def waits_for(daemon: Daemon, ref: str, reason: str) -> TaskView:
+    """Wait until the task is queued for this reason. Before it has another: each task is routed first."""
+    wanted = lambda task: (task.state, task.reason) == ("QUEUED", reason)  # noqa: E731 - said in one line
+    return _seen(daemon, ref, wanted, f"be QUEUED, reason {reason}", PATIENCE_S)
+
+
+def _seen(daemon: Daemon, ref: str, wanted: Callable[[TaskView], bool], what: str, deadline_s: float) -> TaskView:
     def look() -> TaskView | None:
-        found = [task for task in daemon.client.all_tasks() if ref in (task.id, task.name)]
-        return found[0] if found and found[0].state in states else None
+        return next((task for task in daemon.client.all_tasks() if ref in (task.id, task.name) and wanted(task)), None)
 
     try:
-        return wait_until(look, f"{ref} to be {' or '.join(states)}", deadline_s)
+        return wait_until(look, f"{ref} to {what}", deadline_s)
     except AssertionError as failure:
         seen = {task.name: (task.state, task.reason, task.reason_text) for task in daemon.client.all_tasks()}
         raise AssertionError(f"{failure}; instead {seen}") from None
 
 
-def ended(daemon: Daemon, ref: str, deadline_s: float = END_S) -> TaskView:
+def ended(daemon: Daemon, ref: str, deadline_s: float = PATIENCE_S) -> TaskView:
     """Wait until the task has ended."""
     return in_state(daemon, ref, *ENDED, deadline_s=deadline_s)
 
@@ -48,7 +58,7 @@ def last_run(daemon: Daemon, ref: str) -> RunView:
     return daemon.client.runs(ref)[-1]
 
 
-def started(site: Site, count: int = 1, deadline_s: float = END_S) -> list[str]:
+def started(site: Site, count: int = 1, deadline_s: float = PATIENCE_S) -> list[str]:
     """Wait until so many runs of ``sh`` have begun to work; their ids, in order."""
 
     def look() -> list[str] | None:

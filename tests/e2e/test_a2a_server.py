@@ -26,8 +26,7 @@ from claudomator_py.domain.views import AnswerRequest, TokenRequest
 from tests.e2e.harness import Daemon, Site, open_site
 from tests.e2e.scenarios_support import document, ended, in_state
 from tests.e2e.warm import WarmStarter
-
-pytestmark = pytest.mark.timeout(120)
+from tests.patience import PATIENCE_S
 
 AGENTS = {"simulated": {"kind": "simulated", "auto_select": True, "max_concurrent": 4}}
 
@@ -45,7 +44,7 @@ def token_of(site: Site) -> str:
 @asynccontextmanager
 async def sdk_client(site: Site, **config: Any) -> AsyncIterator[Client]:
     headers = {"Authorization": f"Bearer {token_of(site)}"}
-    async with httpx.AsyncClient(headers=headers, timeout=60, trust_env=False) as http:
+    async with httpx.AsyncClient(headers=headers, timeout=PATIENCE_S, trust_env=False) as http:
         card = await A2ACardResolver(http, str(site.endpoint)).get_agent_card()
         validate_proto_required_fields(card)
         assert "task" in {skill.id for skill in card.skills}
@@ -135,7 +134,7 @@ def rpc(site: Site, method: str, params: object, token: str | None = None, **hea
 
 def rpc_of(site: Site, body: object, **headers: str) -> httpx.Response:
     sent = {"Authorization": f"Bearer {token_of(site)}", "Content-Type": "application/json", **headers}
-    with httpx.Client(trust_env=False, headers=sent, timeout=60) as client:
+    with httpx.Client(trust_env=False, headers=sent, timeout=PATIENCE_S) as client:
         return client.post(f"{site.endpoint}/a2a", content=json.dumps(body))
 
 
@@ -262,7 +261,7 @@ def test_a_stream_is_joined_and_its_errors_are_told(served: tuple[Site, Daemon])
 
     async def test() -> None:
         async with sdk_client(site, streaming=True) as client:
-            begun = rpc(site, "SendMessage", message("simulate: delay=700ms text=done")).json()["result"]["task"]
+            begun = rpc(site, "SendMessage", message("simulate: delay=3s text=done")).json()["result"]["task"]
             updates = [one async for one in client.subscribe(SubscribeToTaskRequest(id=begun["id"]))]
             assert updates[0].task.id == begun["id"]
             assert updates[-1].status_update.status.state == TaskState.TASK_STATE_COMPLETED

@@ -35,8 +35,7 @@ from claudomator_py.domain.views import TokenRequest
 from tests.e2e.harness import Daemon, open_site, wait_until
 from tests.e2e.warm import WarmStarter
 from tests.fakes.daemon import openapi_document
-
-pytestmark = pytest.mark.timeout(120)
+from tests.patience import PATIENCE_S
 
 # Any refusal will do, such as 413 for what is too long and 414 for what is too long in a path.
 CONFIG = SchemathesisConfig.from_dict({"checks": {"negative_data_rejection": {"expected-statuses": ["4xx"]}}})
@@ -133,7 +132,6 @@ def test_every_operation_keeps_to_the_document(api: Api, operation_id: str, mode
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize(("operation_id", "mode"), KINDS)
 def test_every_operation_keeps_to_the_document_at_length(api: Api, operation_id: str, mode: GenerationMode) -> None:
     _fuzz(api, operation_id, mode, _settings(MORE_EXAMPLES, same=False))
@@ -160,7 +158,6 @@ def test_the_links_of_the_document_lead_on(api: Api) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_the_links_of_the_document_lead_on_at_length(api: Api) -> None:
     _follow_links(api, _settings(60, same=False, stateful_step_count=20))
 
@@ -216,7 +213,7 @@ def _send_as(api: Api, weak: Weak, operation_id: str, ours: set[str]) -> None:
     @given(case=api.schema.find_operation_by_id(operation_id).as_strategy(generation_mode=POSITIVE))
     def send(case: Case[Any]) -> None:
         _defuse(case)
-        answer = case.call(headers=weak.headers, timeout=30)
+        answer = case.call(headers=weak.headers, timeout=PATIENCE_S)
         told = (operation_id, answer.status_code, answer.text)
         assert answer.status_code < 500, told
         if not weak.may(operation_id):
@@ -278,7 +275,7 @@ def test_no_header_makes_it_fail_or_opens_anything(
     headers = [(name.encode(), value.encode("latin-1")) for name, value in sent.items()]
     headers += [(name.encode(), value.encode()) for name, value in api.headers.items() if known]
     body = b"{}" if method == "POST" else None
-    with httpx.Client(base_url=api.url, trust_env=False, timeout=30) as http:
+    with httpx.Client(base_url=api.url, trust_env=False, timeout=PATIENCE_S) as http:
         try:
             with http.stream(method, path, headers=headers, content=body) as answer:
                 status = answer.status_code

@@ -18,6 +18,7 @@ from claudomator_py.client.http import Client
 from claudomator_py.schema.taskfile import from_document
 from tests.e2e.harness import COMMAND, REPOSITORY, Daemon, Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, started
+from tests.patience import PATIENCE_S
 
 FOREVER = "do: while :; do sleep 0.1; done"
 HINT = {"type": "sh", "strict": True}
@@ -31,7 +32,7 @@ def command(site: Site, *arguments: str) -> "subprocess.CompletedProcess[str]":
         cwd=site.root,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
 
@@ -55,7 +56,7 @@ def four_writers(site: Site, daemon: Daemon) -> Iterator[set[str]]:
 
     def submit(writer: int) -> None:
         token = (site.state / "token").read_text().strip()
-        with Client(daemon.client.base_url, token, timeout_s=30) as client:
+        with Client(daemon.client.base_url, token, timeout_s=PATIENCE_S) as client:
             for number in itertools.count():
                 if stop.is_set():
                     return

@@ -10,7 +10,7 @@ import pytest
 from claudomator_py.domain.blocked import BlockCode, blocked_text
 from claudomator_py.domain.views import AgentView, TaskView
 from tests.e2e.harness import Daemon, Site, open_site, wait_until
-from tests.e2e.scenarios_support import document, ended, in_state, started, why
+from tests.e2e.scenarios_support import document, ended, in_state, started, waits_for, why
 from tests.e2e.warm import WarmStarter
 
 BUSY = "simulate: outcome=hang"
@@ -53,8 +53,7 @@ def test_tasks_go_to_the_least_active_and_ties_to_the_first_name(three: Site) ->
     assert "alpha was busier (1 of 2 slots)." in second
     assert "gamma was as busy as beta, which comes first alphabetically." in second
     three.drop("late.yaml", document(None, BUSY, agent=None))
-    late = in_state(daemon, "late", "QUEUED")
-    assert late.reason == "slots"
+    late = waits_for(daemon, "late", "slots")
     for name in ("alpha", "beta", "gamma"):
         assert f"{name} is full (2 of 2 slots)" in str(late.reason_text)
 
@@ -68,15 +67,14 @@ def test_many_at_once_are_spread_evenly(three: Site) -> None:
     assert Counter(task.agent for task in daemon.client.all_tasks()) == {"alpha": 2, "beta": 2, "gamma": 2}
 
 
-def test_work_flows_around_a_limit_and_back_when_it_ends(three: Site) -> None:
+def test_work_flows_around_a_limit_and_back_when_it_is_over(three: Site) -> None:
     daemon = three.start().ready()
     # It insists, so it meets the limit and waits for its end, where others go elsewhere.
-    patient = document(None, "simulate: outcome=limited(reset=6s)", agent="alpha")
+    patient = document(None, "simulate: outcome=limited(reset=1h)", agent="alpha")
     three.drop("patient.yaml", patient)
     wait_until(lambda: agent_of(daemon, "alpha").limited, "alpha to be limited")
     held = agent_of(daemon, "alpha")
-    waiting = in_state(daemon, "patient", "QUEUED")
-    assert waiting.reason == "limited"
+    waiting = waits_for(daemon, "patient", "limited")
     outcome = daemon.client.runs("patient")[0].outcome
     assert outcome is not None
     assert waiting.waiting_until == held.limited_until == outcome.reset_at
@@ -88,7 +86,7 @@ def test_work_flows_around_a_limit_and_back_when_it_ends(three: Site) -> None:
     assert "(simulated, reported)" in why(daemon, "around")
 
     daemon.client.cancel("patient")
-    wait_until(lambda: not agent_of(daemon, "alpha").limited, "the end of the limit")
+    daemon.client.release("alpha")
     assert runs_on(three, daemon, "back", DONE).agent == "alpha"
 
 
@@ -122,9 +120,8 @@ def test_with_every_agent_limited_tasks_wait_for_the_earliest_reset(three: Site)
     three.drop("task.yaml", document(None, "Write the report.", agent=None))
 
     wait_until(lambda: all(agent.limited for agent in daemon.client.agents()), "both limits")
-    task = in_state(daemon, "task", "QUEUED")
+    task = waits_for(daemon, "task", "limited")
 
-    assert task.reason == "limited"
     assert task.waiting_until == agent_of(daemon, "beta").limited_until
     assert task.blocked is not None
     assert task.blocked.code is BlockCode.AGENTS_LIMITED
@@ -172,8 +169,7 @@ def test_a_wish_is_granted_overridden_or_insisted_on(three: Site) -> None:
     assert "gamma" in str(decision.overridden_hint)
 
     three.drop("strict.yaml", document(None, BUSY, agent={"type": "gamma", "strict": True}))
-    strict = in_state(daemon, "strict", "QUEUED")
-    assert strict.reason == "slots"
+    strict = waits_for(daemon, "strict", "slots")
     assert "gamma is full (1 of 1 slots)" in str(strict.reason_text)
     daemon.client.cancel("wished")
     assert in_state(daemon, "strict", "RUNNING").agent == "gamma"
@@ -227,8 +223,8 @@ def test_one_directory_is_used_by_one_run_at_a_time(site: Site) -> None:
     site.drop("elsewhere.yaml", document(None, "do: true", working_dir=str(other)))
 
     assert ended(daemon, "elsewhere").state == "COMPLETED"
-    two = in_state(daemon, "two", "QUEUED")
-    assert (two.reason, two.reason_text) == ("workdir", f"{shared} is in use by one (RUNNING)")
+    two = waits_for(daemon, "two", "workdir")
+    assert two.reason_text == f"{shared} is in use by one (RUNNING)"
     assert f"two is QUEUED: {shared} is in use by one (RUNNING)." in why(daemon, "two")
     (shared / "go").touch()
     assert ended(daemon, "two").state == "COMPLETED"

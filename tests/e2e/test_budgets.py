@@ -8,7 +8,7 @@ import pytest
 
 from claudomator_py.domain.views import TaskView
 from tests.e2e.harness import Daemon, Site, open_site, wait_until
-from tests.e2e.scenarios_support import document, ended, in_state, why
+from tests.e2e.scenarios_support import document, ended, waits_for, why
 from tests.e2e.test_reload import reload
 from tests.e2e.warm import WarmStarter
 
@@ -50,7 +50,7 @@ def test_a_task_is_stopped_while_it_runs_and_goes_on_once_it_may_use_more(site: 
 def test_a_daemon_killed_between_the_decision_and_the_stop_stops_it_afterwards(site: Site) -> None:
     daemon = site.start(crash_at="budget-met").ready()
     site.drop("greedy.yaml", document(None, SPENDING, agent=None, budget={"usd": 0.01}))
-    assert daemon.wait(30) == -9
+    assert daemon.wait() == -9
     daemon = site.start().ready()
     task = ended(daemon, "greedy")
     assert (task.state, task.reason, task.runs) == ("FAILED", "budget", 1)
@@ -67,8 +67,8 @@ def test_agents_and_days_have_budgets_that_outlive_the_daemon_and_can_be_raised(
     daemon = site.start().ready()
     assert spend(site, daemon, "second", "cost=3 outcome=success").agent == "beta", "alpha has spent its day"
     site.drop("third.yaml", document(None, "simulate: outcome=success", agent=None))
-    third = in_state(daemon, "third", "QUEUED")
-    assert (third.reason, third.waiting_until is not None) == ("budget", True)
+    third = waits_for(daemon, "third", "budget")
+    assert third.waiting_until is not None
     assert str(third.reason_text).startswith(
         "the daily budget of all agents is used up (4.50 of 4.00 USD); nothing starts until "
     )

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.harness import Site, wait_until
+from tests.patience import PATIENCE_S
 
 PASSED = "passed-on-7Hq2mXw9"
 GIVEN = "given-by-the-file-8Kd3"
@@ -61,7 +62,7 @@ def bundle(site: Site, *arguments: str) -> tuple[Path, dict[str, str]]:
     }
     command = [sys.executable, "-m", "claudomator_py", "doctor", "--config", str(site.config_file)]
     done = subprocess.run(
-        [*command, "--bundle", str(path), *arguments], env=variables, capture_output=True, text=True, timeout=60
+        [*command, "--bundle", str(path), *arguments], env=variables, capture_output=True, text=True, timeout=PATIENCE_S
     )
     assert "written; review it" in done.stderr, done.stderr
     with tarfile.open(path) as archive:
@@ -112,7 +113,9 @@ def test_nothing_is_overwritten(site: Site) -> None:
     path.write_text("mine")
     command = [sys.executable, "-m", "claudomator_py", "doctor", "--config", str(site.config_file)]
     variables = {"PATH": "/usr/bin:/bin", "HOME": str(site.root), "PYTHONPATH": str(Path(__file__).parents[2])}
-    done = subprocess.run([*command, "--bundle", str(path)], env=variables, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [*command, "--bundle", str(path)], env=variables, capture_output=True, text=True, timeout=PATIENCE_S
+    )
     assert done.returncode == 1
     assert "already exists" in done.stderr
     assert path.read_text() == "mine"

@@ -81,7 +81,7 @@ def test_an_id_that_another_file_has_is_refused_until_it_is_free(site: Site, fol
     assert "plumber" in refusal.read_text()
 
     (folder / "plumber.yaml").unlink()
-    wait_until(lambda: described(daemon) == {"plumber": "Fixes frozen pipes."}, "the other card", 60)
+    wait_until(lambda: described(daemon) == {"plumber": "Fixes frozen pipes."}, "the other card")
 
 
 def test_what_happened_while_no_daemon_ran_is_found_at_the_start(site: Site, folder: Path) -> None:

@@ -12,8 +12,6 @@ from tests.e2e.harness import Daemon, Site, open_site, wait_until
 from tests.e2e.warm import WarmStarter
 from tests.fakes.cards import card
 
-pytestmark = pytest.mark.timeout(120)
-
 POINTS = ("answer-due", "answer-given")
 """The crash points on the way of an answer; ``test_crash_points`` leaves them to this module."""
 COOK = card("cook", system_prompt="You cook.\nsimulate: text='Here is soup.'\n")

@@ -10,8 +10,6 @@ from claudomator_py.domain.views import RunView
 from tests.e2e.harness import Daemon, Site
 from tests.e2e.scenarios_support import document, ended, in_state, last_run, why
 
-pytestmark = pytest.mark.timeout(120)
-
 
 def heard(daemon: Daemon, run: RunView) -> list[str]:
     """The first lines of the prompts that the agent remembered when the run began."""

@@ -14,8 +14,6 @@ from claudomator_py.hosts.shim.crash import POINTS as SHIM_POINTS
 from tests.e2e.harness import Site, wait_until
 from tests.e2e.operator import ENDLESS, RESUMED, Life, Operator, assert_nothing_shows
 
-pytestmark = pytest.mark.timeout(180)
-
 # What the way to a point takes, where a first daemon does not pass it by itself: the life before.
 AFTER: dict[str, Life] = {
     "run-dir-trashed": {"crash_at": "run-dir-made"},

@@ -9,6 +9,7 @@ from claudomator_py.client.errors import NotAuthorised
 from claudomator_py.client.http import Client
 from tests.e2e.harness import Site, wait_until
 from tests.e2e.scenarios_support import document, ended
+from tests.patience import PATIENCE_S
 
 TOKEN = "a-token-of-the-service-manager"
 
@@ -33,7 +34,7 @@ def test_a_run_gets_the_keys_of_its_agent_and_no_others(site: Site, credentials:
     daemon = site.start(CREDENTIALS_DIRECTORY=str(credentials), OTHER_KEY="from the environment")
     url = wait_until(lambda: site.endpoint, "the endpoint")
     seen: dict[str, dict[str, str]] = {}
-    with Client(url, TOKEN, timeout_s=30) as client:
+    with Client(url, TOKEN, timeout_s=PATIENCE_S) as client:
         for name in ("one", "both", "none"):
             site.drop(f"{name}.yaml", document(name, f"do: env > {site.root / name}", agent=name))
         wait_until(lambda: client.status().counts.get("COMPLETED") == 3, "the tasks")
@@ -57,9 +58,9 @@ def test_a_run_gets_the_keys_of_its_agent_and_no_others(site: Site, credentials:
 def test_the_operators_token_is_the_credential_and_is_written_nowhere(site: Site, credentials: Path) -> None:
     site.start(CREDENTIALS_DIRECTORY=str(credentials))
     url = wait_until(lambda: site.endpoint, "the endpoint")
-    with Client(url, TOKEN, timeout_s=30) as client:
+    with Client(url, TOKEN, timeout_s=PATIENCE_S) as client:
         assert client.agents()
-    with Client(url, "another-token-altogether", timeout_s=30) as stranger, pytest.raises(NotAuthorised):
+    with Client(url, "another-token-altogether", timeout_s=PATIENCE_S) as stranger, pytest.raises(NotAuthorised):
         stranger.agents()
     assert not (site.state / "token").exists()
     assert not any(TOKEN.encode() in path.read_bytes() for path in site.state.rglob("*") if path.is_file())

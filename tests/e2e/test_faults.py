@@ -18,7 +18,7 @@ from claudomator_py.domain.views import ProblemDetails
 from claudomator_py.domain.views.base import StateName
 from claudomator_py.hosts.shim import procfs
 from claudomator_py.schema.taskfile import from_document
-from tests.e2e.harness import END_S, REPOSITORY, Daemon, Site, open_site, wait_until
+from tests.e2e.harness import REPOSITORY, Daemon, Site, open_site, wait_until
 from tests.e2e.scenarios_support import (
     ENDED,
     agent_file,
@@ -30,6 +30,7 @@ from tests.e2e.scenarios_support import (
     started,
     stranger,
 )
+from tests.patience import PATIENCE_S
 
 NAP = "do: until [ -e ../../../../go ]; do sleep 0.05; done"
 """Works until the site's folder has a file ``go``: a scratch folder is four levels below it."""
@@ -172,7 +173,7 @@ def test_a_full_disk_loses_no_task(small_disk: Site) -> None:
 
     filler.unlink()
     names += ["before", "running"]
-    tasks = wait_until(lambda: whole(daemon, len(names)), "all tasks to be taken and done", 45)
+    tasks = wait_until(lambda: whole(daemon, len(names)), "all tasks to be taken and done")
     assert tasks == dict.fromkeys(names, "COMPLETED")
     wait_until(lambda: daemon.client.readiness().ready, "readiness")
     # What went on failing is said once, and was not tried as fast as it failed.
@@ -220,7 +221,7 @@ def test_a_second_signal_ends_the_daemon_at_once(site: Site) -> None:
     address = daemon.client.base_url.removeprefix("http://")
     token = (site.state / "token").read_text().strip()
     host, _, port = address.partition(":")
-    with socket.create_connection((host, int(port)), timeout=END_S) as request:
+    with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as request:
         head = f"POST /v1/tasks HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n"
         length = "Content-Type: application/json\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n"
         request.sendall((head + length).encode())
@@ -285,7 +286,7 @@ def test_a_run_whose_directory_is_removed_is_lost_and_leaves_nothing(site: Site,
 
 def test_output_that_is_removed_while_a_run_writes_is_not_lost(site: Site) -> None:
     daemon = site.start().ready()
-    site.drop("talks.yaml", document(None, "simulate: delay=1500ms text=done outcome=success", agent="simulated"))
+    site.drop("talks.yaml", document(None, "simulate: delay=4s text=done outcome=success", agent="simulated"))
     in_state(daemon, "talks", "RUNNING")
     (run,) = daemon.client.runs("talks")
     output = site.state / "runs" / run.id / "stdout.jsonl"

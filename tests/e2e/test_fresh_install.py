@@ -11,7 +11,8 @@ from pathlib import Path
 
 from claudomator_py.schema.agent_settings import MODEL_KINDS
 from tests.e2e.harness import COMMAND, REPOSITORY, Site, wait_until
-from tests.e2e.scenarios_support import document, ended, in_state
+from tests.e2e.scenarios_support import document, ended, waits_for
+from tests.patience import PATIENCE_S
 
 CONFIG = """\
 inbox: {paths: [tasks]}
@@ -44,7 +45,7 @@ def programs(folder: Path) -> Path:
 def command(site: Site, path: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     environ = {"HOME": str(site.root / "home"), "PATH": str(path), "LANG": "C.UTF-8", "PYTHONPATH": str(REPOSITORY)}
     return subprocess.run(
-        [*COMMAND, *arguments], cwd=site.root, env=environ, capture_output=True, text=True, check=False, timeout=60
+        [*COMMAND, *arguments], cwd=site.root, env=environ, capture_output=True, text=True, timeout=PATIENCE_S
     )
 
 
@@ -66,11 +67,7 @@ def test_without_an_agent_a_task_waits_and_everything_says_so(cold_site: Site, t
 
     said = f"no agent found on PATH: none of {', '.join(MODEL_KINDS)} is in {path}"
     site.drop("unhinted.yaml", "instructions: Tidy up the changelog.\n")
-    in_state(daemon, "unhinted", "QUEUED")
-    # It is routed first.
-    wait_until(lambda: daemon.client.task("unhinted").reason != "routing", "the task to be routed")
-    waiting = daemon.client.task("unhinted")
-    assert (waiting.reason, waiting.agent) == ("agent", None)
+    assert waits_for(daemon, "unhinted", "agent").agent is None
     status = daemon.client.status()
     assert [(check.name, check.detail, check.blocking) for check in status.trouble] == [("agents", said, False)]
     assert daemon.client.readiness().ready

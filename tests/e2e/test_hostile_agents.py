@@ -11,7 +11,7 @@ import pytest
 from claudomator_py.domain.views import TaskView
 from claudomator_py.hosts.shim import procfs
 from tests.e2e.harness import REPOSITORY, Daemon, Site, open_site, wait_until
-from tests.e2e.scenarios_support import document, ended, in_state, last_run, why
+from tests.e2e.scenarios_support import document, ended, in_state, last_run, waits_for, why
 from tests.e2e.warm import WarmStarter
 
 CAP_BYTES = 2**20
@@ -83,9 +83,7 @@ def flood(megabytes: int) -> str:
     return f"import os\nblock = b'noise ' * 10923 + b'\\n'\nfor _ in range({megabytes} * 16): os.write(1, block)"
 
 
-@pytest.mark.parametrize(
-    "megabytes", [300, pytest.param(2_000, marks=[pytest.mark.slow, pytest.mark.timeout(300)])], ids=lambda m: f"{m}MB"
-)
+@pytest.mark.parametrize("megabytes", [300, pytest.param(2_000, marks=[pytest.mark.slow])], ids=lambda m: f"{m}MB")
 def test_a_flood_takes_no_more_room_than_its_cap(place: Site, megabytes: int) -> None:
     daemon, task = run(place, flood(megabytes) + "\nprint('the end')")
 
@@ -188,8 +186,7 @@ def test_a_program_that_is_not_there_keeps_its_tasks_waiting_with_the_reason(pla
     daemon = place.start().ready()
     for agent in ("gone", "plain"):
         place.drop(f"{agent}.yaml", document(None, "x", agent=agent))
-        task = in_state(daemon, agent, "QUEUED")
-        assert task.reason == "agent"
+        task = waits_for(daemon, agent, "agent")
         assert str(place.root / agent) in (task.reason_text or "")
         assert f"agents.{agent}.command" in (task.reason_text or "")
 

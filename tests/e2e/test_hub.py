@@ -20,8 +20,7 @@ from claudomator_py.domain.views import TokenRequest
 from tests.e2e.harness import Daemon, Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, last_run
 from tests.e2e.warm import WarmStarter
-
-pytestmark = pytest.mark.timeout(120)
+from tests.patience import PATIENCE_S
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "hub_agent.py"
 CARD = {"description": "Counts sheep.", "skills": [{"id": "count", "name": "Counting", "examples": ["Count sheep"]}]}
@@ -78,7 +77,7 @@ class Agent:
         return self.ask("agent.register", **said | more)
 
     def next_frame(self) -> dict[str, Any]:
-        frame: dict[str, Any] = json.loads(self.connection.recv(timeout=60))
+        frame: dict[str, Any] = json.loads(self.connection.recv(timeout=PATIENCE_S))
         return frame
 
     def called(self, method: str) -> dict[str, Any]:
@@ -283,7 +282,7 @@ def test_who_holds_a_revoked_token_is_cut_off_and_given_nothing_more(site: Site)
     agent.register()
     daemon.client.revoke_token("ann")
     with pytest.raises(ConnectionClosed):
-        agent.connection.recv(timeout=60)
+        agent.connection.recv(timeout=PATIENCE_S)
     assert agent.connection.close_code == 1008
 
 
@@ -428,7 +427,7 @@ def test_what_is_too_long_too_much_or_no_text_ends_the_connection_with_a_code(si
     def code_of(agent: Agent) -> int:
         with suppress(ConnectionClosed):
             while True:
-                agent.connection.recv(timeout=60)
+                agent.connection.recv(timeout=PATIENCE_S)
         return int(agent.connection.close_code or 0)
 
     binary = Agent(site)

@@ -6,6 +6,7 @@ from claudomator_py.client.errors import ConnectionLost
 from claudomator_py.domain.task import TaskSpec
 from tests.e2e.harness import Site
 from tests.fakes.command import Command
+from tests.patience import PATIENCE_S
 
 TASK = TaskSpec(name="asked", instructions="do: true")
 
@@ -60,7 +61,7 @@ def test_the_command_submits_once_though_the_daemon_dies_over_it(site: Site) -> 
     try:
         crashing.wait()
         daemon = site.start().ready()
-        out, err = submitting.communicate(timeout=30)
+        out, err = submitting.communicate(timeout=PATIENCE_S)
     finally:
         submitting.kill()
         submitting.wait()

@@ -11,8 +11,9 @@ import pytest
 
 from claudomator_py.domain.views import TaskView
 from tests.e2e.harness import Daemon, Site, open_site, wait_until
-from tests.e2e.scenarios_support import document, ended, in_state, why
+from tests.e2e.scenarios_support import document, ended, in_state, waits_for, why
 from tests.fakes.tier_server import Behaviour, TierServer, hangs, says, status, tier
+from tests.patience import PATIENCE_S
 
 # Beside the interpreter, in its unresolved folder: that is the environment that it was installed into.
 COMMAND = Path(sys.executable).with_name("claudomator")
@@ -54,7 +55,7 @@ def limit(site: Site, daemon: Daemon, agent: str) -> TaskView:
     """Have the agent meet a limit, in a task that insists on it and waits."""
     drop(site, "unlucky", LIMITED, agent={"type": agent, "strict": True, "tier": "fast"})
     wait_until(lambda: any(known.name == agent and known.limited for known in daemon.client.agents()), "the limit")
-    return in_state(daemon, "unlucky", "QUEUED")
+    return waits_for(daemon, "unlucky", "limited")
 
 
 def settled(site: Site, daemon: Daemon, name: str, *lines: str) -> TaskView:
@@ -66,7 +67,9 @@ def say(site: Site, *words: str) -> str:
     """What the installed command prints."""
     words = (str(COMMAND), *words, "--config", str(site.config_file))
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(site.root / "home"), "COLUMNS": "500"}
-    done = subprocess.run(words, env=environ, cwd=site.root, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(
+        words, env=environ, cwd=site.root, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -113,7 +116,7 @@ def test_whatever_the_classifier_does_every_task_is_done_and_says_how_its_model_
 ) -> None:
     three.configure(
         agents={name: simulated() for name in ("alpha", "beta")},
-        classifier={"kind": "openai", "model": "lite", "base_url": server.url, "timeout": "500ms"},
+        classifier={"kind": "openai", "model": "lite", "base_url": server.url, "timeout": "5s"},
     )
     behaviours: dict[str, Behaviour] = {
         "lying": says('{"tier": "ultra", "reason": "more is more"}'),
@@ -147,7 +150,10 @@ def test_a_restart_over_http_decides_everything_again(three: Site, server: TierS
 
     token = (three.state / "token").read_text().strip()
     answer = httpx.post(
-        f"{three.endpoint}/v1/tasks/task/restart", json={}, headers={"authorization": f"Bearer {token}"}, timeout=30
+        f"{three.endpoint}/v1/tasks/task/restart",
+        json={},
+        headers={"authorization": f"Bearer {token}"},
+        timeout=PATIENCE_S,
     )
 
     assert answer.status_code in (200, 202), answer.text

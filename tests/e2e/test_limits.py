@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.harness import Site, open_site, wait_until
-from tests.e2e.scenarios_support import document, ended, in_state
+from tests.e2e.scenarios_support import document, ended, in_state, waits_for
 from tests.e2e.warm import WarmStarter
 
 MANY = 6
@@ -25,10 +25,8 @@ def test_a_task_that_waits_goes_on_in_its_conversation_at_the_reset(two: Site) -
     daemon = two.start().ready()
     lines = ("simulate: outcome=limited(reset=5s)", 'simulate: text="went on" outcome=success')
     two.drop("patient.yaml", document(None, *lines, agent="alpha", on_limit="wait", retry={"max_attempts": 1}))
-    in_state(daemon, "patient", "RUNNING", "QUEUED")
-    wait_until(lambda: daemon.client.task("patient").reason == "limited", "patient to wait")
-    limited = {agent.name for agent in daemon.client.agents() if agent.limited}
-    assert limited == {"alpha", "beta"}, "they share an account"
+    in_state(daemon, "patient", "QUEUED", "RUNNING", "COMPLETED")
+    wait_until(lambda: any(run.outcome for run in daemon.client.runs("patient")), "patient to meet its limit")
     daemon.kill()
 
     daemon = two.start().ready()
@@ -49,22 +47,23 @@ def test_a_task_that_is_to_fail_at_a_limit_does(two: Site) -> None:
     two.drop("hasty.yaml", document(None, "simulate: outcome=limited(reset=1h)", agent=None, on_limit="fail"))
     task = ended(daemon, "hasty")
     assert (task.state, task.reason, task.runs) == ("FAILED", "rate_limited", 1)
+    limited = {agent.name for agent in daemon.client.agents() if agent.limited}
+    assert (task.agent, limited) == ("alpha", {"alpha", "beta"}), "they share an account"
 
 
 def test_after_a_limit_one_task_goes_first_and_the_others_follow_once_it_answers(two: Site) -> None:
     daemon = two.start().ready()
     daemon.client.hold("gamma")
     two.drop("first.yaml", document(None, "simulate: outcome=limited(reset=4s)", agent="alpha", on_limit="fail"))
-    wait_until(lambda: daemon.client.agents()[0].limited, "the limit")
+    assert ended(daemon, "first").reason == "rate_limited"
     # The probe is silent until it is cancelled; the next one answers after a second and goes on.
     two.drop("a-silent.yaml", document(None, "simulate: outcome=hang", agent=None, priority="urgent"))
-    in_state(daemon, "a-silent", "QUEUED")
+    in_state(daemon, "a-silent", "QUEUED", "RUNNING")
     for number in range(MANY):
         two.drop(f"task-{number}.yaml", document(None, "simulate: delay=1h", agent=None))
     in_state(daemon, f"task-{MANY - 1}", "QUEUED")
     in_state(daemon, "a-silent", "RUNNING")
-    waiting = daemon.client.task("task-0")
-    assert (waiting.state, waiting.reason) == ("QUEUED", "limited")
+    waiting = waits_for(daemon, "task-0", "limited")
     assert "being tried after its limit" in str(waiting.reason_text)
     assert daemon.client.status().counts.get("RUNNING") == 1
 

@@ -19,8 +19,7 @@ from claudomator_py.domain.views import AnswerRequest, RunView
 from claudomator_py.environment.variables import RunTokens
 from tests.e2e.harness import REPOSITORY, Daemon, Site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, last_run
-
-pytestmark = pytest.mark.timeout(120)
+from tests.patience import PATIENCE_S
 
 SLEEPS = "simulate: delay=300s text=painted"
 
@@ -83,7 +82,7 @@ def typed(site: Site, *arguments: str) -> str:
     }
     command = [sys.executable, "-m", "claudomator_py", *arguments]
     return subprocess.run(
-        command, env=env, cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=True
+        command, env=env, cwd=REPOSITORY, capture_output=True, text=True, timeout=PATIENCE_S, check=True
     ).stdout
 
 

@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from claudomator_py import __version__
 from tests.e2e.harness import Daemon, Site, wait_until
+from tests.patience import PATIENCE_S
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 SECRET = "correct-horse-battery-staple"
@@ -24,7 +25,7 @@ TASKS = {
 def scrape(site: Site) -> Samples:
     token = (site.state / "token").read_text().strip()
     request = urllib.request.Request(f"{site.endpoint}/metrics", headers={"Authorization": f"Bearer {token}"})
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
         text = answer.read().decode()
     return {
         (sample.name.removeprefix("claudomator_"), frozenset(sample.labels.items())): sample.value

@@ -11,8 +11,7 @@ from claudomator_py.client.errors import ConnectionLost, DaemonNotRunning, Servi
 from claudomator_py.domain.views import AnswerRequest, RunView, TaskView
 from tests.e2e.harness import REPOSITORY, Daemon, Site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, last_run
-
-pytestmark = pytest.mark.timeout(120)
+from tests.patience import PATIENCE_S
 
 ASKS = "simulate: outcome=question text='Red or blue?'"
 DONE = "simulate: text=painted"
@@ -31,7 +30,7 @@ def command(site: Site, *arguments: str, stdin: str | None = None) -> "subproces
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
 

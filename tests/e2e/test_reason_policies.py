@@ -20,12 +20,9 @@ from tests.e2e.harness import Daemon, Site, open_site, wait_until
 from tests.e2e.scenarios_support import ENDED, document, ended, in_state, kill_run, last_run
 from tests.e2e.warm import WarmStarter
 
-pytestmark = pytest.mark.timeout(180)
-
 MODELS = {"fast": "small", "balanced": "middling", "powerful": "large"}
 HeldFor = Literal["a while", "a reset", "an operator"]
 MANY = 20
-END_S = 60
 
 
 @dataclass(frozen=True)
@@ -125,7 +122,7 @@ def act(site: Site, daemon: Daemon) -> None:
     daemon.client.reject(Reason.REJECTED, RejectRequest())
     in_state(daemon, Reason.CANCELLED, "RUNNING")
     daemon.client.cancel(Reason.CANCELLED)
-    in_state(daemon, Reason.LOST, "RUNNING", deadline_s=END_S)
+    in_state(daemon, Reason.LOST, "RUNNING")
     kill_run(site, last_run(daemon, Reason.LOST).id)
 
 
@@ -134,16 +131,16 @@ def seen(daemon: Daemon) -> dict[Reason, Seen]:
     """What became of all of them: their agents are looked at after the first run, and are given another task."""
     for reason, case in CASES.items():
         if case.runs:
-            wait_until(partial(have_ended, daemon, reason, 1), f"{reason} to end", END_S)
+            wait_until(partial(have_ended, daemon, reason, 1), f"{reason} to end")
     agents = {agent.name: agent for agent in daemon.client.agents()}
     others = {reason: given_another(daemon, reason, case) for reason, case in CASES.items()}
     for reason, case in CASES.items():
         if case.held == "a while":
             daemon.client.release(reason)
-            wait_until(partial(have_ended, daemon, reason, case.runs), f"{reason} to end again", END_S)
+            wait_until(partial(have_ended, daemon, reason, case.runs), f"{reason} to end again")
     found = {}
     for reason, case in CASES.items():
-        task = ended(daemon, reason, END_S) if case.state in ENDED else in_state(daemon, reason, case.state)
+        task = ended(daemon, reason) if case.state in ENDED else in_state(daemon, reason, case.state)
         found[reason] = Seen(task, daemon.client.runs(reason), agents[reason], others[reason])
     return found
 
@@ -157,7 +154,7 @@ def given_another(daemon: Daemon, reason: Reason, case: Case) -> TaskView:
     """A task that asks for the same agent, once it is done, or is seen to wait."""
     task = submitted(daemon, f"{reason}-other", reason)
     if case.held is None:
-        return ended(daemon, task.id, END_S)
+        return ended(daemon, task.id)
 
     def waits() -> TaskView | None:
         now = daemon.client.task(task.id)

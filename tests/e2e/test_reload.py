@@ -12,8 +12,9 @@ from typing import Any
 
 from claudomator_py.domain.views import CheckView
 from claudomator_py.sources.inbox.claims import Claims
-from tests.e2e.harness import END_S, REPOSITORY, START_S, Daemon, Site, wait_until
+from tests.e2e.harness import REPOSITORY, Daemon, Site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, started, why
+from tests.patience import PATIENCE_S
 
 
 def events(site: Site, kind: str) -> list[dict[str, Any]]:
@@ -155,13 +156,13 @@ def test_closing_the_terminal_of_a_daemon_is_its_end_and_no_reload(site: Site) -
     script = f"exec <{os.ttyname(its)} >{site.log_file} 2>&1; exec {shlex.join(line)}"
     process = subprocess.Popen(["setsid", "sh", "-c", script], env=environ, cwd=site.root)
     try:
-        wait_until(lambda: "agent_ready" in site.log_text(), "the daemon", START_S)
+        wait_until(lambda: "agent_ready" in site.log_text(), "the daemon", PATIENCE_S)
         wait_until(lambda: site.endpoint, "its endpoint")
         process.send_signal(signal.SIGHUP)
         wait_until(lambda: events(site, "config_reloaded"), "a reload")
         os.close(its)
         os.close(ours)
-        assert process.wait(END_S) == 0
+        assert process.wait(PATIENCE_S) == 0
     finally:
         process.kill()
         process.wait()

@@ -16,8 +16,6 @@ from tests.e2e.warm import WarmStarter
 from tests.fakes.a2a import Request, Seen, plain_server, reply, sdk_server
 from tests.fakes.cards import card
 
-pytestmark = pytest.mark.timeout(120)
-
 SECRET = "s3cret-of-the-docs-bot"
 
 

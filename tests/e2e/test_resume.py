@@ -13,6 +13,7 @@ from claudomator_py.client.errors import DaemonNotRunning
 from claudomator_py.domain.views import RestartRequest, RunView
 from tests.e2e.harness import REPOSITORY, Daemon, Site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, last_run, why
+from tests.patience import PATIENCE_S
 
 TOLD = "Dig a hole."
 
@@ -35,7 +36,7 @@ def command(daemon: Daemon, site: Site, *arguments: str) -> "subprocess.Complete
         cwd=site.root,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
 

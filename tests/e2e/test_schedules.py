@@ -10,8 +10,6 @@ from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.domain.views.schedules import ScheduleView
 from tests.e2e.harness import Daemon, Site, wait_until
 
-pytestmark = pytest.mark.timeout(120)
-
 HOURLY = "instructions: 'do: true'\nschedule: '0 * * * *'\noverlap: queue\ncatch_up: {}\n"
 POINTS = ("schedule-due", "schedule-met")
 """The crash points on the way of a schedule's task; ``test_crash_points`` leaves them to this module."""
@@ -59,7 +57,7 @@ def test_what_is_due_is_made_while_the_daemon_runs(site: Site) -> None:
     daemon = site.start().ready()
     site.drop("minutely.yaml", "instructions: 'do: true'\nschedule: '* * * * *'\n")
     wait_until(lambda: schedule(daemon, "minutely"), "the schedule")
-    task = wait_until(lambda: next(iter(daemon.client.all_tasks()), None), "the minute to turn", 70)
+    task = wait_until(lambda: next(iter(daemon.client.all_tasks()), None), "the minute to turn")
     why = daemon.client.why(task.id).sentences
     assert any("made by the schedule minutely" in sentence for sentence in why), why
 

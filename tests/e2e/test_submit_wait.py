@@ -6,9 +6,10 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.e2e.harness import END_S, Site, wait_until
+from tests.e2e.harness import Site, wait_until
 from tests.e2e.scenarios_support import document, in_state
 from tests.fakes.command import Command
+from tests.patience import PATIENCE_S
 
 GATED = "do: until [ -e go ]; do sleep 0.05; done"
 
@@ -36,7 +37,7 @@ def test_the_wait_outlasts_a_killed_daemon_that_comes_back_elsewhere(site: Site)
         daemon = site.start().ready()
         assert site.endpoint != first
         (site.work / "go").touch()
-        out, told = process.communicate(timeout=END_S)
+        out, told = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, [task["state"] for task in json.loads(out)]) == (0, ["COMPLETED"])
     assert "gated: COMPLETED" in told
     assert daemon.client.task("gated").runs == 1
@@ -49,7 +50,7 @@ def test_to_interrupt_the_wait_leaves_the_task(site: Site) -> None:
         assert process.stderr is not None
         wait_until(lambda: "RUNNING" in str(process.stderr and process.stderr.readline()), "the wait to tell of it")
         process.send_signal(signal.SIGINT)
-        out, told = process.communicate(timeout=END_S)
+        out, told = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert "gated" in out
     assert "The tasks continue" in told

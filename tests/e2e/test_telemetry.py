@@ -14,8 +14,8 @@ from claudomator_py.domain.views import CheckView, TaskView
 from claudomator_py.domain.views.decisions import DecisionFilter
 from tests.e2e.harness import REPOSITORY, Daemon, Site, wait_until
 from tests.fakes.collector import Collector, Received
+from tests.patience import PATIENCE_S
 
-LONG_S = 30.0
 KEY = "a-key-for-the-collector"
 # What starts a daemon that has no OpenTelemetry.
 WITHOUT = """
@@ -45,11 +45,11 @@ def task_named(daemon: Daemon, name: str) -> TaskView:
         except ServiceProblem:
             return None
 
-    return wait_until(found, f"{name} to be accepted", LONG_S)
+    return wait_until(found, f"{name} to be accepted")
 
 
 def root_of(collector: Collector, task: TaskView) -> Received:
-    return wait_until(lambda: collector.root(task.id), f"the span of {task.name}", LONG_S)
+    return wait_until(lambda: collector.root(task.id), f"the span of {task.name}")
 
 
 def the(spans: dict[str, Received], name: str) -> Received:
@@ -159,7 +159,7 @@ def test_a_collector_that_is_down_harms_no_run_and_gets_all_later(site: Site) ->
     site.drop("good.yaml", "instructions: hi\nagent: {type: sh}\n")
     task = task_named(daemon, "good")
     wait_until(lambda: daemon.client.task(task.id).state == "COMPLETED", "the task to complete")
-    failing = wait_until(lambda: None if (it := telemetry_check(daemon)).ok else it, "the check to fail", LONG_S)
+    failing = wait_until(lambda: None if (it := telemetry_check(daemon)).ok else it, "the check to fail")
     assert "could not be reached" in failing.detail
     assert failing.remedy
     assert daemon.client.readiness().ready, "tasks are accepted and started"
@@ -173,7 +173,7 @@ def test_a_collector_that_never_answers_holds_up_nothing(site: Site, collector: 
     collecting(site, collector.endpoint)
     daemon = site.start().ready()
     site.drop("first.yaml", "instructions: hi\nagent: {type: sh}\n")
-    assert collector.asked.acquire(timeout=LONG_S)
+    assert collector.asked.acquire(timeout=PATIENCE_S)
     site.drop("second.yaml", "instructions: hi\nagent: {type: sh}\n")
     second = task_named(daemon, "second")
     wait_until(lambda: daemon.client.task(second.id).state == "COMPLETED", "the task to complete")
@@ -189,7 +189,7 @@ def test_the_key_is_sent_and_never_shown(site: Site, collector: Collector) -> No
         "leaks.yaml", f'instructions: "do: echo {KEY}; exit 3"\nagent: {{type: sh}}\nretry: {{max_attempts: 1}}\n'
     )
     task = task_named(daemon, "leaks")
-    failing = wait_until(lambda: None if (it := telemetry_check(daemon)).ok else it, "the check to fail", LONG_S)
+    failing = wait_until(lambda: None if (it := telemetry_check(daemon)).ok else it, "the check to fail")
     assert "HTTP 401" in failing.detail
     collector.status = 200
     root_of(collector, task)
@@ -237,7 +237,7 @@ def test_without_the_extra_the_start_says_what_to_install(tmp_path: Path) -> Non
         env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": str(REPOSITORY)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert ended.returncode == 1

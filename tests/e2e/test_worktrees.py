@@ -15,8 +15,6 @@ from claudomator_py.domain.views import RestartRequest, TaskView
 from claudomator_py.schema.taskfile import parse_task
 from tests.e2e.harness import COMMAND, REPOSITORY, Daemon, Site, wait_until
 
-pytestmark = pytest.mark.timeout(120)
-
 COMMIT = "git -c user.name=n -c user.email=n@example.org commit -q -m work"
 
 

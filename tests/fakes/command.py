@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.__main__ import main
-
-_DEADLINE_S = 30
+from tests.patience import PATIENCE_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,7 @@ class Command:
             env=self.variables(environ),
             input=stdin.encode() if isinstance(stdin, str) else stdin,
             capture_output=True,
-            timeout=_DEADLINE_S,
+            timeout=PATIENCE_S,
             check=False,
         )
         out, err = finished.stdout.decode(errors="surrogateescape"), finished.stderr.decode(errors="surrogateescape")

@@ -24,6 +24,7 @@ from claudomator_py.client.http import Client
 from claudomator_py.daemon.metering import Meter
 from claudomator_py.service.access import Access
 from claudomator_py.service.keyring import Keyring
+from tests.patience import PATIENCE_S
 
 
 @cache
@@ -63,7 +64,7 @@ class Daemon:
         return WebSettings(token=self.token, listen=self.address).page_host
 
     def client(self) -> Client:
-        return Client(self.url, self.token, timeout_s=10)
+        return Client(self.url, self.token, timeout_s=PATIENCE_S)
 
     def ask(
         self,
@@ -84,7 +85,7 @@ class Daemon:
         elif body is not None:
             whole["Transfer-Encoding"] = "chunked"
         whole.update(headers or {})
-        connection = http.client.HTTPConnection(self.address, timeout=10)
+        connection = http.client.HTTPConnection(self.address, timeout=PATIENCE_S)
         try:
             connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
             for name, value in whole.items():
@@ -110,6 +111,12 @@ def _send_body(connection: http.client.HTTPConnection, body: bytes | Iterator[by
         pass  # refused before it was all sent; the answer is there to be read
 
 
+class Patient(Connection):
+    """Waits longer for a head than a busy machine keeps a client from sending it."""
+
+    head_s = PATIENCE_S
+
+
 class Served(Protocol):
     """What has a service, and keeps what that needs."""
 
@@ -122,6 +129,9 @@ class Served(Protocol):
         """Who has which token besides the operator."""
 
 
+PATIENT = Limits(body_s=PATIENCE_S, login_body_s=PATIENCE_S)
+
+
 @contextmanager
 def running(
     served: Served,
@@ -130,7 +140,7 @@ def running(
     allowed_hosts: tuple[str, ...] = (),
     meter: Meter | None = None,
     limits: Limits | None = None,
-    protocol: type[Connection] = Connection,
+    protocol: type[Connection] = Patient,
     crowd: Crowd | None = None,
     listen: str = "127.0.0.1:0",
 ) -> Iterator[Daemon]:
@@ -141,7 +151,7 @@ def running(
     address, url = bound_address(sock), url_of(sock)
     publish_endpoint(state_dir, url)
     streams = Streams()
-    settings = WebSettings(token=token, listen=address, allowed_hosts=allowed_hosts, limits=limits or Limits())
+    settings = WebSettings(token=token, listen=address, allowed_hosts=allowed_hosts, limits=limits or PATIENT)
     app = create_app(served.access, settings, served.keyring, meter, streams=streams)
     app.openapi = openapi_document  # type: ignore[method-assign]  # else each makes its own
     server = WebServer(app, [sock, bind_own(state_dir)], streams.close, protocol=protocol, crowd=crowd)

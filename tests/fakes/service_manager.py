@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-PATIENCE_S = 30.0
+from tests.patience import PATIENCE_S
 
 Message = dict[str, str]
 

@@ -9,8 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tests.fakes.daemon import Daemon
-
-_DEADLINE_S = 20
+from tests.patience import PATIENCE_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +25,7 @@ class EventSource:
     """An open stream. Use it in a ``with`` block."""
 
     def __init__(self, daemon: Daemon, path: str, headers: Mapping[str, str] | None = None) -> None:
-        self._connection = http.client.HTTPConnection(daemon.address, timeout=_DEADLINE_S)
+        self._connection = http.client.HTTPConnection(daemon.address, timeout=PATIENCE_S)
         own = {"Accept": "text/event-stream", "Authorization": f"Bearer {daemon.token}"}
         self._connection.request("GET", path, headers={**own, **(headers or {})})
         self._socket = self._connection.sock

@@ -4,6 +4,7 @@ import threading
 from pathlib import Path
 
 from claudomator_py.domain.worktree import Tree, TreeFault, TreeStanding, TreeState, WorktreeRequest
+from tests.patience import PATIENCE_S
 
 
 class FakeTrees:
@@ -21,7 +22,7 @@ class FakeTrees:
     def ensure(self, order: WorktreeRequest) -> Tree:
         self.asked.append(order.name)
         self.orders[order.name] = order
-        assert self.made.wait(10)
+        assert self.made.wait(PATIENCE_S)
         fault, self.fault = self.fault, None
         if fault is not None:
             raise fault

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_DEADLINE_S = 10.0
+from tests.patience import PATIENCE_S
 
 
 class Wire:
@@ -25,7 +25,7 @@ class Wire:
         """Connections one after the other, until ``close``."""
         while self._listening in select.select([self._listening, self._stopping], [], [])[0]:
             near, _ = self._listening.accept()
-            with near, socket.create_connection((self._host, int(self._port)), timeout=_DEADLINE_S) as far:
+            with near, socket.create_connection((self._host, int(self._port)), timeout=PATIENCE_S) as far:
                 self._pass_on(near, far)
 
     def close(self) -> None:
@@ -34,7 +34,7 @@ class Wire:
 
     def _pass_on(self, near: socket.socket, far: socket.socket) -> None:
         while True:
-            for ready in select.select([near, far, self._stopping], [], [], _DEADLINE_S)[0]:
+            for ready in select.select([near, far, self._stopping], [], [], PATIENCE_S)[0]:
                 data = ready.recv(65_536) if ready is not self._stopping else b""
                 if not data:
                     return

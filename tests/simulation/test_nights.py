@@ -17,7 +17,6 @@ def night(tmp_path: Path, seed: int, tasks: int, scale: int, weather: Weather) -
     return report
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
 def test_a_night(tmp_path: Path, seed: int) -> None:
     report = night(tmp_path, seed, 60, 90, Weather())
@@ -42,7 +41,6 @@ def test_a_week_of_thousands_of_tasks(tmp_path: Path, seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
 def test_a_night_in_which_no_reset_is_ever_told(tmp_path: Path) -> None:
     """It is found out by one run at a time, ever less often."""
     report = night(tmp_path, 11, 60, 90, Weather(unreported=1))

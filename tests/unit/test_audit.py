@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE_S
+
 AUDIT = Path(__file__).parents[2] / ".ci/audit.py"
 PINS = """\
 # Made by hand.
@@ -51,7 +53,7 @@ def audited(folder: Path, *arguments: str, **databases: object) -> "subprocess.C
         env={"PATH": os.environ["PATH"]},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
 
@@ -164,7 +166,7 @@ def test_an_accepted_advisory_counts_again_from_its_date(tmp_path: Path, until: 
         [sys.executable, changed, "--lock", tmp_path / "lock", "--pip-audit", tmp_path / "pip-audit"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode == (1 if until < "2026" else 0), done.stdout

@@ -2,12 +2,8 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests.e2e.harness import Site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state
-
-pytestmark = pytest.mark.timeout(120)
 
 
 def test_a_folder_that_became_a_link_to_the_state_folder_is_noticed_at_the_start(site: Site) -> None:

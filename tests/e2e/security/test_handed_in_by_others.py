@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.e2e.harness import COMMAND, END_S, Site, open_site, wait_until
+from tests.e2e.harness import COMMAND, Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, ended
 from tests.e2e.security.second_user import NOBODY, as_second_user, needs_root, open_to_all
+from tests.patience import PATIENCE_S
 
 pytestmark = needs_root
 
@@ -86,12 +87,12 @@ def test_the_daemon_of_root_leaves_a_state_folder_of_somebody_else_alone(tmp_pat
         victim = site.root / "victim"
         victim.write_text("precious")
         (site.state / "daemon.lock").symlink_to(victim)
-        assert site.start().wait(END_S) == 1
+        assert site.start().wait(PATIENCE_S) == 1
         assert f"{site.state}/daemon.lock is a symbolic link, and none is followed there" in site.log_text()
         assert victim.read_text() == "precious"
         (site.state / "daemon.lock").unlink()
         os.chown(site.state, NOBODY, -1)
-        assert site.start().wait(END_S) == 1
+        assert site.start().wait(PATIENCE_S) == 1
         assert f"{site.state} belongs to nobody, and this is root; run as nobody" in site.log_text()
         assert stat.S_IMODE(site.state.stat().st_mode) == 0o755
         assert list(site.state.iterdir()) == []
@@ -101,12 +102,12 @@ def test_a_configuration_that_others_can_write_to_commands_no_daemon(tmp_path: P
     """One that somebody else owns commands none either, unless the user names it."""
     with open_site(tmp_path / "site") as site:
         site.config_file.chmod(0o666)
-        assert site.start().wait(END_S) == 1
+        assert site.start().wait(PATIENCE_S) == 1
         said = f"{site.config_file}: could have been written by other users: every user can write to it (mode 0666); "
         assert f"{said}look through it, and run `chmod go-w {site.config_file}`" in site.log_text()
         site.config_file.chmod(0o644)
         os.chown(site.config_file, NOBODY, -1)
-        found = subprocess.run([*COMMAND, "serve"], cwd=site.root, capture_output=True, text=True, timeout=END_S)
+        found = subprocess.run([*COMMAND, "serve"], cwd=site.root, capture_output=True, text=True, timeout=PATIENCE_S)
         assert (found.returncode, "it belongs to nobody, who is not trusted" in found.stderr) == (1, True)
         daemon = site.start().ready()
         # A reload is as strict, and the former configuration stays in force.

@@ -6,7 +6,6 @@ from collections import defaultdict
 from pathlib import Path
 
 import httpx
-import pytest
 
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.schema.agent_settings import MODEL_KINDS
@@ -14,8 +13,7 @@ from claudomator_py.schema.taskfile import parse_task
 from tests.e2e.harness import Site
 from tests.e2e.test_worktrees import git
 from tests.fakes.daemon import openapi_document
-
-pytestmark = pytest.mark.timeout(120)
+from tests.patience import PATIENCE_S
 
 PAGES = (
     "/",
@@ -71,7 +69,7 @@ def test_no_get_starts_a_program(site: Site) -> None:
     values = {"ref": view.id, "run_id": run.id, "name": "simulated", "stream": "stdout", "delivery_id": "1"}
     headers = {"Authorization": f"Bearer {(site.state / 'token').read_text().strip()}"}
     answers = {}
-    with httpx.Client(base_url=str(site.endpoint), headers=headers, timeout=30) as client:
+    with httpx.Client(base_url=str(site.endpoint), headers=headers, timeout=PATIENCE_S) as client:
         for path in paths:
             filled = path.format_map(defaultdict(lambda: "x", values))
             with client.stream("GET", filled) as answer:

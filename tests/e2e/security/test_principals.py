@@ -19,8 +19,7 @@ from claudomator_py.client.errors import NotAuthorised
 from claudomator_py.domain.views import TaskFilter, TokenRequest
 from tests.e2e.harness import COMMAND, Daemon, Site, open_site, wait_until
 from tests.e2e.warm import WarmStarter
-
-pytestmark = pytest.mark.timeout(120)
+from tests.patience import PATIENCE_S
 
 
 @dataclass(frozen=True)
@@ -43,15 +42,15 @@ class Served:
         return self.operator.create_token(TokenRequest(name=name, role=role, **more)).token  # type: ignore[arg-type]
 
     def client(self, name: str, role: str, **more: Any) -> Client:
-        return Client(self.url, self.token(name, role, **more), timeout_s=30)
+        return Client(self.url, self.token(name, role, **more), timeout_s=PATIENCE_S)
 
     def ask(self, token: str, method: str, path: str, **more: Any) -> httpx.Response:
         headers = {"Authorization": f"Bearer {token}", **more.pop("headers", {})}
-        return httpx.request(method, f"{self.url}{path}", headers=headers, timeout=30, **more)
+        return httpx.request(method, f"{self.url}{path}", headers=headers, timeout=PATIENCE_S, **more)
 
     def command(self, *words: str) -> "subprocess.CompletedProcess[str]":
         command = [*COMMAND, *words, "--config", str(self.site.config_file)]
-        return subprocess.run(command, cwd=self.site.root, capture_output=True, text=True, timeout=60)
+        return subprocess.run(command, cwd=self.site.root, capture_output=True, text=True, timeout=PATIENCE_S)
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +155,7 @@ def test_a_revoked_token_ends_its_streams_and_its_browser(served: Served) -> Non
     code = served.ask(token, "POST", "/v1/login-codes").json()
     assert code["code"]
     headers = {"Authorization": f"Bearer {token}", "Accept": "text/event-stream"}
-    with httpx.stream("GET", f"{served.url}/v1/events", headers=headers, timeout=30) as stream:
+    with httpx.stream("GET", f"{served.url}/v1/events", headers=headers, timeout=PATIENCE_S) as stream:
         lines = stream.iter_lines()
         assert next(lines).startswith("retry:")
         served.operator.revoke_token("goes")

@@ -197,7 +197,7 @@ def answers(host: str, port: int, requests: list[tuple[str, str]]) -> list[tuple
     """What the API answers to somebody without credentials."""
     found = []
     for method, path in requests:
-        connection = http.client.HTTPConnection(host, port, timeout=30)
+        connection = http.client.HTTPConnection(host, port, timeout=120)  # names of this file mean nothing there
         connection.request(method, path)
         answer = connection.getresponse()
         found.append((method, path, answer.status, answer.read().decode(errors="replace")))

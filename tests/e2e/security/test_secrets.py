@@ -32,6 +32,7 @@ from claudomator_py.domain.views import HoldRequest, RejectRequest
 from tests.e2e.harness import COMMAND, REPOSITORY, Daemon, Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state
 from tests.e2e.warm import WarmStarter
+from tests.patience import PATIENCE_S
 
 CANARY = "canary-of-the-kitchen"
 HOOK_PATH = "services/T0/B0/hook-path-8Jd2kQx"
@@ -285,7 +286,7 @@ def api_answers(spilt: Spilt) -> dict[str, str]:
     assert site.endpoint is not None
     headers = {"Authorization": f"Bearer {spilt.secrets['token']}"}
     found: dict[str, str] = {}
-    with httpx.Client(base_url=site.endpoint, headers=headers, timeout=30) as http:
+    with httpx.Client(base_url=site.endpoint, headers=headers, timeout=PATIENCE_S) as http:
         paths = [path for path, methods in http.get("/openapi.json").json()["paths"].items() if "get" in methods]
         for path in paths:
             parameters = re.findall(r"{(\w+)}", path)
@@ -325,7 +326,7 @@ def pages(spilt: Spilt) -> dict[str, str]:
     found: dict[str, str] = {}
     waiting = ["/"]
     headers = {"Authorization": f"Bearer {spilt.secrets['token']}", "Accept": "text/html"}
-    with httpx.Client(base_url=spilt.site.endpoint, headers=headers, timeout=30) as http:
+    with httpx.Client(base_url=spilt.site.endpoint, headers=headers, timeout=PATIENCE_S) as http:
         while waiting:
             path = waiting.pop()
             answer = http.get(path)
@@ -360,7 +361,7 @@ def bundled(spilt: Spilt) -> str:
     path = site.root / "report.tar.gz"
     variables = {"PATH": "/usr/bin:/bin", "HOME": str(site.root / "home"), "PYTHONPATH": str(REPOSITORY)}
     arguments = ("doctor", "--config", str(site.config_file), "--bundle", str(path), "--include-tasks")
-    subprocess.run([*COMMAND, *arguments], env=variables, capture_output=True, timeout=60, check=False)
+    subprocess.run([*COMMAND, *arguments], env=variables, capture_output=True, timeout=PATIENCE_S, check=False)
     with tarfile.open(path) as archive:
         files = [archive.extractfile(member) for member in archive.getmembers()]
         return "\n".join(file.read().decode() for file in files if file is not None)
@@ -379,7 +380,9 @@ def shown_by_commands(spilt: Spilt) -> str:
         ["show", "tells", "-o", "json"],
     ):
         command = [*COMMAND, *words, "--config", str(site.config_file)]
-        said += subprocess.run(command, env=variables, capture_output=True, text=True, timeout=60, check=False).stdout
+        said += subprocess.run(
+            command, env=variables, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        ).stdout
     return said
 
 

@@ -16,11 +16,12 @@ import pytest
 
 from claudomator_py.client import connect
 from claudomator_py.client.errors import DaemonNotRunning
-from tests.e2e.harness import END_S, Site, open_site
+from tests.e2e.harness import Site, open_site
 from tests.e2e.scenarios_support import document
 from tests.e2e.security.second_user import NOBODY, needs_root
 from tests.e2e.warm import WarmStarter
 from tests.fakes.command import QuickCommand
+from tests.patience import PATIENCE_S
 
 NOT_RUNNING, NOT_AUTHORISED = 3, 4
 
@@ -39,7 +40,7 @@ listener.listen()
 print("listening", flush=True)
 while True:
     connection, _ = listener.accept()
-    connection.settimeout(20)
+    connection.settimeout(120)
     print(connection.recv(65536), flush=True)
     connection.close()
 """
@@ -60,10 +61,11 @@ def eavesdropping(url: str) -> Iterator[IO[str]]:
 
 def nothing_was_sent(heard: IO[str], url: str) -> bool:
     """Whether all that he heard until now is silence; what ends it is a connection of our own."""
-    with socket.create_connection(("127.0.0.1", urlsplit(url).port or 0), timeout=END_S) as connection:
+    with socket.create_connection(("127.0.0.1", urlsplit(url).port or 0), timeout=PATIENCE_S) as connection:
         connection.sendall(b"the end")
     told = []
     while (line := heard.readline()) != "b'the end'\n":
+        assert line, "he has ended"
         told.append(line)
     return all(line == "b''\n" for line in told)
 

@@ -23,6 +23,7 @@ from claudomator_py.domain.remote import Authentication, Protocol, Remote, Schem
 from claudomator_py.domain.run import ExitRecord, LaunchRequest
 from claudomator_py.domain.task import TaskSpec
 from tests.fakes.a2a import Request, Seen, plain_server, reply, sdk_server
+from tests.patience import PATIENCE_S
 
 SERVERS = [(("1.0",), True), (("1.0",), False), (("0.3",), True), (("0.3",), False)]
 Answerer = Callable[[Request, BaseHTTPRequestHandler], None]
@@ -54,7 +55,7 @@ def start(
 
 
 def finish(request: LaunchRequest, process: subprocess.Popen[bytes]) -> Outcome:
-    stdout, stderr = process.communicate(timeout=60)
+    stdout, stderr = process.communicate(timeout=PATIENCE_S)
     reader = KIND.reader(request)
     reader.feed("stdout", stdout)
     reader.feed("stderr", stderr)
@@ -78,7 +79,7 @@ def sdk(request: pytest.FixtureRequest) -> Iterator[tuple[str, Seen]]:
 
 def wait_for(condition: Callable[[], Any]) -> None:
     event = threading.Event()
-    for _ in range(3_000):
+    for _ in range(int(100 * PATIENCE_S)):
         if condition():
             return
         event.wait(0.01)
@@ -385,7 +386,7 @@ def test_a_plain_post_that_is_slow_is_waited_for_and_can_be_stopped() -> None:
 
     with plain_server(answer) as (url, _):
         request, process = start(remote_at(url, protocol=Protocol.POST), "hi")
-        assert came.wait(60)
+        assert came.wait(PATIENCE_S)
         os.kill(process.pid, signal.SIGTERM)
         outcome = finish(request, process)
         released.set()

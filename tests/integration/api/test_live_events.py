@@ -17,6 +17,7 @@ from claudomator_py.store.tables import EVENT
 from tests.fakes.daemon import Daemon, running
 from tests.fakes.sse import EventSource
 from tests.fakes.world import World
+from tests.patience import PATIENCE_S
 
 WRITERS = 4
 EACH = 150
@@ -95,7 +96,7 @@ def test_readers_that_come_and_go_get_every_event_once_while_many_write(
 @pytest.mark.parametrize("database_kind", ["sqlite"])
 def test_a_reader_that_is_stuck_keeps_nobody_waiting(world: World, daemon: Daemon) -> None:
     host, port = daemon.address.split(":")
-    stuck = [socket.create_connection((host, int(port)), timeout=20) for _ in range(8)]
+    stuck = [socket.create_connection((host, int(port)), timeout=PATIENCE_S) for _ in range(8)]
     for one in stuck:
         one.sendall(
             f"GET /v1/events?after=0 HTTP/1.1\r\nHost: {daemon.address}\r\nAuthorization: Bearer {daemon.token}\r\n"

@@ -16,6 +16,7 @@ from claudomator_py.domain.run import Bounds, ExitRecord, RunFate, RunLimits, Ru
 from claudomator_py.hosts.local.directory import RunDirectory
 from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.sweep import kill_survivors
+from tests.patience import PATIENCE_S
 
 INSTALLATION = Path(__file__).parents[3]
 BOOT = "import sys; sys.path.append(sys.argv.pop(1)); from claudomator_py.hosts.shim.main import main; main()"
@@ -26,7 +27,7 @@ _numbers = itertools.count(1)
 T = TypeVar("T")
 
 
-def until(look: Callable[[], T | None], seconds: float = 15) -> T:
+def until(look: Callable[[], T | None], seconds: float = PATIENCE_S) -> T:
     """What look returns once it is true. Fails when it does not come to that."""
     deadline = time.monotonic() + seconds
     while not (found := look()):

@@ -14,6 +14,7 @@ from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.local.watcher import RunWatcher
 from tests.integration.hosts.rig import Rig, until
+from tests.patience import PATIENCE_S
 
 GATED = ("sh", "-c", "echo ready; while test ! -e go; do sleep .01; done")
 
@@ -30,7 +31,7 @@ class Ends:
         self._changed.set()
 
     async def wait_for(self, *run_ids: str) -> None:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE_S):
             while sorted(self.run_ids) != sorted(run_ids):
                 self._changed.clear()
                 await self._changed.wait()

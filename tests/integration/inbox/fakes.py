@@ -9,6 +9,7 @@ from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.sources.inbox.inbox import FileReading, FileStamp
 from claudomator_py.store.errors import StoreUnavailable
+from tests.patience import PATIENCE_S
 
 
 class MemoryIntake:
@@ -105,7 +106,7 @@ def drop(folder: Path, file: str, text: str) -> Path:
     return hidden.rename(folder / file)
 
 
-def until(condition: Callable[[], object], *, seconds: float = 15.0) -> None:
+def until(condition: Callable[[], object], *, seconds: float = PATIENCE_S) -> None:
     """Wait for the condition, or fail."""
     deadline = time.monotonic() + seconds
     while not condition():

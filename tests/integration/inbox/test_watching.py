@@ -16,6 +16,7 @@ from claudomator_py.sources.inbox.inbox import FileReading, Inbox, ScanReport
 from claudomator_py.store.errors import StoreUnavailable
 from tests.integration.inbox.conftest import Crashed, MakeInbox
 from tests.integration.inbox.fakes import MemoryIntake, drop, task, until
+from tests.patience import PATIENCE_S
 
 
 def test_what_is_there_and_what_comes_is_taken_and_told(
@@ -322,12 +323,12 @@ def test_stopping_in_the_middle_loses_nothing(
 
     def take_slowly(readings: Sequence[FileReading]) -> Sequence[Sequence[Problem]]:
         reached.set()
-        assert stopped.wait(30)
+        assert stopped.wait(PATIENCE_S)
         return take(readings)
 
     monkeypatch.setattr(intake, "take", take_slowly)
     first.start()
-    assert reached.wait(30)
+    assert reached.wait(PATIENCE_S)
     stopper = threading.Thread(target=first.stop)
     stopper.start()
     until(first._stop.is_set)

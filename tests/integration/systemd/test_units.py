@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.command import Command
+from tests.patience import PATIENCE_S
 
 REPOSITORY = Path(__file__).parents[3]
 KINDS = ("user", "system")
@@ -43,7 +44,7 @@ def systemd(tmp_path: Path, kind: str, *arguments: str) -> "subprocess.Completed
         env=environ,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
 
@@ -103,7 +104,7 @@ def test_it_can_be_enabled_below_a_root(tmp_path: Path, kind: str, scope: str, t
         ["systemctl", f"--root={tmp_path / 'root'}", scope, "enable", "claudomator"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr

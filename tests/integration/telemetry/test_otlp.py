@@ -17,6 +17,7 @@ from claudomator_py.telemetry import otlp
 from claudomator_py.telemetry.configured import span_exporter
 from claudomator_py.telemetry.otlp import OtlpExporter
 from tests.fakes.collector import Collector, Received
+from tests.patience import PATIENCE_S
 
 TRACE = 0x0432407F5BD14F0E9A3C1C1F6D0E7A11
 ROOT, RUN = SpanName(TRACE, 0x0432407F5BD14F0E), SpanName(TRACE, 0x51C5B45A9F0D5E3B)
@@ -105,7 +106,7 @@ def test_closing_ends_the_wait_for_another_attempt(collector: Collector) -> None
 
     thread = threading.Thread(target=send)
     thread.start()
-    assert collector.asked.acquire(timeout=20)
+    assert collector.asked.acquire(timeout=PATIENCE_S)
     sending.close()
     thread.join(otlp.TIMEOUT_S / 2)
     assert not thread.is_alive()

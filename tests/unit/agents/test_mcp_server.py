@@ -18,6 +18,7 @@ from claudomator_py.agents.own_programs import mcp_command
 from claudomator_py.domain.fields import NAME_PATTERN
 from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.run_requests import ProgressRequest, QuestionRequest, SubtaskRequest
+from tests.patience import PATIENCE_S
 
 REQUESTS: dict[str, type[BaseModel]] = {
     "ask_operator": QuestionRequest,
@@ -196,7 +197,7 @@ def test_the_program_stands_alone(tmp_path: Path) -> None:
         input="".join(json.dumps(one) + "\n" for one in messages).encode(),
         env={"CLAUDOMATOR_RUN": "r", "CLAUDOMATOR_RUN_TOKEN": SECRET},
         capture_output=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=True,
     )
     assert len(json.loads(ended.stdout)["result"]["tools"]) == len(TOOLS)
@@ -204,7 +205,7 @@ def test_the_program_stands_alone(tmp_path: Path) -> None:
 
 
 def test_outside_of_a_run_it_says_what_it_is_for(tmp_path: Path) -> None:
-    ended = subprocess.run(mcp_command(tmp_path), env={}, capture_output=True, timeout=60, check=False)
+    ended = subprocess.run(mcp_command(tmp_path), env={}, capture_output=True, timeout=PATIENCE_S, check=False)
     assert ended.returncode == 2
     assert b"CLAUDOMATOR_RUN_TOKEN" in ended.stderr
 
@@ -212,6 +213,6 @@ def test_outside_of_a_run_it_says_what_it_is_for(tmp_path: Path) -> None:
 def test_it_starts_with_nothing_that_only_a_call_needs() -> None:
     program = "import sys; sys.path.append(sys.argv[1]); import claudomator_py.agents.mcp_server.main as _"
     isolated = [sys.executable, "-I", "-S", "-c", f"{program}; print(*sys.modules)", mcp_command(Path("state"))[-2]]
-    ended = subprocess.run(isolated, capture_output=True, timeout=60, check=True, text=True)
+    ended = subprocess.run(isolated, capture_output=True, timeout=PATIENCE_S, check=True, text=True)
     loaded = set(ended.stdout.split())
     assert not loaded & {"http.client", "ssl", "dataclasses", "inspect", "pathlib", "pydantic", "claudomator_py.domain"}

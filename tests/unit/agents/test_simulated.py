@@ -17,6 +17,7 @@ from claudomator_py.domain.agent import AgentSpec, ModelChoice
 from claudomator_py.domain.outcome import Denied, Outcome, OutcomeStatus, Provenance
 from claudomator_py.domain.run import ExitRecord, Launch, LaunchRequest
 from claudomator_py.domain.task import Permissions, TaskSpec
+from tests.patience import PATIENCE_S
 
 TALK = "conversation-1"
 
@@ -52,7 +53,7 @@ def run(
     allowed: tuple[str, ...] = (),
 ) -> Outcome:
     process = start(launch(prompt, script, resume is not None, resume or TALK, allowed), folder, attempt)
-    stdout, stderr = process.communicate(timeout=30)
+    stdout, stderr = process.communicate(timeout=PATIENCE_S)
     reader = Simulated().reader()
     reader.feed("stdout", stdout)
     reader.feed("stderr", stderr)
@@ -98,7 +99,7 @@ def test_a_conversation_is_remembered_where_it_was_held_and_goes_on_in_its_scrip
     texts = [run(prompt, here, resume=TALK).text for prompt in ("Go on.", "Go on.", "simulate: text=new", "Go on.")]
     assert texts == [f"[simulated] {text}" for text in ("two", "three", "new", "new")]
     process = start(launch("Go on.", resume=True), here)
-    assert json.loads(process.communicate(timeout=30)[0].splitlines()[0])["remembered"][1:4:2] == [
+    assert json.loads(process.communicate(timeout=PATIENCE_S)[0].splitlines()[0])["remembered"][1:4:2] == [
         "Go on.",
         "simulate: text=new",
     ]
@@ -162,7 +163,7 @@ def test_it_hangs_in_silence_until_it_is_ended(tmp_path: Path) -> None:
     assert process.stdout is not None
     assert b'"start"' in process.stdout.readline()
     os.kill(process.pid, signal.SIGTERM)
-    stdout, _ = process.communicate(timeout=30)
+    stdout, _ = process.communicate(timeout=PATIENCE_S)
     assert (stdout, process.returncode) == (b"", -signal.SIGTERM)
 
 
@@ -175,7 +176,7 @@ def test_it_can_ignore_the_polite_signal(tmp_path: Path) -> None:
     ignored = int(status.split("SigIgn:")[1].split()[0], 16)
     assert ignored >> (signal.SIGTERM - 1) & 1
     process.kill()
-    assert process.wait(30) == -signal.SIGKILL
+    assert process.wait(PATIENCE_S) == -signal.SIGKILL
     process.communicate()
 
 
@@ -184,7 +185,7 @@ def test_it_floods_until_it_is_ended(tmp_path: Path) -> None:
     assert process.stdout is not None
     assert len(process.stdout.read(2_000_000)) == 2_000_000
     process.kill()
-    process.communicate(timeout=30)
+    process.communicate(timeout=PATIENCE_S)
 
 
 def test_its_command_line_holds_neither_prompt_nor_script() -> None:

@@ -13,9 +13,10 @@ from claudomator_py.api.guard.limits import Crowd
 from claudomator_py.api.guard.security import Load
 from tests.fakes.daemon import Daemon, running
 from tests.fakes.prepared import PreparedService
+from tests.patience import PATIENCE_S
 from tests.unit.api.wire import ask, begin, code, connected, is_closed
 
-MOST = 4
+MOST = 8
 
 
 class Client:
@@ -37,7 +38,7 @@ def small(tmp_path: Path) -> Iterator[Daemon]:
 def test_who_says_nothing_makes_room_for_the_next(small: Daemon) -> None:
     """Far more than there is room for: the oldest go, and everybody who asks is served."""
     with contextlib.ExitStack() as stack:
-        silent = [stack.enter_context(connected(small)) for _ in range(10)]
+        silent = [stack.enter_context(connected(small)) for _ in range(20)]
         for sock in silent[::2]:
             sock.sendall(b"GET /livez HTTP/1.1\r\n")
         silent += [stack.enter_context(connected(small)) for _ in range(10)]
@@ -148,5 +149,5 @@ def test_without_a_file_left_the_newest_is_served_and_nothing_spins(tmp_path: Pa
             for _ in range(20):
                 stack.enter_context(connected(daemon))
             assert daemon.ask("GET", "/livez").status == 200
-        _, said = process.communicate("", timeout=30)
+        _, said = process.communicate("", timeout=PATIENCE_S)
     assert said.count("cannot accept connections") == len(said.splitlines()) == 1

@@ -18,6 +18,7 @@ from tests.e2e.harness import wait_until
 from tests.fakes.daemon import Daemon, running
 from tests.fakes.prepared import PreparedService
 from tests.fakes.sse import EventSource
+from tests.patience import PATIENCE_S
 
 GRACE_IS_OVER = "graceful shutdown exceeded"
 SUCCESS = Outcome(status=OutcomeStatus.SUCCEEDED)
@@ -156,6 +157,13 @@ def test_the_last_quarter_of_the_places_is_the_operators() -> None:
     asyncio.run(take())
 
 
+@pytest.fixture
+def _long_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits for its end waits long, however busy the machine is."""
+    monkeypatch.setattr("claudomator_py.api.server._GRACE_SECONDS", PATIENCE_S)
+
+
+@pytest.mark.usefixtures("_long_grace")
 def test_a_stop_ends_every_stream_at_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     desk = PreparedService()
     run_id = desk.add_run(desk.add("it", Running()), stdout=b"one\n")
@@ -175,10 +183,10 @@ def test_a_stop_ends_every_stream_at_once(tmp_path: Path, caplog: pytest.LogCapt
         for reader in readers:
             reader.start()
         for _ in paths:
-            assert opened.acquire(timeout=20)
+            assert opened.acquire(timeout=PATIENCE_S)
     assert GRACE_IS_OVER not in caplog.text
     for reader in readers:
-        reader.join(20)
+        reader.join(PATIENCE_S)
     assert sorted(ended) == sorted(paths)
 
 
@@ -186,7 +194,7 @@ def test_a_client_that_takes_nothing_is_dropped_and_one_that_is_slow_is_not(tmp_
     dropped = threading.Event()
 
     class Impatient(Connection):
-        patience_s = 0.3
+        patience_s = 1.5
 
         def connection_lost(self, exc: Exception | None) -> None:
             dropped.set()
@@ -211,6 +219,7 @@ def test_a_client_that_takes_nothing_is_dropped_and_one_that_is_slow_is_not(tmp_
             assert b'"id":3000,' not in left
 
 
+@pytest.mark.usefixtures("_long_grace")
 def test_a_stop_does_not_wait_for_a_client_that_takes_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     desk = PreparedService()
     desk.happen("made", times=3_000, text="x" * 4_000)
@@ -228,7 +237,7 @@ def _raw(daemon: Daemon, path: str) -> socket.socket:
     host, port = daemon.address.split(":")
     raw = socket.socket()
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
-    raw.settimeout(20)
+    raw.settimeout(PATIENCE_S)
     raw.connect((host, int(port)))
     lines = (
         f"GET {path} HTTP/1.1",

@@ -8,6 +8,7 @@ import pytest
 from claudomator_py.domain.lifecycle import Completed
 from tests.fakes.daemon import Answer, Daemon
 from tests.fakes.prepared import PreparedService
+from tests.patience import PATIENCE_S
 
 KEY = '"8e03978e-40d5-43e8-bc93-6894a57f9324"'
 TASK = {"name": "it", "instructions": "Do it."}
@@ -93,11 +94,11 @@ def test_while_the_first_is_in_work_the_second_is_sent_away(daemon: Daemon, desk
 
     def hold(_connection: object) -> None:
         held.set()
-        assert go_on.wait(10)
+        assert go_on.wait(PATIENCE_S)
 
     # The store is at something else meanwhile, so the first one waits for its turn.
     desk.database.submit(hold)
-    assert held.wait(10)
+    assert held.wait(PATIENCE_S)
     first = threading.Thread(target=lambda: answers.append(submit(daemon, KEY)))
     first.start()
     while not desk.database.pending:

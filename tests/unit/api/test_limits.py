@@ -10,6 +10,7 @@ from claudomator_py.api.guard.protocol import CHUNKS, HEAD_BYTES, HEADERS, Conne
 from claudomator_py.api.guard.security import LOGIN_BODY_BYTES
 from tests.fakes.daemon import Daemon, running
 from tests.fakes.prepared import PreparedService
+from tests.patience import PATIENCE_S
 from tests.unit.api.wire import ask, begin, code, connected, raw_problem, rest_of
 
 TASK = {"name": "it", "instructions": "Do it."}
@@ -138,7 +139,7 @@ def test_trickling_does_not_buy_time(hasty: Daemon) -> None:
             except TimeoutError:
                 continue
             break
-        sock.settimeout(10)
+        sock.settimeout(PATIENCE_S)
         received += rest_of(sock)
     assert b"head_timeout" in received
 

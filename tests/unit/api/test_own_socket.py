@@ -13,11 +13,12 @@ from claudomator_py.api.guard.limits import Limits, Rate
 from claudomator_py.app.listening import open_sockets
 from tests.fakes.daemon import Daemon, running
 from tests.fakes.prepared import PreparedService
+from tests.patience import PATIENCE_S
 
 
 def ask(folder: Path, host: str, token: str = "", path: str = "/v1/status") -> tuple[int, bytes]:
     """One request over the socket in that folder."""
-    connection = http.client.HTTPConnection(host, timeout=10)
+    connection = http.client.HTTPConnection(host, timeout=PATIENCE_S)
     connection.sock = socket.socket(socket.AF_UNIX)
     connection.sock.connect(str(folder / "api.sock"))
     try:

@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 from claudomator_py.api import server as server_module
 from claudomator_py.api.endpoint import bind, bound_address
 from claudomator_py.api.server import WebServer
+from tests.patience import PATIENCE_S
 
 
 async def _hello(_scope: Scope, _receive: Receive, send: Send) -> None:
@@ -20,7 +21,7 @@ async def _hello(_scope: Scope, _receive: Receive, send: Send) -> None:
 
 
 def _get(address: str) -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection(address, timeout=10)
+    connection = http.client.HTTPConnection(address, timeout=PATIENCE_S)
     connection.request("GET", "/")
     response = connection.getresponse()
     try:
@@ -123,7 +124,7 @@ def test_another_thread_may_ask_for_the_end() -> None:
         await server.until_up()
         stopping = threading.Thread(target=server.stop)
         stopping.start()
-        await asyncio.wait_for(serving, 30)
+        await asyncio.wait_for(serving, PATIENCE_S)
         stopping.join()
         server.stop()
 
@@ -140,7 +141,7 @@ def test_a_response_has_the_date_of_its_time(monkeypatch: pytest.MonkeyPatch) ->
         serving = asyncio.create_task(server.serve())
 
         def dates() -> list[str | None]:
-            connection = http.client.HTTPConnection(bound_address(sock), timeout=10)
+            connection = http.client.HTTPConnection(bound_address(sock), timeout=PATIENCE_S)
             found = []
             for _ in range(2):
                 connection.request("GET", "/")

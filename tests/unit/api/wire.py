@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tests.fakes.daemon import Answer, Daemon
+from tests.patience import PATIENCE_S
 
 
 def code(answer: Answer) -> tuple[int, str]:
@@ -21,7 +22,7 @@ def code(answer: Answer) -> tuple[int, str]:
 @contextmanager
 def connected(daemon: Daemon) -> Iterator[socket.socket]:
     host, _, port = daemon.address.rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=10) as sock:
+    with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as sock:
         yield sock
 
 

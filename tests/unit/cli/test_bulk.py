@@ -9,6 +9,7 @@ from claudomator_py.domain.lifecycle import Completed, Failed, Running
 from claudomator_py.domain.outcome import Reason
 from tests.fakes.command import Command
 from tests.fakes.prepared import PreparedService
+from tests.patience import PATIENCE_S
 
 
 def a_shop(desk: PreparedService) -> None:
@@ -96,7 +97,7 @@ def test_a_terminal_is_asked_whether_that_many_are_meant(process: Command, desk:
                     asked += os.read(master, 1_000)
                 assert b"Cancel 2 tasks (1 QUEUED, 1 RUNNING)?" in asked
                 os.write(master, f"{answer}\n".encode())
-                assert running.wait(20) == code
+                assert running.wait(PATIENCE_S) == code
             finally:
                 running.kill()
                 os.close(master)

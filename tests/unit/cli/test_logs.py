@@ -10,6 +10,7 @@ from claudomator_py.domain.run import CheckResult
 from claudomator_py.domain.text import plain
 from tests.fakes.command import Command
 from tests.fakes.prepared import START_MS, PreparedService
+from tests.patience import PATIENCE_S
 
 SUCCESS = Outcome(status=OutcomeStatus.SUCCEEDED)
 
@@ -46,7 +47,7 @@ def test_following_ends_with_the_run(command: Command, desk: PreparedService) ->
         desk.write(run_id, b"two\n")
         assert process.stdout.readline() == "two\n"
         desk.end_run(run_id, SUCCESS)
-        rest, errors = process.communicate(timeout=20)
+        rest, errors = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, rest, errors) == (0, "", "")
 
 
@@ -57,7 +58,7 @@ def test_following_waits_for_the_first_run(command: Command, desk: PreparedServi
         assert process.stderr is not None
         assert process.stderr.readline() == "it has not run yet; waiting for it to start.\n"
         desk.add_run(task_id, outcome=SUCCESS, stdout=b"ran\n")
-        out, _ = process.communicate(timeout=20)
+        out, _ = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, out) == (0, "ran\n")
 
 

@@ -18,6 +18,7 @@ from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.views import ProblemDetails
 from tests.fakes.command import Command, QuickCommand
 from tests.fakes.prepared import PreparedService
+from tests.patience import PATIENCE_S
 
 HEAVY = (
     *("sqlmodel", "sqlalchemy", "fastapi", "starlette", "uvicorn", "alembic", "structlog", "prometheus_client"),
@@ -190,7 +191,7 @@ def test_ctrl_c_is_clean(process: Command, desk: PreparedService) -> None:
         assert running.stderr is not None
         assert running.stdout.readline()
         running.send_signal(signal.SIGINT)
-        _, errors = running.communicate(timeout=20)
+        _, errors = running.communicate(timeout=PATIENCE_S)
     assert running.returncode == 130
     assert errors == ""
 
@@ -206,7 +207,7 @@ def test_a_reader_that_leaves_is_no_error(process: Command, desk: PreparedServic
         running.stdout.close()
         desk.add("one-more")
         errors = running.stderr.read()
-        running.wait(timeout=20)
+        running.wait(timeout=PATIENCE_S)
     assert (running.returncode, errors) == (141, "")
 
 
@@ -223,7 +224,7 @@ def _on_a_terminal(command: Command, *arguments: str, **environ: str) -> str:
             parts.append(part)
     except OSError:
         pass  # the terminal's way of saying that nobody is left
-    process.wait(timeout=20)
+    process.wait(timeout=PATIENCE_S)
     os.close(master)
     return b"".join(parts).decode()
 

@@ -74,7 +74,7 @@ def test_as_json_each_event_is_a_line(command: Command, desk: PreparedService) -
         return says_something(output)
 
     with watching(command, "-o", "json") as output:
-        wait_until(told, "the command to listen", 20)
+        wait_until(told, "the command to listen")
         event = json.loads(output.readline())
         assert (event["kind"], event["data"]) == ("hold", {"agent": "claude"})
 
@@ -94,13 +94,13 @@ def test_on_a_terminal_it_is_drawn_anew_when_something_changes(command: Command,
             seen += os.read(terminal, 65_536)
         return text in seen
 
-    wait_until(lambda: reads(b"first-task"), "the first drawing", 20)
+    wait_until(lambda: reads(b"first-task"), "the first drawing")
     assert b"QUEUED" in seen
     seen = b""
     desk.move(task_id, Running())
-    wait_until(lambda: reads(b"RUNNING"), "the second drawing", 20)
+    wait_until(lambda: reads(b"RUNNING"), "the second drawing")
     os.write(terminal, b"\x03")
-    wait_until(lambda: reads(b"\x1b[?1049l"), "the screen to be as before", 20)
+    wait_until(lambda: reads(b"\x1b[?1049l"), "the screen to be as before")
     _, status = os.waitpid(pid, 0)
     os.close(terminal)
     assert os.waitstatus_to_exitcode(status) == 130

@@ -15,6 +15,7 @@ from claudomator_py.client.discovery import Endpoint
 from claudomator_py.client.errors import NotAuthorised
 from claudomator_py.client.http import Client
 from claudomator_py.client.peer import check_peer
+from tests.patience import PATIENCE_S
 
 NOBODY = 65534
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
@@ -41,7 +42,7 @@ def listening(address: str, *, as_user: int | None = None, v6_only: bool = False
 
 @contextmanager
 def connected(listener: socket.socket, host: str) -> Iterator[socket.socket]:
-    with socket.create_connection((host, listener.getsockname()[1]), timeout=10) as connection:
+    with socket.create_connection((host, listener.getsockname()[1]), timeout=PATIENCE_S) as connection:
         yield connection
 
 
@@ -124,7 +125,7 @@ def overheard(listener: socket.socket, heard: list[bytes]) -> threading.Thread:
     def listen() -> None:
         connection, _ = listener.accept()
         with connection:
-            connection.settimeout(10)
+            connection.settimeout(PATIENCE_S)
             heard.append(connection.recv(65536))
 
     thread = threading.Thread(target=listen)

@@ -13,6 +13,7 @@ from claudomator_py.store import learning_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.tasks.learning import has_more
 from tests.fakes.world import World
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def test_it_learns_by_itself_and_goes_on_after_trouble(world: World, monkeypatch
     monkeypatch.setattr(one, "round", round_)
     one.start()
     try:
-        assert enough.wait(30)
+        assert enough.wait(PATIENCE_S)
     finally:
         one.close()
     assert rounds[0] >= 3
@@ -75,16 +76,16 @@ def test_closing_waits_for_a_round_that_is_to_be_less_often_from_then_on(
 
     def round_() -> None:
         begun.set()
-        assert go.wait(60)
+        assert go.wait(PATIENCE_S)
         every[0] = 10 * SECOND_MS
         done.set()
 
     monkeypatch.setattr(one, "round", round_)
     one.start()
-    assert begun.wait(60)
+    assert begun.wait(PATIENCE_S)
     closing = Thread(target=one.close, daemon=True)
     closing.start()
     closing.join(timeout=0.5)  # it cannot have ended, and by then it waits
     go.set()
-    closing.join(timeout=20)
+    closing.join(timeout=PATIENCE_S)
     assert (closing.is_alive(), done.is_set()) == (False, True)

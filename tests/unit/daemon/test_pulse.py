@@ -15,6 +15,7 @@ from claudomator_py.faults import Doing, Item
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.migrate import migrate
 from tests.fakes.service_manager import ServiceManager
+from tests.patience import PATIENCE_S
 
 IDLE = TickReport(0, (), None)
 READING = Item(Doing.COLLECT, "run", "fix-login (run 12ab34cd)")
@@ -191,7 +192,7 @@ def test_a_tick_that_blocks_keeps_nobody_from_asking_how_the_daemon_is() -> None
 
     def blocked() -> TickReport:
         begun.set()
-        release.wait(30)
+        release.wait(PATIENCE_S)
         return IDLE
 
     daemon, pulse = daemon_of(Ticking(blocked, lambda: IDLE))

@@ -14,6 +14,7 @@ from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
 from tests.fakes.world import World
+from tests.patience import PATIENCE_S
 
 ANN = Principal("ann", Role.OPERATE, "acme")
 DONE = {"type": "end", "outcome": "completed", "text": "42 sheep"}
@@ -79,7 +80,7 @@ def link(peer: Peer, instance: str = "one", agent_id: str = "shepherd", most: in
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while not condition():  # noqa: ASYNC110 - what is waited for is told to nobody
             await asyncio.sleep(0.005)
 

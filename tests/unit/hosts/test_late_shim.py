@@ -8,6 +8,7 @@ import pytest
 
 from claudomator_py.hosts.shim import record
 from claudomator_py.hosts.shim.main import LEFT
+from tests.patience import PATIENCE_S
 
 INSTALLATION = Path(__file__).parents[3]
 WAKE = "import sys; sys.path.append(sys.argv.pop(1)); from claudomator_py.hosts.shim.main import main; main()"
@@ -16,7 +17,7 @@ WAKE = "import sys; sys.path.append(sys.argv.pop(1)); from claudomator_py.hosts.
 def wake(directory: Path) -> int:
     """Run a shim on that directory, and wait for it; its exit status."""
     command = [sys.executable, "-I", "-S", "-c", WAKE, str(INSTALLATION), str(directory)]
-    return subprocess.run(command, env={}, check=False, timeout=60).returncode
+    return subprocess.run(command, env={}, check=False, timeout=PATIENCE_S).returncode
 
 
 @pytest.mark.parametrize("found", [record.REVOKED, record.CANCEL, record.STARTED, record.EXIT])

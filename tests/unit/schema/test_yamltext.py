@@ -1,5 +1,6 @@
 """YAML text: what it means, where it stands, and what is refused."""
 
+import time
 import tracemalloc
 
 import pytest
@@ -151,10 +152,10 @@ BOMBS = {
 }
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_bomb_costs_little(name: str) -> None:
     text, words = BOMBS[name]
+    began_s = time.process_time()
     tracemalloc.start()
     try:
         assert words in refusal(text)
@@ -162,6 +163,7 @@ def test_a_bomb_costs_little(name: str) -> None:
     finally:
         tracemalloc.stop()
     assert peak < 64 * 2**20
+    assert time.process_time() - began_s < 20
 
 
 def test_numbers_are_those_of_json() -> None:

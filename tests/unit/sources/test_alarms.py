@@ -12,6 +12,7 @@ from claudomator_py.environment.workdirs import known_zone, local_zone
 from claudomator_py.sources.alarms import Alarms
 from claudomator_py.sources.schedules import Clockwork, ScheduleRunner
 from claudomator_py.store.database import StoreUnavailable
+from tests.patience import PATIENCE_S
 
 
 def test_zones_are_known_by_name() -> None:
@@ -27,12 +28,12 @@ def test_alarms_ring_at_the_start_when_it_is_time_and_when_asked() -> None:
         alarms = Alarms(rung.release)
         try:
             alarms.start()
-            assert rung.acquire(timeout=20), "at the start"
+            assert rung.acquire(timeout=PATIENCE_S), "at the start"
             alarms.set({"nightly": Recurrence("* * * * *", UTC)})
             # On a machine so busy that two o'clock has passed by now, a minute later.
-            assert rung.acquire(timeout=90), "when it was time"
+            assert rung.acquire(timeout=PATIENCE_S), "when it was time"
             alarms.soon()
-            assert rung.acquire(timeout=20), "when asked"
+            assert rung.acquire(timeout=PATIENCE_S), "when asked"
         finally:
             alarms.close()
         alarms.soon()
@@ -45,18 +46,18 @@ def test_closing_waits_for_a_ring_that_sets_the_times() -> None:
 
     def ring() -> None:
         begun.set()
-        assert go.wait(timeout=60)
+        assert go.wait(timeout=PATIENCE_S)
         alarms.set({})
         done.append(True)
 
     alarms = Alarms(ring)
     alarms.start()
-    assert begun.wait(timeout=60)
+    assert begun.wait(timeout=PATIENCE_S)
     closing = threading.Thread(target=alarms.close, daemon=True)
     closing.start()
     closing.join(timeout=0.5)  # it cannot have ended, and by then it waits
     go.set()
-    closing.join(timeout=20)
+    closing.join(timeout=PATIENCE_S)
     assert (closing.is_alive(), done) == (False, [True])
 
 
@@ -74,7 +75,7 @@ def test_where_there_is_no_schedule_nothing_rings_until_there_is_one() -> None:
         clockwork.start()
         assert threading.active_count() == before
         clockwork.wake()
-        assert met.wait(20)
+        assert met.wait(PATIENCE_S)
     finally:
         clockwork.close()
     met.clear()
@@ -86,6 +87,6 @@ def test_where_nobody_knows_whether_there_is_one_it_rings() -> None:
     clockwork, met = _clockwork(Mock(side_effect=StoreUnavailable("it is locked", "wait")))
     try:
         clockwork.start()
-        assert met.wait(20)
+        assert met.wait(PATIENCE_S)
     finally:
         clockwork.close()

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -268,4 +267,4 @@ class Changes(RuleBasedStateMachine):
 Changes.TestCase.settings = settings(
     max_examples=10, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )
-TestChanges = pytest.mark.timeout(300)(Changes.TestCase)
+TestChanges = Changes.TestCase

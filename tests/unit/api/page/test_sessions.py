@@ -8,6 +8,7 @@ import pytest
 from claudomator_py.domain.views import TokenRequest
 from tests.fakes.daemon import Daemon, running
 from tests.fakes.prepared import PreparedService
+from tests.patience import PATIENCE_S
 from tests.unit.api.page.conftest import Visitor, log_in, text_of
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:131.0) Gecko/20100101 Firefox/131.0"
@@ -90,7 +91,7 @@ def test_who_has_another_token_sees_its_own_only(tmp_path: Path) -> None:
 
 
 def test_the_streams_of_an_ended_session_end(daemon: Daemon, operator: Visitor) -> None:
-    connection = http.client.HTTPConnection(daemon.address, timeout=10)
+    connection = http.client.HTTPConnection(daemon.address, timeout=PATIENCE_S)
     headers = {"Host": daemon.page_host, "Cookie": operator.cookie or "", "Accept": "text/event-stream"}
     connection.request("GET", "/v1/events", headers=headers)
     stream = connection.getresponse()
