@@ -195,14 +195,7 @@ class Site:
     def start(self, *, crash_at: str | None = None, crash_shim: str | None = None, **environ: str) -> Daemon:
         """Start a daemon. crash_at: one of its crash points, ``name`` or ``name:n``; crash_shim: one of the shim's."""
         (self.state / "endpoint").unlink(missing_ok=True)
-        variables = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(self.root / "home"),
-            "LANG": "C.UTF-8",
-            "PYTHONPATH": str(REPOSITORY),
-            "OPENAI_API_KEY": "not-a-key",
-            **environ,
-        }
+        variables = self.environ(**environ)
         if crash_at is not None:
             variables["CLAUDOMATOR_CRASH_AT"] = crash_at
         if crash_shim is not None:
@@ -210,6 +203,17 @@ class Site:
         daemon = self._start_warm(variables) if self._warm is not None else self._start_cold(variables)
         self._daemons.append(daemon)
         return daemon
+
+    def environ(self, **more: str) -> dict[str, str]:
+        """The variables of its daemons, with these."""
+        return {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.root / "home"),
+            "LANG": "C.UTF-8",
+            "PYTHONPATH": str(REPOSITORY),
+            "OPENAI_API_KEY": "not-a-key",
+            **more,
+        }
 
     def _start_warm(self, environ: Mapping[str, str]) -> Daemon:
         assert self._warm is not None

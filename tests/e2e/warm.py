@@ -12,12 +12,19 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import traceback
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from tests.e2e.harness import Site
 
 from pydantic import BaseModel
+
+from tests.patience import PATIENCE_S
 
 _PR_SET_PDEATHSIG = 1
 # What a daemon imports when it first needs it.
@@ -57,7 +64,7 @@ class WarmStarter:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
-        self._process.wait(10)
+        self._process.wait(PATIENCE_S)
         self._process.stdout.close()
 
     def __enter__(self) -> Self:
@@ -71,7 +78,9 @@ class WarmStarter:
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
-        answer: int = json.loads(self._process.stdout.readline())
+        line = self._process.stdout.readline()
+        assert line, "the process that daemons are forked from has ended: what it said stands above"
+        answer: int = json.loads(line)
         return answer
 
 
@@ -96,6 +105,7 @@ def warm_up() -> None:
         import claudomator_py.app.serving  # noqa: F401
     from claudomator_py.api import app
     from claudomator_py.api.page import rendering
+    from tests.compiled import compile_once
     from tests.fakes.daemon import openapi_document
 
     for name in _IMPORTED_LATE:
@@ -104,6 +114,8 @@ def warm_up() -> None:
     setattr(app, "build", lambda *_: document)  # noqa: B010 - which a daemon calls when somebody asks for it
     for template in rendering._environment().list_templates():
         rendering._environment().get_template(template)
+    compile_once()
+    _live_once()
     for model in _models(BaseModel):
         model.model_rebuild()  # which a daemon leaves to the first use of each
     gc.collect()
@@ -115,6 +127,53 @@ def _models(kind: type[BaseModel]) -> Iterator[type[BaseModel]]:
         if not getattr(model, "__pydantic_generic_metadata__", {}).get("parameters"):
             yield model
         yield from _models(model)
+
+
+def _live_once() -> None:
+    """A daemon's life in this process: all that it imports, makes or compiles when it first needs it is there then."""
+    from claudomator_py.app.serving import serve
+    from claudomator_py.hosts import durable
+    from tests.e2e.harness import open_site
+
+    with tempfile.TemporaryDirectory() as folder, open_site(Path(folder, "site")) as site:
+        user = threading.Thread(target=_use, args=[site])
+        log, kept = os.open(site.log_file, os.O_WRONLY | os.O_CREAT), [(fd, os.dup(fd)) for fd in (1, 2)]
+        environ, its_own = dict(os.environ), site.environ()
+        try:
+            os.environ.clear()
+            os.environ.update(its_own)
+            for fd, _ in kept:
+                os.dup2(log, fd)
+            user.start()
+            code = serve(site.config_file, None, None)
+        finally:
+            os.environ.update(environ)
+            for fd, copy in kept:
+                os.dup2(copy, fd)
+        user.join()
+        assert code == 0, site.log_text()
+        durable._flushers.pool.shutdown()  # of which each daemon has its own
+        assert threading.enumerate() == [threading.main_thread()], "whoever forks has one, or locks stay held for ever"
+
+
+def _use(site: "Site") -> None:
+    """What most tests ask of a daemon; then it is asked to end."""
+    from claudomator_py.domain.task import TaskSpec
+    from tests.e2e.harness import Daemon, wait_until
+
+    try:
+        daemon = Daemon(site, os.getpid(), lambda _: 0).ready()
+        client = daemon.client
+        task = client.submit(TaskSpec(name="one", instructions="do: true"))
+        site.drop("two.yaml", "instructions: do it\n")
+        wait_until(lambda: len(list(client.all_tasks())) == 2, "both tasks to be there")
+        site.drain(daemon)
+        client.why(task.id)
+        client.runs(task.id)
+        client.agents()
+        client.close()
+    finally:
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _fork(request: dict[str, Any]) -> int:
