@@ -13,6 +13,8 @@ import claudomator_py
 from claudomator_py.store.database import Database
 
 CHILD = Path(__file__).with_name("writing_child.py")
+# The first write, and one with others before it.
+SOME = [1, pytest.param(2, marks=pytest.mark.chaos), 5]
 ROOT = Path(claudomator_py.__file__).parents[1]
 
 
@@ -45,7 +47,7 @@ def kept(url: str, state_dir: Path) -> list[int]:
     return [number for number, _ in rows]
 
 
-@pytest.mark.parametrize("nth", [1, 2, 5])
+@pytest.mark.parametrize("nth", SOME)
 @pytest.mark.parametrize("point", ["store-begin", "store-before-commit"])
 def test_killed_before_a_commit_exactly_the_acknowledged_is_kept(
     database_url: str, tmp_path: Path, point: str, nth: int
@@ -54,7 +56,7 @@ def test_killed_before_a_commit_exactly_the_acknowledged_is_kept(
     assert kept(database_url, tmp_path) == acknowledged
 
 
-@pytest.mark.parametrize("nth", [1, 2, 5])
+@pytest.mark.parametrize("nth", SOME)
 def test_killed_after_a_commit_what_was_not_yet_acknowledged_is_kept_too(
     database_url: str, tmp_path: Path, nth: int
 ) -> None:
@@ -64,7 +66,7 @@ def test_killed_after_a_commit_what_was_not_yet_acknowledged_is_kept_too(
     assert len(found) > len(acknowledged)
 
 
-@pytest.mark.parametrize("after", [1, 41, 777])
+@pytest.mark.parametrize("after", [1, pytest.param(41, marks=pytest.mark.chaos), 777])
 def test_killed_at_any_moment_nothing_acknowledged_is_missing(database_url: str, tmp_path: Path, after: int) -> None:
     acknowledged = killed(database_url, tmp_path, after=after)
     assert len(acknowledged) >= after
