@@ -32,6 +32,7 @@ def test_the_page_shows_what_happens(database: Database) -> None:
     *cards, task = (yaml.safe_load(text) for text in blocks("yaml"))
     first, second = (json.loads(text) for text in blocks("json"))
     line, why = (text.strip() for text in blocks("text"))
+    world.specialists.register(card("generalist"))  # one of those that come with it
     for written in cards:
         world.specialists.register(card(written.pop("id"), **written))
     name = task.pop("name")
