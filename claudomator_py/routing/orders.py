@@ -86,6 +86,8 @@ _STATES: Final = re.compile(
     r"\s+(?:is|are|was|were|has|have|had|does|do|did|isn|aren|wasn|weren|hasn|doesn|don|didn|will|would|can|cannot)\b",
     re.IGNORECASE,
 )
+_ASKS: Final = re.compile(r"(?:when|what|where|who|why|how)\s+(?:do|does|did|will|would)\b", re.IGNORECASE)
+"""How a question begins: "When does the bill need to be paid?" orders no payment."""
 _PASSIVE: Final = re.compile(
     r"\b(?:(?:has|have|had|needs?|ought|is|are)\s+to\s+be|(?:must|should|shall|needs?\s+to)\s+be|needs?|wants?"
     r"|^\W*let\s.{1,60}?\sbe)\s+"
@@ -185,6 +187,8 @@ def _clause(text: str) -> Clause:
         verb = next((one for phrase, one in _PHRASAL_VERBS if phrase.match(text, at)), first[1].lower())
         if (wants := _wanted(verb)) is not Wants.NOTHING:
             return Clause(text, wants, verb, first.start(1))
+    if first is not None and _ASKS.match(text, first.start(1)):
+        return Clause(text, Wants.WORDS)
     passive = _PASSIVE.search(text, begins)
     done = None if passive is None else _infinitive(passive[1].lower())
     return Clause(text, _wanted(done), done)

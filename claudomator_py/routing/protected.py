@@ -98,7 +98,7 @@ _CLASSES: Final = (
             """
         ),
     ),
-    _Class(Sign.LIVE, _set("put set bring take"), whole_words("    (?:into|in|to) maintenance(?: mode)?")),
+    _Class(Sign.LIVE, _set("put set bring take"), whole_words("(?:into|in|to) maintenance(?: mode)?")),
     _Class(
         Sign.MONEY,
         _set("wire pay transfer send refund reimburse credit debit charge approve waive settle sell buy drain")
@@ -115,7 +115,12 @@ _CLASSES: Final = (
     _Class(
         Sign.MONEY,
         _set("give hand"),
-        whole_words("    money|funds|bonus(?:es)?|refunds?|rebates?|discounts?|vouchers?|deposits?|raise|credit"),
+        whole_words(
+            r"""
+            money|funds|bonus(?:es)?|refunds?|rebates?|discounts?|vouchers?|deposits?|raise
+            |credit(?! (?:scores?|ratings?|reports?|history|cards?))
+            """
+        ),
     ),
     _Class(
         Sign.MONEY,
@@ -196,7 +201,7 @@ _CLASSES: Final = (
             """
         ),
     ),
-    _Class(Sign.PUBLISHED, _set("merge land ship"), whole_words("    without (?:a |the )?(?:review|checks?|tests?)")),
+    _Class(Sign.PUBLISHED, _set("merge land ship"), whole_words("without (?:a |the )?(?:review|checks?|tests?)")),
     _Class(
         Sign.PUBLISHED,
         _set("rewrite squash force force-push amend rebase"),

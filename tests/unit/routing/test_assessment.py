@@ -59,6 +59,8 @@ def test_what_could_do_much_harm(text: str, sign: Sign) -> None:
         "Refund all orders of the seeded test customers.",
         "Add a button that cancels all orders of a basket.",
         "The daemon leaks sockets. Close them.",
+        "Please give me my current credit score.",
+        "When does my gas bill need to be paid?",
     ],
 )
 def test_what_changes_nothing_in_use(text: str) -> None:
