@@ -361,7 +361,7 @@ class Hub:
             self._database.read, lambda connection: specialist_rows.find(connection, one.agent_id)
         )
         if found is None or found.card.wake_url is None:
-            error = f"{one.agent_id} is not connected, and has no wake_url: start it"
+            error = "its agent is not connected, and has no wake_url: start it"
             await self._give_up(one, "not_running", error)
             return
         if one.wake_by_s is None:
@@ -369,7 +369,7 @@ class Hub:
             await self._mailboxes.put(one.run_id, {"type": "waking"}, durable=False)
             self._do(wake(found, one.task_id, self._knock, self._again_s, lambda: self._is_awaited(one)))
         if self._now_s >= one.wake_by_s:
-            await self._give_up(one, "unreachable", f"{one.agent_id} was woken, and did not connect")
+            await self._give_up(one, "unreachable", "its agent was woken, and did not connect")
             return
         self._look_by(one.wake_by_s - self._now_s)
 

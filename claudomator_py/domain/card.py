@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal
 
@@ -38,6 +39,9 @@ TAKEN_IDS: Final = frozenset({"clarify", "default", "human_review", "reject", "s
 
 WAYS_ON: Final = {"fallback": ("clarify", "default", "human_review"), "escalation": ("human_review",)}
 """Fields that say where a task goes from a specialist, and what each may be besides a specialist."""
+
+REMOTE_AGENT: Final = re.compile(r"(?<![\w.-])(hub|http):([a-z0-9](?:[a-z0-9._-]*[a-z0-9])?)")
+"""The name of the agent that a remote specialist is, wherever it is written: its transport, and its id."""
 
 Source = Literal["shipped", "file", "api", "hub"]
 """How a card came into the registry."""

@@ -17,6 +17,7 @@ from claudomator_py.domain.views.decisions import (
 from claudomator_py.domain.views.routing import PolicyCheckView
 from claudomator_py.domain.views.tasks import VersionsView
 from claudomator_py.queries import cursors
+from claudomator_py.queries.concealment import concealed
 from claudomator_py.queries.decision_details import details_of
 from claudomator_py.queries.explanation import explanation_of
 from claudomator_py.queries.reading import find_task
@@ -42,7 +43,7 @@ def page(
     channels = _channels(connection, items, by)
     last = items[-1].decision if len(found) > limit else None
     return Page(
-        items=tuple(_view(one, seen, channels) for one in items),
+        items=concealed(connection, [_view(one, seen, channels) for one in items], by),
         next_cursor=None if last is None else cursors.write_time(last.at_ms, last.id, listed),
     )
 
@@ -50,7 +51,8 @@ def page(
 def one(connection: Connection, decision_id: str, by: Principal) -> RecordedDecisionView:
     """The decision of that id. Raises NotFound."""
     found = _found(connection, decision_id, by)
-    return _view(found, frozenset(specialist_rows.ids_seen(connection, by)), _channels(connection, [found], by))
+    seen = frozenset(specialist_rows.ids_seen(connection, by))
+    return concealed(connection, [_view(found, seen, _channels(connection, [found], by))], by)[0]
 
 
 def explained(connection: Connection, decision_id: str, by: Principal) -> ExplainedDecisionView:
@@ -59,12 +61,13 @@ def explained(connection: Connection, decision_id: str, by: Principal) -> Explai
     seen, row = frozenset(specialist_rows.ids_seen(connection, by)), found.decision
     told = explanation_of(row, seen)
     earlier = None if row.supersedes is None else decision_log.find(connection, row.supersedes, by)
-    return ExplainedDecisionView(
+    shape = ExplainedDecisionView(
         decision=_view(found, seen, _channels(connection, [found], by)),
         sentences=told.sentences,
         said=told.said,
         supersedes_kept=earlier is not None,
     )
+    return concealed(connection, [shape], by)[0]
 
 
 def _task_id(connection: Connection, ref: str, by: Principal) -> str:

@@ -41,6 +41,7 @@ from claudomator_py.queries.budgets import (
     day_budget,
     spending_view,
 )
+from claudomator_py.queries.concealment import concealed
 from claudomator_py.queries.event_stream import Live, log_step
 from claudomator_py.queries.explain import (
     backlog_sentences,
@@ -160,15 +161,20 @@ class Queries:
 
     def runs(self, ref: str) -> list[RunView]:
         """All runs of the task, oldest first."""
-        return self.read(
-            lambda connection: [
-                run_view(run) for run in run_rows.of_task(connection, find_task(connection, ref, self._by).id)
-            ]
-        )
+
+        def read(connection: Connection) -> list[RunView]:
+            runs = run_rows.of_task(connection, find_task(connection, ref, self._by).id)
+            return list(concealed(connection, [run_view(run) for run in runs], self._by))
+
+        return self.read(read)
 
     def run(self, run_id: str) -> RunView:
         """One run, by its whole id."""
-        return run_view(self.read(lambda connection: find_run(connection, run_id, self._by)))
+
+        def read(connection: Connection) -> RunView:
+            return concealed(connection, [run_view(find_run(connection, run_id, self._by))], self._by)[0]
+
+        return self.read(read)
 
     def log(self, run_id: str, stream: Stream, offset: int, limit: int, *, check: bool = False) -> LogChunk:
         """At most ``limit`` bytes of what the run wrote, or its check; empty when there is nothing yet."""
@@ -202,13 +208,18 @@ class Queries:
             routing = routing_of(task, decided, seen)
             sentences += () if routing is None else routing.sentences
             sentences += history_sentences(runs, by_run, told, now_ms)
-            return WhyView(
+            hidden = specialist_rows.hidden(connection, [one.specialist for one in decisions], self._by)
+            shape = WhyView(
                 task=view,
                 sentences=tuple(sentences),
                 routing=routing,
-                decisions=tuple(decision_view(one, routed_before(one, decided, seen)) for one in decisions),
+                decisions=tuple(
+                    decision_view(one, routed_before(one, decided, seen), conceals=one.specialist in hidden)
+                    for one in decisions
+                ),
                 events=event_views(connection, told, self._by),
             )
+            return concealed(connection, [shape], self._by)[0]
 
         return self.read(read)
 

@@ -21,6 +21,7 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.worktrees import branch_of
 from claudomator_py.faults import Faults
 from claudomator_py.queries.budgets import failed_by_budget, task_budget, used_up
+from claudomator_py.queries.concealment import concealed
 from claudomator_py.queries.explain import due_clock, failure_clause, failure_text, not_ready
 from claudomator_py.queries.holds import hold_views
 from claudomator_py.queries.inputs import expiry, input_view, rejection
@@ -103,7 +104,7 @@ class TaskViews:
                     conceals=task.specialist in hidden and task.specialist != spec.specialist,
                 )
             )
-        return shapes
+        return list(concealed(connection, shapes, self._by))
 
     def _warnings(self, task: Task, spec: TaskSpec) -> list[str]:
         if task.state not in ("WAITING", "QUEUED", "NEEDS_INPUT"):

@@ -33,6 +33,7 @@ from claudomator_py.domain.views import (
 )
 from claudomator_py.domain.wording import worded
 from claudomator_py.environment.registry import AgentRegistry
+from claudomator_py.queries.concealment import concealed
 from claudomator_py.queries.explain import overridden_text, placement_text, utc_clock
 from claudomator_py.scheduler.decision import Candidate, DecisionRecord
 from claudomator_py.schema.taskfile import shown_document
@@ -121,9 +122,12 @@ def _progress(run: Run) -> RunProgressView | None:
     return None if run.progress is None else RunProgressView.of(Progress.model_validate(run.progress))
 
 
-def decision_view(decision: Decision, routed: Mapping[str, object]) -> DecisionView:
-    """A decision to start a run. routed: what was decided before on who does the task, by the names of the fields."""
+def decision_view(decision: Decision, routed: Mapping[str, object], *, conceals: bool = False) -> DecisionView:
+    """A decision to start a run. routed: what was decided before on who does the task, by the names of the fields.
+    conceals: as for ``task_view``."""
     record = DecisionRecord.model_validate(decision.data)
+    if conceals:
+        record = record.model_copy(update={"specialist": None, "skill": None})
     hint = record.overridden
     return DecisionView.of(
         record,
@@ -175,10 +179,10 @@ def agent_view(
 
 
 def event_views(connection: Connection, found: Sequence[Event], by: Principal) -> tuple[EventView, ...]:
-    """Events, without the specialists that do not exist for that principal."""
+    """Events, without the specialists that do not exist for that principal, and the agents that these are."""
     named = [event.data.get(key) for event in found for key in _SPECIALISTS.get(event.kind, ())]
     hidden = specialist_rows.hidden(connection, named, by)
-    return tuple(_event_view(event, hidden) for event in found)
+    return concealed(connection, [_event_view(event, hidden) for event in found], by)
 
 
 def _event_view(event: Event, hidden: Set[str]) -> EventView:

@@ -14,7 +14,7 @@ from claudomator_py.domain.views.decisions import DecisionFilter
 from claudomator_py.scheduler.decision import DecisionKind
 from claudomator_py.store.decision_rows import decision_from
 from claudomator_py.store.tables import DECISION, LABEL, RUN, SPECIALIST, TASK, Decision
-from claudomator_py.store.visibility import cards_seen, decisions_seen
+from claudomator_py.store.visibility import agent_hidden, cards_seen, decisions_seen
 
 Position = tuple[int, str]
 """When a decision was made, in epoch milliseconds, and its id."""
@@ -119,7 +119,7 @@ def _wanted(wanted: DecisionFilter, by: Principal) -> list[ColumnElement[bool]]:
         known = exists().where(SPECIALIST.c.id == wanted.specialist, cards_seen(by))
         conditions.append(and_(DECISION.c.specialist == wanted.specialist, known))
     if wanted.agent is not None:
-        conditions.append(RUN.c.agent == wanted.agent)
+        conditions += [RUN.c.agent == wanted.agent, ~agent_hidden(wanted.agent, by)]
     if wanted.route is not None:
         conditions.append(_route() == wanted.route)
     if wanted.reason is not None:

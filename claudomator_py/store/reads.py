@@ -13,7 +13,7 @@ from claudomator_py.domain.views import TaskFilter
 from claudomator_py.store.run_rows import run_from
 from claudomator_py.store.tables import RUN, SPECIALIST, TASK, Run, Task
 from claudomator_py.store.task_rows import task_from
-from claudomator_py.store.visibility import cards_hidden, tasks_seen
+from claudomator_py.store.visibility import agent_hidden, cards_hidden, tasks_seen
 
 SHORTEST_PREFIX = 4
 Position = tuple[int, str]
@@ -46,7 +46,8 @@ def page(
         tags = cast(TASK.c.tags, String)
         query = query.where(func.replace(tags, json.dumps(wanted.tag), "") != tags)
     if wanted.agent is not None:
-        query = query.join(RUN, RUN.c.id == TASK.c.last_run_id).where(RUN.c.agent == wanted.agent)
+        query = query.join(RUN, RUN.c.id == TASK.c.last_run_id)
+        query = query.where(RUN.c.agent == wanted.agent, ~agent_hidden(wanted.agent, by))
     if before is not None:
         query = query.where(tuple_(TASK.c.created_ms, TASK.c.id) < before)
     query = query.order_by(TASK.c.created_ms.desc(), TASK.c.id.desc()).limit(limit)

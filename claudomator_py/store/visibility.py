@@ -6,7 +6,7 @@ words for what does not exist.
 
 from sqlalchemy import ColumnElement, and_, exists, false, not_, or_, select, true
 
-from claudomator_py.domain.card import Visibility
+from claudomator_py.domain.card import REMOTE_AGENT, Visibility
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.store.tables import CHANNEL, DECISION, EVENT, RUN, SCHEDULE, SPECIALIST, SPECIALIST_GRANT, TASK
 
@@ -62,6 +62,12 @@ def cards_seen(by: Principal) -> ColumnElement[bool]:
 def cards_hidden(by: Principal) -> ColumnElement[bool]:
     """Of ``SPECIALIST``: those that do not exist for that principal, nor did before they were removed."""
     return not_(_open_to(by))
+
+
+def agent_hidden(name: str, by: Principal) -> ColumnElement[bool]:
+    """Whether the agent of that name is a remote specialist whose card is hidden."""
+    remote = REMOTE_AGENT.fullmatch(name)
+    return false() if remote is None else exists().where(SPECIALIST.c.id == remote[2], cards_hidden(by))
 
 
 def _open_to(by: Principal) -> ColumnElement[bool]:

@@ -5,7 +5,9 @@ from collections.abc import Callable
 import pytest
 from pydantic import ValidationError
 
+from claudomator_py.api.page.task_model import task_page_of
 from claudomator_py.domain.errors import Ambiguous, Conflict, Forbidden, Invalid, NotFound, ServiceError
+from claudomator_py.domain.handing_on import HANDOFF_MARKER
 from claudomator_py.domain.inputs import MARKER
 from claudomator_py.domain.principal import INBOX, OPERATOR, Principal, RequestKey, Role
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, format_instant
@@ -17,8 +19,10 @@ from claudomator_py.domain.views import (
     TaskFilter,
     TokenRequest,
 )
+from claudomator_py.domain.views.decisions import DecisionFilter
 from claudomator_py.queries.log_stream import LogPosition
 from claudomator_py.routing.role import agent_of
+from claudomator_py.service.access import Granted
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
 from tests.fakes.world import World, spec
@@ -26,6 +30,7 @@ from tests.fakes.world import World, spec
 ANN = Principal("ann", Role.OPERATE, "acme")
 BOB = Principal("bob", Role.OPERATE, "bolt")
 CARL = Principal("carl", Role.OPERATE)
+EVE = Principal("eve", Role.OPERATE, "acme")
 
 
 @pytest.fixture
@@ -206,6 +211,70 @@ def test_the_agent_that_a_hidden_specialist_is_exists_for_nobody_else(world: Wor
     assert "write `specialist: X` instead" in said[0]
     with pytest.raises(ValidationError, match="is a specialist, not an agent"):
         card("mine", allowed_agents=["hub:shepherd"])
+
+
+def told_of(desk: Granted, name: str) -> str:
+    """All that a principal can read that is about that task, as one text."""
+    listed = desk.queries.decisions(DecisionFilter(task=name), None, 50).items
+    shadows = desk.queries.decisions(DecisionFilter(task=name, kind="shadow"), None, 50).items
+    live = desk.queries.live
+    runs = desk.queries.runs(name)
+    pages = [task_page_of(desk.queries.why(name), runs, run.id) for run in runs]
+    answers = [
+        *(desk.queries.task(name), desk.queries.why(name), desk.queries.status(), *desk.queries.agents(), *runs),
+        *(desk.queries.run(run.id) for run in runs),
+        *desk.queries.tasks(TaskFilter(), None, 50).items,
+        *(*listed, *shadows, *(desk.queries.decision(one.id) for one in listed)),
+        *(desk.queries.explained(one.id) for one in listed),
+        *live.events(live.event_filter(name, ()), 0, 500).items,
+        *live.last_events(live.event_filter(None, ()), 500).items,
+    ]
+    return "\n".join([*(one.model_dump_json() for one in answers), *map(repr, pages)])
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize(
+    ("end", "via"),
+    [("succeeds", "hub"), ("meets a limit", "http"), ("is handed on", "hub"), ("fails", "hub")],
+)
+def test_colleagues_are_not_told_which_hidden_agent_has_their_task(database: Database, end: str, via: str) -> None:
+    world = World(database, routing=True)
+    skill = {"id": "count-woolly", "name": "Sheep", "examples": ["Count the sheep.", "How many sheep are there?"]}
+    url = "ws-agent://shepherd" if via == "hub" else "https://agents.example/sheep"
+    hidden = card("shepherd", url=url, visibility="private" if via == "hub" else "shared", skills=[skill])
+    ann, eve = world.access.as_(ANN), world.access.as_(EVE)
+    (ann.specialists if via == "hub" else world.specialists).register(hidden)
+    if via == "http":  # which only an operator's card is reached by
+        world.specialists.grant("shepherd", "ann")
+    world.specialists.register(card("ben", description="Bakes bread."))
+    world.registry.reach([agent_of(hidden)])
+    ann.service.submit(spec("tally", instructions="Count the sheep. How many sheep are there?"))
+    world.router.route()
+    world.tick()
+    run = world.live("tally")
+    assert (run.agent, run.specialist, run.skill) == (f"{via}:shepherd", "shepherd", "count-woolly")
+    assert f"on {via}" in eve.queries.why("tally").sentences[0]
+
+    if end == "succeeds":
+        world.succeed("tally")
+    elif end == "meets a limit":
+        world.limit("tally", reset_at=world.now_ms + HOUR_MS)
+    elif end == "is handed on":
+        world.end("tally", text=f'{HANDOFF_MARKER} {{"to": "ben"}}')
+    else:
+        world.fail("tally", "not_running", detail="its agent is not connected, and hub:shepherd has no wake_url")
+    world.tick()
+
+    known = told_of(ann, "tally")
+    assert all(word in known for word in (f"{via}:shepherd", '"shepherd"', "count-woolly"))
+    told = told_of(eve, "tally")
+    assert [word for word in ("shepherd", "woolly") if word in told] == []
+    assert eve.queries.run(run.id).agent == via
+    for desk, finds in ((ann, True), (eve, False)):
+        found = desk.queries.tasks(TaskFilter(agent=run.agent), None, 9).items
+        decided = desk.queries.decisions(DecisionFilter(agent=run.agent), None, 9).items
+        assert (bool(found), bool(decided)) == (finds, finds)
+    assert eve.queries.task("tally").spec == ann.queries.task("tally").spec
 
 
 @pytest.mark.both_databases

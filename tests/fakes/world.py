@@ -145,9 +145,9 @@ class World:
         self.refusals = Refusals()
         self.host = MemoryRunHost()
         self.agents = tuple(agents)
-        self.kinds = {kind: ScriptedKind(kind) for kind in ("claude", "codex", "gemini", "command", "hub")}
+        self.kinds = {kind: ScriptedKind(kind) for kind in ("claude", "codex", "gemini", "command", "hub", "a2a")}
         self.kinds["codex"].conversations = Conversations.NAMED
-        for kind in ("command", "hub"):
+        for kind in ("command", "hub", "a2a"):
             self.kinds[kind].conversations = Conversations.NONE
         self.launch_rules = LaunchRules(Bounds(), 10_000, 2**20, {"PATH": "/bin", "SECRET": "s"}, max_subtasks=5)
         self.workdirs = workdirs or Workdirs((), ())
