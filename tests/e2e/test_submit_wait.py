@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.e2e.harness import Site, wait_until
-from tests.e2e.scenarios_support import document, in_state
+from tests.e2e.scenarios_support import document, in_state, started
 from tests.fakes.command import Command
 from tests.patience import PATIENCE_S
 
@@ -33,6 +33,7 @@ def test_the_wait_outlasts_a_killed_daemon_that_comes_back_elsewhere(site: Site)
         in_state(daemon, "gated", "RUNNING")
         assert process.stderr is not None
         wait_until(lambda: "RUNNING" in str(process.stderr and process.stderr.readline()), "the wait to tell of it")
+        started(site)  # a run that is committed and has not begun is given up for another one
         daemon.kill()
         daemon = site.start().ready()
         assert site.endpoint != first
