@@ -277,6 +277,8 @@ class Decider:
             named, code = subject.said.strip(), RationaleCode.BY_HAND
         elif (handed := subject.handed) is not None and handed.specialist is not None:
             return _handed_on(handed, handed.specialist, subject.asked.seen, self.versions)
+        elif handed is not None:
+            return self._by_default(handed, subject)
         elif named is not None:
             code = RationaleCode.NAMED
         elif (addressed := self._addressed(subject.asked)) is not None:
@@ -289,6 +291,18 @@ class Decider:
                 return SpecialistRecord(reason=why, route=Route.CLARIFY, specialist=None, versions=self.versions)
             return to(code, named, self.versions, spec.skill)
         return None
+
+    def _by_default(self, handed: HandoffRecord, subject: Subject) -> SpecialistRecord:
+        """The default specialist continues; nobody in particular where there is none, or it is the one that failed."""
+        default = self._rules.default
+        there = default is not None and default != handed.by and default in _within(subject).seen
+        return SpecialistRecord(
+            reason=handed.reason,
+            risk=handed.risk,
+            route=Route.DEFAULT,
+            specialist=default if there else None,
+            versions=self.versions,
+        )
 
     def _addressed(self, asked: Asked) -> str | None:
         """Whom the text addresses with ``@``, of those who exist for whoever made it."""

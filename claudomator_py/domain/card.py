@@ -196,10 +196,12 @@ class Card(Strict):
         description="Minimum score for a task to be routed to it. Default: the threshold of the encoder.",
     )
     fallback: Line | None = Field(
-        None, description="Specialist, or `clarify`, `human_review` or `default`, where it cannot do the task."
+        None,
+        description="Where a task goes at which it has failed twice: to another specialist, to the `default` one, to a "
+        "person for `human_review`, or to one who is asked to `clarify` it.",
     )
     escalation: Line | None = Field(
-        None, description="Where to escalate when it fails: a specialist, or `human_review`."
+        None, description="Whom its agent is told to hand a task to that it cannot do: a specialist, or `human_review`."
     )
     extra: dict[str, Any] = Field({}, description="The `x-*` keys, and what an imported card says beyond this.")
 

@@ -12,21 +12,18 @@ from claudomator_py.domain.views.decisions import (
 )
 from claudomator_py.domain.views.tasks import ClassificationView, ConstraintsView
 from claudomator_py.queries.explain import overridden_text
-from claudomator_py.queries.routing import candidate_views
+from claudomator_py.queries.routing import LABELS, candidate_views
 from claudomator_py.queries.views import candidate_view
 from claudomator_py.scheduler.decision import (
     DecisionRecord,
     HandoffRecord,
     PolicyRecord,
     Record,
-    Route,
     ShadowRecord,
     SpecialistRecord,
     TierRecord,
     TriageRecord,
 )
-
-_LABELS = frozenset(route.value for route in Route)
 
 
 def details_of(record: Record, run_id: str | None, at_ms: int, seen: Set[str]) -> dict[str, Any]:
@@ -79,7 +76,7 @@ def _specialist(record: SpecialistRecord, seen: Set[str]) -> dict[str, Any]:
         "owner": record.owner if known else None,
         "expected_output": record.expected_output if known else None,
         "max_handoffs": record.max_handoffs,
-        "escalation": tuple(one for one in record.escalation if one in seen or one in _LABELS) if known else (),
+        "escalation": tuple(one for one in record.escalation if one in seen or one in LABELS) if known else (),
     }
 
 
@@ -87,7 +84,7 @@ def _handoff(record: HandoffRecord, seen: Set[str]) -> DecidedHandoffView:
     return DecidedHandoffView(
         accepted=record.accepted,
         by=record.by if record.by in seen else None,
-        to=record.asked.to if record.asked.to in seen else None,
+        to=record.asked.to if record.asked.to in seen or record.asked.to in LABELS else None,
         hop=record.hop,
         max_handoffs=record.max_handoffs,
         reason=record.asked.reason,

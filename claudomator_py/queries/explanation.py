@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from claudomator_py.domain.errors import ended, sentence
 from claudomator_py.domain.verdict_text import constraint_sentences
 from claudomator_py.queries.explain import placement_sentences, tier_text
-from claudomator_py.queries.routing import reason_for, route_view
+from claudomator_py.queries.routing import LABELS, reason_for, route_view
 from claudomator_py.scheduler.decision import (
     Chosen,
     DecisionKind,
@@ -95,14 +95,19 @@ def _policy(record: PolicyRecord) -> Explanation:
 
 def _handoff(record: HandoffRecord, seen: Set[str]) -> Explanation:
     reason = reason_for(record.reason, seen).text
-    if record.specialist is not None:
+    if record.route is Route.DEFAULT:
+        first = ended(f"The task was handed on to whoever does what fits nobody: {reason}")
+    elif record.specialist is not None:
         to = record.specialist if record.specialist in seen else _SOMEBODY
         first = ended(f"The task was handed on to {to}: {reason}")
     else:
         first = ended(f"The task was not handed on: {reason}")
     had = "nobody in particular" if record.by is None else record.by if record.by in seen else _SOMEBODY
     asked = record.asked
-    wanted = (("Asked for", asked.to if asked.to in seen else ""), ("Why, in the words of the agent", asked.reason))
+    wanted = (
+        ("Asked for", asked.to if asked.to in seen or asked.to in LABELS else ""),
+        ("Why, in the words of the agent", asked.reason),
+    )
     left = (("Done", asked.done), ("Left to do", asked.left), ("Changed files", "\n".join(asked.files)))
     return Explanation(
         (

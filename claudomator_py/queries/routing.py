@@ -20,6 +20,8 @@ from claudomator_py.scheduler.decision import (
 )
 from claudomator_py.store.tables import Decision, Task
 
+LABELS = frozenset(route.value for route in Route)
+"""What a card may name in the place of a specialist; none has such an id."""
 _SOMEBODY = "somebody else"
 _NAMED_CANDIDATES = 3
 """Specialists who were not chosen and are named anyway: the best of them."""
@@ -28,7 +30,8 @@ _NAMED_CANDIDATES = 3
 def specialist_sentences(name: str, record: SpecialistRecord, seen: Set[str], *, tried: bool = False) -> list[str]:
     """Who does the task of that name, why, and what would have changed that. seen: who exists for whoever asks. tried:
     there is no such task, and the question is who would do it."""
-    if record.route is Route.DEFAULT and not record.specialist_candidates:
+    fell = record.reason.code is RationaleCode.FAILED_TWICE
+    if record.route is Route.DEFAULT and not record.specialist_candidates and not fell:
         return []  # there are no specialists
     went, would_have_gone = ("would go", "would go") if tried else ("went", "would have gone")
     whom = {Route.CLARIFY: "the operator, who chooses the specialist", Route.REJECT: "nobody"}
@@ -69,7 +72,7 @@ def reason_for(reason: Rationale, seen: Set[str]) -> Rationale:
     shown: dict[str, object] = {}
     for name in ("specialist", "chosen", "by"):
         one = getattr(params, name)
-        shown[name] = one if one is None or one in seen else _SOMEBODY
+        shown[name] = one if one is None or one in seen or one in LABELS else _SOMEBODY
     close = tuple(one if one in seen else _SOMEBODY for one in params.specialists)
     return reason.model_copy(update={"params": params.model_copy(update={**shown, "specialists": close})})
 

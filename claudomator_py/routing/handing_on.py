@@ -40,6 +40,35 @@ def decide(
     )
 
 
+def fall_back(
+    label: Route,
+    run_id: str,
+    by: str,
+    before: Sequence[HandoffRecord],
+    *,
+    risk: Risk | None,
+    max_handoffs: int,
+) -> HandoffRecord:
+    """What becomes of a task at which a specialist failed, whose card names no other one but that route.
+
+    What carries more than a low risk falls to nobody by default: a person is asked. So is one where the task has been
+    handed on as often as it may be. by, before: as for ``decide``.
+    """
+    may = risk in (None, Risk.LOW) and len(before) < max_handoffs
+    route = Route.HUMAN_REVIEW if label is Route.DEFAULT and not may else label
+    return HandoffRecord(
+        reason=rationale(RationaleCode.FAILED_TWICE, by=by, specialist=route.value),
+        risk=risk,
+        route=route,
+        specialist=None,
+        by=by,
+        run_id=run_id,
+        asked=HandoffRequest(to=label.value),
+        hop=len(before) + (route is Route.DEFAULT),
+        max_handoffs=max_handoffs,
+    )
+
+
 def _obstacle(
     to: str,
     by: str | None,

@@ -62,6 +62,8 @@ class EndedRun:
     """Its agent has another model for the task."""
     handed_on: bool = False
     """It hands the task on to another specialist, who continues with it."""
+    asks: InputKind | None = None
+    """A person is to say what becomes of the task, as its specialist failed at it too often; None: nobody is."""
 
 
 # They came from outside, and say nothing against the conversation. After all others the next attempt begins afresh.
@@ -87,6 +89,8 @@ def _after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> 
         return Ending(lifecycle.Succeeded(), counts_attempt=True)
     if run.cancelled:
         return Ending(lifecycle.Cancelling(), counts_attempt=True)
+    if run.asks is not None and not run.spent:
+        return Ending(lifecycle.InputAsked(run.asks), counts_attempt=False)
     if outcome.conversation_lost and run.resumed:
         return Ending(lifecycle.Requeued(), counts_attempt=False)
     if outcome.status is OutcomeStatus.NEEDS_INPUT:

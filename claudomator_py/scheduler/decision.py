@@ -189,9 +189,9 @@ class HandoffRecord(Record):
     """To whom a run hands its task on, or why it does not."""
 
     route: Route
-    """``specialist``, or ``human_review`` where it is not handed on."""
+    """``specialist``, or ``human_review`` where it is not handed on; of a card's ``fallback``, its label."""
     specialist: str | None
-    """Who is to continue it; None: whoever had it keeps it."""
+    """Who is to continue it; None: whoever had it keeps it, or with the route ``default`` whoever that is."""
     by: str | None
     """Who had it; None: nobody in particular."""
     run_id: str
@@ -206,7 +206,7 @@ class HandoffRecord(Record):
     @property
     def accepted(self) -> bool:
         """Whether it is handed on."""
-        return self.specialist is not None
+        return self.specialist is not None or self.route is Route.DEFAULT
 
 
 class PolicyVerdict(StrEnum):

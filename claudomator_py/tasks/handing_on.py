@@ -5,21 +5,25 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from claudomator_py.domain.card import WAYS_ON
 from claudomator_py.domain.errors import ended
+from claudomator_py.domain.inputs import InputRequest
+from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.outcome import HandoffRequest, Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import OnInput, TaskSpec
 from claudomator_py.prompts.conversations import columns_of, resumption_of
-from claudomator_py.routing.handing_on import decide
-from claudomator_py.scheduler.decision import DecisionKind, HandoffRecord
+from claudomator_py.routing.handing_on import decide, fall_back
+from claudomator_py.scheduler.decision import DecisionKind, HandoffRecord, Route
 from claudomator_py.store import decision_rows, events, run_rows, specialist_rows
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.tasks.decisions import record_handoff
 
 HANDED_ON = "handed_on"
-"""The event: ``to`` and ``from`` are specialists, ``hop`` is how often the task was handed on by now."""
+"""The event: ``to`` and ``from`` are specialists, or ``to`` is ``default``; ``hop`` is how often the task was handed on
+by now."""
 
 FAILURES = 2
 """So often a specialist fails at a task before its fallback takes it."""
@@ -64,12 +68,13 @@ def settled(connection: Connection, task: Task, run: Run, outcome: Outcome, max_
 
 
 def fallen_back(
-    connection: Connection, task: Task, run: Run, outcome: Outcome, max_handoffs: int
+    connection: Connection, task: Task, run: Run, outcome: Outcome, spec: TaskSpec, max_handoffs: int
 ) -> HandoffRecord | None:
-    """Who continues with a task at which its specialist failed for the second time: the specialist that the card names
-    as its fallback; None: nobody else.
+    """Where a task goes at which its specialist failed for the second time: to the specialist that the card names as
+    its fallback, or on the route that it names; None: it stays where it is.
 
-    Only reasons count that speak against whoever does it. Nothing is written: see ``keep``.
+    Only reasons count that speak against whoever does it. A person is not asked by a task that asks nobody. Nothing is
+    written: see ``keep``.
     """
     if run.specialist is None or outcome.reason not in _SPEAKS_AGAINST or outcome.status is not OutcomeStatus.FAILED:
         return None
@@ -79,11 +84,38 @@ def fallen_back(
     card = specialist_rows.cards(connection, [run.specialist]).get(run.specialist)
     if before + 1 < FAILURES or card is None or card.fallback is None:
         return None
+    if card.fallback in WAYS_ON["fallback"]:
+        label, risk = Route(card.fallback), None if run.risk is None else Risk(run.risk)
+        hopped = hops(connection, task.id, run.generation)
+        record = fall_back(label, run.id, run.specialist, hopped, risk=risk, max_handoffs=max_handoffs)
+        return record if record.accepted or spec.on_input is OnInput.WAIT else None
     record = weigh(connection, task, run, HandoffRequest(to=card.fallback), max_handoffs)
     if not record.accepted:
         return None
     why = rationale(RationaleCode.FAILED_TWICE, by=run.specialist, specialist=card.fallback)
     return record.model_copy(update={"reason": why})
+
+
+def asked_after(record: HandoffRecord, outcome: Outcome, run: Run, now_ms: int) -> InputRequest:
+    """What a person is asked about a task that has fallen back to them, see ``fallen_back``."""
+    failed = f"failed twice. {ended(outcome.error or 'Its agent did not say why')}"
+    if record.route is Route.CLARIFY:
+        text = f"It {failed} Which specialist should do it, or what should be done differently?"
+        return InputRequest(kind=InputKind.CLARIFICATION, text=text, since_ms=now_ms)
+    why = "Its card has a person decide"
+    if record.asked.to != record.route:
+        risky = record.risk not in (None, Risk.LOW)
+        because = f"its risk is {record.risk}" if risky else f"it was handed on {record.hop} times"
+        why = f"Nobody takes it over by default, as {because}"
+    text = f"{failed} {why}. If you approve, {run.agent} continues with it"
+    return InputRequest(
+        kind=InputKind.APPROVAL,
+        text=text,
+        since_ms=now_ms,
+        agent=run.agent,
+        run_id=run.id,
+        handoff=record.route.value,
+    )
 
 
 def keep(connection: Connection, task: Task, record: HandoffRecord, now_ms: int) -> None:
@@ -107,8 +139,13 @@ def with_verdict(outcome: Outcome, record: HandoffRecord, spec: TaskSpec) -> Out
 
 def given_on(connection: Connection, task: Task, spec: TaskSpec, record: HandoffRecord, now_ms: int) -> dict[str, Any]:
     """What to write to the task: it is routed again, and nobody continues in the conversation of who had it before."""
-    told = {"from": record.by, "to": record.specialist, "hop": record.hop}
+    told = {"from": record.by, "to": record.asked.to, "hop": record.hop}
     events.record(connection, now_ms, HANDED_ON, task_id=task.id, run_id=record.run_id, data=told)
+    return routed_again(task, spec)
+
+
+def routed_again(task: Task, spec: TaskSpec) -> dict[str, Any]:
+    """What to write to a task for which somebody else is to be found; the conversation is left."""
     before = resumption_of(task)
     kept = before is not None and (before.heard or before.follows is not None)
     resumption = before.model_copy(update={"given_up": True}) if before is not None and kept else None

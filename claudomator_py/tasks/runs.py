@@ -9,8 +9,8 @@ from claudomator_py.domain import lifecycle
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.budget import SpentBudget, is_spent
 from claudomator_py.domain.conversation import Conversations
-from claudomator_py.domain.inputs import asked_by
-from claudomator_py.domain.lifecycle import ENDED, Phase, PhaseReached, Requeued, Started
+from claudomator_py.domain.inputs import InputRequest, asked_by
+from claudomator_py.domain.lifecycle import ENDED, InputKind, Phase, PhaseReached, Requeued, Started
 from claudomator_py.domain.limits import Hold, believable
 from claudomator_py.domain.outcome import OUTAGES, Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.pricing import Used
@@ -38,7 +38,15 @@ from claudomator_py.store.events import record
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.store.task_rows import VersionConflict
 from claudomator_py.tasks.decisions import record_placement
-from claudomator_py.tasks.handing_on import fallen_back, given_on, keep, settled, with_verdict
+from claudomator_py.tasks.handing_on import (
+    asked_after,
+    fallen_back,
+    given_on,
+    keep,
+    routed_again,
+    settled,
+    with_verdict,
+)
 from claudomator_py.tasks.holds import hold_after_run
 from claudomator_py.tasks.readiness import ready_dependents
 from claudomator_py.tasks.renewal import renew
@@ -225,11 +233,14 @@ def finish_run(
     task = task_rows.get(connection, run.task_id)
     if spec is None:
         spec = task_rows.spec_of(connection, task.id, run.revision)
+    asks: InputRequest | None = None
     handing = settled(connection, task, run, outcome, max_handoffs)
     if handing is not None:
         outcome = with_verdict(outcome, handing, spec)
     else:
-        handing = fallen_back(connection, task, run, outcome, max_handoffs)
+        handing = fallen_back(connection, task, run, outcome, spec, max_handoffs)
+        if handing is not None and not handing.accepted:
+            asks = asked_after(handing, outcome, run, now_ms)
     conversation_id = _left_behind(run, outcome)
     answered = answered or run.answered_ms is not None or outcome.status is OutcomeStatus.SUCCEEDED
     written = run_rows.change(
@@ -274,6 +285,7 @@ def finish_run(
         spent=is_spent(spec.budget, lambda: spending_rows.of_task(connection, task.id)),
         spare=spare not in (None, run.model) and spec.agent.model is None,
         handed_on=handing is not None and handing.accepted,
+        asks=None if asks is None else asks.kind,
     )
     ending = after_run(outcome, spec, ended, now_ms)
     attempt = run.attempt if ending.counts_attempt else run.attempt - 1
@@ -294,7 +306,9 @@ def finish_run(
         elif run.resumes is not None:
             changes |= give_up_conversation(connection, task, run.id, _why_afresh(run, outcome), now_ms)
     if isinstance(event, lifecycle.InputAsked):
-        asked = asked_by(outcome, run.agent, run.id, now_ms)
+        asked = asks or asked_by(outcome, run.agent, run.id, now_ms)
+        if asked.kind is InputKind.CLARIFICATION:
+            changes |= routed_again(task, spec)
         data["asks"] = asked.text
         changes["asks"] = asked.model_dump(mode="json")
         changes["kept_until_ms"] = now_ms + input_hold_ms if task.dir_key and input_hold_ms else None

@@ -13,6 +13,7 @@ from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.domain.views import AnswerRequest, ApproveRequest, HandoffView, RejectRequest
 from claudomator_py.domain.views.decisions import DecisionFilter
+from claudomator_py.policy.rule import Rule
 from claudomator_py.scheduler.decision import DecisionKind, HandoffRecord, Route
 from claudomator_py.store import decision_rows, events, run_rows
 from claudomator_py.store.database import Database
@@ -409,7 +410,7 @@ def test_who_fails_twice_is_followed_by_the_fallback(world: World) -> None:
 
 @pytest.mark.parametrize(
     ("fallback", "reason"),
-    [(None, "agent_error"), ("human_review", "agent_error"), ("nobody", "agent_error"), ("ben", "stalled")],
+    [(None, "agent_error"), ("human_review", "stalled"), ("nobody", "agent_error"), ("ben", "stalled")],
 )
 def test_without_a_fallback_it_is_tried_again(world: World, fallback: str | None, reason: str) -> None:
     if fallback == "nobody":
@@ -423,6 +424,92 @@ def test_without_a_fallback_it_is_tried_again(world: World, fallback: str | None
         world.tick(HOUR_MS)
     assert world.live("t").specialist == "eve"
     assert records(world) == []
+
+
+def failing_twice(world: World, fallback: str, *, risk: str = "low", **fields: Any) -> Run:
+    """A task at which eve, whose card has that fallback, has failed twice. Returns her second run."""
+    world.policy_rules = (Rule.model_validate({"name": "so-risky", "risk": risk}),)
+    world.restarted_daemon()
+    world.specialists.register(card("eve", description="Does what eve does.", fallback=fallback))
+    begin(world, specialist="eve", **fields)
+    world.fail("t", "agent_error")
+    world.tick(HOUR_MS)
+    second = world.live("t")
+    assert second.specialist == "eve"
+    world.answer("t")
+    world.fail("t", "agent_error", detail="The joint broke.")
+    world.tick()
+    return second
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("risk", ["low", "medium"])
+def test_a_person_decides_after_two_failures_where_the_card_says_so(world: World, risk: str) -> None:
+    # Nothing risky falls to the default.
+    failed = failing_twice(world, "human_review" if risk == "low" else "default", risk=risk)
+    assert world.state("t") == "NEEDS_INPUT approval"
+    asks = world.task("t").asks
+    assert asks is not None
+    why = "Its card has a person decide" if risk == "low" else "Nobody takes it over by default, as its risk is medium"
+    assert asks.text == f"failed twice. The joint broke. {why}. If you approve, claude continues with it"
+    (record,) = records(world)
+    assert (record.route, record.accepted) == (Route.HUMAN_REVIEW, False)
+    assert record.reason.text == "eve failed twice, and human_review is the fallback"
+    assert outcome(world, failed).reason is Reason.AGENT_ERROR
+
+    world.service.approve("t", ApproveRequest())
+    assert go_on(world).specialist == "eve"
+    world.fail("t", "agent_error")
+    world.tick()
+    assert world.state("t") == "NEEDS_INPUT approval"
+    world.service.reject("t", RejectRequest())
+    assert world.state("t") == "FAILED rejected"
+
+
+@pytest.mark.both_databases
+def test_a_person_is_asked_who_does_it_instead(world: World) -> None:
+    failing_twice(world, "clarify")
+    assert world.state("t") == "NEEDS_INPUT clarification"
+    asks = world.task("t").asks
+    assert asks is not None
+    assert asks.text.startswith("It failed twice. The joint broke. Which specialist should do it")
+    world.service.answer("t", AnswerRequest(text="ben"))
+    second = go_on(world)
+    assert (second.specialist, second.resumes) == ("ben", None)
+    assert [one["specialist"] for one in document(world)["failures"]] == ["eve", "eve"]
+
+
+def test_what_a_person_says_instead_becomes_part_of_the_task(world: World) -> None:
+    failing_twice(world, "clarify")
+    world.service.answer("t", AnswerRequest(text="Use the other torch."))
+    assert go_on(world).specialist == "eve"
+    assert "Use the other torch." in prompt(world)
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("default", ["generalist", None])
+def test_the_default_takes_over_after_two_failures(world: World, default: str | None) -> None:
+    if default is not None:
+        world.specialists.register(card(default, description="Does what fits nobody."))
+    failing_twice(world, "default")
+    assert world.state("t") == "QUEUED routing"
+    second = go_on(world)
+    assert (second.specialist, second.resumes) == (default, None)
+    (record,) = records(world)
+    assert (record.route, record.accepted, record.hop) == (Route.DEFAULT, True, 1)
+    assert document(world)["before"]["specialist"] == "eve"
+    sentences = " ".join(world.queries.why("t").sentences)
+    assert "eve failed twice, and default is the fallback" in sentences
+    told = world.queries.decisions(DecisionFilter(task="t", kind="handoff"), None, 5).items[0]
+    assert (told.route, told.handoff and told.handoff.to) == ("default", "default")
+    assert "whoever does what fits nobody" in world.queries.explained(told.id).sentences[0]
+
+
+def test_a_task_that_asks_nobody_is_tried_again(world: World) -> None:
+    failing_twice(world, "human_review", on_input="deny")
+    assert records(world) == []
+    world.tick(HOUR_MS)
+    assert world.live("t").specialist == "eve"
 
 
 def test_secrets_and_persons_are_not_passed_on(world: World) -> None:
