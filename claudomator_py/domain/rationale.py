@@ -56,7 +56,7 @@ class RationaleCode(WordedCode):
     NO_SPECIALIST = "no_specialist", "there is no specialist {specialist}"
 
     # --- of a specialist who was not chosen ---------------------------------------------------------------------------
-    LESS_ALIKE = "less_alike", "less alike"
+    LESS_ALIKE = "less_alike", "a weaker match"
     AS_GOOD = "as_good", "as good a match, but for other signals"
     BELOW_THRESHOLD = "below_threshold", "below the threshold"
     TOO_RISKY = "too_risky", "[{specialist} ]takes tasks up to {ceiling} risk, and this one has {risk} risk"

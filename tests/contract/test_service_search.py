@@ -182,7 +182,7 @@ def test_who_would_do_a_task_is_told_with_what_each_score_is_made_of(database: D
     assert (roofer.specialist, roofer.rejected, roofer.needs) == ("roofer", None, None)
     assert roofer.score == found.confidence == sum(roofer.parts.values())
     assert tiler.needs == pytest.approx(roofer.score - tiler.score)
-    assert tiler.rejected in ("less alike", "below the threshold")
+    assert tiler.rejected in ("a weaker match", "below the threshold")
     assert found.sentences[0].startswith("roof-tiles would go to roofer (skill tiles): ")
     assert f"It would go to tiler with {tiler.needs:.2f} more." in found.sentences
 

@@ -52,7 +52,7 @@ PLACED = RecordedDecisionView(
     kind="placement",
     at=1_790_000_000_000,  # type: ignore[arg-type]
     reason="least active",
-    specialists=(RouteCandidateView(specialist="cook", score=0.4, parts={"semantic": 0.3}, rejected="less alike"),),
+    specialists=(RouteCandidateView(specialist="cook", score=0.4, parts={"semantic": 0.3}, rejected="a weaker match"),),
     agents=(CandidateView(agent="codex", active=2, max_concurrent=2, eligible=False, rejected_because="has no slot"),),
     classification=ClassificationView(source="kept", clamped_from=Tier.POWERFUL),
     constraints=ConstraintsView(tier_ceiling=Tier.FAST),
@@ -65,7 +65,7 @@ PLACED = RecordedDecisionView(
 @pytest.mark.parametrize(
     "line",
     [
-        "compared cook 0.400 (semantic 0.300), less alike",
+        "compared cook 0.400 (semantic 0.300), a weaker match",
         "agent codex has no slot",
         "tier source kept",
         "tier clamped from powerful",

@@ -108,7 +108,7 @@ EXAMPLES = {
         "it could be for any of editor, writer, and the classifier picked writer",
     ),
     RationaleCode.GONE: (rationale(RationaleCode.GONE, specialist="writer"), "there is no specialist writer any more"),
-    RationaleCode.LESS_ALIKE: (rationale(RationaleCode.LESS_ALIKE), "less alike"),
+    RationaleCode.LESS_ALIKE: (rationale(RationaleCode.LESS_ALIKE), "a weaker match"),
     RationaleCode.AS_GOOD: (rationale(RationaleCode.AS_GOOD), "as good a match, but for other signals"),
     RationaleCode.BELOW_THRESHOLD: (rationale(RationaleCode.BELOW_THRESHOLD), "below the threshold"),
     RationaleCode.TOO_RISKY: (

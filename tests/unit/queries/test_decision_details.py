@@ -116,7 +116,7 @@ def test_a_specialist_has_every_part_of_every_score_that_may_be_seen() -> None:
     found = shown(DecisionKind.SPECIALIST)
     known, other = found["specialists"]
     assert known["parts"] == {"semantic": 0.7, "tags": 0.2}
-    assert (other["specialist"], other["rejected"], other["needs"]) == ("other", "less alike", 0.5)
+    assert (other["specialist"], other["rejected"], other["needs"]) == ("other", "a weaker match", 0.5)
     assert (found["margin"], found["degraded"], found["owner"]) == (0.1, True, "ann")
     assert (found["expected_output"], found["max_handoffs"]) == ("a patch", 2)
     assert found["escalation"] == ["other", "human_review"]

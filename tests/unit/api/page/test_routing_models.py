@@ -27,7 +27,7 @@ AT = "2026-09-21T14:13:20.000Z"
 def test_a_candidate_has_what_its_score_is_made_of_and_what_it_lacks() -> None:
     parts = {"semantic": 0.25, "top_example": -0.0125}
     chosen = RouteCandidateView(specialist="a", skill="s", score=1.25, parts=parts, tie_break=0.05)
-    other = RouteCandidateView(specialist="b", score=-0.5, rejected="less alike", needs=1.75)
+    other = RouteCandidateView(specialist="b", score=-0.5, rejected="a weaker match", needs=1.75)
     shown = route_of(RouteView(route="specialist", reason="r", threshold=0.3, candidates=(chosen, other)))
     assert shown.threshold == "0.300"
     first, second = shown.candidates
@@ -39,7 +39,7 @@ def test_a_candidate_has_what_its_score_is_made_of_and_what_it_lacks() -> None:
         "chosen",
         True,
     )
-    assert (second.score, second.share, second.needs, second.verdict) == ("-0.500", "0.000", "1.750", "less alike")
+    assert (second.score, second.share, second.needs, second.verdict) == ("-0.500", "0.000", "1.750", "a weaker match")
     assert (second.picked, second.url, second.parts) == (False, "/specialists/b", ())
 
 
