@@ -68,8 +68,8 @@ class Changes:
         except ClientError as error:
             self._failure = error
             self._changed.set()
-        except RuntimeError:
-            if not self._left:  # the command has ended, and closed the client
+        except (RuntimeError, OSError):
+            if not self._left:  # the command has ended, and closed the client; what it would need may be gone as well
                 raise
 
     def _note(self, task_id: str | None) -> None:
