@@ -4,7 +4,10 @@ import gc
 
 import pytest
 
-from tests.mutants import EQUIVALENT, MODULES, PACKAGE, ROOT, exchange, names
+from tests.mutants import PACKAGE, ROOT
+from tests.mutants.changes import names
+from tests.mutants.modules import EQUIVALENT, MODULES
+from tests.mutants.trial import exchange
 
 
 @pytest.mark.parametrize("module", MODULES)

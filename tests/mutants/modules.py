@@ -1,0 +1,137 @@
+"""The modules that are changed, the tests that hold them, and the changes known to make no difference."""
+
+_SCHEDULER = "tests/unit/scheduler"
+_DISPATCH = "tests/unit/dispatch"
+_ROUTING = "tests/unit/routing"
+MODULES = {
+    "scheduler/plan.py": [_SCHEDULER],
+    "scheduler/admission.py": [_SCHEDULER],
+    "scheduler/snapshot.py": [_SCHEDULER],
+    "scheduler/tiers.py": [_SCHEDULER],
+    "scheduler/classification.py": [f"{_SCHEDULER}/test_tier.py", f"{_SCHEDULER}/test_tiers.py"],
+    "scheduler/balance.py": [_SCHEDULER],
+    "scheduler/lanes.py": [_SCHEDULER, "tests/unit/domain/test_demands.py"],
+    "scheduler/after_run.py": [f"{_SCHEDULER}/test_ending.py"],
+    "domain/limits.py": ["tests/unit/domain/test_limits.py"],
+    "domain/outcome.py": ["tests/unit/domain/test_outcome.py"],
+    "domain/lifecycle.py": ["tests/unit/domain/test_lifecycle.py"],
+    "domain/readiness.py": ["tests/unit/domain/test_schedule.py"],
+    "domain/breaker.py": ["tests/unit/domain/test_breaker.py"],
+    "dispatch/classify.py": [f"{_DISPATCH}/test_classifying.py"],
+    "dispatch/probing.py": [f"{_DISPATCH}/test_probing.py"],
+    "dispatch/start.py": [
+        f"{_DISPATCH}/test_starting.py",
+        f"{_DISPATCH}/test_item_faults.py",
+        f"{_DISPATCH}/test_going_on.py",
+        f"{_DISPATCH}/test_handoffs.py",
+    ],
+    "dispatch/collect.py": [
+        f"{_DISPATCH}/test_ends.py",
+        f"{_DISPATCH}/test_checks.py",
+        f"{_DISPATCH}/test_limits.py",
+        f"{_DISPATCH}/test_live_runs.py",
+    ],
+    "dispatch/apply_report.py": [
+        f"{_DISPATCH}/test_judging.py",
+        f"{_DISPATCH}/test_reports.py",
+        f"{_DISPATCH}/test_checks.py",
+        f"{_DISPATCH}/test_ends.py",
+    ],
+    "routing/choice.py": [f"{_ROUTING}/test_choice.py"],
+    "routing/triage.py": [f"{_ROUTING}/test_triage.py"],
+    "routing/handing_on.py": [f"{_ROUTING}/test_handing_on.py"],
+    "routing/role.py": [f"{_ROUTING}/test_role.py"],
+    "routing/steering.py": [f"{_ROUTING}/test_steering.py"],
+    "policy/verdict.py": ["tests/unit/policy/test_verdict.py"],
+    "hosts/reporting.py": ["tests/unit/hosts/test_reporting.py"],
+    "store/hold_rows.py": ["tests/unit/store/test_hold_rows.py"],
+}
+"""The modules that decide what runs where, when and what follows from its end, and the unit tests that hold each."""
+
+EQUIVALENT = {
+    "domain/limits.py: the condition is True: return outcome.model_copy(update=changes) if changes else outcome": (
+        "a copy without changes is equal"
+    ),
+    "domain/limits.py: Gt -> GtE: "
+    "if outcome.near_limit_until is not None and outcome.near_limit_until > latest_ms:": "it is cut to what it is",
+    "domain/limits.py: the condition is True: "
+    "longer = min(max(2 * length, first.until_ms - now_ms if first.until_ms else 0), longest_ms)": (
+        "an estimate always has an end"
+    ),
+    "scheduler/admission.py: the condition is True: "
+    "return named_by(head.agent_type, agents) if head.agent_type else ()": "no agent is of no name and no kind",
+    "scheduler/snapshot.py: the condition is False: if self.tried:": "whatever is in force ends after what is over",
+    "routing/steering.py: the condition is False: "
+    "if _STEERS.search(text) is None and _ADDRESSES.search(text) is None:": "it only saves a search that finds nothing",
+    "policy/verdict.py: the condition is True: if rule.tier is not None:": "what was left a tier before is left one",
+    "policy/verdict.py: the condition is True: verdict, context = "
+    "Verdict(risk=facts.risk), context_of(facts.values) if self._conditions else None": "no condition looks at it",
+    "policy/verdict.py: the condition is True: if rule.risk is not None and self._conditions:": (
+        "of the same facts follows the same context"
+    ),
+    "policy/verdict.py: And -> Or: if rule.risk is not None and self._conditions:": (
+        "of the same facts follows the same context"
+    ),
+    "scheduler/admission.py: the condition is True: kept = load.kept_from(head) if head.dir_key else ()": (
+        "nothing but directories is kept"
+    ),
+    "scheduler/admission.py: LtE -> Lt: return kinds <= set(BY_NAME_KINDS)": "a hint means one kind of several",
+    "scheduler/admission.py: any -> all: by_name_only = "
+    "not any(agent.auto_select for agent in hinted) if hinted else head.agent_type in BY_NAME_KINDS": (
+        "what a hint means is open to balancing as a whole, or not at all"
+    ),
+    "scheduler/admission.py: any -> all: if not any(agent.auto_select for agent in meant):": (
+        "what a hint means is open to balancing as a whole, or not at all"
+    ),
+    "scheduler/admission.py: no filter: because = "
+    "tuple(one for one in rejected if one is not None) if hinted else (_unknown(head.agent_type),)": (
+        "what cannot take the task now has a reason"
+    ),
+    "dispatch/apply_report.py: left out: self._tell(subject, ended)": "it only writes the log",
+    "dispatch/apply_report.py: the condition is True: "
+    'told = {} if outcome.reason is None else {"reason": outcome.reason.value}': "only the log says it",
+    "dispatch/apply_report.py: the condition is False: if known is not None and not known.spec.check:": (
+        "what is known already is only read again"
+    ),
+    "dispatch/apply_report.py: the condition is True: spec = None if known is None else known.spec": (
+        "what is known already is only read again"
+    ),
+    "dispatch/apply_report.py: the condition is True: "
+    "if (run.asked, run.over_budget) != (subject.run.asked, subject.run.over_budget):": "the same is judged alike",
+    "dispatch/apply_report.py: the condition is True: "
+    'step = run.check_seq if run.state == "checking" else 0': "only a run that is being checked has begun a check",
+    "store/hold_rows.py: the condition is True: "
+    "same = _on(hold.bucket) & (HOLD.c.reason == (hold.reason.value if hold.reason is not None else None))": (
+        "what a run has met has a reason"
+    ),
+    "dispatch/collect.py: the condition is False: if task is not None and spec is not None:": (
+        "what is known already is only read again"
+    ),
+    "dispatch/collect.py: the condition is True: "
+    "self._probes = _probes(connection, silent, now_ms) if silent else set()": "of no runs none tries a limit",
+    "dispatch/collect.py: the condition is True: "
+    'step = run.check_seq if run.state == "checking" else 0': "only a run that is being checked has begun a check",
+    "dispatch/collect.py: lazily=True -> False: "
+    "self._begun.append((subject, self._database.submit(reaching, planned=True, lazily=True)))": (
+        "it only costs a commit of its own"
+    ),
+    "dispatch/start.py: the condition is True: "
+    "spending=spending_rows.of_task(connection, task.id) if subject.spec.budget.units else Spending(),": (
+        "without a budget nobody asks what is left of it"
+    ),
+    "store/hold_rows.py: strict=True -> False: columns = dict(zip(_NAMES, row, strict=True))": (
+        "a row has the columns that were asked for"
+    ),
+    "dispatch/start.py: the condition is False: if not starts:": "of no starts nothing is begun",
+    "dispatch/start.py: the condition is True: "
+    "runs = run_rows.of_task(connection, task.id) if task.seq > 0 else ()": "before its first run it has none",
+    "dispatch/start.py: the condition is True: "
+    "handed = hops(connection, task.id, task.generation) if task.seq > 0 else ()": "without a run nothing is handed on",
+    "dispatch/start.py: Gt -> GtE: "
+    "runs = run_rows.of_task(connection, task.id) if task.seq > 0 else ()": "before its first run it has none",
+    "dispatch/start.py: Gt -> GtE: "
+    "handed = hops(connection, task.id, task.generation) if task.seq > 0 else ()": "without a run nothing is handed on",
+    "dispatch/probing.py: the condition is True: "
+    "since_ms = hold.until_ms if hold.until_ms is not None else now_ms": "what is over has had an end",
+}
+"""Mutants that change no decision, as ``module: change``, and why."""

@@ -1,0 +1,242 @@
+"""A module's unit tests, run against the module as it is and against its mutants, each in a process of its own."""
+
+import gc
+import importlib.util
+import json
+import math
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib.abc import InspectLoader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from inspect import CO_OPTIMIZED
+from pathlib import Path
+from types import CodeType, FrameType, FunctionType, ModuleType
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.mutants import PACKAGE, ROOT
+
+_Place = tuple[str, int]
+"""A function of a module: its qualified name and its first line."""
+
+LONGEST_S = 120
+"""Seconds for the tests of one mutant: one that never ends is noticed too."""
+LONGEST_TEST_S = 30
+"""Seconds for one of them, of which none takes three."""
+
+
+class Tests:
+    """The unit tests of one module, in a process that has collected them."""
+
+    def __init__(self, module: str, paths: Sequence[str]) -> None:
+        self._paths = paths
+        self._file = ROOT / PACKAGE / module
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process lives
+        self._seconds: dict[str, float] = {}
+        self._reached: dict[str, set[_Place]] = {}
+        self._whole = compile(self._file.read_text(), str(self._file), "exec")
+        with tempfile.NamedTemporaryFile() as told:
+            self.passed = in_child(lambda: self._run(_Watch(str(self._file), Path(told.name)))) == 0
+            if self.passed:
+                self._seconds, reached = json.loads(Path(told.name).read_text())
+                self._reached = {test: {(name, line) for name, line in places} for test, places in reached.items()}
+        if self.passed:
+            self._collect()
+
+    def output(self) -> str:
+        """What pytest printed last."""
+        self._log.seek(0)
+        return self._log.read().decode(errors="replace")
+
+    def run(self, code: CodeType) -> int | None:
+        """Run them on the module with that code: 0 if none fails; None: they did not end in time."""
+        was, now = _functions(self._whole), _functions(code)
+        changed = [place for place in was if was[place] != now.get(place)]
+        # What no test has called may be what is called when the module is imported.
+        called = any(not places.isdisjoint(changed) for places in self._reached.values())
+        if called and _imported(self._whole) == _imported(code) and set(was) == set(now):
+            return in_child(lambda: self._run_with({place: now[place] for place in changed}))
+        return in_child(lambda: self._run_anew(code, changed))
+
+    def _collect(self) -> None:
+        kept = os.dup(1), os.dup(2)
+        try:
+            self._redirect()
+            pytest.main([*_OPTIONS, "--collect-only", *self._paths])
+        finally:
+            os.dup2(kept[0], 1)
+            os.dup2(kept[1], 2)
+
+    def _run_with(self, exchanged: dict[_Place, CodeType]) -> int:
+        exchange(str(self._file), exchanged)
+        return self._run(self._order(exchanged))
+
+    def _run_anew(self, code: CodeType, changed: Sequence[_Place]) -> int:
+        """With something that is done when the module is imported: nothing of the package may be loaded yet."""
+        for name in [name for name in sys.modules if name.split(".")[0] in ("tests", PACKAGE)]:
+            del sys.modules[name]
+        name = ".".join((PACKAGE, *self._file.relative_to(ROOT / PACKAGE).with_suffix("").parts))
+        sys.meta_path.insert(0, _Exchanged(name, self._file, code))
+        return self._run(self._order(changed))
+
+    def _order(self, changed: Iterable[_Place]) -> "_Order":
+        """Those first that called what is changed, and of these the ones that took least."""
+        reaching = {test for test, places in self._reached.items() if not places.isdisjoint(changed)}
+        return _Order({test: (test not in reaching, took) for test, took in self._seconds.items()})
+
+    def _run(self, plugin: object) -> int:
+        self._redirect()
+        with tempfile.TemporaryDirectory() as folder:
+            return int(pytest.main([*_OPTIONS, f"--basetemp={folder}/pytest", *self._paths], plugins=[plugin]))
+
+    def _redirect(self) -> None:
+        self._log.truncate(0)
+        self._log.seek(0)
+        os.dup2(self._log.fileno(), 1)
+        os.dup2(self._log.fileno(), 2)
+
+
+# Few examples: what only the hundredth finds by luck is not held.
+settings.register_profile("mutants", deadline=None, suppress_health_check=list(HealthCheck), max_examples=25)
+_PROFILE = ["--hypothesis-seed=0", "--hypothesis-profile=mutants"]
+# What is imported already is not rewritten, and pytest warns of it.
+_IMPORTED = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
+_OPTIONS = [
+    "-x",
+    "-q",
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "no:randomly",
+    f"--timeout={LONGEST_TEST_S}",
+    *_PROFILE,
+    *_IMPORTED,
+]
+
+
+class _Watch:
+    """Writes to a file what each test took, and which functions of the module it called."""
+
+    def __init__(self, module: str, told: Path) -> None:
+        self._module = module
+        self._told = told
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+        self._reached: dict[str, set[_Place]] = defaultdict(set)
+        self._calls: set[_Place] = set()
+
+    def pytest_sessionstart(self) -> None:
+        threading.settrace(self._trace)
+        sys.settrace(self._trace)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._seconds[report.nodeid] += report.duration
+        self._reached[report.nodeid] |= self._calls
+        self._calls.clear()
+
+    def pytest_sessionfinish(self) -> None:
+        reached = {test: sorted(places) for test, places in self._reached.items()}
+        self._told.write_text(json.dumps([self._seconds, reached]))
+
+    def _trace(self, frame: FrameType, event: str, arg: object) -> None:
+        code = frame.f_code
+        if code.co_filename == self._module:
+            self._calls.add((code.co_qualname, code.co_firstlineno))
+
+
+class _Order:
+    """The tests in the order of their rank; a new one goes last."""
+
+    def __init__(self, ranks: Mapping[str, tuple[bool, float]]) -> None:
+        self._ranks = ranks
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items.sort(key=lambda item: self._ranks.get(item.nodeid, (True, math.inf)))
+
+
+class _Exchanged(MetaPathFinder, InspectLoader):
+    """Loads one module from code that is given."""
+
+    def __init__(self, name: str, file: Path, code: CodeType) -> None:
+        self._name, self._file, self._code = name, file, code
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != self._name:
+            return None
+        return importlib.util.spec_from_file_location(fullname, self._file, loader=self)
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self._code
+
+    def get_source(self, fullname: str) -> str:
+        return self._file.read_text()
+
+
+def exchange(file: str, codes: Mapping[_Place, CodeType]) -> None:
+    """Give functions of that file another code, by name and first line."""
+    gc.unfreeze()  # What the tests' conftest has frozen would not be seen.
+    for one in gc.get_objects():
+        if isinstance(one, FunctionType) and one.__code__.co_filename == file:
+            place = one.__code__.co_qualname, one.__code__.co_firstlineno
+            one.__code__ = codes.get(place, one.__code__)
+    gc.freeze()
+
+
+def _functions(code: CodeType) -> dict[_Place, CodeType]:
+    """The functions and methods of a module, by name and first line; what is inside of one belongs to it."""
+    found: dict[_Place, CodeType] = {}
+    for part in _parts(code):
+        if not part.co_flags & CO_OPTIMIZED:
+            found |= _functions(part)
+        elif not part.co_name.startswith("<"):
+            found[part.co_qualname, part.co_firstlineno] = part
+    return found
+
+
+def _imported(code: CodeType) -> list[object]:
+    """What is done when a module is imported: its own code, that of its classes, and what these evaluate in passing."""
+    found: list[object] = [code.co_code, *(one for one in code.co_consts if not isinstance(one, CodeType))]
+    for part in _parts(code):
+        if not part.co_flags & CO_OPTIMIZED:
+            found += _imported(part)
+        elif part.co_name.startswith("<"):
+            found.append(part)
+    return found
+
+
+def _parts(code: CodeType) -> Iterator[CodeType]:
+    return (one for one in code.co_consts if isinstance(one, CodeType))
+
+
+def in_child(work: Callable[[], int], longest_s: float = LONGEST_S) -> int | None:
+    """What it returned in a process of its own; None: it was ended, as it took too long."""
+    pid = os.fork()
+    if not pid:
+        os.setpgid(0, 0)
+        code = 1
+        try:
+            code = work()
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+    deadline = time.monotonic() + longest_s
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    os.killpg(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return None
