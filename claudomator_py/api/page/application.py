@@ -12,7 +12,6 @@ from claudomator_py.api.page import (
     routing,
     schedules,
     selection,
-    sessions,
     specialists,
     static,
     tasks,
@@ -23,5 +22,5 @@ from claudomator_py.service.access import Access
 def routes(access: Access, entrance: login.Entrance) -> list[BaseRoute]:
     """The routes of all pages, to come after those of the API."""
     of_tasks = (front, tasks, inputs, schedules, selection, specialists, channels, routing, decisions, policy)
-    routers = [*(page.router(access) for page in of_tasks), login.router(entrance), sessions.router(entrance)]
+    routers = [*(page.router(access) for page in of_tasks), login.router(entrance)]
     return [route for router in (*routers, static.router()) for route in router.routes]

@@ -1,19 +1,32 @@
 """/channels: the channels there are, and one conversation, to be read and written in."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Path, Query
 from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.guard.asking import Asking
-from claudomator_py.api.page.channel_model import page_of, row_of, url_of
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.wanted import read_fields
 from claudomator_py.api.section import guarded
-from claudomator_py.domain.channel import LONGEST_MESSAGE, NewChannel, NewMessage
+from claudomator_py.domain.channel import LONGEST_MESSAGE, AnswerState, MarkVerdict, NewChannel, NewMessage
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError
 from claudomator_py.domain.principal import Principal
-from claudomator_py.domain.views.channels import JoinRequest, MarkRequest, MuteRequest
+from claudomator_py.domain.triage import Role, TriageReason
+from claudomator_py.domain.views.channels import (
+    AnswerView,
+    ChannelStatsView,
+    ChannelView,
+    JoinRequest,
+    MarkRequest,
+    MessageView,
+    MuteRequest,
+    ParticipantView,
+    RuleStatsView,
+    StrategiesView,
+)
 from claudomator_py.service.access import Access, Granted
 
 _PART = 50
@@ -25,6 +38,23 @@ ReplyTo = Annotated[int | None, Query(alias="reply", ge=1, le=2**53)]
 Short = Annotated[str, Form(max_length=2_000)]
 MessageText = Annotated[str, Form(max_length=2 * LONGEST_MESSAGE)]
 _STATUS: dict[type[ServiceError], int] = {Conflict: 409, Invalid: 422}
+_REASONS = {
+    TriageReason.DIRECT_MENTION: "mentioned",
+    TriageReason.REPLY_TO_AGENT: "answers an agent",
+    TriageReason.PRIMARY_AGENT: "for the primary",
+    TriageReason.NO_TRIGGER: "for nobody",
+}
+_STATES = {
+    AnswerState.HELD: "waits for attachments",
+    AnswerState.ASKED: "is asked",
+    AnswerState.ANSWERED: "has answered",
+    AnswerState.SKIPPED: "is not asked",
+}
+VERDICTS = {
+    MarkVerdict.RIGHT: "Right",
+    MarkVerdict.SHOULD_HAVE: "Should have been answered",
+    MarkVerdict.SHOULD_NOT_HAVE: "Should not have been answered",
+}
 
 
 def router(access: Access) -> APIRouter:
@@ -134,3 +164,166 @@ def _page(
 
 def _status(refusal: ServiceError | None) -> int:
     return 200 if refusal is None else _STATUS[type(refusal)]
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelRow:
+    """A line of the list."""
+
+    id: str
+    name: str
+    url: str
+    meta: tuple[str, ...]
+    """What else there is to say, in words."""
+    changed: str
+    """An instant."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerShown:
+    """Somebody who is to answer a message."""
+
+    words: str
+    url: str | None
+    """Of the task, or of the message that is the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageShown:
+    """A message of the conversation."""
+
+    id: int
+    author: str
+    by_agent: bool
+    content: str
+    reply_to: int | None
+    at: str
+    """An instant."""
+    attachments: tuple[str, ...]
+    """In words."""
+    reason: str
+    """Which rule decided who answers, in words."""
+    notes: tuple[str, ...]
+    """What else there is to say of the decision."""
+    answers: tuple[AnswerShown, ...]
+    verdict: str | None
+    """See ``MarkVerdict``."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberShown:
+    """Somebody who takes part."""
+
+    id: str
+    name: str
+    agent: bool
+    primary: bool
+    muted_until: str | None
+    """An instant."""
+    url: str | None
+    """Of the specialist."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelPage:
+    """One channel."""
+
+    id: str
+    name: str
+    url: str
+    facts: tuple[tuple[str, str], ...]
+    members: tuple[MemberShown, ...]
+    messages: tuple[MessageShown, ...]
+    """Oldest first."""
+    rules: tuple[tuple[str, RuleStatsView], ...]
+    """By their words; none where nothing was written."""
+    shadowed: int
+    compared: StrategiesView
+    verdicts: tuple[tuple[str, str], ...]
+    """What an operator may say of a decision, and the words for it."""
+    summary: str
+    """What is said to those who listen to the page."""
+
+
+def url_of(channel_id: str) -> str:
+    """Its page."""
+    return f"/channels/{channel_id}"
+
+
+def row_of(channel: ChannelView) -> ChannelRow:
+    """A line of the list."""
+    agents = sum(one.role is Role.AGENT for one in channel.participants)
+    meta = [f"{agents} specialist{'s' if agents != 1 else ''}", f"{len(channel.participants) - agents} people"]
+    if channel.primary is not None:
+        meta.append(f"primary {channel.primary}, {channel.settings.primary.value}")
+    meta.append(f"by {channel.creator}" + (f" of {channel.organisation}" if channel.organisation else ""))
+    return ChannelRow(channel.id, channel.name, url_of(channel.id), tuple(meta), channel.updated_at)
+
+
+def page_of(channel: ChannelView, newest_first: Sequence[MessageView], stats: ChannelStatsView) -> ChannelPage:
+    """The page of one channel."""
+    settings = channel.settings
+    facts = [("Primary", f"{channel.primary or 'nobody'}, {settings.primary.value}")]
+    if settings.keywords:
+        facts.append(("Keywords", ", ".join(settings.keywords)))
+    facts += [
+        ("Answers to agents", settings.reply_chains.value),
+        ("Several mentions", settings.mentions.value),
+        ("Most answers", f"{settings.rate_limit} an hour for each specialist"),
+        ("Agents in a row", str(settings.max_hops)),
+    ]
+    if settings.working_dir is not None:
+        facts.append(("Works in", settings.working_dir))
+    if settings.webhook is not None:
+        facts.append(("Incoming webhook", settings.webhook.kind.value))
+    messages = tuple(_message(one, channel) for one in reversed(newest_first))
+    last = f", last by {messages[-1].author}" if messages else ""
+    return ChannelPage(
+        id=channel.id,
+        name=channel.name,
+        url=url_of(channel.id),
+        facts=tuple(facts),
+        members=tuple(_member(one, channel) for one in channel.participants),
+        messages=messages,
+        rules=tuple((_REASONS[one.reason], one) for one in stats.rules) if stats.messages else (),
+        shadowed=stats.shadowed,
+        compared=stats.compared,
+        verdicts=tuple((verdict.value, words) for verdict, words in VERDICTS.items()),
+        summary=f"{stats.messages} messages{last}",
+    )
+
+
+def _member(one: ParticipantView, channel: ChannelView) -> MemberShown:
+    agent = one.role is Role.AGENT
+    url = f"/specialists/{one.id}" if agent else None
+    name = one.display_name or one.username or one.id
+    return MemberShown(one.id, name, agent, one.id == channel.primary, one.muted_until, url)
+
+
+def _message(one: MessageView, channel: ChannelView) -> MessageShown:
+    decision = one.decision
+    notes = []
+    if decision.ambiguous:
+        notes.append(f"ambiguous: {', '.join(decision.ambiguous)}")
+    if decision.ask_among:
+        notes.append(f"to choose: {', '.join(decision.ask_among)}")
+    return MessageShown(
+        id=one.id,
+        author=channel.name if one.author == channel.id else one.author,
+        by_agent=one.hops > 0,
+        content=one.content,
+        reply_to=one.reply_to,
+        at=one.created_at,
+        attachments=tuple(f"{each.name} ({each.state.value})" for each in one.attachments),
+        reason=_REASONS[decision.reason],
+        notes=tuple(notes),
+        answers=tuple(map(_answer, one.answers)),
+        verdict=None if one.verdict is None else one.verdict.value,
+    )
+
+
+def _answer(one: AnswerView) -> AnswerShown:
+    words = f"{one.specialist} {_STATES[one.state]}" + (f": {one.skipped}" if one.skipped else "")
+    if one.message_id is not None:
+        return AnswerShown(words, f"#message-{one.message_id}")
+    return AnswerShown(words, None if one.task_id is None else f"/tasks/{one.task_id}")

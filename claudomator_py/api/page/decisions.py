@@ -1,24 +1,50 @@
 """/decisions: what was decided, of every kind, and why; one decision with all that is known of it."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Annotated
+from typing import Annotated, get_args
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Path, Query
 from fastapi.responses import Response
 
 from claudomator_py.api.guard.asking import Asking
-from claudomator_py.api.page import decision_model
+from claudomator_py.api.page.channels import url_of as channel_url
 from claudomator_py.api.page.rendering import render
+from claudomator_py.api.page.route_model import RouteCandidate, candidate_of
+from claudomator_py.api.page.specialist_model import url_of as specialist_url
 from claudomator_py.api.page.wanted import read_fields
+from claudomator_py.api.page.words import cost_text, model_text, tokens_text
 from claudomator_py.api.section import guarded
 from claudomator_py.domain.errors import Invalid, Problem
-from claudomator_py.domain.views.decisions import DecisionFilter
+from claudomator_py.domain.outcome import Tokens
+from claudomator_py.domain.rationale import RationaleCode
+from claudomator_py.domain.routing import Risk
+from claudomator_py.domain.text import one_line
+from claudomator_py.domain.verdict_text import applies
+from claudomator_py.domain.views.decisions import (
+    DecisionFilter,
+    ExplainedDecisionView,
+    KindName,
+    RecordedDecisionView,
+    RouteName,
+)
+from claudomator_py.domain.views.routing import PolicyCheckView
+from claudomator_py.domain.views.tasks import CandidateView
 from claudomator_py.service.access import Access
 
 _PART = 50
 Cursor = Annotated[str | None, Query(max_length=500)]
 DecisionId = Annotated[str, Path(max_length=128)]
 Field = Annotated[str, Query(max_length=200)]
+KINDS: tuple[str, ...] = get_args(KindName)
+ROUTES: tuple[str, ...] = get_args(RouteName)
+RISKS = tuple(one.value for one in Risk)
+REASONS = tuple(one.value for one in RationaleCode)
+"""What the filters offer."""
+_SHORT = 8
+"""Characters of an id that are enough for people."""
+_ENDINGS = {"succeeded": "good", "failed": "bad", "lost": "bad", "limited": "ask", "needs_input": "ask"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +83,10 @@ def router(access: Access) -> APIRouter:
         values = {
             "given": given,
             "filtered": any(given.values()),
-            "kinds": decision_model.KINDS,
-            "routes": decision_model.ROUTES,
-            "risks": decision_model.RISKS,
-            "reasons": decision_model.REASONS,
+            "kinds": KINDS,
+            "routes": ROUTES,
+            "risks": RISKS,
+            "reasons": REASONS,
             "rows": (),
             "more_url": None,
             "refusal": None,
@@ -70,14 +96,14 @@ def router(access: Access) -> APIRouter:
         except Invalid as refusal:
             return render("decisions.html", values | {"refusal": refusal}, 422, by=by)
         more = part.next_cursor
-        values["rows"] = [decision_model.row_of(one) for one in part.items]
-        values["more_url"] = None if more is None else decision_model.list_url(given, more)
+        values["rows"] = [row_of(one) for one in part.items]
+        values["more_url"] = None if more is None else list_url(given, more)
         return render("decisions.html", values, by=by)
 
     @routes.get("/{decision_id}")
     def show(by: Asking, decision_id: DecisionId) -> Response:
         explained = access.as_(by).queries.explained(decision_id)
-        return render("decision.html", {"page": decision_model.page_of(explained)}, by=by)
+        return render("decision.html", {"page": page_of(explained)}, by=by)
 
     # A session is for pages alone, so the page has the document, too.
     @routes.get("/{decision_id}/json")
@@ -87,3 +113,244 @@ def router(access: Access) -> APIRouter:
         return Response(found.model_dump_json(indent=2) + "\n", media_type="application/json", headers=headers)
 
     return routes
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Words, and where they lead; url: None: nowhere."""
+
+    words: str
+    url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRow:
+    """A line of the list."""
+
+    id: str
+    kind: str
+    title: str
+    url: str
+    reason: str
+    at: str
+    """An instant."""
+    meta: tuple[Link, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What one rule said."""
+
+    rule: str
+    applies: str
+    effect: str
+    detail: str
+    matched: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCompared:
+    """An agent as the decision saw it."""
+
+    agent: str
+    load: str
+    verdict: str
+    picked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionPage:
+    """One decision."""
+
+    id: str
+    kind: str
+    title: str
+    at: str
+    """An instant."""
+    json_url: str
+    sentences: tuple[str, ...]
+    facts: tuple[tuple[str, Link], ...]
+    said: tuple[tuple[str, str], ...]
+    """What people and agents wrote, by what it is."""
+    specialists: tuple[RouteCandidate, ...]
+    threshold: str | None
+    agents: tuple[AgentCompared, ...]
+    checks: tuple[Check, ...]
+    outcome: tuple[tuple[str, Link], ...]
+    """Of the run that it started, and of the decision itself since then."""
+    tone: str
+    """Of the run's end."""
+    versions: tuple[tuple[str, str], ...]
+
+
+def url_of(decision_id: str) -> str:
+    """Its page. An id needs no quoting in an address."""
+    return f"/decisions/{decision_id}"
+
+
+def list_url(filters: Mapping[str, str], cursor: str | None = None) -> str:
+    """The list with these filters, of which those that are empty are none. cursor: where it continues."""
+    given = {name: value for name, value in filters.items() if value} | ({"cursor": cursor} if cursor else {})
+    return "/decisions" + (f"?{urlencode(given)}" if given else "")
+
+
+def row_of(decision: RecordedDecisionView) -> DecisionRow:
+    """A line of the list."""
+    whom = decision.specialist
+    found = [
+        _task(decision),
+        _run(decision),
+        None if whom is None else Link(whom, specialist_url(whom)),
+        *(
+            Link(words)
+            for words in (
+                decision.agent,
+                model_text(decision.tier, decision.model),
+                None if decision.route is None else decision.route.replace("_", " "),
+                None if decision.confidence is None else f"confidence {decision.confidence:.2f}",
+                None if decision.risk is None else f"{decision.risk.value} risk",
+                "overridden" if decision.overridden else None,
+                "superseded" if decision.superseded_by is not None else None,
+            )
+            if words
+        ),
+    ]
+    return DecisionRow(
+        id=decision.id,
+        kind=decision.kind,
+        title=_title(decision),
+        url=url_of(decision.id),
+        reason=one_line(decision.reason),
+        at=decision.at,
+        meta=tuple(one for one in found if one is not None),
+    )
+
+
+def page_of(explained: ExplainedDecisionView) -> DecisionPage:
+    """The page of one decision."""
+    decision = explained.decision
+    return DecisionPage(
+        id=decision.id,
+        kind=decision.kind,
+        title=f"{decision.kind} of {_title(decision)}",
+        at=decision.at,
+        json_url=f"{url_of(decision.id)}/json",
+        sentences=explained.sentences,
+        facts=_facts(decision),
+        said=explained.said,
+        specialists=tuple(candidate_of(one) for one in decision.specialists),
+        threshold=None if decision.threshold is None else f"{decision.threshold:.3f}",
+        agents=tuple(_agent(one, decision) for one in decision.agents),
+        checks=tuple(map(check_of, decision.policy_checks)),
+        outcome=_outcome(explained),
+        tone="busy" if decision.run is None else _ENDINGS.get(decision.run.ended_as or "", "busy"),
+        versions=tuple((name, str(value)) for name, value in decision.versions if value is not None),
+    )
+
+
+def check_of(one: PolicyCheckView) -> Check:
+    """A line of the table of rules."""
+    return Check(
+        rule=one.rule,
+        applies=applies(one),
+        effect=one.effect or "",
+        detail=one.detail or "",
+        matched=one.matched is not False,
+    )
+
+
+def _title(decision: RecordedDecisionView) -> str:
+    """What it is about, in a few words."""
+    if decision.channel_name is not None:
+        return f"message {decision.message_id} in {decision.channel_name}"
+    if decision.task_name is None and decision.task_id is not None:
+        return f"task {decision.task_id[:_SHORT]}"
+    return decision.task_name or "a message in a channel that was removed"
+
+
+def _task(decision: RecordedDecisionView) -> Link | None:
+    if decision.task_id is None:
+        return None
+    if decision.task_state is None:
+        return Link(f"task {decision.task_id[:_SHORT]}, removed")
+    return Link(f"task {decision.task_id[:_SHORT]}", f"/tasks/{decision.task_id}")
+
+
+def _message(decision: RecordedDecisionView) -> Link | None:
+    if decision.channel_id is None:
+        return None
+    words = f"message {decision.message_id} in {decision.channel_name}"
+    return Link(words, f"{channel_url(decision.channel_id)}#message-{decision.message_id}")
+
+
+def _run(decision: RecordedDecisionView) -> Link | None:
+    if decision.run_id is None:
+        return None
+    words = f"run {decision.run_id[:_SHORT]}"
+    there = decision.task_id is not None and decision.task_state is not None
+    return Link(words, f"/tasks/{decision.task_id}?run={decision.run_id}#log" if there else None)
+
+
+def _facts(decision: RecordedDecisionView) -> tuple[tuple[str, Link], ...]:
+    whom, checked = decision.specialist, decision.confidence is not None
+    threshold = "" if decision.threshold is None else f", with a threshold of {decision.threshold:.2f}"
+    found: list[tuple[str, Link | str | None]] = [
+        ("Task", _task(decision)),
+        ("Message", _message(decision)),
+        ("Run", _run(decision)),
+        ("Specialist", None if whom is None else Link(whom, specialist_url(whom))),
+        ("Skill", decision.skill),
+        ("Route", None if decision.route is None else decision.route.replace("_", " ")),
+        ("Agent", decision.agent),
+        ("Tier and model", model_text(decision.tier, decision.model)),
+        ("Confidence", f"{decision.confidence:.2f}{threshold}" if checked else None),
+        ("Risk", None if decision.risk is None else decision.risk.value),
+        ("Intent", decision.intent),
+        ("Topic", decision.topic),
+        ("Required capabilities", ", ".join(decision.required_capabilities)),
+        ("Generation", None if decision.generation in (None, 1) else str(decision.generation)),
+        ("Beside", None if decision.shadow is None else Link("what was decided", url_of(decision.shadow.beside))),
+        ("Decided by", decision.by or "the daemon"),
+        ("Took", None if decision.latency_ms is None else f"{decision.latency_ms:,} ms"),
+        ("Cost", cost_text(decision.cost_usd)),
+        ("Input", decision.input_ref),
+        ("Snapshot", decision.snapshot),
+        ("Reason code", None if decision.rationale is None else decision.rationale.code.value),
+        ("Id", decision.id),
+    ]
+    return tuple((name, value if isinstance(value, Link) else Link(value)) for name, value in found if value)
+
+
+def _outcome(explained: ExplainedDecisionView) -> tuple[tuple[str, Link], ...]:
+    decision, run = explained.decision, explained.decision.run
+    found: list[tuple[str, Link | str | None]] = []
+    if run is not None:
+        tokens = Tokens(input=run.input_tokens, output=run.output_tokens)
+        found += [
+            ("Run", (run.ended_as or run.state).replace("_", " ")),
+            ("Reason", run.reason),
+            ("Tokens", tokens_text(tokens)),
+            ("Cost of the run", cost_text(run.cost_usd)),
+        ]
+    state, later, earlier = decision.task_state, decision.superseded_by, decision.supersedes
+    found += [
+        ("Task is now", None if state is None else state.replace("_", " ").lower()),
+        ("Overridden", "an operator assigned the task to another specialist" if decision.overridden else None),
+        ("Superseded by", None if later is None else Link(f"decision {later[:_SHORT]}", url_of(later))),
+    ]
+    if earlier is not None:
+        kept = explained.supersedes_kept
+        words = f"decision {earlier[:_SHORT]}" + ("" if kept else ", removed for its age")
+        found.append(("Supersedes", Link(words, url_of(earlier) if kept else None)))
+    return tuple((name, value if isinstance(value, Link) else Link(value)) for name, value in found if value)
+
+
+def _agent(one: CandidateView, decision: RecordedDecisionView) -> AgentCompared:
+    picked = one.agent == decision.agent
+    refused = one.rejected_because or ("eligible" if one.eligible else "not eligible")
+    return AgentCompared(
+        agent=one.agent,
+        load=f"{one.active}/{one.max_concurrent}",
+        verdict=f"picked: {decision.reason}" if picked else refused,
+        picked=picked,
+    )

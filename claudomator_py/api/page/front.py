@@ -1,21 +1,41 @@
 """The front page: everything at a glance, or the tasks that match the filters in the URL."""
 
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Query
 from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.guard.asking import Asking
-from claudomator_py.api.page.front_model import filters_of, found_of, front_of
 from claudomator_py.api.page.rendering import render
-from claudomator_py.api.page.wanted import read_fields, read_filter
+from claudomator_py.api.page.rows import Row, row_of, words_of
+from claudomator_py.api.page.schedule_cards import ScheduleCard, cards_of
+from claudomator_py.api.page.wanted import filter_url, read_fields, read_filter
+from claudomator_py.api.page.words import cost_text, meaning_of
 from claudomator_py.api.section import guarded
-from claudomator_py.domain.views import ReleaseRequest
+from claudomator_py.domain.limits import window_text
+from claudomator_py.domain.views import (
+    AgentView,
+    BudgetView,
+    FileProblemView,
+    HoldView,
+    NearLimitView,
+    Page,
+    ReleaseRequest,
+    StatusView,
+    TaskFilter,
+    TaskView,
+)
+from claudomator_py.domain.views.daemon import ListName
+from claudomator_py.domain.wording import Piece, Sentence
 from claudomator_py.service.access import Access
 
 _PART = 50
 Text = Annotated[str, Query(max_length=200)]
 Cursor = Annotated[str | None, Query(max_length=500)]
+STATES = ("NEEDS_INPUT", "FAILED", "RUNNING", "QUEUED", "WAITING", "COMPLETED", "CANCELLED")
 
 
 def router(access: Access) -> APIRouter:
@@ -41,3 +61,265 @@ def router(access: Access) -> APIRouter:
         return RedirectResponse("/#agents", 303)
 
     return routes
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something other than a task that needs a person. place: where it is, if that is long.
+
+    release: the agent whose holds a button would end.
+    """
+
+    id: str
+    kind: str
+    title: str
+    lines: tuple[str, ...]
+    place: str | None = None
+    remedy: str | None = None
+    release: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A list with its heading. notices stand before the tasks, files after them. more_url: where the rest is, when
+    there is more than is shown; more: how many more there are, where no page has them."""
+
+    id: str
+    title: str
+    empty: str
+    rows: tuple[Row, ...]
+    count: int
+    notices: tuple[Notice, ...] = ()
+    files: tuple[Notice, ...] = ()
+    more: int = 0
+    note: str | None = None
+    more_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCard:
+    """An agent at the side. problem: why it cannot run. holds: all on what it draws on; near: a limit that is near.
+
+    spent: what it has spent today, if that is limited.
+    """
+
+    name: str
+    kind: str | None
+    version: str | None
+    active: int
+    slots: int
+    tone: str
+    health: str
+    problem: str | None
+    holds: tuple[HoldView, ...]
+    near: Sentence | None
+    release: bool
+    chosen_by_name: bool
+    spent: Sentence | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """The whole page. summary: one sentence for who listens instead of looking. spent: by all agents today.
+    standstill: that no agent can take anything, and until when.
+    """
+
+    sections: tuple[Section, ...]
+    agents: tuple[AgentCard, ...]
+    summary: str
+    title: str
+    no_tasks: bool
+    schedules: tuple[ScheduleCard, ...] = ()
+    spent: Sentence | None = None
+    standstill: Sentence | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of several values of a filter."""
+
+    value: str
+    label: str
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """The filters as they stand in the URL. select_url: where to choose several of these tasks."""
+
+    text: str
+    tag: str
+    specialist: str
+    states: tuple[Choice, ...]
+    any: bool
+    select_url: str
+
+
+def filters_of(wanted: TaskFilter) -> Filters:
+    """The filters that lead to this list."""
+    return Filters(
+        text=wanted.text or "",
+        tag=wanted.tag or "",
+        specialist=wanted.specialist or "",
+        states=tuple(Choice(state, words_of(state), state == wanted.state) for state in STATES),
+        any=wanted != TaskFilter(),
+        select_url=filter_url("/select", wanted),
+    )
+
+
+def front_of(status: StatusView) -> Front:
+    """The page without filters."""
+    notices, files = _notices(status), tuple(_refused(file) for file in status.inbox)
+    needs = status.total("needs_you") + len(notices) + status.total("inbox")
+    failed, running, waiting = (status.total(name) for name in ("problems", "running", "queued"))
+    sections = (
+        Section(
+            "needs-you", "Needs you", "Nothing needs you.", _rows(status.needs_you), needs, notices, files,
+            more=needs - len(status.needs_you) - len(notices) - len(files),
+        ),
+        _section(
+            status, "problems", "problems", "Problems", "Nothing failed in the last 24 hours.", "FAILED",
+            note=_by_reason(status.problems),
+        ),
+        _section(status, "running", "running", "Running", "Nothing runs.", "RUNNING"),
+        _section(status, "queued", "queue", "Queued and waiting", "Nothing waits.", "QUEUED"),
+        _section(status, "recent", "recent", "Recent", "Nothing has ended yet.", "COMPLETED"),
+    )  # fmt: skip
+    parts = [f"{needs} need you" if needs else "nothing needs you"]
+    parts += [f"{count} {name}" for count, name in ((failed, "failed"), (running, "running"), (waiting, "waiting"))]
+    return Front(
+        sections=sections,
+        agents=tuple(_card(agent) for agent in status.agents),
+        summary=", ".join(parts),
+        title=f"({needs}) Claudomator" if needs else "Claudomator",
+        no_tasks=not sum(status.counts.values()),
+        schedules=cards_of(status.schedules),
+        spent=_spent_today(status),
+        standstill=_standstill(status),
+    )
+
+
+def found_of(wanted: TaskFilter, page: Page[TaskView], agents: Sequence[AgentView]) -> Front:
+    """The page with filters: one list, newest first."""
+    rows = _rows(page.items)
+    more_url = None if page.next_cursor is None else filter_url("/", wanted, cursor=page.next_cursor)
+    number = f"{len(rows)}{'+' if more_url else ''}"
+    section = Section("found", "Found", "No task matches.", rows, len(rows), more_url=more_url)
+    summary = f"{number} found"
+    cards = tuple(_card(agent) for agent in agents)
+    return Front((section,), cards, summary, f"{summary} · Claudomator", no_tasks=False)
+
+
+def _rows(tasks: Sequence[TaskView]) -> tuple[Row, ...]:
+    return tuple(row_of(task) for task in tasks)
+
+
+def _section(
+    status: StatusView, name: ListName, section_id: str, title: str, empty: str, state: str, note: str | None = None
+) -> Section:
+    rows, count = _rows(getattr(status, name)), status.total(name)
+    more_url = f"/?state={state}" if count > len(rows) else None
+    return Section(section_id, title, empty, rows, count, note=note, more_url=more_url)
+
+
+def _standstill(status: StatusView) -> Sentence | None:
+    """That no agent can take anything, said once instead of in every row."""
+    first = status.first_to_reset
+    if first is None:
+        return None
+    if first.limited_until is None:
+        return (Piece("All agents are limited, and start nothing until one is released."),)
+    return (
+        Piece(f"All agents are limited. The next to reset is {first.name}, at "),
+        Piece(instant=first.limited_until),
+    )
+
+
+def _notices(status: StatusView) -> tuple[Notice, ...]:
+    found = [
+        Notice(f"check-{check.name}", "daemon", check.name, (check.detail,), remedy=check.remedy)
+        for check in status.trouble
+    ]
+    for agent in status.agents:
+        if agent.limited and agent.limited_until is None:
+            # One that an operator has put there has no reason, so no meaning either.
+            cause = agent.hold_reason if agent.hold is None else agent.hold.cause
+            reason = None if agent.hold is None else agent.hold.reason
+            lines = tuple(line for line in (meaning_of(reason), cause) if line)
+            remedy = "Fix that, then release the agent: nothing starts on it before."
+            found.append(
+                Notice(f"held-{agent.name}", "agent held", agent.name, lines, remedy=remedy, release=agent.name)
+            )
+        if agent.problem is not None:
+            found.append(Notice(f"problem-{agent.name}", "agent cannot run", agent.name, (agent.problem,)))
+    return tuple(found)
+
+
+def _refused(file: FileProblemView) -> Notice:
+    """A refused file with its first problem: the others are in the file beside it."""
+    folder, _, name = file.path.rpartition("/")
+    lines = tuple(problem.render() for problem in file.problems[:1])
+    if len(file.problems) > 1:
+        lines += (f"and {len(file.problems) - 1} more in {name}.error.txt",)
+    return Notice(f"file-{file.path}", "file refused", name, lines, folder or None, "It is read again when it changes.")
+
+
+def _by_reason(tasks: Sequence[TaskView]) -> str | None:
+    """How often each reason; None where that says nothing."""
+    counts = Counter(task.reason or "unknown" for task in tasks)
+    if len(tasks) < 3 or len(counts) == len(tasks):
+        return None
+    return ", ".join(f"{count} {reason}" for reason, count in counts.most_common())
+
+
+def _card(agent: AgentView) -> AgentCard:
+    tone, health = "good", "ready"
+    if agent.active >= agent.max_concurrent:
+        tone, health = "busy", "full"
+    if any(hold.probing and hold.family is None for hold in agent.holds):
+        tone, health = "busy", "trying"
+    if agent.budget is not None and agent.budget.reached is not None:
+        tone, health = "ask", "spent"
+    if agent.limited:
+        tone, health = "ask", "limited" if agent.limited_until is not None else "held"
+    if agent.problem is not None or not agent.installed:
+        tone, health = "bad", "cannot run"
+    return AgentCard(
+        name=agent.name,
+        kind=agent.kind if agent.kind != agent.name else None,
+        version=agent.version if agent.version != agent.kind else None,
+        active=agent.active,
+        slots=agent.max_concurrent,
+        tone=tone,
+        health=health,
+        problem=agent.problem,
+        holds=agent.holds,
+        near=_near(agent.near_limit) if agent.near_limit is not None else None,
+        release=agent.limited or bool(agent.holds),
+        chosen_by_name=not agent.auto_select,
+        spent=_spent(agent.budget),
+    )
+
+
+def _spent_today(status: StatusView) -> Sentence:
+    if (limited := _spent(status.budget)) is not None:
+        return limited
+    spent = status.spent_today
+    runs = "1 run" if spent.runs == 1 else f"{spent.runs} runs"
+    return (Piece(f"today {runs}, {cost_text(round(spent.usd, 4))}, {spent.tokens:,} tokens"),)
+
+
+def _spent(budget: BudgetView | None) -> Sentence | None:
+    """What is spent of a day's budget; once it is used up, until when."""
+    if budget is None or not (budget.reached or budget.text):
+        return None
+    if budget.reached is None:
+        return (Piece(f"today {budget.text}"),)
+    used = Piece(f"nothing starts: {budget.reached} used")
+    return (used,) if budget.until is None else (used, Piece(", until "), Piece(instant=budget.until))
+
+
+def _near(near: NearLimitView) -> Sentence:
+    window = window_text(near.window) if near.window is not None else "limit"
+    used = f" is {near.used:.0%} used" if near.used is not None else " is nearly used up"
+    return (Piece(f"{window}{used}; it resets "), Piece(instant=near.until))

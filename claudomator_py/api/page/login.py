@@ -1,4 +1,4 @@
-"""/login and /logout: a one-time code for a session, and its end.
+"""/login, /logout and /sessions: a one-time code for a session, the browsers that have one, and its end.
 
 Looking at /login with a code does not use the code up: previews of links and browsers look ahead. Only the form does.
 """
@@ -10,6 +10,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
+from claudomator_py.api.credentials import SessionId, named, seen_by, views_of
 from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.guard.limits import Throttle
 from claudomator_py.api.guard.login_codes import LoginCodes
@@ -75,12 +76,30 @@ def router(entrance: Entrance) -> APIRouter:
         session: str | None = request.state.session
         if session is not None:
             sessions.end([session], by.id)
-        return logged_out(entrance)
+        return _logged_out(entrance)
+
+    @routes.get("/sessions")
+    def show(by: Asking, request: Request) -> Response:
+        found = views_of(seen_by(sessions, by), request)
+        return render(
+            "sessions.html", {"sessions": found, "strangers": any(one.principal != by.id for one in found)}, by=by
+        )
+
+    @routes.post("/sessions/end")
+    def end_all(by: Asking) -> Response:
+        sessions.end([one.id for one in seen_by(sessions, by)], by.id)
+        return _logged_out(entrance)
+
+    @routes.post("/sessions/{session_id}/end")
+    def end(by: Asking, request: Request, session_id: SessionId) -> Response:
+        found = named(sessions, by, session_id)
+        sessions.end([found.id], by.id)
+        return _logged_out(entrance) if found.id == request.state.session else RedirectResponse("/sessions", 303)
 
     return routes
 
 
-def logged_out(entrance: Entrance) -> Response:
+def _logged_out(entrance: Entrance) -> Response:
     """The answer to a browser whose session has ended."""
     response = RedirectResponse("/login", 303)
     response.delete_cookie(entrance.settings.cookie, path="/", httponly=True, samesite="strict")

@@ -1,24 +1,37 @@
 """/policy: the rules in force, what they would say of a task, what waits for an approval, and what became of others."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Query
 from fastapi.responses import Response
 
 from claudomator_py.api.guard.asking import Asking
-from claudomator_py.api.page.policy_model import page_of, verdict_of
+from claudomator_py.api.page.decisions import Check, check_of
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.section import guarded
 from claudomator_py.domain.errors import Invalid
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.task import LONGEST_INSTRUCTIONS
-from claudomator_py.domain.views.policy import VerdictView
+from claudomator_py.domain.text import one_line
+from claudomator_py.domain.verdict_text import consequences, verdict_sentence
+from claudomator_py.domain.views.policy import (
+    ApprovalsView,
+    HeldTaskView,
+    PolicyView,
+    RuleView,
+    SettledApprovalView,
+    VerdictView,
+)
 from claudomator_py.service.access import Access
 from claudomator_py.service.policy import PolicyDesk
 
 Days = Annotated[int, Query(ge=1, le=365)]
 Text = Annotated[str, Form(max_length=LONGEST_INSTRUCTIONS)]
+DAYS = (1, 7, 30, 90)
+"""The spans that are offered."""
+_TONES = {"given": "good", "refused": "bad", "expired": "off"}
 
 
 def router(access: Access) -> APIRouter:
@@ -57,3 +70,147 @@ def _page(
         "refusal": refusal,
     }
     return render("policy.html", values, 200 if refusal is None else 422, by=by)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleShown:
+    """A rule."""
+
+    name: str
+    built_in: bool
+    when: str
+    says: str
+    """What it demands."""
+    applied: str
+    faults: str
+    last: str | None
+    """An instant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A task that waits for an approval."""
+
+    name: str
+    url: str
+    line: str
+    """What it asks."""
+    who: str
+    """Who may approve it, in a sentence without a full stop."""
+    since: str
+    """An instant."""
+    until: str | None
+    """An instant."""
+    allowed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """An approval that was given or refused, or that nobody gave in time."""
+
+    name: str
+    url: str
+    tone: str
+    outcome: str
+    by: str
+    why: str | None
+    rules: str
+    at: str
+    """An instant."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictShown:
+    """What the rules say of a task that there is not."""
+
+    name: str
+    sentences: tuple[str, ...]
+    """The verdict, and what follows."""
+    checks: tuple[Check, ...]
+    """What each rule says."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyPage:
+    """The policy and the approvals."""
+
+    spans: tuple[tuple[str, str, bool], ...]
+    """What else can be shown: words, address, and whether it is what is shown."""
+    summary: str
+    hash: str | None
+    since: str | None
+    """An instant."""
+    rules: tuple[RuleShown, ...]
+    """Those that are built in last: they are asked last."""
+    waiting: tuple[Waiting, ...]
+    settled: tuple[Settled, ...]
+
+
+def page_of(policy: PolicyView, approvals: ApprovalsView) -> PolicyPage:
+    """The page."""
+    days = _days(policy.days)
+    counted = "1 decision" if policy.decisions == 1 else f"{policy.decisions:,} decisions"
+    summary = f"{counted} in {days}: {policy.denied:,} tasks denied, {policy.held:,} held for approval."
+    return PolicyPage(
+        spans=tuple((_days(one), f"/policy?days={one}", one == policy.days) for one in DAYS),
+        summary=summary if policy.decisions else f"No task was judged in {days}.",
+        hash=policy.hash,
+        since=policy.since,
+        rules=(
+            *(_rule(one, built_in=False) for one in policy.rules),
+            *(_rule(one, built_in=True) for one in policy.built_in),
+        ),
+        waiting=tuple(map(_waiting, approvals.waiting)),
+        settled=tuple(map(_settled, approvals.settled)),
+    )
+
+
+def verdict_of(verdict: VerdictView) -> VerdictShown:
+    """In the words of the command line."""
+    return VerdictShown(
+        name=verdict.name,
+        sentences=(verdict_sentence(verdict), *consequences(verdict)),
+        checks=tuple(map(check_of, verdict.checks)),
+    )
+
+
+def _rule(one: RuleView, *, built_in: bool) -> RuleShown:
+    return RuleShown(
+        name=one.name,
+        built_in=built_in,
+        when="judged by the text of the task" if built_in else one_line(one.when or "always"),
+        says=one_line(one.says) or ", ".join(one.effects),
+        applied=f"{one.applied:,}",
+        faults=f"{one.faults:,}" if one.faults else "",
+        last=one.last,
+    )
+
+
+def _waiting(one: HeldTaskView) -> Waiting:
+    who = " and ".join(" or ".join(listed) for listed in one.approvers)
+    return Waiting(
+        name=one.task_name,
+        url=f"/tasks/{one.task_id}",
+        line=one_line(one.text),
+        who=f"can be approved by {who}" if who else "can be approved by anyone with the role operate",
+        since=one.since,
+        until=one.until,
+        allowed=one.allowed,
+    )
+
+
+def _settled(one: SettledApprovalView) -> Settled:
+    return Settled(
+        name=one.task_name,
+        url=f"/tasks/{one.task_id}",
+        tone=_TONES[one.outcome],
+        outcome=one.outcome,
+        by="nobody" if one.outcome == "expired" else one.by or "operator",
+        why=one.why,
+        rules=", ".join(one.rules),
+        at=one.at,
+    )
+
+
+def _days(days: int) -> str:
+    return "a day" if days == 1 else f"{days} days"

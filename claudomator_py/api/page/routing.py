@@ -1,6 +1,6 @@
 """/routing: who would do a task, how routing does, and what operators corrected."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -10,19 +10,32 @@ from fastapi.responses import RedirectResponse, Response
 from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.route_model import route_of
-from claudomator_py.api.page.routing_model import corrections_of, figures_of
+from claudomator_py.api.page.specialist_model import url_of
 from claudomator_py.api.page.wanted import read_fields
 from claudomator_py.api.section import guarded
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.task import LONGEST_INSTRUCTIONS
-from claudomator_py.domain.views.routing import ForgetRequest, RouteRequest
+from claudomator_py.domain.views.routing import (
+    CorrectionView,
+    ForgetRequest,
+    LearnedView,
+    RouteRequest,
+    RoutingFiguresView,
+    RoutingGapView,
+    RoutingSignalView,
+    RoutingStatsView,
+    StandingView,
+)
 from claudomator_py.service.access import Access
 
 Text = Annotated[str, Form(max_length=LONGEST_INSTRUCTIONS)]
 Days = Annotated[int, Query(ge=1, le=365)]
 Field = Annotated[str, Form(max_length=2_000)]
 _STATUS: dict[type[ServiceError], int] = {Conflict: 409, Invalid: 422}
+DAYS = (1, 7, 30, 90)
+"""The spans that are offered."""
+NOBODY = "nobody in particular"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,3 +107,180 @@ def _back() -> Response:
 def _page(by: Principal, asked: Asked, values: Mapping[str, object], status: int = 200) -> Response:
     whole = {"asked": asked, "route": None, "refusal": None, "figures": None, **values}
     return render("routing.html", whole, status, by=by)
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """A specialist, or nobody in particular, who has no page."""
+
+    name: str
+    url: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FiguresRow:
+    """How decisions went. Texts are empty where there is nothing to tell by."""
+
+    who: Who | None
+    """None: the row is of a topic, or of all."""
+    topic: str
+    decisions: str
+    confidence: str
+    overridden: str
+    failed: str
+    answer: str
+    performance: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """What specialists cover badly."""
+
+    who: Who
+    topic: str
+    decisions: str
+    confidence: str
+    tasks: str
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """What a signal of the score has changed."""
+
+    name: str
+    decisions: str
+    decided: str
+    right: str
+    wrong: str
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """How routing does."""
+
+    spans: tuple[tuple[str, str, bool], ...]
+    """What else can be shown: words, address, and whether it is what is shown."""
+    summary: str
+    """In a sentence."""
+    total: FiguresRow
+    specialists: tuple[FiguresRow, ...]
+    topics: tuple[FiguresRow, ...]
+    gaps: tuple[Gap, ...]
+    signals: tuple[Signal, ...]
+    sampled: str
+    """How many decisions the gaps and the signals tell of, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What is known of a specialist, on a topic or altogether."""
+
+    topic: str
+    performance: str
+    positive: int
+    negative: int
+    last_success: str | None
+    """An instant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """Tasks that operators gave to somebody else."""
+
+    given_by: Who
+    wanted: Who
+    topic: str
+    tasks: int
+    last: str
+    """An instant."""
+
+
+def figures_of(stats: RoutingStatsView) -> Figures:
+    """How routing did, for people."""
+    total = stats.total
+    parts = [f"{_decisions(total.decisions)} in {_days(stats.days)}"]
+    if total.confidence is not None:
+        parts.append(f"with a mean confidence of {total.confidence:.2f}")
+    parts += [
+        f"{_per_cent(share)} {what}"
+        for share, what in ((total.overridden, "overridden"), (total.failed, "failed"))
+        if share is not None
+    ]
+    return Figures(
+        spans=tuple((_days(days), f"/routing?days={days}#figures", days == stats.days) for days in DAYS),
+        summary=f"{', '.join(parts)}." if total.decisions else f"Nothing was routed in {_days(stats.days)}.",
+        total=_row(total, None),
+        specialists=tuple(_row(one, _who(one.specialist)) for one in stats.specialists),
+        topics=tuple(_row(one, None) for one in stats.topics),
+        gaps=tuple(_gap(one) for one in stats.gaps),
+        signals=tuple(_signal(one) for one in stats.signals),
+        sampled=_decisions(stats.sampled),
+    )
+
+
+def standings_of(learned: LearnedView, specialist_id: str) -> tuple[Standing, ...]:
+    """What was learned of that specialist, altogether first."""
+    own = [one for one in learned.standings if one.specialist == specialist_id]
+    return tuple(_standing(one) for one in sorted(own, key=lambda one: one.topic or ""))
+
+
+def corrections_of(corrections: Sequence[CorrectionView], specialist_id: str | None = None) -> tuple[Correction, ...]:
+    """What operators corrected. specialist_id: only what was taken from that specialist, or given to it."""
+    return tuple(
+        Correction(_who(one.specialist), _who(one.wanted), one.topic or "", one.tasks, one.last_at)
+        for one in corrections
+        if specialist_id in (None, one.specialist, one.wanted)
+    )
+
+
+def _row(one: RoutingFiguresView, who: Who | None) -> FiguresRow:
+    return FiguresRow(
+        who=who,
+        topic=one.topic or "",
+        decisions=f"{one.decisions:,}",
+        confidence=_share(one.confidence),
+        overridden=_per_cent(one.overridden),
+        failed=_per_cent(one.failed),
+        answer="" if one.answer_chars is None else f"{one.answer_chars:,.0f}",
+        performance=_share(one.performance),
+    )
+
+
+def _gap(one: RoutingGapView) -> Gap:
+    return Gap(
+        who=_who(one.specialist),
+        topic=one.topic or "",
+        decisions=f"{one.decisions:,}",
+        confidence=_share(one.confidence),
+        tasks=", ".join(one.tasks),
+    )
+
+
+def _signal(one: RoutingSignalView) -> Signal:
+    counts = (f"{count:,}" for count in (one.decisions, one.decided, one.right, one.wrong))
+    return Signal(one.signal.replace("_", " "), *counts)
+
+
+def _standing(one: StandingView) -> Standing:
+    topic = one.topic or "all"
+    return Standing(topic, _share(one.performance), one.positive, one.negative, one.last_success_at)
+
+
+def _who(specialist_id: str | None) -> Who:
+    return Who(NOBODY, None) if specialist_id is None else Who(specialist_id, url_of(specialist_id))
+
+
+def _decisions(number: int) -> str:
+    return "1 decision" if number == 1 else f"{number:,} decisions"
+
+
+def _days(days: int) -> str:
+    return "a day" if days == 1 else f"{days} days"
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def _per_cent(value: float | None) -> str:
+    return "" if value is None else f"{value:.0%}"

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Form, Path, Query
 from fastapi.responses import Response
 
 from claudomator_py.api.guard.asking import Asking
-from claudomator_py.api.page.front_model import filters_of
+from claudomator_py.api.page.front import filters_of
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import row_of
 from claudomator_py.api.page.wanted import filter_url, read_filter

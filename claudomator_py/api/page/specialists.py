@@ -12,7 +12,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.page.rendering import render
-from claudomator_py.api.page.routing_model import corrections_of, standings_of
+from claudomator_py.api.page.routing import corrections_of, standings_of
 from claudomator_py.api.page.specialist_model import found_row_of, page_of, row_of, url_of
 from claudomator_py.api.page.wanted import read_fields
 from claudomator_py.api.section import guarded

@@ -1,6 +1,6 @@
 """What the front page says of budgets: what is spent today, of what, and that nothing starts any more."""
 
-from claudomator_py.api.page.front_model import front_of
+from claudomator_py.api.page.front import front_of
 from claudomator_py.domain.budget import AgentBudget
 from claudomator_py.domain.lifecycle import Completed
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus

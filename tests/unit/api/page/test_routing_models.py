@@ -3,7 +3,7 @@
 import pytest
 
 from claudomator_py.api.page.route_model import route_of
-from claudomator_py.api.page.routing_model import NOBODY, corrections_of, figures_of, standings_of
+from claudomator_py.api.page.routing import NOBODY, corrections_of, figures_of, standings_of
 from claudomator_py.api.page.specialist_model import page_of
 from claudomator_py.domain.card import Registration
 from claudomator_py.domain.principal import OPERATOR
