@@ -135,8 +135,7 @@ class Supervisor:
         self._environ = environ
         self._events = events
         self._run_id = ""
-        self._since = 0
-        """No process of the run can be older than that, in clock ticks since boot."""
+        self._since = procfs.Beginning(0)
         self._agent = 0
         self._status: int | None = None
 
@@ -178,7 +177,7 @@ class Supervisor:
         """
         self._say_who()
         # What the shim before this one started is older, and need not be below the agent.
-        self._since = 0
+        self._since = procfs.Beginning(0)
         spec = load(self._directory)
         self._run_id = spec.run_id
         outputs = [Output(self._directory, name, spec.output_bytes) for name in (STDOUT, STDERR)]
@@ -208,7 +207,7 @@ class Supervisor:
         process = procfs.read(os.getpid())
         if process is None:
             raise OSError(errno.ENOENT, "there is no /proc")
-        self._since = process.start
+        self._since = procfs.Beginning(process.start, now=True)
         record.write_shim(self._directory, process)
 
     def _work(self, spec: Spec, stage: Stage, ending: Ending) -> None:

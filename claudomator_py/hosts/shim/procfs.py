@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterable
 from functools import cache
 
 RUN_VARIABLE = "CLAUDOMATOR_RUN"
 
-_LONGEST_STAT = 4096
+_LONGEST_READ = 4096
 _START = 19
 _NEWCOMERS = 8
 _NEWCOMER_LOOKS = 100
+_FEW_PIDS = 1000
+_PIDS_A_SECOND = 1_000_000
+"""More than any machine gives: to make a process or a thread takes microseconds, under locks of all processors."""
 _LISTS_CHILDREN = os.path.exists("/proc/thread-self/children")
 """Whether this kernel has CONFIG_PROC_CHILDREN."""
 
@@ -68,16 +72,9 @@ def read(pid: int) -> Process | None:
 def _stat(pid: int) -> list[bytes] | None:
     """The fields of the process after its name, up to its start."""
     try:
-        # Not by open(): that asks three more things of the kernel, and this is done for each look at a run.
-        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+        stat = _content(f"/proc/{pid}/stat")
     except OSError:
         return None
-    try:
-        stat = os.read(fd, _LONGEST_STAT)
-    except OSError:
-        return None
-    finally:
-        os.close(fd)
     # The command's name stands in parentheses and may itself contain spaces and parentheses.
     return stat[stat.rindex(b")") + 2 :].split(None, _START + 1)
 
@@ -147,18 +144,76 @@ def of_run(run_id: str, processes: dict[int, Process]) -> list[Process]:
     return list(carriers.values())
 
 
-def is_carried(run_id: str, since: int) -> bool:
-    """Whether a process carries the run's id in the environment that it was started with.
+class Beginning:
+    """When a run began: no process that was started for it is older."""
 
-    since: when the run began, in clock ticks since boot. No process of it is older; to look at those as well would take
-    several times as long.
+    __slots__ = ("_last", "_moment", "_start")
+
+    def __init__(self, start: int, *, now: bool = False) -> None:
+        """start: at most, in clock ticks since boot. now: it begins now, and not at some time after that."""
+        self._start = start
+        self._moment = time.monotonic()
+        self._last = last_pid() if now else 0
+
+    def younger(self) -> Iterable[int]:
+        """The pids that were given since, whether or not their processes have ended.
+
+        The kernel gives one pid after the other, until it begins again with the lowest. So they lie between the last
+        one then and the last one now, unless it has gone round meanwhile, for which there has to be time. Of a run that
+        took longer all processes are looked at, and when each began: many times as much work.
+        """
+        if self._last:
+            last = last_pid()
+            if self._last <= last <= self._last + _FEW_PIDS and time.monotonic() - self._moment < _shortest_turn():
+                return range(self._last + 1, last + 1)
+        return [pid for pid in _pids() if (fields := _stat(pid)) is not None and int(fields[_START]) >= self._start]
+
+
+def last_pid() -> int:
+    """The pid that was given last, to a process or a thread; 0 where it is not known. Where something is mounted over
+    the kernel's own word, as containers have it, that speaks of other pids or is late.
     """
+    try:
+        if os.stat("/proc/loadavg").st_dev != os.stat("/proc").st_dev:
+            return 0
+        return int(_content("/proc/loadavg").split()[-1])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _shortest_turn() -> float:
+    """Seconds that the kernel needs at least to come back to a pid."""
+    try:
+        return int(_content("/proc/sys/kernel/pid_max")) / _PIDS_A_SECOND
+    except (OSError, ValueError):
+        return 0
+
+
+def _content(path: str) -> bytes:
+    """Of a short file of the kernel's. Raises OSError."""
+    # Not by open(): that asks three more things of the kernel, and this is done for each look at a run.
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(fd, _LONGEST_READ)
+    finally:
+        os.close(fd)
+
+
+def is_carried(run_id: str, since: Beginning) -> bool:
+    """Whether a process carries the run's id in the environment that it was started with, which began with the run."""
     entry = _entry(run_id)
-    for pid in _pids():
-        fields = _stat(pid)
-        if fields is not None and int(fields[_START]) >= since and entry in _environ(pid):
-            return True
-    return False
+    return any(_is_given(pid) and entry in _environ(pid) for pid in since.younger())
+
+
+def _is_given(pid: int) -> bool:
+    """Whether a process or a thread has that pid: cheaper to ask than what there is of it in /proc."""
+    try:
+        os.getpgid(pid)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _entry(run_id: str) -> bytes:
@@ -189,11 +244,7 @@ def newcomers(run_id: str) -> list[Process]:
     """
     entry = _entry(run_id)
     for _ in range(_NEWCOMER_LOOKS):
-        try:
-            with open("/proc/loadavg", encoding="ascii") as file:
-                last = int(file.read().split()[-1])
-        except (OSError, ValueError):
-            return []
+        last = last_pid()
         found = [read(pid) for pid in range(last, max(last - _NEWCOMERS, 0), -1) if entry in _environ(pid)]
         alive = [process for process in found if process is not None and process.alive]
         if alive:

@@ -20,6 +20,10 @@ def sleeper() -> Iterator["subprocess.Popen[bytes]"]:
         process.kill()
 
 
+def fail_at_a_walk() -> NoReturn:
+    raise AssertionError("a walk through /proc")
+
+
 def test_a_process_with_parentheses_in_its_name_is_read(tmp_path: Path) -> None:
     program = tmp_path / "a) R 1 (b"
     program.symlink_to("/bin/sleep")
@@ -70,10 +74,10 @@ def test_only_the_exact_run_is_found() -> None:
             assert [found.pid for found in procfs.of_run("run-12", processes)] == [process.pid]
             assert procfs.of_run("run-1", processes) == []
             begun = processes[process.pid].start
-            assert procfs.is_carried("run-12", 0)
-            assert procfs.is_carried("run-12", begun)
-            assert not procfs.is_carried("run-12", begun + 1)
-            assert not procfs.is_carried("run-1", 0)
+            assert procfs.is_carried("run-12", procfs.Beginning(0))
+            assert procfs.is_carried("run-12", procfs.Beginning(begun))
+            assert not procfs.is_carried("run-12", procfs.Beginning(begun + 1))
+            assert not procfs.is_carried("run-1", procfs.Beginning(0))
         finally:
             process.kill()
 
@@ -89,11 +93,52 @@ def test_nobody_asks_for_the_environment_of_a_process_that_is_older_than_the_run
 
     monkeypatch.setattr(procfs, "_environ", environ)
     processes = procfs.snapshot()
-    assert not procfs.is_carried("run", processes[sleeper.pid].start)
+    assert not procfs.is_carried("run", procfs.Beginning(processes[sleeper.pid].start))
     assert sleeper.pid in asked
     # Who is in no snapshot has begun since.
     older = {pid for pid, process in processes.items() if process.start < processes[sleeper.pid].start}
     assert older.isdisjoint(asked)
+
+
+def test_of_a_short_run_only_the_pids_given_since_are_looked_at(
+    sleeper: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(procfs, "_pids", fail_at_a_walk)
+    monkeypatch.setattr(procfs, "_shortest_turn", lambda: 3600.0)
+    since = procfs.Beginning(0, now=True)
+    with subprocess.Popen(["sleep", "60"], env={"CLAUDOMATOR_RUN": "run-12"}) as process:
+        try:
+            while b"run-12" not in Path(f"/proc/{process.pid}/environ").read_bytes():
+                pass
+            assert process.pid in since.younger()
+            assert sleeper.pid not in since.younger()
+            assert procfs.is_carried("run-12", since)
+            assert not procfs.is_carried("run-1", since)
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize(("ahead", "turn"), [(0, 0.0), (20_000, 3600.0)], ids=["there was time", "they have"])
+def test_once_pids_may_have_gone_round_all_processes_are_looked_at(
+    ahead: int, turn: float, sleeper: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(procfs, "_shortest_turn", lambda: turn)
+    process = procfs.read(sleeper.pid)
+    assert process is not None
+    with monkeypatch.context() as patch:
+        last = procfs.last_pid() + ahead
+        patch.setattr(procfs, "last_pid", lambda: last)
+        since = procfs.Beginning(process.start, now=True)
+    assert sleeper.pid in since.younger()
+
+
+def test_the_last_pid_is_that_of_the_newest_process() -> None:
+    for _ in range(100):
+        before = procfs.last_pid()
+        with subprocess.Popen(["true"]) as process:
+            if before < process.pid <= procfs.last_pid():
+                return
+    pytest.fail("pids are given in no order")
 
 
 def test_a_signal_reaches_only_the_process_that_was_meant(sleeper: "subprocess.Popen[bytes]") -> None:
@@ -124,11 +169,7 @@ def test_what_is_below_is_measured_without_a_look_at_the_whole_machine(
     sleeper: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A thousand live runs that each did took both processors."""
-
-    def walk() -> NoReturn:
-        raise AssertionError("a walk through /proc")
-
-    monkeypatch.setattr(procfs, "snapshot", walk)
+    monkeypatch.setattr(procfs, "snapshot", fail_at_a_walk)
     assert sleeper.pid in watch.cpu_by_process()
     agent = procfs.read(os.getpid())
     assert agent is not None
