@@ -14,7 +14,7 @@ from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.domain.budget import SpentBudget
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.crashpoint import crashpoint
-from claudomator_py.domain.handing_on import handed_on_in
+from claudomator_py.domain.handing_on import handed_on_in, without_request
 from claudomator_py.domain.inputs import asks_leave, heard, leave_asked
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.pricing import Used
@@ -274,7 +274,9 @@ def _handing_on(outcome: Outcome) -> Outcome | None:
     except ValueError as error:
         changes = {"status": OutcomeStatus.FAILED, "reason": Reason.HANDOFF_REFUSED, "detail": str(error)}
         return outcome.model_copy(update=changes)
-    return None if request is None else outcome.model_copy(update={"handoff": request})
+    if request is None:
+        return None
+    return outcome.model_copy(update={"handoff": request, "text": without_request(outcome.text)})
 
 
 def _cancelled(outcome: Outcome) -> Outcome:

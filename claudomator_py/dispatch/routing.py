@@ -12,7 +12,6 @@ from claudomator_py.dispatch.choosing import Chooser
 from claudomator_py.dispatch.deciding import Decided, Decider, Subject
 from claudomator_py.dispatch.policing import stop
 from claudomator_py.domain.card import Card, Registration, Transport
-from claudomator_py.domain.errors import sentence
 from claudomator_py.domain.inputs import InputRequest
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.principal import OPERATOR
@@ -276,7 +275,10 @@ def _is_reached(registered: Registration) -> bool:
 
 def _question(record: SpecialistRecord, now_ms: int, until_ms: int | None) -> InputRequest:
     close = [one.specialist for one in record.specialist_candidates if not one.barred][:3]
-    choice = f" Candidates: {', '.join(close)}." if close else ""
-    asked = f"Which specialist is meant? Answer with its id, or say more about the task.{choice}"
-    text = f"{sentence(record.reason.text)} {asked}"
-    return InputRequest(kind=InputKind.CLARIFICATION, text=text, since_ms=now_ms, until_ms=until_ms)
+    return InputRequest(
+        kind=InputKind.CLARIFICATION,
+        unclear=record.reason,
+        candidates=tuple(close),
+        since_ms=now_ms,
+        until_ms=until_ms,
+    )

@@ -30,6 +30,13 @@ def handed_on_in(text: str) -> HandoffRequest | None:
         raise ValueError(f"its last line begins with {HANDOFF_MARKER} and cannot be read: {said}") from None
 
 
+def without_request(text: str) -> str | None:
+    """What a message says beside the request with which it ends; None: nothing. The request is data from here on, and
+    whom it names is not for everybody who may read the rest."""
+    said = text.rstrip()
+    return said[: said.rindex(HANDOFF_MARKER)].rstrip() or None
+
+
 def _fenced(lines: list[str]) -> bool:
     """Whether a fenced block is open at their end (CommonMark 0.31, 4.5)."""
     opened: str | None = None

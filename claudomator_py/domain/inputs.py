@@ -1,12 +1,15 @@
 """What a person is asked: a question of an agent, or permission to use the tools it was denied or to start at all."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from claudomator_py.domain.errors import sentence
 from claudomator_py.domain.lifecycle import InputKind
-from claudomator_py.domain.outcome import Denied, Outcome, OutcomeStatus, Reason
+from claudomator_py.domain.outcome import Denied, Outcome, OutcomeStatus, Reason, RefusedHandoff
+from claudomator_py.domain.rationale import StoredRationale
 from claudomator_py.domain.task import OnInput, PermissionMode, TaskSpec
 
 MARKER = "CLAUDOMATOR QUESTION:"
@@ -28,7 +31,14 @@ class InputRequest(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     kind: InputKind
-    text: str
+    text: str = ""
+    """What it asks, where that names no specialist; see ``words``."""
+    refused_handoff: RefusedHandoff | None = None
+    """That its run would have handed the task on; approved, it continues itself."""
+    unclear: StoredRationale | None = None
+    """Why it is not known which specialist is meant."""
+    candidates: tuple[str, ...] = ()
+    """Specialists who may be meant, the best first."""
     since_ms: int
     """Since when, in epoch milliseconds."""
     agent: str | None = None
@@ -38,7 +48,7 @@ class InputRequest(BaseModel):
     tools: tuple[Denied, ...] = ()
     """The tools it requests."""
     handoff: str | None = None
-    """The specialist to whom it would have handed the task on, which was refused; approved, it continues itself."""
+    """The route on which a card's fallback leads a task that failed; approved, whoever had it continues."""
     rejected: str | None = None
     """What the person said who rejected it."""
     rules: tuple[str, ...] = ()
@@ -49,6 +59,36 @@ class InputRequest(BaseModel):
     """By when, in epoch milliseconds; None: any time."""
     answer: str | None = None
     """What the person said who was asked before the first run which specialist is meant."""
+
+    @property
+    def words(self) -> str:
+        """What it asks. Who may not be told of a specialist is shown it from the same without that name, see
+        ``queries/concealment.py``."""
+        if self.refused_handoff is not None:
+            asks = f"If you approve, {self.agent} continues with it"
+            return f"would hand it on to {self.refused_handoff.to}. {self.refused_handoff.text} {asks}"
+        if self.unclear is not None:
+            choice = f" Candidates: {', '.join(self.candidates)}." if self.candidates else ""
+            asks = "Which specialist is meant? Answer with its id, or say more about the task."
+            return f"{sentence(self.unclear.text)} {asks}{choice}"
+        return self.text
+
+    @property
+    def asks_to_continue(self) -> bool:
+        """Whether it asks if whoever had the task continues with it."""
+        return self.refused_handoff is not None or self.handoff is not None
+
+    @property
+    def event_data(self) -> dict[str, Any]:
+        """What an event keeps of it; see ``asked_in``."""
+        kept = {"kind", "text", "refused_handoff", "unclear", "candidates", "since_ms", "agent"}
+        return {"asked": self.model_dump(mode="json", include=kept, exclude_defaults=True)}
+
+
+def asked_in(data: Mapping[str, Any]) -> InputRequest | None:
+    """What an event says that a person is asked, as far as its words go; None: nothing."""
+    asked = data.get("asked")
+    return None if asked is None else InputRequest.model_validate(asked)
 
 
 class ToolGrant(BaseModel):
@@ -125,10 +165,14 @@ def leave_asked(outcome: Outcome) -> Outcome:
 
 def asked_by(outcome: Outcome, agent: str, run_id: str, now_ms: int) -> InputRequest:
     """What a person is asked by a run that needs input."""
-    if outcome.handoff is not None:
-        to = outcome.handoff.to
-        text = f"would hand it on to {to}. {outcome.detail} If you approve, {agent} continues with it"
-        return InputRequest(kind=InputKind.APPROVAL, text=text, since_ms=now_ms, agent=agent, run_id=run_id, handoff=to)
+    if outcome.refused_handoff is not None:
+        return InputRequest(
+            kind=InputKind.APPROVAL,
+            refused_handoff=outcome.refused_handoff,
+            since_ms=now_ms,
+            agent=agent,
+            run_id=run_id,
+        )
     if outcome.question is None and outcome.denied:
         text = f"{agent} asks to use {named(outcome.denied)}"
         return InputRequest(

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from claudomator_py.domain.budget import SpentBudget
 from claudomator_py.domain.fields import Distinct, Duration, EnvName, Line, OneOrMore, Strict, Words, refusal
+from claudomator_py.domain.inputs import asked_in
 from claudomator_py.domain.outcome import REASON_POLICIES, Outcome, Provenance, Reason
 from claudomator_py.domain.text import clause, subject_line
 from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
@@ -212,9 +213,9 @@ def _of_hold(event: Happened) -> Notice:
 
 
 def _text(event: Happened, reason: Reason | None) -> str:
-    asks = event.data.get("asks")
-    if asks is not None:
-        return f"{asks}\nTo say what it needs: claudomator why {event.task_name or event.task_id}"
+    asked = asked_in(event.data)
+    if asked is not None:
+        return f"{asked.words}\nTo say what it needs: claudomator why {event.task_name or event.task_id}"
     parts = [REASON_POLICIES[reason].meaning] if reason is not None else []
     if event.outcome is not None:
         said = event.outcome.error

@@ -7,6 +7,8 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from claudomator_py.domain.budget import SpentBudget, WindowUse
+from claudomator_py.domain.errors import ended
+from claudomator_py.domain.rationale import StoredRationale
 
 
 class OutcomeStatus(StrEnum):
@@ -217,6 +219,20 @@ class HandoffRequest(BaseModel):
     )
 
 
+class RefusedHandoff(BaseModel):
+    """That a task was not handed on to that specialist, and why."""
+
+    model_config = ConfigDict(frozen=True)
+
+    to: AgentText
+    why: StoredRationale
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        return ended(f"It was not handed on to {self.to}: {self.why.text}")
+
+
 class Outcome(BaseModel):
     """What an agent's reader makes of a finished run."""
 
@@ -257,10 +273,15 @@ class Outcome(BaseModel):
     """Tool calls that it was denied."""
     handoff: HandoffRequest | None = None
     """To whom it handed the task on, whether or not that was accepted."""
+    refused_handoff: RefusedHandoff | None = None
+    """Why that was not accepted."""
 
     @property
     def error(self) -> str | None:
-        """What went wrong, in words: the budget that it used up, then the error in the agent's own words."""
+        """What went wrong, in words: why it was not handed on, or the budget that it used up, then the error in the
+        agent's own words."""
+        if self.refused_handoff is not None:
+            return self.refused_handoff.text
         over = self.over_budget.text if self.over_budget is not None else None
         return ". ".join(part for part in (over, self.detail) if part) or None
 

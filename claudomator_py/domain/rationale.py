@@ -4,12 +4,12 @@ Decisions store the value, as they do what stood in the way of other choices (``
 beside the codes, and are put together by whoever shows them.
 """
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WrapValidator
 
 from claudomator_py.domain.coded import Coded, ConversationRef, WordedCode, known_or_none
-from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.wording import filled, placeholders, said, worded
 
@@ -119,6 +119,20 @@ class Rationale(Coded):
         words = {name: said(_shown(value)) for name, value in known.items() if value}
         return worded(filled(self.code.words, words))
 
+    @property
+    def named(self) -> frozenset[str]:
+        """The specialists of whom it is said."""
+        one_by_one = (self.params.specialist, self.params.chosen, self.params.by)
+        return frozenset((*self.params.specialists, *(one for one in one_by_one if one is not None)))
+
+    def naming(self, name: Callable[[str], str]) -> "Rationale":
+        """The same, each specialist of whom it is said as ``name`` calls them."""
+        shown: dict[str, object] = {"specialists": tuple(map(name, self.params.specialists))}
+        for of_whom in ("specialist", "chosen", "by"):
+            one = getattr(self.params, of_whom)
+            shown[of_whom] = None if one is None else name(one)
+        return self.model_copy(update={"params": self.params.model_copy(update=shown)})
+
 
 def rationale(code: RationaleCode, **params: Any) -> Rationale:
     """The value. Raises TypeError for a parameter that the code does not have."""
@@ -135,40 +149,6 @@ def _from_words(value: object) -> object:
 StoredRationale = Annotated[Rationale, BeforeValidator(_from_words)]
 """The value in a row."""
 ShownRationale = Annotated[Rationale | None, WrapValidator(known_or_none)]
-"""The value in a shape of the API."""
-
-
-class StandIn(Coded):
-    """A model that is used in place of another one, which was not to be had."""
-
-    fallback: str = Field(description="The agent's ``fallback_model``, which is used.")
-    model: str | None = Field(None, description="The model in whose place it is; missing: the agent's CLI decides.")
-    after: Reason = Field(description="How the run on that model ended.")
-
-    @property
-    def text(self) -> str:
-        """Such as ``haiku is its fallback_model after overloaded of opus``."""
-        return f"{self.fallback} is its fallback_model after {self.after}" + (f" of {self.model}" if self.model else "")
-
-
-ShownStandIn = Annotated[StandIn | None, WrapValidator(known_or_none)]
-"""The value in a shape of the API."""
-
-
-class Fallback(WordedCode):
-    """Why it was decided for what should not have been, with its words. Values are stored: they are never renamed."""
-
-    ALL_LIMITED = "all_limited", "every agent is limited; one was tried anyway"
-
-
-def _fallback_from_words(value: object) -> object:
-    """Earlier versions have stored words, of which there were no others."""
-    return Fallback.ALL_LIMITED if isinstance(value, str) and " " in value else value
-
-
-StoredFallback = Annotated[Fallback, BeforeValidator(_fallback_from_words)]
-"""The value in a row."""
-ShownFallback = Annotated[Fallback | None, WrapValidator(known_or_none)]
 """The value in a shape of the API."""
 
 

@@ -36,7 +36,7 @@ def _held(task: Task, by: Principal) -> HeldTaskView | None:
         task_id=task.id,
         task_name=task.name,
         version=task.version,
-        text=asked.text,
+        text=asked.words,
         rules=asked.rules,
         approvers=asked.approvers,
         since=asked.since_ms,  # type: ignore[arg-type]

@@ -1,20 +1,42 @@
-"""What is shown, without the agents that are remote specialists whose cards are hidden from whoever asks.
+"""What is shown, without the specialists whose cards are hidden from whoever asks.
 
-Such an agent is called ``hub:ID`` or ``http:ID``, after its card. The name is in rows, in reasons with their words, in
-candidates, in the data of events and in sentences; it is taken out of the finished shape, so that no place is left out.
+The agent that a remote one is, ``hub:ID`` or ``http:ID``, and the host where that is reached can be told from any other
+word. They are in rows, in reasons with their words, in candidates, in the data of events and in sentences, also in what
+a server answers; they are taken out of the finished shape, so that no place is left out.
+
+The id of a card alone may be any word, such as ``plumber``. Sentences that name one are therefore not stored: rows hold
+what they are made of, and the names are taken out of that first.
 """
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic import BaseModel
 from sqlalchemy import Connection
 
 from claudomator_py.domain.card import REMOTE_AGENT
-from claudomator_py.domain.principal import Principal
+from claudomator_py.domain.handoff import EarlierFailure, HandedOn, Handoff
+from claudomator_py.domain.outcome import RefusedHandoff
+from claudomator_py.domain.principal import Principal, Role
+from claudomator_py.domain.rationale import Rationale
+from claudomator_py.domain.remote import is_loopback
 from claudomator_py.store import specialist_rows
+from claudomator_py.store.tables import Event, Run, Task
 
 Shape = TypeVar("Shape", bound=BaseModel)
+Row = TypeVar("Row", Event, Run, Task)
+Told = TypeVar("Told", EarlierFailure, HandedOn)
+
+SOMEBODY: Final = "somebody else"
+"""Who stands for a hidden specialist."""
+_ITS_SERVER: Final = "its server"
+"""What stands for the place where a hidden specialist is reached."""
+_PATH: Final = r"(?:[^\s\"'<>()]*[^\s\"'<>().,;:!?])?"
+"""What follows the slash behind a host; a mark at its end is the sentence's."""
+_COLUMNS: Final[Mapping[type, str]] = {Event: "data", Run: "outcome", Task: "asks"}
+"""Which columns have such parts."""
 
 _CONTENT = frozenset({"spec"})
 """Fields with what a task says itself, which is no secret to those who see the task."""
@@ -36,10 +58,104 @@ def concealed(connection: Connection, shapes: Sequence[Shape], by: Principal) ->
     if not hidden:
         return tuple(shapes)
 
+    places = _places(specialist_rows.addresses(connection, hidden))
+
     def without(text: str) -> str:
-        return REMOTE_AGENT.sub(lambda match: match[1] if match[2] in hidden else match[0], text)
+        named = REMOTE_AGENT.sub(lambda match: match[1] if match[2] in hidden else match[0], text)
+        return named if places is None else places.sub(_ITS_SERVER, named)
 
     return tuple(_each(shape, without) for shape in shapes)
+
+
+def unnamed(connection: Connection, rows: Sequence[Row], by: Principal) -> list[Row]:
+    """The rows, without the specialists of whom the sentences speak that are made of them, as far as those are hidden
+    from that principal."""
+    if by.sees_all:
+        return list(rows)
+    parts = [getattr(row, _COLUMNS[type(row)]) or {} for row in rows]
+    hidden = specialist_rows.hidden(connection, {name for part in parts for name in _named_in(part)}, by)
+    if not hidden:
+        return list(rows)
+    told = [_without(part, hidden) for part in parts]
+    return [
+        row if new is part else type(row)(**{**dict(row), _COLUMNS[type(row)]: new})
+        for row, part, new in zip(rows, parts, told, strict=True)
+    ]
+
+
+def handoff_told(connection: Connection, document: Handoff, by: Principal) -> Handoff:
+    """The document as that principal may see it. What a run was told is told to the run itself as it is."""
+    if by.role is Role.RUN:
+        return document
+    before, failures = document.before, document.failures
+    named = {document.specialist, *document.escalation, *(one.specialist for one in failures)}
+    hidden = specialist_rows.hidden(connection, named | {before.specialist if before is not None else None}, by)
+    if hidden:
+        changes: dict[str, object] = {
+            "escalation": tuple(one for one in document.escalation if one not in hidden),
+            "failures": tuple(_of_nobody(one, hidden) for one in failures),
+            "before": None if before is None else _of_nobody(before, hidden),
+        }
+        if document.specialist in hidden:
+            changes |= {"specialist": None, "skill": None}
+        document = document.model_copy(update=changes)
+    return concealed(connection, [document], by)[0]
+
+
+def _of_nobody(one: Told, hidden: Collection[str]) -> Told:
+    return one.model_copy(update={"specialist": None}) if one.specialist in hidden else one
+
+
+def _named_in(part: Mapping[str, Any]) -> set[str]:
+    """The specialists of whom such a part speaks, see ``Outcome`` and ``InputRequest``."""
+    named = {*part.get("candidates", ()), part.get("meant", "")} - {""}
+    if part.get("refused_handoff") is not None:
+        refused = RefusedHandoff.model_validate(part["refused_handoff"])
+        named |= {refused.to} | refused.why.named
+    if part.get("unclear") is not None:
+        named |= Rationale.model_validate(part["unclear"]).named
+    return named | (_named_in(part["asked"]) if part.get("asked") is not None else set())
+
+
+def _without(part: Mapping[str, Any], hidden: Collection[str]) -> Mapping[str, Any]:
+    """The part without them; the same object where it names none."""
+    if _named_in(part).isdisjoint(hidden):
+        return part
+
+    def name(one: str) -> str:
+        return SOMEBODY if one in hidden else one
+
+    told = dict(part)
+    if "candidates" in part:
+        told["candidates"] = [one for one in part["candidates"] if one not in hidden]
+    if "meant" in part:
+        told["meant"] = name(part["meant"])
+    if part.get("refused_handoff") is not None:
+        refused = RefusedHandoff.model_validate(part["refused_handoff"])
+        refused = RefusedHandoff(to=name(refused.to), why=refused.why.naming(name))
+        told["refused_handoff"] = refused.model_dump(mode="json")
+    if part.get("unclear") is not None:
+        told["unclear"] = Rationale.model_validate(part["unclear"]).naming(name).model_dump(mode="json")
+    if part.get("asked") is not None:
+        told["asked"] = _without(part["asked"], hidden)
+    return told
+
+
+def _places(urls: Collection[str]) -> re.Pattern[str] | None:
+    """These places, however they are written; None: there are none."""
+    forms = sorted({_origin(urlsplit(url)) for url in urls if url.startswith("http")})
+    if not forms:
+        return None
+    return re.compile(rf"(?:{'|'.join(forms)})(?![\w-]|\.\w)(?:/{_PATH})?", re.IGNORECASE)
+
+
+def _origin(url: SplitResult) -> str:
+    """A pattern of the server. Of this machine any is meant by its port alone."""
+    host = url.hostname or ""
+    name = rf"\[{re.escape(host)}\]" if ":" in host else re.escape(host)
+    if is_loopback(host):
+        return rf"https?://{name}:{url.port or (443 if url.scheme == 'https' else 80)}"
+    return rf"(?:https?://)?(?<![\w.-]){name}(?::\d+)?"
 
 
 def _each(value: Any, change: Callable[[str], str]) -> Any:

@@ -21,9 +21,9 @@ from claudomator_py.queries.concealment import concealed
 from claudomator_py.queries.decision_details import details_of
 from claudomator_py.queries.explanation import explanation_of
 from claudomator_py.queries.reading import find_task
-from claudomator_py.queries.routing import reason_for
+from claudomator_py.queries.routing import known_to, reason_for
 from claudomator_py.scheduler.decision import RECORDS, DecisionKind
-from claudomator_py.store import channel_rows, decision_log, specialist_rows
+from claudomator_py.store import channel_rows, decision_log
 from claudomator_py.store.decision_log import Recorded
 
 _ID_CHARS = 36
@@ -39,7 +39,8 @@ def page(
     listed = {"list": "decisions", **wanted.model_dump(mode="json", exclude_none=True)}
     before = cursors.read_time(cursor, listed) if cursor is not None else None
     found = decision_log.page(connection, wanted, before, limit + 1, by)
-    items, seen = found[:limit], frozenset(specialist_rows.ids_seen(connection, by))
+    items = found[:limit]
+    seen = known_to(connection, [one.decision for one in items], by)
     channels = _channels(connection, items, by)
     last = items[-1].decision if len(found) > limit else None
     return Page(
@@ -51,14 +52,15 @@ def page(
 def one(connection: Connection, decision_id: str, by: Principal) -> RecordedDecisionView:
     """The decision of that id. Raises NotFound."""
     found = _found(connection, decision_id, by)
-    seen = frozenset(specialist_rows.ids_seen(connection, by))
+    seen = known_to(connection, [found.decision], by)
     return concealed(connection, [_view(found, seen, _channels(connection, [found], by))], by)[0]
 
 
 def explained(connection: Connection, decision_id: str, by: Principal) -> ExplainedDecisionView:
     """The same, as people read it. Raises NotFound."""
     found = _found(connection, decision_id, by)
-    seen, row = frozenset(specialist_rows.ids_seen(connection, by)), found.decision
+    row = found.decision
+    seen = known_to(connection, [row], by)
     told = explanation_of(row, seen)
     earlier = None if row.supersedes is None else decision_log.find(connection, row.supersedes, by)
     shape = ExplainedDecisionView(
@@ -101,7 +103,7 @@ def _view(found: Recorded, seen: Set[str], channels: Mapping[str, str]) -> Recor
     record = RECORDS[DecisionKind(row.kind)].model_validate(row.data)
     reason = reason_for(record.reason, seen)
     known = row.specialist is None or row.specialist in seen
-    # The best score may tell of somebody hidden.
+    # The best score, and whose topic it is, may tell of somebody hidden.
     all_seen = known and all(one.specialist in seen for one in record.specialist_candidates)
     return RecordedDecisionView(
         id=row.id,
@@ -128,7 +130,7 @@ def _view(found: Recorded, seen: Set[str], channels: Mapping[str, str]) -> Recor
         tier=row.data.get("tier"),
         model=row.data.get("model"),
         intent=record.intent,
-        topic=record.topic if known else None,
+        topic=record.topic if all_seen else None,
         risk=record.risk,
         confidence=record.confidence if all_seen else None,
         threshold=record.threshold,

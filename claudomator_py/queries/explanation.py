@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from claudomator_py.domain.errors import ended, sentence
 from claudomator_py.domain.verdict_text import constraint_sentences
+from claudomator_py.queries.concealment import SOMEBODY
 from claudomator_py.queries.explain import placement_sentences, tier_text
 from claudomator_py.queries.routing import LABELS, reason_for, route_view
 from claudomator_py.scheduler.decision import (
@@ -25,7 +26,6 @@ from claudomator_py.scheduler.decision import (
 )
 from claudomator_py.store.tables import Decision
 
-_SOMEBODY = "somebody else"
 _VERDICTS = {
     PolicyVerdict.ALLOWED: "The policy allows the task",
     PolicyVerdict.DENIED: "The policy refuses the task",
@@ -98,11 +98,11 @@ def _handoff(record: HandoffRecord, seen: Set[str]) -> Explanation:
     if record.route is Route.DEFAULT:
         first = ended(f"The task was handed on to whoever does what fits nobody: {reason}")
     elif record.specialist is not None:
-        to = record.specialist if record.specialist in seen else _SOMEBODY
+        to = record.specialist if record.specialist in seen else SOMEBODY
         first = ended(f"The task was handed on to {to}: {reason}")
     else:
         first = ended(f"The task was not handed on: {reason}")
-    had = "nobody in particular" if record.by is None else record.by if record.by in seen else _SOMEBODY
+    had = "nobody in particular" if record.by is None else record.by if record.by in seen else SOMEBODY
     asked = record.asked
     wanted = (
         ("Asked for", asked.to if asked.to in seen or asked.to in LABELS else ""),
@@ -120,11 +120,11 @@ def _handoff(record: HandoffRecord, seen: Set[str]) -> Explanation:
 
 
 def _triage(record: TriageRecord, seen: Set[str]) -> Explanation:
-    who = [one if one in seen else _SOMEBODY for one in record.agents]
+    who = [one if one in seen else SOMEBODY for one in record.agents]
     first = f"{', '.join(who) or 'Nobody'} {'answer' if len(who) > 1 else 'answers'}: "
     sentences = [ended(f"{first}{reason_for(record.reason, seen).text}")]
     for one, why in record.skipped.items():
-        sentences.append(f"{one if one in seen else _SOMEBODY} was not asked: {why.replace('_', ' ')}.")
+        sentences.append(f"{one if one in seen else SOMEBODY} was not asked: {why.replace('_', ' ')}.")
     if record.hops:
         sentences.append(f"{record.hops} agent messages led to it.")
     return Explanation(tuple(sentences))
@@ -152,7 +152,7 @@ def _place(chosen: Chosen) -> str:
 
 
 def _way(chosen: Chosen, seen: Set[str]) -> str:
-    who = None if chosen.specialist is None else chosen.specialist if chosen.specialist in seen else _SOMEBODY
+    who = None if chosen.specialist is None else chosen.specialist if chosen.specialist in seen else SOMEBODY
     match chosen.route:
         case Route.REJECT:
             return "the policy refuses it"

@@ -18,7 +18,7 @@ def input_view(task: Task, now_ms: int) -> InputView | None:
         return None
     asked = asked_of(task) or asked_before(task)
     kept = task.kept_until_ms if task.kept_until_ms is not None and task.kept_until_ms > now_ms else None
-    return InputView.of(asked, since=asked.since_ms, kept_until=kept, until=asked.until_ms)
+    return InputView.of(asked, text=asked.words, since=asked.since_ms, kept_until=kept, until=asked.until_ms)
 
 
 def rejection(task: Task) -> str | None:
@@ -34,8 +34,8 @@ def expiry(task: Task, now_ms: int) -> str | None:
         return None
     due = clock_text(asked.until_ms, now_ms)
     if asked.kind is InputKind.APPROVAL:
-        return f"Nobody approved it by {due}; it {asked.text}."
-    return f"Nobody answered by {due}: {asked.text}"
+        return f"Nobody approved it by {due}; it {asked.words}."
+    return f"Nobody answered by {due}: {asked.words}"
 
 
 def input_sentences(task: Task, events: Sequence[Event], now_ms: int) -> list[str]:
@@ -45,7 +45,7 @@ def input_sentences(task: Task, events: Sequence[Event], now_ms: int) -> list[st
         if event.kind in _FORGETTING:
             sentences.clear()
         elif event.kind == "answered":
-            sentences.append(f"{who(event)} answered: {event.data['answer']}")
+            sentences.append(f"{who(event)} answered: {event.data.get('answer') or event.data['meant']}")
         elif event.kind == "approved":
             what = ", ".join(event.data.get("tools", ())) or "its first run"
             why = f": {event.data['why']}" if event.data.get("why") else ""
@@ -67,7 +67,7 @@ def _remedies(task: Task, asked: InputRequest) -> list[str]:
     match asked.kind:
         case InputKind.APPROVAL if asked.run_id is None:
             return [f"`claudomator approve {name}` lets it start; {reject}"]
-        case InputKind.APPROVAL if asked.handoff is not None:
+        case InputKind.APPROVAL if asked.asks_to_continue:
             instead = f'`claudomator answer {name} "..."` also says how'
             return [f"`claudomator approve {name}` has {asked.agent} continue it; {instead}; {reject}"]
         case InputKind.APPROVAL:

@@ -41,7 +41,7 @@ from claudomator_py.queries.budgets import (
     day_budget,
     spending_view,
 )
-from claudomator_py.queries.concealment import concealed
+from claudomator_py.queries.concealment import concealed, unnamed
 from claudomator_py.queries.event_stream import Live, log_step
 from claudomator_py.queries.explain import (
     backlog_sentences,
@@ -55,7 +55,7 @@ from claudomator_py.queries.history import history_sentences, schedule_sentences
 from claudomator_py.queries.holds import agent_views, hold_sentences
 from claudomator_py.queries.inputs import input_sentences
 from claudomator_py.queries.reading import find_run, find_task
-from claudomator_py.queries.routing import routed_before, routing_of
+from claudomator_py.queries.routing import known_to, routed_before, routing_of
 from claudomator_py.queries.schedules import by_next_time
 from claudomator_py.queries.task_views import TaskViews
 from claudomator_py.queries.views import decision_view, event_views, run_view
@@ -163,7 +163,7 @@ class Queries:
         """All runs of the task, oldest first."""
 
         def read(connection: Connection) -> list[RunView]:
-            runs = run_rows.of_task(connection, find_task(connection, ref, self._by).id)
+            runs = unnamed(connection, run_rows.of_task(connection, find_task(connection, ref, self._by).id), self._by)
             return list(concealed(connection, [run_view(run) for run in runs], self._by))
 
         return self.read(read)
@@ -172,7 +172,8 @@ class Queries:
         """One run, by its whole id."""
 
         def read(connection: Connection) -> RunView:
-            return concealed(connection, [run_view(find_run(connection, run_id, self._by))], self._by)[0]
+            run = unnamed(connection, [find_run(connection, run_id, self._by)], self._by)[0]
+            return concealed(connection, [run_view(run)], self._by)[0]
 
         return self.read(read)
 
@@ -192,10 +193,10 @@ class Queries:
             view = self.task_views.of(connection, [task], with_spec=True)[0]
             decisions = decision_rows.placements(connection, task.id)
             decided = decision_rows.of_task(connection, task.id)
-            seen = frozenset(specialist_rows.ids_seen(connection, self._by))
-            runs = run_rows.of_task(connection, task.id)
+            seen = known_to(connection, decided, self._by)
+            runs = unnamed(connection, run_rows.of_task(connection, task.id), self._by)
             now_ms = self._clock()
-            told = events.of_task(connection, task.id)
+            told = unnamed(connection, events.of_task(connection, task.id), self._by)
             sentences = [_headline(view), *(f"Warning: {warning}" for warning in view.warnings)]
             live = next((run.id for run in runs if run.live), None)
             sentences += backlog_sentences(None if live is None else self._host.backlog(live))

@@ -1,13 +1,17 @@
 """Who does a task, or would do it, in the shape of the API and in sentences, for somebody who may not see everybody."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
+
+from sqlalchemy import Connection
 
 from claudomator_py.domain.errors import ended
+from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.rationale import Rationale, RationaleCode
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.verdict_text import consequences, verdict_sentence
 from claudomator_py.domain.views.policy import TriedRouteView, VerdictView
 from claudomator_py.domain.views.routing import PolicyCheckView, RouteCandidateView, RouteView
+from claudomator_py.queries.concealment import SOMEBODY
 from claudomator_py.scheduler.decision import (
     RECORDS,
     DecisionKind,
@@ -18,13 +22,26 @@ from claudomator_py.scheduler.decision import (
     SpecialistCandidate,
     SpecialistRecord,
 )
+from claudomator_py.store import specialist_rows
 from claudomator_py.store.tables import Decision, Task
 
 LABELS = frozenset(route.value for route in Route)
 """What a card may name in the place of a specialist; none has such an id."""
-_SOMEBODY = "somebody else"
 _NAMED_CANDIDATES = 3
 """Specialists who were not chosen and are named anyway: the best of them."""
+
+
+def known_to(connection: Connection, decisions: Iterable[Decision], by: Principal) -> frozenset[str]:
+    """The specialists who exist for that principal, and of whom the decisions name those who do not exist at all: that
+    there is none of a name says nothing of anybody."""
+    named: set[str] = set()
+    for one in decisions:
+        record = RECORDS[DecisionKind(one.kind)].model_validate(one.data)
+        named |= record.reason.named
+        if isinstance(record, HandoffRecord):
+            named.add(record.asked.to)
+    seen = specialist_rows.ids_seen(connection, by)
+    return frozenset((*seen, *(named - specialist_rows.hidden(connection, named, by))))
 
 
 def specialist_sentences(name: str, record: SpecialistRecord, seen: Set[str], *, tried: bool = False) -> list[str]:
@@ -65,16 +82,10 @@ def specialist_sentences(name: str, record: SpecialistRecord, seen: Set[str], *,
 
 
 def reason_for(reason: Rationale, seen: Set[str]) -> Rationale:
-    """Why, without the names of those who do not exist for whoever asks; whom task or agent names is no secret."""
-    if reason.code in (RationaleCode.NAMED, RationaleCode.GONE, RationaleCode.NO_SPECIALIST):
+    """Why, without the names of those who do not exist for whoever asks; whom the task names is no secret."""
+    if reason.code is RationaleCode.NAMED:
         return reason
-    params = reason.params
-    shown: dict[str, object] = {}
-    for name in ("specialist", "chosen", "by"):
-        one = getattr(params, name)
-        shown[name] = one if one is None or one in seen or one in LABELS else _SOMEBODY
-    close = tuple(one if one in seen else _SOMEBODY for one in params.specialists)
-    return reason.model_copy(update={"params": params.model_copy(update={**shown, "specialists": close})})
+    return reason.naming(lambda one: one if one in seen or one in LABELS else SOMEBODY)
 
 
 def route_view(name: str, record: SpecialistRecord, seen: Set[str], *, tried: bool = False) -> RouteView:

@@ -41,12 +41,13 @@ def stats(connection: Connection, by: Principal, days: int, now_ms: int) -> Rout
     particular."""
     since_ms = now_ms - days * DAY_MS
     seen = frozenset(specialist_rows.ids_seen(connection, by))
+    skills = None if by.sees_all else specialist_rows.skills_seen(connection, by)
     found = learning_rows.figures(connection, since_ms, by.organisation)
     known = _performance(connection, by)
     by_specialist, by_topic = defaultdict[str | None, list[Figures]](list), defaultdict[str, list[Figures]](list)
     for one in found:
         by_specialist[one.specialist if one.specialist in seen else None].append(one)
-        if one.topic is not None and (one.specialist is None or one.specialist in seen):
+        if one.topic is not None and (skills is None or one.topic in skills):
             by_topic[one.topic].append(one)
     specialists = [_figures(rows, specialist=name, performance=known.get(name)) for name, rows in by_specialist.items()]
     topics = [_figures(rows, topic=topic) for topic, rows in by_topic.items()]
@@ -58,7 +59,7 @@ def stats(connection: Connection, by: Principal, days: int, now_ms: int) -> Rout
         specialists=tuple(sorted(specialists, key=lambda one: (-one.decisions, one.specialist or ""))),
         topics=tuple(sorted(topics, key=lambda one: (-one.decisions, one.topic or ""))),
         sampled=len(sample),
-        gaps=tuple(_gaps(records, seen)),
+        gaps=tuple(_gaps(records, seen, skills)),
         signals=tuple(_signals(records)),
     )
 
@@ -66,6 +67,7 @@ def stats(connection: Connection, by: Principal, days: int, now_ms: int) -> Rout
 def learned(connection: Connection, by: Principal) -> LearnedView:
     """What was learned from the tasks that exist for that principal, of specialists that do."""
     seen = frozenset(specialist_rows.ids_seen(connection, by))
+    skills = None if by.sees_all else specialist_rows.skills_seen(connection, by)
     frozen = switch_rows.find(connection, FROZEN)
     return LearnedView(
         frozen_at=None if frozen is None else format_instant(frozen.since_ms),
@@ -76,7 +78,11 @@ def learned(connection: Connection, by: Principal) -> LearnedView:
             if one.specialist in seen
         ),
         corrections=tuple(
-            CorrectionView.of(one, specialist=one.specialist if one.specialist in seen else None)
+            CorrectionView.of(
+                one,
+                specialist=one.specialist if one.specialist in seen else None,
+                topic=one.topic if skills is None or one.topic in skills else None,
+            )
             for one in learning_rows.corrections(connection, by.organisation)
             if one.wanted in seen
         ),
@@ -146,15 +152,19 @@ class _Gap:
     tasks: list[str] = field(default_factory=list)
 
 
-def _gaps(records: Iterable[tuple[SpecialistRecord, Labelled]], seen: Set[str]) -> list[RoutingGapView]:
-    """Where the best was below the threshold, or several were as good, the most frequent first."""
+def _gaps(
+    records: Iterable[tuple[SpecialistRecord, Labelled]], seen: Set[str], skills: Set[str] | None
+) -> list[RoutingGapView]:
+    """Where the best was below the threshold, or several were as good, the most frequent first. skills: the topics that
+    may be named; None: any."""
     found: dict[tuple[str | None, str | None], _Gap] = defaultdict(_Gap)
     for record, labelled in records:
         if record.route is Route.SPECIALIST or record.confidence is None:
             continue
         best = next((one for one in record.specialist_candidates if not one.barred), None)
         known = best is not None and best.specialist in seen
-        gap = found[(best.specialist, record.topic) if best is not None and known else (None, None)]
+        topic = record.topic if skills is None or record.topic in skills else None
+        gap = found[(best.specialist, topic) if best is not None and known else (None, None)]
         gap.decisions += 1
         gap.confidence += record.confidence
         if labelled.task and len(gap.tasks) < MOST_NAMED and labelled.task not in gap.tasks:

@@ -21,7 +21,7 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.worktrees import branch_of
 from claudomator_py.faults import Faults
 from claudomator_py.queries.budgets import failed_by_budget, task_budget, used_up
-from claudomator_py.queries.concealment import concealed
+from claudomator_py.queries.concealment import concealed, unnamed
 from claudomator_py.queries.explain import due_clock, failure_clause, failure_text, not_ready
 from claudomator_py.queries.holds import hold_views
 from claudomator_py.queries.inputs import expiry, input_view, rejection
@@ -72,7 +72,9 @@ class TaskViews:
 
     def of(self, connection: Connection, tasks: Sequence[Task], *, with_spec: bool = False) -> list[TaskView]:
         """The shapes of these tasks, with the reason and the time of every wait."""
-        runs = reads.runs_of(connection, [task.id for task in tasks])
+        found = reads.runs_of(connection, [task.id for task in tasks])
+        runs = {task_id: unnamed(connection, of_task, self._by) for task_id, of_task in found.items()}
+        tasks = unnamed(connection, tasks, self._by)
         present = self._observer.present(connection)
         specs = {task.id: task_rows.spec_of(connection, task.id, task.revision) for task in tasks}
         heads = self._observer.heads(connection, [(task, specs[task.id]) for task in tasks])

@@ -8,8 +8,9 @@ from sqlalchemy import Connection
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.blocked import Blocked, hold_label, predicate
 from claudomator_py.domain.budget import SpentBudget
+from claudomator_py.domain.inputs import asked_in
 from claudomator_py.domain.lifecycle import available_actions
-from claudomator_py.domain.outcome import Outcome, Tokens
+from claudomator_py.domain.outcome import Outcome, RefusedHandoff, Tokens
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.run import CheckResult
 from claudomator_py.domain.run_requests import Progress
@@ -33,7 +34,7 @@ from claudomator_py.domain.views import (
 )
 from claudomator_py.domain.wording import worded
 from claudomator_py.environment.registry import AgentRegistry
-from claudomator_py.queries.concealment import concealed
+from claudomator_py.queries.concealment import concealed, unnamed
 from claudomator_py.queries.explain import overridden_text, placement_text, utc_clock
 from claudomator_py.scheduler.decision import Candidate, DecisionRecord
 from claudomator_py.schema.taskfile import shown_document
@@ -182,15 +183,30 @@ def event_views(connection: Connection, found: Sequence[Event], by: Principal) -
     """Events, without the specialists that do not exist for that principal, and the agents that these are."""
     named = [event.data.get(key) for event in found for key in _SPECIALISTS.get(event.kind, ())]
     hidden = specialist_rows.hidden(connection, named, by)
-    return concealed(connection, [_event_view(event, hidden) for event in found], by)
+    return concealed(connection, [_event_view(event, hidden) for event in unnamed(connection, found, by)], by)
 
 
 def _event_view(event: Event, hidden: Set[str]) -> EventView:
-    data = {**event.data, **_budget_words(event)}
+    data = {**event.data, **_budget_words(event), **_words(event)}
+    for coded in ("asked", "meant"):
+        data.pop(coded, None)
     concealed = {key for key in _SPECIALISTS.get(event.kind, ()) if data.get(key) in hidden}
     if concealed:
         data = {key: value for key, value in data.items() if key not in concealed | {"skill", "constraints"}}
     return EventView.of(event, data=data)
+
+
+def _words(event: Event) -> dict[str, str]:
+    """What is asked and answered, and why a task was not handed on, in the places where earlier versions have stored
+    the words."""
+    told: dict[str, str] = {}
+    if (asked := asked_in(event.data)) is not None:
+        told["asks"] = asked.words
+    if (meant := event.data.get("meant")) is not None:
+        told["answer"] = meant
+    if (refused := event.data.get("refused_handoff")) is not None:
+        told["detail"] = RefusedHandoff.model_validate(refused).text
+    return told
 
 
 def _budget_words(event: Event) -> dict[str, str]:

@@ -9,7 +9,8 @@ from claudomator_py.domain.blocked import BlockCode, Blocked, blocked, on_hold
 from claudomator_py.domain.coded import ConversationRef, TaskRef
 from claudomator_py.domain.decision import Classification, Versions
 from claudomator_py.domain.outcome import Reason
-from claudomator_py.domain.rationale import Fallback, Rationale, RationaleCode, rationale
+from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
+from claudomator_py.domain.stand_in import Fallback
 from claudomator_py.scheduler.balance import pick_agent
 from claudomator_py.scheduler.decision import Candidate, DecisionRecord, OverriddenHint
 from claudomator_py.scheduler.lanes import hint_of

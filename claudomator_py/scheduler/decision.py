@@ -10,8 +10,9 @@ from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked, blocked
 from claudomator_py.domain.decision import Classification, PolicyCheck, Versions
 from claudomator_py.domain.outcome import HandoffRequest
-from claudomator_py.domain.rationale import RationaleCode, StandIn, StoredFallback, StoredRationale
+from claudomator_py.domain.rationale import RationaleCode, StoredRationale
 from claudomator_py.domain.routing import Constraints, Risk
+from claudomator_py.domain.stand_in import StandIn, StoredFallback
 from claudomator_py.domain.triage import TriageReason
 
 

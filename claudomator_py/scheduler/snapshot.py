@@ -9,8 +9,8 @@ from claudomator_py.domain.agent import ModelChoice, Tier
 from claudomator_py.domain.budget import Figures
 from claudomator_py.domain.limits import in_family
 from claudomator_py.domain.outcome import REASON_POLICIES, Provenance, Reason
-from claudomator_py.domain.rationale import StandIn
 from claudomator_py.domain.routing import Constraints
+from claudomator_py.domain.stand_in import StandIn
 
 NearLimit = Literal["tie_break", "avoid", "ignore"]
 """What it means that an agent is near a limit: it loses ties, or counts as limited while another is not, or nothing."""

@@ -32,9 +32,10 @@ from claudomator_py.domain.views import AskedView, HandoffView, ProgressView, Su
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.environment.workdirs import directory_key
 from claudomator_py.ports import Clock, RunHost
+from claudomator_py.queries.concealment import SOMEBODY, handoff_told
 from claudomator_py.queries.reading import find_run
 from claudomator_py.scheduler.decision import HandoffRecord
-from claudomator_py.store import run_rows, spending_rows, task_rows
+from claudomator_py.store import run_rows, specialist_rows, spending_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import caused_by, record
 from claudomator_py.store.tables import Run, Task
@@ -107,10 +108,11 @@ class RunRequests:
         """What the run was told about decisions, authority and the work before it. Raises NotFound: nothing."""
         run = self._read(lambda connection: self._own(connection, run_id))
         try:
-            return Handoff.model_validate_json(self._host.handoff(run.id))
+            document = Handoff.model_validate_json(self._host.handoff(run.id))
         except (OSError, ValueError):
             detail = f"The run {run.id} has no handoff document any more, or never had one."
             raise NotFound(detail, remedy="It is in the run directory while that is kept.") from None
+        return self._read(lambda connection: handoff_told(connection, document, self._by))
 
     def hand_on(self, run_id: str, asked: HandoffRequest) -> HandoffView:
         """Have that specialist continue with the task once the run has ended, however it ends. Harmless when repeated.
@@ -127,12 +129,12 @@ class RunRequests:
             if known is not None and known.asked == request:
                 return _handed_on(task, known)
             if known is not None:
-                raise _goes_already(task, known)
+                raise self._goes_already(connection, task, known)
             asking = _under_way(connection, run, "hands its task on")
             if run.asked:
                 detail = f"The run of {task.name} has asked a question, and only that run can receive the answer."
                 raise Conflict(detail, remedy="Wait for the answer, and hand the task on then.")
-            record = weigh(connection, asking.task, run, request, self._rules().max_handoffs)
+            record = weigh(connection, asking.task, run, request, self._rules().max_handoffs, by=self._by)
             if not record.accepted:
                 detail = ended(f"{task.name} cannot be handed on to {request.to}: {record.reason.text}")
                 raise Conflict(detail, remedy=_GO_ON)
@@ -156,7 +158,7 @@ class RunRequests:
             if question in before:
                 return AskedView(task_id=run.task_id, run_id=run.id, questions=before)
             if (handed := decided(connection, run.id)) is not None:
-                raise _goes_already(asking.task, handed)
+                raise self._goes_already(connection, asking.task, handed)
             if spec.on_input is OnInput.DENY:
                 detail = f"{spec.name} may ask no questions: it has on_input: deny."
                 raise Conflict(detail, remedy="Decide yourself, and say in your last message what you decided.")
@@ -241,6 +243,13 @@ class RunRequests:
             raise NotFound(f"There is no run {run_id!r} of yours.", remedy="A run may act for its own task only.")
         return run
 
+    def _goes_already(self, connection: Connection, task: Task, record: HandoffRecord) -> Conflict:
+        to = record.specialist or "a person"
+        if self._by.role is not Role.RUN and specialist_rows.hidden(connection, [record.specialist], self._by):
+            to = SOMEBODY
+        detail = f"{task.name} goes to {to} already."
+        return Conflict(detail, remedy="A run hands its task on once, and asks nothing after that.")
+
     def _read(self, fn: Callable[[Connection], T]) -> T:
         try:
             return self._database.read(fn)
@@ -261,11 +270,6 @@ def _under_way(connection: Connection, run: Run, does: str) -> _Asking:
         detail = f"The run of {task.name} has ended, or is being stopped."
         raise Conflict(detail, remedy=f"Only a run that is under way {does}.")
     return _Asking(run, task, task_rows.spec_of(connection, task.id, run.revision))
-
-
-def _goes_already(task: Task, record: HandoffRecord) -> Conflict:
-    detail = f"{task.name} goes to {record.specialist or 'a person'} already."
-    return Conflict(detail, remedy="A run hands its task on once, and asks nothing after that.")
 
 
 def _handed_on(task: Task, record: HandoffRecord) -> HandoffView:

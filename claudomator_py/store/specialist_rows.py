@@ -78,6 +78,13 @@ def ids_seen(connection: Connection, by: Principal = OPERATOR) -> Sequence[str]:
     return connection.execute(select(SPECIALIST.c.id).where(cards_seen(by)).order_by(SPECIALIST.c.id)).scalars().all()
 
 
+def skills_seen(connection: Connection, by: Principal) -> frozenset[str]:
+    """The ids of the skills that the cards have that exist for that principal."""
+    of_card = SPECIALIST_SKILL.c.specialist_id == SPECIALIST.c.id
+    query = select(SPECIALIST_SKILL.c.skill).join(SPECIALIST, of_card).where(cards_seen(by)).distinct()
+    return frozenset(skill for skill in connection.execute(query).scalars() if skill is not None)
+
+
 def hidden(connection: Connection, ids: Collection[str | None], by: Principal) -> frozenset[str]:
     """Those of these ids whose card does not exist for that principal, nor did before it was removed."""
     named = sorted({one for one in ids if one is not None and "\0" not in one})
@@ -85,6 +92,12 @@ def hidden(connection: Connection, ids: Collection[str | None], by: Principal) -
         return frozenset()
     query = select(SPECIALIST.c.id).where(SPECIALIST.c.id.in_(named), cards_hidden(by))
     return frozenset(connection.execute(query).scalars())
+
+
+def addresses(connection: Connection, ids: Collection[str]) -> frozenset[str]:
+    """The URLs by which these are reached or woken, or were before they were removed, whoever sees them."""
+    rows = connection.execute(select(SPECIALIST.c.card).where(SPECIALIST.c.id.in_(sorted(ids)))).scalars()
+    return frozenset(url for card in rows for url in (card.get("url"), card.get("wake_url")) if url is not None)
 
 
 def registry_hash(connection: Connection, by: Principal = OPERATOR) -> str:

@@ -9,7 +9,7 @@ from claudomator_py.domain.card import WAYS_ON
 from claudomator_py.domain.errors import ended
 from claudomator_py.domain.inputs import InputRequest
 from claudomator_py.domain.lifecycle import InputKind
-from claudomator_py.domain.outcome import HandoffRequest, Outcome, OutcomeStatus, Reason
+from claudomator_py.domain.outcome import HandoffRequest, Outcome, OutcomeStatus, Reason, RefusedHandoff
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.routing import Risk
@@ -46,10 +46,19 @@ def decided(connection: Connection, run_id: str) -> HandoffRecord | None:
     return None if found is None else HandoffRecord.model_validate(found.data)
 
 
-def weigh(connection: Connection, task: Task, run: Run, asked: HandoffRequest, max_handoffs: int) -> HandoffRecord:
-    """What becomes of the request, which is not written down yet."""
-    by = Principal(task.creator, Role.OPERATE, task.organisation)
-    seen = specialist_rows.ids_seen(connection, by)
+def weigh(
+    connection: Connection,
+    task: Task,
+    run: Run,
+    asked: HandoffRequest,
+    max_handoffs: int,
+    *,
+    by: Principal | None = None,
+) -> HandoffRecord:
+    """What becomes of the request, which is not written down yet. by: who makes it for the run, if anybody."""
+    seen = set(specialist_rows.ids_seen(connection, Principal(task.creator, Role.OPERATE, task.organisation)))
+    if by is not None and by.role is not Role.RUN:
+        seen &= set(specialist_rows.ids_seen(connection, by))
     cards = specialist_rows.cards(connection, [asked.to]) if asked.to in seen else {}
     before = hops(connection, task.id, run.generation)
     risk = None if run.risk is None else Risk(run.risk)
@@ -129,7 +138,7 @@ def with_verdict(outcome: Outcome, record: HandoffRecord, spec: TaskSpec) -> Out
     changes: dict[str, Any] = {"handoff": record.asked}
     if record.accepted:
         return outcome.model_copy(update=changes)
-    changes |= {"detail": ended(f"It was not handed on to {record.asked.to}: {record.reason.text}")}
+    changes |= {"refused_handoff": RefusedHandoff(to=record.asked.to, why=record.reason), "detail": None}
     if spec.on_input is OnInput.WAIT:
         changes |= {"status": OutcomeStatus.NEEDS_INPUT, "reason": None, "question": None, "denied": ()}
     else:

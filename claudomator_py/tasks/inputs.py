@@ -67,12 +67,12 @@ def answer(
         return
     if asked.run_id is None:
         remedy = f"Approve it with `claudomator approve {task.name}`, or reject it."
-        raise Conflict(f"{task.name} {asked.text}: there is no agent to answer.", remedy=remedy)
+        raise Conflict(f"{task.name} {asked.words}: there is no agent to answer.", remedy=remedy)
     data = {"answer": _short(text)}
     record(connection, now_ms, "answered", task_id=task.id, run_id=asked.run_id, data=data)
     # An answer to a refused handoff says nothing of tools.
-    kind = asked.kind if asked.handoff is None else InputKind.QUESTION
-    exchange = Exchange(kind=kind, asked=asked.text, answer=text)
+    kind = InputKind.QUESTION if asked.asks_to_continue else asked.kind
+    exchange = Exchange(kind=kind, asked=asked.words, answer=text)
     go_on(connection, task, now_ms, **_with_exchange(connection, task, asked, exchange, registry, now_ms))
 
 
@@ -80,11 +80,13 @@ def _route_by(connection: Connection, task: Task, asked: InputRequest, said: str
     """Give the task to the specialist that is named. Anything but one word says more about the task and becomes part of
     it, so that policy, routing and agent see it as they saw the rest."""
     theirs = Principal(task.creator, Role.OPERATE, task.organisation)
-    named = said in specialist_rows.ids_seen(connection, theirs)
+    seen = set(specialist_rows.ids_seen(connection, by))
+    named = said in seen.intersection(specialist_rows.ids_seen(connection, theirs))
     if not named and len(said.split()) == 1:
-        remedy = f"say more about the task, or {suggestion(said, specialist_rows.ids_seen(connection, by))}"
+        remedy = f"say more about the task, or {suggestion(said, sorted(seen))}"
         refuse([Problem(field="text", message=f"there is no specialist `{shown(said)}`", remedy=remedy)])
-    record(connection, now_ms, "answered", task_id=task.id, data={"answer": _short(said)})
+    answered = {"meant": said} if named else {"answer": _short(said)}
+    record(connection, now_ms, "answered", task_id=task.id, data=answered)
     if named:
         go_on(connection, task, now_ms, asks=asked.model_copy(update={"answer": said}).model_dump(mode="json"))
         return
@@ -130,7 +132,7 @@ def approve(
             record_policy(connection, task, decided, now_ms)
         go_on(connection, task, now_ms, approved_ms=now_ms)
         return
-    if asked.handoff is not None:
+    if asked.asks_to_continue:
         _go_on_itself(connection, task, asked, tools, registry, now_ms)
         return
     allowed = tuple(dict.fromkeys(tools)) or _rules(task, asked)
@@ -141,7 +143,7 @@ def approve(
     refuse(_lacking(grant, spec, asked, registry))
     told = _said(why, tools=list(allowed))
     record(connection, now_ms, "approved", task_id=task.id, run_id=asked.run_id, data=told)
-    exchange = Exchange(kind=asked.kind, asked=asked.text, allowed=allowed)
+    exchange = Exchange(kind=asked.kind, asked=asked.words, allowed=allowed)
     changes = _with_exchange(connection, task, asked, exchange, registry, now_ms)
     go_on(connection, task, now_ms, granted_tools=grant.model_dump(mode="json"), **changes)
 
@@ -159,7 +161,7 @@ def _go_on_itself(
         message = "were not requested: it asks whether to continue the task itself"
         raise Invalid.of([Problem(field="tools", message=message, remedy="leave them out")])
     record(connection, now_ms, "approved", task_id=task.id, run_id=asked.run_id)
-    exchange = Exchange(kind=InputKind.QUESTION, asked=asked.text, answer=GO_ON_YOURSELF)
+    exchange = Exchange(kind=InputKind.QUESTION, asked=asked.words, answer=GO_ON_YOURSELF)
     go_on(connection, task, now_ms, **_with_exchange(connection, task, asked, exchange, registry, now_ms))
 
 

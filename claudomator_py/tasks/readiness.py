@@ -70,7 +70,7 @@ def become_ready(connection: Connection, task: Task, spec: TaskSpec, now_ms: int
 
 def ask(connection: Connection, task: Task, asked: InputRequest, now_ms: int) -> Task:
     """Let the task wait for a person before its first run."""
-    data, event = {"asks": asked.text}, InputAsked(asked.kind, asked.until_ms)
+    data, event = asked.event_data, InputAsked(asked.kind, asked.until_ms)
     return task_rows.advance(connection, task, event, now_ms, data=data, asks=asked.model_dump(mode="json"))
 
 

@@ -290,6 +290,8 @@ def finish_run(
     ending = after_run(outcome, spec, ended, now_ms)
     attempt = run.attempt if ending.counts_attempt else run.attempt - 1
     data: dict[str, Any] = {"status": outcome.status.value, "agent": run.agent, "detail": outcome.detail}
+    if outcome.refused_handoff is not None:
+        data["refused_handoff"] = outcome.refused_handoff.model_dump(mode="json")
     if outcome.over_budget is not None:
         data["budget"] = outcome.over_budget.model_dump(mode="json")
     event = _unless_superseded(task, ending.event)
@@ -309,7 +311,7 @@ def finish_run(
         asked = asks or asked_by(outcome, run.agent, run.id, now_ms)
         if asked.kind is InputKind.CLARIFICATION:
             changes |= routed_again(task, spec)
-        data["asks"] = asked.text
+        data |= asked.event_data
         changes["asks"] = asked.model_dump(mode="json")
         changes["kept_until_ms"] = now_ms + input_hold_ms if task.dir_key and input_hold_ms else None
     task = task_rows.advance(connection, task, event, now_ms, run_id=run.id, data=data, **changes)

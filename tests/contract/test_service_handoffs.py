@@ -132,7 +132,7 @@ def refused(world: World, why: str) -> None:
     (last,) = records(world)[-1:]
     assert (last.route, last.specialist) == (Route.HUMAN_REVIEW, None)
     assert why in last.reason.text
-    assert why in (world.row("t").asks or {})["text"]
+    assert why in (world.task("t").reason_text or "")
     agent = world.row("t").asks["agent"]  # type: ignore[index]
     explained = world.access.as_(OPERATOR).queries.why("t").sentences
     assert any(f"`claudomator approve t` has {agent} continue it;" in one for one in explained)

@@ -9,6 +9,7 @@ from claudomator_py.api.page.task_model import task_page_of
 from claudomator_py.domain.errors import Ambiguous, Conflict, Forbidden, Invalid, NotFound, ServiceError
 from claudomator_py.domain.handing_on import HANDOFF_MARKER
 from claudomator_py.domain.inputs import MARKER
+from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.principal import INBOX, OPERATOR, Principal, RequestKey, Role
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, format_instant
 from claudomator_py.domain.views import (
@@ -220,6 +221,7 @@ def told_of(desk: Granted, name: str) -> str:
     live = desk.queries.live
     runs = desk.queries.runs(name)
     pages = [task_page_of(desk.queries.why(name), runs, run.id) for run in runs]
+    told = [desk.run_requests.handoff(run.id) for run in runs]
     answers = [
         *(desk.queries.task(name), desk.queries.why(name), desk.queries.status(), *desk.queries.agents(), *runs),
         *(desk.queries.run(run.id) for run in runs),
@@ -228,6 +230,7 @@ def told_of(desk: Granted, name: str) -> str:
         *(desk.queries.explained(one.id) for one in listed),
         *live.events(live.event_filter(name, ()), 0, 500).items,
         *live.last_events(live.event_filter(None, ()), 500).items,
+        *(*told, desk.policy.approvals(), desk.learned.stats(), desk.learned.all(), desk.learned.labelled()),
     ]
     return "\n".join([*(one.model_dump_json() for one in answers), *map(repr, pages)])
 
@@ -235,7 +238,7 @@ def told_of(desk: Granted, name: str) -> str:
 @pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("end", "via"),
-    [("succeeds", "hub"), ("meets a limit", "http"), ("is handed on", "hub"), ("fails", "hub")],
+    [("succeeds", "hub"), ("meets a limit", "http"), ("is handed on", "hub"), ("fails", "hub"), ("is cut off", "http")],
 )
 def test_colleagues_are_not_told_which_hidden_agent_has_their_task(database: Database, end: str, via: str) -> None:
     world = World(database, routing=True)
@@ -261,6 +264,9 @@ def test_colleagues_are_not_told_which_hidden_agent_has_their_task(database: Dat
         world.limit("tally", reset_at=world.now_ms + HOUR_MS)
     elif end == "is handed on":
         world.end("tally", text=f'{HANDOFF_MARKER} {{"to": "ben"}}')
+    elif end == "is cut off":
+        server = "https://agents.example:443"
+        world.fail("tally", detail=f"{server} answered with HTTP 502: no upstream for AGENTS.example/sheep. Gave up")
     else:
         world.fail("tally", "not_running", detail="its agent is not connected, and hub:shepherd has no wake_url")
     world.tick()
@@ -268,13 +274,94 @@ def test_colleagues_are_not_told_which_hidden_agent_has_their_task(database: Dat
     known = told_of(ann, "tally")
     assert all(word in known for word in (f"{via}:shepherd", '"shepherd"', "count-woolly"))
     told = told_of(eve, "tally")
-    assert [word for word in ("shepherd", "woolly") if word in told] == []
+    assert [word for word in ("shepherd", "woolly", "agents.example", "AGENTS.example") if word in told] == []
+    if end == "is cut off":
+        assert "agents.example:443 answered" in known
+        assert "its server answered with HTTP 502: no upstream for its server. Gave up" in told
     assert eve.queries.run(run.id).agent == via
     for desk, finds in ((ann, True), (eve, False)):
         found = desk.queries.tasks(TaskFilter(agent=run.agent), None, 9).items
         decided = desk.queries.decisions(DecisionFilter(agent=run.agent), None, 9).items
         assert (bool(found), bool(decided)) == (finds, finds)
     assert eve.queries.task("tally").spec == ann.queries.task("tally").spec
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("on_input", ["wait", "deny"])
+def test_colleagues_are_not_told_to_which_hidden_specialist_a_task_was_not_handed_on(
+    database: Database, on_input: str
+) -> None:
+    world = World(database, routing=True)
+    ann, eve = world.access.as_(ANN), world.access.as_(EVE)
+    ann.specialists.register(card("shepherd", visibility="private"))
+    for name in ("ben", "cid"):
+        world.specialists.register(card(name))
+    ann.service.submit(spec("tally", specialist="ben", on_input=on_input))
+    for by, to in (("ben", "shepherd"), ("shepherd", "cid"), ("cid", "shepherd")):
+        world.router.route()
+        world.tick()
+        assert world.live("tally").specialist == by
+        world.end("tally", text=f'Counted.\n{HANDOFF_MARKER} {{"to": "{to}"}}')
+        world.tick()
+    assert world.state("tally") == ("NEEDS_INPUT approval" if on_input == "wait" else "FAILED handoff_refused")
+    assert "It was not handed on to shepherd: shepherd already had it." in told_of(ann, "tally")
+    told = told_of(eve, "tally")
+    assert "It was not handed on to somebody else: somebody else already had it." in told
+    assert "shepherd" not in told
+
+
+@pytest.mark.both_databases
+def test_colleagues_are_not_told_which_hidden_specialist_may_be_meant(database: Database) -> None:
+    world = World(database, routing=True)
+    ann, eve = world.access.as_(ANN), world.access.as_(EVE)
+    skill = {"id": "count-woolly", "name": "Sheep", "examples": ["Count the sheep.", "How many sheep are there?"]}
+    ann.specialists.register(card("shepherd", visibility="private", skills=[skill]))
+    world.specialists.register(card("ben", description="Bakes bread."))
+    ann.service.submit(spec("tally", instructions="please just fix it"))
+    world.router.route()
+    assert world.state("tally") == "NEEDS_INPUT clarification"
+    assert "Candidates: " in (ann.queries.task("tally").reason_text or "")
+    assert "shepherd" in told_of(ann, "tally")
+    assert "shepherd" not in told_of(eve, "tally")
+    assert unknown_to(eve, "shepherd") == unknown_to(eve, "shopherd").replace("shopherd", "shepherd")
+
+    ann.service.answer("tally", AnswerRequest(text="shepherd"))
+    world.router.route()
+    world.tick()
+    assert world.live("tally").specialist == "shepherd"
+    assert "answered: shepherd" in told_of(ann, "tally")
+    told = told_of(eve, "tally")
+    assert "answered: somebody else" in told
+    assert [word for word in ("shepherd", "woolly") if word in told] == []
+
+
+def unknown_to(desk: Granted, name: str) -> str:
+    """What is said where that name is the answer to which specialist is meant."""
+    with pytest.raises(Invalid) as refused:
+        desk.service.answer("tally", AnswerRequest(text=name))
+    return refused.value.detail
+
+
+@pytest.mark.both_databases
+def test_a_colleague_cannot_find_out_a_name_by_handing_on_to_it(database: Database) -> None:
+    world = World(database, routing=True)
+    ann, eve = world.access.as_(ANN), world.access.as_(EVE)
+    ann.specialists.register(card("shepherd", visibility="private"))
+    world.specialists.register(card("ben"))
+    ann.service.submit(spec("tally", specialist="ben"))
+    world.router.route()
+    world.tick()
+    run = world.live("tally")
+    said = []
+    for name in ("shepherd", "shopherd"):
+        with pytest.raises(Conflict) as refused:
+            eve.run_requests.hand_on(run.id, HandoffRequest(to=name))
+        said.append(refused.value.detail.replace(name, "X"))
+    assert said[0] == said[1]
+    ann.run_requests.hand_on(run.id, HandoffRequest(to="shepherd"))
+    with pytest.raises(Conflict, match="tally goes to somebody else already"):
+        eve.run_requests.hand_on(run.id, HandoffRequest(to="ben"))
+    assert "shepherd" not in told_of(eve, "tally")
 
 
 @pytest.mark.both_databases

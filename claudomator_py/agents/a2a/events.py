@@ -72,6 +72,9 @@ class A2aEvents(RunEvents):
         self.conversation_id = text_of(event, "conversation")
         error = text_of(event, "error")
         said = [Part("error", error)] if error else []
+        # In the log alone: an error is told in many places, from which only the address of the card is taken out.
+        if elsewhere := text_of(event, "elsewhere"):
+            said.append(Part("notice", f"it names {shown(elsewhere)}"))
         if text := text_of(event, "question") or text_of(event, "text"):
             said.append(Part("message", text))
         used = self._tokens()

@@ -141,10 +141,8 @@ class Server:
             except ValueError as error:
                 raise End("setup", f"the request cannot be written: {error}") from error
             if 300 <= response.status < 400:
-                where = response.headers.get("Location", "nowhere")
-                raise End(
-                    "setup", f"{self.origin} redirects elsewhere ({where}), which is not followed; configure that"
-                )
+                why = f"{self.origin} redirects elsewhere, which is not followed; configure what its log names"
+                raise End("setup", why, elsewhere=response.headers.get("Location", "nowhere"))
             yield response
         finally:
             connection.close()

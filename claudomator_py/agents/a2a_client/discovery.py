@@ -62,7 +62,8 @@ def _chosen(server: Server, card: dict[str, Any]) -> Interface:
             if origin != server.origin:
                 # What the card names would get the prompt, and a loopback address of this machine is reached by nobody
                 # but us: whoever is responsible for the agent has to say that this is meant.
-                raise End("setup", f"its card names another host ({url}); configure that address if it is meant")
+                error = "its card names another host; configure that address if it is meant: its log has it"
+                raise End("setup", error, elsewhere=url)
             return Interface(version, path, streams, tenant, name if isinstance(name, str) else "")
     raise End("setup", f"the card of {server.origin} names no interface for JSON-RPC in A2A 1.0 or 0.3")
 

@@ -10,8 +10,9 @@ from claudomator_py.domain.budget import Budget
 from claudomator_py.domain.decision import Classification, Versions
 from claudomator_py.domain.outcome import Tokens
 from claudomator_py.domain.principal import OPERATOR
-from claudomator_py.domain.rationale import ShownFallback, ShownRationale, ShownStandIn
+from claudomator_py.domain.rationale import ShownRationale
 from claudomator_py.domain.routing import Constraints
+from claudomator_py.domain.stand_in import ShownFallback, ShownStandIn
 from claudomator_py.domain.task import Instant as GivenInstant
 from claudomator_py.domain.views.agents import BudgetView, HoldView
 from claudomator_py.domain.views.base import EventView, Instant, StateName, View

@@ -272,6 +272,7 @@ def test_what_http_says(protocol: Protocol, status: int, reason: Reason) -> None
     with plain_server(answer) as (url, requests):
         outcome = run(remote_at(url, protocol=protocol), "hi")
     assert outcome.reason is reason
+    assert "127.0.0.1:9/" not in (outcome.detail or ""), "the log alone says where it redirects"
     assert len(requests) == 1
 
 
@@ -336,6 +337,7 @@ def test_the_secret_goes_to_its_origin_and_to_no_other() -> None:
             outcome = run(remote_at(url, authentication=authentication), "hi", env={"DOCS_TOKEN": SECRET})
     assert outcome.reason is Reason.SETUP_FAILED
     assert "configure that address" in (outcome.detail or "")
+    assert elsewhere not in (outcome.detail or ""), "the log alone says which"
     assert requests[0].headers["Authorization"] == f"Bearer {SECRET}"
     assert stolen == []
 

@@ -53,6 +53,13 @@ def test_the_skill_of_the_task_goes_before_that_of_the_agent() -> None:
         assert json.loads(remote.removeprefix("--remote="))["skill"] == skill
 
 
+def test_its_log_says_where_it_would_have_gone() -> None:
+    end = {"type": "end", "outcome": "setup", "error": "it redirects", "elsewhere": "https://example.net/a2a"}
+    entries = KIND.transcript("stdout").feed(0, json.dumps(end).encode() + b"\n", final=True)
+    assert "it names https://example.net/a2a" in [entry.part.text for entry in entries]
+    assert read(end).detail == "it redirects"
+
+
 def test_one_without_an_address_is_not_started() -> None:
     agent = AGENT.model_copy(update={"remote": None})
     with pytest.raises(ValueError, match="has no address"):

@@ -6,17 +6,15 @@ from pydantic import TypeAdapter
 from claudomator_py.domain.coded import ConversationRef
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.rationale import (
-    Fallback,
     Rationale,
     RationaleCode,
     RationaleParams,
     ShownRationale,
-    StandIn,
-    StoredFallback,
     StoredRationale,
     rationale,
 )
 from claudomator_py.domain.routing import Risk
+from claudomator_py.domain.stand_in import Fallback, StandIn, StoredFallback
 
 EXAMPLES = {
     RationaleCode.LEAST_ACTIVE: (rationale(RationaleCode.LEAST_ACTIVE), "least active"),

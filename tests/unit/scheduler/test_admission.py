@@ -6,8 +6,8 @@ from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked, Why, blocked, blocked_text, on_hold, predicate
 from claudomator_py.domain.coded import TaskRef
 from claudomator_py.domain.outcome import Provenance, Reason
-from claudomator_py.domain.rationale import Fallback
 from claudomator_py.domain.routing import Constraints, RuleCap
+from claudomator_py.domain.stand_in import Fallback
 from claudomator_py.domain.wording import worded
 from claudomator_py.scheduler.admission import Load, admit, shut_hints
 from claudomator_py.scheduler.decision import DecisionRecord, OverriddenHint
