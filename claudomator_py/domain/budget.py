@@ -17,7 +17,7 @@ MOST_USD = 1_000_000
 MOST_TOKENS = 10**12
 MOST_RUNS = 1_000_000
 NEVER_TOO_MUCH = 1e-9
-"""US dollars by which a sum of floating-point numbers may be off."""
+"""By how much a sum of dollars, which are floating-point numbers, may be off; tokens and runs are whole numbers."""
 
 
 class Unit(StrEnum):
@@ -281,13 +281,12 @@ def _shares(budget: Budget, spending: Spending, units: tuple[Unit, ...]) -> Iter
     for unit in units:
         limit = budget.limit(unit)
         if limit is not None:
-            allowance = NEVER_TOO_MUCH if unit is Unit.USD else 0
-            yield (spending.amount(unit) + allowance) / limit, unit
+            yield (spending.amount(unit) + NEVER_TOO_MUCH) / limit, unit
 
 
 def _exceeded(budget: Budget, spending: Spending, unit: Unit) -> bool:
     limit = budget.limit(unit)
-    return limit is not None and spending.amount(unit) > limit + (NEVER_TOO_MUCH if unit is Unit.USD else 0)
+    return limit is not None and spending.amount(unit) > limit + NEVER_TOO_MUCH
 
 
 def _runs(count: int) -> str:

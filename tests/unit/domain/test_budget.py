@@ -90,7 +90,34 @@ def test_the_limit_that_is_exceeded_most_is_named() -> None:
     assert spent(budget, Spending()) is None
 
 
+def test_of_several_limits_the_one_that_is_met_or_exceeded_by_most_is_named() -> None:
+    budget = Budget(usd=2.0, tokens=100)
+    assert overspent(budget, Spending(usd=2.1, tokens=300)) is Unit.TOKENS
+    assert spent(budget, Spending(usd=4.0, tokens=100)) is Unit.USD
+
+
+@pytest.mark.parametrize("unit", Unit)
+def test_exactly_what_a_budget_allows_uses_it_up_and_exceeds_nothing(unit: Unit) -> None:
+    budget = Budget.model_validate({unit.value: 100})
+    assert spent(budget, Spending(**{unit.value: 100})) is unit
+    assert overspent(budget, Spending(**{unit.value: 100})) is None
+    assert spent(budget, Spending(**{unit.value: 99})) is None
+
+
+def test_what_is_left_is_the_rest_and_never_less_than_nothing() -> None:
+    budget = Budget(tokens=100)
+    assert left(budget, Spending(tokens=30), Unit.TOKENS) == 70
+    assert left(budget, Spending(tokens=130), Unit.TOKENS) == 0
+    assert left(budget, Spending(tokens=30), Unit.USD) is None, "what is not limited is not used up"
+
+
+def test_everything_that_runs_used_or_nobody_knows_is_added_up() -> None:
+    assert Spending(1.0, 2, 3, 4, 5) + Spending(10.0, 20, 30, 40, 50) == Spending(11.0, 22, 33, 44, 55)
+
+
 def test_rounding_neither_spends_a_budget_nor_hides_a_cent() -> None:
+    assert sum([0.1] * 10) < 1.0
+    assert spent(Budget(usd=1.0), sum([Spending(usd=0.1)] * 10, Spending())) is Unit.USD
     assert spent(Budget(usd=0.3), sum([Spending(usd=0.1)] * 3, Spending())) is Unit.USD
     assert overspent(Budget(usd=0.3), sum([Spending(usd=0.1)] * 3, Spending())) is None
     assert [amount_text(Unit.USD, usd) for usd in (2.0, 0.0053, 0.0)] == ["2.00", "0.0053", "0.00"]
@@ -108,6 +135,7 @@ def test_figures_say_what_nobody_knows() -> None:
 def test_days_follow_each_other_without_a_gap(at_ms: int, zone: ZoneInfo) -> None:
     day = day_of(at_ms, zone)
     assert day.has(at_ms)
+    assert not day.has(day.end_ms), "it is the first moment of the next"
     assert day_of(day.start_ms, zone) == day == day_of(day.end_ms - 1, zone)
     assert day_of(day.end_ms, zone).start_ms == day.end_ms
     assert 22 * HOUR_MS < day.end_ms - day.start_ms < 50 * HOUR_MS
@@ -208,6 +236,7 @@ def test_the_configuration_has_budgets_for_agents_and_for_all() -> None:
     )
     assert (found.budget.usd, found.budget.timezone) == (20.0, "Europe/Berlin")
     assert found.agents["claude"].budget.window == 80
+    assert AgentBudget.model_validate({"window": "100%"}).window == 100
     assert found.agents["claude"].budget.model_dump(mode="json")["window"] == "80%"
 
 
