@@ -157,12 +157,15 @@ class Constraints(BaseModel):
         if floor and ceiling and _STRENGTH[floor] > _STRENGTH[ceiling]:
             floor = ceiling
         tools = self.tools or other.tools
+        lists = (*self.one_of, *other.one_of)
+        if self.agents and other.agents:
+            lists = (*lists, other.agents)
         return Constraints(
             tier_floor=floor,
             tier_ceiling=ceiling,
             default_tier=self.default_tier or other.default_tier,
             agents=self.agents or other.agents,
-            one_of=(*self.one_of, *other.one_of),
+            one_of=lists,
             excluded_agents=tuple(dict.fromkeys((*self.excluded_agents, *other.excluded_agents))),
             tools=self.tools.within(other.tools) if self.tools and other.tools else tools,
             isolated=self.isolated or other.isolated,
