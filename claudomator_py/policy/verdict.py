@@ -95,8 +95,8 @@ class Policy:
     def judge(self, facts: Facts) -> Verdict:
         """What the rules say of the task. The same facts always give the same verdict.
 
-        A rule whose condition cannot be evaluated demands approval, unless all it does is to allow the task or to raise
-        its risk: nothing happens unwatched because a rule has a fault.
+        A rule whose condition cannot be evaluated demands approval, unless all it does is to allow the task: nothing
+        happens unwatched because a rule has a fault.
         """
         verdict, context = Verdict(risk=facts.risk), context_of(facts.values) if self._conditions else None
         for rule in self.rules:
@@ -147,7 +147,7 @@ def _demanding(verdict: Verdict, demanded: Demanded, why: str, *, matched: bool 
 
 def _undecided(verdict: Verdict, rule: Rule, fault: str) -> Verdict:
     detail = f"its condition could not be evaluated: {fault}"
-    if set(rule.effects) <= {"allow", "risk"}:
+    if rule.effects == ("allow",):
         check = PolicyCheck(rule=rule.name, allowed=True, matched=None, detail=detail)
         return _checked(verdict, check)
     by = () if rule.approve is None or not rule.approve.by else (rule.approve.by,)
