@@ -8,8 +8,6 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from claudomator_py.domain.agent import TIERS, Tier
 from claudomator_py.domain.task import PermissionMode, Permissions, TaskSpec
 
-_STRENGTH = {tier: strength for strength, tier in enumerate(TIERS)}
-
 
 class Risk(StrEnum):
     """How much harm a task could do if it went to the wrong one."""
@@ -108,7 +106,7 @@ class Constraints(BaseModel):
 
     @model_validator(mode="after")
     def _leave_a_tier(self) -> Self:
-        if self.tier_floor and self.tier_ceiling and _STRENGTH[self.tier_floor] > _STRENGTH[self.tier_ceiling]:
+        if self.tier_floor and self.tier_ceiling and TIERS.index(self.tier_floor) > TIERS.index(self.tier_ceiling):
             raise ValueError(f"no tier is between the floor {self.tier_floor} and the ceiling {self.tier_ceiling}")
         return self
 
@@ -154,8 +152,8 @@ class Constraints(BaseModel):
             floor = max(self.tier_floor, other.tier_floor, key=TIERS.index)
         if self.tier_ceiling and other.tier_ceiling:
             ceiling = min(self.tier_ceiling, other.tier_ceiling, key=TIERS.index)
-        if floor and ceiling and _STRENGTH[floor] > _STRENGTH[ceiling]:
-            floor = ceiling
+        if floor and ceiling:
+            floor = min(floor, ceiling, key=TIERS.index)
         tools = self.tools or other.tools
         lists = (*self.one_of, *other.one_of)
         if self.agents and other.agents:
@@ -179,10 +177,10 @@ class Constraints(BaseModel):
 
     def clamp(self, tier: Tier) -> Tier:
         """The tier, or the nearest one that is allowed."""
-        if self.tier_floor is not None and _STRENGTH[tier] < _STRENGTH[self.tier_floor]:
-            return self.tier_floor
-        if self.tier_ceiling is not None and _STRENGTH[tier] > _STRENGTH[self.tier_ceiling]:
-            return self.tier_ceiling
+        if self.tier_floor is not None:
+            tier = max(tier, self.tier_floor, key=TIERS.index)
+        if self.tier_ceiling is not None:
+            tier = min(tier, self.tier_ceiling, key=TIERS.index)
         return tier
 
     def allows(self, tier: Tier) -> bool:

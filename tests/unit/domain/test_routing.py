@@ -1,7 +1,7 @@
 """What routing and rules leave open of agents, tiers and tools: two of them together never more than either."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -130,7 +130,28 @@ def test_a_tools_name_stands_for_all_that_it_may_be_used_for_and_a_use_for_itsel
     assert bool(ToolLimits(allowed_tools=("Bash",)).limited(asked).allowed_tools) is by_name
 
 
+@pytest.mark.parametrize(
+    ("constraints", "admitted"),
+    [
+        (Constraints(), {"claude", "claude-2", "codex"}),
+        (Constraints(agents=("claude",)), {"claude", "claude-2"}),
+        (Constraints(agents=("claude-2",)), {"claude-2"}),
+        (Constraints(excluded_agents=("claude",)), {"codex"}),
+        (Constraints(excluded_agents=("claude-2",)), {"claude", "codex"}),
+        (Constraints(agents=("claude",), excluded_agents=("claude-2",)), {"claude"}),
+        (Constraints(one_of=(("claude",), ("claude-2", "codex"))), {"claude-2"}),
+        (Constraints(agents=("codex",), one_of=(("claude",),)), set()),
+    ],
+)
+def test_an_agent_is_meant_by_its_name_and_by_its_kind_in_every_list(
+    constraints: Constraints, admitted: set[str]
+) -> None:
+    agents = {"claude": "claude", "claude-2": "claude", "codex": "codex"}
+    assert {name for name, kind in agents.items() if constraints.admits(name, kind)} == admitted
+
+
 @given(whoever, whoever, st.sampled_from(["claude", "claude-2", "codex"]), st.sampled_from(["claude", "codex"]))
+@example(Constraints(agents=("claude",)), Constraints(agents=("codex",)), "claude", "claude")
 def test_an_agent_takes_a_task_only_if_both_admit_it(
     card: Constraints, rules: Constraints, agent: str, kind: str
 ) -> None:
