@@ -11,12 +11,12 @@ from fastapi.routing import APIRoute
 
 from claudomator_py.api.app import create_app
 from claudomator_py.api.guard.asking import permitted
-from claudomator_py.api.guard.roles import OPEN, PAGES
+from claudomator_py.api.guard.roles import ADMIN_WHOLE, OPEN, OPERATE_OWN, PAGES, READ, READ_WHOLE, Needed
 from claudomator_py.api.operation import Operations
 from claudomator_py.api.section import Section
 from claudomator_py.api.settings import MIN_TOKEN_LENGTH, WebSettings
 from claudomator_py.api.tasks import tasks
-from claudomator_py.domain.principal import OPERATOR
+from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.service.access import Access
 from claudomator_py.service.keyring import Keyring
 
@@ -62,3 +62,25 @@ def test_and_if_a_route_without_a_role_were_served_nobody_could_use_it() -> None
 def test_an_operation_cannot_be_declared_twice_with_roles_that_differ() -> None:
     with pytest.raises(ValueError, match="there are two operations getTask"):
         Operations("tasks").operation("GET /v1/tasks/{ref}", "getTask", OPEN, "Again")
+
+
+@pytest.mark.parametrize(
+    ("needed", "permitted"),
+    [
+        (OPEN, {"reader", "admin", "colleague", "run"}),
+        (READ, {"reader", "admin", "colleague"}),
+        (READ_WHOLE, {"reader", "admin"}),
+        (ADMIN_WHOLE, {"admin"}),
+        (OPERATE_OWN, {"admin", "colleague", "run"}),
+    ],
+)
+def test_what_concerns_the_whole_daemon_is_for_no_organisation_and_a_run_does_only_what_says_so(
+    needed: Needed, permitted: set[str]
+) -> None:
+    askers = {
+        "reader": Principal("reader", Role.READ),
+        "admin": OPERATOR,
+        "colleague": Principal("colleague", Role.ADMIN, "acme"),
+        "run": Principal("run:r-1", Role.RUN, run_id="r-1"),
+    }
+    assert {name for name, by in askers.items() if needed.permits(by)} == permitted
