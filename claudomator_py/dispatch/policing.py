@@ -24,7 +24,7 @@ from claudomator_py.domain.views.policy import VerdictView
 from claudomator_py.environment.workdirs import local_zone
 from claudomator_py.policy.facts import Facts, paths_in
 from claudomator_py.policy.rule import MODEL_RISK
-from claudomator_py.policy.verdict import Policy, Verdict, with_built_in
+from claudomator_py.policy.verdict import Demanded, Policy, Verdict, with_built_in
 from claudomator_py.ports import Clock
 from claudomator_py.routing.assessment import assess
 from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, PolicyVerdict, Route
@@ -214,11 +214,10 @@ class Policing:
         )
 
 
-def _told(judged: Judged) -> str:
+def _told(verdict: Verdict, demanded: Demanded) -> str:
     """The rules that demand approval, with what they say of it."""
-    rules = () if judged.verdict.demanded is None else judged.verdict.demanded.rules
-    said = {check.rule: check.detail for check in judged.verdict.checks if check.detail}
-    return "; ".join(f"{rule}: {said[rule]}" if rule in said else rule for rule in rules)
+    said = {check.rule: check.detail for check in verdict.checks if check.detail}
+    return "; ".join(f"{rule}: {said[rule]}" if rule in said else rule for rule in demanded.rules)
 
 
 def try_rules(
@@ -266,7 +265,7 @@ def stop(
     until_ms = by_ms if demanded.within_ms is None else now_ms + demanded.within_ms
     request = InputRequest(
         kind=InputKind.APPROVAL,
-        text=f"asks for approval, which the policy requires ({_told(judged)})",
+        text=f"asks for approval, which the policy requires ({_told(verdict, demanded)})",
         since_ms=now_ms,
         rules=demanded.rules,
         approvers=demanded.by,
