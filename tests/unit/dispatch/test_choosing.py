@@ -8,10 +8,13 @@ import pytest
 from claudomator_py.dispatch.cheap_model import GuardedModel
 from claudomator_py.dispatch.choosing import Chooser
 from claudomator_py.dispatch.deciding import Decider
+from claudomator_py.dispatch.policing import Policing
 from claudomator_py.dispatch.routing import SpecialistRouter
 from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.domain.views import RestartRequest
 from claudomator_py.embed.hashed import Hashed
+from claudomator_py.policy.rule import Rule
+from claudomator_py.policy.verdict import Policy
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.ranking import RoutingRules
 from claudomator_py.scheduler.classification import Cause, ModelFault, ModelQuestion
@@ -65,7 +68,7 @@ class Later(Executor):
 class Routed:
     """A world with two specialists who are equally good at everything."""
 
-    def __init__(self, database: Database, *says: str | Exception) -> None:
+    def __init__(self, database: Database, *says: str | Exception, policy: tuple[Rule, ...] = ()) -> None:
         self.world = World(database)
         for name in ("twin-a", "twin-b"):
             one = card(name, name="Twin", description="Mends leaking handles of connection pools.", skills=[])
@@ -77,7 +80,8 @@ class Routed:
         rules = RoutingRules(calibration, on_ambiguity=OnAmbiguity.CLASSIFIER)
         chooser = Chooser(GuardedModel(self.model, clock, ACCOUNT), database, 5_000, clock)
         registry, faults = self.world.registry, self.world.faults
-        decider = Decider(database, registry, directory, directory, rules, rules, clock)
+        policing = Policing(Policy(policy), self.world.budgets, clock, reviews=True)
+        decider = Decider(database, registry, directory, directory, rules, rules, clock, policing)
         self.router = SpecialistRouter(database, registry, decider, clock, faults, chooser, self.pool)
 
     def submit(self, name: str, text: str = TASK) -> None:
@@ -170,3 +174,34 @@ def test_a_limit_that_it_meets_holds_its_account_and_it_is_left_alone(database: 
 
     assert len(routed.model.asked) == 1
     assert routed.specialist("second") in ("twin-a", "twin-b")
+
+
+@pytest.mark.parametrize(
+    ("effect", "state"),
+    [
+        ({"deny": "not that one"}, "FAILED rejected"),
+        ({"approve": {}}, "NEEDS_INPUT approval"),
+        ({"exclude_agents": ["claude"]}, "QUEUED"),
+    ],
+)
+def test_rules_are_asked_again_about_whoever_the_model_picked(
+    database: Database, effect: dict[str, Any], state: str
+) -> None:
+    rule = Rule.model_validate({"name": "it", "when": 'task.specialist == "twin-b"', **effect})
+    routed = Routed(database, policy=(rule,))
+    routed.submit("leak")
+
+    routed.route()
+
+    assert routed.world.state("leak").startswith(state)
+    assert ("claude" in str(routed.world.row("leak").constraints)) is ("exclude_agents" in effect)
+
+
+def test_a_model_picks_nobody_whom_rules_exclude(database: Database) -> None:
+    rule = Rule.model_validate({"name": "it", "exclude_specialists": ["twin-b"]})
+    routed = Routed(database, '{"specialist": "twin-b"}', policy=(rule,))
+    routed.submit("leak")
+
+    routed.route()
+
+    assert (routed.specialist("leak"), routed.model.asked) == ("twin-a", [])
