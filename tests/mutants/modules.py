@@ -14,10 +14,14 @@ MODULES = {
     "scheduler/after_run.py": [f"{_SCHEDULER}/test_ending.py"],
     "domain/limits.py": ["tests/unit/domain/test_limits.py"],
     "domain/outcome.py": ["tests/unit/domain/test_outcome.py"],
+    "domain/budget.py": ["tests/unit/domain/test_budget.py"],
+    "domain/routing.py": ["tests/unit/domain/test_routing.py"],
+    "domain/principal.py": ["tests/unit/domain/test_principal.py"],
     "domain/lifecycle.py": ["tests/unit/domain/test_lifecycle.py"],
     "domain/readiness.py": ["tests/unit/domain/test_schedule.py"],
     "domain/breaker.py": ["tests/unit/domain/test_breaker.py"],
     "dispatch/classify.py": [f"{_DISPATCH}/test_classifying.py"],
+    "dispatch/policing.py": [f"{_DISPATCH}/test_policing.py", f"{_DISPATCH}/test_weighing.py"],
     "dispatch/probing.py": [f"{_DISPATCH}/test_probing.py"],
     "dispatch/start.py": [
         f"{_DISPATCH}/test_starting.py",
@@ -43,6 +47,8 @@ MODULES = {
     "routing/role.py": [f"{_ROUTING}/test_role.py"],
     "routing/steering.py": [f"{_ROUTING}/test_steering.py"],
     "policy/verdict.py": ["tests/unit/policy/test_verdict.py"],
+    "hosts/local/fate.py": ["tests/unit/hosts/test_run_files.py"],
+    "hosts/shim/record.py": ["tests/unit/hosts/test_run_files.py", "tests/unit/hosts/test_durable.py"],
     "hosts/reporting.py": ["tests/unit/hosts/test_reporting.py"],
     "store/hold_rows.py": ["tests/unit/store/test_hold_rows.py"],
 }
