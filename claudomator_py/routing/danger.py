@@ -3,25 +3,28 @@
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import Final
 
 from claudomator_py.routing.orders import EITHER, Clause, Sign, Wants, clauses, sentences, whole_words
-from claudomator_py.routing.protected import in_somebodys_system, protected, to_many
+from claudomator_py.routing.protected import in_somebodys_system, is_code, protected, refers_back, to_many
+from claudomator_py.routing.scope import only_own
 
 _LIVE: Final = whole_words(
     r"""
-    (?:is|are|goes|go) live|prod(?:uction)?|(?<!to )(?<!to-)live (?!stream|view|preview|data in|search|reload
-    |coding|region|chat|of)\w+|live search (?:cluster|index|servers?|service)|real (?:ledger|money|customers?
-    |payments?|orders?|accounts?|stock|users?|database)|in the field|\w+ system itself|on live|in live
+    (?:is|are|goes|go) live|prod(?:uction)?|(?<!to )(?<!to-)live (?!stream|view|preview|data in|search|reload|coding
+    |region|chat|of)\w+|live search (?:cluster|index|servers?|service)|real (?:ledger|money|customers?|payments?
+    |orders?|accounts?|stock|users?|database)|(?:customer|user|public)-facing (?:database|cluster|servers?|systems?
+    |environment)|main (?:database|db|cluster)|in the field|\w+ system itself|on live|in live
     """
 )
 _NOT_LIVE: Final = whole_words(
     r"""
-    (?:copy|dump|clone|snapshot|backup|export|data|rows|logs?|metrics|image tag) (?:of|from|as) (?:the
-     |our )?prod\w*|production[- ](?:ready|like|grade|quality|code|build|bundle|mode|traffic|(?:data|dump|logs?
-    |copy)(?! (?:store|servers?|cluster|database|bucket|volume)))|(?:like|as|than|from|before|until|outside) (?:in
-     |on |it reaches )?(?:the |our )?prod\w*|for production use|(?:not|never|nothing) (?:\w+ )?(?:in|on|to
-    |touch\w*) prod\w*|non-production|pre-?prod\w*
+    (?:copy|dump|clone|snapshot|backup|export|data|rows|logs?|metrics|image tag) (?:of|from
+    |as) (?:the |our )?prod\w*|production[- ](?:ready|like|grade|quality|code|build|bundle|mode|traffic|(?:data|dump
+    |logs?|copy)(?! (?:store|servers?|cluster|database|bucket|volume)))|(?:like|as|than|from|before|until
+    |outside) (?:in |on |it reaches )?(?:the |our )?prod\w*|for production use|(?:not|never|nothing) (?:\w+ )?(?:in
+    |on|to|touch\w*) prod\w*|non-production|pre-?prod\w*
     """
 )
 _HARMLESS_RUN: Final = whole_words(
@@ -33,9 +36,9 @@ _ACTS: Final = whole_words(
     r"""
     drop|delete|remove|purge|truncate|wipe|erase|fail\b.{0,40}\bover|failover|deploy|roll (?:it|them|this|out|back
     |the)|rollout|rollback|apply|run|execute|retry|rotate|exchange|replace|swap|restart|reboot|push|release|resend
-    |re-?send|scan|load[- ]test\w*|migrate|switch\b.{0,30}\b(?:off|on|over)|turn (?:off|on)|disable|enable|shut
-    |stop|kill|restore|revoke|reset|scale|resize|upgrade|promote|cut over|flush|update|set|change|move|attack
-    |exploit|reboot|patch|install|merge|backfill|import|load
+    |re-?send|scan|load[- ]test\w*|migrate|switch\b.{0,30}\b(?:off|on|over)|turn (?:off|on)|disable|enable|shut|stop
+    |kill|restore|revoke|reset|scale|resize|upgrade|promote|cut over|flush|update|set|change|move|attack|exploit
+    |reboot|patch|install|merge|backfill|import|load
     """
 )
 _ONLY_WORDS: Final = re.compile(
@@ -63,7 +66,8 @@ _THEN_DO: Final = whole_words(
 _PUBLISHED: Final = whole_words(
     r"""
     publish\w*\b.*\b(?:pypi|npm|docker ?hub|maven|crates(?:\.io)?|rubygems|nuget|registr(?:y|ies)|app ?store
-    |play ?store|marketplace)|push(?:ed)?\b.{0,40}(?:with force|--force\S*|-f)|force[- ]push\w*|push --force\S*
+    |play ?store|marketplace)|push(?:ed)?\b.{0,40}(?:with force|--force\S*|-f)|force[- ]push\w*(?! (?:guard|check
+    |button|warning|tests?|protection|option|flag|dialog|rule|event)s?)|push --force\S*
     |rewrit\w+ (?:the )?(?:git )?history|filter-(?:repo|branch)|delete the (?:tag|branch|release).*\b(?:origin
     |remote|mirrors?)|branch protection|(?:unpublish|yank)\b.*\b(?:version|release|package)
     """
@@ -87,11 +91,16 @@ _IRREVERSIBLE: Final = whole_words(
     r"""
     (?:terraform|tofu|pulumi) destroy|kubectl (?:delete|drain)|(?:delete|remove|erase) (?:\w+ ){1,5}(?:for good
     |permanently|forever)|rm -rf? (?:--no-preserve-root )?[/~]\S*|drop (?:the )?(?:database|schema|production)
-    |(?:delete|erase|purge) (?:all|every|the) (?:\w+ )?(?:backups?|customers?|accounts
-    |user data|customer data|volumes?|buckets?)|can(?:not|'t|no longer) be (?:undone|taken back|restored|recovered)
-    |irrevocabl[ey]|irreversibl[ey]
+    |(?:delete|erase|purge) (?:all|every|the) (?:\w+ )?(?:backups?|customers?|accounts|user data|customer data
+    |volumes?|buckets?)|can(?:not|'t|no longer) be (?:undone|taken back|restored|recovered)|irrevocabl[ey]
+    |irreversibl[ey]
     """
 )
+_SHELL: Final = re.compile(
+    r"\brm\s+(?:-\S+\s+)*-\w*[rR]\w*\s+(?:-\S+\s+)*(?:/|~/?|\$HOME/?|\*)(?=[\s*`\"',.;]|$)|\bdd\b.{0,60}\bof=/dev/\S+"
+    r"|\bmkfs\S*\s+/\S+|\bshred\b.{0,40}/dev/\S+|>\s*/dev/(?:sd|nvme|vd|hd)\w+"
+)
+"""Commands that leave nothing of a disk."""
 _EVERYBODY: Final = re.compile(
     r"^\W*(?:(?:please|now|then)\s+)*(?:"
     r"(?:refund|charge|reimburse|revoke|invalidate|reset|rotate|suspend|cancel|lock)\b.{0,40}\b(?:all|every|each)\b"
@@ -103,13 +112,14 @@ _EVERYBODY: Final = re.compile(
 """It is done at once, to what is in use, whether or not the text says where."""
 _NOBODYS: Final = whole_words(
     r"""
-    staging|sandbox\w*|demo|fixtures?|mock\w*|fake|local\w*|tests?|test \w+|dev|development|scratch|seed(?:ed)?
+    staging|sandbox\w*|demo|fixtures?|mock\w*|fake|local\w*|(?<!we )(?<!you )(?<!they )(?<!i )tests?|test \w+
+    |(?<!/)dev(?!/)|development|scratch|seed(?:ed)?
     """
 )
 _THERE: Final = whole_words(
     r"""
-    (?:in|on|at|to|from|into|onto|against|off|across|via|through|over|under|of) (?:the |our |all |every |both
-     |this |that)*(?:\w+[ -]){0,2}?(?:prod(?:uction)?|live)
+    (?:in|on|at|to|from|into|onto|against|off|across|via|through|over|under
+    |of) (?:the |our |all |every |both |this |that)*(?:\w+[ -]){0,2}?(?:prod(?:uction)?|live)
     """
 )
 _FROM_LIVE: Final = whole_words(
@@ -127,32 +137,36 @@ _WRITES: Final = whole_words(
 )
 _PUBLISHES: Final = whole_words(
     r"""
-    publish (?!an? \w*event|\w*events|an? message|messages|.*\b(?:artifact|coverage|internal|staging))(?=\S)
-    |(?:post|tweet|share|announce|publish)\b.{0,60}\b(?:twitter|linkedin|facebook|mastodon|instagram|blog
-    |social media|press|reddit|status page)|(?:upload|push|roll|ship|release|deploy|install|send
+    publish (?!an? (?:\w+ )?\w*event|\w*events|an? message|messages|.*\b(?:artifact|coverage|internal
+    |staging))(?=\S)|(?:post|tweet|share|announce|publish)\b.{0,60}\b(?:twitter|linkedin|facebook|mastodon|instagram
+    |blog|social media|press|reddit|status page)|(?:upload|push|roll|ship|release|deploy|install|send
     |flash)\b.*\b(?:firmware|fleet|all (?:devices|phones|terminals|machines|clients|servers|hosts|employees))
+    |(?:delete|remove|pull|take)\b.*\b(?:from|off) (?:npm|pypi|maven|rubygems|docker ?hub)(?! \w)|(?:put|post|push
+    |upload|publish|share)\b.*\b(?:on|to|in|into) (?:a |the )?public (?:\w+ )?(?:repo\w*|gist|bucket|site)
     |take \S+ off \b(?:pypi|npm|the \w*\s?store|the market\w*)|(?:sign|release|ship|push)\b.*\b(?:update channel
     |channel|release channel|stable channel)|(?:upload|submit|release|ship|publish|push|post|announce)\b.*\b(?:pypi
     |npm|docker ?hub|maven|crates(?:\.io)?|rubygems|nuget|registr(?:y|ies)|app ?store|play ?store|marketplaces?
-    |mailing list|to (?:everyone|everybody|the public|all (?:users|customers)))|(?:make|turn|set|switch
-    |change)\b.*\b(?:repo\w*|bucket|package|project|dashboard|document|page)\b.*\bpublic|(?:delete|rename
-    |move)\b.{0,20}\b(?:default|main|master|protected|release) branch|(?:delete|archive|rename|transfer
-    |remove)\b.*\b(?:repos?|repositor(?:y|ies)|forks?|releases?)\b.*\b(?:github|gitlab|public|for good|permanently
-    |forever|all|remote)|(?:yank|unpublish|deprecate)\b.*\b(?:pypi|npm|registr\w+|\d+\.\d+\S*)|(?:squash|rewrite
-    |amend|rebase)\b.*\b(?:main|master|release|shared|published)\b.*\b(?:push|history)
+    |mailing list|to (?:everyone|everybody|the public|all (?:users|customers)))|(?:make|turn|flip|toggle|set|switch
+    |change)\b.*\b(?:repo\w*|bucket|package|project|dashboard|document|page)\b.*\b(?:world-readable|readable (?:by
+    |for|to) (?:all|any|every)\w*|open to (?:the world|every\w+)|public(?= *(?:$|[.,;:!)])| (?:and|so|to|now|again
+    |for|in|by|at|until|as)\b))|(?:delete|rename|move)\b.{0,20}\b(?:default|main|master|protected|release) branch
+    |(?:delete|archive|rename|transfer|remove)\b.*\b(?:repos?|repositor(?:y|ies)|forks?|releases?)\b.*\b(?:github
+    |gitlab|public|for good|permanently|forever|all|remote)|(?:yank|unpublish|deprecate)\b.*\b(?:pypi|npm|registr\w+
+    |\d+\.\d+\S*)|(?:squash|rewrite|amend|rebase)\b.*\b(?:main|master|release|shared|published)\b.*\b(?:push
+    |history)
     """
 )
 _PAYS: Final = whole_words(
     r"""
-    (?:transfer|wire|move|send)\b.{0,40}\b(?:balance|funds|money|amounts?|payouts?|deposit|sum)\b.{0,30}\b(?:to
-    |from|into|of)|charge back\b.*|(?:pay|charge|debit|bill|refund|reimburse|credit(?! card| limit)|withdraw
-    |capture|settle)\b.{0,60}\b(?:cards?|invoices?|salar(?:y|ies)|wages|suppliers?|sellers?|vendors?|payouts?
-    |customers|subscribers|members|money|funds|deposits?|euros?|dollars|bonus(?:es)?|fees|balance|rent|amounts?
-    |commissions?)|pay out\b.*|(?:issue|cancel|void|correct|re-?send|write off|mail)\b.{0,60}\b(?:credit notes?
-    |invoices?|vouchers?|payslips?|dunning \w+) (?:for|of|to|that|which|from|in)|(?:mark|increase|raise|lower
-    |reduce|change|cut|set|adjust|correct)\b.{0,40}\b(?:all|every|each|\d[\d.,]* ?%|\d+ percent
-    |by \d).{0,40}\b(?:invoices?|salar(?:y|ies)|prices?|wages|fees|payroll|credit limits?|articles)|(?:increase
-    |raise|lower|reduce|cut)\b.{0,30}\b(?:salar(?:y|ies)|wages|payroll)
+    (?:transfer|wire|move|send)\b.{0,40}\b(?:balance|funds|money|amounts?|payouts?|deposit|sum)\b.{0,30}\b(?:to|from
+    |into|of)|charge back\b.*|(?:pay|charge|debit|bill|refund|reimburse|credit(?! card| limit)|withdraw|capture
+    |settle)\b.{0,60}\b(?:cards?|invoices?|salar(?:y|ies)|wages|suppliers?|sellers?|vendors?|payouts?|customers
+    |subscribers|members|money|funds|deposits?|euros?|dollars|bonus(?:es)?|fees|balance|rent|amounts?|commissions?)
+    |pay out\b.*|(?:issue|cancel|void|correct|re-?send|write off|mail)\b.{0,60}\b(?:credit notes?|invoices?
+    |vouchers?|payslips?|dunning \w+) (?:for|of|to|that|which|from|in)|(?:mark|increase|raise|lower|reduce|change
+    |cut|set|adjust|correct)\b.{0,40}\b(?:all|every|each|\d[\d.,]* ?%|\d+ percent|by \d).{0,40}\b(?:invoices?
+    |salar(?:y|ies)|prices?|wages|fees|payroll|credit limits?|articles)|(?:increase|raise|lower|reduce
+    |cut)\b.{0,30}\b(?:salar(?:y|ies)|wages|payroll)
     """
 )
 _OPENS: Final = whole_words(
@@ -201,9 +215,9 @@ _DELETES: Final = whole_words(
 )
 _WRITES_TO_MANY: Final = whole_words(
     r"""
-    (?:send|push|mail|email|e-mail|text|sms|notify|broadcast|inform|message|write|announce|invite
+    (?:send|push|mail|email|e-mail|text|sms|dm|ping|blast|notify|broadcast|inform|message|write|announce|invite
     |call)\b.{0,80}\b(?:all|every|each|\d[\d.,]{2,}|both|our|whole|entire|everybody|everyone|anyone|people who
-    |those who)\b.{0,30}\b(?:users|customers?|subscribers?|members|recipients|clients|buyers|sellers|players
+    |those who)\b.{0,30}\b(?:users|customers?|subscribers?|members|recipients|clients|buyers|sellers|players|tenants
     |patients|students|guests|owners|drivers|applicants|employees|staff|partners|leads|contacts|list|base|who|with
     |that)
     """
@@ -244,7 +258,7 @@ def danger(text: str) -> list[tuple[Sign, str]]:
     """What of it touches what is in use, cannot be undone, or is public; with the words that say so."""
     parts = sentences(text)
     live = next((match.group() for part in parts if (match := _live(part))), None)
-    found = [sign for part in parts for sign in _of_sentence(part, live)]
+    found = [sign for before, part in pairwise(["", *parts]) for sign in _of_sentence(part, live, before)]
     if _CREDENTIAL.search(text):
         withdrawn = (one for part in parts for one, tail in _acting(part) if not _NOBODYS.search(tail))
         found += [(Sign.CREDENTIALS, _told(one.text)) for one in withdrawn if one.verb in _WITHDRAWS]
@@ -255,8 +269,8 @@ def _live(text: str) -> re.Match[str] | None:
     return _LIVE.search(_NOT_LIVE.sub(" ", text))
 
 
-def _of_sentence(part: str, live: str | None) -> Iterator[tuple[Sign, str]]:
-    """live: the words with which any sentence names what is in use; None: none does."""
+def _of_sentence(part: str, live: str | None, before: str) -> Iterator[tuple[Sign, str]]:
+    """live: the words with which any sentence names what is in use; None: none does. before: the sentence before."""
     if _HARMLESS_RUN.search(part):
         return
     for clause, tail in _acting(part):
@@ -268,16 +282,24 @@ def _of_sentence(part: str, live: str | None) -> Iterator[tuple[Sign, str]]:
             yield Sign.MASS_MAIL, _told(tail)
         if _NOBODYS.search(tail):
             continue
+        if here is None and only_own(clause):
+            continue
         if in_somebodys_system(clause, part):
             yield Sign.LIVE, _told(part)
         for sign in protected(clause, tail):
             yield sign, _told(tail)
+        if refers_back(clause) and not _NOBODYS.search(meant := f"{before} {part[: part.index(clause.text)]}"):
+            for sign in protected(clause, tail, meant):
+                yield sign, _told(tail)
         if here is None and live is not None and destroys:
             yield Sign.LIVE, f"{_told(clause.text)} ... {live}"
         ordered = tail[clause.at :] if clause.at is not None else f"{clause.verb} {clause.text}"
         for sign, pattern in _ORDERED:
-            if pattern.match(ordered):
+            # What is published is code, too.
+            if pattern.match(ordered) and (sign is Sign.PUBLISHED or not is_code(clause)):
                 yield sign, _told(tail)
+    if not _only_words(part) and (match := _SHELL.search(part)):
+        yield Sign.IRREVERSIBLE, match.group()
     if _only_words(part) or (_WRITTEN.search(part) and not _THEN_DO.search(part)):
         return
     for sign, pattern in ((Sign.PUBLISHED, _PUBLISHED), (Sign.IRREVERSIBLE, _IRREVERSIBLE)):

@@ -9,24 +9,14 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from claudomator_py.routing.orders import Sign, Wants, clauses, sentences, whole_words
+from claudomator_py.routing.deceit import deceives
+from claudomator_py.routing.disclosure import disclosed
+from claudomator_py.routing.orders import MAKES, PEOPLE, Sign, Wants, clauses, sentences, whole_words
 
-_MAKES: Final = (
-    r"(?:build|write|make|create|need|want|develop|deploy|send|program|code|implement|generate|give me|set up"
-    r"|get me|install|spread|plant|put)"
-)
-_PEOPLE: Final = (
-    r"(?:competitors?|competition|rivals?|opponents?|enem(?:y|ies)|victims?|ex|ex-\w+|(?:flat|house|class)mates?"
-    r"|c[efot]o|neighbou?rs?|colleagues?"
-    r"|co-?workers?|boss|wife|husband|girlfriend|boyfriend|roommate|landlord|tenant|teacher|pupil|son|daughter"
-    r"|mother|father|sister|brother|bidder|politician|journalist|applicant|celebrity|hospital|bank|government"
-    r"|city|municipality|school|restaurant|somebody|someone|anybody|anyone|(?:another|other|the other) (?:company"
-    r"|user|person|shop|firm|team|bidder|people|party)|employee|manager|director|patient|stranger|wom[ae]n|child"
-    r"|kid)"
-)
 _OTHERS: Final = (
     r"(?:competitor\w*|competition|rival\w*|opponent\w*|enem(?:y|ies)|victim\w*|ex|ex-\w+|neighbou?r\w*|hospital"
-    rf"|politicians?|of (?:the |this |that |my |our )?{_PEOPLE}|{_PEOPLE}['\u2019]s|somebody else|someone else"
+    rf"|politicians?|of (?:the |this |that |my |our )?{PEOPLE}|{PEOPLE}(?:['\u2019]s|s['\u2019])|somebody else"
+    rf"|someone else"
     r"|other (?:people|users|companies|shops)|another (?:company|user|person|shop|firm)\w*|(?:his|her) (?:site"
     r"|server|account|phone|mail\w*|network|api|shop|system|computer|laptop|router|wi-?fi|backup)"
     r"|their (?:booking \w+|servers?|accounts? at|phones|network|checkout|shop|wi-?fi))"
@@ -43,18 +33,18 @@ _PRIVATE: Final = (
 _COVERT: Final = whole_words(
     r"""
     secretly|in secret|covert\w*|surreptitious\w*|clandestine\w*|stealth\w*|undetect\w+|unnoticed|untraceabl\w+
-    |behind \w+ backs?|without (?:\w+['\u2019]?\w* ){0,4}?(?:knowing|noticing|knowledge|consent|permission
-    |realis\w+|realiz\w+|being (?:told|asked|noticed|seen|caught)|telling|asking|awareness|suspecting)
-    |so (?:that )?(?:nobody|no ?one|(?:they|he|she|the \w+|users?|customers?|people) (?:\w+ )?(?:never|not|cannot
-    |(?:do|does|can|wo)n['\u2019]t)) (?:\w+ ){0,2}?(?:notices?|knows?|sees?|finds? out|suspects?|can (?:see|tell
-    |prove|trace))|(?:he|she|they|nobody|no ?one|users?|customers?|employees|auditors?|\w+ policy|privacy \w+
-    |visitors?) (?:shall|must|should|may|can|do|does|will|is to|are to|need) ?(?:not|never
-    |n['\u2019]?t)? ?(?:to )?(?:know|notice|learn|see|find out|be told|suspect|mention|hear|realise|realize)
-    |(?:don['\u2019]?t|do not|never|must not|not to) (?:tell|inform|mention|warn|let|document) (?:\w+ )?(?:it|them
-    |him|her|users?|customers?|anyone|anybody|know|about)|(?:make sure|ensure|see to it) (?:that )?(?:nobody
-    |no ?one) (?:sees|notices|knows|finds)|although (?:they|users|he|she|visitors) (?:\w+ )?(?:refus|declin|opt
-    |object|said)\w*|(?:even (?:if|when|though)|despite|regardless of) (?:\w+ ){0,3}(?:refus|declin|opt(?:ed
-    |ing)?[- ]?out|objec|consent)\w*|against (?:his|her|their) will|hide (?:it|this|that|them|the fact) from
+    |behind \w+ backs?|without (?:\w+['\u2019]?\w* ){0,4}?(?:knowing|noticing|knowledge|consent|permission|realis\w+
+    |realiz\w+|being (?:told|asked|noticed|seen|caught)|telling|asking|awareness|suspecting)|so (?:that )?(?:nobody
+    |no ?one|(?:they|he|she|the \w+|users?|customers?|people) (?:\w+ )?(?:never|not|cannot|(?:do|does|can
+    |wo)n['\u2019]t)) (?:\w+ ){0,2}?(?:notices?|knows?|sees?|finds? out|suspects?|can (?:see|tell|prove|trace))
+    |(?:he|she|they|nobody|no ?one|users?|customers?|employees|auditors?|\w+ policy|privacy \w+|visitors?) (?:shall
+    |must|should|may|can|do|does|will|is to|are to|need) ?(?:not|never|n['\u2019]?t)? ?(?:to )?(?:know|notice|learn
+    |see|find out|be told|suspect|mention|hear|realise|realize)|(?:don['\u2019]?t|do not|never|must not
+    |not to) (?:tell|inform|mention|warn|let|document) (?:\w+ )?(?:it|them|him|her|users?|customers?|anyone|anybody
+    |know|about)|(?:make sure|ensure|see to it) (?:that )?(?:nobody|no ?one) (?:sees|notices|knows|finds)
+    |although (?:they|users|he|she|visitors) (?:\w+ )?(?:refus|declin|opt|object|said)\w*|(?:even (?:if|when|though)
+    |despite|regardless of) (?:\w+ ){0,3}(?:refus|declin|opt(?:ed|ing)?[- ]?out|objec|consent)\w*|against (?:his|her
+    |their) will|under the radar|off the books|on the (?:quiet|sly)|hide (?:it|this|that|them|the fact) from
     |keep (?:it|this|that) (?:hidden|secret|away) from|(?:without|leav(?:e|es|ing) no|no|any) traces?(?! id)
     """
 )
@@ -83,55 +73,17 @@ _AWAY: Final = whole_words(
     |address))|mails? (?:it|them) to (?:me|us)|into my (?:\w+ )?account
     """
 )
-_FALSIFIES: Final = whole_words(
-    r"""
-    forg(?:e|es|ing|ery)|falsif\w+|fabricat(?:e|es|ing)|counterfeit\w*|impersonat\w*|pos(?:e|es|ing) as
-    |pretend\w* to be|backdat\w+|spoof(?:s|ing)?
-    """
-)
-_FALSE: Final = whole_words(
-    r"""
-    fake[sd]?|forged|bogus|counterfeit|invented|made[- ]up|phony|sham|false|deep-?fakes?|spoofed|fabricated
-    """
-)
-_PRODUCES: Final = whole_words(
-    rf"""
-    {_MAKES}|posts?|publish\w*|submit\w*|produc\w*|sends?|register\w*|open\w*|print\w*|fak(?:e|es|ing)|invent\w*
-    |issue\w*|giv(?:e|es|ing)|add\w*|leave\w*|buy\w*|sign\w* up
-    """
-)
-_TRUSTED: Final = whole_words(
-    r"""
-    reviews?|ratings?|accounts?|votes?|testimonials?|followers|likes|invoices?|receipts?|identit(?:y|ies)|diplomas?
-    |passports?|certificates?|signatures?|documents?|evidence|results|measurements?|logs|records|statements|reports
-    |names|news|articles|profiles?|orders|clicks|traffic|references|degrees|licen[cs]es|audio|voice|video|caller
-    |sender|tickets|badges?|offers?|buyers?|customers?|persons?|people|companies|to be (?:a|the|from|our)|minutes
-    |balance sheets?|figures|timestamps?|customers|comments
-    """
-)
-_MADE_FOR_TESTS: Final = whole_words(
-    r"""
-    fixtures?|tests?|testing|mocks?|seed(?:s|ed|ing)?|staging|demo|dev|development|sandbox|load[- ]test\w*
-    |placeholder|stub\w*|sample data|faker|fake (?:clock|server|client|timer\w*|date|api|module|object|repository
-    |backend|service)|training (?:data|set|course|material)
-    """
-)
-_IN_BULK: Final = whole_words(
-    rf"""
-    {_MAKES}\b.{{0,20}}\b(?:\d[\d.,]*|hundreds of|thousands of|many|lots of) (?:\w+[- ]){{0,3}}?(?:reviews|ratings
-    |comments|followers|likes|votes|upvotes|testimonials|accounts|posts)\b.{{0,80}}\b(?:different|various|separate
-    |several|under|invented|ips|competitor\w*|restaurant|names|hotel|shop|app|across|get around)
-    """
-)
+_IN_A_TEST: Final = whole_words("fixtures?|mocks?|stub\\w*|test (?:data|set|suite|cases?)")
 _ATTACKS: Final = whole_words(
     r"""
-    flood\w*|ddos|dos|tak(?:e|es|ing) \w*\s?(?:\w+ ){0,4}?(?:down|offline)|crawl(?:s|ing)?|with (?:the |a |his
-     |her |their )?(?:passwords?|log-?in|credentials)|bring(?:s|ing)? \w*\s?(?:\w+ ){0,4}?down|knock\w*|overload\w*
-    |crash(?:es)?|hack\w*|break(?:s|ing)? into|guess\w*|brute-?forc\w*|crack\w*|steal\w*|exploit\w*|deface\w*
-    |sabotag\w*|infect\w*|hijack\w*|junk traffic|spam\w*|log(?:s|ging)? in(?:to)?|get(?:s|ting)? into|enter\w*
-    |smear\w*|harass\w*|threaten\w*|insult\w*|bully\w*|humiliat\w*|try (?:\w+ ){0,4}passwords|most common passwords
-    |open(?:s|ing)? the (?:chats|mails)|hear\w*|unlock\w*|gain\w*|offline|scrape\w* (?:all )?(?:\w+ )?(?:customers?
-    |prices behind)|read (?:my|his|her|their)|unreachable|goes? (?:down|offline)
+    flood\w*|ddos|dos|tak(?:e|es|ing) \w*\s?(?:\w+ ){0,4}?(?:down|offline)|crawl(?:s|ing)?
+    |with (?:the |a |his |her |their )?(?:passwords?|log-?in|credentials)|bring(?:s|ing)? \w*\s?(?:\w+ ){0,4}?down
+    |knock\w*|overload\w*|crash(?:es)?|hack\w*|break(?:s|ing)? into|guess\w*|brute-?forc\w*|crack\w*|steal\w*
+    |exploit\w*|deface\w*|sabotag\w*|infect\w*|hijack\w*|junk traffic|spam\w*|log(?:s|ging)? in(?:to)?|get(?:s
+    |ting)? into|enter\w*|smear\w*|harass\w*|threaten\w*|insult\w*|bully\w*|humiliat\w*|try (?:\w+ ){0,4}passwords
+    |most common passwords|open(?:s|ing)? the (?:chats|mails)|hear\w*|unlock\w*|gain\w*|offline
+    |scrape\w* (?:all )?(?:\w+ )?(?:customers?|prices behind)|read (?:my|his|her|their)|unreachable|goes? (?:down
+    |offline)
     """
 )
 _SOMEBODY_ELSES: Final = whole_words(
@@ -142,64 +94,34 @@ _SOMEBODY_ELSES: Final = whole_words(
 _MALWARE: Final = whole_words(
     rf"""
     ddos (?:the|their|his|her|a|this|that|them)|(?:steal|harvest|exfiltrat|siphon|grab)\w*\b.{{0,30}}\b{_PRIVATE}
-    |{_MAKES}\b.{{0,60}}\b(?:ransomware|key-?\s?loggers?|malware|spyware|stalkerware|rootkits?|botnets?
+    |{MAKES}\b.{{0,60}}\b(?:ransomware|key-?\s?loggers?|malware|spyware|stalkerware|rootkits?|botnets?
     |phishing (?:mails?|e-?mails?|pages?|sites?|kits?|campaigns?|sms)|computer virus(?:es)?|a virus|trojans?
     |logic bombs?|time bombs?|worms?|crypto ?jack\w+|info-?stealers?|exploits? (?:for|against)
-    |denial[- ]of[- ]service|(?:crypto|coin|bitcoin)[- ]?miners? (?:on|in|into|as))|(?:hide|plant|add|leave
-    |build in|put|insert|smuggle|implement|install)\b.{{0,40}}\b(?:back ?doors?|kill ?switch\w*\b.*\b(?:client
-    |customer|renew|pay|tell)\w*|secret switch\w*)|log(?:s|ging)? (?:every|all|each) (?:key|keystroke)\w*
-    |(?:encrypt|lock)\w*\b.{{0,60}}\b(?:files|drives?|disks?|shares|servers?|data)\b.{{0,60}}\b(?:ransom
-    |where to pay|until (?:they|he|she) pays?|demand\w*|bitcoin)|min(?:e|es|ing) (?:monero|bitcoins?|crypto\w*
-    |coins|ethereum)|(?:gives?|gets?|gain\w*) (?:us|me) access to (?:\w+ )?{_PEOPLE}['\u2019]s|(?:miner
-    |mining)\b.{{0,60}}\b(?:visitors?|users?|customers?|employees)\w*\b
-    """
-)
-_EVADES: Final = whole_words(
-    r"""
-    (?:hid(?:e|es|ing)|conceal\w*|cover\w* up)\b.{0,40}\b(?:breach|leak|incident|defect|fraud|outage|loss(?:es)?
-    |recall)|(?:manipulat|massag|fudg|doctor)\w* (?:the |our |my )?(?:\w+[ /]){0,3}(?:numbers|figures|results|books
-    |metrics|statistics)|(?:hid(?:e|es|ing)|delete|remove|change|alter|edit|rewrite|destroy|shred|wipe|cover
-    |manipulat\w+|falsif\w+|adjust|backdate|clean)\b.{0,60}\b(?:from|before|so that|so|to mislead
-    |ahead of)\b.{0,30}\b(?:auditors?|audit|regulators?|police|court|tax (?:office|authorit\w+)|authorit(?:y|ies)
-    |inspect\w+|investigat\w+|prosecutor\w*|watchdog|lawyers?)|cover(?:ing)? (?:it|this|that
-    |up)\b.{0,40}\b(?:breach|leak|incident|fraud|traces?|tracks)|(?:emissions?|safety|quality) (?:test|check
-    |measurement)\w*\b.{0,60}\b(?:passes|pass)\b|(?:evade|dodge|avoid) (?:\w+ )?(?:taxes|tax|sanctions|customs)
-    |(?:tax evasion|insider trading|price[- ]fixing)|(?:get|work) around\b.{0,30}\b(?:limit|ban|captcha|detection
-    |block|sanctions|age check)\w*|(?:solve|bypass|defeat|break) (?:\w+ )?captchas?|bribe\w*|kickbacks?|launder\w*
-    |blackmail\w*|extort\w*|dox+\w*|stalk(?:s|ing|ers?|erware)?|counterfeit\w*|embezzl\w*|scam(?:s|mers?|ming)?
-    |con (?:old|elderly)|ponzi|pyramid scheme
+    |denial[- ]of[- ]service|(?:crypto|coin|bitcoin)[- ]?miners? (?:on|in|into|as))|(?:hide|plant|add|leave|build in
+    |put|insert|smuggle|implement|install)\b.{{0,40}}\b(?:back ?doors?|kill ?switch\w*\b.*\b(?:client|customer|renew
+    |pay|tell)\w*|secret switch\w*)|(?:hide|plant|leave|keep|smuggle)\b.{{0,40}}\b(?:way|door|path|account|log-?in
+    |route|entrance)\b.{{0,30}}\b(?:in|into|for me)\b|(?:log|get|sign) in\b.{{0,40}}\b(?:even )?(?:after|once
+    |when) i(?:['\u2019]m| am| have| was|['\u2019]ve)? (?:left|leave|gone|fired)|(?:log|record|captur|sav)(?:e|es|s
+    |ing)? (?:every|all|each) (?:key|keystroke)\w*|spread\w* (?:itself|by itself|on its own)|(?:tool|script|program
+    |bot)s? (?:to|that|which) (?:\w+ )?(?:takes?|brings?|knocks?) (?:down|offline) (?:an?|any|other
+    |some\w*) |so (?:that )?(?:we|i) can (?:always|later|still) (?:get|log) (?:back )?in|spy(?:s
+    |ing)? on (?:my |his |her |our |the |a )?{PEOPLE}|self-(?:replicat|spread|propagat)\w+|(?<!it )phon(?:e|es
+    |ing) home|into (?:crypto ?)?miners?|(?:earn|mak|generat)\w* (?:\w+ ){{0,2}}?(?:crypto\w*|coins|bitcoins?|monero
+    |ethereum)|(?:hammer|pound|flood|bombard)\w* (?:their|his|her)\b.{{0,60}}\buntil|(?:encrypt
+    |lock)\w*\b.{{0,60}}\b(?:files|documents|photos|drives?|disks?|shares|servers?|data)\b.{{0,60}}\b(?:ransom
+    |where to (?:pay|send)|until (?:they|he|she) pays?|demand\w*|bitcoin)|min(?:e|es
+    |ing) (?:some |a few |any |more |us )?(?:monero|bitcoins?|crypto\w*|coins|ethereum)|(?:gives?|gets?
+    |gain\w*) (?:us|me) access to (?:\w+ )?{PEOPLE}['\u2019]s|(?:miner|mining)\b.{{0,60}}\b(?:visitors?|users?
+    |customers?|employees)\w*\b
     """
 )
 _WITHOUT_PAYING: Final = whole_words(
     r"""
     (?:crack|bypass|circumvent|remove|strip|break|defeat|disable|patch out|get around)\b.{0,40}\b(?:licen[cs]e
-    |licen[cs]ing|copy protection|drm|paywall|activation|trial limit|dongle)\b|without (?:a |the
-     |any )?(?:subscription|licen[cs]e fee|paying)|(?:so (?:that )?)?(?:we|i|they|you) (?:do|need
+    |licen[cs]ing|copy protection|drm|paywall|activation|trial limit|dongle)\b
+    |without (?:a |the |any )?(?:subscription|licen[cs]e fee|paying)|(?:so (?:that )?)?(?:we|i|they|you) (?:do|need
     |does)n['\u2019]t (?:have to |need to )?pay|serial (?:key|number) generator|keygens?|pirat(?:e
     |ed)\b.{0,30}\b(?:cop(?:y|ies)|software|films?|movies|books)|without paying for
-    """
-)
-_MISLEADS: Final = whole_words(
-    r"""
-    so (?:that )?(?:nobody|no ?one) (?:\w+ )?(?:sees?|notices?|knows?|finds? out|can (?:see|tell
-    |prove)) (?:that )?(?:i|we|it was)|(?:mislead|deceive|trick|defraud|dupe|fool|swindle|manipulat\w+|scare
-    |pressure)\w* (?:our |the |old |elderly |some |their )?(?:customers?|users?|people|pensioners|investors|buyers
-    |regulators?|auditors?|voters?|visitors?|children|seniors|shareholders|employees|players)|(?:looks?|looking
-    |read|sounds?) (?:exactly |just |as if |like )+(?:(?:it|they)(?:['\u2019](?:s|re)| is| comes?| were| came
-    | are) )?(?:from )?(?:the |our |a |their |your )?(?:bank|post office|parcel service|police|paypal|tax office
-    |microsoft|insurance|it department|ceo|government)\w*|(?:reviews?|ratings?|comments?|testimonials?
-    |letters?) (?:\w+ )?(?:as|in the name of) (?:\w+ )?(?:patients?|customers?|guests?|users?|buyers?|clients?
-    |readers?)|sav(?:e|es|ing) what (?:people|they|users|visitors|customers) (?:type|enter)|(?:bots?
-    |scripts?)\b.{0,40}\b(?:votes?|likes?|follows?|clicks?|upvotes?)\b.{0,60}\b(?:times|prox(?:y|ies)|accounts|ips)
-    |as if (?:it|they) (?:comes?|came|were|is|are)(?: sent)? (?:from|by)|(?:cancel|unsubscribe|opt-?out
-    |delete account)\b.{0,40}\b(?:not work|do(?:es)? nothing|impossible|fail|hard to find|useless|never works)
-    |so (?:that )?(?:it|they|he|she) looks? (?:signed|real|genuine|official|legit\w*|older|newer|earlier|authentic
-    |as if|paid|valid)|asks? (?:people|them|users|customers|recipients|you) for (?:their|your) (?:account|card
-    |password|pin|bank|tan|social)\w*|your parcel could not|(?:slow|break|degrad|worse|fail
-    |crash)\w*\b.{0,80}\bso (?:that )?(?:people|customers|users|they) (?:buy|pay|upgrade|stay|renew|have to)
-    |(?:with|in|of|imitat\w+|clon\w+) (?:the |his |her |my )?(?:\w+ )?voice of|from (?:hundreds|thousands|dozens
-    |many|different|several) (?:of )?(?:\w+ )?accounts|(?:dark patterns?|bait and switch)|(?:fail|break|slow
-    |wear out|die)\w*\b.{0,40}\b(?:after|when) (?:the )?warranty
     """
 )
 _VIOLENT: Final = whole_words(
@@ -216,10 +138,11 @@ _UNFAIR: Final = whole_words(
     (?:reject|sort out|filter out|exclude|turn down|go(?:es)? up|pay more|charge|higher price|more expensive
     |lower score)\w*\b.{0,80}\b(?:women|men over|elderly|pregnan\w+|pensioners|foreign\w*|disabled|religio\w+
     |muslims?|jews|gay|immigrants?|minorit\w+|skin)|(?:gather|collect|harvest|scrap
-    |crawl)\w*\b.{0,30}\be-?mail addresses|pregnan\w+\b.{0,80}\b(?:sell|insur|employer)\w*|(?:vulnerabilit\w+
-    |weak\w*|hole|exploit)\b.{0,60}\b(?:traffic light|power (?:grid|plant)|water supply|hospital|airport|election
-    |voting|railway|atm)\w*|count\w*\b.{0,40}\bvotes?\b.{0,60}\b(?:as|for)|    (?:reject|sort out|filter out|score
-    |rank|exclude|flag|price)\w*\b.{0,60}\b(?:applicants?|candidates?|tenants?|customers|employees
+    |crawl)\w*\b.{0,30}\be-?mail addresses|pregnan\w+\b.{0,80}\b(?:sell|insur|employer)\w*|which (?:employees
+    |applicants|customers|members|students|users) (?:are|is) (?:pregnant|ill|sick|gay|muslim|jewish|in a union)
+    |(?:vulnerabilit\w+|weak\w*|hole|exploit)\b.{0,60}\b(?:traffic light|power (?:grid|plant)|water supply|hospital
+    |airport|election|voting|railway|atm)\w*|count\w*\b.{0,40}\bvotes?\b.{0,60}\b(?:as|for)|(?:reject|sort out
+    |filter out|score|rank|exclude|flag|price)\w*\b.{0,60}\b(?:applicants?|candidates?|tenants?|customers|employees
     |borrowers)\b.{0,80}\b(?:foreign\w*|religio\w+|ethnic\w*|race|skin|gender|women|pregnan\w+|older than|union
     |disabled|gay|muslim|jewish|nationality|immigrant\w*)
     """
@@ -259,23 +182,23 @@ _DEFENDS: Final = whole_words(
     |recogni[sz]\w*|spot|resist\w*|harden\w*|withstand\w*|against (?!(?:our|the|this|that|their|my
     |a) (?:\w+ )?(?:checkout|shop|login|site|page|api|bank|form|gateway)s?)|warn\w*|classif\w*|rate[- ]limit\w*
     |moderat\w*|report\w* (?:of|on|about)|unit tests?|fixture|(?:remov|delet|mark|ban|flag|report|find
-    |clean)\w* (?:all |the |any )?(?:malware|fake|spam|phishing|stolen|back ?doors?|bots?)|tell the \w+
-    |stop (?:bots|spam\w*|scrap\w*)
+    |clean)\w* (?:all |the |any )?(?:malware|fake|spam|phishing|stolen|back ?doors?|bots?)|tell the \w+|stop (?:bots
+    |spam\w*|scrap\w*)
     """
 )
 _NOT_DEFENDS: Final = whole_words(
     r"""
-    (?:avoid\w*|evad\w*|bypass\w*|circumvent\w*|escap\w*|turn(?:s|ing)? off|disabl\w*|without|defeat\w*|not|no
-    |never|nobody|get around|past)\b.{0,30}
+    (?:avoid\w*|evad\w*|bypass\w*|circumvent\w*|escap\w*|turn(?:s|ing)? off|disabl\w*|without|defeat\w*|not|no|never
+    |nobody|get around|past)\b.{0,30}
     """
 )
 _BENIGN_QUIET: Final = whole_words(
     r"""
-    fails? silently|silently (?:fail\w*|drop\w*|ignor\w*|swallow\w*|skip\w*|truncat\w*|discard\w*|overwrit\w*
-    |los\w+|retr\w+|return\w*|continu\w*)|hidden (?:field|input|column|file|folder|state|layer|test|element|button
-    |row|class)s?|hid(?:e|es|ing) (?:the |a |an )?(?:\w+ )?(?:button|column|field|row|menu|element|spinner|banner
-    |panel|sidebar|header|deleted\b.*|tab|dialog|tooltip|bar|section|widget|labels?|errors?|columns?)
-    |secret (?:scanning|rotation|santa)
+    fails? silently|silently (?:fail\w*|drop\w*|ignor\w*|swallow\w*|skip\w*|truncat\w*|discard\w*|overwrit\w*|los\w+
+    |retr\w+|return\w*|continu\w*)|hidden (?:field|input|column|file|folder|state|layer|test|element|button|row
+    |class)s?|hid(?:e|es|ing) (?:the |a |an )?(?:\w+ )?(?:button|column|field|row|menu|element|spinner|banner|panel
+    |sidebar|header|deleted\b.*|tab|dialog|tooltip|bar|section|widget|labels?|errors?|columns?)|secret (?:scanning
+    |rotation|santa)
     """
 )
 
@@ -293,7 +216,7 @@ _COPIES: Final = whole_words(
 )
 _FINDS_PEOPLE: Final = whole_words(
     r"""
-    (?:where|when|with whom) (?:my|his|her|the|this|that) (?:[\w-]+ ){0,2}(?:lives?|sleeps?|walks?|goes toschool)
+    (?:where|when|with whom) (?:my|his|her|the|this|that) (?:[\w-]+ ){0,2}(?:lives?|sleeps?|walks?|goes to school)
     |(?:track|locate|follow|shadow) (?:my |his |her |the |this |that )?(?:\w+ )?(?:wife|husband|girlfriend|boyfriend
     |ex|ex-\w+|daughter|son|colleague|neighbou?r|journalist)|(?:home )?address\b.{0,60}\b(?:children|kids|school
     |daily|routine|route)|find (?:me )?.{0,40}\b(?:address|phone number|plate|name|identity
@@ -306,12 +229,12 @@ _FINDS_PEOPLE: Final = whole_words(
 )
 _PRIES: Final = whole_words(
     rf"""
-    (?:reads?|open|look (?:at|into|through)|go through|listen to|cop(?:y|ies)) (?:the |my |our |his |her |that )?
-    {_PEOPLE}['\u2019]s? (?:\w+ )?(?:(?:e-?)?mails?|inbox|messages|chats?|calls|diary|letters|texts)|(?:cop(?:y|ies)
-    |download|export|move|forward|send|upload|take|save)\b.{{0,60}}\b(?:to|onto|on|into) my (?:own |private
-    |personal |home )(?:\w+ )?(?:drive|account|mail\w*|stick|laptop|computer|cloud|server|disk|phone)
-    |(?:records?|logs?|films?|tracks?|watch\w*|monitors?) (?:what|everything|whatever|when|where) (?:the |my |our
-    |his |her ){_PEOPLE} (?:types?|says?|writes?|does|do|is|goes)
+    (?:reads?|open|look (?:at|into|through)|go through|listen to|cop(?:y
+    |ies)) (?:the |my |our |his |her |that )?{PEOPLE}['\u2019]s? (?:\w+ )?(?:(?:e-?)?mails?|inbox|messages|chats?
+    |calls|diary|letters|texts)|(?:cop(?:y|ies)|download|export|move|forward|send|upload|take
+    |save)\b.{{0,60}}\b(?:to|onto|on|into) my (?:own |private|personal |home )(?:\w+ )?(?:drive|account|mail\w*
+    |stick|laptop|computer|cloud|server|disk|phone)|(?:records?|logs?|films?|tracks?|watch\w*|monitors?) (?:what
+    |everything|whatever|when|where) (?:the |my |our|his |her ){PEOPLE} (?:types?|says?|writes?|does|do|is|goes)
     """
 )
 """Something of somebody who is near, or of an employer, is looked at or taken."""
@@ -355,13 +278,14 @@ def _of_sentence(part: str) -> Iterator[tuple[Sign, str]]:
 
 
 def _meant(part: str) -> Iterator[re.Match[str]]:
-    for pattern in (_MALWARE, _EVADES, _WITHOUT_PAYING, _MISLEADS, _STOLEN, _IN_BULK, _FINDS_PEOPLE):
+    for pattern in (_MALWARE, _WITHOUT_PAYING, _FINDS_PEOPLE):
         yield from pattern.finditer(part)
+    yield from deceives(part)
     covert, taken, private = _COVERT.search(part), _TAKES.search(part), _PERSONAL.search(part)
     if covert and (taken or private):
         yield covert
-    if not _MADE_FOR_TESTS.search(part):
-        yield from _falsified(part)
+    if not _IN_A_TEST.search(part):
+        yield from _STOLEN.finditer(part)
     if (other := _SOMEBODY_ELSES.search(part)) and (attack := _ATTACKS.search(part)):
         yield max(other, attack, key=lambda one: one.start())
     if taken and private and (_QUIET.search(_BENIGN_QUIET.sub(" ", part)) or _UNASKED.search(part)):
@@ -370,16 +294,8 @@ def _meant(part: str) -> Iterator[re.Match[str]]:
         yield copied
 
 
-def _falsified(part: str) -> Iterator[re.Match[str]]:
-    if (match := _FALSIFIES.search(part)) and _TRUSTED.search(part):
-        yield match
-    for match in _FALSE.finditer(part):
-        near = part[match.end() : match.end() + _NEAR // 2]
-        if _TRUSTED.search(near) and _PRODUCES.search(part[: match.start()]):
-            yield match
-
-
 def _doubtful(part: str) -> Iterator[re.Match[str]]:
+    yield from disclosed(part)
     yield from _UNFAIR.finditer(part)
     if any(clause.wants is not Wants.NOTHING for clause in clauses(part)):
         yield from _COVERT.finditer(part)

@@ -65,10 +65,27 @@ def _set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
+MAKES: Final = (
+    r"(?:build|write|make|create|need|want|develop|deploy|send|program|code|implement|generate|give me|set up"
+    r"|get me|install|spread|plant|put)"
+)
+"""Verbs of making something, for patterns."""
+PEOPLE: Final = (
+    r"(?:competitors?|competition|rivals?|opponents?|enem(?:y|ies)|victims?|ex|ex-\w+|(?:flat|house|class)mates?"
+    r"|c[efot]o|neighbou?rs?|colleagues?"
+    r"|co-?workers?|boss|wife|husband|girlfriend|boyfriend|roommate|landlord|tenant|teacher|pupil|son|daughter"
+    r"|mother|father|sister|brother|bidder|politician|journalist|applicant|celebrity|hospital|bank|government"
+    r"|city|municipality|school|restaurant|somebody|someone|anybody|anyone|(?:another|other|the other) (?:company"
+    r"|user|person|shop|firm|team|bidder|people|party)|employee|manager|director|patient|stranger|wom[ae]n|child"
+    r"|kid)"
+)
+"""Somebody whom an order may be against, for patterns."""
+
 _LONGEST: Final = 1_000
 _SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
 _PARTS: Final = re.compile(
     r"\s*[,;:()\u2013\u2014]\s+|\s+(?:and|then|but|or|so)\s+(?:then\s+)?|\s*(?:[()]|-->|\]\]|\s-+\s)\s*"
+    r"|\s+(?=by\s+\w+ing\s)"
 )
 _POLITE: Final = re.compile(
     r"""\W*(?:(?:(?:please|kindly)\ to|please|pls|kindly|now|then|first|firstly|next|finally|also|just|and|simply
@@ -77,7 +94,7 @@ _POLITE: Final = re.compile(
     |you\ (?:have\ to|can|must|should|may|need\ to)
     |(?:i|we)\ (?:want|need|would\ like)\ (?:you\ |somebody\ |someone\ )?to|(?:i|we)['\u2019]d\ like\ (?:you\ )?to
     |(?:we|i)\ (?:have\ to|must|need\ to|should|are\ to|want\ to)|let['\u2019]?s|let\ us|go\ ahead\ and|try\ to
-    |make\ sure\ (?:to|you)|help\ (?:me|us)(?:\ to)?|be\ so\ kind\ (?:as|and)\ to|it\ is\ time\ to|time\ to
+    |make\ sure\ (?:to|you)|help\ (?:me|us)(?:\ to)?|be\ so\ kind\ (?:as|and)\ to|it\ is\ time\ to|time\ to|by
     |the\ task\ is\ to|your\ task\ is\ to|remember\ to|don['\u2019]t\ forget\ to)\b[\s,:]*)+""",
     re.VERBOSE | re.IGNORECASE,
 )
@@ -88,9 +105,15 @@ _STATES: Final = re.compile(
 )
 _ASKS: Final = re.compile(r"(?:when|what|where|who|why|how)\s+(?:do|does|did|will|would)\b", re.IGNORECASE)
 """How a question begins: "When does the bill need to be paid?" orders no payment."""
+_CAN_GO: Final = re.compile(
+    r"\bcan (?:all |both |now |safely )?(?:go|be (?:deleted|removed|dropped|wiped|erased|purged))"
+    r"(?=\W*$|\W+(?:(?:now|today|tonight|too)\b|from (?:the )?(?:prod|live)))",
+    re.IGNORECASE,
+)
+"""What is not needed any more."""
 _PASSIVE: Final = re.compile(
     r"\b(?:(?:has|have|had|needs?|ought|is|are)\s+to\s+be|(?:must|should|shall|needs?\s+to)\s+be|needs?|wants?"
-    r"|^\W*let\s.{1,60}?\sbe)\s+"
+    r"|^\W*let\s.{1,60}?\sbe|^\W*have\s.{1,60}?)\s+"
     r"(?:\w+ly\s+)?([^\W\d_]+(?:-[^\W\d_]+)*)",
     re.IGNORECASE,
 )
@@ -118,25 +141,26 @@ _BUILDING: Final = _set(
 )
 _ACTING: Final = _set(
     """
-    activate adjust allow amend announce anonymise anonymize append apply approve archive assign attach attack
-    attempt authorise authorize ban block book boot bounce bring broadcast bump buy bypass call cancel change
-    charge clean clear clone close commit configure connect copy correct create credit cut deactivate debit
-    decommission decrease delete demote deploy deprovision deregister destroy detach disable discard disconnect
-    dismiss dispatch distribute do downgrade download drain drop dump e-mail edit eject email empty enable end
-    enrol enroll erase evict exchange execute exempt expire exploit expose extend factory-reset fail failover feed
-    fire flash flip flood flush force force-push format free freeze get give go grant hack halt hit hotfix import
-    increase inform inject install invalidate invite invoice issue keep kick kill land lapse launch let lift load
-    lock lower mail make mark merge message migrate modify mount move mute notify nuke open order overwrite pause
-    pay perform point post promote provision prune publish pull purge push put raise re-apply re-enable re-index
-    re-issue re-run re-send reactivate reassign rebase reboot rebuild recall reclaim reconfigure recreate recycle
-    redeploy redirect refresh refund reimage reimburse reindex reinstall reinstate reissue relax release reload
-    relocate remind remove rename renew reopen repay repeat replace replay replicate reprocess requeue reroute
-    rerun resend reset resize resolve restart restore resume resync retire retry return reveal reverse revert
-    revoke rewrite roll rollback rotate route run save scale scan schedule seize sell send set settle share shift
-    ship shrink shut sign silence skip sms spin squash start stop strip submit subscribe summon suspend swap
-    switch sync synchronise synchronize tag take terminate text throttle toggle transfer trigger truncate turn
-    tweet unblock undo unfreeze uninstall unlock unmount unpublish unsubscribe update upgrade upload use void
-    waive wipe wire withdraw write-off yank zap
+    acknowledge activate adjust allow allowlist amend announce anonymise anonymize append apply approve archive
+    assign attach attack attempt authorise authorize ban blast block book boot bounce bring broadcast bump buy
+    bypass call cancel change charge clean clear clone close commit compensate configure connect copy correct create
+    credit cut dd deactivate debit decommission decrease delete demote deploy deprovision deregister destroy detach
+    disable discard disconnect dismiss dispatch distribute dm do double downgrade download drain drop dump e-mail
+    edit eject email empty enable end enrol enroll erase evict exchange execute exempt expire exploit expose extend
+    factory-reset fail failover feed fire flash flatten flip flood flush force force-push format free freeze get
+    give go grant hack halt halve hire hit hotfix import increase inform inject install invalidate invite invoice
+    issue keep kick kill land lapse launch lease let lift load lock loosen lower mail make mark merge message
+    migrate modify mount move mute notify nuke obliterate open order overwrite pause pay perform ping point post
+    promote provision prune publish pull purchase purge push put raise re-apply re-enable re-index re-issue re-run
+    re-send reactivate reassign rebase reboot rebuild recall reclaim reconfigure recreate recycle redeploy redirect
+    reformat refresh refund reimage reimburse reindex reinstall reinstate reissue relax release reload relocate
+    remind remove rename renew rent reopen repay repeat replace replay replicate reprocess requeue reroute rerun
+    resend reset resize resolve restart restore resume resync retag retire retry return reveal reverse revert revoke
+    rewrite roll rollback rotate route run save scale scan schedule scrub seize sell send set settle share shift
+    ship shrink shut sign silence skip sms snooze spin squash start stop strip submit subscribe summon suspend swap
+    sweep switch sync synchronise synchronize tag take terminate text throttle toggle transfer trash trigger
+    truncate turn tweet unblock undo unfreeze uninstall unlock unmount unplug unpublish unsubscribe update upgrade
+    upload use void waive weaken whitelist widen wipe wire withdraw write-off yank zap zero
     """
 )
 EITHER: Final = _ACTING & _BUILDING
@@ -151,6 +175,13 @@ _IRREGULAR: Final = {
 _PHRASAL: Final = (
     (r"get(?:ting)? rid of|do away with|throw (?:away|out)|clear out", "delete"),
     (r"let (?:\S+ ){1,5}(?:lapse|expire|run out)\b", "expire"),
+    (r"(?:comment|take|rip|cut|throw|leave) out|(?:cut|take|rip|throw) (?:\S+ ){1,4}out\b", "remove"),
+    (r"take (?:\S+ ){1,5}apart\b", "delete"),
+    (r"top up|stump up|shell out", "pay"),
+    (r"(?:spin|fire|start) up|sign up for", "purchase"),
+    (r"hand (?:out|over) (?!\S+ (?:domain|root|admin|keys))", "give"),
+    (r"write to (?:all|every|each|everyone|everybody)\b", "send"),
+    (r"(?:stop|quit|skip) (?:check|verify|validat|enforc|requir|ask|scan)ing\b", "bypass"),
     (r"take (?:\S+ ){1,5}(?:offline|down|off the (?:air|net))\b", "stop"),
     (r"(?:kick|fire|set) off", "run"),
     (r"hand (?:\S+ ){1,3}(?:root|admin\w*|(?:the )?keys?|access)\b", "give"),
@@ -182,9 +213,13 @@ def _clause(text: str) -> Clause:
     polite = _POLITE.match(text)
     begins = 0 if polite is None else polite.end()
     first = _FIRST.match(text, begins)
+    if _CAN_GO.search(text) is not None:
+        return Clause(text, Wants.DONE, "delete")
     if first is not None and not _STATES.match(text, first.end()):
         at = first.start(1)
         verb = next((one for phrase, one in _PHRASAL_VERBS if phrase.match(text, at)), first[1].lower())
+        if verb.endswith("ing") and text[:begins].strip().lower().endswith("by"):
+            verb = _infinitive(verb) or verb
         if (wants := _wanted(verb)) is not Wants.NOTHING:
             return Clause(text, wants, verb, first.start(1))
     if first is not None and _ASKS.match(text, first.start(1)):

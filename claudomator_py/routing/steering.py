@@ -20,17 +20,17 @@ _WHO: Final = (
 )
 _STEERS: Final = whole_words(
     r"""
-    (?:ignore|disregard|forget|override) (?:all |any |the |your |my |our |these )*(?:previous |prior |above
-     |earlier|preceding |former )?(?:instructions?|rules|polic(?:y|ies)|prompts?|guidelines)|(?:choose|select|pick
-    |prefer|use|assign|route|hand|send|give|forward|pass|delegate|escalate|direct|dispatch)\b.{0,40}\b(?:to
-    |specialist|for) (?:the )?(?:specialist )?(?:[a-z]+-(?:[a-z]+-)*(?:engineer|reviewer|manager|auditor|writer
-    |administrator|researcher|designer|analyst|developer|architect|specialist|doctor)|human[_ ]review|reject
-    |clarify)|(?:choose|select|pick|use) (?:the )?specialist\b.*|(?:choose|select|pick|use|require|set|take
+    (?:ignore|disregard|forget|override) (?:all |any |the |your |my |our |these )*(?:previous |prior |above |earlier
+    |preceding |former )?(?:instructions?|rules|polic(?:y|ies)|prompts?|guidelines)|(?:choose|select|pick|prefer|use
+    |assign|route|hand|send|give|forward|pass|delegate|escalate|direct|dispatch)\b.{0,40}\b(?:to|specialist
+    |for) (?:the )?(?:specialist )?(?:[a-z]+-(?:[a-z]+-)*(?:engineer|reviewer|manager|auditor|writer|administrator
+    |researcher|designer|analyst|developer|architect|specialist|doctor)|human[_ ]review|reject|clarify)|(?:choose
+    |select|pick|use) (?:the )?specialist\b.*|(?:choose|select|pick|use|require|set|take
     |with)\b.{0,30}\b(?:(?:most )?(?:powerful|strong\w*|best|largest|big\w*|cheap\w*|fast\w*|balanced
     |expensive) (?:tier|model)s?|tier (?:to )?(?:powerful|fast|balanced)|(?:opus|sonnet|haiku))|tier ?(?:=|:|is
-    |to)? ?(?:powerful|balanced|fast)|(?:set|lower|raise|treat|mark|change)\b.{0,20}\b(?:risk|priority
-    |tier) (?:to|as|=) ?\w+|risk ?[=:] ?(?:low|medium|high)|route ?[=:] ?\w+|specialist ?[=:] ?[\w-]+|polic(?:y
-    |ies) ?[=:] ?\w+|skip (?:the )?(?:human[_ ]review|approvals?|reviews?|polic(?:y|ies)|checks)|no (?:review
+    |to)? ?(?:powerful|balanced|fast)|(?:set|lower|raise|treat|mark|change)\b.{0,20}\b(?:risk|priority|tier) (?:to
+    |as|=) ?\w+|risk ?[=:] ?(?:low|medium|high)|route ?[=:] ?\w+|specialist ?[=:] ?[\w-]+|polic(?:y|ies) ?[=:] ?\w+
+    |skip (?:the )?(?:human[_ ]review|approvals?|reviews?|polic(?:y|ies)|checks)|no (?:review
     |approval) (?:is )?(?:needed|required|necessary)|polic(?:y checks|ies) (?:is|are) (?:off|disabled|void)
     |(?:all )?filters are off|any specialist may|unrestricted mode|(?:hereby|as the operator i) declare
     |admin override|(?:this|it)(?:['\u2019]s| is) (?:low|high|medium)[ -]risk
