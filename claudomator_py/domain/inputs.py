@@ -32,9 +32,9 @@ class InputRequest(BaseModel):
 
     kind: InputKind
     text: str = ""
-    """What it asks, where that names no specialist; see ``words``."""
+    """What it asks, or the part of that that names no specialist; see ``words``."""
     refused_handoff: RefusedHandoff | None = None
-    """That its run would have handed the task on; approved, it continues itself."""
+    """That its run, or its card's fallback, would have handed the task on; approved, whoever had it continues."""
     unclear: StoredRationale | None = None
     """Why it is not known which specialist is meant."""
     candidates: tuple[str, ...] = ()
@@ -65,8 +65,8 @@ class InputRequest(BaseModel):
         """What it asks. Who may not be told of a specialist is shown it from the same without that name, see
         ``queries/concealment.py``."""
         if self.refused_handoff is not None:
-            asks = f"If you approve, {self.agent} continues with it"
-            return f"would hand it on to {self.refused_handoff.to}. {self.refused_handoff.text} {asks}"
+            lead = self.text or f"would hand it on to {self.refused_handoff.to}."
+            return f"{lead} {self.refused_handoff.text} If you approve, {self.agent} continues with it"
         if self.unclear is not None:
             choice = f" Candidates: {', '.join(self.candidates)}." if self.candidates else ""
             asks = "Which specialist is meant? Answer with its id, or say more about the task."

@@ -84,4 +84,7 @@ def _obstacle(
         return rationale(RationaleCode.HANDOFF_LOOP, specialist=to)
     if len(before) >= max_handoffs:
         return rationale(RationaleCode.HANDOFF_LIMIT, most=max_handoffs)
-    return Needs(risk).unmet_by(card)
+    unmet = Needs(risk).unmet_by(card)
+    if unmet is None:
+        return None
+    return unmet.model_copy(update={"params": unmet.params.model_copy(update={"specialist": to})})

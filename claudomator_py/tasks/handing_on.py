@@ -82,8 +82,8 @@ def fallen_back(
     """Where a task goes at which its specialist failed for the second time: to the specialist that the card names as
     its fallback, or on the route that it names; None: it stays where it is.
 
-    Only reasons count that speak against whoever does it. A person is not asked by a task that asks nobody. Nothing is
-    written: see ``keep``.
+    Only reasons count that speak against whoever does it. A person decides where that specialist may not have it, but
+    is not asked by a task that asks nobody. Nothing is written: see ``keep``.
     """
     if run.specialist is None or outcome.reason not in _SPEAKS_AGAINST or outcome.status is not OutcomeStatus.FAILED:
         return None
@@ -97,12 +97,12 @@ def fallen_back(
         label, risk = Route(card.fallback), None if run.risk is None else Risk(run.risk)
         hopped = hops(connection, task.id, run.generation)
         record = fall_back(label, run.id, run.specialist, hopped, risk=risk, max_handoffs=max_handoffs)
-        return record if record.accepted or spec.on_input is OnInput.WAIT else None
-    record = weigh(connection, task, run, HandoffRequest(to=card.fallback), max_handoffs)
-    if not record.accepted:
-        return None
-    why = rationale(RationaleCode.FAILED_TWICE, by=run.specialist, specialist=card.fallback)
-    return record.model_copy(update={"reason": why})
+    else:
+        record = weigh(connection, task, run, HandoffRequest(to=card.fallback), max_handoffs)
+        if record.accepted:
+            why = rationale(RationaleCode.FAILED_TWICE, by=run.specialist, specialist=card.fallback)
+            record = record.model_copy(update={"reason": why})
+    return record if record.accepted or spec.on_input is OnInput.WAIT else None
 
 
 def asked_after(record: HandoffRecord, outcome: Outcome, run: Run, now_ms: int) -> InputRequest:
@@ -111,6 +111,15 @@ def asked_after(record: HandoffRecord, outcome: Outcome, run: Run, now_ms: int) 
     if record.route is Route.CLARIFY:
         text = f"It {failed} Which specialist should do it, or what should be done differently?"
         return InputRequest(kind=InputKind.CLARIFICATION, text=text, since_ms=now_ms)
+    if record.asked.to not in WAYS_ON["fallback"]:
+        return InputRequest(
+            kind=InputKind.APPROVAL,
+            text=failed,
+            refused_handoff=RefusedHandoff(to=record.asked.to, why=record.reason),
+            since_ms=now_ms,
+            agent=run.agent,
+            run_id=run.id,
+        )
     why = "Its card has a person decide"
     if record.asked.to != record.route:
         risky = record.risk not in (None, Risk.LOW)

@@ -410,14 +410,10 @@ def test_who_fails_twice_is_followed_by_the_fallback(world: World) -> None:
 
 @pytest.mark.parametrize(
     ("fallback", "reason"),
-    [(None, "agent_error"), ("human_review", "stalled"), ("nobody", "agent_error"), ("ben", "stalled")],
+    [(None, "agent_error"), ("human_review", "stalled"), ("ben", "stalled")],
 )
 def test_without_a_fallback_it_is_tried_again(world: World, fallback: str | None, reason: str) -> None:
-    if fallback == "nobody":
-        world.specialists.register(card("nobody"))
     world.specialists.register(card("eve", description="Does what eve does.", fallback=fallback))
-    if fallback == "nobody":
-        world.specialists.remove("nobody")
     begin(world, specialist="eve")
     for _ in range(2):
         world.fail("t", reason)
@@ -467,6 +463,44 @@ def test_a_person_decides_after_two_failures_where_the_card_says_so(world: World
 
 
 @pytest.mark.both_databases
+@pytest.mark.parametrize(
+    ("refused", "why"),
+    [
+        ("had it", "It was not handed on to ben: ben already had it."),
+        ("is gone", "It was not handed on to ben: there is no specialist ben."),
+        (
+            "is for less risk",
+            "It was not handed on to ben: ben takes tasks up to low risk, and this one has medium risk.",
+        ),
+    ],
+)
+def test_a_person_decides_after_two_failures_where_the_fallback_may_not_have_it(
+    world: World, refused: str, why: str
+) -> None:
+    world.policy_rules = (Rule.model_validate({"name": "so-risky", "risk": "medium"}),)
+    world.restarted_daemon()
+    world.specialists.register(card("ben", risk_ceiling="low" if refused == "is for less risk" else "high"))
+    world.specialists.register(card("eve", description="Does what eve does.", fallback="ben"))
+    if refused == "is gone":
+        world.specialists.remove("ben")
+    begin(world, specialist="ben" if refused == "had it" else "eve")
+    if refused == "had it":
+        hand_on(world, "eve")
+        go_on(world)
+    for _ in range(2):
+        world.answer("t")
+        world.fail("t", "agent_error", detail="The joint broke.")
+        world.tick(HOUR_MS)
+    assert world.state("t") == "NEEDS_INPUT approval"
+    asks = world.task("t").asks
+    assert asks is not None
+    assert asks.text == f"failed twice. The joint broke. {why} If you approve, claude continues with it"
+    assert records(world)[-1].accepted is False
+    world.service.approve("t", ApproveRequest())
+    assert go_on(world).specialist == "eve"
+
+
+@pytest.mark.both_databases
 def test_a_person_is_asked_who_does_it_instead(world: World) -> None:
     failing_twice(world, "clarify")
     assert world.state("t") == "NEEDS_INPUT clarification"
@@ -505,8 +539,18 @@ def test_the_default_takes_over_after_two_failures(world: World, default: str | 
     assert "whoever does what fits nobody" in world.queries.explained(told.id).sentences[0]
 
 
-def test_a_task_that_asks_nobody_is_tried_again(world: World) -> None:
-    failing_twice(world, "human_review", on_input="deny")
+@pytest.mark.parametrize("fallback", ["human_review", "gone"])
+def test_a_task_that_asks_nobody_is_tried_again(world: World, fallback: str) -> None:
+    if fallback == "gone":
+        world.specialists.register(card("gone"))
+        world.specialists.register(card("eve", fallback="gone"))
+        world.specialists.remove("gone")
+        begin(world, specialist="eve", on_input="deny")
+        for _ in range(2):
+            world.fail("t", "agent_error")
+            world.tick(HOUR_MS)
+    else:
+        failing_twice(world, fallback, on_input="deny")
     assert records(world) == []
     world.tick(HOUR_MS)
     assert world.live("t").specialist == "eve"
