@@ -1,4 +1,5 @@
-"""A2A agent cards of 0.3 and 1.0, read into ours and written from it; no field is lost on the way.
+"""A2A agent cards of 0.3 and 1.0, read into ours and written from it; no field is lost on the way, but for signatures
+of what is no longer said.
 
 Source: a2a-protocol.org, specification 1.0, section 4.4 (AgentCard, AgentSkill, AgentInterface), and the same of 0.3.
 A card keeps the document that it was read from (``extra``, under ``a2a``), and what is written is that document, with
@@ -13,6 +14,7 @@ from typing import Any, Final, Literal
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.remote import Scheme
+from claudomator_py.schema.a2a_security import security_of_0_3, security_of_1_0
 from claudomator_py.schema.validation import odd_values, validate
 
 Version = Literal["0.3", "1.0"]
@@ -62,7 +64,10 @@ def write_a2a(card: Card, version: Version, url: str) -> dict[str, Any]:
         found = copy.deepcopy(kept)
         if version_of(found) != version:
             found = _converted(found, version)
-        return _changed(found, before, card, version)
+        found = _changed(found, before, card, version)
+        if found != kept:
+            found.pop("signatures", None)  # which are of the document as it was
+        return found
     return _made(card, version, card.url or url)
 
 
@@ -168,7 +173,7 @@ def _converted(document: dict[str, Any], version: Version) -> dict[str, Any]:
             for one in _objects(document, "additionalInterfaces")
             if one.get("url") != url
         ]
-        kept = {key: value for key, value in document.items() if key not in old}
+        kept = security_of_1_0({key: value for key, value in document.items() if key not in old})
         first = {"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "0.3"}
         return {**kept, "supportedInterfaces": [first, *further]}
     further = [
@@ -176,7 +181,7 @@ def _converted(document: dict[str, Any], version: Version) -> dict[str, Any]:
         for one in _objects(document, "supportedInterfaces")
         if one.get("url") != url or one.get("protocolBinding") != "JSONRPC"
     ]
-    kept = {key: value for key, value in document.items() if key != "supportedInterfaces"}
+    kept = security_of_0_3({key: value for key, value in document.items() if key != "supportedInterfaces"})
     return {**kept, **_interfaces(url, "0.3"), **({"additionalInterfaces": further} if further else {})}
 
 

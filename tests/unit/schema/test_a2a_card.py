@@ -86,7 +86,8 @@ def test_a_change_of_ours_is_written_and_nothing_else(document: dict[str, Any], 
 
     assert written["description"] == "Other."
     assert (written["skills"][0]["description"], written["skills"][0]["x-price"]) == ("Pages for people.", 3)
-    same = set(document) - {"description", "skills"}
+    assert "signatures" not in written, "they are of another document"
+    same = set(document) - {"description", "skills", "signatures"}
     assert {key: written[key] for key in same} == {key: document[key] for key in same}
 
 
@@ -103,6 +104,71 @@ def test_the_other_version_has_what_both_know_and_what_neither_does(document: di
         read(document).skills,
     )
     assert (written["x-pricing"], written["skills"][0]["x-price"]) == ({"per_task": 1}, 3)
+
+
+SCHEMES_0_3 = {
+    "key": {"type": "apiKey", "in": "header", "name": "X-Docs-Key", "description": "Of the portal."},
+    "token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "x-issuer": "https://id.example"},
+    "flow": {"type": "oauth2", "flows": {"clientCredentials": {"tokenUrl": "https://id.example/t", "scopes": {}}}},
+    "id": {"type": "openIdConnect", "openIdConnectUrl": "https://id.example/.well-known"},
+    "tls": {"type": "mutualTLS"},
+    "other": {"type": "x-of-ours", "hint": 1},
+}
+SCHEMES_1_0 = {
+    "key": {"apiKeySecurityScheme": {"location": "header", "name": "X-Docs-Key", "description": "Of the portal."}},
+    "token": {"httpAuthSecurityScheme": {"scheme": "bearer", "bearerFormat": "JWT", "x-issuer": "https://id.example"}},
+    "flow": {
+        "oauth2SecurityScheme": {"flows": {"clientCredentials": {"tokenUrl": "https://id.example/t", "scopes": {}}}}
+    },
+    "id": {"openIdConnectSecurityScheme": {"openIdConnectUrl": "https://id.example/.well-known"}},
+    "tls": {"mtlsSecurityScheme": {}},
+    "other": {"type": "x-of-ours", "hint": 1},
+}
+
+
+def test_how_to_authenticate_is_in_the_shape_of_the_version() -> None:
+    skill = {**OLD["skills"][0], "security": [{"token": ["write"]}]}
+    security = [{"key": []}, {"flow": ["read", "write"], "tls": []}]
+    old = {**OLD, "securitySchemes": SCHEMES_0_3, "security": security, "skills": [skill]}
+
+    written = write_a2a(read(old), "1.0", "")
+
+    assert written["securitySchemes"] == SCHEMES_1_0
+    assert written["securityRequirements"] == [
+        {"schemes": {"key": {"list": []}}},
+        {"schemes": {"flow": {"list": ["read", "write"]}, "tls": {"list": []}}},
+    ]
+    assert written["skills"][0]["securityRequirements"] == [{"schemes": {"token": {"list": ["write"]}}}]
+    assert written["capabilities"]["extendedAgentCard"] is True
+    assert not {"security", "supportsAuthenticatedExtendedCard"} & {*written, *written["skills"][0]}
+    back = write_a2a(read(written), "0.3", "")
+    assert {key: back[key] for key in ("securitySchemes", "security", "skills")} == {
+        "securitySchemes": SCHEMES_0_3,
+        "security": security,
+        "skills": [skill],
+    }
+    assert back["supportsAuthenticatedExtendedCard"] is True
+
+
+def test_a_card_of_0_3_written_as_one_of_1_0_is_one_for_the_sdk() -> None:
+    schemes = {name: scheme for name, scheme in SCHEMES_0_3.items() if name != "other"}
+    old = {**OLD, "securitySchemes": schemes, "security": [{"key": []}, {"flow": ["read"], "tls": []}]}
+
+    parsed = parse_agent_card(write_a2a(read(old), "1.0", ""))
+
+    by_the_sdk = parse_agent_card(copy.deepcopy(old))
+    assert {name: parsed.security_schemes[name] for name in schemes} == dict(by_the_sdk.security_schemes)
+    assert list(parsed.security_requirements) == list(by_the_sdk.security_requirements)
+    assert parsed.capabilities.extended_agent_card is True
+
+
+@pytest.mark.parametrize("scheme", [None, 3, [], {}, {"type": 3}, {"type": "apiKey", "in": 1}])
+def test_what_is_no_scheme_is_kept_as_it_is_or_does_no_harm(scheme: object) -> None:
+    for security in (scheme, [scheme], [{"key": scheme}]):
+        old = {**OLD, "securitySchemes": {"key": scheme}, "security": security}
+        assert version_of(write_a2a(read(old), "1.0", "")) == "1.0"
+        new = {**NEW, "securitySchemes": {"key": scheme}, "securityRequirements": security}
+        assert version_of(write_a2a(read(new), "0.3", "")) == "0.3"
 
 
 @pytest.mark.parametrize("version", ["0.3", "1.0"])
