@@ -13,7 +13,7 @@ from claudomator_py.hosts.local.sweep import sweep
 from tests.integration.hosts.rig import INSTALLATION, Rig, ended, until
 
 PRELUDE = f"""
-import os, signal, sys
+import os, signal, sys, time
 from pathlib import Path
 sys.path.insert(0, {str(INSTALLATION)!r})
 from claudomator_py.domain import crashpoint
@@ -24,7 +24,8 @@ from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.sweep import kill_survivors
 point, path = sys.argv[1], Path(sys.argv[2])
 assert point in crashpoint.CRASH_POINTS
-crashpoint.install(lambda name: os.kill(os.getpid(), signal.SIGKILL) if name == point else None)
+crash = lambda name: os.kill(os.getpid(), signal.SIGKILL) if name == point else None
+crashpoint.install(crash)
 order = RunSpec(path.name, (("true",),), None, (), ("PATH",), "", RunLimits(5000, None, 100, 1 << 20))
 """
 
@@ -62,6 +63,25 @@ def test_a_cancel_that_was_written_holds(rig: Rig) -> None:
     shim = rig.shim(path)
     until(lambda: (path / "started").exists())
     daemon("cancel-written", path, "RunDirectory(path).request_cancel()")
+    shim.wait()
+    assert ended(path).exit.ended_by == "cancel"
+
+
+def test_a_cancel_is_asked_to_the_end_though_the_shim_was_faster(rig: Rig) -> None:
+    path = rig.prepare(("sleep", "60"))
+    shim = rig.shim(path)
+    until(lambda: (path / "started").exists())
+    # The daemon is held up once it has written the request, until the shim has seen it and left.
+    slow = """
+def hook(name):
+    if name == "cancel-written":
+        while decide_fate(path).exit is None:
+            time.sleep(0.01)
+    crash(name)
+crashpoint.install(hook)
+RunDirectory(path).request_cancel()
+"""
+    daemon("cancel-nudged", path, slow)
     shim.wait()
     assert ended(path).exit.ended_by == "cancel"
 
