@@ -24,7 +24,7 @@ RESUMED = TaskSpec(
     agent=AgentHint(type="simulated"),
     retry=RetryPolicy(max_attempts=1),
 )
-ENDLESS = TaskSpec(name="endless", instructions="do: trap '' TERM; sleep 60")
+ENDLESS = TaskSpec(name="endless", instructions="do: trap '' TERM; sleep 600")
 ASKED = TaskSpec(name="asked", instructions="do: true")
 COUNT = len(FILES) + 3
 

@@ -159,7 +159,7 @@ def test_a_cleanup_removes_what_nobody_misses_and_says_why_it_keeps_the_rest(sit
     )
     by_name = {view.name: view for view in daemon.client.all_tasks()}
     git(shop, "merge", "-q", str(by_name["merged"].branch))
-    daemon.client.submit(spec(shop, "lasting", "sleep 60"))
+    daemon.client.submit(spec(shop, "lasting", "sleep 600"))
     wait_until(lambda: daemon.client.task("lasting").state == "RUNNING", "the task that lasts")
     kept = [
         "ahead: 1 commit is not in main",

@@ -16,7 +16,7 @@ from claudomator_py.hosts.local.fate import decide_fate, held_lock, shim_identit
 from claudomator_py.hosts.shim import procfs
 from tests.integration.hosts.rig import LIMITS, Rig, alive, ended, until
 
-WAIT = ("sh", "-c", "echo ready; exec sleep 60")
+WAIT = ("sh", "-c", "echo ready; exec sleep 600")
 
 
 def test_of_two_shims_exactly_one_starts_the_run(rig: Rig, tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def test_checks_follow_in_the_runs_scratch_folder(host: LocalRunHost) -> None:
 
 def test_cancel_reaches_the_step_it_names(host: LocalRunHost) -> None:
     run(host, "true")
-    host.prepare(order("echo ready; exec sleep 60"), 1)
+    host.prepare(order("echo ready; exec sleep 600"), 1)
     host.spawn(RUN_ID, ENV, 1)
     until(lambda: all_of(host, "stdout", 1))
     host.cancel(RUN_ID, 1)
@@ -132,7 +132,7 @@ def test_cancel_reaches_the_step_it_names(host: LocalRunHost) -> None:
 
 
 def test_survivors_of_a_lost_shim_are_ended(host: LocalRunHost) -> None:
-    host.prepare(order("echo ready; exec sleep 60"))
+    host.prepare(order("echo ready; exec sleep 600"))
     host.spawn(RUN_ID, {**ENV, "CLAUDOMATOR_CRASH_SHIM": "agent-spawned"})
     until(lambda: host.reconcile(RUN_ID).fate is RunFate.UNFINISHED)
     assert host.end_survivors(RUN_ID)
@@ -159,7 +159,7 @@ def test_an_agent_that_outlives_its_shim_is_taken_over_once(host: LocalRunHost, 
 def test_an_agent_whose_shims_are_killed_again_and_again_is_given_up(
     host: LocalRunHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    host.prepare(order("echo ready; exec sleep 60"))
+    host.prepare(order("echo ready; exec sleep 600"))
     host.spawn(RUN_ID, {**ENV, "CLAUDOMATOR_CRASH_SHIM": "agent-recorded"})
     monkeypatch.setenv("CLAUDOMATOR_CRASH_SHIM", "shim-renamed")
     until(lambda: host.reconcile(RUN_ID).fate is RunFate.UNFINISHED)

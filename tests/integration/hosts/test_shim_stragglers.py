@@ -174,7 +174,7 @@ def test_a_child_that_emptied_its_environment_is_found_below_one_that_did_not(ri
 
 
 def test_survivors_of_another_run_are_left_alone(rig: Rig) -> None:
-    first, second = (rig.prepare(("sh", "-c", "echo $$; exec sleep 60")) for _ in range(2))
+    first, second = (rig.prepare(("sh", "-c", "echo $$; exec sleep 600")) for _ in range(2))
     shims = [rig.shim(first), rig.shim(second)]
     pids = [int(shim.output("\n")) for shim in shims]
     shims[0].process.kill()

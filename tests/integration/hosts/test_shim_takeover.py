@@ -82,7 +82,7 @@ def test_it_is_held_to_what_is_left_of_its_timeout(rig: Rig, tmp_path: Path) -> 
 
 
 def test_it_is_ended_if_it_hangs(rig: Rig, tmp_path: Path) -> None:
-    path, pid = orphaned(rig, tmp_path, "echo ready $$; exec sleep 60", stall_ms=400)
+    path, pid = orphaned(rig, tmp_path, "echo ready $$; exec sleep 600", stall_ms=400)
     rig.shim(path).wait()
     assert ended_by(path) == ("stall", None)
     assert not alive(pid)

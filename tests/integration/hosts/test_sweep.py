@@ -10,7 +10,7 @@ from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.sweep import find_survivors, sweep
 from tests.integration.hosts.rig import Rig, until
 
-WAIT = ("sh", "-c", "echo ready; exec sleep 60")
+WAIT = ("sh", "-c", "echo ready; exec sleep 600")
 
 
 def test_known_runs_are_kept(rig: Rig) -> None:
