@@ -132,7 +132,7 @@ def _copy(subject: Claudomator, state: str, numbers: range) -> None:
             values = ", ".join(_copied(table, name) for name in columns)
             of_first = "id" if table == "task" else "task_id"
             connection.execute(
-                f"INSERT INTO {table} ({', '.join(columns)}) SELECT {values} FROM {table}, n WHERE {of_first} = ?",  # noqa: S608
+                f"INSERT INTO {table} ({', '.join(columns)}) SELECT {values} FROM {table}, n WHERE {of_first} = ?",  # noqa: S608 - its own tables
                 (first,),
             )
 

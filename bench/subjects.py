@@ -165,7 +165,7 @@ class Claudomator:
     def count(self, condition: str, table: str = "task") -> int:
         """How many such rows there are, without asking the daemon."""
         with closing(sqlite3.connect(f"file:{self.site.state / 'claudomator.db'}?mode=ro", uri=True)) as connection:
-            (found,) = connection.execute(f"SELECT count(*) FROM {table} WHERE {condition}").fetchone()  # noqa: S608
+            (found,) = connection.execute(f"SELECT count(*) FROM {table} WHERE {condition}").fetchone()  # noqa: S608 - of the benchmarks
         return int(found)
 
     def wait_for(self, condition: Callable[[], bool], what: str) -> None:

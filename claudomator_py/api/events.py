@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Header, Query, Request, Response
@@ -294,7 +295,7 @@ async def _follow(
     try:
         while not streams.closing:
             bell = streams.bell()
-            page = await streams.run(lambda: live.events(wanted, after, PAGE))  # noqa: B023 - awaited at once
+            page = await streams.run(partial(live.events, wanted, after, PAGE))
             after = page.upto
             if not standing():
                 return  # the token was revoked meanwhile, or the browser logged out

@@ -26,25 +26,18 @@ class Command:
 
 def _function(path: str) -> Callable[[], Callable[..., None]]:
     """That of ``module:name`` below ``cli``."""
-
-    def load() -> Callable[..., None]:
-        module, _, name = path.partition(":")
-        with many():
-            found: Callable[..., None] = getattr(importlib.import_module(f"claudomator_py.cli.{module}"), name)
-        return found
-
-    return load
+    return lambda: _imported(path)
 
 
 def _group(path: str) -> Callable[[], typer.Typer]:
     """What that of ``module:name`` below ``cli`` makes."""
+    return lambda: _imported(path)()
 
-    def load() -> typer.Typer:
-        made = _function(path)()()
-        assert isinstance(made, typer.Typer)  # noqa: S101 - as the table below says
-        return made
 
-    return load
+def _imported(path: str) -> Any:
+    module, _, name = path.partition(":")
+    with many():
+        return getattr(importlib.import_module(f"claudomator_py.cli.{module}"), name)
 
 
 COMMANDS: Mapping[str, Command] = {
@@ -127,9 +120,7 @@ def _made(name: str, command: Command) -> Any:
         app.add_typer(loaded, name=name, help=command.summary)
     else:
         app.command(name)(loaded)
-    group = typer.main.get_command(app)
-    assert isinstance(group, TyperGroup)  # noqa: S101 - an application with a callback is one
-    return group.commands[name]
+    return typer.main.get_group(app).commands[name]
 
 
 def _typer(**options: Any) -> typer.Typer:

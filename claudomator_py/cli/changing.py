@@ -20,6 +20,7 @@ from claudomator_py.cli.status import tasks_table
 from claudomator_py.client.errors import ClientError, ServiceProblem
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.budget import LEAST_USD, Budget
+from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.views import (
     AnswerRequest,
     ApproveRequest,
@@ -28,7 +29,6 @@ from claudomator_py.domain.views import (
     TaskFilter,
     TaskView,
 )
-from claudomator_py.domain.views.base import StateName
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client

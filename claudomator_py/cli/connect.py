@@ -33,16 +33,13 @@ def connect(config: Path | None, state_dir: Path | None) -> "Client":
     return opening.connect(config, state_dir)
 
 
-def connected(command: "Callable[Concatenate[Client, P], None]") -> Callable[..., None]:
+def connected(command: "Callable[Concatenate[Client, ...], None]") -> Callable[..., None]:
     """The command with a client as its first argument, and ``--config`` and ``--state-dir`` among its options."""
 
     @functools.wraps(command)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        config, state_dir = kwargs.pop("config"), kwargs.pop("state_dir")
-        assert config is None or isinstance(config, Path)  # noqa: S101 - as the options below are declared
-        assert state_dir is None or isinstance(state_dir, Path)  # noqa: S101
+    def run(*args: object, config: Path | None, state_dir: Path | None, **options: object) -> None:
         with connect(config, state_dir) as client:
-            command(client, *args, **kwargs)
+            command(client, *args, **options)
 
     own = inspect.signature(command).parameters.values()
     options = [

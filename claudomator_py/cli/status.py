@@ -13,9 +13,9 @@ from claudomator_py.cli.output import Column, Format, FormatOption, heading, not
 from claudomator_py.cli.schedule import schedules_table
 from claudomator_py.cli.times import ago, clock, now_ms, until, why_words
 from claudomator_py.domain.budget import Unit, amount_text
+from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.text import one_line
 from claudomator_py.domain.views import CheckView, FileProblemView, StatusView, TaskFilter, TaskView
-from claudomator_py.domain.views.base import StateName
 from claudomator_py.domain.views.daemon import ListName
 
 if TYPE_CHECKING:

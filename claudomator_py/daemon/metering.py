@@ -13,6 +13,7 @@ from claudomator_py.dispatch.observe import Observer
 from claudomator_py.domain.blocked import WAITS, Blocked, Why
 from claudomator_py.domain.errors import Unavailable
 from claudomator_py.domain.histogram import Histogram
+from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.views import CheckView
 from claudomator_py.faults import Fault
@@ -49,7 +50,7 @@ class Measured:
     """Everything at one moment. Histograms in seconds, times in epoch milliseconds, sizes in bytes."""
 
     database: str
-    tasks: Mapping[str, int]
+    tasks: Mapping[StateName, int]
     waits: Mapping[Wait, int]
     agents: Sequence[AgentState]
     slots: int

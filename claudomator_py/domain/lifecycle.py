@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, Literal
 
 from claudomator_py.domain.outcome import Reason
 
@@ -98,7 +98,9 @@ State = Waiting | Queued | Running | NeedsInput | Completed | Failed | Cancelled
 Ready = Waiting | Queued | NeedsInput
 TERMINAL = (Completed, Failed, Cancelled)
 
-STATE_NAMES: dict[type[State], str] = {
+StateName = Literal["WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT", "COMPLETED", "FAILED", "CANCELLED"]
+
+STATE_NAMES: dict[type[State], StateName] = {
     Waiting: "WAITING",
     Queued: "QUEUED",
     Running: "RUNNING",

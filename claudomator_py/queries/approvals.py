@@ -1,5 +1,8 @@
 """Approvals: which tasks wait for one, and what became of others."""
 
+from collections.abc import Mapping
+from typing import Literal
+
 from sqlalchemy import JSON, Connection, and_, or_, select, type_coerce
 
 from claudomator_py.domain.lifecycle import InputKind
@@ -17,7 +20,11 @@ MOST = 200
 _SAMPLE = 20_000
 """Events that are looked at: the newest."""
 _SHOWN = 50
-_OUTCOMES = {"approved": "given", "rejected": "refused", "state": "expired"}
+_OUTCOMES: Mapping[str, Literal["given", "refused", "expired"]] = {
+    "approved": "given",
+    "rejected": "refused",
+    "state": "expired",
+}
 
 
 def view(connection: Connection, by: Principal) -> ApprovalsView:
@@ -32,15 +39,14 @@ def _held(task: Task, by: Principal) -> HeldTaskView | None:
     asked = asked_of(task) or asked_before(task)
     if asked.kind is not InputKind.APPROVAL or asked.run_id is not None:
         return None
-    return HeldTaskView(
+    return HeldTaskView.of(
+        asked,
         task_id=task.id,
         task_name=task.name,
         version=task.version,
         text=asked.words,
-        rules=asked.rules,
-        approvers=asked.approvers,
-        since=asked.since_ms,  # type: ignore[arg-type]
-        until=asked.until_ms,  # type: ignore[arg-type]
+        since=asked.since_ms,
+        until=asked.until_ms,
         allowed=may_approve(asked, by),
     )
 
@@ -63,7 +69,7 @@ def _settled(connection: Connection, by: Principal) -> tuple[SettledApprovalView
         SettledApprovalView(
             task_id=task_id,
             task_name=name,
-            outcome=_OUTCOMES[kind],  # type: ignore[arg-type]
+            outcome=_OUTCOMES[kind],
             by=None if kind == "state" else principal,
             why=data.get("why") if kind == "approved" else data.get("reason") if kind == "rejected" else None,
             rules=tuple(data.get("rules") or (asks or {}).get("rules") or ()),

@@ -170,10 +170,10 @@ def _each(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, Mapping):
         told = {_each(key, change): _each(one, change) for key, one in value.items()}
         return value if told == value else told
-    if isinstance(value, Collection) and not isinstance(value, bytes):
+    if isinstance(value, list | tuple | set | frozenset):
         items = [_each(one, change) for one in value]
         same = all(new is old for new, old in zip(items, value, strict=True))
-        return value if same else type(value)(items)  # type: ignore[call-arg]
+        return value if same else type(value)(items)
     return value
 
 

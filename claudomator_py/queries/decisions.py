@@ -7,6 +7,7 @@ from sqlalchemy import Connection
 from claudomator_py.domain.decision import message_of
 from claudomator_py.domain.errors import Ambiguous, Invalid, NotFound, Problem
 from claudomator_py.domain.principal import Principal
+from claudomator_py.domain.units import format_instant
 from claudomator_py.domain.views.base import Page
 from claudomator_py.domain.views.decisions import (
     DecidedRunView,
@@ -108,11 +109,11 @@ def _view(found: Recorded, seen: Set[str], channels: Mapping[str, str]) -> Recor
     return RecordedDecisionView(
         id=row.id,
         kind=row.kind,
-        at=row.at_ms,  # type: ignore[arg-type]
+        at=format_instant(row.at_ms),
         input_ref=row.input_ref,
         task_id=row.task_id,
         task_name=found.task_name,
-        task_state=found.task_state,  # type: ignore[arg-type]
+        task_state=found.task_state,
         channel_id=channel_id if there else None,
         channel_name=channels.get(channel_id or ""),
         message_id=message_id if there else None,

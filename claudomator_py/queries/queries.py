@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from copy import copy
 from functools import partial
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from sqlalchemy import Connection
 
@@ -28,7 +28,6 @@ from claudomator_py.domain.views import (
     TaskView,
     WhyView,
 )
-from claudomator_py.domain.views.base import StateName
 from claudomator_py.domain.views.decisions import DecisionFilter, ExplainedDecisionView, RecordedDecisionView
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
@@ -252,7 +251,7 @@ class Queries:
                 schedules=tuple(by_next_time(connection, self._by)),
                 spent_today=spending_view(own.total),
                 budget=day_budget(budgets, today) if whole else None,
-                counts={cast(StateName, state): number for state, number in counts.items()},
+                counts=counts,
                 totals={**{name: found.total for name, found in lists.items()}, "inbox": refused},
             )
 

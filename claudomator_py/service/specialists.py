@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Collection, Sequence
 from copy import copy
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import Connection
@@ -144,7 +145,7 @@ class Specialists:
     def tell_odd(self, ids: Collection[str]) -> None:
         """Tell the log what is odd about the cards of these agents, whom no person hears."""
         for specialist_id in sorted(ids):
-            found = read(self._database, lambda connection: specialist_rows.find(connection, specialist_id, self._by))  # noqa: B023 - read at once
+            found = read(self._database, partial(specialist_rows.find, specialist_id=specialist_id, by=self._by))
             for odd in () if found is None else self._warned(queries.view(found, self._by)).warnings:
                 log.warning("the card of %s, which registered itself: %s", specialist_id, odd.text)
 

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import JSON, ColumnElement, Connection, and_, case, exists, func, or_, select, type_coerce
 
 from claudomator_py.domain.learning import LabelRule
+from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.domain.views.decisions import DecisionFilter
@@ -27,7 +28,7 @@ class Recorded:
     decision: Decision
     task_name: str | None
     """None: as for ``task_state``."""
-    task_state: str | None
+    task_state: StateName | None
     """None: it is about no task, or about one that was removed."""
     superseded_by: str | None
     overridden: bool

@@ -23,6 +23,7 @@ from sqlalchemy import (
     update,
 )
 
+from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.routing import Constraints
 from claudomator_py.scheduler.admission import Taken
@@ -337,7 +338,7 @@ def unended(connection: Connection) -> dict[str, int]:
     return {row.state: row.number for row in connection.execute(_UNENDED)}
 
 
-def counts(connection: Connection, by: Principal = OPERATOR) -> dict[str, int]:
+def counts(connection: Connection, by: Principal = OPERATOR) -> dict[StateName, int]:
     """How many tasks there are in each state, for that principal; of a state without any, nothing.
 
     Nearly all have been completed, and are what the others leave of all: to count a whole table the database looks

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Connection, String, and_, cast, exists, func, or_, select, tuple_
 
+from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.views import TaskFilter
 from claudomator_py.store.run_rows import run_from
@@ -63,7 +64,7 @@ class Listed:
 
 
 StatusList = Literal["needs_you", "problems", "running", "queued", "recent"]
-_OVER = ("CANCELLED", "COMPLETED")
+_OVER: tuple[StateName, ...] = ("CANCELLED", "COMPLETED")
 _FOR_BUDGET = and_(TASK.c.state == "WAITING", TASK.c.reason == "budget")
 """Waiting for a larger budget, which only a person gives."""
 
@@ -73,7 +74,7 @@ def status_lists(
     limit: int,
     *,
     failed_since_ms: int,
-    counts: Mapping[str, int],
+    counts: Mapping[StateName, int],
     by: Principal = OPERATOR,
 ) -> dict[StatusList, Listed]:
     """What the status lists for that principal, each in its order, at most that many of each. counts: of its tasks by
@@ -87,7 +88,7 @@ def status_lists(
     in_turn = (TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id)
     by_time = (TASK.c.until_ms.is_(None), TASK.c.until_ms, TASK.c.id)
 
-    def in_state(state: str, order: Sequence[Any]) -> Listed:
+    def in_state(state: StateName, order: Sequence[Any]) -> Listed:
         """How many there are is known already: to count all that has ended takes longer the more there are."""
         return Listed(_first(connection, mine & (TASK.c.state == state), order, limit), counts.get(state, 0))
 

@@ -43,7 +43,7 @@ class EmbeddingServer:
         owner = self
 
         class Handler(BaseHTTPRequestHandler):
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the base class names it)
+            def log_message(self, *_: object) -> None:
                 """Say nothing."""
 
             def do_POST(self) -> None:

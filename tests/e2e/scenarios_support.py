@@ -33,7 +33,10 @@ def in_state(daemon: Daemon, ref: str, *states: str, deadline_s: float = PATIENC
 
 def waits_for(daemon: Daemon, ref: str, reason: str) -> TaskView:
     """Wait until the task is queued for this reason. Before it has another: each task is routed first."""
-    wanted = lambda task: (task.state, task.reason) == ("QUEUED", reason)  # noqa: E731 - said in one line
+
+    def wanted(task: TaskView) -> bool:
+        return (task.state, task.reason) == ("QUEUED", reason)
+
     return _seen(daemon, ref, wanted, f"be QUEUED, reason {reason}", PATIENCE_S)
 
 

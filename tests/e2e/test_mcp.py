@@ -59,7 +59,7 @@ def held() -> Iterator[tuple[str, threading.Event]]:
             self.end_headers()
             self.wfile.write(b"text=asked")
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as the class has it
+        def log_message(self, *_: object) -> None:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:

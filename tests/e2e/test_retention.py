@@ -6,7 +6,7 @@ from contextlib import closing
 import httpx
 import pytest
 
-from claudomator_py.domain.views.base import StateName
+from claudomator_py.domain.lifecycle import StateName
 from tests.e2e.harness import Daemon, Site, wait_until
 from tests.e2e.scenarios_support import document, ended, started
 

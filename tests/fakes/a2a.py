@@ -152,7 +152,7 @@ def plain_server(
 
         do_GET = do_POST  # noqa: N815  # likewise
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # likewise
+        def log_message(self, *_: object) -> None:
             """Nobody reads it."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

@@ -86,7 +86,7 @@ class Exchange(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: "_Server"
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the base class names it)
+    def log_message(self, *_: object) -> None:
         """Say nothing."""
 
     def do_HEAD(self) -> None:

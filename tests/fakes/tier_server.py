@@ -17,7 +17,7 @@ class Exchange(BaseHTTPRequestHandler):
     server: "_Server"
     body: dict[str, Any]
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the base class names it)
+    def log_message(self, *_: object) -> None:
         """Say nothing."""
 
     def do_POST(self) -> None:

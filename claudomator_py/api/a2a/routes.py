@@ -215,7 +215,7 @@ async def _settled(request: Request, caller: _Caller, task: TaskView) -> TaskVie
     with streams.place(request.state.principal):
         while not shapes.is_settled(task) and not streams.closing and time.monotonic() < until:
             bell = streams.bell()
-            task = await streams.run(lambda: caller.task(task.id))  # noqa: B023 - awaited at once
+            task = await streams.run(partial(caller.task, task.id))
             if shapes.is_settled(task):
                 break
             while not await streams.wait(bell, HEARTBEAT_S):
@@ -238,7 +238,7 @@ async def _changes(caller: _Caller, task: TaskView) -> AsyncIterator[bytes]:
     said, streams = shapes.mark(task), caller.streams
     while not shapes.is_settled(task) and not streams.closing:
         bell = streams.bell()
-        task = await streams.run(lambda: caller.task(task.id))  # noqa: B023 - awaited at once
+        task = await streams.run(partial(caller.task, task.id))
         if not caller.standing():
             return
         if shapes.mark(task) != said:

@@ -1,6 +1,6 @@
 """What all JSON shapes of the API have in common."""
 
-from typing import Annotated, Any, Generic, Literal, Self, TypeVar
+from typing import Annotated, Any, Generic, Self, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -13,7 +13,6 @@ def _instant(value: object) -> object:
 
 Instant = Annotated[str, BeforeValidator(_instant), Field(json_schema_extra={"format": "date-time"})]
 """RFC 3339 in UTC. Epoch milliseconds, as rows and domain values have them, are written so."""
-StateName = Literal["WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT", "COMPLETED", "FAILED", "CANCELLED"]
 
 
 class View(BaseModel):

@@ -5,9 +5,10 @@ from typing import Literal
 from pydantic import Field
 
 from claudomator_py.domain.errors import Problem
+from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.outcome import HoldKind, Reason
 from claudomator_py.domain.views.agents import AgentView, BudgetView, SpendingView
-from claudomator_py.domain.views.base import Instant, Page, StateName, View
+from claudomator_py.domain.views.base import Instant, Page, View
 from claudomator_py.domain.views.schedules import ScheduleView
 from claudomator_py.domain.views.tasks import TaskView
 

@@ -5,10 +5,11 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, BeforeValidator, Field
 
+from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.rationale import RationaleCode, ShownRationale
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.stand_in import ShownFallback, ShownStandIn
-from claudomator_py.domain.views.base import Instant, StateName, View
+from claudomator_py.domain.views.base import Instant, View
 from claudomator_py.domain.views.routing import PolicyCheckView, RouteCandidateView
 from claudomator_py.domain.views.tasks import CandidateView, ClassificationView, ConstraintsView, VersionsView
 

@@ -1,8 +1,9 @@
 """The JSON shapes of schedules. Field order is the order of the JSON."""
 
+from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.schedule import CatchUp, Overlap
-from claudomator_py.domain.views.base import Instant, StateName, View
+from claudomator_py.domain.views.base import Instant, View
 
 
 class FireView(View):

@@ -8,6 +8,7 @@ from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import Shown
 from claudomator_py.domain.budget import Budget
 from claudomator_py.domain.decision import Classification, Versions
+from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.outcome import Tokens
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.rationale import ShownRationale
@@ -15,7 +16,7 @@ from claudomator_py.domain.routing import Constraints
 from claudomator_py.domain.stand_in import ShownFallback, ShownStandIn
 from claudomator_py.domain.task import Instant as GivenInstant
 from claudomator_py.domain.views.agents import BudgetView, HoldView
-from claudomator_py.domain.views.base import EventView, Instant, StateName, View
+from claudomator_py.domain.views.base import EventView, Instant, View
 from claudomator_py.domain.views.routing import PolicyCheckView, RouteView
 from claudomator_py.domain.views.runs import InputView, RunProgressView
 from claudomator_py.domain.worktree import TreeStanding

@@ -104,12 +104,21 @@ else:
 """.replace("CANARY", CANARY).replace("git-password-0Nr4", IN_REMOTE)
 
 
+class _HookServer(ThreadingHTTPServer):
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Hook)
+        self.told: list[str] = []
+        self.answer = "no"
+
+
 class _Hook(BaseHTTPRequestHandler):
+    server: _HookServer
+
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"])).decode()
-        self.server.told.append(body)  # type: ignore[attr-defined]
+        self.server.told.append(body)
         # What it answers is told as the reason of the failure.
-        self.send_response(400, self.server.answer)  # type: ignore[attr-defined]
+        self.send_response(400, self.server.answer)
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
@@ -117,9 +126,8 @@ class _Hook(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def hook() -> Iterator[ThreadingHTTPServer]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Hook)
-    server.told, server.answer = [], "no"  # type: ignore[attr-defined]
+def hook() -> Iterator[_HookServer]:
+    server = _HookServer()
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
@@ -187,7 +195,7 @@ def spilt(tmp_path_factory: pytest.TempPathFactory, warm: WarmStarter) -> Iterat
         (root / "known.json").write_text(json.dumps([*known, OF_TASK]))
         _drop(site, root)
         _settle(site, daemon)
-        yield Spilt(site, daemon, {**secrets, "schedule": OF_SCHEDULE}, server.told)  # type: ignore[attr-defined]
+        yield Spilt(site, daemon, {**secrets, "schedule": OF_SCHEDULE}, server.told)
 
 
 def _configure(site: Site) -> None:

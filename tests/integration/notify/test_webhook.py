@@ -47,7 +47,7 @@ class Receiver(ThreadingHTTPServer):
 class _Exchange(BaseHTTPRequestHandler):
     server: Receiver
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the base class names it)
+    def log_message(self, *_: object) -> None:
         pass
 
     def do_POST(self) -> None:

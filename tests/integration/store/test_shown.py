@@ -1,5 +1,6 @@
 """What people may see is stored without the secrets that are known when it is written."""
 
+from functools import partial
 from pathlib import Path
 
 from claudomator_py.domain.redaction import MARK
@@ -18,7 +19,7 @@ def test_a_row_is_written_without_what_is_known_and_what_becomes_known(tmp_path:
         for secret in ("known-from-the-start", "known-after-a-reload"):
             secrets.add([secret])
             data = {"state": "COMPLETED", "why": f"it said {secret}", "times": 3, "none": None}
-            database.write(lambda connection, data=data: record(connection, 1, "state", data=data))  # type: ignore[misc]
+            database.write(partial(record, at_ms=1, kind="state", data=data))
         found = database.read(lambda connection: events.following(connection, 0, 10))
     stored = {"state": "COMPLETED", "why": f"it said {MARK}", "times": 3, "none": None}
     assert [event.data for event in found] == [stored, stored]

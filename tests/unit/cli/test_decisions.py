@@ -6,6 +6,7 @@ import pytest
 
 from claudomator_py.cli.decisions import decision_text
 from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.units import format_instant
 from claudomator_py.domain.views.decisions import (
     ChosenView,
     DecidedHandoffView,
@@ -50,7 +51,7 @@ def test_they_are_listed_and_shown(command: Command) -> None:
 PLACED = RecordedDecisionView(
     id="d1",
     kind="placement",
-    at=1_790_000_000_000,  # type: ignore[arg-type]
+    at=format_instant(1_790_000_000_000),
     reason="least active",
     specialists=(RouteCandidateView(specialist="cook", score=0.4, parts={"semantic": 0.3}, rejected="a weaker match"),),
     agents=(CandidateView(agent="codex", active=2, max_concurrent=2, eligible=False, rejected_because="has no slot"),),

@@ -71,7 +71,10 @@ def test_closing_waits_for_a_round_that_is_to_be_less_often_from_then_on(
 ) -> None:
     monkeypatch.setattr(learning, "FIRST_S", 0.01)
     every, begun, go, done = [20], Event(), Event(), Event()
-    settings = lambda: LearningSettings.model_construct(every=every[0], rate=0.1)  # noqa: E731 - as the daemon has it
+
+    def settings() -> LearningSettings:
+        return LearningSettings.model_construct(every=every[0], rate=0.1)
+
     one = Learner(world.database, settings, world.clock)
 
     def round_() -> None:
