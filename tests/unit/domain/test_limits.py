@@ -12,6 +12,7 @@ from claudomator_py.domain.limits import (
     LONGEST_TRY_MS,
     SHORTEST_MS,
     STALE_MS,
+    TRIED_FIRST,
     Bucket,
     Hold,
     RanOn,
@@ -52,6 +53,10 @@ def test_a_failure_holds_what_its_reason_says(reason: Reason) -> None:
         case HoldKind.UNTIL_RESET:
             until = NOW + FIRST_ESTIMATE_MS
             assert hold == Hold(CLAUDE, reason, until, Provenance.ESTIMATED, reason.value, NOW)
+
+
+def test_a_hold_that_ends_by_its_time_is_tried_by_one_run_first() -> None:
+    assert {Reason.RATE_LIMITED, Reason.OVERLOADED, Reason.NETWORK} == TRIED_FIRST
 
 
 @pytest.mark.parametrize("reason", Reason)

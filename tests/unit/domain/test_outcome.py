@@ -5,13 +5,24 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from claudomator_py.domain.outcome import REASON_POLICIES, HoldKind, Outcome, OutcomeStatus, Reason
+from claudomator_py.domain.budget import BudgetOf, Figures, SpentBudget, Unit
+from claudomator_py.domain.outcome import OUTAGES, REASON_POLICIES, HoldKind, Outcome, OutcomeStatus, Reason
 
 CODES = """
 rate_limited overloaded network auth no_credit invalid_model context_too_long refused turn_limit budget
 timeout stalled check_failed permission_denied bad_invocation interrupted cancelled rejected handoff_refused unreachable
 not_running dependency_failed expired output_limit setup_failed disk_full lost agent_error"""
 COST_NO_ATTEMPT = {"rate_limited", "auth", "no_credit", "overloaded", "network", "unreachable"}
+OF_AN_OUTAGE = {"overloaded", "network", "unreachable"}
+NEED_A_PERSON = {
+    "auth",
+    "no_credit",
+    "invalid_model",
+    "permission_denied",
+    "bad_invocation",
+    "not_running",
+    "setup_failed",
+}
 RETRIED = {
     "context_too_long",
     "stalled",
@@ -32,6 +43,8 @@ def test_every_code_says_what_follows_from_it() -> None:
         assert policy.meaning.endswith(".")
     assert {reason for reason in Reason if not REASON_POLICIES[reason].counts_attempt} == COST_NO_ATTEMPT
     assert {reason for reason in Reason if REASON_POLICIES[reason].retries} == COST_NO_ATTEMPT | RETRIED
+    assert {reason for reason in Reason if REASON_POLICIES[reason].needs_person} == NEED_A_PERSON
+    assert OUTAGES == OF_AN_OUTAGE
 
 
 def test_what_costs_no_attempt_holds_its_agent_or_is_an_outage() -> None:
@@ -47,6 +60,16 @@ def test_a_success_has_no_reason_and_all_else_has_one() -> None:
         with pytest.raises(ValidationError, match="needs a reason"):
             Outcome(status=status)
     assert Outcome(status=OutcomeStatus.NEEDS_INPUT).reason is None
+
+
+def test_an_error_names_the_budget_that_was_used_up_and_then_what_the_agent_said() -> None:
+    budget = SpentBudget(of=BudgetOf.TASK, figures=Figures(unit=Unit.TOKENS, spent=1300, limit=1000))
+    failed = Outcome(status=OutcomeStatus.FAILED, reason=Reason.BUDGET)
+    assert failed.error is None
+    assert failed.model_copy(update={"detail": "I stopped."}).error == "I stopped."
+    assert failed.model_copy(update={"over_budget": budget}).error == budget.text
+    both = failed.model_copy(update={"over_budget": budget, "detail": "I stopped."})
+    assert both.error == f"{budget.text}. I stopped."
 
 
 def test_an_agents_words_can_always_be_stored_and_sent() -> None:
