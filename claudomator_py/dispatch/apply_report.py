@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 
+from pydantic import ValidationError
 from sqlalchemy import Connection
 
 from claudomator_py.dispatch.launch import LaunchRules
@@ -14,9 +15,9 @@ from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.domain.budget import SpentBudget
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.crashpoint import crashpoint
-from claudomator_py.domain.handing_on import handed_on_in, without_request
+from claudomator_py.domain.handing_on import HANDOFF_MARKER, handed_on_in, without_request
 from claudomator_py.domain.inputs import asks_leave, heard, leave_asked
-from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.domain.outcome import HandoffRequest, Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.pricing import Used
 from claudomator_py.domain.report import RunReport
 from claudomator_py.domain.run import ExitRecord, command_text, ended_text
@@ -26,6 +27,7 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.environment.worktrees import WorktreeManager
 from claudomator_py.log import get_logger
+from claudomator_py.schema.validation import first_problem
 from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run, Task
@@ -271,8 +273,10 @@ def _handing_on(outcome: Outcome) -> Outcome | None:
         return None
     try:
         request = handed_on_in(outcome.text)
-    except ValueError as error:
-        changes = {"status": OutcomeStatus.FAILED, "reason": Reason.HANDOFF_REFUSED, "detail": str(error)}
+    except ValidationError as error:
+        problem = first_problem(HandoffRequest, error).render()
+        detail = f"its last line begins with {HANDOFF_MARKER} and cannot be read: {problem}"
+        changes = {"status": OutcomeStatus.FAILED, "reason": Reason.HANDOFF_REFUSED, "detail": detail}
         return outcome.model_copy(update=changes)
     if request is None:
         return None

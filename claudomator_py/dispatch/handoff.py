@@ -29,6 +29,7 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.routing.role import escalation_of
 from claudomator_py.scheduler.decision import DecisionKind, HandoffRecord, Record
+from claudomator_py.schema.validation import first_problem
 from claudomator_py.store.tables import Decision, Run
 
 _ABOUT_ANOTHER_RUN = (DecisionKind.PLACEMENT.value, DecisionKind.TRIAGE.value)
@@ -99,9 +100,8 @@ def handoff_of(subject: HandoffSubject, registry: AgentRegistry, redactor: Redac
             before=None if hop is None else _handed_on(hop, redactor),
         )
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise HandoffRefused(redactor.redact(f"the handoff is not valid: {where} {first['msg']}")) from None
+        problem = first_problem(Handoff, error).render()
+        raise HandoffRefused(redactor.redact(f"the handoff is not valid: {problem}")) from None
 
 
 def _files(hops: Sequence[HandoffRecord], redactor: Redactor) -> tuple[str, ...]:

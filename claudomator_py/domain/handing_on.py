@@ -3,8 +3,6 @@
 import re
 from typing import Final
 
-from pydantic import ValidationError
-
 from claudomator_py.domain.outcome import HandoffRequest
 
 HANDOFF_MARKER: Final = "CLAUDOMATOR-HANDOFF:"
@@ -13,7 +11,7 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
 def handed_on_in(text: str) -> HandoffRequest | None:
-    """The request with which the message ends; None: it makes none. Raises ValueError for one that cannot be read.
+    """The request with which the message ends; None: it makes none. Raises ValidationError for one that cannot be read.
 
     In a quotation, in a fenced block, and anywhere but at the very end the marker means nothing: there it is mostly
     text that the agent has read and tells of.
@@ -21,13 +19,7 @@ def handed_on_in(text: str) -> HandoffRequest | None:
     lines = text.rstrip().splitlines()
     if not lines or not lines[-1].startswith(HANDOFF_MARKER) or _fenced(lines[:-1]):
         return None
-    try:
-        return HandoffRequest.model_validate_json(lines[-1].removeprefix(HANDOFF_MARKER))
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        said = f"{where}: {first['msg']}" if where else first["msg"]
-        raise ValueError(f"its last line begins with {HANDOFF_MARKER} and cannot be read: {said}") from None
+    return HandoffRequest.model_validate_json(lines[-1].removeprefix(HANDOFF_MARKER))
 
 
 def without_request(text: str) -> str | None:

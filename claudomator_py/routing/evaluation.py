@@ -23,6 +23,7 @@ from claudomator_py.routing.signals import keyword_in
 from claudomator_py.routing.space import Space
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
 from claudomator_py.schema.routing_settings import Preset
+from claudomator_py.schema.validation import first_problem
 
 _TO_SOMEBODY = (Route.SPECIALIST, Route.HUMAN_REVIEW)
 _NS_PER_MS = 1_000_000
@@ -163,8 +164,7 @@ def card_of(data: Mapping[str, Any]) -> Card:
     try:
         return Card.model_validate(known)
     except ValidationError as error:
-        first = error.errors()[0]
-        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        raise ValueError(first_problem(Card, error).render()) from None
 
 
 def ignored(data: Mapping[str, Any]) -> list[str]:

@@ -30,6 +30,7 @@ from claudomator_py.domain.task import Permissions, TaskSpec
 from claudomator_py.routing import handing_on
 from claudomator_py.routing.role import done_by, escalation_of
 from claudomator_py.scheduler.decision import HandoffRecord, Route, SpecialistRecord
+from claudomator_py.schema.validation import first_problem
 
 MOST_HANDOFFS: Final = 2
 """As ``routing.max_handoffs`` is by default."""
@@ -79,8 +80,7 @@ def demand_of(data: Mapping[str, Any], text: str) -> Demand | None:
     try:
         task = TaskSpec.model_validate({"name": "task", "instructions": text, **asked})
     except ValidationError as error:
-        first = error.errors()[0]
-        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        raise ValueError(first_problem(TaskSpec, error).render()) from None
     return Demand(
         task,
         _names(said, "hands_on_to"),

@@ -3,14 +3,17 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from claudomator_py.domain.triage import Incoming, Member, TriageDecision, TriageReason, TriageSettings
 from claudomator_py.routing.triage import triage
+from claudomator_py.schema.validation import first_problem
 
 _NS_PER_MS = 1_000_000
+
+M = TypeVar("M", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,24 +69,31 @@ def message_case_of(data: Mapping[str, Any]) -> MessageCase:
         raise ValueError("`participants` is not a list")
     if primary is not None and not isinstance(primary, str):
         raise ValueError("`channel.primary` is not an id")
-    try:
-        return MessageCase(
-            identity,
-            Incoming.model_validate(data.get("message")),
-            _settings(channel.get("settings") or {}),
-            tuple(map(Member.model_validate, members)),
-            primary,
-            None if label is None else TriageDecision.model_validate(label),
-        )
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise ValueError(f"{where}: {first['msg']}" if where else first["msg"]) from None
+    return MessageCase(
+        identity,
+        _read(Incoming, data.get("message"), "message"),
+        _settings(channel.get("settings") or {}),
+        tuple(_read(Member, one, f"participants[{at}]") for at, one in enumerate(members)),
+        primary,
+        None if label is None else _read(TriageDecision, label, "expected"),
+    )
 
 
-def _settings(data: Mapping[str, Any]) -> TriageSettings:
+def _settings(data: object) -> TriageSettings:
     """What the line says of who answers; its channel may have other settings too."""
-    return TriageSettings.model_validate({name: data[name] for name in TriageSettings.model_fields if name in data})
+    if isinstance(data, Mapping):
+        data = {name: data[name] for name in TriageSettings.model_fields if name in data}
+    return _read(TriageSettings, data, "channel.settings")
+
+
+def _read(model: type[M], said: object, place: str) -> M:
+    """What stands at that place of the line. Raises ValueError."""
+    try:
+        return model.model_validate(said)
+    except ValidationError as error:
+        found = first_problem(model, error)
+        where = f"{place}.{found.field}" if found.field else place
+        raise ValueError(found.model_copy(update={"field": where}).render()) from None
 
 
 def evaluate_messages(

@@ -35,6 +35,11 @@ def validate(model: type[M], mapping: Mapping[str, object], lines: Lines, prefix
         return [_problem(model, detail, lines, prefix) for detail in details]
 
 
+def first_problem(model: type[BaseModel], error: ValidationError) -> Problem:
+    """The first of what keeps something from being that model, in the words of an operator."""
+    return _problem(model, error.errors(include_url=False)[0], {}, ())
+
+
 def odd_values(value: object, lines: Lines, path: Path = ()) -> list[Problem]:
     """Problems of values that JSON and a database could not carry: found before anything else looks at them."""
     if len(path) > MAX_DEPTH:
@@ -130,7 +135,8 @@ def wording(detail: ErrorDetails, model: type[BaseModel] | None = None, path: Pa
             return "is too small" if kind.startswith("greater") else "is too large", _bound(model, path, context)
         case "value_error":
             return str(context["error"]).rstrip("."), None
-    return detail["msg"][:1].lower() + detail["msg"][1:], None
+    said = detail["msg"].replace("Input should", "must", 1)
+    return said[:1].lower() + said[1:], None
 
 
 def _choices(context: Mapping[str, Any]) -> list[str]:

@@ -16,7 +16,7 @@ from claudomator_py.domain.fields import Name
 from claudomator_py.domain.principal import Principal, RequestKey
 from claudomator_py.schema.a2a_card import A2A_FIELDS, is_a2a, read_a2a
 from claudomator_py.schema.taskfile import parse_task
-from claudomator_py.schema.validation import MAX_PROBLEMS, validate
+from claudomator_py.schema.validation import MAX_PROBLEMS, first_problem, validate
 from claudomator_py.service.access import Granted
 from claudomator_py.store.database import StoreUnavailable
 
@@ -225,9 +225,8 @@ def _checked(shape: type[Any], params: Mapping[str, Any]) -> Any:
     try:
         return shape.model_validate(params)
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join(map(str, first["loc"])) or "params"
-        raise RpcError(INVALID_PARAMS, f"{where}: {first['msg']}") from None
+        found = first_problem(shape, error)
+        raise RpcError(INVALID_PARAMS, found.model_copy(update={"field": found.field or "params"}).render()) from None
 
 
 def _refusal(error: ServiceError) -> RpcError:

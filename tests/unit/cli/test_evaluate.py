@@ -160,10 +160,15 @@ def test_messages_without_labels_have_no_score(tmp_path: Path) -> None:
     [
         ({"channel": None}, "messages.jsonl:1: it needs an `id`, a `channel`"),
         ({"participants": None}, "messages.jsonl:1: `participants` is not a list"),
-        ({"participants": [{"id": "x"}]}, "messages.jsonl:1: role: Field required"),
-        ({"message": {"author": "u1"}}, "messages.jsonl:1: content: Field required"),
+        ({"participants": [{"id": "x"}]}, "messages.jsonl:1: participants[0].role: is missing; add it"),
+        ({"message": {"author": "u1"}}, "messages.jsonl:1: message.content: is missing; add it"),
         ({"channel": {"primary": 7}}, "messages.jsonl:1: `channel.primary` is not an id"),
-        ({"channel": {"settings": {"primary": "maybe"}}}, "messages.jsonl:1: primary: Input should be"),
+        ({"message": None}, "messages.jsonl:1: message: is empty; give it a value"),
+        ({"channel": {"settings": 7}}, "messages.jsonl:1: channel.settings: is the number 7, but must be a mapping"),
+        (
+            {"channel": {"settings": {"primary": "maybe"}}},
+            "messages.jsonl:1: channel.settings.primary: `maybe` is not one of off, always, ",
+        ),
     ],
 )
 def test_a_message_that_cannot_be_read_is_named(tmp_path: Path, change: dict[str, object], said: str) -> None:

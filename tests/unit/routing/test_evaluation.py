@@ -28,7 +28,7 @@ CARDS = [
 def test_a_card_of_either_shape_is_read() -> None:
     cook, smith = CARDS
     assert (cook.title, cook.allowed_agents, smith.title) == ("Cook", ("claude",), "Smith")
-    with pytest.raises(ValueError, match="description: Field required"):
+    with pytest.raises(ValueError, match="description: is missing; add it"):
         card_of({"id": "nobody"})
 
 
