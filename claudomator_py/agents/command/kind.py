@@ -6,13 +6,14 @@ from claudomator_py.agents.command import INFO
 from claudomator_py.agents.ending import Result, Verdict, failed, outcome, verdict_of
 from claudomator_py.agents.plaintext import MAX_DETAIL, Tail
 from claudomator_py.agents.programs import find_program
+from claudomator_py.agents.restrictions import restrictions
 from claudomator_py.agents.transcript import LineTranscript, TextTranscript
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.pricing import Used
 from claudomator_py.domain.run import ExitRecord, Launch, LaunchRequest, Stream
-from claudomator_py.domain.task import PermissionMode, TaskSpec
+from claudomator_py.domain.task import TaskSpec
 
 MAX_ANSWER_BYTES = 32 * 1024
 PLACEHOLDERS = ("prompt_file", "task", "model")
@@ -63,16 +64,8 @@ class Command:
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
         """A plain program knows nothing of tools, turns or further folders."""
-        permissions = task.permissions
-        asked = {
-            "permissions.mode": permissions.mode is not PermissionMode.DEFAULT,
-            "permissions.allowed_tools": bool(permissions.allowed_tools),
-            "permissions.disallowed_tools": bool(permissions.disallowed_tools),
-            "max_turns": task.max_turns is not None,
-            "add_dirs": bool(task.add_dirs),
-            "agent.model": task.agent.model is not None and "model" not in _names(agent),
-        }
-        wanted = ", ".join(field for field, is_asked in asked.items() if is_asked)
+        takes_model = "model" in _names(agent)
+        wanted = ", ".join(field for field in restrictions(task) if field != "agent.model" or not takes_model)
         return [f"{agent.name} is a plain command, which cannot keep to {wanted}"] if wanted else []
 
 

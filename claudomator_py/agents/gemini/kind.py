@@ -8,6 +8,7 @@ from claudomator_py.agents.gemini import INFO
 from claudomator_py.agents.gemini.events import GeminiEvents
 from claudomator_py.agents.own_programs import MCP_NAME
 from claudomator_py.agents.programs import probe
+from claudomator_py.agents.restrictions import check_folders, split_by_commas
 from claudomator_py.domain.agent import AgentHealth, AgentSpec, OwnServers
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.run import Launch, LaunchRequest
@@ -52,8 +53,7 @@ class Gemini(EventKind):
         Raises ValueError for a folder that it would take for several.
         """
         agent, task = request.agent, request.task
-        if (folder := next((folder for folder in task.add_dirs if "," in folder), None)) is not None:
-            raise ValueError(f"{agent.name} would take the further folder {folder} for several, as it has a comma")
+        check_folders(task, agent)
         argv = [*(agent.command or INFO.command), "--output-format=stream-json"]
         argv.append(f"--{'resume' if request.resume else 'session-id'}={request.conversation_id}")
         if request.model is not None:
@@ -77,21 +77,15 @@ class Gemini(EventKind):
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
         """What it has settings for, but no flags."""
-        permissions = task.permissions
         name = agent.name
         sentences = []
-        if permissions.disallowed_tools:
+        if task.permissions.disallowed_tools:
             remedy = "deny them in a policy file, named with --policy in the agent's extra_args"
             sentences.append(f"{name} has no option for permissions.disallowed_tools; {remedy}")
         if task.max_turns is not None:
             remedy = "set model.maxSessionTurns in its settings.json"
             sentences.append(f"{name} has no option for max_turns; {remedy}")
-        fields = (("permissions.allowed_tools", permissions.allowed_tools), ("add_dirs", task.add_dirs))
-        for field, words in fields:
-            sentences += [
-                f"{name} would take {word!r} in {field} for several, as it has a comma" for word in words if "," in word
-            ]
-        return sentences
+        return sentences + split_by_commas(task, agent)
 
 
 def _defaults(agent: AgentSpec) -> dict[str, str]:

@@ -6,6 +6,7 @@ from claudomator_py.agents.event_kind import EventKind
 from claudomator_py.agents.programs import probe
 from claudomator_py.agents.qwen import INFO
 from claudomator_py.agents.qwen.events import QwenEvents
+from claudomator_py.agents.restrictions import check_folders, split_by_commas
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.run import Launch, LaunchRequest
@@ -42,8 +43,7 @@ class Qwen(EventKind):
         Raises ValueError for a folder that it would take for several.
         """
         agent, task = request.agent, request.task
-        if (folder := next((folder for folder in task.add_dirs if "," in folder), None)) is not None:
-            raise ValueError(f"{agent.name} would take the further folder {folder} for several, as it has a comma")
+        check_folders(task, agent)
         argv = [*(agent.command or INFO.command), "--output-format=stream-json"]
         argv.append(f"--{'resume' if request.resume else 'session-id'}={request.conversation_id}")
         if request.model is not None:
@@ -72,18 +72,12 @@ class Qwen(EventKind):
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
         """It leaves out tools by their names alone, and its lists have commas between their words."""
-        permissions = task.permissions
         sentences = [
             f"{agent.name} cannot leave out {tool!r}; write a tool's name alone, such as run_shell_command"
-            for tool in permissions.disallowed_tools
+            for tool in task.permissions.disallowed_tools
             if not PLAIN_TOOL.fullmatch(tool)
         ]
-        return sentences + [
-            f"{agent.name} would take {word!r} in {field} for several, as it has a comma"
-            for field, words in (("permissions.allowed_tools", permissions.allowed_tools), ("add_dirs", task.add_dirs))
-            for word in words
-            if "," in word
-        ]
+        return sentences + split_by_commas(task, agent)
 
 
 KIND = Qwen()

@@ -358,13 +358,19 @@ def test_a_run_begins_once_its_tree_is_there_and_works_in_it(wooded: World, repo
     assert [event.data["path"] for event in wooded.queries.why("t").events if event.kind == TREE_USED] == [str(tree)]
 
 
-def test_a_task_that_continues_one_in_a_tree_works_on_there(wooded: World, repository: str) -> None:
+def first_in_a_tree(wooded: World, repository: str) -> str | None:
+    """Let the task ``first`` be done in a tree; where that is."""
     wooded.submit("first", working_dir=repository, isolation="worktree", agent=ON_CLAUDE)
     wooded.tick()
     wooded.tick()
     tree = wooded.live("first").dir_key
     wooded.succeed("first")
     wooded.tick()
+    return tree
+
+
+def test_a_task_that_continues_one_in_a_tree_works_on_there(wooded: World, repository: str) -> None:
+    tree = first_in_a_tree(wooded, repository)
     wooded.submit("t", continues="first")
     wooded.tick()
     wooded.tick()
@@ -372,12 +378,7 @@ def test_a_task_that_continues_one_in_a_tree_works_on_there(wooded: World, repos
 
 
 def test_one_that_cannot_speak_on_there_works_on_there(wooded: World, repository: str) -> None:
-    wooded.submit("first", working_dir=repository, isolation="worktree", agent=ON_CLAUDE)
-    wooded.tick()
-    wooded.tick()
-    tree = wooded.live("first").dir_key
-    wooded.succeed("first")
-    wooded.tick()
+    tree = first_in_a_tree(wooded, repository)
     wooded.submit("x", agent=ON_CLAUDE)
     wooded.tick()
     wooded.limit("x", reset_at=wooded.now_ms + HOUR_MS)

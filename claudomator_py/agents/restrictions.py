@@ -1,0 +1,35 @@
+"""What a task may ask of an agent that not every kind can keep to, as several kinds see it."""
+
+from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.task import PermissionMode, TaskSpec
+
+
+def restrictions(task: TaskSpec) -> list[str]:
+    """The fields by which the task says what its agent may do, for how long, with which model and where."""
+    permissions = task.permissions
+    asked = {
+        "permissions.mode": permissions.mode is not PermissionMode.DEFAULT,
+        "permissions.allowed_tools": bool(permissions.allowed_tools),
+        "permissions.disallowed_tools": bool(permissions.disallowed_tools),
+        "max_turns": task.max_turns is not None,
+        "add_dirs": bool(task.add_dirs),
+        "agent.model": task.agent.model is not None,
+    }
+    return [field for field, is_asked in asked.items() if is_asked]
+
+
+def split_by_commas(task: TaskSpec, agent: AgentSpec) -> list[str]:
+    """What an agent would misread whose lists have commas between their words, in sentences."""
+    lists = (("permissions.allowed_tools", task.permissions.allowed_tools), ("add_dirs", task.add_dirs))
+    return [
+        f"{agent.name} would take {word!r} in {field} for several, as it has a comma"
+        for field, words in lists
+        for word in words
+        if "," in word
+    ]
+
+
+def check_folders(task: TaskSpec, agent: AgentSpec) -> None:
+    """Raises ValueError for a further folder that such an agent would take for several."""
+    if (folder := next((folder for folder in task.add_dirs if "," in folder), None)) is not None:
+        raise ValueError(f"{agent.name} would take the further folder {folder} for several, as it has a comma")
