@@ -231,7 +231,8 @@ def _sqlite_engines(file: Path, busy_timeout_ms: int) -> _Engines:
     wal = (_WAL, f"journal_size_limit={_WAL_LIMIT_BYTES}")
     return _Engines(
         reader=_sqlite_engine(file, READERS, "BEGIN", (*always, "foreign_keys=ON", "query_only=ON")),
-        writer=_sqlite_engine(file, 1, "BEGIN IMMEDIATE", (*always, *wal, "foreign_keys=ON")),
+        # The journal of a savepoint is for this process alone: once it is large it would be a new file each time.
+        writer=_sqlite_engine(file, 1, "BEGIN IMMEDIATE", (*always, *wal, "foreign_keys=ON", "temp_store=MEMORY")),
         schema=_sqlite_engine(file, 1, "BEGIN IMMEDIATE", (*always, *wal, "foreign_keys=OFF")),
     )
 

@@ -12,6 +12,7 @@ from sqlalchemy import Engine, event
 
 from claudomator_py.domain.run import RunLimits, RunSpec
 from claudomator_py.hosts.local.directory import RunDirectory
+from claudomator_py.store import remembered
 from claudomator_py.store.database import Database
 from tests.databases import listening, open_migrated
 from tests.fakes.world import World, spec
@@ -147,6 +148,21 @@ def test_no_statement_reads_all_that_has_ended(database: Database, counted: Coun
         return found
 
     assert database.read(plans) == []
+
+
+def test_a_large_write_makes_no_file_beside_the_database(database: Database) -> None:
+    pages = 64 * 1024
+
+    def files(connection: Any) -> set[str]:
+        # The savepoint keeps the pages as they were, and those are more than SQLite keeps in memory by itself.
+        remembered.keep(connection, "large", {"filler": "b" * 4 * pages})
+        return {os.readlink(entry.path) for entry in os.scandir("/proc/self/fd") if os.path.islink(entry.path)}
+
+    database.write(lambda connection: remembered.keep(connection, "large", {"filler": "a" * 4 * pages}))
+    there = database.write(files)
+    assert database.file is not None
+    assert str(database.file) in there
+    assert not [name for name in there if "(deleted)" in name and "etilqs" in name]
 
 
 def test_a_run_directory_takes_few_flushes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
