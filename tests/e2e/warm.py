@@ -132,7 +132,6 @@ def _models(kind: type[BaseModel]) -> Iterator[type[BaseModel]]:
 def _live_once() -> None:
     """A daemon's life in this process: all that it imports, makes or compiles when it first needs it is there then."""
     from claudomator_py.app.serving import serve
-    from claudomator_py.hosts import durable
     from tests.e2e.harness import open_site
 
     with tempfile.TemporaryDirectory() as folder, open_site(Path(folder, "site")) as site:
@@ -152,7 +151,6 @@ def _live_once() -> None:
                 os.dup2(copy, fd)
         user.join()
         assert code == 0, site.log_text()
-        durable._flushers.pool.shutdown()  # of which each daemon has its own
         assert threading.enumerate() == [threading.main_thread()], "whoever forks has one, or locks stay held for ever"
 
 

@@ -9,7 +9,7 @@ from claudomator_py.domain.run import RunConflict, RunFate, RunSpec
 from claudomator_py.hosts import leftovers
 from claudomator_py.hosts.durable import FlushGroup, flush_directory
 from claudomator_py.hosts.local.fate import decide_fate, held_lock, mark, shim_identity, write_revoked
-from claudomator_py.hosts.shim import events, output, procfs, record, spec
+from claudomator_py.hosts.shim import events, procfs, record, spec
 from claudomator_py.hosts.shim.main import PROMPT
 
 CHECK = "check"
@@ -38,40 +38,44 @@ class RunDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def create(self, order: RunSpec, *, scratch: Path | None = None) -> None:
+    def create(self, order: RunSpec, *, scratch: str | None = None) -> None:
         """Make the directory with everything the shim needs; it is complete, or not there, and durable on return.
 
-        scratch: the working directory of an order without one; made here if it lies here; None: ``work``. What an
-        earlier attempt left without starting the run is replaced. Raises RunStarted, RunAlive, OSError.
+        What the shim opens for writing it makes itself: its lock, and the files of the output. scratch: the working
+        directory of an order without one; made here if it lies here; None: ``work``. What an earlier attempt left
+        without starting the run is replaced. Raises RunStarted, RunAlive, OSError.
         """
-        if self.path.exists():
-            if decide_fate(self.path).fate is not RunFate.REVOKED:
-                raise RunStarted(f"the run in {self.path} has been started already")
+        path = str(self.path)
+        if os.path.exists(path):
+            if decide_fate(path).fate is not RunFate.REVOKED:
+                raise RunStarted(f"the run in {path} has been started already")
             self.remove()
-        new = self.path.with_name(f".{self.path.name}{NEW_SUFFIX}")
-        remove_tree(new)
-        new.mkdir(mode=0o700)
+        folder, name = os.path.split(path)
+        new = f"{folder}/.{name}{NEW_SUFFIX}"
+        try:
+            os.mkdir(new, 0o700)
+        except FileExistsError:
+            remove_tree(Path(new))
+            os.mkdir(new, 0o700)
         crashpoint("run-dir-new")
-        scratch = scratch or self.path / SCRATCH
-        if order.cwd is None and scratch.parent == self.path:
-            (new / scratch.name).mkdir(mode=0o700)
+        scratch = scratch or f"{path}/{SCRATCH}"
+        if order.cwd is None and os.path.dirname(scratch) == path:
+            os.mkdir(f"{new}/{os.path.basename(scratch)}", 0o700)
         files = {
-            spec.FILE: _spec_json(order, order.cwd or str(scratch)),
+            spec.FILE: _spec_json(order, order.cwd or scratch),
             PROMPT: order.stdin.encode(errors="surrogateescape"),
         }
         for name, text in ((HANDOFF, order.handoff), (HANDOFF_NOTE, order.note)):
             if text is not None:
                 files[name] = text.encode(errors="surrogateescape")
         with FlushGroup() as group:
+            directory = group.add_directory(new)
             for name, data in files.items():
-                group.write_new(new / name, data)
-            for name in (output.STDOUT, output.STDERR, record.LOCK):
-                os.close(os.open(new / name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+                group.write_new(name, data, directory)
             crashpoint("run-files-written")
-            new.rename(self.path)
+            os.rename(new, path)
             crashpoint("run-dir-renamed")
-            group.add_directory(self.path)
-            group.add_directory(self.path.parent)
+            group.add_directory(folder)
             # Only now, since a loss of power may leave part of it, too: no row knows of it, and it is made again.
             group.flush()
         crashpoint("run-dir-made")

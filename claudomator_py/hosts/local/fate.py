@@ -17,6 +17,9 @@ from claudomator_py.hosts.shim import procfs, record
 
 log = logging.getLogger(__name__)
 
+AnyPath = str | Path
+"""Of a run directory. Each tick looks at each live run, and the text of a path is made in a fraction of the time."""
+
 _BUSY_SECONDS = 2.0
 _BUSY_PAUSE = 0.002
 _LARGEST = 2**53
@@ -30,7 +33,7 @@ class ShimIdentity:
     start_time: int
 
 
-def decide_fate(path: Path, *, awaited: bool = False) -> RunStatus:
+def decide_fate(path: AnyPath, *, awaited: bool = False) -> RunStatus:
     """Decide what became of the run in that directory. One that nobody holds and that was not started is revoked: a
     shim that wakes late leaves.
 
@@ -47,15 +50,15 @@ def decide_fate(path: Path, *, awaited: bool = False) -> RunStatus:
         except FileNotFoundError:
             return RunStatus(RunFate.MISSING)
         # Somebody has the lock: a shim, which says so in a moment, or another caller, who decides in a moment.
-        if shim_identity(path) is not None or time.monotonic() > deadline:
-            return RunStatus(RunFate.ALIVE if (path / record.STARTED).exists() else RunFate.STARTING)
+        if awaited or shim_identity(path) is not None or time.monotonic() > deadline:
+            return RunStatus(RunFate.ALIVE if os.path.exists(f"{path}/{record.STARTED}") else RunFate.STARTING)
         time.sleep(_BUSY_PAUSE)
 
 
-def shim_identity(path: Path) -> ShimIdentity | None:
+def shim_identity(path: AnyPath) -> ShimIdentity | None:
     """The run's shim, if it is alive: same boot, same pid, same start time. None otherwise, or not known yet."""
     try:
-        pid, start_time, boot = record.identity(record.read(path / record.SHIM))
+        pid, start_time, boot = record.identity(record.read(f"{path}/{record.SHIM}"))
     except (OSError, ValueError):
         return None
     if boot != procfs.boot_id() or not procfs.is_same(pid, start_time):
@@ -64,9 +67,9 @@ def shim_identity(path: Path) -> ShimIdentity | None:
 
 
 @contextmanager
-def held_lock(path: Path) -> Iterator[bool]:
+def held_lock(path: AnyPath) -> Iterator[bool]:
     """Try to take the run's lock; False if somebody has it. Raises FileNotFoundError when there is no directory."""
-    fd = os.open(path / record.LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    fd = os.open(f"{path}/{record.LOCK}", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -80,14 +83,14 @@ def held_lock(path: Path) -> Iterator[bool]:
         os.close(fd)
 
 
-def _decide(path: Path, *, awaited: bool) -> RunStatus:
+def _decide(path: AnyPath, *, awaited: bool) -> RunStatus:
     """The lock is held."""
     exit_record = read_exit(path)
     if exit_record is not None:
         return RunStatus(RunFate.ENDED, exit_record)
-    if (path / record.STARTED).exists() or (path / record.EXIT).exists():
+    if any(os.path.exists(f"{path}/{name}") for name in (record.STARTED, record.EXIT)):
         return RunStatus(RunFate.ORPHANED if _has_orphan(path) else RunFate.UNFINISHED)
-    if (path / record.REVOKED).exists():
+    if os.path.exists(f"{path}/{record.REVOKED}"):
         return RunStatus(RunFate.REVOKED)
     if awaited:
         return RunStatus(RunFate.STARTING)
@@ -95,7 +98,7 @@ def _decide(path: Path, *, awaited: bool) -> RunStatus:
     return RunStatus(RunFate.REVOKED)
 
 
-def _has_orphan(path: Path) -> bool:
+def _has_orphan(path: AnyPath) -> bool:
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         return record.orphan(directory) is not None
@@ -103,15 +106,15 @@ def _has_orphan(path: Path) -> bool:
         os.close(directory)
 
 
-def write_revoked(path: Path) -> None:
+def write_revoked(path: AnyPath) -> None:
     """Give the run up permanently; the caller holds its lock. Raises OSError."""
-    mark(path / record.REVOKED)
+    mark(f"{path}/{record.REVOKED}")
     crashpoint("revoked-made")
     flush_directory(path)
     crashpoint("revoked-written")
 
 
-def mark(path: Path) -> None:
+def mark(path: AnyPath) -> None:
     """Make the empty file, which says something by being there. Whatever an agent put in its place says the same.
     Raises OSError."""
     try:
@@ -121,10 +124,10 @@ def mark(path: Path) -> None:
             raise
 
 
-def read_exit(path: Path) -> ExitRecord | None:
+def read_exit(path: AnyPath) -> ExitRecord | None:
     """The exit record; None where there is none that can be read."""
     try:
-        return _exit_record(record.read(path / record.EXIT))
+        return _exit_record(record.read(f"{path}/{record.EXIT}"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as problem:

@@ -10,6 +10,7 @@ from claudomator_py.domain.output import OutputPiece
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.run import RunFate, RunSpec, RunStatus, Stream, Swept
 from claudomator_py.hosts import leftovers
+from claudomator_py.hosts.durable import end_helpers
 from claudomator_py.hosts.local.directory import CHECK, HANDOFF, SCRATCH, TRASH_SUFFIX, RunDirectory
 from claudomator_py.hosts.local.fate import ShimIdentity, decide_fate
 from claudomator_py.hosts.local.launcher import Launcher
@@ -47,27 +48,26 @@ class LocalRunHost(ReportingHost):
         super().__init__(kinds, redactor, clock)
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._root = root.absolute()
+        self._prefix = f"{self._root}/"
         self._launcher = launcher
         self.grace_ms = grace_ms
-        self._launched: dict[Path, ShimIdentity] = {}
-        self._taken_over: dict[Path, int] = {}
+        self._launched: dict[str, ShimIdentity] = {}
+        self._taken_over: dict[str, int] = {}
         self._lock = threading.Lock()
         self._watcher: RunWatcher | None = None
         self._watched: dict[str, int] = {}
         self._ended: dict[str, int] = {}
 
     def close(self) -> None:
-        """Read and watch nothing more."""
+        """Read, watch and flush nothing more."""
         super().close()
         if self._watcher is not None:
             self._watcher.close()
+        end_helpers()
 
     def path(self, run_id: str, step: int = 0) -> Path:
         """The directory of that run or check."""
-        run = self._root / run_id
-        if step == 0:
-            return run
-        return run / (CHECK if step == 1 else f"{CHECK}-{step}")
+        return Path(self.place(run_id, step))
 
     def prepare(self, order: RunSpec, step: int = 0) -> None:
         """Make the run directory, durably. What is there from an earlier attempt at the same is replaced.
@@ -75,11 +75,13 @@ class LocalRunHost(ReportingHost):
         Raises RunStarted, RunAlive, OSError.
         """
         directory = RunDirectory(self.path(order.run_id, step))
-        directory.create(order, scratch=self.path(order.scratch_of or order.run_id) / SCRATCH)
+        directory.create(order, scratch=f"{self.place(order.scratch_of or order.run_id)}/{SCRATCH}")
 
-    def place(self, run_id: str) -> str:
+    def place(self, run_id: str, step: int = 0) -> str:
         """Its path. See ``RunHost``."""
-        return str(self.path(run_id))
+        if step == 0:
+            return self._prefix + run_id
+        return f"{self._prefix}{run_id}/{CHECK}" + (f"-{step}" if step > 1 else "")
 
     def run_ids(self) -> list[str]:
         """See ``RunHost``."""
@@ -111,8 +113,8 @@ class LocalRunHost(ReportingHost):
 
     def spawn(self, run_id: str, environment: Mapping[str, str], step: int = 0) -> None:
         """Start the shim. It may start the run, or find it revoked. Raises OSError."""
-        path = self.path(run_id, step)
-        pid = self._launcher.start(path, environment)
+        path = self.place(run_id, step)
+        pid = self._launcher.start(Path(path), environment)
         process = procfs.read(pid)
         if process is not None:
             with self._lock:
@@ -120,7 +122,7 @@ class LocalRunHost(ReportingHost):
 
     def launched_pid(self, run_id: str, step: int = 0) -> int | None:
         """The pid of the shim that was spawned for it here, while it lives."""
-        identity = self._awaited(self.path(run_id, step))
+        identity = self._awaited(self.place(run_id, step))
         return None if identity is None else identity.pid
 
     def reconcile(self, run_id: str, step: int = 0) -> RunStatus:
@@ -130,7 +132,7 @@ class LocalRunHost(ReportingHost):
         An agent's run that is ORPHANED gets another shim, unless one is on its way; it needs no environment, as it
         starts nothing. Once that was tried often enough, it is UNFINISHED. Raises OSError.
         """
-        path = self.path(run_id, step)
+        path = self.place(run_id, step)
         awaited = self._awaited(path) is not None
         status = decide_fate(path, awaited=awaited)
         if status.fate is not RunFate.ORPHANED or step > 0 or awaited:
@@ -155,7 +157,7 @@ class LocalRunHost(ReportingHost):
         for name, (run_id, step) in steps.items():
             if self._watcher is None or self._watcher.watches(name):
                 continue
-            path = self.path(run_id, step)
+            path = self.place(run_id, step)
             with self._lock:
                 taken_over = self._taken_over.get(path, 0)
             if self._ended.get(name) != taken_over:
@@ -177,7 +179,7 @@ class LocalRunHost(ReportingHost):
 
     def read(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> OutputPiece:
         """At most limit bytes of a stream from the offset on; see ``OutputPiece``. Raises OSError."""
-        return read_output(self.path(run_id, step), stream, offset, limit)
+        return read_output(self.place(run_id, step), stream, offset, limit)
 
     def prompt(self, run_id: str) -> str:
         """See ``RunHost``."""
@@ -199,7 +201,7 @@ class LocalRunHost(ReportingHost):
         """Remove directories that no row knows, ending what runs in them. Raises OSError if none can be looked at."""
         return sweep(self._root, known, grace_ms=self.grace_ms)
 
-    def _awaited(self, path: Path) -> ShimIdentity | None:
+    def _awaited(self, path: str) -> ShimIdentity | None:
         with self._lock:
             identity = self._launched.get(path)
             if identity is not None and not procfs.is_same(identity.pid, identity.start_time):

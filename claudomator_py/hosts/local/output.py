@@ -3,22 +3,22 @@
 import errno
 import os
 import stat
-from pathlib import Path
 
 from claudomator_py.domain.output import OutputPiece
 from claudomator_py.domain.run import Stream
+from claudomator_py.hosts.local.fate import AnyPath
 from claudomator_py.hosts.shim.output import STDERR, STDOUT
 
 _FILES: dict[Stream, str] = {"stdout": STDOUT, "stderr": STDERR}
 _CHUNK = 1 << 18
 
 
-def output_path(run: Path, stream: Stream) -> str:
+def output_path(run: AnyPath, stream: Stream) -> str:
     """The file of that stream. Read it through this module: a hole reads as zeros, perhaps gigabytes of them."""
     return f"{run}/{_FILES[stream]}"
 
 
-def read_output(run: Path, stream: Stream, offset: int, limit: int = _CHUNK) -> OutputPiece:
+def read_output(run: AnyPath, stream: Stream, offset: int, limit: int = _CHUNK) -> OutputPiece:
     """What the stream holds from the offset on, at most limit bytes; holes are skipped. Raises OSError."""
     fd = _open(run, stream)
     if fd is None:
@@ -34,7 +34,7 @@ def read_output(run: Path, stream: Stream, offset: int, limit: int = _CHUNK) -> 
         os.close(fd)
 
 
-def _open(run: Path, stream: Stream) -> int | None:
+def _open(run: AnyPath, stream: Stream) -> int | None:
     """The stream's file; None where there is none (yet). What an agent put in its place is none: a link leads nowhere,
     and nobody waits for the other end of a pipe. Raises OSError."""
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK

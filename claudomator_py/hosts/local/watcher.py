@@ -4,9 +4,8 @@ import asyncio
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
-from claudomator_py.hosts.local.fate import ShimIdentity, held_lock, shim_identity
+from claudomator_py.hosts.local.fate import AnyPath, ShimIdentity, held_lock, shim_identity
 from claudomator_py.hosts.shim import procfs, record
 
 _FIRST_PAUSE = 0.02
@@ -17,7 +16,7 @@ _NEVER_STARTS = (record.STARTED, record.REVOKED, record.CANCEL, record.EXIT)
 
 @dataclass(slots=True)
 class _Watched:
-    path: Path
+    path: AnyPath
     fd: int | None = None
     timer: asyncio.TimerHandle | None = None
     give_up_at: float = 0.0
@@ -35,7 +34,7 @@ class RunWatcher:
         self._on_end = on_end
         self._watched: dict[str, _Watched] = {}
 
-    def watch(self, run_id: str, run_dir: Path, shim_pid: int | None = None) -> None:
+    def watch(self, run_id: str, run_dir: AnyPath, shim_pid: int | None = None) -> None:
         """Watch a run; nothing happens if it is watched already.
 
         shim_pid: from the launcher, for a shim that may not have said yet who it is. A run that has not been taken by
@@ -116,7 +115,7 @@ class RunWatcher:
             watched.timer = None
 
 
-def _is_held(path: Path) -> bool:
+def _is_held(path: AnyPath) -> bool:
     try:
         with held_lock(path) as free:
             return not free
@@ -124,5 +123,5 @@ def _is_held(path: Path) -> bool:
         return False
 
 
-def _may_start(path: Path) -> bool:
-    return path.is_dir() and not any((path / name).exists() for name in _NEVER_STARTS)
+def _may_start(path: AnyPath) -> bool:
+    return os.path.isdir(path) and not any(os.path.exists(f"{path}/{name}") for name in _NEVER_STARTS)

@@ -149,7 +149,12 @@ def ended(path: Path) -> Ended:
 
 
 def stdout(path: Path) -> str:
-    return (path / "stdout.jsonl").read_text(errors="replace")
+    return written(path / "stdout.jsonl")
+
+
+def written(path: Path) -> str:
+    """What is in a file that a shim makes as it starts; nothing before."""
+    return path.read_text(errors="replace") if path.exists() else ""
 
 
 def alive(pid: int) -> bool:

@@ -11,7 +11,7 @@ from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.local.sweep import find_survivors
 from claudomator_py.hosts.shim.main import BROKEN
-from tests.integration.hosts.rig import Rig, ended, stdout, until
+from tests.integration.hosts.rig import Rig, ended, stdout, until, written
 
 TALK = "echo one; echo aside >&2; until [ -e go ]; do sleep 0.02; done; echo two"
 
@@ -20,7 +20,7 @@ def test_output_that_is_removed_is_back_at_the_end(rig: Rig) -> None:
     path = rig.prepare(("sh", "-c", TALK))
     shim = rig.shim(path)
     shim.output("one")
-    until(lambda: "aside" in (path / "stderr.log").read_text())
+    until(lambda: "aside" in written(path / "stderr.log"))
 
     (path / "stdout.jsonl").unlink()
     (path / "stderr.log").unlink()

@@ -13,7 +13,7 @@ import pytest
 from claudomator_py.domain.run import RunFate
 from claudomator_py.hosts.local.directory import RunDirectory
 from claudomator_py.hosts.local.fate import decide_fate
-from tests.integration.hosts.rig import LIMITS, Rig, alive, ended, stdout, until
+from tests.integration.hosts.rig import LIMITS, Rig, alive, ended, stdout, until, written
 
 FOREVER = "while :; do sleep 1; done"
 MIB = 1 << 20
@@ -172,7 +172,7 @@ def test_a_flood_of_two_gigabytes(rig: Rig) -> None:
 def test_a_stream_at_rest_takes_no_more_than_its_cap(rig: Rig) -> None:
     path = rig.prepare(("sh", "-c", f"head -c 50M /dev/zero | tr '\\0' x; echo ready >&2; {FOREVER}"))
     rig.shim(path)
-    until(lambda: (path / "stderr.log").stat().st_size > 0)
+    until(lambda: written(path / "stderr.log"))
     until(lambda: (path / "stdout.jsonl").stat().st_blocks * 512 <= MIB)
 
 

@@ -12,7 +12,7 @@ import pytest
 from claudomator_py.domain.run import RunFate
 from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.sweep import find_survivors, kill_survivors
-from tests.integration.hosts.rig import LIMITS, Rig, alive, ended, until
+from tests.integration.hosts.rig import LIMITS, Rig, alive, ended, stdout, until
 
 DAEMON = """
 import os, signal, sys, time
@@ -55,8 +55,8 @@ def test_daemons_that_an_agent_leaves_are_ended(rig: Rig) -> None:
 def test_daemons_are_ended_with_an_agent_that_is_stopped(rig: Rig) -> None:
     path = rig.prepare(python(DAEMON + "time.sleep(60)"), limits=replace(LIMITS, grace_ms=100))
     shim = rig.shim(path)
-    until(lambda: (path / "stdout.jsonl").read_text().count("\n") == 3)
-    pids = [int(pid) for pid in (path / "stdout.jsonl").read_text().split()]
+    until(lambda: stdout(path).count("\n") == 3)
+    pids = [int(pid) for pid in stdout(path).split()]
     assert all(alive(pid) for pid in pids)
     (path / "cancel").touch()
     shim.wait()
@@ -150,7 +150,7 @@ def test_many_processes_are_all_ended(rig: Rig) -> None:
 def test_survivors_of_a_killed_shim_are_found_and_ended(rig: Rig, grace_ms: int) -> None:
     path = rig.prepare(python(DAEMON + "time.sleep(60)"))
     shim = rig.shim(path)
-    until(lambda: (path / "stdout.jsonl").read_text().count("\n") == 3)
+    until(lambda: stdout(path).count("\n") == 3)
     until((path / "agent.json").exists)
     shim.process.kill()
     shim.wait()

@@ -156,7 +156,7 @@ def test_a_large_write_makes_no_file_beside_the_database(database: Database) -> 
     def files(connection: Any) -> set[str]:
         # The savepoint keeps the pages as they were, and those are more than SQLite keeps in memory by itself.
         remembered.keep(connection, "large", {"filler": "b" * 4 * pages})
-        return {os.readlink(entry.path) for entry in os.scandir("/proc/self/fd") if os.path.islink(entry.path)}
+        return {str(entry.readlink()) for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink()}
 
     database.write(lambda connection: remembered.keep(connection, "large", {"filler": "a" * 4 * pages}))
     there = database.write(files)

@@ -62,7 +62,7 @@ def test_a_directory_of_which_a_part_cannot_be_flushed_is_not_taken_for_durable(
     RunDirectory(folder / "r").create(ORDER)
 
 
-@pytest.mark.parametrize("lost", ["spec.json", "prompt.md", "handoff.json", "lock", "stdout.jsonl"])
+@pytest.mark.parametrize("lost", ["spec.json", "prompt.md", "handoff.json"])
 def test_what_a_loss_of_power_has_left_of_a_directory_is_made_again(folder: Path, lost: str) -> None:
     directory = RunDirectory(folder / "r")
     directory.create(ORDER)
