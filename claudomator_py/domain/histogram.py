@@ -30,7 +30,7 @@ class Histogram:
         """With one observation more."""
         place = bisect_left(self.bounds, value)
         counts = (*self.counts[:place], self.counts[place] + 1, *self.counts[place + 1 :])
-        return replace(self, counts=counts, total=self.total + value)
+        return type(self)(self.bounds, counts, self.total + value)
 
     def merged(self, other: Self) -> Self:
         """The observations of both. Raises ValueError for other bounds."""

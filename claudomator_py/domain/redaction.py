@@ -57,6 +57,7 @@ _OPEN = re.compile(
 )
 
 _RESERVED = re.compile(rb"[^A-Za-z0-9_.~-]")
+_PLAIN = re.compile(r"[A-Za-z0-9_.~-]+")
 # By how many bytes before it a value is shifted in Base64, the first characters that those bytes have a part in.
 _SHARED = (0, 2, 3)
 
@@ -122,25 +123,27 @@ class Redactor:
 
     def _spans(self, text: str, *, announced: bool = False) -> list[Span]:
         """Where secrets are, in order, those that overlap or touch as one. announced: with the words that say so."""
-        found = [match.span() if announced else _secret(match) for match in _TOKENS.finditer(text)]
-        found += [match.span() if announced else _secret(match) for match in _PASSWORD.finditer(text)]
-        found += [match.span() for match in _PEM.finditer(text)]
+        span: Callable[[re.Match[str]], Span] = re.Match.span if announced else _secret
+        # No comprehensions: most texts hold no secret, and there are many texts.
+        found = [*map(span, _TOKENS.finditer(text)), *map(span, _PASSWORD.finditer(text))]
+        found += map(re.Match.span, _PEM.finditer(text))
         for form in self._known:
             start = text.find(form)
             while start >= 0:
                 found.append((start, start + len(form)))
                 start = text.find(form, start + 1)
-        return _merged(found)
+        return _merged(found) if found else found
 
     def _spans_of_cut(self, text: str) -> list[Span]:
-        found = self._spans(text)
+        spans = self._spans(text)
+        found: list[Span] = []
         for ellipsis in islice(_ELLIPSIS.finditer(text), _MOST_CUT) if self._known else ():
             place = ellipsis.start()
             before = text[max(0, place - self._longest) : place]
             begun = max(_begun(form, before) for form in self._known)
             if begun >= SHORTEST:
                 found.append((place - begun, place))
-        return _merged(found)
+        return _merged([*spans, *found]) if found else spans
 
 
 def _merged(found: Iterable[Span]) -> list[Span]:
@@ -172,7 +175,10 @@ def _forms(value: str) -> set[str]:
     parts = [whole, *(line for line in map(str.strip, whole.splitlines()) if len(line) >= _LINE_OF_SECRET)]
     forms = set()
     for part in parts:
-        if len(part) >= SHORTEST:
+        if len(part) >= SHORTEST and _PLAIN.fullmatch(part):
+            # As the token of a run, of which there is a new one for each: JSON, a page and a URL write it as it is.
+            forms |= {part, *_in_base64(part.encode())}
+        elif len(part) >= SHORTEST:
             forms |= {part, json.dumps(part)[1:-1], json.dumps(part, ensure_ascii=False)[1:-1], _quoted(part)}
             forms |= {_in_html(part), *_in_base64(part.encode(errors="replace"))}
     return forms

@@ -1,6 +1,8 @@
 """Connections that stay open: to take one out of SQLAlchemy's pool and put it back costs more than most reads do."""
 
-import queue
+import threading
+import time
+from collections import deque
 from typing import Any
 
 from sqlalchemy import Connection, Engine
@@ -19,26 +21,27 @@ class Connections:
     def __init__(self, engine: Engine, most: int) -> None:
         self._engine = engine
         self._closed = False
-        # The one that was used last has its pages and its statements at hand.
-        self._free: queue.LifoQueue[Connection | None] = queue.LifoQueue()
-        for _ in range(most):
-            self._free.put(None)
+        # From the right: the one that was used last has its pages and its statements at hand. No queue.LifoQueue: its
+        # locks take longer than a read.
+        self._free: deque[Connection | None] = deque([None] * most)
+        self._waiting = 0
+        self._returned = threading.Condition()
         # A local file does not hang up; a server that was restarted is noticed before the first statement, not by it.
         self._may_be_gone = engine.dialect.name != "sqlite"
 
     def take(self) -> Connection:
         """One that nobody else has meanwhile. Raises StoreUnavailable, and what opening one raises."""
         try:
-            connection = self._free.get(timeout=WAIT_S)
-        except queue.Empty:
-            raise StoreUnavailable("all connections to the database are in use", "try again in a moment") from None
+            connection = self._free.pop()
+        except IndexError:
+            connection = self._wait()
         try:
             if connection is not None and self._may_be_gone and not _answers(connection):
                 _discard(connection)
                 connection = None
             return self._engine.connect() if connection is None else connection
         except BaseException:
-            self._free.put(None)
+            self._put(None)
             raise
 
     def give_back(self, connection: Connection) -> None:
@@ -46,17 +49,39 @@ class Connections:
         kept = not (self._closed or connection.invalidated or connection.in_transaction())
         if not kept:
             connection.close()
-        self._free.put(connection if kept else None)
+        self._put(connection if kept else None)
 
     def close(self) -> None:
         """Close those that are free, and each of the others once it is given back."""
         self._closed = True
-        try:
-            while True:
-                if (connection := self._free.get_nowait()) is not None:
-                    connection.close()
-        except queue.Empty:
-            pass
+        while self._free:
+            if (connection := self._free.pop()) is not None:
+                connection.close()
+
+    def _put(self, connection: Connection | None) -> None:
+        self._free.append(connection)
+        # Whoever waits has said so before the last look at what is free, so that nobody is forgotten here.
+        if self._waiting:
+            with self._returned:
+                self._returned.notify()
+
+    def _wait(self) -> Connection | None:
+        """The next one that is given back. Raises StoreUnavailable."""
+        until_s = time.monotonic() + WAIT_S
+        with self._returned:
+            self._waiting += 1
+            try:
+                while (left_s := until_s - time.monotonic()) > 0:
+                    # Another may take it before this one is awake.
+                    if self._free:
+                        try:
+                            return self._free.pop()
+                        except IndexError:
+                            continue
+                    self._returned.wait(left_s)
+            finally:
+                self._waiting -= 1
+        raise StoreUnavailable("all connections to the database are in use", "try again in a moment")
 
 
 def _answers(connection: Connection) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, NoReturn, Self, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
@@ -83,13 +83,16 @@ class Database:
 
         Raises what fn raises, and StoreUnavailable.
         """
-        with _explained():
+        # Written out, not a ``with``: this is done several times a task.
+        try:
             connection = self._readers.take()
             try:
                 with connection.begin():
                     return fn(connection)
             finally:
                 self._readers.give_back(connection)
+        except Exception as error:
+            _raise_explained(error)
 
     def write(self, fn: Callable[[Connection], T], *, planned: bool = False) -> T:
         """Run fn in the writer and return once it is durable. planned: see ``on_commit``.
@@ -220,10 +223,15 @@ def _explained() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        unavailable = explain(error)
-        if unavailable is None or unavailable is error:
-            raise
-        raise unavailable from error
+        _raise_explained(error)
+
+
+def _raise_explained(error: Exception) -> NoReturn:
+    """As StoreUnavailable, where it is about the database."""
+    unavailable = explain(error)
+    if unavailable is None or unavailable is error:
+        raise error
+    raise unavailable from error
 
 
 def _sqlite_engines(file: Path, busy_timeout_ms: int) -> _Engines:

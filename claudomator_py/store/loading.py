@@ -23,12 +23,14 @@ def loader(model: type[T]) -> Callable[[Iterable[Any]], T]:
 
 
 def changer(model: type[T]) -> Callable[[T, Mapping[str, Any]], T]:
-    """What makes another instance of one, with these values in it."""
-    load, names = loader(model), tuple(column.key for column in model.table.columns)
+    """What makes another instance of one, with these values of its columns in it."""
+    new = model.__new__
 
     def change(instance: T, changes: Mapping[str, Any]) -> T:
-        values = instance.__dict__
-        return load([changes.get(name, values[name]) for name in names])
+        changed: T = new(model)
+        changed.__dict__.update(instance.__dict__)
+        changed.__dict__.update(changes)
+        return changed
 
     return change
 

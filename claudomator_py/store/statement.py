@@ -57,7 +57,9 @@ class Statement:
         cursor, compiled = self._execute(connection, given)
         try:
             rows = cursor.fetchall()
-            process = compiled.results(cursor)
+            process = compiled.results
+            if process is None:
+                process = compiled.find_results(cursor)
         except Exception as error:
             _raise(connection, cursor, error)
         finally:
@@ -90,17 +92,19 @@ class Statement:
         if not rows:
             return
         form = self._compiled_for(connection.dialect, tuple(rows[0])).form({})
+        parameters = form.parameters
         cursor = connection.connection.cursor()
         try:
-            cursor.executemany(form.text, cast(Any, [form.parameters(row) for row in rows]))
+            cursor.executemany(form.text, cast(Any, [parameters(row) for row in rows]))
         except Exception as error:
             _raise(connection, cursor, error, form.text)
         finally:
             cursor.close()
 
     def _execute(self, connection: Connection, given: Mapping[str, Any]) -> "tuple[DBAPICursor, _Compiled]":
-        compiled = self._compiled_for(connection.dialect, tuple(given))
-        form = compiled.form(given)
+        dialect, names = connection.dialect, tuple(given)
+        compiled = self._compiled.get((dialect.name, names)) or self._compiled_for(dialect, names)
+        form = compiled.only or compiled.form(given)
         cursor = connection.connection.cursor()
         try:
             cursor.execute(form.text, form.parameters(given))
@@ -127,14 +131,17 @@ class _Form:
         self.text = text
         self._names = None if positional else [name for name, _ in bound]
         # Most values go to the driver as they come, and one call picks them all.
-        self._pick = _picker([one.key for _, one in bound])
+        pick = _picker([one.key for _, one in bound])
         processed = [(at, one.process) for at, (_, one) in enumerate(bound) if one.process is not None]
         self._process = [(at, process, process(None) is None) for at, process in processed]
         self._otherwise = {one.key: one.otherwise for _, one in bound if one.name not in given}
         self._lists = sorted({one.name for _, one in bound if one.place is not None and one.name in given})
+        self._pick = pick
+        as_they_come = positional and not (self._process or self._otherwise or self._lists)
+        self.parameters: Callable[[Mapping[str, Any]], Any] = pick if as_they_come else self._parameters
+        """What makes of values what the driver takes."""
 
-    def parameters(self, given: Mapping[str, Any]) -> tuple[Any, ...] | dict[str, Any]:
-        """As the driver takes them."""
+    def _parameters(self, given: Mapping[str, Any]) -> tuple[Any, ...] | dict[str, Any]:
         if self._otherwise or self._lists:
             values: dict[Any, Any] = {**self._otherwise, **given}
             for name in self._lists:
@@ -153,7 +160,10 @@ def _picker(keys: Sequence[Any]) -> Callable[[Mapping[Any, Any]], Sequence[Any]]
     """What takes the values of these keys out of a mapping, in their order."""
     if len(keys) > 1:
         return itemgetter(*keys)
-    return lambda values: [values[key] for key in keys]
+    if not keys:
+        return lambda _: ()
+    (key,) = keys
+    return lambda values: (values[key],)
 
 
 class _Compiled:
@@ -173,7 +183,10 @@ class _Compiled:
         if self._lists and (twofold := _in_and_not_in(clause)):
             raise TypeError(f"{', '.join(twofold)} is given to IN and to NOT IN; use two names")
         self._forms: dict[tuple[int, ...], _Form] = {}
-        self._results: list[tuple[int, _Process]] | None = None
+        self.only = None if self._lists else self.form({})
+        """The form, where there are no lists."""
+        self.results: list[tuple[int, _Process]] | None = None
+        """What makes of the driver's values those of the columns, where they differ; None: see ``find_results``."""
 
     def form(self, given: Mapping[str, Any]) -> _Form:
         """For lists as long as these."""
@@ -185,16 +198,15 @@ class _Compiled:
             form = self._forms[lengths] = self._make({name: given[name] for name in self._lists})
         return form
 
-    def results(self, cursor: DBAPICursor) -> list[tuple[int, _Process]]:
-        """What makes of the driver's values those of the columns, where they differ. cursor: of any execution."""
-        if self._results is None:
-            found: list[tuple[int, _Process]] = []
-            for index, (column, described) in enumerate(zip(self._columns, cursor.description, strict=True)):
-                process = column.type.dialect_impl(self._dialect).result_processor(self._dialect, described[1])
-                if process is not None:
-                    found.append((index, process))
-            self._results = found
-        return self._results
+    def find_results(self, cursor: DBAPICursor) -> list[tuple[int, _Process]]:
+        """Find out about the results, and keep it. cursor: of any execution."""
+        found: list[tuple[int, _Process]] = []
+        for index, (column, described) in enumerate(zip(self._columns, cursor.description, strict=True)):
+            process = column.type.dialect_impl(self._dialect).result_processor(self._dialect, described[1])
+            if process is not None:
+                found.append((index, process))
+        self.results = found
+        return found
 
     def _missing(self, names: tuple[str, ...]) -> list[str]:
         """Parameters without a value, those included of columns for which SQLAlchemy would have to find one."""

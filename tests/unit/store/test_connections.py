@@ -1,0 +1,64 @@
+"""Connections that are shared: no more of them than there may be, and nobody who waits for one is forgotten."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import Connection, create_engine
+
+from claudomator_py.store import connections
+from claudomator_py.store.connections import Connections
+from claudomator_py.store.errors import StoreUnavailable
+
+MOST = 2
+
+
+@pytest.fixture
+def shared() -> Iterator[Connections]:
+    engine = create_engine("sqlite://", connect_args={"check_same_thread": False})
+    opened = Connections(engine, MOST)
+    yield opened
+    opened.close()
+    engine.dispose()
+
+
+def test_whoever_waits_gets_one_and_nobody_has_the_same_at_a_time(shared: Connections) -> None:
+    taken: set[int] = set()
+    problems: list[str] = []
+
+    def work() -> None:
+        for _ in range(500):
+            connection = shared.take()
+            if id(connection) in taken or len(taken) >= MOST:
+                problems.append("two have it")
+            taken.add(id(connection))
+            taken.discard(id(connection))
+            shared.give_back(connection)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+
+
+def test_one_that_is_given_back_goes_to_who_waits_for_it(shared: Connections) -> None:
+    first, second = shared.take(), shared.take()
+    found: list[Connection] = []
+    waiter = threading.Thread(target=lambda: found.append(shared.take()))
+    waiter.start()
+    shared.give_back(second)
+    waiter.join()
+    assert found == [second]
+    shared.give_back(second)
+    shared.give_back(first)
+    assert shared.take() is first
+
+
+def test_waiting_ends_after_a_while(shared: Connections, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "WAIT_S", 0.01)
+    for _ in range(MOST):
+        shared.take()
+    with pytest.raises(StoreUnavailable, match="in use"):
+        shared.take()
