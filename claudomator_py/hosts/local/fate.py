@@ -21,6 +21,7 @@ AnyPath = str | Path
 """Of a run directory. Each tick looks at each live run, and the text of a path is made in a fraction of the time."""
 
 _BUSY_SECONDS = 2.0
+_RECORDED_SECONDS = 0.005
 _BUSY_PAUSE = 0.002
 _LARGEST = 2**53
 
@@ -40,7 +41,7 @@ def decide_fate(path: AnyPath, *, awaited: bool = False) -> RunStatus:
     awaited: its shim was launched and is known to live, so that it is STARTING instead. Safe to call again and at the
     same time. Raises OSError.
     """
-    deadline = time.monotonic() + _BUSY_SECONDS
+    began = time.monotonic()
     while True:
         try:
             with held_lock(path) as held:
@@ -49,14 +50,21 @@ def decide_fate(path: AnyPath, *, awaited: bool = False) -> RunStatus:
                     return _decide(path, awaited=awaited)
         except FileNotFoundError:
             return RunStatus(RunFate.MISSING)
-        # Somebody has the lock: a shim, which says so in a moment, or another caller, who decides in a moment.
-        if awaited or shim_identity(path) is not None or time.monotonic() > deadline:
+        # Somebody has the lock: a shim, which says so in a moment and lets go of it at the end, or another caller, who
+        # decides in a moment.
+        has_recorded = os.path.exists(f"{path}/{record.EXIT}")
+        patience = _RECORDED_SECONDS if has_recorded else _BUSY_SECONDS
+        is_there = not has_recorded and (awaited or shim_identity(path) is not None)
+        if is_there or time.monotonic() > began + patience:
             return RunStatus(RunFate.ALIVE if os.path.exists(f"{path}/{record.STARTED}") else RunFate.STARTING)
         time.sleep(_BUSY_PAUSE)
 
 
 def shim_identity(path: AnyPath) -> ShimIdentity | None:
-    """The run's shim, if it is alive: same boot, same pid, same start time. None otherwise, or not known yet."""
+    """The run's shim, if it is alive: same boot, same pid, same start time. None otherwise, or not known yet; also once
+    it has recorded the end, as it may have another run then."""
+    if os.path.exists(f"{path}/{record.EXIT}"):
+        return None
     try:
         pid, start_time, boot = record.identity(record.read(f"{path}/{record.SHIM}"))
     except (OSError, ValueError):

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
@@ -12,8 +13,8 @@ from claudomator_py.domain.run import RunFate, RunSpec, RunStatus, Stream, Swept
 from claudomator_py.hosts import leftovers
 from claudomator_py.hosts.durable import end_helpers
 from claudomator_py.hosts.local.directory import CHECK, HANDOFF, SCRATCH, TRASH_SUFFIX, RunDirectory
-from claudomator_py.hosts.local.fate import ShimIdentity, decide_fate
-from claudomator_py.hosts.local.launcher import Launcher
+from claudomator_py.hosts.local.fate import decide_fate
+from claudomator_py.hosts.local.launcher import Launcher, Shim
 from claudomator_py.hosts.local.output import read_output
 from claudomator_py.hosts.local.sweep import kill_survivors, sweep
 from claudomator_py.hosts.local.watcher import RunWatcher
@@ -25,6 +26,14 @@ from claudomator_py.ports import AgentKind, Clock
 
 _GIVE_UP_MS = 5_000
 _MOST_TAKEN_OVER = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Launched:
+    """A shim that was given a run here; start_time in clock ticks since boot."""
+
+    shim: Shim
+    start_time: int
 
 
 class LocalRunHost(ReportingHost):
@@ -51,7 +60,7 @@ class LocalRunHost(ReportingHost):
         self._prefix = f"{self._root}/"
         self._launcher = launcher
         self.grace_ms = grace_ms
-        self._launched: dict[str, ShimIdentity] = {}
+        self._launched: dict[str, _Launched] = {}
         self._taken_over: dict[str, int] = {}
         self._lock = threading.Lock()
         self._watcher: RunWatcher | None = None
@@ -64,6 +73,9 @@ class LocalRunHost(ReportingHost):
         if self._watcher is not None:
             self._watcher.close()
         end_helpers()
+        with self._lock:
+            for launched in self._launched.values():
+                launched.shim.close()
 
     def path(self, run_id: str, step: int = 0) -> Path:
         """The directory of that run or check."""
@@ -114,16 +126,21 @@ class LocalRunHost(ReportingHost):
     def spawn(self, run_id: str, environment: Mapping[str, str], step: int = 0) -> None:
         """Start the shim. It may start the run, or find it revoked. Raises OSError."""
         path = self.place(run_id, step)
-        pid = self._launcher.start(Path(path), environment)
-        process = procfs.read(pid)
-        if process is not None:
-            with self._lock:
-                self._launched[path] = ShimIdentity(pid, process.start)
+        shim = self._launcher.start(Path(path), environment)
+        process = procfs.read(shim.pid)
+        if process is None:
+            shim.close()
+            return
+        with self._lock:
+            before = self._launched.get(path)
+            self._launched[path] = _Launched(shim, process.start)
+        if before is not None:
+            before.shim.close()
 
     def launched_pid(self, run_id: str, step: int = 0) -> int | None:
-        """The pid of the shim that was spawned for it here, while it lives."""
-        identity = self._awaited(self.place(run_id, step))
-        return None if identity is None else identity.pid
+        """The pid of the shim that was spawned for it here, while it has the run."""
+        shim = self._awaited(self.place(run_id, step))
+        return None if shim is None else shim.pid
 
     def reconcile(self, run_id: str, step: int = 0) -> RunStatus:
         """What became of the run. One that nobody holds and that has not started is revoked by this look, unless the
@@ -135,6 +152,11 @@ class LocalRunHost(ReportingHost):
         path = self.place(run_id, step)
         awaited = self._awaited(path) is not None
         status = decide_fate(path, awaited=awaited)
+        if status.fate is RunFate.ENDED:
+            with self._lock:
+                launched = self._launched.pop(path, None)
+            if launched is not None:
+                self._launcher.take_back(launched.shim)
         if status.fate is not RunFate.ORPHANED or step > 0 or awaited:
             return status
         with self._lock:
@@ -162,7 +184,7 @@ class LocalRunHost(ReportingHost):
                 taken_over = self._taken_over.get(path, 0)
             if self._ended.get(name) != taken_over:
                 self._watched.setdefault(name, taken_over)
-                self._watcher.watch(name, path, self.launched_pid(run_id, step))
+                self._watcher.watch(name, path, self._awaited(path))
 
     def _end(self, name: str) -> None:
         self._ended[name] = self._watched.pop(name)
@@ -201,10 +223,12 @@ class LocalRunHost(ReportingHost):
         """Remove directories that no row knows, ending what runs in them. Raises OSError if none can be looked at."""
         return sweep(self._root, known, grace_ms=self.grace_ms)
 
-    def _awaited(self, path: str) -> ShimIdentity | None:
+    def _awaited(self, path: str) -> Shim | None:
         with self._lock:
-            identity = self._launched.get(path)
-            if identity is not None and not procfs.is_same(identity.pid, identity.start_time):
-                del self._launched[path]
+            launched = self._launched.get(path)
+            if launched is None:
                 return None
-            return identity
+            if not procfs.is_same(launched.shim.pid, launched.start_time):
+                self._launched.pop(path).shim.close()
+                return None
+            return launched.shim

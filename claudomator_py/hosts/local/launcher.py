@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Self
 
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.hosts.shim import crash, forkserver, procfs
@@ -20,12 +21,76 @@ _INSTALLATION = str(Path(__file__).parents[3])
 _IMPORT = "import sys; sys.path.append(sys.argv.pop(1)); from claudomator_py.hosts.shim.{0} import {1}; {1}()"
 _ANSWER_SECONDS = 10.0
 _ATTEMPTS = 2
+_MOST_IDLE = 4
+_MOST_CONNECTED = 64
+"""Each takes two open files. With more runs at a time than that, a fork for each is not what takes the time."""
+
+
+class Shim:
+    """A shim that was given a run. It can be taken back once that has ended; closed, it leaves after it."""
+
+    def __init__(self, pid: int, connection: socket.socket | None = None) -> None:
+        """connection: to the process, which ends with its run without."""
+        self.pid = pid
+        self._connection = connection
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Have it leave after its run. It may be called again."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether it may take another run."""
+        return self._connection is not None
+
+    def listen(self) -> socket.socket | None:
+        """A further socket, which can be read once the run has ended by itself, or the shim is gone: see ``ended``.
+        None: only the end of the process tells.
+        """
+        if self._connection is None:
+            return None
+        connection = self._connection.dup()
+        connection.setblocking(False)
+        return connection
+
+    def give(self, run_dir: Path, environ: dict[str, str]) -> None:
+        """Give it a run. Raises OSError."""
+        if self._connection is None:
+            raise OSError("it takes no further run")
+        self._connection.settimeout(_ANSWER_SECONDS)
+        forkserver.send(self._connection, {"directory": str(run_dir.absolute()), "environ": environ})
+        self._connection.setblocking(False)
+
+    def is_free(self) -> bool | None:
+        """Whether it waits for a further run; None: it has said nothing yet. To be asked once after each run."""
+        return self._connection is not None and ended(self._connection, leave=False)
+
+
+def ended(connection: socket.socket, *, leave: bool = True) -> bool | None:
+    """Whether the shim at the other end has said that its run has ended by itself, and that it waits for another; False
+    if it is gone; None: neither. leave: what it said is for somebody else.
+    """
+    try:
+        return connection.recv(1, socket.MSG_PEEK if leave else 0) == forkserver.AGAIN
+    except BlockingIOError:
+        return None
+    except OSError:
+        return False
 
 
 class Launcher:
     """Starts shims, which then belong to nobody: they outlive the launcher, its fork server and the daemon.
 
-    Safe to call from many threads. The fork server is started with the first run, and again if it is lost.
+    Safe to call from many threads. The fork server is started with the first run, and again if it is lost. A run gets a
+    shim that was taken back, if there is one that waits for it.
     """
 
     def __init__(self, umask: int = -1) -> None:
@@ -34,9 +99,12 @@ class Launcher:
         self._lock = threading.Lock()
         self._server: _ForkServer | None = None
         self._direct: list[int] = []
+        self._connected: list[Shim] = []
+        self._idle: list[Shim] = []
+        """Taken back; one may still be about to say that it is ready."""
 
-    def start(self, run_dir: Path, env: Mapping[str, str]) -> int:
-        """Start a shim for the run and return its pid; it answers for itself in the run directory from then on.
+    def start(self, run_dir: Path, env: Mapping[str, str]) -> Shim:
+        """Give the run to a shim; it answers for itself in the run directory from then on.
 
         env: the agent's variables; they reach the shim through a socket or its standard input, and no file on a disk.
         A pid says nothing about whether the shim took the run: should an answer be lost, a second one is started, and
@@ -47,19 +115,50 @@ class Launcher:
         if crash.VARIABLE in os.environ:
             environ.setdefault(crash.VARIABLE, os.environ[crash.VARIABLE])
         with self._lock:
-            pid = self._ask(run_dir, environ)
-            if pid is None:
-                pid = self._start_directly(run_dir, environ)
+            shim = self._reuse(run_dir, environ) or self._ask(run_dir, environ)
+            if shim is None:
+                shim = Shim(self._start_directly(run_dir, environ))
+            self._count(shim)
         crashpoint("run-spawned")
-        return pid
+        return shim
+
+    def take_back(self, shim: Shim) -> None:
+        """Take back a shim whose run has ended: it gets another one if it can, and leaves if it cannot."""
+        with self._lock:
+            self._idle.append(shim)
+            if len(self._idle) > _MOST_IDLE:
+                self._idle.pop(0).close()
 
     def close(self) -> None:
-        """End the fork server. The shims continue."""
+        """End the fork server, and the shims without a run. The others continue."""
         with self._lock:
+            for shim in self._idle:
+                shim.close()
+            self._idle.clear()
             self._drop()
             self._reap()
 
-    def _ask(self, run_dir: Path, environ: dict[str, str]) -> int | None:
+    def _count(self, shim: Shim) -> None:
+        self._connected = [other for other in self._connected if other.is_connected and other is not shim]
+        if len(self._connected) < _MOST_CONNECTED:
+            self._connected.append(shim)
+        else:
+            shim.close()
+
+    def _reuse(self, run_dir: Path, environ: dict[str, str]) -> Shim | None:
+        for shim in list(self._idle):
+            is_free = shim.is_free()
+            if is_free is None:
+                continue
+            self._idle.remove(shim)
+            if is_free:
+                with suppress(OSError):
+                    shim.give(run_dir, environ)
+                    return shim
+            shim.close()
+        return None
+
+    def _ask(self, run_dir: Path, environ: dict[str, str]) -> Shim | None:
         problem: OSError | None = None
         for _ in range(_ATTEMPTS):
             try:
@@ -121,28 +220,29 @@ class _ForkServer:
         ours.settimeout(_ANSWER_SECONDS)
         self._socket = ours
 
-    def start(self, run_dir: Path, environ: dict[str, str]) -> int:
-        """Give the run to the process that the server has forked for it; its pid.
+    def start(self, run_dir: Path, environ: dict[str, str]) -> Shim:
+        """Give the run to the process that the server has forked for it.
 
         Raises OSError, also when the server is gone or does not answer.
         """
-        pid, shim = self._take()
-        with shim:
-            forkserver.send(shim, {"directory": str(run_dir.absolute()), "environ": environ})
+        shim = self._take()
+        try:
+            shim.give(run_dir, environ)
+        except BaseException:
+            shim.close()
+            raise
         with suppress(OSError):  # the run has been given away; the next one will find that the server is gone
             self._socket.send(b"+")
-        return pid
+        return shim
 
-    def _take(self) -> tuple[int, socket.socket]:
-        """The process that is offered, and a socket to it. Raises OSError."""
+    def _take(self) -> Shim:
+        """The process that is offered. Raises OSError."""
         data, descriptors, _, _ = socket.recv_fds(
             self._socket, forkserver.OFFER_BYTES, 1, flags=socket.MSG_CMSG_CLOEXEC
         )
         if not descriptors:
             raise OSError(f"it offers no process: {data.decode(errors='replace') or 'it is gone'}")
-        shim = socket.socket(fileno=descriptors[0])
-        shim.settimeout(_ANSWER_SECONDS)
-        return json.loads(data)["pid"], shim
+        return Shim(json.loads(data)["pid"], socket.socket(fileno=descriptors[0]))
 
     def close(self) -> None:
         """End it: it sees the closed socket; one that does not is killed."""

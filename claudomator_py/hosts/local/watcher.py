@@ -1,11 +1,14 @@
-"""Noticing the end of shims, with asyncio: a pidfd per run, no polling once the shim is known."""
+"""Noticing the end of runs, with asyncio: by the word of the shim or the end of its process, without polling once the
+shim is known."""
 
 import asyncio
 import os
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from claudomator_py.hosts.local.fate import AnyPath, ShimIdentity, held_lock, shim_identity
+from claudomator_py.hosts.local.launcher import Shim, ended
 from claudomator_py.hosts.shim import procfs, record
 
 _FIRST_PAUSE = 0.02
@@ -17,6 +20,7 @@ _NEVER_STARTS = (record.STARTED, record.REVOKED, record.CANCEL, record.EXIT)
 @dataclass(slots=True)
 class _Watched:
     path: AnyPath
+    word: socket.socket | None = None
     fd: int | None = None
     timer: asyncio.TimerHandle | None = None
     give_up_at: float = 0.0
@@ -34,22 +38,27 @@ class RunWatcher:
         self._on_end = on_end
         self._watched: dict[str, _Watched] = {}
 
-    def watch(self, run_id: str, run_dir: AnyPath, shim_pid: int | None = None) -> None:
+    def watch(self, run_id: str, run_dir: AnyPath, shim: Shim | None = None) -> None:
         """Watch a run; nothing happens if it is watched already.
 
-        shim_pid: from the launcher, for a shim that may not have said yet who it is. A run that has not been taken by
-        a shim for 30 seconds counts as ended too. Raises OSError, and then it is not watched.
+        shim: from the launcher; it may not have said yet who it is. A run that has not been taken by a shim for 30
+        seconds counts as ended too. Raises OSError, and then it is not watched.
         """
         if run_id in self._watched:
             return
         watched = _Watched(run_dir, give_up_at=self._loop.time() + _START_SECONDS)
         self._watched[run_id] = watched
-        if shim_pid is None:
+        if shim is None:
             watched.timer = self._loop.call_later(0, self._find, run_id)
             return
         try:
-            launched = procfs.read(shim_pid)
-            self._follow(run_id, None if launched is None else ShimIdentity(launched.pid, launched.start))
+            process = procfs.read(shim.pid)
+            identity = None if process is None else ShimIdentity(process.pid, process.start)
+            watched.word = word = shim.listen()
+            if word is None:
+                self._follow(run_id, identity)
+            else:
+                self._loop.add_reader(word, self._hear, run_id, word, identity)
         except OSError:
             self.unwatch(run_id)
             raise
@@ -82,6 +91,15 @@ class RunWatcher:
         else:
             self._end(run_id)
 
+    def _hear(self, run_id: str, word: socket.socket, identity: ShimIdentity | None) -> None:
+        """The shim has said that the run has ended, or will never say so."""
+        has_ended = ended(word)
+        if has_ended:
+            self._end(run_id)
+        elif has_ended is False:
+            self._release(self._watched[run_id])
+            self._follow(run_id, identity)
+
     def _follow(self, run_id: str, identity: ShimIdentity | None) -> None:
         watched = self._watched[run_id]
         if identity is not None:
@@ -106,6 +124,10 @@ class RunWatcher:
         self._on_end(run_id)
 
     def _release(self, watched: _Watched) -> None:
+        if watched.word is not None:
+            self._loop.remove_reader(watched.word)
+            watched.word.close()
+            watched.word = None
         if watched.fd is not None:
             self._loop.remove_reader(watched.fd)
             os.close(watched.fd)

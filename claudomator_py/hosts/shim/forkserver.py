@@ -4,6 +4,10 @@ On the socket at its standard input, which keeps messages apart, it offers one p
 ``{"pid"}`` together with a socket to it, or ``{"error"}``, and waits for a byte in between. It ends when the other end
 closes. Whoever has the socket sends the process its run over that: a length of four bytes, then the JSON
 ``{"directory", "environ"}``. A process whose socket closes before ends, too.
+
+A process whose run has ended by itself, and has left nothing, says so by a byte and waits for another run: what a fork
+costs is for the most part the memory that the two no longer share, so the next run takes a third. One that cannot say
+it, since the daemon has closed the socket or is gone, ends, as do all whose run has ended otherwise.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from claudomator_py.hosts.shim import main as shim
 from claudomator_py.hosts.shim import procfs
 
 OFFER_BYTES = 1024
+AGAIN = b"+"
 _LENGTH_BYTES = 4
 
 
@@ -80,19 +85,17 @@ def _receive_exactly(connection: socket.socket, size: int) -> bytes | None:
 
 
 def _become_shim(given: socket.socket) -> None:
-    """In the forked child: all that can be done before the run is known, and with that the shim lets go of the standard
-    streams, the server's socket so too.
+    """In the forked child: all that can be done before a run is known, and with that the shim lets go of the standard
+    streams, the server's socket so too. Then one run after the other.
     """
-    code = shim.BROKEN
     try:
         events = shim.detach()
-        with given:
-            request = receive(given)
-        if request is None:
-            code = shim.LEFT
-        else:
+        while (request := receive(given)) is not None:
             directory, environ = request["directory"], request["environ"]
-            if isinstance(directory, str) and isinstance(environ, dict):
-                code = shim.run(directory, environ, events)
+            if not isinstance(directory, str) or not isinstance(environ, dict):
+                break
+            if shim.run(directory, environ, events) != shim.CLEAN:
+                break
+            given.send(AGAIN)
     finally:
-        os._exit(code)
+        os._exit(0)

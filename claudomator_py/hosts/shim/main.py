@@ -22,6 +22,7 @@ PROMPT = "prompt.md"
 LOG = "shim.log"
 
 ENDED = 0
+CLEAN = 1
 LEFT = 3
 BROKEN = 4
 
@@ -31,7 +32,7 @@ _STRIKES = 50
 
 def main() -> None:
     """Supervise the run whose directory is the first argument, and exit with ENDED, LEFT or BROKEN."""
-    sys.exit(run(sys.argv[1], dict(os.environ), detach()))
+    sys.exit(_run_alone(dict(os.environ)))
 
 
 def main_with_input() -> None:
@@ -40,7 +41,12 @@ def main_with_input() -> None:
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     with open(0, "rb", closefd=False) as file:
         environ = json.load(file)
-    sys.exit(run(sys.argv[1], environ, detach()))
+    sys.exit(_run_alone(environ))
+
+
+def _run_alone(environ: dict[str, str]) -> int:
+    code = run(sys.argv[1], environ, detach())
+    return ENDED if code == CLEAN else code
 
 
 def detach() -> Events:
@@ -65,7 +71,8 @@ def run(path: str, environ: dict[str, str], events: Events) -> int:
     """Supervise the run in that directory. environ: where the agent's variables come from. events: of ``detach``.
 
     A run that was started is never started again; if its shim was killed and its agent is alive, that is taken over.
-    Returns ENDED when the run has ended; LEFT when the run was not to be started, or not by this process;
+    Returns ENDED when the run has ended, or CLEAN if it did so by itself and left nothing: no process, no file that is
+    open here, so that this one is as it was before. LEFT when the run was not to be started, or not by this process;
     BROKEN after a fault of the shim itself, or when the directory was removed: everything was ended, and no exit status
     is made up.
     """
@@ -84,11 +91,15 @@ def run(path: str, environ: dict[str, str], events: Events) -> int:
         return LEFT
     supervisor = Supervisor(directory, environ, events)
     try:
-        return supervisor.run() if orphan is None else supervisor.take_over(orphan)
+        code = supervisor.run() if orphan is None else supervisor.take_over(orphan)
     except Exception as fault:
         _log_fault(directory, fault)
         supervisor.end_everything(grace=0)
         return BROKEN
+    if code == CLEAN:
+        os.close(directory)
+        os.close(lock)
+    return code
 
 
 class Stage:
@@ -114,6 +125,12 @@ class Stage:
             return spawn(argv, self._env, self._cwd, (stdin, self.outputs[0].fd, self.outputs[1].fd))
         finally:
             os.close(stdin)
+
+    def close(self) -> None:
+        """Let go of what is open."""
+        os.close(self._cwd)
+        for output in self.outputs:
+            os.close(output.fd)
 
 
 def put_away(outputs: list[Output]) -> None:
@@ -164,10 +181,12 @@ class Supervisor:
             if record.is_gone(self._directory):
                 return BROKEN
             put_away(stage.outputs)
+            stage.close()
         crash("stragglers-ended")
         ending.ended_ms = ending.ended_ms or record.now_ms()
         exit_file.commit(ending)
-        return ENDED
+        left = ending.error or ending.ended_by or ending.stragglers or self._events.interrupted
+        return ENDED if left else CLEAN
 
     def take_over(self, agent: procfs.Process) -> int:
         """Hold an agent to its limits whose shim was killed, until it ends. The lock is held.

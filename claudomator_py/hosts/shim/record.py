@@ -197,7 +197,7 @@ class ExitFile:
         crash("exit-reserved")
 
     def commit(self, ending: Ending) -> None:
-        """Write the record durably under its final name.
+        """Write the record durably under its final name, once.
 
         A loss of power may leave the name with a part of it, which cannot be parsed and says as little as a missing
         record. So the name need not wait for a flush, and both flushes share a commit of the file system.
@@ -212,6 +212,7 @@ class ExitFile:
         os.rename(EXIT_TEMPORARY, EXIT, src_dir_fd=self._directory, dst_dir_fd=self._directory)
         crash("exit-renamed")
         os.fsync(self._fd)
+        os.close(self._fd)
         crash("exit-synced")
         os.fsync(self._directory)
         crash("exit-directory-synced")

@@ -1,6 +1,7 @@
 """Shims started through the fork server and without it: independent of both it and the daemon."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,9 +14,11 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.domain.run import RunFate
+from claudomator_py.hosts.local import launcher as module
 from claudomator_py.hosts.local.directory import RunDirectory
 from claudomator_py.hosts.local.fate import decide_fate, shim_identity
-from claudomator_py.hosts.local.launcher import Launcher
+from claudomator_py.hosts.local.launcher import Launcher, Shim
+from claudomator_py.hosts.local.launcher import ended as ended_by_itself
 from tests.integration.hosts.rig import INSTALLATION, PATH, Rig, alive, ended, stdout, until
 
 ENV = {"PATH": PATH}
@@ -30,6 +33,12 @@ def launcher(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     launcher = Launcher()
     yield launcher
     launcher.close()
+
+
+def start(launcher: Launcher, path: Path, env: dict[str, str] = ENV) -> int:
+    """Have a shim do this run and no other; its pid."""
+    with launcher.start(path, env) as shim:
+        return shim.pid
 
 
 def is_over(path: Path) -> Callable[[], bool]:
@@ -62,7 +71,7 @@ def forked_by(pid: int) -> list[int]:
 
 def test_a_run_is_run(rig: Rig, launcher: Launcher) -> None:
     path = rig.prepare(("sh", "-c", 'echo "$KEY"; exit 3'), env_names=["PATH", "KEY"])
-    pid = launcher.start(path, {**ENV, "KEY": "välue \udcff"})
+    pid = start(launcher, path, {**ENV, "KEY": "välue \udcff"})
     until(is_over(path))
     assert ended(path).exit.exit_code == 3
     assert (path / "stdout.jsonl").read_bytes() == b"v\xc3\xa4lue \xff\n"
@@ -71,7 +80,7 @@ def test_a_run_is_run(rig: Rig, launcher: Launcher) -> None:
 
 def test_secrets_are_in_no_file(rig: Rig, launcher: Launcher) -> None:
     path = rig.prepare(("sh", "-c", "test ${#KEY} = 12"), env_names=["PATH", "KEY"])
-    launcher.start(path, {**ENV, "KEY": "s3cr3t-value"})
+    start(launcher, path, {**ENV, "KEY": "s3cr3t-value"})
     until(is_over(path))
     assert ended(path).exit.exit_code == 0
     assert not [file for file in path.rglob("*") if file.is_file() and b"s3cr3t-value" in file.read_bytes()]
@@ -80,7 +89,7 @@ def test_secrets_are_in_no_file(rig: Rig, launcher: Launcher) -> None:
 def test_the_variables_of_a_task_are_none_of_its_supervisor(rig: Rig, launcher: Launcher) -> None:
     """There LD_PRELOAD and the like would be code in the process that holds the agent to its limits."""
     path = rig.prepare(GATED, env_names=["PATH", "LD_PRELOAD"])
-    pid = launcher.start(path, {**ENV, "LD_PRELOAD": "/nowhere/to-be-found.so"})
+    pid = start(launcher, path, {**ENV, "LD_PRELOAD": "/nowhere/to-be-found.so"})
     until(lambda: stdout(path))
     environ = Path(f"/proc/{pid}/environ").read_bytes()
     assert b"to-be-found" not in environ
@@ -91,7 +100,7 @@ def test_the_variables_of_a_task_are_none_of_its_supervisor(rig: Rig, launcher: 
 
 def test_the_shim_is_not_one_of_the_runs_processes(rig: Rig, launcher: Launcher) -> None:
     path = rig.prepare(GATED)
-    pid = launcher.start(path, {**ENV, "CLAUDOMATOR_RUN": path.name})
+    pid = start(launcher, path, {**ENV, "CLAUDOMATOR_RUN": path.name})
     until(lambda: stdout(path))
     assert b"CLAUDOMATOR_RUN" not in Path(f"/proc/{pid}/environ").read_bytes()
     (path / "work" / "go").touch()
@@ -104,7 +113,7 @@ def test_nothing_leaks_into_shim_or_agent(rig: Rig, launcher: Launcher) -> None:
     os.set_inheritable(write, True)
     try:
         path = rig.prepare((sys.executable, "-I", "-S", "-c", listing))
-        launcher.start(path, ENV)
+        start(launcher, path)
         until(is_over(path))
         assert stdout(path) == "[0, 1, 2, 3]\n"
     finally:
@@ -121,20 +130,19 @@ def open_files(pid: int) -> list[str]:
     return found
 
 
-def test_the_shim_holds_no_socket(rig: Rig, launcher: Launcher) -> None:
+def test_the_shim_holds_nothing_but_what_it_needs(rig: Rig, launcher: Launcher) -> None:
     path = rig.prepare(GATED)
-    pid = launcher.start(path, ENV)
+    pid = start(launcher, path)
     until(lambda: stdout(path))
-    targets = open_files(pid)
-    assert not [target for target in targets if target.startswith("socket:")]
-    assert sorted(target for target in targets if not target.startswith(("/", "pipe:"))) == []
+    targets = [target.partition(":")[0] for target in open_files(pid) if not target.startswith("/")]
+    assert sorted(targets) in (["pipe", "pipe"], ["pipe", "pipe", "socket"]), "to be woken, and to get a run"
     (path / "work" / "go").touch()
     until(is_over(path))
 
 
 def test_shims_outlive_the_launcher(rig: Rig, launcher: Launcher) -> None:
     path = rig.prepare(GATED)
-    launcher.start(path, ENV)
+    start(launcher, path)
     agent = int(until(lambda: stdout(path)))
     launcher.close()
     assert not servers()
@@ -150,7 +158,8 @@ def test_shims_outlive_a_killed_daemon(rig: Rig, way: str) -> None:
     daemon = f"""
 import pathlib, sys, time
 sys.path.insert(0, {str(INSTALLATION)!r})
-from claudomator_py.hosts.local.launcher import Launcher
+from claudomator_py.hosts.local.launcher import Launcher, Shim
+from claudomator_py.hosts.local.launcher import ended as ended_by_itself
 if {way!r} == "directly":
     Launcher._ask = lambda *_: None
 launcher = Launcher()
@@ -172,7 +181,7 @@ time.sleep(60)
 
 def test_the_fork_server_ends_with_the_launcher_and_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     launcher = Launcher()
-    launcher.start(Path("/nowhere"), ENV)
+    start(launcher, Path("/nowhere"))
     assert len(servers()) == 1
     launcher.close()
     assert servers() == []
@@ -189,7 +198,7 @@ def test_a_run_has_the_users_umask_whatever_the_daemons_own_is(
     launcher = Launcher(0o002)
     try:
         path = rig.prepare(("sh", "-c", "touch file; mkdir folder"))
-        launcher.start(path, ENV)
+        start(launcher, path)
         until(is_over(path))
     finally:
         launcher.close()
@@ -205,7 +214,7 @@ def test_a_lost_fork_server_is_replaced(rig: Rig) -> None:
         killed = []
         for _ in range(4):
             path = rig.prepare(("true",))
-            launcher.start(path, ENV)
+            start(launcher, path)
             until(is_over(path))
             # The next run may get the process that the lost one has offered already, and only then another is missed.
             for server in servers():
@@ -220,11 +229,11 @@ def test_a_lost_fork_server_is_replaced(rig: Rig) -> None:
 def test_a_shim_is_forked_before_there_is_a_run_for_it_and_ends_with_the_fork_server(rig: Rig) -> None:
     launcher = Launcher()
     try:
-        until(partial(is_dead, launcher.start(rig.root / "nowhere", ENV)))
+        until(partial(is_dead, start(launcher, rig.root / "nowhere")))
         (server,) = servers()
         (spare,) = until(lambda: forked_by(server) or None)
         path = rig.prepare(("true",))
-        assert launcher.start(path, ENV) == spare
+        assert start(launcher, path) == spare
         until(is_over(path))
         (spare,) = until(lambda: [pid for pid in forked_by(server) if pid != spare] or None)
     finally:
@@ -235,15 +244,138 @@ def test_a_shim_is_forked_before_there_is_a_run_for_it_and_ends_with_the_fork_se
 def test_a_shim_that_was_ended_before_it_had_a_run_is_replaced(rig: Rig) -> None:
     launcher = Launcher()
     try:
-        until(partial(is_dead, launcher.start(rig.root / "nowhere", ENV)))
+        until(partial(is_dead, start(launcher, rig.root / "nowhere")))
         (server,) = servers()
         (spare,) = until(lambda: forked_by(server) or None)
         os.kill(spare, signal.SIGKILL)
         until(partial(is_dead, spare))
         path = rig.prepare(("true",))
-        launcher.start(path, ENV)
+        start(launcher, path)
         until(is_over(path))
     finally:
+        launcher.close()
+
+
+def waits_again(shim: Shim) -> bool:
+    """Whether it says that it can take another run."""
+    word = shim.listen()
+    assert word is not None
+    with word:
+        return ended_by_itself(word) is True
+
+
+def test_a_shim_whose_run_has_ended_by_itself_does_the_next_and_holds_nothing_of_it(rig: Rig) -> None:
+    launcher = Launcher()
+    try:
+        pids: list[int] = []
+        before: list[str] = []
+        for code in range(3):
+            path = rig.prepare(("sh", "-c", f"echo $KEY; exit {code}"), env_names=["PATH", "KEY"])
+            shim = launcher.start(path, {**ENV, "KEY": f"key {code}"})
+            until(partial(waits_again, shim))
+            assert decide_fate(path).fate is RunFate.ENDED
+            assert ended(path).exit.exit_code == code
+            assert stdout(path) == f"key {code}\n"
+            assert Path(f"/proc/{shim.pid}/cwd").readlink() == Path("/")
+            now = open_files(shim.pid)
+            assert not pids or now == before
+            pids.append(shim.pid)
+            before = now
+            launcher.take_back(shim)
+        assert len(set(pids)) == 1
+    finally:
+        launcher.close()
+    until(partial(is_dead, pids[0]))
+
+
+@pytest.mark.parametrize(
+    ("script", "end"),
+    [
+        ("sleep 60 & exit", lambda *_: None),
+        ("echo; sleep 60", lambda path, _: RunDirectory(path).request_cancel()),
+        ("echo; sleep 60", lambda _, pid: os.kill(pid, signal.SIGTERM)),
+        ("echo; sleep 60", lambda path, _: path.rename(path.with_suffix(".new"))),
+        ("echo; sleep 60", lambda path, _: shutil.rmtree(path)),
+    ],
+    ids=["it has left something", "cancelled", "told to end", "moved", "removed"],
+)
+def test_a_shim_whose_run_has_ended_otherwise_leaves(rig: Rig, script: str, end: Callable[[Path, int], object]) -> None:
+    launcher = Launcher()
+    path = rig.prepare(("sh", "-c", script))
+    with launcher.start(path, ENV) as shim:
+        if script.startswith("echo"):
+            until(lambda: stdout(path))
+        end(path, shim.pid)
+        until(partial(is_dead, shim.pid))
+        launcher.take_back(shim)
+        with launcher.start(rig.root / "nowhere", ENV) as other:
+            assert other.pid != shim.pid
+    launcher.close()
+
+
+def test_a_program_that_cannot_be_started_ends_its_shim(rig: Rig) -> None:
+    launcher = Launcher()
+    path = rig.prepare(("no-such-program",))
+    with launcher.start(path, ENV) as shim:
+        until(partial(is_dead, shim.pid))
+    assert ended(path).exit.error is not None
+    launcher.close()
+
+
+def test_an_idle_shim_that_is_killed_is_replaced(rig: Rig) -> None:
+    launcher = Launcher()
+    try:
+        shim = launcher.start(rig.prepare(("true",)), ENV)
+        until(partial(waits_again, shim))
+        launcher.take_back(shim)
+        os.kill(shim.pid, signal.SIGKILL)
+        until(partial(is_dead, shim.pid))
+        path = rig.prepare(("true",))
+        assert start(launcher, path) != shim.pid
+        until(is_over(path))
+    finally:
+        launcher.close()
+
+
+def test_few_shims_are_kept(rig: Rig) -> None:
+    launcher = Launcher()
+    try:
+        shims = [launcher.start(rig.prepare(("true",)), ENV) for _ in range(6)]
+        for shim in shims:
+            until(partial(waits_again, shim))
+        for shim in shims:
+            launcher.take_back(shim)
+        for shim in shims[:2]:
+            until(partial(is_dead, shim.pid))
+        assert [is_dead(shim.pid) for shim in shims] == [True, True, False, False, False, False]
+    finally:
+        launcher.close()
+    for shim in shims:
+        until(partial(is_dead, shim.pid))
+
+
+def test_of_many_runs_at_a_time_only_some_have_an_open_file_each(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST_CONNECTED", 2)
+    launcher = Launcher()
+    try:
+        paths = [rig.prepare(GATED) for _ in range(3)]
+        shims = [launcher.start(path, ENV) for path in paths]
+        assert [shim.is_connected for shim in shims] == [True, True, False]
+        for path in paths:
+            (path / "work" / "go").touch()
+        until(partial(is_dead, shims[2].pid))
+        until(partial(waits_again, shims[0]))
+        launcher.take_back(shims[0])
+        shims[1].close()
+        for _ in range(2):
+            path = rig.prepare(("true",))
+            shims.append(launcher.start(path, ENV))
+            until(is_over(path))
+        assert [shim.is_connected for shim in shims] == [True, False, False, True, True]
+        assert shims[3] is shims[0]
+    finally:
+        for shim in shims:
+            shim.close()
         launcher.close()
 
 
@@ -256,7 +388,7 @@ def test_a_fork_server_that_cannot_be_used_is_done_without(
     monkeypatch.setattr("socket.socketpair", refuse)
     launcher = Launcher()
     path = rig.prepare(("true",))
-    launcher.start(path, ENV)
+    start(launcher, path)
     until(is_over(path))
     launcher.close()
     assert "no sockets here" in caplog.text
@@ -266,12 +398,12 @@ def test_a_crash_of_a_shim_leaves_the_fork_server_alone(rig: Rig) -> None:
     launcher = Launcher()
     try:
         crashed = rig.prepare(GATED)
-        pid = launcher.start(crashed, {**ENV, "CLAUDOMATOR_CRASH_SHIM": "agent-spawned"})
+        pid = start(launcher, crashed, {**ENV, "CLAUDOMATOR_CRASH_SHIM": "agent-spawned"})
         (server,) = servers()
         until(lambda: not alive(pid))
         assert decide_fate(crashed).fate is RunFate.UNFINISHED
         path = rig.prepare(("true",))
-        launcher.start(path, ENV)
+        start(launcher, path)
         until(is_over(path))
         assert servers() == [server]
     finally:
@@ -283,7 +415,7 @@ def test_many_runs_at_once_from_many_threads(rig: Rig) -> None:
     try:
         paths = [rig.prepare(("sh", "-c", f"exit {number}")) for number in range(24)]
         with ThreadPoolExecutor(6) as pool:
-            pids = list(pool.map(lambda path: launcher.start(path, ENV), paths))
+            pids = list(pool.map(lambda path: start(launcher, path), paths))
         for path in paths:
             until(is_over(path))
         assert [ended(path).exit.exit_code for path in paths] == list(range(24))
@@ -294,20 +426,20 @@ def test_many_runs_at_once_from_many_threads(rig: Rig) -> None:
 
 def test_a_long_environment_arrives(rig: Rig, launcher: Launcher) -> None:
     path = rig.prepare(("sh", "-c", "echo ${#LONG}"), env_names=["PATH", "LONG"])
-    launcher.start(path, {**ENV, "LONG": "x" * 120_000})
+    start(launcher, path, {**ENV, "LONG": "x" * 120_000})
     until(is_over(path))
     assert stdout(path) == "120000\n"
 
 
 def test_a_shim_without_a_directory_leaves(rig: Rig, launcher: Launcher) -> None:
-    pid = launcher.start(rig.root / "nowhere", ENV)
+    pid = start(launcher, rig.root / "nowhere")
     until(lambda: not alive(pid))
     assert list(rig.root.iterdir()) == []
 
 
 def test_a_cancelled_run_is_woken_at_once(rig: Rig, launcher: Launcher) -> None:
     path = rig.prepare(("sleep", "60"))
-    launcher.start(path, ENV)
+    start(launcher, path)
     until(lambda: shim_identity(path))
     RunDirectory(path).request_cancel()
     until(is_over(path))

@@ -1,6 +1,7 @@
 """Hearing of the end of runs, once each, however early or late one begins to listen."""
 
 import asyncio
+import os
 import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -11,9 +12,9 @@ from claudomator_py.domain.run import RunFate
 from claudomator_py.hosts.local import watcher as module
 from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.host import LocalRunHost
-from claudomator_py.hosts.local.launcher import Launcher
+from claudomator_py.hosts.local.launcher import Launcher, Shim
 from claudomator_py.hosts.local.watcher import RunWatcher
-from tests.integration.hosts.rig import Rig, until
+from tests.integration.hosts.rig import PATH, Rig, until
 from tests.patience import PATIENCE_S
 
 GATED = ("sh", "-c", "echo ready; while test ! -e go; do sleep .01; done")
@@ -92,11 +93,42 @@ def test_a_shim_that_has_not_said_yet_who_it_is_is_waited_for(rig: Rig) -> None:
 def test_a_shim_is_followed_by_the_launchers_pid(rig: Rig) -> None:
     async def test(watcher: RunWatcher, ends: Ends) -> None:
         path = rig.prepare(("true",))
-        watcher.watch("a", path, rig.shim(path).process.pid)
+        watcher.watch("a", path, Shim(rig.shim(path).process.pid))
         await ends.wait_for("a")
         assert decide_fate(path).fate is RunFate.ENDED
 
     watching(test)
+
+
+def test_the_end_is_told_of_a_run_whose_shim_stays_for_another(rig: Rig) -> None:
+    launcher = Launcher()
+
+    async def test(watcher: RunWatcher, ends: Ends) -> None:
+        first, second, last = rig.prepare(("true",)), rig.prepare(GATED), rig.prepare(GATED)
+        with launcher.start(first, {"PATH": PATH}) as shim:
+            watcher.watch("first", first, shim)
+            await ends.wait_for("first")
+            assert decide_fate(first).fate is RunFate.ENDED
+            launcher.take_back(shim)
+            assert launcher.start(second, {"PATH": PATH}) is shim
+            watcher.watch("first", first)
+            await ends.wait_for("first", "first")
+            watcher.watch("second", second, shim)
+            go(second)
+            await ends.wait_for("first", "first", "second")
+            launcher.take_back(shim)
+            assert launcher.start(last, {"PATH": PATH}) is shim
+            watcher.watch("last", last, shim)
+            until((last / "agent.json").exists)
+            os.kill(shim.pid, signal.SIGKILL)
+            await ends.wait_for("first", "first", "second", "last")
+            assert decide_fate(last).fate is RunFate.ORPHANED
+
+    try:
+        launcher.start(rig.root / "nowhere", {}).close()  # so that its own socket is there before
+        watching(test)
+    finally:
+        launcher.close()
 
 
 def test_a_run_that_has_ended_already_is_told(rig: Rig) -> None:
@@ -134,7 +166,7 @@ def test_a_launched_shim_that_left_at_once_is_told(rig: Rig) -> None:
         path = rig.prepare(("true",))
         shim = rig.shim(path, crash="session-made")
         shim.wait()
-        watcher.watch("a", path, shim.process.pid)
+        watcher.watch("a", path, Shim(shim.process.pid))
         await ends.wait_for("a")
         assert decide_fate(path).fate is RunFate.REVOKED
 
@@ -160,7 +192,7 @@ def test_of_two_shims_the_one_that_has_the_run_counts(rig: Rig) -> None:
         path = rig.prepare(GATED)
         rig.shim(path).output("ready")
         loser = rig.shim(path)
-        watcher.watch("a", path, loser.process.pid)
+        watcher.watch("a", path, Shim(loser.process.pid))
         await asyncio.to_thread(loser.wait)
         await asyncio.sleep(0.05)
         assert ends.run_ids == []
@@ -192,7 +224,7 @@ def test_many_runs_are_each_told_once(rig: Rig) -> None:
     async def test(watcher: RunWatcher, ends: Ends) -> None:
         paths = [rig.prepare(("true",)) for _ in range(12)]
         for path in paths:
-            watcher.watch(path.name, path, rig.shim(path).process.pid)
+            watcher.watch(path.name, path, Shim(rig.shim(path).process.pid))
         await ends.wait_for(*(path.name for path in paths))
 
     watching(test)
