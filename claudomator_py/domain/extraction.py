@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from claudomator_py.domain.personal import without_personal
 from claudomator_py.domain.redaction import MARK, Redactor
+from claudomator_py.domain.transcript import named_in, spoken_in
 
 LONGEST_INTENT: Final = 200
 LONGEST_FIELD: Final = 300
@@ -45,8 +46,9 @@ class Extracted(BaseModel):
 
 
 def intent_of(text: str, redactor: Redactor | None = None) -> str:
-    """What it wants: its first sentence on one line, without marks of formatting, secrets and data of persons."""
-    for line in _clean(text, redactor).splitlines():
+    """What it wants: its first sentence on one line, without marks of formatting, secrets and data of persons. Of a
+    conversation, the last message is what counts."""
+    for line in _clean(spoken_in(text)[-1], redactor).splitlines():
         plain = " ".join(_DECORATION.sub("", line.strip()).split())
         if any(letter.isalnum() for letter in plain):
             sentence = _SENTENCE_END.split(plain, 1)[0]
@@ -56,7 +58,7 @@ def intent_of(text: str, redactor: Redactor | None = None) -> str:
 
 def extracted(text: str, redactor: Redactor | None = None) -> Extracted:
     """What it names. redactor: knows the secrets; None: what is one by its shape is left out."""
-    text = _clean(_CREDENTIALS.sub("", text[:_MOST_READ]), redactor)
+    text = _clean(_CREDENTIALS.sub("", named_in(text)[:_MOST_READ]), redactor)
     urls = [_address(url) for url in _URL.findall(text)]
     commands = [
         found.strip() for found in (*_CODE.findall(text), *_PROMPT.findall(text)) if _COMMAND.fullmatch(found.strip())

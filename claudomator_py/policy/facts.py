@@ -18,6 +18,7 @@ from claudomator_py.domain.budget import Budget, Spending
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import Isolation, PermissionMode, Priority, TaskSpec
+from claudomator_py.domain.transcript import named_in
 from claudomator_py.domain.units import SECOND_MS
 
 MOST_PATHS = 200
@@ -157,7 +158,7 @@ def paths_in(text: str, working_dir: str, real: Callable[[str], str] = posixpath
     in it, else absolute. real: resolves ``..``, and symbolic links where it can look at the disk.
     """
     found: dict[str, None] = {}
-    for match in _PATH.finditer(_URL.sub(" ", text)):
+    for match in _PATH.finditer(_URL.sub(" ", named_in(text))):
         named = match.group()
         if named.startswith("~") or not working_dir:
             path = posixpath.normpath(named)

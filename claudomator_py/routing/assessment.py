@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Final
 
 from claudomator_py.domain.routing import Risk
+from claudomator_py.domain.transcript import spoken_in
 from claudomator_py.routing.orders import Sign
 from claudomator_py.routing.steering import unsteered
 
@@ -93,11 +94,19 @@ _MOST_WORDS: Final = 30
 def assess(instructions: str) -> Assessment:
     """Judge a task by its text. The same text is always judged the same.
 
+    Of a conversation, the last message counts; if that says nothing by itself ("yes, do it"), with the one before.
     It is judged as it is, and without what it says to whoever judges it, so that no such words cover an order.
 
     The risk is low or high: whether what is changed is the product or a text about it, words alone do not tell well
     enough; a rule of the policy can.
     """
+    *before, last = spoken_in(instructions)
+    if before and _vague(last) is not None:
+        last = f"{before[-1]}\n{last}"
+    return _assess(last)
+
+
+def _assess(instructions: str) -> Assessment:
     # With patterns that take 30 ms to compile: for a daemon that judges a text.
     from claudomator_py.routing.danger import danger
     from claudomator_py.routing.harm import harm
