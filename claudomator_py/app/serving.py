@@ -297,7 +297,7 @@ async def _serve(
     judge = PrimaryJudge(database, parts.cheap_model, now_ms)
     stack.callback(judge.close)
     checks = parts.message_checks
-    channels = Channels(database, now_ms, repeats, lambda: parts.workdirs, judge.says_yes, parts.preview, checks)
+    channels = Channels(database, now_ms, repeats, lambda: parts.workdirs, judge.ask, parts.preview, checks)
     answers = AnswerDispatcher(database, lambda: parts.workdirs, now_ms, checks)
     stack.callback(answers.close)
     database.on_commit(answers.wake)

@@ -161,7 +161,7 @@ def read(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Print the last messages, newest last."""
-    found = list(reversed(client.messages(channel, limit=last).items))
+    found, place = list(reversed(client.messages(channel, limit=last).items)), client.channel(channel)
     if output is Format.JSON:
         out_json(found)
         return
@@ -169,7 +169,8 @@ def read(
     parts = []
     for one in found:
         answers = f" (answers {one.reply_to})" if one.reply_to is not None else ""
-        head = heading(f"{one.id} {plain(one.author)}{answers}, {ago(one.created_at, now)}")
+        author = place.name if one.author == place.id else one.author
+        head = heading(f"{one.id} {plain(author)}{answers}, {ago(one.created_at, now)}")
         parts.append(f"{head}\n{plain(one.content).rstrip()}\n[{_who_answers(one)}]")
     out("\n\n".join(parts))
 

@@ -8,7 +8,7 @@ from typing import Final
 from claudomator_py.dispatch.cheap_model import GuardedModel
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock
-from claudomator_py.routing.reply_question import ReplyQuestion, says_yes
+from claudomator_py.routing.reply_question import Reply, ReplyQuestion, says_yes
 from claudomator_py.scheduler.classification import Cause, ModelFault, NoAnswer
 from claudomator_py.store.database import Database, StoreUnavailable
 
@@ -36,23 +36,26 @@ class PrimaryJudge:
         self._timeout_s = timeout_s
         self._pool = ThreadPoolExecutor(AT_ONCE, "primary")
 
-    def says_yes(self, question: ReplyQuestion) -> bool:
-        """Whether it says yes in time."""
+    def ask(self, question: ReplyQuestion) -> Reply:
+        """What it says in time."""
         model = self._model()
         if model is None:
-            return False
+            return Reply(yes=False, cause="no classifier is configured")
         try:
             asked = self._pool.submit(self._ask, model, question)
-            return asked.result(self._timeout_s)
+            return Reply(asked.result(self._timeout_s))
         except NotInTime:
             log.warning("primary_not_judged", channel=question.channel, cause="timeout")
+            return Reply(yes=False, cause="timeout")
         except NoAnswer as fault:
             log.warning("primary_not_judged", channel=question.channel, cause=fault.cause, detail=fault.detail)
+            return Reply(yes=False, cause=fault.cause.replace("_", " "))
         except StoreUnavailable as error:
             log.warning("primary_not_judged", channel=question.channel, problem=str(error))
+            return Reply(yes=False, cause="the database is not available")
         except Exception:
             log.exception("primary_not_judged", channel=question.channel)
-        return False
+            return Reply(yes=False, cause="an error in the daemon, see its log")
 
     def close(self) -> None:
         """Ask nothing more."""

@@ -68,6 +68,14 @@ class RationaleCode(WordedCode):
     MESSAGE_ANSWERS = "message_answers", "the message answers {specialist}"
     FOR_PRIMARY = "for_primary", "it addresses nobody else, and {specialist} is the channel's primary"
     FOR_NOBODY = "for_nobody", "it addresses nobody"
+    PRIMARY_NOT_NEEDED = (
+        "primary_not_needed",
+        "it addresses nobody, and the classifier says that {specialist} need not answer",
+    )
+    PRIMARY_NOT_JUDGED = (
+        "primary_not_judged",
+        "it addresses nobody, and the classifier did not say whether {specialist} should answer ({text})",
+    )
     MESSAGE_REFUSED = "message_refused", "policy allows no answer to it"
 
     # --- of a policy --------------------------------------------------------------------------------------------------

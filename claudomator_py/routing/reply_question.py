@@ -38,6 +38,15 @@ class ReplyQuestion:
         return ModelQuestion(self.channel, prompt, answer)
 
 
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came of it."""
+
+    yes: bool
+    cause: str | None = None
+    """Why the model did not say, which counts as no; None: it did."""
+
+
 def says_yes(text: str) -> bool:
     """Whether that is one clear yes."""
     said = [found["answer"] for found in json_objects(text[:ANSWER_CHARS]) if "answer" in found]

@@ -29,7 +29,7 @@ from claudomator_py.ports import Clock
 from claudomator_py.queries import channels as queries
 from claudomator_py.queries.reading import read
 from claudomator_py.routing.profile import Request
-from claudomator_py.routing.reply_question import ReplyQuestion
+from claudomator_py.routing.reply_question import Reply, ReplyQuestion
 from claudomator_py.routing.triage import triage, without_mentions
 from claudomator_py.store import channel_rows
 from claudomator_py.store.database import Database, StoreUnavailable
@@ -42,7 +42,7 @@ from claudomator_py.tasks.messages import Advice, Policy, Written, no_policy
 
 T = TypeVar("T")
 
-Judge = Callable[[ReplyQuestion], bool]
+Judge = Callable[[ReplyQuestion], Reply]
 """Whether the cheap model says in time that the primary should answer."""
 
 Router = Callable[[Request, Principal], Decided | None]
@@ -237,8 +237,8 @@ class Channels:
         primary, subject = read(self._database, look)
         advice = Advice(dir_key=self._place(channel), policy=self._policy)
         if wanted_yes and self._judge is not None:
-            yes = self._judge(ReplyQuestion(channel.name, primary, written.message.content))
-            advice = replace(advice, says_yes=lambda: yes)
+            reply = self._judge(ReplyQuestion(channel.name, primary, written.message.content))
+            advice = replace(advice, reply=reply)
         if wanted_best:
             best = self._best(channel, subject, wanted_best[0])
             advice = replace(advice, best=lambda _: best)

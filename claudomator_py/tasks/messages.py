@@ -36,6 +36,7 @@ from claudomator_py.domain.triage import (
 )
 from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.prompts.messages import MOST_EARLIER, answer_instructions
+from claudomator_py.routing.reply_question import Reply
 from claudomator_py.routing.triage import triage
 from claudomator_py.scheduler.decision import TriageRecord
 from claudomator_py.store import channel_rows, run_rows, specialist_rows, task_rows
@@ -62,8 +63,8 @@ def no_policy(connection: Connection, channel: Channel, message: Incoming) -> tu
 class Advice:
     """What was found out before the transaction, as nothing in it may wait."""
 
-    says_yes: Callable[[], bool] | None = None
-    """See ``routing.triage.triage``; it must answer at once."""
+    reply: Reply | None = None
+    """What the cheap model says of whether the primary should answer; None: it was not asked."""
     best: Callable[[Sequence[str]], str | None] | None = None
     """See ``routing.triage.triage``; it must answer at once."""
     dir_key: str | None = ""
@@ -147,8 +148,9 @@ def post(connection: Connection, channel: Channel, written: Written, advice: Adv
         ),
     )
     skipped = _have_answered(connection, place, message, decision, now_ms)
+    why = _why(decision, channel.primary_agent, advice.reply)
     triaged = TriageRecord(
-        reason=rationale(RationaleCode.MESSAGE_REFUSED) if refused else _why(decision),
+        reason=rationale(RationaleCode.MESSAGE_REFUSED) if refused else why,
         confidence=decision.confidence,
         policy_checks=checks,
         latency_ms=advice.latency_ms,
@@ -236,9 +238,9 @@ def incoming_of(connection: Connection, channel: Channel, written: Written) -> I
 
 
 def _decided(place: _Place, incoming: Incoming) -> TriageDecision:
-    advice = place.advice
-    primary = place.channel.primary_agent
-    return triage(incoming, place.settings, place.members, primary, says_yes=advice.says_yes, best=advice.best)
+    reply, best, primary = place.advice.reply, place.advice.best, place.channel.primary_agent
+    says_yes = None if reply is None else lambda: reply.yes
+    return triage(incoming, place.settings, place.members, primary, says_yes=says_yes, best=best)
 
 
 def _shadow(place: _Place, incoming: Incoming) -> dict[str, object] | None:
@@ -248,7 +250,7 @@ def _shadow(place: _Place, incoming: Incoming) -> dict[str, object] | None:
     return other.model_dump(mode="json")
 
 
-def _why(decision: TriageDecision) -> Rationale:
+def _why(decision: TriageDecision, primary: str | None, reply: Reply | None) -> Rationale:
     match decision.reason:
         case TriageReason.DIRECT_MENTION:
             return rationale(RationaleCode.MESSAGE_MENTIONS, specialists=decision.agents or decision.ask_among)
@@ -257,7 +259,11 @@ def _why(decision: TriageDecision) -> Rationale:
         case TriageReason.PRIMARY_AGENT:
             return rationale(RationaleCode.FOR_PRIMARY, specialist=decision.agents[0])
         case TriageReason.NO_TRIGGER:
-            return rationale(RationaleCode.FOR_NOBODY)
+            if primary is None or reply is None:
+                return rationale(RationaleCode.FOR_NOBODY)
+            if reply.cause is None:
+                return rationale(RationaleCode.PRIMARY_NOT_NEEDED, specialist=primary)
+            return rationale(RationaleCode.PRIMARY_NOT_JUDGED, specialist=primary, text=reply.cause)
 
 
 def _have_answered(

@@ -13,6 +13,7 @@ from claudomator_py.domain.channel import (
 )
 from claudomator_py.domain.decision import PolicyCheck
 from claudomator_py.domain.errors import NotFound
+from claudomator_py.domain.rationale import Rationale
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.triage import MentionRule, PrimaryRule, TriageReason
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
@@ -21,7 +22,7 @@ from claudomator_py.domain.views.channels import (
     MessageView,
     MuteRequest,
 )
-from claudomator_py.routing.reply_question import ReplyQuestion, says_yes
+from claudomator_py.routing.reply_question import Reply, ReplyQuestion, says_yes
 from claudomator_py.scheduler.decision import DecisionKind
 from claudomator_py.service.channels import Channels
 from claudomator_py.store import channel_rows, decision_rows, task_rows
@@ -178,9 +179,9 @@ def test_nobody_is_asked_where_nobody_is_addressed(world: World) -> None:
 def test_the_model_is_asked_only_where_nothing_else_decides(world: World, says: bool, agents: tuple[str, ...]) -> None:
     asked: list[ReplyQuestion] = []
 
-    def judge(question: ReplyQuestion) -> bool:
+    def judge(question: ReplyQuestion) -> Reply:
         asked.append(question)
-        return says
+        return Reply(says)
 
     world.primary_says = judge
     made(world, ChannelSettings(keywords=("soup",)), primary="cook")
@@ -189,6 +190,23 @@ def test_the_model_is_asked_only_where_nothing_else_decides(world: World, says: 
     assert asked == []
     assert said(world, "what is for dinner?").decision.agents == agents
     assert asked == [ReplyQuestion("kitchen", "Cook", "what is for dinner?")]
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (Reply(yes=False), "it addresses nobody, and the classifier says that cook need not answer"),
+        (
+            Reply(yes=False, cause="timeout"),
+            "it addresses nobody, and the classifier did not say whether cook should answer (timeout)",
+        ),
+    ],
+)
+def test_why_the_primary_does_not_answer_is_recorded(world: World, reply: Reply, why: str) -> None:
+    world.primary_says = lambda _: reply
+    made(world, ChannelSettings(), primary="cook")
+    decision = decided(world, said(world, "what is for dinner?"))
+    assert Rationale.model_validate(decision["reason"]).text == why
 
 
 @pytest.mark.parametrize(

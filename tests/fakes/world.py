@@ -43,7 +43,7 @@ from claudomator_py.ports import Clock, Messenger, Trees
 from claudomator_py.queries.queries import Queries
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.ranking import RoutingRules
-from claudomator_py.routing.reply_question import ReplyQuestion
+from claudomator_py.routing.reply_question import Reply, ReplyQuestion
 from claudomator_py.scheduler.snapshot import Rules
 from claudomator_py.schema.routing_settings import Preset
 from claudomator_py.schema.taskfile import parse_task
@@ -156,7 +156,7 @@ class World:
         self.checks: Callable[[], list[CheckView]] = list
         self.messengers: dict[str, Messenger] = {}
         self.webhook_secrets: dict[str, str] = {}
-        self.primary_says: Callable[[ReplyQuestion], bool] = lambda _: False
+        self.primary_says: Callable[[ReplyQuestion], Reply] = lambda _: Reply(yes=False)
         self.secrets = Secrets()
         self.restarted_daemon()
 

@@ -55,6 +55,13 @@ def test_what_is_written_is_read_with_who_answers(command: Command) -> None:
 
 
 @pytest.mark.usefixtures("kitchen")
+def test_what_the_channel_itself_says_carries_its_name(command: Command) -> None:
+    command("channel", "settings", "kitchen", "mentions=ask")
+    posted(command, "@cook @baker bread, please")
+    assert "kitchen (answers 1), " in command("channel", "read", "kitchen").stdout
+
+
+@pytest.mark.usefixtures("kitchen")
 def test_what_it_is_set_to_is_changed_one_by_one(command: Command) -> None:
     done = command("channel", "settings", "kitchen", "primary=keywords", "keywords=help,release notes", "cooldown=30s")
     assert done.returncode == 0, done.stderr

@@ -7,7 +7,7 @@ import pytest
 
 from claudomator_py.dispatch.cheap_model import GuardedModel
 from claudomator_py.dispatch.primary_judge import TIMEOUT_S, PrimaryJudge
-from claudomator_py.routing.reply_question import ReplyQuestion
+from claudomator_py.routing.reply_question import Reply, ReplyQuestion
 from claudomator_py.scheduler.classification import Cause, ModelFault, ModelQuestion
 from claudomator_py.store.database import Database
 
@@ -66,7 +66,7 @@ def breaks() -> str:
     ids=["yes", "no", "perhaps", "fails", "breaks", "none"],
 )
 def test_only_yes_is_yes(judging: Callable[..., PrimaryJudge], answer: Callable[[], str] | None, yes: bool) -> None:
-    assert judging(answer).says_yes(QUESTION) is yes
+    assert judging(answer).ask(QUESTION).yes is yes
 
 
 def test_a_model_that_takes_longer_has_said_no(judging: Callable[..., PrimaryJudge]) -> None:
@@ -77,7 +77,7 @@ def test_a_model_that_takes_longer_has_said_no(judging: Callable[..., PrimaryJud
         return '{"answer": "yes"}'
 
     try:
-        assert judging(late, timeout_s=0.01).says_yes(QUESTION) is False
+        assert judging(late, timeout_s=0.01).ask(QUESTION) == Reply(yes=False, cause="timeout")
     finally:
         held.set()
 
@@ -85,7 +85,7 @@ def test_a_model_that_takes_longer_has_said_no(judging: Callable[..., PrimaryJud
 def test_one_that_is_closed_says_no(judging: Callable[..., PrimaryJudge]) -> None:
     judge = judging(lambda: '{"answer": "yes"}')
     judge.close()
-    assert judge.says_yes(QUESTION) is False
+    assert not judge.ask(QUESTION).yes
 
 
 def test_it_has_less_than_a_second() -> None:
