@@ -113,6 +113,7 @@ def _speaks_utf8() -> bool:
 
 
 _GAP = 2
+_SHORTEST_ID = 8
 _NARROWEST = 8
 
 STATE_STYLES = {
@@ -170,10 +171,10 @@ def heading(text: str, state: str = "") -> str:
     return _paint([(text, STATE_STYLES.get(state, "bold"))])
 
 
-def short_ids(ids: Sequence[str], shortest: int = 8) -> dict[str, str]:
+def short_ids(ids: Sequence[str]) -> dict[str, str]:
     """Each id cut so that no two are alike."""
     longest = max((len(one) for one in ids), default=0)
-    for length in range(shortest, longest):
+    for length in range(_SHORTEST_ID, longest):
         cut = {one: one[:length] for one in ids}
         if len(set(cut.values())) == len(cut):
             return cut

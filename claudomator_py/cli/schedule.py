@@ -51,11 +51,11 @@ def preview(
     out(render(_FIRE_COLUMNS, [_row(at, zone, now) for at in found]))
 
 
-def next_fires(spec: TaskSpec, count: int = 3) -> list[int]:
-    """The next times of a schedule that was checked before, in epoch milliseconds; none for a task without one."""
+def next_fires(spec: TaskSpec) -> list[int]:
+    """The next three times of a schedule that was checked before, in epoch milliseconds; none without a schedule."""
     if spec.schedule is None:
         return []
-    return fires(Recurrence(spec.schedule, zone_of(spec)), now_ms(), count)
+    return fires(Recurrence(spec.schedule, zone_of(spec)), now_ms(), 3)
 
 
 def zone_of(spec: TaskSpec) -> ZoneInfo:

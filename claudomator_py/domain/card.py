@@ -234,11 +234,11 @@ class Card(Strict):
         canonical = json.dumps(self.document, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
 
-    def remote(self, skill_id: str | None = None) -> Remote:
-        """How it is asked over HTTP, for that skill. Raises ValueError for a card that has no such url."""
+    def remote(self) -> Remote:
+        """How it is asked over HTTP. Raises ValueError for a card that has no such url."""
         if self.url is None or self.transport is not Transport.HTTP:
             raise ValueError(f"{self.id} is not reached over HTTP")
-        return Remote(url=self.url, authentication=self.authentication, deduplicates=self.deduplicates, skill=skill_id)
+        return Remote(url=self.url, authentication=self.authentication, deduplicates=self.deduplicates)
 
     def skill(self, skill_id: str) -> Skill | None:
         """The skill of that id; None: it has none."""

@@ -65,6 +65,7 @@ class Listed:
 
 StatusList = Literal["needs_you", "problems", "running", "queued", "recent"]
 _OVER: tuple[StateName, ...] = ("CANCELLED", "COMPLETED")
+_MOST_NAMES = 200
 _FOR_BUDGET = and_(TASK.c.state == "WAITING", TASK.c.reason == "budget")
 """Waiting for a larger budget, which only a person gives."""
 
@@ -146,9 +147,9 @@ def matching(connection: Connection, ref: str, by: Principal = OPERATOR) -> Sequ
     return [task_from(row) for row in connection.execute(prefixed.limit(10))]
 
 
-def names_like(connection: Connection, by: Principal = OPERATOR, limit: int = 200) -> list[str]:
+def names_like(connection: Connection, by: Principal = OPERATOR) -> list[str]:
     """Names of the newest tasks that exist for that principal, to suggest one from."""
-    query = select(TASK.c.name).where(tasks_seen(by)).order_by(TASK.c.created_ms.desc()).limit(limit)
+    query = select(TASK.c.name).where(tasks_seen(by)).order_by(TASK.c.created_ms.desc()).limit(_MOST_NAMES)
     return list(dict.fromkeys(connection.execute(query).scalars()))
 
 

@@ -111,12 +111,6 @@ def begun_of_kind(connection: Connection, kind: str) -> Sequence[Run]:
     return [run_from(row) for row in connection.execute(query.order_by(RUN.c.started_ms, RUN.c.id))]
 
 
-def live_of(connection: Connection, task_id: str) -> Run | None:
-    """The task's live run, or None."""
-    row = connection.execute(select(RUN).where(RUN.c.task_id == task_id, RUN.c.live)).one_or_none()
-    return None if row is None else run_from(row)
-
-
 def of_task(connection: Connection, task_id: str) -> Sequence[Run]:
     """All runs of the task, oldest first."""
     query = select(RUN).where(RUN.c.task_id == task_id).order_by(RUN.c.generation, RUN.c.seq)

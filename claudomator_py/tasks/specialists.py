@@ -118,14 +118,12 @@ def grant(
     grantee: str,
     by: Principal,
     now_ms: int,
-    *,
-    versions: Collection[int] | None = None,
 ) -> Registration:
     """Let a shared card exist for a principal, by its id, or an organisation, as ``org:NAME``; harmless when repeated.
 
     Raises as ``change``, and Conflict for a card that is not shared.
     """
-    row = _changeable(connection, specialist_id, by, versions)
+    row = _changeable(connection, specialist_id, by)
     if row.visibility != Visibility.SHARED:
         remedy = "Set its visibility to `shared` first."
         raise Conflict(f"The specialist {row.id} is {row.visibility}: only a shared one takes grants.", remedy=remedy)
@@ -143,11 +141,9 @@ def revoke(
     grantee: str,
     by: Principal,
     now_ms: int,
-    *,
-    versions: Collection[int] | None = None,
 ) -> Registration:
     """Take the grant back; harmless when repeated. Raises as ``change``."""
-    row = _changeable(connection, specialist_id, by, versions)
+    row = _changeable(connection, specialist_id, by)
     there = specialist_rows.get(connection, row.id, by)
     if grantee in there.grants:
         specialist_rows.revoke(connection, row.id, grantee)
@@ -253,7 +249,7 @@ def _is_free(row: Specialist, by: Principal) -> bool:
 
 
 def _changeable(
-    connection: Connection, specialist_id: str, by: Principal, versions: Collection[int] | None
+    connection: Connection, specialist_id: str, by: Principal, versions: Collection[int] | None = None
 ) -> Specialist:
     row = None
     if specialist_rows.find(connection, specialist_id, by) is not None:

@@ -331,9 +331,9 @@ class World:
     def live(self, name: str) -> Run:
         """The live run of the newest task of that name."""
         task_id = self.row(name).id
-        run = self.database.read(lambda connection: run_rows.live_of(connection, task_id))
-        assert run is not None, f"{name} has no live run: {self.state(name)}"
-        return run
+        live = [run for run in self.database.read(run_rows.live) if run.task_id == task_id]
+        assert live, f"{name} has no live run: {self.state(name)}"
+        return live[0]
 
     def running(self) -> dict[str, str]:
         """The agent of each live run, by the task's name."""

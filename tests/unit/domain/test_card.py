@@ -54,8 +54,8 @@ def test_a_card_is_the_same_when_it_is_written_and_read() -> None:
 
 def test_what_its_client_has_to_know_follows_from_it() -> None:
     secret = {"scheme": "bearer", "secret": "DOCS_TOKEN"}
-    remote = card(url="https://example.org/a2a", authentication=secret, deduplicates=True).remote("say")
-    assert (remote.url, remote.skill, remote.deduplicates) == ("https://example.org/a2a", "say", True)
+    remote = card(url="https://example.org/a2a", authentication=secret, deduplicates=True).remote()
+    assert (remote.url, remote.deduplicates) == ("https://example.org/a2a", True)
     assert remote.authentication.secret == "DOCS_TOKEN"
     for url in (None, "ws-agent://writer"):
         with pytest.raises(ValueError, match="is not reached over HTTP"):
