@@ -15,7 +15,8 @@ from typing import TypeVar
 
 from structlog.stdlib import BoundLogger
 
-from claudomator_py.domain.blocked import BlockCode, Blocked, blocked, blocked_text
+from claudomator_py.domain.blocked import BlockCode, Blocked, blocked
+from claudomator_py.domain.blocked_words import blocked_text
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.run import RunConflict
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS

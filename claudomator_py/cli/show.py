@@ -8,7 +8,7 @@ import typer
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Column, Format, FormatOption, fail, fields, heading, note, out, out_json, render
 from claudomator_py.cli.times import ago, clock, now_ms, short_duration, until, why_words
-from claudomator_py.domain.blocked import predicate
+from claudomator_py.domain.blocked_words import predicate
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.principal import INBOX, OPERATOR
 from claudomator_py.domain.text import plain

@@ -3,7 +3,7 @@
 import time
 from datetime import datetime
 
-from claudomator_py.domain.blocked import brief_of, wait_of
+from claudomator_py.domain.blocked_words import brief_of, wait_of
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, parse_instant
 from claudomator_py.domain.views import TaskView
 from claudomator_py.domain.wording import worded

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from claudomator_py.domain.blocked import WAITS, BlockCode, Blocked, blocked, blocked_text, refs_text
+from claudomator_py.domain.blocked import WAITS, BlockCode, Blocked, blocked
+from claudomator_py.domain.blocked_words import blocked_text, refs_text
 from claudomator_py.domain.coded import TaskRef
 from claudomator_py.domain.decision import Classification
 from claudomator_py.domain.errors import sentence

@@ -8,7 +8,8 @@ from sqlalchemy import Connection
 from claudomator_py.dispatch.probing import probed
 from claudomator_py.dispatch.spending import Budgets, Spent
 from claudomator_py.domain.agent import AgentSpec
-from claudomator_py.domain.blocked import on_hold, predicate
+from claudomator_py.domain.blocked import on_hold
+from claudomator_py.domain.blocked_words import predicate
 from claudomator_py.domain.limits import Hold
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.principal import Principal

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from claudomator_py.dispatch.observe import Observer
-from claudomator_py.domain.blocked import BlockCode, Blocked, Why, blocked_text, in_brief
+from claudomator_py.domain.blocked import BlockCode, Blocked, Why
+from claudomator_py.domain.blocked_words import blocked_text, in_brief
 from claudomator_py.domain.coded import TaskRef
 from claudomator_py.domain.errors import NotFound
 from claudomator_py.domain.lifecycle import WaitReason

@@ -6,7 +6,8 @@ from typing import Final
 from sqlalchemy import Connection
 
 from claudomator_py.domain.agent import AgentSpec
-from claudomator_py.domain.blocked import Blocked, hold_label, predicate
+from claudomator_py.domain.blocked import Blocked
+from claudomator_py.domain.blocked_words import hold_label, predicate
 from claudomator_py.domain.budget import SpentBudget
 from claudomator_py.domain.inputs import asked_in
 from claudomator_py.domain.lifecycle import available_actions

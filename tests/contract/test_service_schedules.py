@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from claudomator_py.domain.blocked import blocked_text
+from claudomator_py.domain.blocked_words import blocked_text
 from claudomator_py.domain.errors import Conflict, Invalid, NotFound
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, format_instant
 from claudomator_py.store import schedule_rows

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.domain.blocked import BlockCode, blocked_text
+from claudomator_py.domain.blocked import BlockCode
+from claudomator_py.domain.blocked_words import sentence
 from claudomator_py.domain.views import AgentView, TaskView
+from claudomator_py.domain.wording import worded
 from tests.e2e.harness import Daemon, Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, started, waits_for, why
 from tests.e2e.warm import WarmStarter
@@ -127,7 +129,7 @@ def test_with_every_agent_limited_tasks_wait_for_the_earliest_reset(three: Site)
     assert task.blocked.code is BlockCode.AGENTS_LIMITED
     first, second = task.blocked.params.agents
     assert (first.params.agent, second.params.agent) == ("alpha", "beta")
-    assert blocked_text(second, brief=True).startswith("beta is limited (simulated, reported) until ")
+    assert worded(sentence(second, brief=True)).startswith("beta is limited (simulated, reported) until ")
     assert [hold.agent for hold in task.holds] == ["alpha", "beta"]
     assert [run.agent for run in daemon.client.runs("task")] == ["alpha", "beta"]
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from claudomator_py.api.page.words import cost_text, model_text, short_line
-from claudomator_py.domain.blocked import brief_of
+from claudomator_py.domain.blocked_words import brief_of
 from claudomator_py.domain.views import TaskView
 from claudomator_py.domain.wording import Piece, Sentence
 

@@ -8,7 +8,7 @@ from claudomator_py.api.page.rows import Row, row_of, words_of
 from claudomator_py.api.page.specialist_model import url_of
 from claudomator_py.api.page.timeline import Moment, timeline_of
 from claudomator_py.api.page.words import cost_text, meaning_of, model_text, tokens_text, took
-from claudomator_py.domain.blocked import predicate, wait_of
+from claudomator_py.domain.blocked_words import predicate, wait_of
 from claudomator_py.domain.principal import INBOX, OPERATOR
 from claudomator_py.domain.views import (
     CandidateView,

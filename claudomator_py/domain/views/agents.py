@@ -3,7 +3,8 @@
 from pydantic import Field
 
 from claudomator_py.domain.agent import ModelChoice, Tier
-from claudomator_py.domain.blocked import Shown, hold_cause, predicate
+from claudomator_py.domain.blocked import Shown
+from claudomator_py.domain.blocked_words import hold_cause, predicate
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.text import clause
 from claudomator_py.domain.views.base import Instant, View
@@ -73,7 +74,7 @@ class HoldView(View):
 
     @property
     def cause(self) -> str:
-        """Who or what holds, and how the end is known, in words; see ``domain.blocked.hold_cause``."""
+        """Who or what holds, and how the end is known, in words; see ``domain.blocked_words.hold_cause``."""
         return hold_cause(self.blocked) if self.blocked is not None else self.text
 
     @property

@@ -17,11 +17,13 @@ from claudomator_py.domain.blocked import (
     BlockParams,
     Why,
     blocked,
+    on_hold,
+)
+from claudomator_py.domain.blocked_words import (
     blocked_text,
     brief_of,
     hold_label,
     in_brief,
-    on_hold,
     predicate,
     sentence,
     wait_of,
@@ -104,7 +106,7 @@ def test_json_gives_the_same_value_and_leaves_out_what_is_not_known(what: Blocke
 
 @given(values(), st.booleans())
 def test_every_code_has_words_with_any_parameters_that_end_well(what: Blocked, brief: bool) -> None:
-    text = blocked_text(what, brief=brief)
+    text = worded(sentence(what, brief=brief))
     assert text
     assert text == text.strip()
     assert not re.search(r"[\[\]{}|]|\n|  |\(\)| ,|: ?;", _without_free_text(what, text)), text

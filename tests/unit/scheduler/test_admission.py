@@ -3,7 +3,8 @@
 import pytest
 
 from claudomator_py.domain.agent import Tier
-from claudomator_py.domain.blocked import BlockCode, Blocked, Why, blocked, blocked_text, on_hold, predicate
+from claudomator_py.domain.blocked import BlockCode, Blocked, Why, blocked, on_hold
+from claudomator_py.domain.blocked_words import blocked_text, predicate
 from claudomator_py.domain.coded import TaskRef
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.routing import Constraints, RuleCap

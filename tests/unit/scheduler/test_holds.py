@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudomator_py.domain.agent import Tier
-from claudomator_py.domain.blocked import Blocked, blocked_text
+from claudomator_py.domain.blocked import Blocked
+from claudomator_py.domain.blocked_words import blocked_text
 from claudomator_py.domain.outcome import Provenance
 from claudomator_py.domain.units import format_instant
 from claudomator_py.scheduler.admission import admit

@@ -1,0 +1,164 @@
+"""What stands in the way, in words: put together only at the edge, from a code's words and its parameters.
+
+``sentence`` gives them with their instants apart, so that the page, the command line and ``why`` word these in a zone
+of their own.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from claudomator_py.domain.blocked import Blocked, BlockParams, Why
+from claudomator_py.domain.coded import ConversationRef, TaskRef
+from claudomator_py.domain.limits import window_text
+from claudomator_py.domain.outcome import Reason
+from claudomator_py.domain.text import clause
+from claudomator_py.domain.wording import Clock, Sentence, at, filled, instant_text, joined, said, worded
+
+_LONG = 1_000
+_SOURCE = 100
+_DOUBT = "the reset it named is more than 35 days away and is ignored"
+
+
+def sentence(what: Blocked, *, brief: bool = False, verb: str = "is") -> Sentence:
+    """It in words, without a full stop. brief: only what fits into a list. verb: between an agent and its words."""
+    words = predicate(what, brief=brief)
+    agent = what.params.agent
+    return words if what.code.why is not None or agent is None else (*said(f"{agent} {verb} "), *words)
+
+
+def predicate(what: Blocked, *, brief: bool = False) -> Sentence:
+    """The same; what is said of an agent is without its name, in words that follow ``is`` or ``was``."""
+    return filled(what.code.words, dict(_values(what, brief=brief)))
+
+
+def blocked_text(what: Blocked, clock: Clock = instant_text, *, verb: str = "is") -> str:
+    """The sentence as text, each instant as ``clock`` words it."""
+    return worded(sentence(what, verb=verb), clock)
+
+
+def in_brief(what: Blocked) -> Sentence | None:
+    """It for a list that has the kind of obstacle and its end in columns of their own; None: these say enough."""
+    if what.why is Why.LIMITED and what.until is not None:
+        return None
+    return sentence(what, brief=True)
+
+
+def wait_of(what: Blocked | None, text: str | None) -> Sentence | None:
+    """It in words; without it, the text that the daemon gives beside it."""
+    if what is not None:
+        return sentence(what)
+    return said(text) if text else None
+
+
+def brief_of(what: Blocked | None, text: str | None) -> Sentence | None:
+    """The same for a list, see ``in_brief``."""
+    if what is not None:
+        return in_brief(what)
+    return said(text) if text else None
+
+
+def hold_label(what: Blocked) -> str:
+    """The cause of a hold on one line: its reason, and where that was read."""
+    params = what.params
+    named = window_text(params.window) if params.window is not None else params.source
+    return f"{params.reason or 'by hand'}: {named}" if named else "by hand"
+
+
+def _values(what: Blocked, *, brief: bool) -> Iterator[tuple[str, Sentence]]:
+    """The words for each parameter that is known."""
+    params = what.params
+    for name, words in _WORDS.items():
+        value = getattr(params, name)
+        if value is not None and value != ():
+            yield name, words(value, brief)
+    if limit := _limit(params):
+        yield "limit", said(limit)
+    if params.figures is not None:
+        yield "unit", said(params.figures.unit)
+
+
+def _line(text: str, most: int) -> str:
+    line = " ".join(text.split()).rstrip(" .;,:")
+    return line if len(line) <= most else f"{line[:most]}..."
+
+
+def _free(value: str, brief: bool) -> Sentence:
+    """What others said, on one line that a sentence can continue after."""
+    return said((clause(value) if brief else "") or _line(value, _LONG) or "-")
+
+
+def _plain(value: object, _: bool) -> Sentence:
+    return said(str(value))
+
+
+def _agents(values: Iterable[Blocked], brief: bool) -> Sentence:
+    found = list(values)
+    return joined([sentence(one, brief=brief) for one in (found[:1] if brief else found)], "; ")
+
+
+def refs_text(values: Iterable[TaskRef]) -> str:
+    """Tasks by name, with their states."""
+    return ", ".join(_ref_text(one) for one in values)
+
+
+def _ref_text(ref: TaskRef) -> str:
+    if ref.state is None and ref.id is not None:
+        return ref.name
+    return f"{ref.name} ({ref.state or 'not seen yet'})"
+
+
+def _tasks(values: Iterable[TaskRef], _: bool) -> Sentence:
+    return said(refs_text(values))
+
+
+def _conversation(value: ConversationRef, _: bool) -> Sentence:
+    return said(value.text)
+
+
+def hold_cause(what: Blocked) -> str:
+    """Who or what holds, and how the end is known: ``5h window, reported``, ``by the operator: kept for the day``. For
+    where its end stands beside it; empty where nothing is known.
+    """
+    return _limit(what.params)
+
+
+def _limit(params: BlockParams) -> str:
+    if params.provenance is None:
+        return ""
+    source = clause(params.source or "", _SOURCE)
+    if params.reason is None:
+        what = f"by the operator{f': {source}' if source else ''}"
+    else:
+        named = window_text(params.window) if params.window is not None else source
+        # That it is limited is said already.
+        parts = [] if params.reason is Reason.RATE_LIMITED else [params.reason.value]
+        parts += [named] if named and named != params.reason else []
+        what = f"{': '.join(parts)}, {params.provenance}" if parts else params.provenance.value
+    if params.family is not None and params.family not in what:
+        what = f"{params.family} models, {what}"
+    return f"{what}; {_DOUBT}" if params.doubted is not None else what
+
+
+_WORDS: Mapping[str, Callable[[Any, bool], Sentence]] = {
+    "agent": _plain,
+    "agents": _agents,
+    "chosen": _plain,
+    "tasks": _tasks,
+    "task": _plain,
+    "conversation": _conversation,
+    "directory": _plain,
+    "file": _plain,
+    "rule": _plain,
+    "active": _plain,
+    "slots": _plain,
+    "room": _plain,
+    "until": lambda value, _: at(value),
+    "window": lambda value, _: said(window_text(value)),
+    "figures": lambda value, _: said(value.text),
+    "used": lambda value, _: said(f"{value:.0%}"),
+    "share": lambda value, _: said(f"{value:.0%}"),
+    "doing": _plain,
+    "times": _plain,
+    "text": _free,
+    "remedy": _free,
+}
