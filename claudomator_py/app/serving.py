@@ -30,6 +30,7 @@ from claudomator_py.api.events import Streams
 from claudomator_py.api.guard.operator_token import TokenFileError, credential_token, ensure_token
 from claudomator_py.api.server import WebServer
 from claudomator_py.api.settings import WebSettings
+from claudomator_py.app.allocator import give_back
 from claudomator_py.app.configured import load_trusted, now_ms
 from claudomator_py.app.listening import CannotListen, StateExposed, make_private, open_sockets, remove_leftovers
 from claudomator_py.app.parts import (
@@ -126,6 +127,7 @@ def serve(config: Path | None, state_dir: Path | None, listen: str | None, log_f
     """Run the daemon until SIGTERM or SIGINT; the exit code of the process. log_format: instead of the configured."""
     set_up_log(Log(format=log_format or LogFormat.TEXT))
     install_crash_hook(os.environ)
+    give_back()
     try:
         loaded = _load(config)
         told = loaded.settings.log

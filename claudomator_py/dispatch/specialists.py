@@ -89,6 +89,7 @@ class SpecialistDirectory:
         with self._lock:
             current = self._database.read(specialist_rows.registry_hash) if digest is None else digest
             if self._roster is None or self._roster.registry_hash != current:
+                self._roster = None  # two of them, and what the new one is made of, would be there at once
                 self._roster = self._read(current)
             return self._roster
 

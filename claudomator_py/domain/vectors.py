@@ -24,11 +24,15 @@ def cosine(one: Vector, other: Vector) -> float:
 
 def normalised(rows: Vector) -> Vector:
     """Each row at length 1, so that a product with another of length 1 is their cosine; a row of no length stays 0."""
-    given = np.atleast_2d(rows)
-    found = np.empty(given.shape, dtype=np.float32)
-    for start in range(0, len(given), _AT_ONCE):
-        found[start : start + _AT_ONCE] = _units(given[start : start + _AT_ONCE].astype(np.float64))
+    found = np.array(np.atleast_2d(rows), dtype=np.float32)
+    normalise(found)
     return found.reshape(rows.shape)
+
+
+def normalise(rows: Vector) -> None:
+    """Bring the rows themselves to length 1, see ``normalised``. rows: two dimensions."""
+    for start in range(0, len(rows), _AT_ONCE):
+        rows[start : start + _AT_ONCE] = _units(rows[start : start + _AT_ONCE].astype(np.float64))
 
 
 def _unit(vector: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

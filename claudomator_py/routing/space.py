@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from claudomator_py.domain.vectors import Vector, normalised
+from claudomator_py.domain.vectors import Vector, normalise, normalised
 from claudomator_py.routing.profile import Likeness, Profile, text_hash
 from claudomator_py.routing.sparse import SparseRow, frequencies, means
 
@@ -53,9 +53,9 @@ class Space:
         self._rarity = self._weigh(vectors, counted) if weighs_rarity else None
         # A skill is where its text and its examples are in the mean.
         found = self._means(rows)
-        self._own = normalised(found[: len(profiles)])
-        self._skills = normalised(found[len(profiles) :]) if skills else np.zeros((0, 0), dtype=np.float32)
-        del found  # as large as both of them
+        normalise(found)
+        self._own = found[: len(profiles)]
+        self._skills = found[len(profiles) :] if skills else np.zeros((0, 0), dtype=np.float32)
         self._owners = np.array([at for at, _ in skills], dtype=np.intp)
         self._names = tuple(skill.skill for _, skill in skills)
         # Skills of one card stand together, so that the best of each is one reduction.

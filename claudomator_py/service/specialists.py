@@ -1,15 +1,15 @@
 """Specialists: who there is for whoever asks, and registering, changing, removing and sharing them."""
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from copy import copy
-from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import Connection
 
 from claudomator_py.dispatch.deciding import Decided
 from claudomator_py.domain.card import Card, Registration
+from claudomator_py.domain.card_warnings import CardWarning
 from claudomator_py.domain.encoder import EncoderFault
 from claudomator_py.domain.errors import Conflict, Unavailable
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey
@@ -142,11 +142,11 @@ class Specialists:
 
         return self._write(transaction)
 
-    def tell_odd(self, ids: Collection[str]) -> None:
+    def tell_odd(self, ids: Set[str]) -> None:
         """Tell the log what is odd about the cards of these agents, whom no person hears."""
-        for specialist_id in sorted(ids):
-            found = read(self._database, partial(specialist_rows.find, specialist_id=specialist_id, by=self._by))
-            for odd in () if found is None else self._warned(queries.view(found, self._by)).warnings:
+        cards = self._cards()
+        for specialist_id in sorted(ids & cards.keys()):
+            for odd in self._odd(cards[specialist_id], cards):
                 log.warning("the card of %s, which registered itself: %s", specialist_id, odd.text)
 
     def change(self, card: Card, *, versions: Collection[int] | None = None) -> SpecialistView:
@@ -176,19 +176,23 @@ class Specialists:
         )
 
     def _warned(self, told: SpecialistView) -> SpecialistView:
-        """With what is odd about it: by words alone where the encoder fails, or nothing is encoded."""
-        card = told.content
-        cards = {
-            one.card.id: one.card
-            for one in read(self._database, lambda connection: specialist_rows.seen(connection, self._by))
-        }
+        """With what is odd about it."""
+        shown = tuple(CardWarningView(text=one.text, warning=one) for one in self._odd(told.content, self._cards()))
+        return told.model_copy(update={"warnings": shown})
+
+    def _cards(self) -> Mapping[str, Card]:
+        """All that exist for whoever asks, by id."""
+        found = read(self._database, lambda connection: specialist_rows.seen(connection, self._by))
+        return {one.card.id: one.card for one in found}
+
+    def _odd(self, card: Card, cards: Mapping[str, Card]) -> Sequence[CardWarning]:
+        """What is odd about it beside these: by words alone where the encoder fails, or nothing is encoded."""
         found = oddities(card, cards)
         try:
             found += duplicates(self._twins(card.id), cards)
         except (EncoderFault, StoreUnavailable) as fault:
             log.warning("skills of %s are not compared: %s", card.id, fault)
-        shown = tuple(CardWarningView(text=one.text, warning=one) for one in found)
-        return told.model_copy(update={"warnings": shown})
+        return found
 
     def _changed(self, change: Callable[[Connection, int], Registration]) -> SpecialistView:
         return self._write(lambda connection: queries.view(change(connection, self._clock()), self._by))

@@ -1,0 +1,53 @@
+"""Memory that large matrices took is given back, whichever thread has made them."""
+
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+
+from claudomator_py.app.allocator import give_back
+
+if sys.argv[1] == "fixed":
+    give_back()
+
+
+def resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def make() -> None:
+    for _ in range(3):
+        rows = [np.ones((1_000, 4_096), dtype=np.float32) for _ in range(2)]
+        del rows
+    turn.wait()
+    end.wait()
+
+
+before = resident()
+turn, end = threading.Barrier(5), threading.Event()
+threads = [threading.Thread(target=make) for _ in range(4)]
+for thread in threads:
+    thread.start()
+turn.wait()
+print((resident() - before) // 2**20)
+end.set()
+"""
+
+
+def kept_mib(how: str) -> int:
+    """MiB that a process keeps after each of four threads has had 32 of them several times."""
+    ran = subprocess.run([sys.executable, "-c", PROGRAM, how], capture_output=True, text=True, check=True)
+    return int(ran.stdout)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it reads /proc")
+def test_large_blocks_are_given_back() -> None:
+    kept = kept_mib("fixed")
+    assert kept < 16, kept
