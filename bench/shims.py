@@ -1,9 +1,11 @@
-"""How many runs of ``true`` a second can be started and seen to their end: a fork server against interpreters.
+"""How many runs of ``true`` a second can be started and seen to their end: shims that take one run after the other, two
+at a time, a fork for each run, and an interpreter for each.
 
-Both ways start the same shim with the same files and the same flushes to disk, in turns, several times.
+All ways start the same shim with the same files and the same flushes to disk, in turns, several times.
 """
 
 import os
+import select
 import statistics
 import subprocess
 import sys
@@ -15,7 +17,7 @@ from pathlib import Path
 from claudomator_py.domain.run import RunFate, RunLimits, RunSpec
 from claudomator_py.hosts.local.directory import RunDirectory
 from claudomator_py.hosts.local.fate import decide_fate
-from claudomator_py.hosts.local.launcher import Launcher
+from claudomator_py.hosts.local.launcher import Launcher, Shim
 
 RUNS = 100
 ROUNDS = 5
@@ -26,17 +28,32 @@ INTERPRETER = (
     str(Path(__file__).parents[1]),
 )
 
-Start = Callable[[Path], None]
+SLOTS = 2
+
+Start = Callable[[list[Path]], None]
+"""Begins these runs."""
 
 
 def measure() -> None:
     """Print the median and the range of runs a second, for each way."""
     launcher = Launcher()
 
-    def by_fork_server(path: Path) -> None:
-        launcher.start(path, ENVIRONMENT)
+    def by_few(paths: list[Path]) -> None:
+        running: list[Shim] = []
+        for path in paths:
+            if len(running) == SLOTS:
+                wait_for(running[0])
+                launcher.take_back(running.pop(0))
+            running.append(launcher.start(path, ENVIRONMENT))
+        for shim in running:
+            launcher.take_back(shim)
+
+    def by_fork_server(paths: list[Path]) -> None:
+        for path in paths:
+            launcher.start(path, ENVIRONMENT).close()
 
     ways: dict[str, Start] = {
+        "one by one": by_few,
         "fork server": by_fork_server,
         "interpreter": by_interpreter,
     }
@@ -59,8 +76,7 @@ def rate(start: Start) -> float:
         for path in paths:
             RunDirectory(path).create(RunSpec(path.name, (("true",),), None, (), tuple(ENVIRONMENT), "", LIMITS))
         begin = time.perf_counter()
-        for path in paths:
-            start(path)
+        start(paths)
         for path in paths:
             while not (path / "exit.json").exists():
                 time.sleep(0.001)
@@ -71,8 +87,16 @@ def rate(start: Start) -> float:
     return RUNS / (end - begin)
 
 
-def by_interpreter(path: Path) -> None:
+def by_interpreter(paths: list[Path]) -> None:
     """One interpreter for each shim, as a daemon without a fork server starts it."""
-    subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", *INTERPRETER, str(path)], env=ENVIRONMENT, stdin=subprocess.DEVNULL
-    )
+    for path in paths:
+        subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", *INTERPRETER, str(path)], env=ENVIRONMENT, stdin=subprocess.DEVNULL
+        )
+
+
+def wait_for(shim: Shim) -> None:
+    """Wait for the end of its run."""
+    if (word := shim.listen()) is not None:
+        with word:
+            select.select([word], [], [])
