@@ -19,6 +19,7 @@ REVOKED = "revoked"
 CANCEL = "cancel"
 EXIT = "exit.json"
 EXIT_TEMPORARY = "exit.json.tmp"
+_GIVE_UP = frozenset((REVOKED, CANCEL, STARTED, EXIT))
 
 _EXIT_BYTES = 4096
 _LONGEST_READ = 64 * 1024
@@ -65,7 +66,7 @@ def is_gone(directory: int) -> bool:
 
 def given_up(directory: int) -> bool:
     """Whether this run may no longer be started, or has been already. Holds permanently while the lock is held."""
-    return any(exists(directory, name) for name in (REVOKED, CANCEL, STARTED, EXIT))
+    return not _GIVE_UP.isdisjoint(os.listdir(directory))
 
 
 def read(path: str | os.PathLike[str], directory: int | None = None) -> dict[str, object]:

@@ -69,8 +69,8 @@ def load(directory: int) -> Spec:
     """Read the specification in an opened run directory. Raises BadSpec."""
     try:
         fd = os.open(FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
-        with open(fd, encoding="utf-8") as file:
-            data = json.load(file)
+        with open(fd, "rb", buffering=0) as file:
+            data = json.loads(file.read())
         limits = data["limits"]
         # An earlier version wrote neither.
         folders = data.get("folders") or {"paths": [], "roots": [], "reserved": []}
