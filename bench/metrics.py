@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, insert
 
-from claudomator_py.scheduler.admission import Taken
+from claudomator_py.scheduler.load import Taken
 from claudomator_py.store import hold_rows, metric_rows, queue
 from claudomator_py.store.database import Database
 from claudomator_py.store.migrate import migrate

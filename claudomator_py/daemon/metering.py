@@ -18,8 +18,8 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.views import CheckView
 from claudomator_py.faults import Fault
 from claudomator_py.ports import Clock
-from claudomator_py.scheduler.admission import Taken, admit
-from claudomator_py.scheduler.plan import load_of
+from claudomator_py.scheduler.admission import admit
+from claudomator_py.scheduler.load import Taken, load_of
 from claudomator_py.scheduler.snapshot import AgentState, Snapshot
 from claudomator_py.store import metric_rows, queue
 from claudomator_py.store.database import Database, StoreUnavailable

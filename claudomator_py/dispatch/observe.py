@@ -21,9 +21,9 @@ from claudomator_py.faults import Doing, Faults, Item, item_of
 from claudomator_py.ports import Clock
 from claudomator_py.prompts.conversations import resumption_of
 from claudomator_py.routing.role import done_by
-from claudomator_py.scheduler.admission import Taken
 from claudomator_py.scheduler.classification import differs
 from claudomator_py.scheduler.lanes import held_by
+from claudomator_py.scheduler.load import Taken
 from claudomator_py.scheduler.plan import Action, Planner, StartRun
 from claudomator_py.scheduler.snapshot import (
     ActiveHold,

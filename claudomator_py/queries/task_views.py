@@ -28,7 +28,7 @@ from claudomator_py.queries.holds import hold_views
 from claudomator_py.queries.inputs import expiry, input_view, rejection
 from claudomator_py.queries.views import task_view
 from claudomator_py.scheduler.admission import admit
-from claudomator_py.scheduler.plan import load_of
+from claudomator_py.scheduler.load import load_of
 from claudomator_py.scheduler.snapshot import QueueHead, Snapshot
 from claudomator_py.store import dependency_rows, queue, reads, run_rows, specialist_rows, task_rows
 from claudomator_py.store.tables import Run, Task

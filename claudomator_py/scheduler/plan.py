@@ -4,8 +4,9 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from claudomator_py.domain.blocked import Blocked, Why
-from claudomator_py.scheduler.admission import Load, Taken, admit, decide, hinted_by, open_to, shut_hints
+from claudomator_py.scheduler.admission import admit, decide, hinted_by, open_to, shut_hints
 from claudomator_py.scheduler.decision import DecisionRecord
+from claudomator_py.scheduler.load import Taken, load_of
 from claudomator_py.scheduler.snapshot import QueueHead, Snapshot
 from claudomator_py.scheduler.tiers import AskTier, question
 
@@ -91,22 +92,6 @@ class Planner:
         hinted = () if self._rules.type_hint == "ignore" and not head.strict else hinted_by(head, agents)
         asked = question(head, hinted, agents, self._rules.near_limit)
         return None if asked is None else replace(asked, urgent=verdict.why is Why.CLASSIFYING)
-
-
-def load_of(snapshot: Snapshot) -> Load:
-    """What is in use in the snapshot."""
-    return Load(
-        now=snapshot.now,
-        live=snapshot.live,
-        busy=snapshot.busy,
-        disk_low=snapshot.disk_low,
-        drained=snapshot.drained,
-        threads=frozenset(snapshot.threads),
-        in_turn=snapshot.in_turn,
-        day=snapshot.day,
-        kept=snapshot.kept,
-        capped=snapshot.capped,
-    )
 
 
 def plan(snapshot: Snapshot) -> tuple[Action, ...]:

@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Float, and_, case, cast, func,
 
 from claudomator_py.domain.histogram import Histogram
 from claudomator_py.domain.units import SECOND_MS
-from claudomator_py.scheduler.admission import Taken
+from claudomator_py.scheduler.load import Taken
 from claudomator_py.store import remembered
 from claudomator_py.store.tables import CLASSIFICATION, RUN, TASK
 

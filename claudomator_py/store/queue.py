@@ -26,7 +26,7 @@ from sqlalchemy import (
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.routing import Constraints
-from claudomator_py.scheduler.admission import Taken
+from claudomator_py.scheduler.load import Taken
 from claudomator_py.store.classification_rows import NEXT_DEADLINE
 from claudomator_py.store.hold_rows import NEXT_END
 from claudomator_py.store.statement import Statement

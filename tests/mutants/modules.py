@@ -6,6 +6,7 @@ _ROUTING = "tests/unit/routing"
 MODULES = {
     "scheduler/plan.py": [_SCHEDULER],
     "scheduler/admission.py": [_SCHEDULER],
+    "scheduler/load.py": [_SCHEDULER],
     "scheduler/snapshot.py": [_SCHEDULER],
     "scheduler/tiers.py": [_SCHEDULER],
     "scheduler/classification.py": [f"{_SCHEDULER}/test_tier.py", f"{_SCHEDULER}/test_tiers.py"],
@@ -78,7 +79,7 @@ EQUIVALENT = {
     "policy/verdict.py: And -> Or: if rule.risk is not None and self._conditions:": (
         "of the same facts follows the same context"
     ),
-    "scheduler/admission.py: the condition is True: kept = load.kept_from(head) if head.dir_key else ()": (
+    "scheduler/load.py: the condition is True: kept = self._kept_from(head) if head.dir_key else ()": (
         "nothing but directories is kept"
     ),
     "scheduler/admission.py: LtE -> Lt: return kinds <= set(BY_NAME_KINDS)": "a hint means one kind of several",

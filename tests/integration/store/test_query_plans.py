@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Connection
 
 from claudomator_py.domain.views import TaskFilter
-from claudomator_py.scheduler.admission import Taken
+from claudomator_py.scheduler.load import Taken
 from claudomator_py.store import metric_rows, queue, reads, run_rows, spending_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.schema import begin

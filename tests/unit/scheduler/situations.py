@@ -5,7 +5,11 @@ from typing import Any
 from hypothesis import strategies as st
 
 from claudomator_py.domain.agent import ModelChoice, Tier
+from claudomator_py.domain.blocked import Blocked
 from claudomator_py.domain.outcome import Provenance, Reason
+from claudomator_py.scheduler.admission import admit
+from claudomator_py.scheduler.decision import DecisionRecord
+from claudomator_py.scheduler.load import Load, load_of
 from claudomator_py.scheduler.plan import StartRun, plan
 from claudomator_py.scheduler.snapshot import ActiveHold, AgentState, HeldBy, QueueHead, Snapshot
 from tests.fakes.world import CLAUDE_MODELS, CODEX_MODELS, rules
@@ -129,3 +133,20 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
         type_hint=draw(st.sampled_from(["prefer", "ignore"])),
         when_all_limited=draw(st.sampled_from(["wait", "try"])),
     )
+
+
+IDLE = load_of(snapshot())
+
+
+def decide(task: QueueHead, *agents: AgentState, load: Load = IDLE, **changes: object) -> DecisionRecord:
+    """The decision to start it on one of these agents. changes: of the rules."""
+    verdict = admit(task, agents, rules(**changes), load)
+    assert isinstance(verdict, DecisionRecord), verdict
+    return verdict
+
+
+def waits(task: QueueHead, *agents: AgentState, load: Load = IDLE, **changes: object) -> Blocked:
+    """Why it starts on none of them."""
+    verdict = admit(task, agents, rules(**changes), load)
+    assert isinstance(verdict, Blocked), verdict
+    return verdict

@@ -5,35 +5,20 @@ import pytest
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked, Why, blocked, on_hold
 from claudomator_py.domain.blocked_words import blocked_text, predicate
-from claudomator_py.domain.coded import TaskRef
 from claudomator_py.domain.outcome import Provenance, Reason
-from claudomator_py.domain.routing import Constraints, RuleCap
+from claudomator_py.domain.routing import Constraints
 from claudomator_py.domain.stand_in import Fallback
 from claudomator_py.domain.wording import worded
-from claudomator_py.scheduler.admission import Load, admit, shut_hints
+from claudomator_py.scheduler.admission import admit, shut_hints
 from claudomator_py.scheduler.decision import DecisionRecord, OverriddenHint
 from claudomator_py.scheduler.lanes import hint_of
-from claudomator_py.scheduler.plan import load_of
-from claudomator_py.scheduler.snapshot import ActiveHold, AgentState, HeldBy, Kept, QueueHead
+from claudomator_py.scheduler.snapshot import ActiveHold, AgentState, HeldBy
 from tests.fakes.world import rules
-from tests.unit.scheduler.situations import HOLD, NOW, agent, head, snapshot
+from tests.unit.scheduler.situations import HOLD, IDLE, NOW, agent, decide, head, waits
 
-IDLE = load_of(snapshot())
 LOGIN = ActiveHold(
     bucket="gemini/default", reason=Reason.AUTH, until=None, provenance=Provenance.REPORTED, source="please run /login"
 )
-
-
-def decide(task: QueueHead, *agents: AgentState, load: Load = IDLE, **changes: object) -> DecisionRecord:
-    verdict = admit(task, agents, rules(**changes), load)
-    assert isinstance(verdict, DecisionRecord), verdict
-    return verdict
-
-
-def waits(task: QueueHead, *agents: AgentState, load: Load = IDLE, **changes: object) -> Blocked:
-    verdict = admit(task, agents, rules(**changes), load)
-    assert isinstance(verdict, Blocked), verdict
-    return verdict
 
 
 LIMITED = on_hold(
@@ -285,30 +270,6 @@ def test_an_agent_that_cannot_run_is_no_candidate() -> None:
     assert waits(head(1), broken, agent("codex", hold=HOLD)).why is Why.LIMITED
 
 
-# --- what stands before any agent -------------------------------------------------------------------------------------
-
-
-def test_slots_directory_and_disk_are_named() -> None:
-    busy = load_of(snapshot(live=1, busy={"/x": 1}))
-    task = head(1, dir_key="/x")
-    assert waits(task, agent("claude"), load=busy) == blocked(BlockCode.WORKDIR, directory="/x")
-    assert decide(task, agent("claude"), load=busy, per_workdir=2).agent == "claude"
-    full_up = waits(task, agent("claude"), load=load_of(snapshot(live=4)))
-    assert full_up == blocked(BlockCode.SLOTS, active=4, slots=4)
-    assert waits(task, agent("claude"), load=load_of(snapshot(disk_low=True))).why is Why.DISK
-
-
-def test_a_directory_that_is_kept_is_for_its_task_and_until_a_time() -> None:
-    kept = Kept(dir_key="/x", task_id="task-002", name="other", until=NOW + 1)
-    load = load_of(snapshot(kept=(kept, kept.model_copy(update={"dir_key": "/y"}))))
-    found = waits(head(1, dir_key="/x"), agent("claude"), load=load)
-    tasks = (TaskRef(name="other", id="task-002"),)
-    assert found == blocked(BlockCode.KEPT, directory="/x", tasks=tasks, until=NOW + 1)
-    assert decide(head(2, dir_key="/x"), agent("claude"), load=load).agent == "claude"
-    assert decide(head(1, dir_key="/z"), agent("claude"), load=load).agent == "claude"
-    assert decide(head(1, dir_key="/x"), agent("claude"), load=load, per_workdir=2).agent == "claude"
-
-
 # --- tiers and models -------------------------------------------------------------------------------------------------
 
 
@@ -430,49 +391,6 @@ def test_a_conversation_is_left_for_another_agent_as_far_as_it_yields(
 # --- what is in use ---------------------------------------------------------------------------------------------------
 
 
-def kept(number: int, place: str = "/x") -> Kept:
-    return Kept(dir_key=place, task_id=f"task-{number:03}", name=f"kept-{number}", until=NOW + number)
-
-
-@pytest.mark.parametrize(
-    ("busy", "keepers", "per_workdir", "full", "may"),
-    [
-        (0, (), 1, False, ()),
-        (1, (), 1, True, ()),
-        (1, (), 2, False, ()),
-        (0, (1,), 1, True, (1,)),
-        (0, (1,), 2, False, ()),
-        (1, (1,), 1, True, ()),
-        (1, (1,), 2, True, (1,)),
-        (0, (1, 2), 1, True, ()),
-        (0, (1, 2), 2, True, (1, 2)),
-        (0, (1, 2), 3, False, ()),
-        (2, (1,), 2, True, ()),
-    ],
-)
-def test_a_directory_is_full_by_who_is_in_it_and_for_whom_it_is_kept(
-    busy: int, keepers: tuple[int, ...], per_workdir: int, full: bool, may: tuple[int, ...]
-) -> None:
-    """may: those for whom it is kept, and who may go on there although it is full for others."""
-    load = load_of(snapshot(busy={"/x": busy, "/y": 0}, kept=tuple(map(kept, keepers))))
-
-    taken = load.taken(rules(per_workdir=per_workdir))
-
-    assert taken.dir_keys == (frozenset({"/x"}) if full else frozenset())
-    assert taken.keepers == {f"task-{number:03}" for number in may}
-
-
-def test_a_thread_has_one_turn_and_nobody_has_it_while_a_run_of_it_is_live() -> None:
-    load = Load(
-        now=NOW, live=1, busy={}, disk_low=False, threads=frozenset({"a"}), in_turn={"a": "task-001", "b": "task-002"}
-    )
-
-    taken = load.taken(rules())
-
-    assert taken.threads == {"a", "b"}
-    assert taken.in_turn == {"task-002"}
-
-
 def test_a_hold_on_a_share_of_a_window_says_how_much_of_it_is_used() -> None:
     shared = HOLD.model_copy(update={"reason": Reason.BUDGET, "used": 0.61, "share": 0.6})
 
@@ -504,19 +422,6 @@ def test_nothing_stands_in_for_a_model_that_the_task_pins() -> None:
         when_all_limited="try",
     )
     assert (pinned.model, pinned.stands_in) == ("opus", None)
-
-
-def test_a_rule_that_limits_how_many_run_at_a_time_keeps_one_more_from_beginning() -> None:
-    few = RuleCap(rule="few deployments", most=2)
-    many = RuleCap(rule="many", most=9)
-    task = head(1, constraints=Constraints(caps=(many, few)))
-    full = load_of(snapshot(capped={"few deployments": 2, "many": 2}))
-    assert waits(task, agent("claude"), load=full) == blocked(
-        BlockCode.RULE_FULL, rule="few deployments", active=2, slots=2
-    )
-    assert decide(head(2), agent("claude"), load=full).agent == "claude", "it is not for tasks that no rule limits"
-    room = load_of(snapshot(capped={"few deployments": 1, "many": 2}))
-    assert decide(task, agent("claude"), load=room).agent == "claude"
 
 
 def test_a_choice_among_agents_that_are_not_limited_is_no_fallback() -> None:

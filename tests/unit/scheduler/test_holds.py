@@ -9,7 +9,7 @@ from claudomator_py.domain.blocked_words import blocked_text
 from claudomator_py.domain.outcome import Provenance
 from claudomator_py.domain.units import format_instant
 from claudomator_py.scheduler.admission import admit
-from claudomator_py.scheduler.plan import load_of
+from claudomator_py.scheduler.load import load_of
 from claudomator_py.scheduler.snapshot import AgentState, AskedTier, QueueHead
 from tests.fakes.world import CLAUDE_MODELS, rules
 from tests.unit.scheduler.situations import HOLD, NOW, agent, head, placed, snapshot, starts

@@ -1,0 +1,115 @@
+"""What is in use, and what that keeps from starting whichever agents are free: slots, directories, threads, caps."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from claudomator_py.domain.blocked import BlockCode, Blocked, blocked
+from claudomator_py.domain.coded import TaskRef
+from claudomator_py.scheduler.snapshot import DayLeft, Kept, QueueHead, Rules, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What is in use."""
+
+    now: int
+    """Epoch milliseconds."""
+    live: int
+    """Runs in all."""
+    busy: Mapping[str, int]
+    """Live runs by directory."""
+    disk_low: bool
+    """There is too little room to start."""
+    drained: bool = False
+    """Nothing is to be started."""
+    threads: frozenset[str] = frozenset()
+    """Those in which a run is live."""
+    in_turn: Mapping[str, str] = field(default_factory=dict)
+    """By thread, the task that continues it first."""
+    day: DayLeft | None = None
+    kept: tuple[Kept, ...] = ()
+    """Directories that are kept for tasks which need input."""
+    capped: Mapping[str, int] = field(default_factory=dict)
+    """Live runs by rule of the policy that limits their number."""
+
+    def obstacle(self, head: QueueHead, rules: Rules) -> Blocked | None:
+        """What keeps the task from starting whichever agents are free; None: nothing."""
+        if self.drained:
+            return blocked(BlockCode.DRAINED)
+        if self.disk_low:
+            return blocked(BlockCode.DISK_LOW)
+        if self.day is not None and self.day.spent:
+            return blocked(BlockCode.DAY_BUDGET, figures=self.day.figures, until=self.day.until)
+        if self.live >= rules.total:
+            return blocked(BlockCode.SLOTS, active=self.live, slots=rules.total)
+        if head.dir_key and self.busy.get(head.dir_key, 0) >= rules.per_workdir:
+            return blocked(BlockCode.WORKDIR, directory=head.dir_key)
+        kept = self._kept_from(head) if head.dir_key else ()
+        if kept and self.busy.get(head.dir_key, 0) + len(kept) >= rules.per_workdir:
+            tasks = tuple(TaskRef(name=one.name, id=one.task_id) for one in kept)
+            return blocked(BlockCode.KEPT, directory=head.dir_key, tasks=tasks, until=kept[0].until)
+        if (full := self.full_cap(head)) is not None:
+            return full
+        if head.exclusive in self.threads or self.in_turn.get(head.exclusive, head.task_id) != head.task_id:
+            return blocked(BlockCode.CONVERSATION)
+        return None
+
+    def taken(self, rules: Rules) -> "Taken":
+        """What of this keeps tasks from starting, whoever could run them."""
+        kept = Counter(one.dir_key for one in self.kept)
+        full = {key for key in (*self.busy, *kept) if self._is_full(key, kept[key], rules)}
+        return Taken(
+            dir_keys=frozenset(full),
+            keepers=frozenset(
+                one.task_id
+                for one in self.kept
+                if one.dir_key in full and not self._is_full(one.dir_key, kept[one.dir_key] - 1, rules)
+            ),
+            threads=self.threads | self.in_turn.keys(),
+            in_turn=frozenset(task for thread, task in self.in_turn.items() if thread not in self.threads),
+        )
+
+    def _is_full(self, dir_key: str, kept: int, rules: Rules) -> bool:
+        """Whether nobody can begin there beside those for whom it is kept. kept: how many these are."""
+        return self.busy.get(dir_key, 0) + kept >= rules.per_workdir
+
+    def full_cap(self, head: QueueHead) -> Blocked | None:
+        """The rule of the policy by which as many tasks run as may; None: another one may begin."""
+        for cap in head.constraints.caps:
+            if (active := self.capped.get(cap.rule, 0)) >= cap.most:
+                return blocked(BlockCode.RULE_FULL, rule=cap.rule, active=active, slots=cap.most)
+        return None
+
+    def _kept_from(self, head: QueueHead) -> tuple[Kept, ...]:
+        """Where the task is to work, and others may come back to: soonest over first."""
+        others = (one for one in self.kept if one.dir_key == head.dir_key and one.task_id != head.task_id)
+        return tuple(sorted(others, key=lambda one: (one.until, one.task_id)))
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Places in which nothing can begin now. dir_keys: directories; keepers: the tasks that may work in one of them all
+    the same, as it is kept for them. threads: those in which a task has its turn; in_turn: the tasks which have it.
+    """
+
+    dir_keys: frozenset[str] = frozenset()
+    keepers: frozenset[str] = frozenset()
+    threads: frozenset[str] = frozenset()
+    in_turn: frozenset[str] = frozenset()
+
+
+def load_of(snapshot: Snapshot) -> Load:
+    """What is in use in the snapshot."""
+    return Load(
+        now=snapshot.now,
+        live=snapshot.live,
+        busy=snapshot.busy,
+        disk_low=snapshot.disk_low,
+        drained=snapshot.drained,
+        threads=frozenset(snapshot.threads),
+        in_turn=snapshot.in_turn,
+        day=snapshot.day,
+        kept=snapshot.kept,
+        capped=snapshot.capped,
+    )
