@@ -196,6 +196,8 @@ class Faults:
 
     def over(self, item: Item) -> None:
         """The item is done."""
+        if not self._faults:
+            return
         with self._lock:
             fault = self._faults.pop(item, None)
         if fault is not None:
@@ -203,6 +205,8 @@ class Faults:
 
     def forget(self, items: Iterable[Item]) -> None:
         """There is nothing left to do for these."""
+        if not self._faults:
+            return
         with self._lock:
             for item in items:
                 self._faults.pop(item, None)
@@ -223,6 +227,8 @@ class Faults:
 
     def all(self) -> list[Fault]:
         """Every fault, the oldest first."""
+        if not self._faults:
+            return []
         with self._lock:
             return sorted(self._faults.values(), key=lambda fault: fault.since_ms)
 

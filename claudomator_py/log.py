@@ -32,6 +32,8 @@ _LEFTOVERS = frozenset({"message", "asctime", "taskName", "color_message"})
 _NO_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | _LEFTOVERS
 """What each record has, and what other handlers and libraries leave on it."""
 _BARE = re.compile(r"[^\s\"=\\]+")
+_PLAIN = re.compile(r"[!#-<>-\[\]-~]+")
+"""What is bare, and the same in every terminal."""
 
 
 def get_logger(name: str) -> BoundLogger:
@@ -132,5 +134,8 @@ def _line(text: str) -> str:
 
 
 def _value(value: object) -> str:
-    text = _line(value if isinstance(value, str) else str(value))
+    text = value if isinstance(value, str) else str(value)
+    if _PLAIN.fullmatch(text):
+        return text
+    text = _line(text)
     return text if _BARE.fullmatch(text) else json.dumps(text, ensure_ascii=False)

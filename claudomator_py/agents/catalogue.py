@@ -1,6 +1,7 @@
 """What starts and reads each kind of agent, by the name that the configuration gives it."""
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import import_module
 
 from claudomator_py.agents.kinds import KINDS
@@ -13,8 +14,7 @@ class _Kinds(Mapping[str, AgentKind]):
     def __getitem__(self, name: str) -> AgentKind:
         if name not in KINDS:
             raise KeyError(name)
-        kind: AgentKind = import_module(f"claudomator_py.agents.{name}.kind").KIND
-        return kind
+        return _imported(name)
 
     def __contains__(self, name: object) -> bool:
         return name in KINDS
@@ -24,6 +24,12 @@ class _Kinds(Mapping[str, AgentKind]):
 
     def __len__(self) -> int:
         return len(KINDS)
+
+
+@cache
+def _imported(name: str) -> AgentKind:
+    kind: AgentKind = import_module(f"claudomator_py.agents.{name}.kind").KIND
+    return kind
 
 
 AGENT_KINDS: Mapping[str, AgentKind] = _Kinds()

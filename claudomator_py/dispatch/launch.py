@@ -47,9 +47,17 @@ class Prepared:
 
 
 def launch_request(
-    run: Run, spec: TaskSpec, agent: AgentSpec, *, prompt: str = "", effort: str | None = None
+    run: Run,
+    spec: TaskSpec,
+    agent: AgentSpec,
+    *,
+    prompt: str = "",
+    effort: str | None = None,
+    usd_left: float | None = None,
+    mcp_command: tuple[str, ...] = (),
+    skill: str | None = None,
 ) -> LaunchRequest:
-    """What the agent's kind needs to know of the run. prompt, effort: to start it; to read it, neither is needed."""
+    """What the agent's kind needs to know of the run. Keywords: to start it; to read it, none of them is needed."""
     prior = Usage() if run.prior is None else Usage.model_validate(run.prior)
     return LaunchRequest(
         run_id=run.id,
@@ -61,15 +69,27 @@ def launch_request(
         resume=run.resumes is not None,
         prior_tokens=prior.tokens,
         prior_cost_usd=prior.cost_usd,
+        usd_left=usd_left,
+        mcp_command=mcp_command,
+        skill=skill,
     )
 
 
-def agent_run(run: Run, spec: TaskSpec, agent: AgentSpec, launch: Launch, rules: LaunchRules) -> Prepared:
-    """The agent's run. spec: with ``add_dirs`` as the agent is given them."""
+def agent_run(
+    run: Run,
+    spec: TaskSpec,
+    agent: AgentSpec,
+    launch: Launch,
+    rules: LaunchRules,
+    *,
+    handoff: str | None = None,
+    note: str | None = None,
+) -> Prepared:
+    """The agent's run. spec: with ``add_dirs`` as the agent is given them. handoff, note: see ``RunSpec``."""
     token = {} if rules.run_token is None else {VARIABLE: rules.run_token(run.id)}
     own = _own(run, rules, own_span(run.task_id, run.id))
     variables = environment(rules.environ, agent, spec, launch.env, {**launch.over, **own, **token})
-    return _prepared(run, spec, (launch.argv,), launch.stdin, variables, rules, spec.add_dirs)
+    return _prepared(run, spec, (launch.argv,), launch.stdin, variables, rules, spec.add_dirs, handoff, note)
 
 
 def check_run(run: Run, spec: TaskSpec, rules: LaunchRules) -> Prepared:
@@ -87,6 +107,8 @@ def _prepared(
     variables: dict[str, str],
     rules: LaunchRules,
     folders: tuple[str, ...] = (),
+    handoff: str | None = None,
+    note: str | None = None,
 ) -> Prepared:
     cwd, bounds = _place(run, spec, rules)
     order = RunSpec(
@@ -101,6 +123,8 @@ def _prepared(
         reserved=bounds.reserved,
         folders=folders,
         folder_bounds=rules.bounds,
+        handoff=handoff,
+        note=note,
     )
     return Prepared(order, variables)
 

@@ -261,24 +261,28 @@ class Starter:
         except (OSError, RuntimeError) as error:
             self._refuse(commit, run, f"one of its add_dirs cannot be examined: {error}", now_ms, spec.env)
             return None
-        request = launch_request(run, allowed, agent, prompt=prompt, effort=start.decision.effort)
-        command = self._rules().mcp_command if agent.mcp.enabled else ()
-        request = replace(
-            request, usd_left=self._usd_left(run, spec, agent), mcp_command=command, skill=subject.task.skill
+        request = launch_request(
+            run,
+            allowed,
+            agent,
+            prompt=prompt,
+            effort=start.decision.effort,
+            usd_left=self._usd_left(run, spec, agent),
+            mcp_command=self._rules().mcp_command if agent.mcp.enabled else (),
+            skill=subject.task.skill,
         )
         try:
             launch = kind.launch(request)
         except ValueError as error:
             self._refuse(commit, run, str(error), now_ms, spec.env)
             return None
-        prepared = agent_run(run, allowed, agent, launch, self._rules())
         try:
             handoff = self._handoff(subject, run, allowed, agent)
         except HandoffRefused as refused:
             reason = Reason.HANDOFF_REFUSED if subject.hops else Reason.SETUP_FAILED
             self._refuse(commit, run, str(refused), now_ms, spec.env, reason)
             return None
-        prepared = replace(prepared, order=replace(prepared.order, handoff=handoff.text, note=note))
+        prepared = agent_run(run, allowed, agent, launch, self._rules(), handoff=handoff.text, note=note)
         try:
             self._host.prepare(prepared.order)
         except OSError as error:
@@ -352,27 +356,24 @@ class Starter:
     def _subject(self, connection: Connection, queued: QueuedTask, agent: str) -> _Subject:
         """What is started, on that agent. Whether the task has changed since it was read shows at the commit."""
         task = queued.task
-        subject = replace(self._going_on(connection, task, queued.spec, agent), card=queued.card)
+        subject = self._going_on(connection, task, queued.spec, agent)
         resumption = resumption_of(task)
         if resumption is not None and resumption.follows is not None:
             subject = _following(connection, subject, resumption.follows)
         runs = run_rows.of_task(connection, task.id) if task.seq > 0 else ()
-        handed = hops(connection, task.id, task.generation) if task.seq > 0 else ()
-        subject = replace(
+        before = [run for run in runs if run.generation == task.generation]
+        working_dir, earlier = isolated(subject.spec), subject.earlier or subject.follows
+        return replace(
             subject,
-            before=tuple(run for run in runs if run.generation == task.generation),
-            hops=tuple(handed),
+            told=done_by(subject.told, queued.card, Constraints.parse(task.constraints)),
+            tree=None if working_dir is None else tree_wanted(connection, task, working_dir, earlier),
+            left=left_by(before, agent) if subject.earlier is None else None,
+            card=queued.card,
+            before=tuple(before),
+            hops=tuple(hops(connection, task.id, task.generation)) if task.seq > 0 else (),
             decisions=tuple(decision_rows.of_task(connection, task.id)),
             spending=spending_rows.of_task(connection, task.id) if subject.spec.budget.units else Spending(),
         )
-        if subject.earlier is None:
-            subject = replace(subject, left=left_by(list(subject.before), agent))
-        working_dir = isolated(subject.spec)
-        constraints = Constraints.parse(task.constraints)
-        subject = replace(subject, told=done_by(subject.told, subject.card, constraints))
-        if working_dir is None:
-            return subject
-        return replace(subject, tree=tree_wanted(connection, task, working_dir, subject.earlier or subject.follows))
 
     def _going_on(self, connection: Connection, task: Task, spec: TaskSpec, agent: str) -> _Subject:
         resumption = resumption_of(task)

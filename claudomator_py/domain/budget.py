@@ -69,6 +69,8 @@ class Budget(Strict):
     @property
     def units(self) -> tuple[Unit, ...]:
         """What it limits."""
+        if self.usd is None and self.tokens is None and self.runs is None:
+            return ()  # as most are, and all of them are looked at for each task
         return tuple([unit for unit, limit in self._limits if limit is not None])
 
     @property

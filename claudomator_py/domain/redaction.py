@@ -128,10 +128,11 @@ class Redactor:
         found = [*map(span, _TOKENS.finditer(text)), *map(span, _PASSWORD.finditer(text))]
         found += map(re.Match.span, _PEM.finditer(text))
         for form in self._known:
-            start = text.find(form)
-            while start >= 0:
-                found.append((start, start + len(form)))
-                start = text.find(form, start + 1)
+            if form in text:
+                start = text.find(form)
+                while start >= 0:
+                    found.append((start, start + len(form)))
+                    start = text.find(form, start + 1)
         return _merged(found) if found else found
 
     def _spans_of_cut(self, text: str) -> list[Span]:
@@ -278,17 +279,19 @@ def without_secrets(outcome: Outcome, redactor: Redactor) -> Outcome:
 
 
 def _texts(value: object) -> list[str]:
-    """All texts in the value, in any order. By a stack of its own: a generator in a generator for each of the many
+    """All texts in the value, in any order. By a list of its own: a generator in a generator for each of the many
     small parts of a stored decision costs more than what is then done with their texts."""
     texts: list[str] = []
     parts: list[object] = [value]
-    while parts:
-        part = parts.pop()
+    for part in parts:  # it grows meanwhile
         # By far the most are of these, and to ask what else one is an instance of takes several times as long.
         kind = type(part)
-        if kind in _WITHOUT_TEXT:
+        if kind is str:
+            if part not in _CODES:
+                texts.append(cast(str, part))
+        elif kind in _WITHOUT_TEXT:
             continue
-        if kind is dict:
+        elif kind is dict:
             parts.extend(cast(dict[Any, object], part).values())
         elif isinstance(part, str):
             if not isinstance(part, Enum) and part not in _CODES:

@@ -113,7 +113,7 @@ class Constraints(BaseModel):
     @classmethod
     def parse(cls, text: str | None) -> "Constraints":
         """What ``text`` wrote; None: everything is open. Raises ValueError."""
-        return cls() if text is None else cls.model_validate_json(text)
+        return _OPEN if text is None else cls.model_validate_json(text)
 
     @property
     def text(self) -> str:
@@ -186,6 +186,9 @@ class Constraints(BaseModel):
     def allows(self, tier: Tier) -> bool:
         """Whether it is between floor and ceiling."""
         return self.clamp(tier) is tier
+
+
+_OPEN = Constraints()
 
 
 class Routing(BaseModel):
