@@ -141,11 +141,11 @@ class Trust:
 
     def _writers(self, path: str, found: os.stat_result, fd: int | None) -> Exposure | None:
         mode = stat.S_IMODE(found.st_mode)
+        if not mode & (stat.S_IWOTH | stat.S_IWGRP):
+            return None
         quoted = shlex.quote(path)
         if mode & stat.S_IWOTH:
             return Exposure(path, f"every user can write to it (mode {mode:04o})", f"chmod go-w {quoted}")
-        if not mode & stat.S_IWGRP:
-            return None
         users, groups = _access_list(path if fd is None else fd, found.st_gid)
         for user in users:
             if not self.trusts(user):

@@ -56,16 +56,15 @@ def route(
 
 def record_placement(connection: Connection, task: Task, run: Run, record: DecisionRecord, digest: str) -> None:
     """Why the run starts where it does. digest: the address of the snapshot, which is stored already."""
-    decision = _decision(connection, task, DecisionKind.PLACEMENT, run.id, record, run.started_ms)
-    decision.run_id, decision.snapshot_hash = run.id, digest
-    decision.specialist, decision.skill = record.specialist, record.skill
+    placed = {"run_id": run.id, "snapshot_hash": digest, "specialist": record.specialist, "skill": record.skill}
+    decision = _decision(connection, task, DecisionKind.PLACEMENT, run.id, record, run.started_ms, **placed)
     decision_rows.add(connection, decision)
 
 
 def record_tier(connection: Connection, task: Task, revision: int, record: TierRecord, now_ms: int) -> None:
     """What came of asking how strong a model the task needs in its present generation. revision: of which content."""
-    decision = _decision(connection, task, DecisionKind.TIER, f"{task.id}/{task.generation}", record, now_ms)
-    decision.input_ref = f"task:{task.id}/{revision}"
+    about, of = f"{task.id}/{task.generation}", f"task:{task.id}/{revision}"
+    decision = _decision(connection, task, DecisionKind.TIER, about, record, now_ms, input_ref=of)
     decision_rows.add(connection, decision)
 
 
@@ -75,8 +74,8 @@ def record_specialist(connection: Connection, task: Task, record: SpecialistReco
         spec = task_rows.spec_of(connection, task.id, task.revision)
         record = record.model_copy(update={"intent": intent_of(spec.instructions) or None})
     about = f"{task.id}/{task.generation}/{task.version}"
-    decision = _decision(connection, task, DecisionKind.SPECIALIST, about, record, now_ms)
-    decision.specialist, decision.skill = record.specialist, record.skill
+    routed = {"specialist": record.specialist, "skill": record.skill}
+    decision = _decision(connection, task, DecisionKind.SPECIALIST, about, record, now_ms, **routed)
     decision_rows.add(connection, decision)
 
 
@@ -100,9 +99,8 @@ def record_triage(
 
 def record_handoff(connection: Connection, task: Task, record: HandoffRecord, now_ms: int) -> Decision:
     """To whom a run hands the task on: decided once for each run."""
-    decision = _decision(connection, task, DecisionKind.HANDOFF, record.run_id, record, now_ms)
-    decision.input_ref = f"run:{record.run_id}"
-    decision.run_id, decision.specialist = record.run_id, record.specialist
+    handed = {"run_id": record.run_id, "specialist": record.specialist, "input_ref": f"run:{record.run_id}"}
+    decision = _decision(connection, task, DecisionKind.HANDOFF, record.run_id, record, now_ms, **handed)
     decision_rows.add(connection, decision)
     return decision
 
@@ -152,8 +150,15 @@ def _input_ref(task: Task) -> str:
 
 
 def _decision(
-    connection: Connection, task: Task, kind: DecisionKind, about: str, record: Record, now_ms: int
+    connection: Connection,
+    task: Task,
+    kind: DecisionKind,
+    about: str,
+    record: Record,
+    now_ms: int,
+    **others: str | None,
 ) -> Decision:
+    """others: columns that are of this kind, or that the task does not say."""
     return Decision(
         id=decision_rows.identity(kind, about),
         kind=kind.value,
@@ -162,10 +167,10 @@ def _decision(
         supersedes=decision_rows.standing(connection, task.id, kind),
         organisation=task.organisation,
         at_ms=now_ms,
-        input_ref=_input_ref(task),
         topic=record.topic,
         confidence=record.confidence,
         latency_ms=record.latency_ms,
         cost_usd=record.cost_usd,
         data=record.model_dump(mode="json"),
+        **{"input_ref": _input_ref(task), **others},
     )

@@ -71,7 +71,7 @@ class Folder:
         self.fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             self._stat = os.fstat(self.fd)
-            self._root = os.path.realpath(path, strict=True)
+            self._within = os.path.join(os.path.realpath(path, strict=True), "")
         except BaseException:
             os.close(self.fd)
             raise
@@ -115,7 +115,7 @@ class Folder:
     def _entry(self, name: str, found: os.stat_result) -> Entry:
         target = problem = None
         stamp = FileStamp.of(found)
-        path = os.path.join(self._root, name)
+        path = self._within + name
         if stat.S_ISLNK(found.st_mode):
             target = os.path.realpath(path)
             if not self._inside(target):
@@ -132,7 +132,7 @@ class Folder:
         return Entry(name, stamp, target, problem or _unfit(name, found) or self._guard.file(path, found))
 
     def _inside(self, path: str) -> bool:
-        return path.startswith(os.path.join(self._root, ""))
+        return path.startswith(self._within)
 
     def read(self, entry: Entry, *, quiet: bool) -> Content | Busy | Vanished | Problem:
         """The file's content, if no one is writing to it. quiet: the caller saw no change of it for a second."""
@@ -165,7 +165,7 @@ class Folder:
 
     def _read_open(self, entry: Entry, fd: int, *, quiet: bool) -> Content | Busy | Vanished | Problem:
         found = os.fstat(fd)
-        path = entry.target or os.path.join(self._root, entry.name)
+        path = entry.target or self._within + entry.name
         problem = _unfit(entry.name, found) or self._guard.file(path, found, fd)
         if problem is not None:
             return problem

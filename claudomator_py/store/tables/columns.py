@@ -1,6 +1,6 @@
 """What the tables are made of: names of constraints, and kinds of columns and indexes that several of them have."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any, ClassVar
 
 from sqlalchemy import JSON, BigInteger, Column, Index, Integer, Table, text
@@ -30,13 +30,14 @@ class Row(SQLModel):
 
     __tablename__: ClassVar[str]
     table: ClassVar[Table]
+    _names: ClassVar[Set[str]]
     _defaults: ClassVar[Mapping[str, Any]]
 
     def __init__(self, **values: Any) -> None:
         """A row of these values, and of defaults for the others. None is looked at: mypy does that, and it would take
         thirty times as long. Raises TypeError where one is missing or unknown."""
         given = {**self._defaults, **values}
-        if given.keys() != self.__class__.model_fields.keys():
+        if given.keys() != self._names:
             raise TypeError(f"{type(self).__name__} has other columns: {sorted(values)}")
         self.__dict__.update(given)
 
@@ -50,6 +51,7 @@ class Row(SQLModel):
         options = arguments[-1] if arguments and isinstance(arguments[-1], dict) else {}
         constraints = [one for one in arguments if one is not options]
         cls.table = Table(cls.__tablename__, SQLModel.metadata, *columns.values(), *constraints, **options)
+        cls._names = frozenset(fields)
         cls._defaults = {name: field.default for name, field in fields.items() if not field.is_required()}
 
 
