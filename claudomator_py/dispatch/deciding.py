@@ -176,17 +176,20 @@ class Decider:
         """The task with all that its decision depends on. seen: which specialists exist for whom, as far as is known;
         is added to."""
         known, whose = {} if seen is None else seen, (task.creator, task.organisation)
-        if whose not in known:
+        handed = hops(connection, task.id, task.generation)[-1:] if task.seq else ()
+        no_role = self._takes_no_role(spec)
+        if (handed or not no_role) and whose not in known:
             by = Principal(task.creator, Role.OPERATE, task.organisation)
             known[whose] = frozenset(specialist_rows.ids_seen(connection, by))
         given = asked_of(task)
         said = given.answer if given is not None and given.kind is InputKind.CLARIFICATION else None
-        handed = hops(connection, task.id, task.generation)[-1:] if task.seq else ()
         judged = None
         if self.policing is not None:
-            judged = self.policing.judge(connection, task, spec, reads=not self._takes_no_role(spec))
+            judged = self.policing.judge(connection, task, spec, reads=not no_role)
         needs = _needs_of(spec, judged)
-        asked = Asked(Request.of(spec), known[whose], task.organisation, needs, finally_=said is not None)
+        # Nobody is looked for, so that nobody asks who there is, see ``needs_no_route``.
+        there = known[whose] if handed or not no_role else frozenset[str]()
+        asked = Asked(Request.of(spec), there, task.organisation, needs, finally_=said is not None)
         before = _before(connection, task, spec)
         return Subject(task, spec, asked, before, said, next(iter(handed), None), judged)
 

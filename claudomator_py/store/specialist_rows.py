@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Row, Select, bindparam, delete, insert, select, update
 
 from claudomator_py.domain.card import Card, Registration
 from claudomator_py.domain.principal import OPERATOR, Principal
@@ -21,6 +21,14 @@ _CARDS = Statement(
         SPECIALIST.c.id.in_(bindparam("specialists", expanding=True)), SPECIALIST.c.removed_ms.is_(None)
     )
 )
+
+
+def _hashes(by: Principal) -> Select[tuple[str, str]]:
+    return select(SPECIALIST.c.id, SPECIALIST.c.content_hash).where(cards_seen(by)).order_by(SPECIALIST.c.id)
+
+
+_HASHES = Statement(_hashes(OPERATOR))
+"""Each tick looks whether there is another specialist."""
 
 
 def seen(
@@ -102,11 +110,8 @@ def addresses(connection: Connection, ids: Collection[str]) -> frozenset[str]:
 
 def registry_hash(connection: Connection, by: Principal = OPERATOR) -> str:
     """SHA-256 of the cards that exist for that principal: the same as long as each of them says the same."""
-    query = select(SPECIALIST.c.id, SPECIALIST.c.content_hash).where(cards_seen(by)).order_by(SPECIALIST.c.id)
-    digest = hashlib.sha256()
-    for row in connection.execute(query):
-        digest.update(f"{row.id} {row.content_hash}\n".encode())
-    return digest.hexdigest()
+    found = _HASHES.rows(connection) if by == OPERATOR else connection.execute(_hashes(by)).all()
+    return hashlib.sha256("".join([f"{name} {content}\n" for name, content in found]).encode()).hexdigest()
 
 
 def content_hashes(connection: Connection) -> dict[str, str]:
