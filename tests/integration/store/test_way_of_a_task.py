@@ -27,6 +27,8 @@ STEPS: dict[str, tuple[int, int, str]] = {
 """Of each step: statements and commits at most, and what they are for. A number may only go down, unless its reason
 says what more has to be known or made durable."""
 FLUSHES = (5, "spec, prompt and handoff note; the new directory, and the folder that it lies in")
+MADE = {"spec.json", "prompt.md", "handoff.json", "work"}
+"""In a run directory before its shim. What that opens for writing it makes itself."""
 GROWING = ("task", "task_revision", "run", "event", "decision", "snapshot", "inbox_file", "inbox_document", "label")
 """Tables with rows of what has ended."""
 SCANNED = re.compile(
@@ -165,7 +167,7 @@ def test_a_large_write_makes_no_file_beside_the_database(database: Database) -> 
     assert not [name for name in there if "(deleted)" in name and "etilqs" in name]
 
 
-def test_a_run_directory_takes_few_flushes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_directory_takes_few_flushes_and_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     flushed = []
     flush = os.fsync
 
@@ -178,3 +180,4 @@ def test_a_run_directory_takes_few_flushes(tmp_path: Path, monkeypatch: pytest.M
     order = RunSpec("r", (("true",),), None, (), (), "", limits, handoff="{}")
     RunDirectory(tmp_path / "r").create(order)
     assert len(flushed) <= FLUSHES[0], FLUSHES[1]
+    assert {path.name for path in (tmp_path / "r").iterdir()} == MADE
