@@ -3,7 +3,6 @@
 import asyncio
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
@@ -19,21 +18,12 @@ from claudomator_py.hosts.local.output import read_output
 from claudomator_py.hosts.local.sweep import kill_survivors, sweep
 from claudomator_py.hosts.local.watcher import RunWatcher
 from claudomator_py.hosts.reporting import RedactorOf, ReportingHost
-from claudomator_py.hosts.shim import procfs
 from claudomator_py.hosts.shim.main import PROMPT
 from claudomator_py.hosts.shim.record import now_ms
 from claudomator_py.ports import AgentKind, Clock
 
 _GIVE_UP_MS = 5_000
 _MOST_TAKEN_OVER = 5
-
-
-@dataclass(frozen=True, slots=True)
-class _Launched:
-    """A shim that was given a run here; start_time in clock ticks since boot."""
-
-    shim: Shim
-    start_time: int
 
 
 class LocalRunHost(ReportingHost):
@@ -60,7 +50,7 @@ class LocalRunHost(ReportingHost):
         self._prefix = f"{self._root}/"
         self._launcher = launcher
         self.grace_ms = grace_ms
-        self._launched: dict[str, _Launched] = {}
+        self._launched: dict[str, Shim] = {}
         self._taken_over: dict[str, int] = {}
         self._lock = threading.Lock()
         self._watcher: RunWatcher | None = None
@@ -74,8 +64,8 @@ class LocalRunHost(ReportingHost):
             self._watcher.close()
         end_helpers()
         with self._lock:
-            for launched in self._launched.values():
-                launched.shim.close()
+            for shim in self._launched.values():
+                shim.close()
 
     def path(self, run_id: str, step: int = 0) -> Path:
         """The directory of that run or check."""
@@ -127,15 +117,11 @@ class LocalRunHost(ReportingHost):
         """Start the shim. It may start the run, or find it revoked. Raises OSError."""
         path = self.place(run_id, step)
         shim = self._launcher.start(Path(path), environment)
-        process = procfs.read(shim.pid)
-        if process is None:
-            shim.close()
-            return
         with self._lock:
             before = self._launched.get(path)
-            self._launched[path] = _Launched(shim, process.start)
+            self._launched[path] = shim
         if before is not None:
-            before.shim.close()
+            before.close()
 
     def launched_pid(self, run_id: str, step: int = 0) -> int | None:
         """The pid of the shim that was spawned for it here, while it has the run."""
@@ -154,9 +140,9 @@ class LocalRunHost(ReportingHost):
         status = decide_fate(path, awaited=awaited)
         if status.fate is RunFate.ENDED:
             with self._lock:
-                launched = self._launched.pop(path, None)
-            if launched is not None:
-                self._launcher.take_back(launched.shim)
+                shim = self._launched.pop(path, None)
+            if shim is not None:
+                self._launcher.take_back(shim)
         if status.fate is not RunFate.ORPHANED or step > 0 or awaited:
             return status
         with self._lock:
@@ -225,10 +211,8 @@ class LocalRunHost(ReportingHost):
 
     def _awaited(self, path: str) -> Shim | None:
         with self._lock:
-            launched = self._launched.get(path)
-            if launched is None:
+            shim = self._launched.get(path)
+            if shim is not None and not shim.is_alive:
+                self._launched.pop(path).close()
                 return None
-            if not procfs.is_same(launched.shim.pid, launched.start_time):
-                self._launched.pop(path).shim.close()
-                return None
-            return launched.shim
+            return shim

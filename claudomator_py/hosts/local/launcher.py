@@ -31,7 +31,10 @@ class Shim:
 
     def __init__(self, pid: int, connection: socket.socket | None = None) -> None:
         """connection: to the process, which ends with its run without."""
+        process = procfs.read(pid)
         self.pid = pid
+        self.start_time = 0 if process is None else process.start
+        """In clock ticks since boot; 0: it is gone already."""
         self._connection = connection
 
     def __enter__(self) -> Self:
@@ -45,6 +48,11 @@ class Shim:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether there is that process."""
+        return procfs.is_same(self.pid, self.start_time)
 
     @property
     def is_connected(self) -> bool:

@@ -52,8 +52,7 @@ class RunWatcher:
             watched.timer = self._loop.call_later(0, self._find, run_id)
             return
         try:
-            process = procfs.read(shim.pid)
-            identity = None if process is None else ShimIdentity(process.pid, process.start)
+            identity = ShimIdentity(shim.pid, shim.start_time)
             watched.word = word = shim.listen()
             if word is None:
                 self._follow(run_id, identity)
@@ -91,7 +90,7 @@ class RunWatcher:
         else:
             self._end(run_id)
 
-    def _hear(self, run_id: str, word: socket.socket, identity: ShimIdentity | None) -> None:
+    def _hear(self, run_id: str, word: socket.socket, identity: ShimIdentity) -> None:
         """The shim has said that the run has ended, or will never say so."""
         has_ended = ended(word)
         if has_ended:
@@ -100,10 +99,9 @@ class RunWatcher:
             self._release(self._watched[run_id])
             self._follow(run_id, identity)
 
-    def _follow(self, run_id: str, identity: ShimIdentity | None) -> None:
+    def _follow(self, run_id: str, identity: ShimIdentity) -> None:
         watched = self._watched[run_id]
-        if identity is not None:
-            watched.fd = procfs.open_pidfd(identity.pid, identity.start_time)
+        watched.fd = procfs.open_pidfd(identity.pid, identity.start_time)
         if watched.fd is None:
             watched.timer = self._loop.call_later(0, self._gone, run_id)
         else:
