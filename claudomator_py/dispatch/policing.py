@@ -128,8 +128,7 @@ class Policing:
         judged = Judged(facts, Verdict())
         if judgement is not None:
             judged = replace(judged, harmful=judgement.harmful, seen=judgement.words)
-        judged = self._judged(judged)
-        return replace(judged, approved=approved_rules(connection, task)) if judged.held else judged
+        return _with_approval(connection, task, self._judged(judged))
 
     def of_message(self, connection: Connection, channel: Channel, message: Incoming) -> tuple[PolicyCheck, ...]:
         """What the rules say of a message, as of a task with its text: nobody answers one that is refused. What needs
@@ -155,7 +154,7 @@ class Policing:
         if HARM[risk] <= HARM[judged.facts.risk]:
             return judged
         judged = self._judged(replace(judged, facts=replace(judged.facts, risk=risk), raised_by=by))
-        return replace(judged, approved=approved_rules(connection, task)) if judged.held else judged
+        return _with_approval(connection, task, judged)
 
     def may_have_changed(self, connection: Connection, task: Task) -> bool:
         """Whether the verdict on a queued task is old. One that is new holds, whatever rules say: no task is judged for
@@ -212,6 +211,11 @@ class Policing:
             approved=tuple(sorted(judged.approved)),
             constraints=verdict.constraints,
         )
+
+
+def _with_approval(connection: Connection, task: Task, judged: Judged) -> Judged:
+    """With the rules whose demand a person has met, if there is such a demand."""
+    return replace(judged, approved=approved_rules(connection, task)) if judged.held else judged
 
 
 def _told(verdict: Verdict, demanded: Demanded) -> str:

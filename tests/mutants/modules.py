@@ -129,6 +129,17 @@ EQUIVALENT = {
     "store/hold_rows.py: strict=True -> False: columns = dict(zip(_NAMES, row, strict=True))": (
         "a row has the columns that were asked for"
     ),
+    "dispatch/policing.py: the condition is False: if self._reached:": "it only reads again what is known",
+    "dispatch/policing.py: the condition is False: "
+    "if not self._by_specialist or (judged.facts.specialist, judged.facts.skill) == (specialist, skill):": (
+        "of the same facts follows the same verdict"
+    ),
+    "dispatch/policing.py: Or -> And: "
+    "if not self._by_specialist or (judged.facts.specialist, judged.facts.skill) == (specialist, skill):": (
+        "of the same facts follows the same verdict"
+    ),
+    "dispatch/policing.py: the condition is True: "
+    "spent = self._budgets.spent(connection, now_ms).total if self._spends else Spending()": "no condition looks at it",
     "dispatch/start.py: the condition is False: if not starts:": "of no starts nothing is begun",
     "dispatch/start.py: the condition is True: "
     "runs = run_rows.of_task(connection, task.id) if task.seq > 0 else ()": "before its first run it has none",

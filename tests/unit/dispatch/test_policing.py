@@ -8,16 +8,18 @@ import pytest
 from claudomator_py.dispatch.policing import Judged, Policing
 from claudomator_py.domain.decision import Versions
 from claudomator_py.domain.principal import INBOX, OPERATOR, Principal, Role
+from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.triage import Incoming
-from claudomator_py.domain.units import HOUR_MS
-from claudomator_py.domain.views import TokenRequest
+from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
+from claudomator_py.domain.views import ApproveRequest, TokenRequest
 from claudomator_py.policy.rule import Rule
 from claudomator_py.policy.verdict import Policy
 from claudomator_py.scheduler.decision import PolicyVerdict
 from claudomator_py.store import decision_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Channel
+from tests.fakes.cards import card
 from tests.fakes.world import World, spec
 
 LIVE = "Drop the customers schema on the production cluster."
@@ -149,6 +151,36 @@ def test_of_a_message_only_a_refusal_is_said(world: World, text: str, refused: b
     assert bool(checks) is refused
 
 
+def test_rules_see_what_was_spent_today(world: World) -> None:
+    rules = policing(world, rule(when="spent.day.runs >= 1", deny="one is enough"))
+    channel = Channel(id="c", name="house", settings={}, creator="operator", created_ms=0, updated_ms=0)
+    message = Incoming(author="operator", content="the sink leaks")
+    world.submit("t")
+    assert judge(world, rules, "t").says is ALLOWED
+    assert not world.database.read(lambda connection: rules.of_message(connection, channel, message))
+    world.tick()
+    assert judge(world, rules, "t").says is DENIED
+    assert world.database.read(lambda connection: rules.of_message(connection, channel, message))
+
+
+# --- what a person approved -----------------------------------------------------------------------------------------
+
+
+def test_an_approval_is_of_the_rules_that_asked_for_it_and_of_no_others(database: Database) -> None:
+    world = policed(database, rule("infra", approve={}), total=0)
+    world.submit("t")
+    world.tick()
+    world.access.as_(OPERATOR).service.approve("t", ApproveRequest())
+    again = judge(world, policing(world, rule("infra", approve={})), "t")
+    assert (again.says, again.approved) == (ALLOWED, frozenset({"infra"}))
+    said = policing(world, rule("infra", approve={})).record(again, Versions())
+    assert said is not None
+    assert (said.verdict, said.reason.code, said.approved) == (ALLOWED, RationaleCode.PERMITTED, ("infra",))
+    assert judge(world, policing(world, rule("other", approve={})), "t").says is HELD
+    assert judge(world, policing(world, rule("infra", deny="no")), "t").says is DENIED
+    assert judge(world, policing(world, rule(risk="low")), "t").approved == frozenset(), "nobody asked for any"
+
+
 # --- what is written down -------------------------------------------------------------------------------------------
 
 
@@ -160,30 +192,59 @@ def test_nothing_is_written_down_where_no_rule_has_anything_to_do_with_it(world:
     held = policing(world).record(judge(world, policing(world), "live"), versions)
     assert held is not None
     assert (held.verdict, held.rules) == (HELD, ("high-risk",))
+    refusing = policing(world, rule("no", deny="never"))
+    denied = refusing.record(judge(world, refusing, "t"), versions)
+    assert denied is not None
+    assert (denied.verdict, denied.rules, denied.route, denied.reason.params.text) == (
+        DENIED,
+        ("no",),
+        "reject",
+        "never",
+    )
+    allowing = policing(world, rule("ok", allow=True))
+    permitted = allowing.record(judge(world, allowing, "live"), versions)
+    assert permitted is not None
+    assert (permitted.verdict, permitted.rules, permitted.reason.params.rule) == (ALLOWED, ("ok",), "ok")
     ruled = policing(world, rule(risk="low"))
     allowed = ruled.record(judge(world, ruled, "t"), versions)
     assert allowed is not None
     assert (allowed.verdict, allowed.rules, allowed.route) == (ALLOWED, (), None)
 
 
-def test_what_is_queued_is_judged_by_other_rules_once(database: Database) -> None:
-    world = World(database, routes=True, routing=True, policed=True, total=0)
-    world.policy_rules = (rule(risk="low"),)
+def policed(database: Database, *rules: Rule, total: int = 4) -> World:
+    world = World(database, routes=True, routing=True, policed=True, total=total)
+    restarted_with(world, *rules)
+    return world
+
+
+def restarted_with(world: World, *rules: Rule) -> None:
+    world.policy_rules = rules
     world.restarted_daemon()
+
+
+def verdicts(world: World, name: str) -> list[str]:
+    """What was written down about the task, in order."""
+    task_id = world.row(name).id
+    found = world.database.read(lambda connection: decision_rows.of_task(connection, task_id))
+    return [one.data["verdict"] for one in found]
+
+
+def test_what_is_queued_is_judged_by_other_rules_and_that_once(database: Database) -> None:
+    world = policed(database, rule(risk="low"), total=0)
     world.submit("t")
     for _ in range(3):
         world.tick(1)
-    task_id = world.row("t").id
-    assert len(world.database.read(lambda connection: decision_rows.of_task(connection, task_id))) == 1
-    world.restarted_daemon()
+    assert verdicts(world, "t") == ["allowed"]
+    restarted_with(world, rule(risk="low"))
     world.tick(1)
-    assert len(world.database.read(lambda connection: decision_rows.of_task(connection, task_id))) == 1
+    assert verdicts(world, "t") == ["allowed"], "they are the same rules"
+    restarted_with(world, rule(deny="no"))
+    world.tick(1)
+    assert (world.state("t"), verdicts(world, "t")) == ("FAILED rejected", ["allowed", "denied"])
 
 
 def test_a_person_is_told_which_rules_ask_and_why(database: Database) -> None:
-    world = World(database, routes=True, routing=True, policed=True)
-    world.policy_rules = (rule("infra", approve={"by": ["admin"], "within": "2h"}),)
-    world.restarted_daemon()
+    world = policed(database, rule("infra", approve={"by": ["admin"], "within": "2h"}))
     world.submit("live", instructions=LIVE)
     world.tick()
     asked = world.task("live").asks
@@ -192,5 +253,63 @@ def test_a_person_is_told_which_rules_ask_and_why(database: Database) -> None:
         asked.text == f"asks for approval, which the policy requires (infra; high-risk: its risk is high: {LIVE[:-1]})"
     )
     assert world.row("live").until_ms == world.now_ms + 2 * HOUR_MS
-    (said,) = world.database.read(lambda connection: decision_rows.of_task(connection, world.row("live").id))
-    assert said.data["verdict"] == "held"
+    assert verdicts(world, "live") == ["held"]
+
+
+# --- a verdict that has become old ----------------------------------------------------------------------------------
+
+CEILING = rule("cheap", tier={"ceiling": "fast"})
+
+
+@pytest.mark.parametrize(("age_ms", "old"), [(0, False), (MINUTE_MS - 1, False), (MINUTE_MS, True)])
+def test_a_verdict_is_old_after_a_minute(database: Database, age_ms: int, old: bool) -> None:
+    world = policed(database, CEILING, total=0)
+    world.submit("t")
+    world.tick()
+    world.now_ms += age_ms
+    task = world.row("t")
+    assert world.database.read(lambda connection: policing(world).may_have_changed(connection, task)) is old
+
+
+def test_a_task_of_which_nothing_was_said_has_no_old_verdict(world: World) -> None:
+    world.submit("t")
+    task = world.row("t")
+    assert not world.database.read(lambda connection: policing(world).may_have_changed(connection, task))
+
+
+@pytest.mark.parametrize(
+    ("rules", "other"),
+    [
+        ((CEILING,), False),
+        ((CEILING, rule("r", risk="low")), False),
+        ((), True),
+        ((rule("cheap", tier={"ceiling": "balanced"}),), True),
+        ((CEILING, rule("no", deny="no")), True),
+        ((CEILING, rule("ask", approve={})), True),
+        ((CEILING, rule("give", specialist="painter")), True),
+        ((CEILING, rule("give", specialist="plumber")), False),
+        ((CEILING, rule("keep", exclude_specialists=["plumber"])), True),
+        ((CEILING, rule("keep", exclude_specialists=["painter"])), False),
+    ],
+)
+def test_rules_say_otherwise_if_they_stop_narrow_or_give_it_to_another(
+    database: Database, rules: tuple[Rule, ...], other: bool
+) -> None:
+    world = policed(database, CEILING, total=0)
+    world.specialists.register(card("plumber"))
+    world.submit("t", specialist="plumber")
+    world.tick()
+    task, asking = world.row("t"), policing(world, *rules)
+    judged = judge(world, asking, "t")
+    assert task.specialist == "plumber"
+    assert world.database.read(lambda connection: asking.says_otherwise(connection, task, judged)) is other
+
+
+def test_rules_that_narrow_say_otherwise_where_nothing_was_said(world: World) -> None:
+    world.submit("t")
+    task, asking = world.row("t"), policing(world, CEILING)
+    judged = judge(world, asking, "t")
+    assert world.database.read(lambda connection: asking.says_otherwise(connection, task, judged))
+    asking = policing(world)
+    judged = judge(world, asking, "t")
+    assert not world.database.read(lambda connection: asking.says_otherwise(connection, task, judged))

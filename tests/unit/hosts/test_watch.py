@@ -1,0 +1,172 @@
+"""What ends a run, which of it counts if there are several, and when it is looked at again."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.hosts.shim import procfs, record, watch
+from claudomator_py.hosts.shim.output import STDOUT, Output
+from claudomator_py.hosts.shim.watch import Stall, Watch, cpu_by_process
+from tests.unit.hosts.test_watch_clock import Clocks, Quiet, spec
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@pytest.fixture
+def clocks(monkeypatch: pytest.MonkeyPatch) -> Clocks:
+    return Clocks(monkeypatch)
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Iterator[int]:
+    fd = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    yield fd
+    os.close(fd)
+
+
+@pytest.fixture
+def output(directory: int) -> Iterator[Output]:
+    opened = Output(directory, STDOUT, 1 << 20)
+    yield opened
+    os.close(opened.fd)
+
+
+ENDS = ["cancel", "interrupt", "timeout", "output_limit", "disk_full", "stall"]
+
+
+@pytest.mark.parametrize("number", range(len(ENDS)))
+def test_each_ends_a_run_and_the_first_of_several_is_named(
+    clocks: Clocks, directory: int, output: Output, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """From that one on, all of them are there."""
+    there = ENDS[number:]
+    monkeypatch.setattr(watch, "cpu_by_process", lambda _: {})
+    monkeypatch.setattr(watch, "disk_is_full", lambda _: "disk_full" in there)
+    events = Quiet()
+    watching = Watch(directory, spec(timeout=60 if "timeout" in there else None, stall=60), [output], events)
+    assert watching.ending() == ("disk_full" if "disk_full" in there else None)
+    if "cancel" in there:
+        (tmp_path / record.CANCEL).touch()
+    events.interrupted = "interrupt" in there
+    if "output_limit" in there:
+        monkeypatch.setattr(Output, "within_cap", lambda _: False)
+    clocks.pass_by(60)
+    assert watching.ending() == ENDS[number]
+
+
+def test_a_run_that_writes_within_its_cap_continues(clocks: Clocks, directory: int, output: Output) -> None:
+    watching = Watch(directory, spec(timeout=60), [output], Quiet())
+    os.write(output.fd, b"x")
+    clocks.pass_by(59.9)
+    assert watching.ending() is None
+    clocks.pass_by(0.1)
+    assert watching.ending() == "timeout"
+
+
+def test_what_is_written_is_no_silence(
+    clocks: Clocks, directory: int, output: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "cpu_by_process", lambda _: {})
+    watching = Watch(directory, spec(stall=60), [output], Quiet())
+    for _ in range(3):
+        clocks.pass_by(59)
+        os.write(output.fd, b"x")
+        assert watching.ending() is None
+    clocks.pass_by(60)
+    assert watching.ending() == "stall"
+
+
+def test_a_flood_is_looked_at_often_and_silence_seldom(clocks: Clocks, directory: int, output: Output) -> None:
+    watching = Watch(directory, spec(), [output], Quiet())
+    assert (watching.ending(), watching.pause()) == (None, 0.25)
+    os.write(output.fd, b"x" * ((1 << 20) + 1))
+    assert (watching.ending(), watching.pause()) == (None, 0.01)
+    os.write(output.fd, b"x" * (1 << 20))
+    assert (watching.ending(), watching.pause()) == (None, 0.25)
+
+
+def test_the_next_look_is_when_a_limit_can_be_met(clocks: Clocks, directory: int, output: Output) -> None:
+    watching = Watch(directory, spec(timeout=0.1), [output], Quiet())
+    assert watching.pause() == pytest.approx(0.1)
+    clocks.pass_by(1)
+    assert watching.pause() == 0
+    watching = Watch(directory, spec(stall=0.8), [output], Quiet())
+    assert watching.pause() == pytest.approx(0.1), "an eighth of it"
+
+
+def test_a_run_that_is_taken_over_has_only_the_rest_of_its_time(clocks: Clocks, directory: int) -> None:
+    agent = procfs.read(os.getpid())
+    assert agent is not None
+    age = procfs.age(agent)
+    assert age > 0
+    watching = Watch(directory, spec(timeout=age + 60), [], Quiet(), agent)
+    clocks.pass_by(61)
+    assert watching.ending() == "timeout"
+    watching = Watch(directory, spec(timeout=age + 60), [], Quiet())
+    clocks.pass_by(61)
+    assert watching.ending() is None
+
+
+# --- silence --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("limit", "first"), [(0.08, 0.05), (80.0, 10.0), (800.0, 15.0)])
+def test_processes_are_sampled_some_times_per_limit(limit: float, first: float) -> None:
+    assert Stall(limit, 0.0).next_look == pytest.approx(first)
+
+
+@pytest.mark.parametrize(("ticks", "stalls"), [(10, False), (9, True)])
+def test_a_hundredth_of_a_processor_is_work(monkeypatch: pytest.MonkeyPatch, ticks: int, stalls: bool) -> None:
+    used = {7: 0}
+    monkeypatch.setattr(watch, "_TICKS", 100)
+    monkeypatch.setattr(watch, "cpu_by_process", lambda _: dict(used))
+    stall = Stall(80.0, 0.0)
+    found = []
+    for look in range(1, 12):
+        used[7] += ticks  # of the thousand that ten seconds have
+        found.append(stall.reached(look * 10.0, wrote=False))
+    assert any(found) is stalls
+
+
+def test_one_tick_in_a_short_sample_is_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    used = iter([{7: 5}, {7: 6}, {7: 6}])
+    monkeypatch.setattr(watch, "cpu_by_process", lambda _: next(used))
+    stall = Stall(0.1, 0.0)
+    assert not stall.reached(0.05, wrote=False)
+    assert not stall.reached(0.10, wrote=False)
+    assert not stall.reached(0.15, wrote=False)
+    assert stall.reached(0.20, wrote=False)
+
+
+def test_what_a_process_takes_with_it_at_its_end_is_not_taken_from_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    used = iter([{0: 0, 7: 9000}, {0: 0, 7: 9000, 8: 0}, {0: 0, 8: 500}, {0: 0, 8: 500}, {0: 0, 8: 500}])
+    monkeypatch.setattr(watch, "cpu_by_process", lambda _: next(used))
+    stall = Stall(80.0, 0.0)
+    for now in (10.0, 20.0, 30.0):
+        assert not stall.reached(now, wrote=False)
+    assert not stall.reached(109.9, wrote=False), "it worked at 30"
+    assert stall.reached(120.0, wrote=False)
+
+
+def test_an_agent_that_is_not_below_the_shim_counts_with_what_is_below_it() -> None:
+    with subprocess.Popen(["sleep", "60"]) as child:
+        try:
+            agent = procfs.read(os.getppid())
+            assert agent is not None
+            own = cpu_by_process()
+            assert {0, child.pid} <= own.keys()
+            assert agent.pid not in own
+            assert {0, child.pid, agent.pid} <= cpu_by_process(agent).keys()
+        finally:
+            child.kill()
+    gone = procfs.Process(pid=child.pid, ppid=1, pgid=1, state=b"R", start=0, times=[])
+    assert child.pid not in cpu_by_process(gone)
+
+
+def test_what_those_used_who_have_ended_is_counted() -> None:
+    before = cpu_by_process()[0]
+    subprocess.run(["sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"], check=True)
+    assert cpu_by_process()[0] > before
