@@ -139,6 +139,10 @@ EQUIVALENT = {
         "of the same facts follows the same verdict"
     ),
     "dispatch/policing.py: the condition is True: "
+    "facts = found_here(facts, self._budgets.total, spent, now_ms) if self.has_rules else facts": (
+        "without rules no condition looks at it"
+    ),
+    "dispatch/policing.py: the condition is True: "
     "spent = self._budgets.spent(connection, now_ms).total if self._spends else Spending()": "no condition looks at it",
     "dispatch/start.py: the condition is False: if not starts:": "of no starts nothing is begun",
     "dispatch/start.py: the condition is True: "

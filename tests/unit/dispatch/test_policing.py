@@ -75,7 +75,8 @@ def test_no_model_makes_a_task_less_risky_than_its_words(world: World, says: Ris
 def test_what_a_model_sees_is_held_and_says_so_and_rules_are_asked_again(world: World) -> None:
     world.submit("t")
     held = raised(world, policing(world), "t", Risk.HIGH)
-    assert (held.says, held.verdict.checks[0].detail) == (HELD, "lite/1 judges its risk high")
+    told = held.verdict.checks[0]
+    assert (held.says, told.allowed, told.detail) == (HELD, True, "lite/1 judges its risk high")
     denied = raised(world, policing(world, rule(when='task.risk == "medium"', deny="no")), "t", Risk.MEDIUM)
     assert (denied.says, denied.verdict.denied_by) == (DENIED, "it")
 
@@ -111,6 +112,11 @@ def test_a_rule_sees_the_role_of_whoever_made_it(world: World, by: Principal, ro
     world.access.as_(by).service.submit(spec("t"))
     rules = policing(world, rule(when=f'actor.role == "{role}" && actor.id == "{by.id}"', deny="seen"))
     assert judge(world, rules, "t").says is DENIED
+
+
+def test_rules_that_do_not_look_at_whoever_made_it_are_asked_about_everybody(world: World) -> None:
+    world.access.as_(Principal("never-was", Role.OPERATE)).service.submit(spec("t"))
+    assert judge(world, policing(world, rule(deny="no")), "t").says is DENIED
 
 
 def test_whoever_has_no_role_any_more_is_as_good_as_a_stranger(world: World) -> None:

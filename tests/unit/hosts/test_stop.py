@@ -3,10 +3,131 @@
 import os
 import signal
 import subprocess
+import sys
 import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
 
 from claudomator_py.hosts.shim import procfs
-from claudomator_py.hosts.shim.stop import end_all
+from claudomator_py.hosts.shim.stop import end_all, kill_children
+from tests.patience import PATIENCE_S
+
+OBEYS = "echo ready; exec sleep 600"
+REFUSES = "trap '' TERM; echo ready; exec sleep 600"
+
+
+@contextmanager
+def begun(script: str) -> "Iterator[subprocess.Popen[bytes]]":
+    """A process of a session of its own that does it, once it is ready."""
+    with subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, start_new_session=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def those_of(*processes: "subprocess.Popen[bytes]") -> Callable[[], list[procfs.Process]]:
+    """What finds those of them that are still there."""
+
+    def find() -> list[procfs.Process]:
+        found = (procfs.read(one.pid) for one in processes if one.poll() is None)
+        return [one for one in found if one is not None and one.alive]
+
+    return find
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """Pid and signal, in the order in which they were sent."""
+    found: list[tuple[int, int]] = []
+    send = procfs.send
+
+    def noted(pid: int, start: int, number: int) -> None:
+        found.append((pid, number))
+        send(pid, start, number)
+
+    monkeypatch.setattr(procfs, "send", noted)
+    return found
+
+
+def test_who_obeys_is_asked_once_and_not_killed(sent: list[tuple[int, int]]) -> None:
+    with begun(OBEYS) as process:
+        stopped = end_all(those_of(process), PATIENCE_S, time.sleep)
+        assert (stopped.signalled, stopped.left, process.wait()) == (1, [], -signal.SIGTERM)
+        assert sent == [(process.pid, signal.SIGTERM), (process.pid, signal.SIGCONT)]
+
+
+def test_who_is_stopped_is_asked_too() -> None:
+    with begun(OBEYS) as process:
+        process.send_signal(signal.SIGSTOP)
+        end_all(those_of(process), PATIENCE_S, time.sleep)
+        assert process.wait() == -signal.SIGTERM
+
+
+def test_who_refuses_is_asked_once_and_killed_after_the_time_of_grace(sent: list[tuple[int, int]]) -> None:
+    waited: list[float] = []
+
+    def pause(seconds: float) -> None:
+        waited.append(seconds)
+        time.sleep(seconds)
+
+    with begun(REFUSES) as process:
+        stopped = end_all(those_of(process), 0.05, pause)
+        assert (stopped.signalled, process.wait()) == (1, -signal.SIGKILL)
+        assert [number for _, number in sent[:2]] == [signal.SIGTERM, signal.SIGCONT]
+        assert {number for _, number in sent[2:]} == {signal.SIGKILL}
+    assert waited[:2] == [0.005, 0.01], "twice as long each time"
+    assert max(waited) <= 0.05
+
+
+def test_who_comes_while_others_are_ended_is_ended_too() -> None:
+    with begun(REFUSES) as first, begun(REFUSES) as second:
+        both, late = those_of(first, second), those_of(first)
+        looks = iter([late])
+        stopped = end_all(lambda: next(looks, both)(), 0, time.sleep)
+        assert (stopped.signalled, stopped.left) == (2, [])
+        assert (first.wait(), second.wait()) == (-signal.SIGKILL, -signal.SIGKILL)
+
+
+def test_nobody_is_taken_for_gone_before_it_is_proved() -> None:
+    proofs = iter([False, False, True])
+    with begun(REFUSES) as process:
+        looks = iter([list])
+        stopped = end_all(lambda: next(looks, those_of(process))(), 0, time.sleep, none_left=lambda: next(proofs, True))
+        assert (stopped.signalled, process.wait()) == (1, -signal.SIGKILL)
+
+
+def in_a_fork(work: Callable[[], None]) -> int:
+    """Do it in a process without other children; its exit status."""
+    pid = os.fork()
+    if not pid:
+        try:
+            os.setsid()
+            work()
+        except BaseException:
+            traceback.print_exc(file=sys.__stderr__)
+            os._exit(1)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def test_ones_own_children_are_killed_with_their_groups_and_not_oneself() -> None:
+    def work() -> None:
+        leader = subprocess.Popen(["sh", "-c", "sleep 600 & echo $!; wait"], stdout=subprocess.PIPE, process_group=0)
+        beside = subprocess.Popen(["sleep", "600"])
+        assert leader.stdout is not None
+        below = int(leader.stdout.readline())
+        kill_children()
+        assert (leader.wait(), beside.wait()) == (-signal.SIGKILL, -signal.SIGKILL)
+        while (process := procfs.read(below)) is not None and process.alive:
+            time.sleep(0.01)
+
+    assert in_a_fork(work) == 0
 
 
 def test_what_was_never_there_is_ended_at_once() -> None:
