@@ -133,14 +133,33 @@ def test_whoever_has_no_role_any_more_is_as_good_as_a_stranger(world: World) -> 
 # --- who is to do it ------------------------------------------------------------------------------------------------
 
 
-def test_rules_on_specialists_are_asked_of_whoever_was_chosen(world: World) -> None:
+@pytest.mark.parametrize(
+    ("condition", "chosen", "says"),
+    [
+        ('task.specialist == "painter"', ("painter", None), DENIED),
+        ('task.specialist == "painter"', ("plumber", None), ALLOWED),
+        ('task.skill == "walls"', ("painter", "walls"), DENIED),
+        ('task.skill == "walls"', ("painter", "doors"), ALLOWED),
+        ('task.name == "other"', ("painter", "walls"), ALLOWED),
+    ],
+)
+def test_rules_on_specialists_and_skills_are_asked_of_whoever_was_chosen(
+    world: World, condition: str, chosen: tuple[str, str | None], says: PolicyVerdict
+) -> None:
     world.submit("t")
-    rules = policing(world, rule(when='task.specialist == "painter" || task.skill == "walls"', deny="no"))
+    rules = policing(world, rule(when=condition, deny="no"))
     judged = judge(world, rules, "t")
     assert judged.says is ALLOWED
-    assert rules.again(judged, "plumber", None).says is ALLOWED
-    assert rules.again(judged, "painter", None).says is DENIED
-    assert rules.again(judged, "plumber", "walls").says is DENIED
+    assert rules.again(judged, *chosen).says is says
+
+
+@pytest.mark.parametrize(
+    ("condition", "moves"), [("now.hour < 8", True), ("spent.day.runs > 1", True), ('task.name == "now"', False)]
+)
+def test_rules_on_the_time_or_on_what_was_spent_may_say_something_else_later(
+    world: World, condition: str, moves: bool
+) -> None:
+    assert policing(world, rule(when=condition, deny="no")).moves is moves
 
 
 # --- messages -------------------------------------------------------------------------------------------------------
@@ -238,6 +257,7 @@ def verdicts(world: World, name: str) -> list[str]:
 def test_what_is_queued_is_judged_by_other_rules_and_that_once(database: Database) -> None:
     world = policed(database, rule(risk="low"), total=0)
     world.submit("t")
+    world.submit("after", depends_on=["t"])
     for _ in range(3):
         world.tick(1)
     assert verdicts(world, "t") == ["allowed"]
@@ -247,6 +267,7 @@ def test_what_is_queued_is_judged_by_other_rules_and_that_once(database: Databas
     restarted_with(world, rule(deny="no"))
     world.tick(1)
     assert (world.state("t"), verdicts(world, "t")) == ("FAILED rejected", ["allowed", "denied"])
+    assert world.state("after") == "FAILED dependency_failed"
 
 
 def test_a_person_is_told_which_rules_ask_and_why(database: Database) -> None:
