@@ -22,7 +22,7 @@ from claudomator_py.domain.transcript import named_in
 from claudomator_py.domain.units import SECOND_MS
 
 MOST_PATHS = 200
-"""Paths that are looked for in a text; the first."""
+"""Paths of a text that rules can look at. Of one that names more, no rule on paths can be sure, see ``verdict``."""
 _PATH = re.compile(
     r"(?<![\w./~-])(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+[\w.@+*-]*|(?<![\w./~-])[\w@+-]+\.[a-z][a-z0-9]{0,4}\b"
 )
@@ -45,7 +45,7 @@ class Facts:
     working_dir: str = ""
     """Absolute, without symbolic links; empty: a scratch folder."""
     paths: tuple[str, ...] = ()
-    """What its text names, see ``paths_in``."""
+    """What its text names, see ``paths_in``; more than ``MOST_PATHS``: it names others, too."""
     now_ms: int = 0
     zone: tzinfo = UTC
     """The operator's, in which hours and days are told."""
@@ -155,7 +155,8 @@ def _below(values: Mapping[str, Any], before: str = "") -> Iterable[str]:
 
 def paths_in(text: str, working_dir: str, real: Callable[[str], str] = posixpath.normpath) -> tuple[str, ...]:
     """The files and folders that the text names, each once, in its order: relative to the working directory if they are
-    in it, else absolute. real: resolves ``..``, and symbolic links where it can look at the disk.
+    in it, else absolute; at most one more than ``MOST_PATHS``. real: resolves ``..``, and symbolic links where it can
+    look at the disk.
     """
     found: dict[str, None] = {}
     for match in _PATH.finditer(_URL.sub(" ", named_in(text))):
@@ -163,12 +164,8 @@ def paths_in(text: str, working_dir: str, real: Callable[[str], str] = posixpath
         if named.startswith("~") or not working_dir:
             path = posixpath.normpath(named)
         else:
-            path = _within(real(posixpath.join(working_dir, named)), working_dir)
+            path = real(posixpath.join(working_dir, named)).removeprefix(f"{working_dir.rstrip('/')}/")
         found.setdefault(path)
-        if len(found) == MOST_PATHS:
+        if len(found) > MOST_PATHS:
             break
     return tuple(found)
-
-
-def _within(path: str, folder: str) -> str:
-    return path[len(folder) + 1 :] if path.startswith(folder.rstrip("/") + "/") else path

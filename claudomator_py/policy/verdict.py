@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from claudomator_py.domain.agent import TIERS, Tier
 from claudomator_py.domain.decision import PolicyCheck
@@ -9,8 +10,11 @@ from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
 from claudomator_py.domain.routing import HARM, Constraints, Risk, RuleCap
 from claudomator_py.domain.views.policy import ApprovalView, VerdictView
 from claudomator_py.policy.condition import Condition, Undecided, context_of
-from claudomator_py.policy.facts import Facts
+from claudomator_py.policy.facts import MOST_PATHS, Facts
 from claudomator_py.policy.rule import Rule, TierBounds, policy_hash
+
+if TYPE_CHECKING:
+    from cel import Context
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +106,7 @@ class Policy:
         for rule in self.rules:
             condition = self._conditions.get(rule.name)
             try:
-                applies = condition is None or (context is not None and condition.applies(context))
+                applies = condition is None or (context is not None and _applies(condition, facts, context))
             except Undecided as fault:
                 verdict = _undecided(verdict, rule, str(fault))
                 continue
@@ -115,6 +119,13 @@ class Policy:
             if rule.risk is not None and self._conditions:
                 context = context_of(replace(facts, risk=verdict.risk).values)
         return verdict
+
+
+def _applies(condition: Condition, facts: Facts, context: "Context") -> bool:
+    """Raises Undecided."""
+    if len(facts.paths) > MOST_PATHS and condition.mentions("task.paths"):
+        raise Undecided(f"its text names more than {MOST_PATHS} paths")
+    return condition.applies(context)
 
 
 def with_built_in(verdict: Verdict, *, harmful: bool, reviews: bool, seen: str = "") -> Verdict:

@@ -119,7 +119,10 @@ def _only_shown(tree: ast.Module) -> set[int]:
             leave(node)
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             called = ast.unparse(node.value.func)
-            if called.startswith(("log.", "about.", "bound.", "held.", "_log_of(")) or called == "crashpoint":
+            if called.startswith(("log.", "about.", "bound.", "held.", "_log_of(")) or called in (
+                "crashpoint",
+                "crash",
+            ):
                 leave(node)
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and not node.orelse and id(node.body[-1]) in found:

@@ -47,9 +47,17 @@ MODULES = {
     "routing/handing_on.py": [f"{_ROUTING}/test_handing_on.py"],
     "routing/role.py": [f"{_ROUTING}/test_role.py"],
     "routing/steering.py": [f"{_ROUTING}/test_steering.py"],
+    "policy/facts.py": ["tests/unit/policy"],
+    "policy/rule.py": ["tests/unit/policy"],
     "policy/verdict.py": ["tests/unit/policy/test_verdict.py"],
     "hosts/local/fate.py": ["tests/unit/hosts/test_run_files.py"],
     "hosts/shim/record.py": ["tests/unit/hosts/test_run_files.py", "tests/unit/hosts/test_durable.py"],
+    "hosts/shim/stop.py": ["tests/unit/hosts/test_stop.py"],
+    "hosts/shim/watch.py": [
+        "tests/unit/hosts/test_watch.py",
+        "tests/unit/hosts/test_stall.py",
+        "tests/unit/hosts/test_watch_clock.py",
+    ],
     "hosts/reporting.py": ["tests/unit/hosts/test_reporting.py"],
     "store/hold_rows.py": ["tests/unit/store/test_hold_rows.py"],
 }
@@ -125,6 +133,9 @@ EQUIVALENT = {
     "dispatch/start.py: the condition is True: "
     "spending=spending_rows.of_task(connection, task.id) if subject.spec.budget.units else Spending(),": (
         "without a budget nobody asks what is left of it"
+    ),
+    "hosts/shim/stop.py: the condition is True: if rounds >= _ROUNDS_BEFORE_GROUPS:": (
+        "whoever is in such a group belongs to the run, and is ended anyway"
     ),
     "store/hold_rows.py: strict=True -> False: columns = dict(zip(_NAMES, row, strict=True))": (
         "a row has the columns that were asked for"

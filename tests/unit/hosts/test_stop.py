@@ -145,5 +145,15 @@ def test_those_who_fork_faster_than_one_can_look_are_ended_by_their_group() -> N
 
 def test_what_does_not_end_is_given_up_at_the_deadline_and_named() -> None:
     endless = procfs.Process(pid=os.getpid(), ppid=1, pgid=os.getpgrp(), state=b"D", start=0, times=[])
-    stopped = end_all(lambda: [endless], 0, time.sleep, deadline=time.monotonic() + 0.1)
+    waited: list[float] = []
+    stopped = end_all(lambda: [endless], 0, waited.append, deadline=time.monotonic() + 0.1)
     assert stopped.left == [endless]
+    assert waited[:7] == [0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.25]
+    assert max(waited) == 0.25
+
+
+def test_it_is_looked_again_at_once_while_nobody_is_found_and_nothing_is_proved() -> None:
+    proofs, waited = iter([False, False, True]), list[float]()
+    stopped = end_all(list, 10, waited.append, none_left=lambda: next(proofs))
+    assert (stopped.signalled, stopped.left, waited) == (0, [], [])
+    assert next(proofs, None) is None

@@ -7,7 +7,7 @@ import pytest
 
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import PermissionMode, Permissions
-from claudomator_py.policy.facts import Facts, sample
+from claudomator_py.policy.facts import MOST_PATHS, Facts, sample
 from claudomator_py.policy.rule import Rule
 from claudomator_py.policy.verdict import Demanded, Policy, Verdict, with_built_in
 
@@ -55,6 +55,15 @@ def test_a_fault_of_a_rule_demands_approval(effect: dict[str, Any]) -> None:
     assert verdict.demanded.rules == ("a",)
     assert (verdict.checks[0].matched, verdict.checks[0].allowed) == (None, False)
     assert "could not be evaluated" in str(verdict.checks[0].detail)
+
+
+def test_no_rule_on_paths_is_hidden_from_by_many_of_them() -> None:
+    infra = rule(when='task.paths.exists(p, p.startsWith("infra/"))', deny="no")
+    many = tuple(f"src/{number}.py" for number in range(MOST_PATHS))
+    assert judge(infra, facts=replace(SAMPLE, paths=many)).demanded is None
+    verdict = judge(infra, rule("b", when='task.name == "other"', deny="no"), facts=replace(SAMPLE, paths=(*many, "x")))
+    assert verdict.demanded == Demanded(("a",))
+    assert "names more than 200 paths" in str(verdict.checks[0].detail)
 
 
 def test_a_fault_never_allows() -> None:

@@ -1,0 +1,79 @@
+"""What rules can look at: every name has a value, whatever a task says or leaves out."""
+
+import posixpath
+from math import inf
+from typing import Any
+
+import pytest
+
+from claudomator_py.domain.budget import Budget
+from claudomator_py.domain.principal import Principal, Role
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.policy.facts import MOST_PATHS, Facts, names, paths_in
+
+
+def facts(by: Principal | None = None, **fields: Any) -> Facts:
+    spec = TaskSpec.model_validate({"name": "a", "instructions": "x", **fields})
+    return Facts(spec) if by is None else Facts(spec, by)
+
+
+def test_where_a_task_says_nothing_a_condition_finds_nothing() -> None:
+    task = facts().values["task"]
+    silent = ("organisation", "specialist", "skill", "agent", "model", "tier", "continues", "working_dir")
+    assert [task[name] for name in silent] == [""] * len(silent)
+    assert task["budget"] == {"usd": 0.0, "tokens": 0.0, "runs": 0.0}
+    assert facts().values["limits"]["day"] == {"usd": inf, "tokens": inf, "runs": inf}
+
+
+def test_what_a_task_says_is_found() -> None:
+    values = Facts(
+        facts(agent={"type": "claude", "model": "opus", "tier": "fast"}, continues="b", budget={"usd": 2.5}).spec,
+        Principal("ann", Role.OPERATE, "acme"),
+        specialist="painter",
+        skill="walls",
+        limits=Budget(runs=3),
+    ).values
+    found = {
+        "organisation": "acme",
+        "specialist": "painter",
+        "skill": "walls",
+        "agent": "claude",
+        "model": "opus",
+        "tier": "fast",
+        "continues": "b",
+        "budget": {"usd": 2.5, "tokens": 0.0, "runs": 0.0},
+    }
+    assert {name: values["task"][name] for name in found} == found
+    assert values["actor"] == {"id": "ann", "role": "operate", "roles": ["operate"], "organisation": "acme"}
+    assert values["limits"]["day"]["runs"] == 3.0
+
+
+def test_names_are_known_at_any_depth() -> None:
+    assert {"day", "day.usd"} <= names()["spent"]
+    assert {"budget", "budget.usd", "risk"} <= names()["task"]
+
+
+@pytest.mark.parametrize(
+    ("text", "folder", "paths"),
+    [
+        ("src/a.py, then src/a.py again and src/b.py", "/srv", ("src/a.py", "src/b.py")),
+        ("~/.ssh/config", "/srv", ("~/.ssh/config",)),
+        ("src/../x.py", "", ("x.py",)),
+        ("/srv/x.py /srv-2/x.py", "/srv", ("x.py", "/srv-2/x.py")),
+        ("Read /etc/passwd", "/", ("etc/passwd",)),
+    ],
+)
+def test_a_path_is_told_from_the_folder_in_which_the_task_works(text: str, folder: str, paths: tuple[str, ...]) -> None:
+    assert paths_in(text, folder) == paths
+
+
+def test_links_are_followed_to_where_they_lead() -> None:
+    def real(path: str) -> str:
+        return posixpath.normpath(path).replace("/srv/link", "/srv/infra")
+
+    assert paths_in("link/main.tf", "/srv", real) == ("infra/main.tf",)
+
+
+@pytest.mark.parametrize(("named", "found"), [(3, 3), (MOST_PATHS, MOST_PATHS), (MOST_PATHS + 9, MOST_PATHS + 1)])
+def test_of_many_paths_it_is_known_that_there_are_more(named: int, found: int) -> None:
+    assert len(paths_in(" ".join(f"src/{number}.py" for number in range(named)), "/srv")) == found
