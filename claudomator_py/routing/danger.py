@@ -32,6 +32,10 @@ _HARMLESS_RUN: Final = whole_words(
     dry[- ]run|read[- ]only|(?:only )?on (?:a )?(?:local|scratch) \w+
     """
 )
+_SO_TRIED: Final = re.compile(
+    r"\W*(?:but |and )?(?:only |just )?(?:as |in )?(?:an? )?(?:dry[- ]run|read[- ]only)(?: mode)?\W*", re.IGNORECASE
+)
+"""It says of the clause before it that this changes nothing."""
 _ACTS: Final = whole_words(
     r"""
     drop|delete|remove|purge|truncate|wipe|erase|fail\b.{0,40}\bover|failover|deploy|roll (?:it|them|this|out|back
@@ -271,8 +275,7 @@ def _live(text: str) -> re.Match[str] | None:
 
 def _of_sentence(part: str, live: str | None, before: str) -> Iterator[tuple[Sign, str]]:
     """live: the words with which any sentence names what is in use; None: none does. before: the sentence before."""
-    if _HARMLESS_RUN.search(part):
-        return
+    part = _without_trials(part)
     for clause, tail in _acting(part):
         here = _live(tail) if clause.wants is Wants.DONE else _THERE.search(_NOT_LIVE.sub(" ", tail))
         destroys = clause.verb in _DESTROYS
@@ -314,6 +317,17 @@ def _of_sentence(part: str, live: str | None, before: str) -> Iterator[tuple[Sig
             yield sign, match.group()
     if _live(part) and (match := _ACTS.search(part)):
         yield Sign.LIVE, f"{match.group()} ... {live}"
+
+
+def _without_trials(sentence: str) -> str:
+    """The sentence without the clauses that change nothing, as they say: what another one orders is done."""
+    if _HARMLESS_RUN.search(sentence) is None:
+        return sentence
+    parts = [clause.text for clause in clauses(sentence)]
+    for part, following in pairwise([*parts, ""]):
+        if _HARMLESS_RUN.search(part) or _SO_TRIED.fullmatch(following):
+            sentence = sentence.replace(part, "", 1)
+    return sentence
 
 
 def _acting(sentence: str) -> Iterator[tuple[Clause, str]]:

@@ -213,3 +213,53 @@ def test_no_text_of_secrets_takes_long(piece: str) -> None:
 def test_no_text_takes_long(piece: str) -> None:
     """Each pattern looks at a bounded piece, so ten times the text is about ten times the work."""
     assert assess(piece * 5_000).risk in Risk
+
+
+# --- rule by rule: without each of them one of these is judged otherwise ---------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "sign"),
+    [
+        ("After the dry run, drop the customers schema on the production cluster.", Sign.LIVE),
+        ("Drop the customers schema on the production cluster, the dry-run was fine.", Sign.LIVE),
+        ("Drop the customers schema on the production cluster, read-only replicas stay.", Sign.LIVE),
+        ("The deploy token leaked. Revoke it.", Sign.CREDENTIALS),
+        ("Backfill the missing commission payments for September in the real ledger.", Sign.LIVE),
+        ("Alter the type of invoices.amount in production to numeric.", Sign.LIVE),
+        ("Please empty the production Redis, stale prices are being served.", Sign.LIVE),
+        ("Send a test push notification to our whole user base.", Sign.MASS_MAIL),
+        ("Go into the customer's cluster and restart etcd.", Sign.LIVE),
+        ("Production is full. Truncate the audit table.", Sign.LIVE),
+        ("Switch traffic over to the standby region.", Sign.LIVE),
+        ("Look at the lag, and restart the production database.", Sign.LIVE),
+        ("The DNS of www.shop.example has to be switched to the new CDN.", Sign.LIVE),
+        ("Point the DNS of www.shop.example to the new CDN.", Sign.LIVE),
+        ("Tag 4.0.0 and push the wheels to PyPI.", Sign.PUBLISHED),
+        ("Add the release date to the README, then publish the package to npm.", Sign.PUBLISHED),
+        ("Write a plan, and drop the customers schema on the production cluster.", Sign.LIVE),
+    ],
+)
+def test_each_rule_holds_what_it_is_for(text: str, sign: Sign) -> None:
+    assert sign in {one for one, _ in assess(text).signs}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Run the migration on production as a dry-run.",
+        "Run `terraform apply` on production, but only as a dry run.",
+        "Run the migration in production (dry-run).",
+        "Dry-run the failover in production and report what it would do.",
+        "Rotate the log files weekly with logrotate.",
+        "Revoke the tokens of the sandbox accounts.",
+        "Refund form: validate that the amount is not above the order's total.",
+        "Check how often the API keys in production are rotated, and report.",
+        "Create a Grafana dashboard for production error rates from the existing metrics.",
+        "Delete the unused CSS classes.",
+        "In the basket, add a button to clear it and cancel all orders of the customers.",
+        "Draw up a migration plan from MySQL 5.7 to 8 for the live database, with rollback.",
+    ],
+)
+def test_each_rule_leaves_alone_what_it_is_not_for(text: str) -> None:
+    assert assess(text).risk is Risk.LOW
