@@ -387,7 +387,7 @@ def protected(clause: Clause, tail: str, before: str = "") -> Iterator[Sign]:
     """
     verb = clause.verb
     # "The carts have to be emptied" has what it acts on before the verb.
-    near = before or (tail[:_FAR] if clause.at is None else tail[clause.at :][:_FAR])
+    near = before or tail[clause.at :][:_FAR]
     if is_code(clause) or _CODE.search(before):
         return
     for one in _CLASSES:
