@@ -163,20 +163,21 @@ from claudomator_py.hosts.local.launcher import ended as ended_by_itself
 if {way!r} == "directly":
     Launcher._ask = lambda *_: None
 launcher = Launcher()
-launcher.start(pathlib.Path({str(path)!r}), {ENV!r})
-print("started", flush=True)
+shim = launcher.start(pathlib.Path({str(path)!r}), {ENV!r})
+print(shim.pid, flush=True)
 time.sleep(60)
 """
     process = subprocess.Popen([sys.executable, "-c", daemon], stdout=subprocess.PIPE)
     with process:
         assert process.stdout is not None
-        assert process.stdout.readline() == b"started\n"
+        pid = int(process.stdout.readline())
         process.kill()
     agent = int(until(lambda: stdout(path)))
     assert alive(agent)
     (path / "work" / "go").touch()
     until(is_over(path))
     assert ended(path).exit.exit_code == 6
+    until(partial(is_dead, pid))
 
 
 def test_the_fork_server_ends_with_the_launcher_and_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
