@@ -265,13 +265,17 @@ def approve(
         ),
     ] = None,
     reason: Annotated[str | None, typer.Option(metavar="REASON", help="Reason to store with the task.")] = None,
+    specialist: Annotated[
+        str | None, typer.Option(metavar="ID", help="Who is to do it, for a task that has not begun.")
+    ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Allow what a task asks for: its first run, or a tool.
 
     It holds for this content of the task, until that is restarted.
     """
-    _write_task(client.approve(task, ApproveRequest(tools=tuple(tool or ()), reason=reason)), output)
+    request = checked(ApproveRequest, {"tools": tool or [], "reason": reason, "specialist": specialist})
+    _write_task(client.approve(task, request), output)
 
 
 @connected

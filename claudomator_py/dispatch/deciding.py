@@ -10,7 +10,6 @@ from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.domain.card import Card, Transport
 from claudomator_py.domain.decision import Versions
 from claudomator_py.domain.encoder import EncoderFault
-from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
 from claudomator_py.domain.routing import Risk
@@ -40,7 +39,7 @@ from claudomator_py.store import dependency_rows, queue, specialist_rows, task_r
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Task
 from claudomator_py.tasks.handing_on import hops
-from claudomator_py.tasks.inputs import asked_of
+from claudomator_py.tasks.inputs import specialist_meant
 
 log = get_logger("claudomator.routing")
 
@@ -75,7 +74,7 @@ class Subject:
     before: Task | None = None
     """The task that it continues."""
     said: str | None = None
-    """What a person said who was asked which specialist is meant."""
+    """What a person said who was asked which specialist is meant, or approved the task for one."""
     handed: HandoffRecord | None = None
     """How it was handed on last in this generation."""
     judged: Judged | None = None
@@ -181,8 +180,7 @@ class Decider:
         if (handed or not no_role) and whose not in known:
             by = Principal(task.creator, Role.OPERATE, task.organisation)
             known[whose] = frozenset(specialist_rows.ids_seen(connection, by))
-        given = asked_of(task)
-        said = given.answer if given is not None and given.kind is InputKind.CLARIFICATION else None
+        said = specialist_meant(task)
         judged = None
         if self.policing is not None:
             judged = self.policing.judge(connection, task, spec, reads=not no_role)

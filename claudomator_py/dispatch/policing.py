@@ -31,6 +31,7 @@ from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, Policy
 from claudomator_py.store import decision_rows, queue, remembered, task_rows, token_rows
 from claudomator_py.store.tables import Channel, Task
 from claudomator_py.tasks.decisions import approved_rules, record_policy
+from claudomator_py.tasks.inputs import specialist_meant
 from claudomator_py.tasks.readiness import ask, ready_dependents
 
 GOOD_FOR_MS = MINUTE_MS
@@ -274,6 +275,7 @@ def stop(
         rules=demanded.rules,
         approvers=demanded.by,
         until_ms=until_ms,
+        answer=specialist_meant(task),
     )
     task = ask(connection, task, request, now_ms)
     record_policy(connection, task, record, now_ms)

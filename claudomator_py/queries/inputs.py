@@ -66,7 +66,9 @@ def _remedies(task: Task, asked: InputRequest) -> list[str]:
     reject = f"`claudomator reject {name}` ends it."
     match asked.kind:
         case InputKind.APPROVAL if asked.run_id is None:
-            return [f"`claudomator approve {name}` lets it start; {reject}"]
+            routed = task.specialist is not None
+            lets = "lets it start" if routed else "lets it start, `--specialist ID` also says who does it"
+            return [f"`claudomator approve {name}` {lets}; {reject}"]
         case InputKind.APPROVAL if asked.asks_to_continue:
             instead = f'`claudomator answer {name} "..."` also says how'
             return [f"`claudomator approve {name}` has {asked.agent} continue it; {instead}; {reject}"]

@@ -176,7 +176,14 @@ class TaskService:
     ) -> TaskView:
         """Allow what it asks for. Raises Conflict; Forbidden where the policy has somebody else approve it; Invalid for
         what its agent cannot be configured to allow."""
-        hear = partial(approve, tools=request.tools, registry=self._registry, by=self._by, why=request.reason)
+        hear = partial(
+            approve,
+            tools=request.tools,
+            registry=self._registry,
+            by=self._by,
+            why=request.reason,
+            specialist=request.specialist,
+        )
         return self._heard(ref, hear, if_version, key)
 
     def reject(

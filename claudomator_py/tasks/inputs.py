@@ -40,6 +40,14 @@ def asked_of(task: Task) -> InputRequest | None:
     return None if task.asks is None else InputRequest.model_validate(task.asks)
 
 
+def specialist_meant(task: Task) -> str | None:
+    """What a person said when asked which specialist is meant, or when approving the task before its first run."""
+    asked = asked_of(task)
+    if asked is None or asked.run_id is not None:
+        return None
+    return asked.answer if asked.kind in (InputKind.CLARIFICATION, InputKind.APPROVAL) else None
+
+
 def with_granted_tools(task: Task, spec: TaskSpec, kind: str) -> TaskSpec:
     """The content with what a person allowed it in addition, for an agent of that kind."""
     return spec if task.granted_tools is None else ToolGrant.model_validate(task.granted_tools).granted(spec, kind)
@@ -79,21 +87,26 @@ def answer(
 def _route_by(connection: Connection, task: Task, asked: InputRequest, said: str, by: Principal, now_ms: int) -> None:
     """Give the task to the specialist that is named. Anything but one word says more about the task and becomes part of
     it, so that policy, routing and agent see it as they saw the rest."""
-    theirs = Principal(task.creator, Role.OPERATE, task.organisation)
-    seen = set(specialist_rows.ids_seen(connection, by))
-    named = said in seen.intersection(specialist_rows.ids_seen(connection, theirs))
-    if not named and len(said.split()) == 1:
+    named, seen = _specialists(connection, task, by)
+    if said not in named and len(said.split()) == 1:
         remedy = f"say more about the task, or {suggestion(said, sorted(seen))}"
         refuse([Problem(field="text", message=f"there is no specialist `{shown(said)}`", remedy=remedy)])
-    answered = {"meant": said} if named else {"answer": _short(said)}
+    answered = {"meant": said} if said in named else {"answer": _short(said)}
     record(connection, now_ms, "answered", task_id=task.id, data=answered)
-    if named:
+    if said in named:
         go_on(connection, task, now_ms, asks=asked.model_copy(update={"answer": said}).model_dump(mode="json"))
         return
     content = task_rows.revision_of(connection, task.id, task.revision)
     spec = TaskSpec.model_validate(content.spec)
     told = spec.model_copy(update={"instructions": f"{spec.instructions.rstrip()}\n\n{said}"})
     replace_content(connection, task, NewTask(told, content.dir_key, task.source), now_ms)
+
+
+def _specialists(connection: Connection, task: Task, by: Principal) -> tuple[set[str], set[str]]:
+    """Those whom that principal may give the task, which whoever made it has to see too; and all whom it sees."""
+    theirs = Principal(task.creator, Role.OPERATE, task.organisation)
+    seen = set(specialist_rows.ids_seen(connection, by))
+    return seen.intersection(specialist_rows.ids_seen(connection, theirs)), seen
 
 
 def approve(
@@ -105,9 +118,11 @@ def approve(
     *,
     by: Principal = OPERATOR,
     why: str | None = None,
+    specialist: str | None = None,
 ) -> None:
     """Allow what it asks for, for this content and generation. tools: what to allow instead of what each denied call
-    needs. by: who says so; why: what they say. Raises Conflict, Forbidden or Invalid.
+    needs. by: who says so; why: what they say; specialist: who is to do it, so that nobody has to be asked that as
+    well. Raises Conflict, Forbidden or Invalid.
     """
     asked = _asked(task, "approved")
     if asked.kind is not InputKind.APPROVAL:
@@ -117,7 +132,15 @@ def approve(
             message = "were not requested: it needs approval before its first run"
             raise Invalid.of([Problem(field="tools", message=message, remedy="leave them out")])
         _refuse_others(asked, by)
-        record(connection, now_ms, "approved", task_id=task.id, data=_said(why, rules=list(asked.rules)))
+        changes: dict[str, Any] = {}
+        if specialist is not None:
+            named, seen = _specialists(connection, task, by)
+            if specialist not in named:
+                message, remedy = f"there is no specialist `{shown(specialist)}`", suggestion(specialist, sorted(seen))
+                refuse([Problem(field="specialist", message=message, remedy=remedy)])
+            changes["asks"] = asked.model_copy(update={"answer": specialist}).model_dump(mode="json")
+        told = _said(why, rules=list(asked.rules)) | ({} if specialist is None else {"meant": specialist})
+        record(connection, now_ms, "approved", task_id=task.id, data=told)
         if asked.rules:
             reason = rationale(RationaleCode.APPROVED, principal=by.id, rules=asked.rules, text=why)
             met = tuple(sorted(approved_rules(connection, task) | set(asked.rules)))
@@ -130,8 +153,11 @@ def approve(
                 said=why,
             )
             record_policy(connection, task, decided, now_ms)
-        go_on(connection, task, now_ms, approved_ms=now_ms)
+        go_on(connection, task, now_ms, approved_ms=now_ms, **changes)
         return
+    if specialist is not None:
+        message = "cannot be chosen any more: the task has begun"
+        raise Invalid.of([Problem(field="specialist", message=message, remedy="leave it out")])
     if asked.asks_to_continue:
         _go_on_itself(connection, task, asked, tools, registry, now_ms)
         return

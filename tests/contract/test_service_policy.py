@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from claudomator_py.domain.channel import NewChannel, NewMessage
-from claudomator_py.domain.errors import Forbidden
+from claudomator_py.domain.errors import Forbidden, Invalid
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.views import AnswerRequest, ApproveRequest
 from claudomator_py.domain.views.decisions import DecisionFilter
@@ -344,6 +344,26 @@ def test_much_risk_is_reviewed_and_harm_refused_without_any_rule(policed: Make) 
     go(world)
     assert world.running().keys() == {"plain", "risky"}
     assert world.live("risky").risk == "high"
+
+
+def test_whoever_approves_can_say_who_does_it_and_is_asked_nothing_else(policed: Make) -> None:
+    world = policed(rule("watched", when='task.specialist == "plumber"', approve={}))
+    for name in ("plumber", "painter"):
+        world.access.as_(OPERATOR).specialists.register(card(name))
+    for name in ("risky", "other"):
+        world.submit(name, instructions="Drop the customers schema on the production cluster.")
+    go(world)
+    with pytest.raises(Invalid, match="there is no specialist `plumbr`; did you mean `plumber`"):
+        approve(world, "risky", specialist="plumbr")
+    approve(world, "other", specialist="painter")
+    approve(world, "risky", specialist="plumber")
+    go(world)
+    assert world.live("other").specialist == "painter"
+    # A rule that looks at who does it is asked as ever, and what was said before still holds.
+    assert world.state("risky") == "NEEDS_INPUT approval"
+    approve(world, "risky")
+    go(world)
+    assert world.live("risky").specialist == "plumber"
 
 
 @pytest.mark.both_databases

@@ -296,6 +296,9 @@ class ApproveRequest(View):
         description="Rules to allow instead of those that the denied calls need, as the agent's CLI writes them.",
     )
     reason: str | None = Field(default=None, max_length=2_000, description="Reason to store with the task.")
+    specialist: Annotated[str, Field(min_length=1, max_length=100)] | None = Field(
+        default=None, description="Who is to do a task that has not begun; nobody is asked that then."
+    )
 
 
 class RejectRequest(View):
