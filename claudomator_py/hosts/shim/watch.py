@@ -83,7 +83,7 @@ class Stall:
         self._interval = min(max(limit / _SAMPLES_PER_STALL, _SHORTEST_SAMPLE), _LONGEST_SAMPLE)
         self._active = now
         self._sampled = now
-        self._used: dict[int, int] = {}
+        self._used = {0: _cpu_of_ended()}
         self.next_look = now + self._interval
 
     def reached(self, now: float, *, wrote: bool) -> bool:
@@ -109,8 +109,7 @@ def cpu_by_process(agent: procfs.Process | None = None) -> dict[int, int]:
 
     agent: one that is not below this process; it counts with what is below it.
     """
-    times = os.times()
-    used = {0: round((times.children_user + times.children_system) * _TICKS)}
+    used = {0: _cpu_of_ended()}
     roots = [os.getpid()]
     orphan = None if agent is None else procfs.read(agent.pid)
     if orphan is not None:
@@ -119,3 +118,9 @@ def cpu_by_process(agent: procfs.Process | None = None) -> dict[int, int]:
     for process in procfs.below(roots):
         used[process.pid] = process.cpu
     return used
+
+
+def _cpu_of_ended() -> int:
+    """Clock ticks used by those that have ended and were waited for here, of earlier runs too."""
+    times = os.times()
+    return round((times.children_user + times.children_system) * _TICKS)

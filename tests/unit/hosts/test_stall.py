@@ -1,6 +1,8 @@
 """When a run counts as hanging, on a clock and a processor of the test's own."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -71,6 +73,15 @@ def test_a_stall_begins_when_the_work_ends(bench: Bench) -> None:
             break
     else:
         pytest.fail("it never counted as hanging")
+
+
+def test_what_earlier_runs_of_the_same_shim_used_is_no_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    subprocess.run([sys.executable, "-I", "-S", "-c", "for _ in range(10_000_000): pass"], check=True)
+    assert watch.cpu_by_process()[0] > 0
+    monkeypatch.setattr(procfs, "below", lambda _: [])
+    stall = Stall(LIMIT, 0.0)
+    looks = (second for second in range(1, 4000) if stall.reached(float(second), wrote=False))
+    assert next(looks) == LIMIT
 
 
 def test_processes_are_looked_at_seldom(bench: Bench) -> None:
