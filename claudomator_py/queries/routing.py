@@ -27,6 +27,8 @@ from claudomator_py.store.tables import Decision, Task
 
 LABELS = frozenset(route.value for route in Route)
 """What a card may name in the place of a specialist; none has such an id."""
+_DIGITS = 6
+"""Of a score, as decisions keep it."""
 _NAMED_CANDIDATES = 3
 """Specialists who were not chosen and are named anyway: the best of them."""
 
@@ -52,18 +54,18 @@ def specialist_sentences(name: str, record: SpecialistRecord, seen: Set[str], *,
         return []  # there are no specialists
     went, would_have_gone = ("would go", "would go") if tried else ("went", "would have gone")
     whom = {Route.CLARIFY: "the operator, who chooses the specialist", Route.REJECT: "nobody"}
-    to = record.specialist if record.specialist is not None and record.specialist in seen else None
-    skill = f" (skill {record.skill})" if record.skill and to else ""
-    target = whom.get(record.route) or to or "nobody in particular"
+    to = told_specialist(record, seen)
+    skill = f" (skill {record.skill})" if record.skill and record.specialist in seen else ""
+    hidden = SOMEBODY if record.specialist is not None else "nobody in particular"
+    target = whom.get(record.route) or to or hidden
     sentences = [ended(f"{name} {went} to {target}{skill}: {reason_for(record.reason, seen).text}")]
     open_ = [one for one in record.specialist_candidates if one.specialist in seen and not one.barred]
     if not open_ or record.threshold is None:
         return sentences
     best = open_[0]
     compared = " (comparing words only, as the encoder failed)" if record.degraded else ""
-    sentences.append(
-        f"{best.specialist} scored {best.score:.2f}, with a threshold of {record.threshold:.2f}{compared}."
-    )
+    score, threshold = apart(best.score, record.threshold)
+    sentences.append(f"{best.specialist} scored {score}, with a threshold of {threshold}{compared}.")
     if record.unheeded:
         pieces = "; ".join(f"\u201c{one}\u201d" for one in record.unheeded)
         sentences.append(f"What its text says of who is to do it, or how, was not compared: {pieces}")
@@ -73,12 +75,26 @@ def specialist_sentences(name: str, record: SpecialistRecord, seen: Set[str], *,
     if told:
         sentences.append(f"Others: {told}.")
     if record.route is Route.DEFAULT and best.score < record.threshold:
-        lower = f"With a threshold of {best.score:.2f} or less it {would_have_gone} to {best.specialist}."
-        sentences.append(lower)
+        sentences.append(f"With a threshold of {score} or less it {would_have_gone} to {best.specialist}.")
     elif len(open_) > 1 and record.route is Route.SPECIALIST and to == best.specialist:
         lead = best.score - open_[1].score
         sentences.append(f"It {would_have_gone} to {open_[1].specialist} with {lead:.2f} more.")
     return sentences
+
+
+def told_specialist(record: SpecialistRecord, seen: Set[str]) -> str | None:
+    """Who does it, if whoever asks may be told; whom the task names is no secret."""
+    named = record.reason.code is RationaleCode.NAMED
+    return record.specialist if named or record.specialist in seen else None
+
+
+def apart(score: float, threshold: float) -> tuple[str, str]:
+    """Both in so many digits that a score below the threshold, or above it, is seen to be that."""
+    for digits in range(2, _DIGITS):
+        shown = f"{score:.{digits}f}", f"{threshold:.{digits}f}"
+        if shown[0] != shown[1] or score == threshold:
+            return shown
+    return f"{score:.{_DIGITS}f}", f"{threshold:.{_DIGITS}f}"
 
 
 def reason_for(reason: Rationale, seen: Set[str]) -> Rationale:
@@ -95,7 +111,7 @@ def route_view(name: str, record: SpecialistRecord, seen: Set[str], *, tried: bo
     reason = reason_for(record.reason, seen)
     return RouteView(
         route=record.route.value,
-        specialist=record.specialist if record.specialist in seen else None,
+        specialist=told_specialist(record, seen),
         skill=record.skill if record.specialist in seen else None,
         confidence=record.confidence if all_seen else None,
         threshold=record.threshold,

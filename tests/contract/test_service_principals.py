@@ -275,6 +275,7 @@ def test_colleagues_are_not_told_which_hidden_agent_has_their_task(database: Dat
     assert all(word in known for word in (f"{via}:shepherd", '"shepherd"', "count-woolly"))
     told = told_of(eve, "tally")
     assert [word for word in ("shepherd", "woolly", "agents.example", "AGENTS.example") if word in told] == []
+    assert any(one.startswith("tally went to somebody else: ") for one in eve.queries.why("tally").sentences)
     if end == "is cut off":
         assert "agents.example:443 answered" in known
         assert "its server answered with HTTP 502: no upstream for its server. Gave up" in told
