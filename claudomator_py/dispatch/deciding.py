@@ -288,7 +288,7 @@ class Decider:
             named, code = subject.before.specialist, RationaleCode.CONTINUED
         if named is not None and code is not None:
             if named not in subject.asked.seen:
-                why = rationale(RationaleCode.GONE, specialist=named)
+                why = rationale(RationaleCode.NAMED_GONE, specialist=named)
                 return SpecialistRecord(reason=why, route=Route.CLARIFY, specialist=None, versions=self.versions)
             return to(code, named, self.versions, spec.skill)
         return None

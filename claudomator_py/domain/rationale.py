@@ -5,7 +5,7 @@ beside the codes, and are put together by whoever shows them.
 """
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field, WrapValidator
 
@@ -49,6 +49,7 @@ class RationaleCode(WordedCode):
     FAILED_TWICE = "failed_twice", "[{by}|whoever did it] failed twice, and {specialist} is the fallback"
     NOBODY = "nobody", "it is for nobody in particular"
     GONE = "gone", "there is no specialist {specialist} any more"
+    NAMED_GONE = "named_gone", "the task names {specialist}, and there is no specialist of that id any more"
 
     # --- of a task that was not handed on -----------------------------------------------------------------------------
     HANDOFF_LIMIT = "handoff_limit", "the task may be handed on at most [{most}|0] times"
@@ -93,6 +94,10 @@ class RationaleCode(WordedCode):
     def parameters(self) -> tuple[str, ...]:
         """The parameters that its words may name, in their order."""
         return placeholders(self.words)
+
+
+SAID_BY_THE_TASK: Final = frozenset({RationaleCode.NAMED, RationaleCode.NAMED_GONE})
+"""Codes that speak of a specialist whom the task itself names, which is no secret to those who see it."""
 
 
 class RationaleParams(Coded):

@@ -20,7 +20,7 @@ from claudomator_py.domain.card import REMOTE_AGENT
 from claudomator_py.domain.handoff import EarlierFailure, HandedOn, Handoff
 from claudomator_py.domain.outcome import RefusedHandoff
 from claudomator_py.domain.principal import Principal, Role
-from claudomator_py.domain.rationale import Rationale
+from claudomator_py.domain.rationale import SAID_BY_THE_TASK, Rationale
 from claudomator_py.domain.remote import is_loopback
 from claudomator_py.store import specialist_rows
 from claudomator_py.store.tables import Event, Run, Task
@@ -113,7 +113,8 @@ def _named_in(part: Mapping[str, Any]) -> set[str]:
         refused = RefusedHandoff.model_validate(part["refused_handoff"])
         named |= {refused.to} | refused.why.named
     if part.get("unclear") is not None:
-        named |= Rationale.model_validate(part["unclear"]).named
+        unclear = Rationale.model_validate(part["unclear"])
+        named |= frozenset() if unclear.code in SAID_BY_THE_TASK else unclear.named
     return named | (_named_in(part["asked"]) if part.get("asked") is not None else set())
 
 
@@ -135,7 +136,9 @@ def _without(part: Mapping[str, Any], hidden: Collection[str]) -> Mapping[str, A
         refused = RefusedHandoff(to=name(refused.to), why=refused.why.naming(name))
         told["refused_handoff"] = refused.model_dump(mode="json")
     if part.get("unclear") is not None:
-        told["unclear"] = Rationale.model_validate(part["unclear"]).naming(name).model_dump(mode="json")
+        unclear = Rationale.model_validate(part["unclear"])
+        if unclear.code not in SAID_BY_THE_TASK:
+            told["unclear"] = unclear.naming(name).model_dump(mode="json")
     if part.get("asked") is not None:
         told["asked"] = _without(part["asked"], hidden)
     return told

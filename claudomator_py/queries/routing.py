@@ -6,7 +6,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain.errors import ended
 from claudomator_py.domain.principal import Principal
-from claudomator_py.domain.rationale import Rationale, RationaleCode
+from claudomator_py.domain.rationale import SAID_BY_THE_TASK, Rationale, RationaleCode
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.verdict_text import consequences, verdict_sentence
 from claudomator_py.domain.views.policy import TriedRouteView, VerdictView
@@ -99,7 +99,7 @@ def apart(score: float, threshold: float) -> tuple[str, str]:
 
 def reason_for(reason: Rationale, seen: Set[str]) -> Rationale:
     """Why, without the names of those who do not exist for whoever asks; whom the task names is no secret."""
-    if reason.code is RationaleCode.NAMED:
+    if reason.code in SAID_BY_THE_TASK:
         return reason
     return reason.naming(lambda one: one if one in seen or one in LABELS else SOMEBODY)
 

@@ -142,13 +142,15 @@ def revoke(
     by: Principal,
     now_ms: int,
 ) -> Registration:
-    """Take the grant back; harmless when repeated. Raises as ``change``."""
+    """Take the grant back; harmless when repeated. A task that has not begun goes to somebody who still exists for
+    whoever made it. Raises as ``change``."""
     row = _changeable(connection, specialist_id, by)
     there = specialist_rows.get(connection, row.id, by)
     if grantee in there.grants:
         specialist_rows.revoke(connection, row.id, grantee)
         specialist_rows.change(connection, row.id, version=row.version + 1, updated_ms=now_ms)
         record(connection, now_ms, "specialist_revoked", data={"specialist": row.id, "grantee": grantee})
+        _route_again(connection, row.id, now_ms)
     return specialist_rows.get(connection, row.id, by)
 
 

@@ -430,3 +430,31 @@ def test_nobody_gives_out_more_than_they_have(world: World) -> None:
     live = world.queries.live
     told = live.events(live.event_filter(None, ("token_created", "token_revoked")), 0, 9).items
     assert [event.by for event in told] == ["operator", "boss", "boss"]
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("named", [True, False])
+def test_a_queued_task_does_not_keep_a_specialist_whose_grant_was_revoked(database: Database, named: bool) -> None:
+    world = World(database, routing=True)
+    ann, bob = world.access.as_(ANN), world.access.as_(BOB)
+    skill = {"id": "count-woolly", "name": "Sheep", "examples": ["Count the sheep.", "How many sheep are there?"]}
+    ann.specialists.register(card("shepherd", visibility="shared", skills=[skill]))
+    ann.specialists.grant("shepherd", "bob")
+    for desk in (ann, bob):
+        fields = {"specialist": "shepherd"} if named else {}
+        desk.service.submit(spec("tally", instructions="Count the sheep. How many sheep are there?", **fields))
+    world.router.route()
+    assert bob.queries.task("tally").specialist == "shepherd"
+
+    ann.specialists.revoke("shepherd", "bob")
+    world.router.route()
+    world.tick()
+
+    told = bob.queries.task("tally")
+    assert (told.state, told.specialist) == (("NEEDS_INPUT" if named else "RUNNING"), "shepherd" if named else None)
+    if named:
+        why = "The task names shepherd, and there is no specialist of that id any more."
+        assert (told.reason_text or "").startswith(why)
+        assert any(why[1:] in sentence for sentence in bob.queries.why("tally").sentences)
+    assert ann.queries.task("tally").specialist == "shepherd"
+    assert ann.queries.task("tally").state == "RUNNING"

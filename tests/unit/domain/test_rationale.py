@@ -106,6 +106,10 @@ EXAMPLES = {
         "it could be for any of editor, writer, and the classifier picked writer",
     ),
     RationaleCode.GONE: (rationale(RationaleCode.GONE, specialist="writer"), "there is no specialist writer any more"),
+    RationaleCode.NAMED_GONE: (
+        rationale(RationaleCode.NAMED_GONE, specialist="writer"),
+        "the task names writer, and there is no specialist of that id any more",
+    ),
     RationaleCode.LESS_ALIKE: (rationale(RationaleCode.LESS_ALIKE), "a weaker match"),
     RationaleCode.AS_GOOD: (rationale(RationaleCode.AS_GOOD), "as good a match, but for other signals"),
     RationaleCode.BELOW_THRESHOLD: (rationale(RationaleCode.BELOW_THRESHOLD), "below the threshold"),
