@@ -22,7 +22,7 @@ from claudomator_py.ports import ExportFault
 from claudomator_py.store import pruning, trace_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import DECISION
-from tests.contract.test_service_handoffs import begin, go_on, hand_on
+from tests.contract.handing_on import begin, go_on, hand_on
 from tests.fakes.cards import card
 from tests.fakes.world import World, spec
 from tests.patience import PATIENCE_S
