@@ -47,7 +47,7 @@ def _migrated_file(begun: bool) -> bytes:
         with Database.open("sqlite", state_dir=Path(folder)) as opened:
             migrate(opened)
             if begun:
-                from claudomator_py.app.serving import ship_cards  # a whole daemon, which few tests need
+                from claudomator_py.app.startup import ship_cards  # with more of a daemon than most tests need
 
                 ship_cards(opened, wanted=True)
         return (Path(folder) / FILE_NAME).read_bytes()

@@ -175,7 +175,7 @@ async def put_in_force(
     parts: Parts,
     inbox: ConfiguredInbox,
     cards: ConfiguredInbox,
-    herald: NotificationDispatcher,
+    notifications: NotificationDispatcher,
     environ: Mapping[str, str],
     state: Path,
     database: Database,
@@ -211,7 +211,7 @@ async def put_in_force(
     parts.shadow.wake()
     await asyncio.to_thread(inbox.follow, settings.inbox)
     await asyncio.to_thread(cards.follow, card_folders(settings))
-    await asyncio.to_thread(herald.follow, settings.notify)
+    await asyncio.to_thread(notifications.follow, settings.notify)
     log_agents(parts)
 
 

@@ -1,7 +1,6 @@
 """The daemon, put together and run until it is told to end."""
 
 import asyncio
-import faulthandler
 import os
 import shutil
 import sys
@@ -13,7 +12,6 @@ from functools import partial
 from pathlib import Path
 
 from pydantic.warnings import UnsupportedFieldAttributeWarning
-from sqlalchemy import Connection
 
 import claudomator_py.app.lean  # noqa: F401 - before anything that logs
 from claudomator_py import __version__
@@ -27,11 +25,11 @@ from claudomator_py.api.endpoint import (
     withdraw_endpoint,
 )
 from claudomator_py.api.events import Streams
-from claudomator_py.api.guard.operator_token import TokenFileError, credential_token, ensure_token
+from claudomator_py.api.guard.operator_token import TokenFileError
 from claudomator_py.api.server import WebServer
 from claudomator_py.api.settings import WebSettings
 from claudomator_py.app.allocator import give_back
-from claudomator_py.app.configured import load_trusted, now_ms
+from claudomator_py.app.configured import now_ms
 from claudomator_py.app.listening import CannotListen, StateExposed, make_private, open_sockets, remove_leftovers
 from claudomator_py.app.parts import (
     Parts,
@@ -44,15 +42,16 @@ from claudomator_py.app.parts import (
     refresh_agents,
     search_path,
 )
+from claudomator_py.app.startup import bring_up_to_date, load, operator_token, read_again, service_manager, ship_cards
 from claudomator_py.daemon.health import Pulse, card_folder_checks, disk_check, inbox_checks
 from claudomator_py.daemon.learning import Learner
 from claudomator_py.daemon.locks import StateInUse, claim_database, hold_state
 from claudomator_py.daemon.loop import Daemon, StateLost
 from claudomator_py.daemon.metering import Meter, ProcessGauges
-from claudomator_py.daemon.reload import ConfigurationRefused, Reloader
+from claudomator_py.daemon.reload import Reloader
 from claudomator_py.daemon.retention import Retainer
 from claudomator_py.daemon.signals import handle_signals, install_crash_hook
-from claudomator_py.daemon.systemd import VARIABLES, Notifier, Supervision
+from claudomator_py.daemon.systemd import Supervision
 from claudomator_py.dispatch.channel_answers import AnswerDispatcher
 from claudomator_py.dispatch.hub import Hub
 from claudomator_py.dispatch.notifications import NotificationDispatcher
@@ -65,22 +64,19 @@ from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.text import escaped
 from claudomator_py.domain.views import CheckView
 from claudomator_py.environment.secrets import Secrets
-from claudomator_py.environment.variables import RunTokens, agent_environment, token_file, with_credentials
+from claudomator_py.environment.variables import RunTokens, agent_environment, with_credentials
 from claudomator_py.faults import Fault, Faults
 from claudomator_py.faults import checks as fault_checks
 from claudomator_py.hosts.local.launcher import Launcher
-from claudomator_py.imports import many
 from claudomator_py.log import clean_with as clean_log_with
 from claudomator_py.log import get_logger
 from claudomator_py.log import set_up as set_up_log
 from claudomator_py.notify.configured import messenger
 from claudomator_py.ports import Messenger
 from claudomator_py.queries.queries import Queries
-from claudomator_py.schema.configfile import ConfigError, LoadedConfig, load_config, resolve_state_dir
-from claudomator_py.schema.configpath import CONFIG_VARIABLE, find_config
+from claudomator_py.schema.configfile import ConfigError, resolve_state_dir
 from claudomator_py.schema.known_secrets import secrets_in
 from claudomator_py.schema.settings import Inbox, Log, LogFormat, OnStop, Settings
-from claudomator_py.schema.shipped_cards import files_hash, shipped_cards, shipped_files
 from claudomator_py.schema.trust import InboxGuard
 from claudomator_py.service.access import Access
 from claudomator_py.service.channels import Channels
@@ -101,11 +97,8 @@ from claudomator_py.sources.inbox.intake import StoreIntake
 from claudomator_py.sources.inbox.refusals import Refusals
 from claudomator_py.sources.schedules import Clockwork, ScheduleRunner
 from claudomator_py.sources.specialists import CARD_FILES, CardIntake
-from claudomator_py.store import remembered
 from claudomator_py.store.database import Database, StoreUnavailable
-from claudomator_py.store.schema import begin, is_current
 from claudomator_py.tasks.idempotency import IdempotentRequests
-from claudomator_py.tasks.specialists import ship
 from claudomator_py.telemetry.configured import span_exporter
 
 # FastAPI ignores it while it declares its fields, which it makes of ours: now they are built later.
@@ -115,10 +108,7 @@ log = get_logger("claudomator")
 
 HEALTH_S = 300.0
 AGENTS_FILE = "agents.json"
-SHIPPED_CARDS = "shipped_cards"
-"""Under which the hash of the cards is remembered that came with the last version."""
 ON_STOP_VARIABLE = "CLAUDOMATOR_ON_STOP"
-MIGRATION_S = 600
 PRIVATE_UMASK = 0o077
 EXIT_FAILURE = 1
 
@@ -129,11 +119,11 @@ def serve(config: Path | None, state_dir: Path | None, listen: str | None, log_f
     install_crash_hook(os.environ)
     give_back()
     try:
-        loaded = _load(config)
+        loaded = load(config)
         told = loaded.settings.log
         set_up_log(told if log_format is None else told.model_copy(update={"format": log_format}))
         state = resolve_state_dir(state_dir, loaded.settings, os.environ, loaded.base_dir)
-        read = partial(_read_again, loaded.path or config)
+        read = partial(read_again, loaded.path or config)
         with ExitStack() as stack:
             # All that is ours is private; what runs and commands write is as open as the user has it.
             umask = os.umask(PRIVATE_UMASK)
@@ -160,11 +150,11 @@ def serve(config: Path | None, state_dir: Path | None, listen: str | None, log_f
 async def _serve(
     settings: Settings, read: Callable[[], Settings], state: Path, listen: str | None, umask: int, stack: ExitStack
 ) -> int:
-    notifier = _notifier()
+    notifier = service_manager()
     make_private(state)
     in_place = stack.enter_context(hold_state(state, ANNOUNCED))
     remove_leftovers(state)
-    token = _token(state)
+    token = operator_token(state)
     run_tokens = RunTokens(token)
     environ = with_credentials(os.environ)
     # All that is stored, shown, logged or sent goes through this one; the settings' own are added with their parts.
@@ -172,7 +162,7 @@ async def _serve(
     clean_log_with(secrets.redact)
     database = stack.enter_context(Database.open(settings.database, state_dir=state))
     database.clean_with(secrets.clean)
-    _migrate(database, notifier)
+    bring_up_to_date(database, notifier)
     claim_database(database, state)
     ship_cards(database, wanted=settings.routing.shipped)
     launcher = Launcher(umask)
@@ -201,8 +191,8 @@ async def _serve(
     parts.shadow.begin()
     # Of what is done beside the ticks: each thread has its own.
     schedule_faults, retention_faults = (Faults(now_ms, secrets.redact_piece) for _ in range(2))
-    timekeeper = ScheduleRunner(database, parts.registry, lambda: parts.workdirs, now_ms, schedule_faults)
-    clockwork = Clockwork(timekeeper, lambda: inbox.looked())
+    runner = ScheduleRunner(database, parts.registry, lambda: parts.workdirs, now_ms, schedule_faults)
+    clockwork = Clockwork(runner, lambda: inbox.looked())
     intake = StoreIntake(database, parts.registry, lambda: parts.workdirs, now_ms, clockwork.wake)
     refusals = Refusals(secrets.clean)
     inbox = ConfiguredInbox(intake, _guarding, daemon.wake, refusals)
@@ -217,9 +207,9 @@ async def _serve(
     def to(target: NotifyTarget) -> Messenger:
         return messenger(target, environ, for_commands, time.time, umask)
 
-    herald = NotificationDispatcher(database, to, now_ms, secrets)
-    stack.callback(herald.close)
-    database.on_commit(herald.wake)
+    notifications = NotificationDispatcher(database, to, now_ms, secrets)
+    stack.callback(notifications.close)
+    database.on_commit(notifications.wake)
     exporter = span_exporter(settings.telemetry, environ)
     sender = None if exporter is None else SpanSender(database, exporter, now_ms, secrets)
     if sender is not None:
@@ -228,7 +218,7 @@ async def _serve(
     reloader = Reloader(
         settings,
         read,
-        partial(put_in_force, parts, inbox, cards, herald, environ, state, database, secrets),
+        partial(put_in_force, parts, inbox, cards, notifications, environ, state, database, secrets),
         notifier,
         database,
         now_ms,
@@ -294,7 +284,7 @@ async def _serve(
         cleaner,
         repeats,
     )
-    notices, tokens = Notices(database, herald, now_ms), Tokens(database, keyring, now_ms)
+    notices, tokens = Notices(database, notifications, now_ms), Tokens(database, keyring, now_ms)
     specialists = Specialists(database, now_ms, repeats, parts.cosines, parts.preview, parts.twins)
     judge = PrimaryJudge(database, parts.cheap_model, now_ms)
     stack.callback(judge.close)
@@ -316,7 +306,7 @@ async def _serve(
     access = Access(
         service, queries, schedules, notices, tokens, specialists, learned, channels, webhooks, run_requests, policy
     )
-    around = ProcessGauges(
+    gauges = ProcessGauges(
         ticks=lambda: daemon.ticks,
         checks=lambda: queries.readiness().checks,
         refused_files=lambda: len(refusals),
@@ -324,7 +314,7 @@ async def _serve(
         least_free_bytes=least_free,
         faults=faults,
     )
-    meter = Meter(database, parts.observer, now_ms, around)
+    meter = Meter(database, parts.observer, now_ms, gauges)
     stack.callback(lambda: withdraw_endpoint(state) if in_place() else None)
     sockets = open_sockets(listen or settings.http.listen, state)
     url = url_of(sockets[0])
@@ -342,7 +332,7 @@ async def _serve(
 
     handle_signals(asyncio.get_running_loop(), stop=stop, reload=lambda: daemon.between_ticks(reloader.reload))
     clockwork.start()
-    herald.follow(settings.notify)
+    notifications.follow(settings.notify)
     retainer.start()
     learner.start()
     answers.start()
@@ -390,67 +380,9 @@ async def _keep_looking(parts: Parts, daemon: Daemon, known: KnownHealth, *, at_
         await asyncio.sleep(HEALTH_S)
 
 
-def _load(named: Path | None) -> LoadedConfig:
-    """The configuration that was named, else the one that is found, else the defaults. Raises ConfigError."""
-    path = find_config(named, os.environ, Path.cwd())
-    is_named = named is not None or bool(os.environ.get(CONFIG_VARIABLE))
-    return load_config(None) if path is None else load_trusted(path, named=is_named)
-
-
-def _read_again(path: Path | None) -> Settings:
-    """The settings in the file of the start, or, if there was none, in one that has come since."""
-    try:
-        return _load(path).settings
-    except ConfigError as error:
-        raise ConfigurationRefused(str(error)) from error
-
-
 def _drains(settings: Settings) -> bool:
     """Whether live runs are awaited. The environment goes first: a unit that ends what is left has to be sure of it."""
     return OnStop(os.environ.get(ON_STOP_VARIABLE) or settings.on_stop) is OnStop.DRAIN
-
-
-def _notifier() -> Notifier:
-    """The way to the service manager, which nothing that the daemon starts gets to know."""
-    notifier = Notifier.from_environ(os.environ)
-    for name in VARIABLES:
-        os.environ.pop(name, None)
-    if notifier.watchdog_s is not None:
-        faulthandler.enable()  # the watchdog ends a daemon that hangs by SIGABRT: the log will say where it hung
-    return notifier
-
-
-def _migrate(database: Database, notifier: Notifier) -> None:
-    # Should what a new one begins with be of an older version, it is brought to this one like any other.
-    if not (is_current(database) or (begin(database) and is_current(database))):
-        notifier.status("bringing the database to this version")
-        notifier.extend_timeout(MIGRATION_S)
-        with many():
-            from claudomator_py.store.migrate import migrate  # with alembic, which hardly a start needs
-
-        report = migrate(database)
-        if report.before is not None:
-            log.info("database_migrated", before=report.before, after=report.after, backup=str(report.backup or "none"))
-
-
-def ship_cards(database: Database, *, wanted: bool) -> None:
-    """Let the registry have the cards of this version, unless it has them already; or none of them."""
-    contents = shipped_files() if wanted else {}
-    shipped = {"hash": files_hash(contents)}
-    try:
-        there = database.read(lambda connection: remembered.find(connection, SHIPPED_CARDS))
-        if there == shipped or not (there or wanted):
-            return
-        cards = shipped_cards(contents)
-
-        def put(connection: Connection) -> None:
-            ship(connection, cards, now_ms())
-            remembered.keep(connection, SHIPPED_CARDS, shipped)
-
-        database.write(put)
-    except StoreUnavailable as error:
-        # A full disk must not keep a daemon from telling of it: the next start ships them.
-        log.warning("cards_not_shipped", problem=str(error))
 
 
 def _guarding(wanted: Inbox) -> InboxGuard:
@@ -458,12 +390,6 @@ def _guarding(wanted: Inbox) -> InboxGuard:
     if guard.unknown:
         log.warning("trusted_but_unknown", names=", ".join(guard.unknown), note="no user or group of that name")
     return guard
-
-
-def _token(state: Path) -> str:
-    """The operator's token: the service manager's credential, else the one in the state folder."""
-    credential = token_file(os.environ)
-    return ensure_token(state) if credential is None else credential_token(credential)
 
 
 def _say(text: str) -> None:

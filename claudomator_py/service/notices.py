@@ -21,9 +21,9 @@ from claudomator_py.store.tables import Outbox
 class Notices:
     """What can be asked about notices. Every method may raise ``domain.errors.ServiceError``."""
 
-    def __init__(self, database: Database, herald: NotificationDispatcher, clock: Clock) -> None:
+    def __init__(self, database: Database, dispatcher: NotificationDispatcher, clock: Clock) -> None:
         self._database = database
-        self._herald = herald
+        self._dispatcher = dispatcher
         self._clock = clock
         self._by = OPERATOR
 
@@ -64,7 +64,7 @@ class Notices:
 
     def test(self, target: str) -> DeliveryView:
         """Send a test notice now and say how it went; it is not kept. Raises NotFound."""
-        messengers = self._herald.messengers
+        messengers = self._dispatcher.messengers
         if target not in messengers:
             raise NotFound.among("target", target, messengers, none="configure one under `notify`")
         now = format_instant(self._clock())

@@ -62,17 +62,17 @@ class Post:
         self.world = world
         self.targets = {name: NotifyTarget(url=f"https://{name}/", events=on) for name, on in targets.items()}
         self.mail = {name: Mailbox() for name in targets}
-        self.herald = NotificationDispatcher(world.database, self._messenger, world.clock)
-        world.database.on_commit(lambda: self.herald.wake())
+        self.dispatcher = NotificationDispatcher(world.database, self._messenger, world.clock)
+        world.database.on_commit(lambda: self.dispatcher.wake())
 
     def start(self) -> None:
-        self.herald.follow(self.targets)
+        self.dispatcher.follow(self.targets)
         for name in self.targets:
             self.until(partial(self._has_begun, name))
 
     def stop(self) -> None:
-        self.herald.close()
-        self.herald = NotificationDispatcher(self.world.database, self._messenger, self.world.clock)
+        self.dispatcher.close()
+        self.dispatcher = NotificationDispatcher(self.world.database, self._messenger, self.world.clock)
 
     def _messenger(self, target: NotifyTarget) -> Mailbox:
         return next(self.mail[name] for name, known in self.targets.items() if known == target)
@@ -93,7 +93,7 @@ class Post:
 
     @property
     def notices(self) -> Notices:
-        return Notices(self.world.database, self.herald, self.world.clock)
+        return Notices(self.world.database, self.dispatcher, self.world.clock)
 
     def states(self) -> list[DeliveryState]:
         return [view.state for view in self.notices.deliveries(None, None, 100).items]
@@ -211,14 +211,14 @@ def test_what_could_not_be_delivered_is_tried_again_with_growing_pauses(world: W
     waiting = post.notices.deliveries(DeliveryState.PENDING, None, 1).items[0]
     assert (waiting.error, waiting.next_at is not None) == ("HTTP 500", True)
     world.now_ms += 10_000
-    post.herald.wake()
+    post.dispatcher.wake()
     post.until(partial(post.tried, 2))
     world.now_ms += HOUR_MS - 1
-    post.herald.wake()
+    post.dispatcher.wake()
     world.submit("other", not_before="2099-01-01T00:00:00Z")
     assert post.mail["phone"].tried == 2, "what the server asks for is respected"
     world.now_ms += HOUR_MS
-    post.herald.wake()
+    post.dispatcher.wake()
     assert post.mail["phone"].next().task_name == "good"
     post.until(lambda: post.states() == [DeliveryState.DELIVERED])
 
@@ -248,7 +248,7 @@ def test_after_many_attempts_it_is_given_up(world: World, post: Post) -> None:
     for attempt in range(1, ATTEMPTS + 1):
         post.until(partial(post.tried, attempt))
         world.now_ms += DAY_MS
-        post.herald.wake()
+        post.dispatcher.wake()
     post.until(lambda: post.states() == [DeliveryState.DEAD])
 
 
@@ -281,14 +281,14 @@ def test_a_test_notice_says_how_it_went(post: Post) -> None:
 def test_who_is_told_can_change_while_the_daemon_runs(world: World, post: Post) -> None:
     post.targets["desk"] = NotifyTarget(url="https://desk/", events=(NoticeKind.COMPLETED,))
     post.mail["desk"] = Mailbox()
-    before = post.herald.messengers["phone"]
+    before = post.dispatcher.messengers["phone"]
     post.start()
-    assert post.herald.messengers["phone"] is before
+    assert post.dispatcher.messengers["phone"] is before
     world.submit("good")
     world.tick()
     world.succeed("good")
     assert post.mail["phone"].next().task_name == post.mail["desk"].next().task_name == "good"
-    post.herald.follow({"desk": post.targets["desk"]})
+    post.dispatcher.follow({"desk": post.targets["desk"]})
     world.submit("other")
     world.tick()
     world.succeed("other")
@@ -332,5 +332,5 @@ def test_an_event_that_cannot_be_read_and_a_notice_that_cannot_be_sent_hold_up_n
         world.succeed(name)
     assert post.mail["phone"].next().task_name == "good"
     world.now_ms += HOUR_MS
-    post.herald.wake()
+    post.dispatcher.wake()
     assert post.mail["phone"].next().task_name == "unsendable"

@@ -1,0 +1,94 @@
+"""What a start of the daemon does before anything is put together: configuration, service manager, token, database."""
+
+import faulthandler
+import os
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from claudomator_py.api.guard.operator_token import credential_token, ensure_token
+from claudomator_py.app.configured import load_trusted, now_ms
+from claudomator_py.daemon.reload import ConfigurationRefused
+from claudomator_py.daemon.systemd import VARIABLES, Notifier
+from claudomator_py.environment.variables import token_file
+from claudomator_py.imports import many
+from claudomator_py.log import get_logger
+from claudomator_py.schema.configfile import ConfigError, LoadedConfig, load_config
+from claudomator_py.schema.configpath import CONFIG_VARIABLE, find_config
+from claudomator_py.schema.settings import Settings
+from claudomator_py.schema.shipped_cards import files_hash, shipped_cards, shipped_files
+from claudomator_py.store import remembered
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.schema import begin, is_current
+from claudomator_py.tasks.specialists import ship
+
+log = get_logger("claudomator")
+
+SHIPPED_CARDS = "shipped_cards"
+"""Under which the hash of the cards is remembered that came with the last version."""
+MIGRATION_S = 600
+
+
+def load(named: Path | None) -> LoadedConfig:
+    """The configuration that was named, else the one that is found, else the defaults. Raises ConfigError."""
+    path = find_config(named, os.environ, Path.cwd())
+    is_named = named is not None or bool(os.environ.get(CONFIG_VARIABLE))
+    return load_config(None) if path is None else load_trusted(path, named=is_named)
+
+
+def read_again(path: Path | None) -> Settings:
+    """The settings in the file of the start, or, if there was none, in one that has come since."""
+    try:
+        return load(path).settings
+    except ConfigError as error:
+        raise ConfigurationRefused(str(error)) from error
+
+
+def service_manager() -> Notifier:
+    """The way to the service manager, which nothing that the daemon starts gets to know."""
+    notifier = Notifier.from_environ(os.environ)
+    for name in VARIABLES:
+        os.environ.pop(name, None)
+    if notifier.watchdog_s is not None:
+        faulthandler.enable()  # the watchdog ends a daemon that hangs by SIGABRT: the log will say where it hung
+    return notifier
+
+
+def bring_up_to_date(database: Database, notifier: Notifier) -> None:
+    """Migrate the database, unless it is of this version. Raises StoreUnavailable."""
+    # Should what a new one begins with be of an older version, it is brought to this one like any other.
+    if not (is_current(database) or (begin(database) and is_current(database))):
+        notifier.status("bringing the database to this version")
+        notifier.extend_timeout(MIGRATION_S)
+        with many():
+            from claudomator_py.store.migrate import migrate  # with alembic, which hardly a start needs
+
+        report = migrate(database)
+        if report.before is not None:
+            log.info("database_migrated", before=report.before, after=report.after, backup=str(report.backup or "none"))
+
+
+def ship_cards(database: Database, *, wanted: bool) -> None:
+    """Let the registry have the cards of this version, unless it has them already; or none of them."""
+    contents = shipped_files() if wanted else {}
+    shipped = {"hash": files_hash(contents)}
+    try:
+        there = database.read(lambda connection: remembered.find(connection, SHIPPED_CARDS))
+        if there == shipped or not (there or wanted):
+            return
+        cards = shipped_cards(contents)
+
+        def put(connection: Connection) -> None:
+            ship(connection, cards, now_ms())
+            remembered.keep(connection, SHIPPED_CARDS, shipped)
+
+        database.write(put)
+    except StoreUnavailable as error:
+        # A full disk must not keep a daemon from telling of it: the next start ships them.
+        log.warning("cards_not_shipped", problem=str(error))
+
+
+def operator_token(state: Path) -> str:
+    """The operator's token: the service manager's credential, else the one in the state folder."""
+    credential = token_file(os.environ)
+    return ensure_token(state) if credential is None else credential_token(credential)
