@@ -35,7 +35,9 @@ def events_seen(by: Principal) -> ColumnElement[bool]:
 
 
 def schedules_seen(by: Principal) -> ColumnElement[bool]:
-    """Of ``SCHEDULE``."""
+    """Of ``SCHEDULE``. A run sees none."""
+    if by.role is Role.RUN:
+        return false()
     return true() if by.organisation is None else SCHEDULE.c.organisation == by.organisation
 
 

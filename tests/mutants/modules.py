@@ -59,6 +59,7 @@ MODULES = {
         "tests/unit/hosts/test_watch_clock.py",
     ],
     "hosts/reporting.py": ["tests/unit/hosts/test_reporting.py"],
+    "store/visibility.py": ["tests/unit/store/test_visibility.py"],
     "store/hold_rows.py": ["tests/unit/store/test_hold_rows.py"],
 }
 """The modules that decide what runs where, when and what follows from its end, and the unit tests that hold each."""
