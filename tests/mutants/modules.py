@@ -160,11 +160,14 @@ EQUIVALENT = {
     "dispatch/start.py: the condition is True: "
     "runs = run_rows.of_task(connection, task.id) if task.seq > 0 else ()": "before its first run it has none",
     "dispatch/start.py: the condition is True: "
-    "handed = hops(connection, task.id, task.generation) if task.seq > 0 else ()": "without a run nothing is handed on",
+    "hops=tuple(hops(connection, task.id, task.generation)) if task.seq > 0 else (),": (
+        "without a run nothing is handed on"
+    ),
     "dispatch/start.py: Gt -> GtE: "
     "runs = run_rows.of_task(connection, task.id) if task.seq > 0 else ()": "before its first run it has none",
-    "dispatch/start.py: Gt -> GtE: "
-    "handed = hops(connection, task.id, task.generation) if task.seq > 0 else ()": "without a run nothing is handed on",
+    "dispatch/start.py: Gt -> GtE: hops=tuple(hops(connection, task.id, task.generation)) if task.seq > 0 else (),": (
+        "without a run nothing is handed on"
+    ),
     "dispatch/probing.py: the condition is True: "
     "since_ms = hold.until_ms if hold.until_ms is not None else now_ms": "what is over has had an end",
 }

@@ -152,6 +152,8 @@ def test_an_agent_is_meant_by_its_name_and_by_its_kind_in_every_list(
 
 @given(whoever, whoever, st.sampled_from(["claude", "claude-2", "codex"]), st.sampled_from(["claude", "codex"]))
 @example(Constraints(agents=("claude",)), Constraints(agents=("codex",)), "claude", "claude")
+@example(Constraints(agents=("claude",)), Constraints(), "codex", "codex")
+@example(Constraints(), Constraints(agents=("claude",)), "codex", "codex")
 def test_an_agent_takes_a_task_only_if_both_admit_it(
     card: Constraints, rules: Constraints, agent: str, kind: str
 ) -> None:
