@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness import Site
-from tests.e2e.scenarios_support import document, ended, in_state
+from tests.e2e.harness import Site, wait_until
+from tests.e2e.scenarios_support import document, ended, in_state, last_run, shim_file
 from tests.fakes.service_manager import Message, ServiceManager
 
 
@@ -84,23 +84,28 @@ def test_signs_of_life_come_only_from_ticks_that_end(site: Site, manager: Servic
     assert ended(daemon, "first").state == "COMPLETED"
     for _ in range(3):
         manager.next(alive, "a sign of life")
+    go_on = site.root / "go-on"
     # The shim that it has forked ahead is in the session that it leads.
     servers = [pid for pid, command in site.processes().items() if "forkserver" in command]
     (fork_server,) = (pid for pid in servers if os.getsid(pid) == pid)
     os.kill(fork_server, signal.SIGSTOP)
     try:
-        # The second one is given to the process that the fork server has forked ahead.
-        site.drop("second.yaml", document("second"))
-        assert ended(daemon, "second").state == "COMPLETED"
-        site.drop("third.yaml", document("third"))
-        in_state(daemon, "third", "RUNNING")
+        # Two shims need no fork: that of the first, which waits for another run, and one that was forked ahead.
+        for name in ("second", "third"):
+            site.drop(f"{name}.yaml", document(name, f"do: until [ -e {go_on} ]; do sleep 0.05; done"))
+            in_state(daemon, name, "RUNNING")
+            wait_until(shim_file(site, last_run(daemon, name).id).exists, f"the shim of {name}")
+        site.drop("fourth.yaml", document("fourth"))
+        in_state(daemon, "fourth", "RUNNING")
         manager.pending()
         assert manager.silent_for(1.5), "a daemon that hangs said that it was alive"
         assert daemon.running
     finally:
         os.kill(fork_server, signal.SIGCONT)
+        go_on.touch()
     manager.next(alive, "a sign of life once the tick has ended")
-    assert ended(daemon, "third").state == "COMPLETED"
+    for name in ("second", "third", "fourth"):
+        assert ended(daemon, name).state == "COMPLETED"
 
 
 def test_a_reload_is_told_from_its_beginning_to_its_end(site: Site, manager: ServiceManager) -> None:

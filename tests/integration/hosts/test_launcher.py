@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from claudomator_py.hosts.local.directory import RunDirectory
 from claudomator_py.hosts.local.fate import decide_fate, shim_identity
 from claudomator_py.hosts.local.launcher import Launcher, Shim
 from claudomator_py.hosts.local.launcher import ended as ended_by_itself
-from tests.integration.hosts.rig import INSTALLATION, PATH, Rig, alive, ended, stdout, until
+from tests.integration.hosts.rig import INSTALLATION, LIMITS, PATH, Rig, alive, ended, stdout, until
 
 ENV = {"PATH": PATH}
 GATED = ("sh", "-c", "echo $$; while test ! -e go; do sleep .01; done; exit 6")
@@ -287,6 +288,28 @@ def test_a_shim_whose_run_has_ended_by_itself_does_the_next_and_holds_nothing_of
     finally:
         launcher.close()
     until(partial(is_dead, pids[0]))
+
+
+def test_a_later_run_of_a_shim_is_held_to_the_same(rig: Rig) -> None:
+    """It ends what the run leaves in a session and with an environment of its own, and the run if it takes too long."""
+    launcher = Launcher()
+    later = {
+        "setsid env -i /bin/sleep 60 & echo $!; sleep .1": (None, LIMITS),
+        "sleep 60": ("timeout", replace(LIMITS, timeout_ms=300)),
+    }
+    try:
+        for script, (ended_by, limits) in later.items():
+            shim = launcher.start(rig.prepare(("true",)), ENV)
+            until(partial(waits_again, shim))
+            launcher.take_back(shim)
+            path = rig.prepare(("sh", "-c", script), limits=limits)
+            assert launcher.start(path, ENV) is shim
+            until(partial(is_dead, shim.pid))
+            shim.close()
+            assert ended(path).exit.ended_by == ended_by
+            assert ended_by or (ended(path).stragglers == 1 and not alive(int(stdout(path))))
+    finally:
+        launcher.close()
 
 
 @pytest.mark.parametrize(
