@@ -11,7 +11,7 @@ from pydantic import AfterValidator, AnyUrl, BaseModel, ConfigDict, Field, Valid
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.errors import shown
 from claudomator_py.domain.fields import Distinct, Line, Name, OneOrMore, Strict, distinct, refusal
-from claudomator_py.domain.remote import Authentication, Remote, Scheme, is_loopback
+from claudomator_py.domain.remote import Authentication, Protocol, Remote, Scheme, is_loopback
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import Permissions, Prose
 
@@ -174,6 +174,9 @@ class Card(Strict):
     url: Annotated[Line, AfterValidator(_url)] | None = Field(
         None, description="Where a remote specialist is reached. Default: an agent of this daemon does the work."
     )
+    protocol: Protocol = Field(
+        Protocol.AUTO, description="What it speaks at `url`. Default: what the A2A card there says."
+    )
     wake_url: Annotated[Line, AfterValidator(_wake_url)] | None = Field(
         None, description="URL that starts a hub specialist that is not connected."
     )
@@ -238,7 +241,12 @@ class Card(Strict):
         """How it is asked over HTTP. Raises ValueError for a card that has no such url."""
         if self.url is None or self.transport is not Transport.HTTP:
             raise ValueError(f"{self.id} is not reached over HTTP")
-        return Remote(url=self.url, authentication=self.authentication, deduplicates=self.deduplicates)
+        return Remote(
+            url=self.url,
+            protocol=self.protocol,
+            authentication=self.authentication,
+            deduplicates=self.deduplicates,
+        )
 
     def skill(self, skill_id: str) -> Skill | None:
         """The skill of that id; None: it has none."""

@@ -35,9 +35,9 @@ def discover(server: Server, path: str) -> Interface:
     places = [base] if base.endswith(".json") else list(dict.fromkeys([f"{base}{WELL_KNOWN}", WELL_KNOWN]))
     for place in places:
         answer = server.request("GET", place, headers={"Accept": "application/json"})
-        if answer.status not in (404, 405):
+        if answer.status not in (404, 405, 501):
             return _chosen(server, _card(server, answer))
-    raise End("setup", f"{server.origin} has no card at {' or '.join(places)}; set the agent's `protocol`")
+    raise End("setup", f"{server.origin} has no card at {' or '.join(places)}; set its `protocol`, such as post")
 
 
 def _card(server: Server, answer: Answer) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from claudomator_py.domain.card import Card, Transport
+from claudomator_py.domain.remote import Protocol
 
 
 def card(**fields: Any) -> Card:
@@ -54,8 +55,8 @@ def test_a_card_is_the_same_when_it_is_written_and_read() -> None:
 
 def test_what_its_client_has_to_know_follows_from_it() -> None:
     secret = {"scheme": "bearer", "secret": "DOCS_TOKEN"}
-    remote = card(url="https://example.org/a2a", authentication=secret, deduplicates=True).remote()
-    assert (remote.url, remote.deduplicates) == ("https://example.org/a2a", True)
+    remote = card(url="https://example.org/a2a", authentication=secret, deduplicates=True, protocol="post").remote()
+    assert (remote.url, remote.deduplicates, remote.protocol) == ("https://example.org/a2a", True, Protocol.POST)
     assert remote.authentication.secret == "DOCS_TOKEN"
     for url in (None, "ws-agent://writer"):
         with pytest.raises(ValueError, match="is not reached over HTTP"):
