@@ -75,7 +75,7 @@ def test_what_waits_is_approved_with_a_reason(visitor: Visitor, policed: Prepare
     said = text_of(visitor.get("/policy"))
     assert "Nothing waits for an approval." in said
     assert "dig given operator seen the plan infra" in said
-    assert "Approved seen the plan, rules infra, by operator" in text_of(visitor.get(f"/tasks/{task}"))
+    assert "Approved seen the plan, rules infra, odd, by operator" in text_of(visitor.get(f"/tasks/{task}"))
 
 
 def test_what_is_refused_or_expires_is_told_with_why(visitor: Visitor, policed: PreparedService) -> None:
