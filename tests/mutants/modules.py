@@ -138,6 +138,14 @@ EQUIVALENT = {
     "hosts/shim/stop.py: the condition is True: if rounds >= _ROUNDS_BEFORE_GROUPS:": (
         "whoever is in such a group belongs to the run, and is ended anyway"
     ),
+    "store/visibility.py: the condition is False: "
+    "return true() if by.organisation is None else exists().where(TASK.c.id == RUN.c.task_id, tasks_seen(by))": (
+        "every run has a task"
+    ),
+    "store/visibility.py: the condition is False: "
+    "grantees = [by.id] if by.organisation is None else [by.id, organisation_grantee(by.organisation)]": (
+        "no organisation is called None"
+    ),
     "store/hold_rows.py: strict=True -> False: columns = dict(zip(_NAMES, row, strict=True))": (
         "a row has the columns that were asked for"
     ),

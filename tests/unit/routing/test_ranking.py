@@ -199,6 +199,34 @@ def test_within_the_margin_the_configuration_says_what_decides(
     assert (record.specialist, record.route) == (specialist, route)
 
 
+def test_the_bounds_belong_to_what_they_bound() -> None:
+    bounds = PLAIN.model_copy(update={"threshold": 0.5, "margin": 0.25})
+    asks = RoutingRules(bounds, on_ambiguity=OnAmbiguity.CLARIFY)
+
+    assert decided({"a": 0.5}, asks).specialist == "a", "as much as is asked for is enough"
+    near = decided({"a": 0.75, "b": 0.5}, asks)
+    assert near.reason.params.specialists == ("a", "b"), "at the margin and at the threshold it is close"
+    far = decided({"a": 0.75, "b": 0.49}, asks)
+    assert far.specialist == "a", "nobody below the threshold is"
+    told = {one.specialist: one.rejected and one.rejected.code for one in far.specialist_candidates}
+    assert told == {"a": None, "b": RationaleCode.BELOW_THRESHOLD}
+    told = {
+        one.specialist: one.rejected and one.rejected.code
+        for one in decided({"a": 0.9, "b": 0.5}, asks).specialist_candidates
+    }
+    assert told == {"a": None, "b": RationaleCode.LESS_ALIKE}
+
+
+def test_below_the_threshold_nobody_gets_it_by_default_who_lacks_what_it_requires() -> None:
+    rules = RoutingRules(PLAIN, default="g")
+    record = decided({"w": 0.2, "g": 0.1}, rules, needs=Needs(Risk.LOW, ("gpu",)), w=GPU)
+
+    assert (record.route, record.specialist) == (Route.CLARIFY, None)
+    assert (record.reason.code, record.reason.params.specialist) == (RationaleCode.NO_MATCH, "w")
+    nobody = decided({"w": 0.2}, RoutingRules(PLAIN))
+    assert (nobody.route, nobody.specialist) == (Route.DEFAULT, None)
+
+
 def test_a_tie_break_chooses_nobody_below_the_threshold_or_below_one_of_their_own() -> None:
     standings = {("b", ""): Standing(performance=1.0), ("c", ""): Standing(performance=1.0)}
 
