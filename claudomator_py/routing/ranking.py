@@ -149,7 +149,7 @@ def decide(
         names = tuple(one.specialist for one in close)
         why = rationale(RationaleCode.AMBIGUOUS, specialists=names)
         return _record(Route.CLARIFY, None, why, ranked, barred, rules, least, needs, degraded, set(names), topic)
-    if len(close) > 1 and rules.on_ambiguity is not OnAmbiguity.BEST:
+    if rules.on_ambiguity is not OnAmbiguity.BEST:
         chosen = min(close, key=lambda one: (-_sum({"score": one.score, "more": one.tie_break}), one.specialist))
         if chosen is not best:
             why = rationale(RationaleCode.TIE_BREAK, specialist=chosen.specialist, chosen=best.specialist)

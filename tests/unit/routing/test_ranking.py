@@ -199,6 +199,27 @@ def test_within_the_margin_the_configuration_says_what_decides(
     assert (record.specialist, record.route) == (specialist, route)
 
 
+@pytest.mark.parametrize(
+    ("signal", "specialist", "why"), [("a", "a", RationaleCode.BEST_MATCH), ("b", "b", RationaleCode.TIE_BREAK)]
+)
+def test_signals_are_the_reason_only_if_they_choose_another_than_likeness_does(
+    signal: str, specialist: str, why: RationaleCode
+) -> None:
+    rules = RoutingRules(PLAIN, on_ambiguity=OnAmbiguity.SIGNALS)
+    record = decided({"a": 0.52, "b": 0.51}, rules, standings={(signal, ""): Standing(performance=1.0)})
+
+    assert (record.specialist, record.reason.code) == (specialist, why)
+    (other,) = (one.rejected for one in record.specialist_candidates if one.rejected is not None)
+    assert other.code is RationaleCode.AS_GOOD
+
+
+def test_where_there_is_nobody_nobody_in_particular_does_it() -> None:
+    record = decided({}, RoutingRules(PLAIN))
+
+    assert (record.route, record.specialist, record.confidence) == (Route.DEFAULT, None, None)
+    assert (record.reason.code, record.reason.params.specialist) == (RationaleCode.NO_MATCH, None)
+
+
 def test_the_bounds_belong_to_what_they_bound() -> None:
     bounds = PLAIN.model_copy(update={"threshold": 0.5, "margin": 0.25})
     asks = RoutingRules(bounds, on_ambiguity=OnAmbiguity.CLARIFY)
