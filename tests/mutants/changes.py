@@ -115,7 +115,9 @@ def _only_shown(tree: ast.Module) -> set[int]:
                     leave(part)
         elif isinstance(node, ast.AnnAssign):
             leave(node.annotation)
-        elif isinstance(node, ast.JoinedStr):
+        elif isinstance(node, ast.JoinedStr) or (
+            isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        ):
             leave(node)
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             called = ast.unparse(node.value.func)

@@ -211,3 +211,31 @@ def test_the_hash_is_of_what_rules_say() -> None:
     assert Policy([rule(deny="no")]).hash == Policy([rule(deny="no", allow=False)]).hash
     assert Policy([rule(deny="no")]).hash != Policy([rule(deny="yes")]).hash
     assert Policy().hash is None
+
+
+@pytest.mark.parametrize(
+    ("rules", "verdict", "named"),
+    [
+        ((), "allowed", ()),
+        ((rule("ok", allow=True),), "allowed", ("ok",)),
+        ((rule("a", approve={}), rule("b", approve={"by": ["admin"]})), "held", ("a", "b")),
+        ((rule("a", approve={}), rule("ok", allow=True)), "held", ("a",)),
+        ((rule("a", approve={}), rule("no", deny="never")), "denied", ("no",)),
+    ],
+)
+def test_a_verdict_is_shown_with_the_rules_that_make_it(
+    rules: tuple[Rule, ...], verdict: str, named: tuple[str, ...]
+) -> None:
+    shown = judge(*rules, rule("k", exclude_specialists=["b", "a"])).shown("t")
+    assert (shown.name, shown.verdict, shown.rules) == ("t", verdict, named)
+    assert all(name in shown.reason for name in named)
+    assert (shown.approval is not None) is any(one.approve is not None for one in rules)
+    ended = any(one.allow or one.deny for one in rules)
+    assert shown.excluded_specialists == (() if ended else ("a", "b"))
+
+
+def test_a_value_is_looked_at_if_some_rule_does() -> None:
+    policy = Policy(
+        [rule(when="spent.day.runs > 1", deny="no"), rule("b", when="now.hour < 8", deny="no"), rule("c", deny="no")]
+    )
+    assert [policy.mentions(name) for name in ("spent", "now", "actor")] == [True, True, False]
