@@ -131,6 +131,14 @@ EXAMPLES = {
         "it addresses nobody else, and writer is the channel's primary",
     ),
     RationaleCode.FOR_NOBODY: (rationale(RationaleCode.FOR_NOBODY), "it addresses nobody"),
+    RationaleCode.PRIMARY_NOT_NEEDED: (
+        rationale(RationaleCode.PRIMARY_NOT_NEEDED, specialist="writer"),
+        "it addresses nobody, and the classifier says that writer need not answer",
+    ),
+    RationaleCode.PRIMARY_NOT_JUDGED: (
+        rationale(RationaleCode.PRIMARY_NOT_JUDGED, specialist="writer", text="timeout"),
+        "it addresses nobody, and the classifier did not say whether writer should answer (timeout)",
+    ),
     RationaleCode.MESSAGE_REFUSED: (rationale(RationaleCode.MESSAGE_REFUSED), "policy allows no answer to it"),
     RationaleCode.TEXT: (
         rationale(RationaleCode.TEXT, text="as an earlier version said"),
