@@ -135,7 +135,11 @@ class _Form:
         processed = [(at, one.process) for at, (_, one) in enumerate(bound) if one.process is not None]
         self._process = [(at, process, process(None) is None) for at, process in processed]
         self._otherwise = {one.key: one.otherwise for _, one in bound if one.name not in given}
-        self._lists = sorted({one.name for _, one in bound if one.place is not None and one.name in given})
+        lists: dict[str, set[Any]] = {}
+        for _, one in bound:
+            if one.place is not None and one.name in given:
+                lists.setdefault(one.name, set()).add(one.key)
+        self._lists = [(name, sorted(keys)) for name, keys in lists.items()]
         self._pick = pick
         as_they_come = positional and not (self._process or self._otherwise or self._lists)
         self.parameters: Callable[[Mapping[str, Any]], Any] = pick if as_they_come else self._parameters
@@ -144,8 +148,8 @@ class _Form:
     def _parameters(self, given: Mapping[str, Any]) -> tuple[Any, ...] | dict[str, Any]:
         if self._otherwise or self._lists:
             values: dict[Any, Any] = {**self._otherwise, **given}
-            for name in self._lists:
-                values.update(((name, place), value) for place, value in enumerate(given[name]))
+            for name, keys in self._lists:
+                values.update(zip(keys, given[name], strict=True))
             given = values
         picked = self._pick(given)
         if self._process:
