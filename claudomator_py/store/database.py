@@ -15,7 +15,7 @@ from sqlalchemy.exc import ArgumentError
 
 from claudomator_py.domain.histogram import Histogram
 from claudomator_py.store import remembered
-from claudomator_py.store.connections import Connections
+from claudomator_py.store.connections import Snapshots
 from claudomator_py.store.errors import READ_ONLY, StoreUnavailable, explain
 from claudomator_py.store.shown import Clean
 from claudomator_py.store.writer import Writer
@@ -46,7 +46,7 @@ class Database:
         self.file = file
         """The SQLite file; None with PostgreSQL."""
         self._engines = engines
-        self._readers = Connections(engines.reader, READERS)
+        self._readers = Snapshots(engines.reader, READERS)
         self._writer = Writer(engines.writer)
 
     @classmethod
@@ -87,8 +87,7 @@ class Database:
         try:
             connection = self._readers.take()
             try:
-                with connection.begin():
-                    return fn(connection)
+                return fn(connection)
             finally:
                 self._readers.give_back(connection)
         except Exception as error:
