@@ -52,14 +52,14 @@ class Held:
     def bounds(self) -> str:
         """What it has to be."""
         words = [(self.at_least, "at least"), (self.at_most, "at most")]
-        return " and ".join(f"{bound} {word}" for bound, word in words if bound is not None)
+        return " and ".join(f"{word} {bound}" for bound, word in words if bound is not None)
 
     @property
     def miss(self) -> str:
         """What is wrong with it, if it is not met."""
         if self.value is None:
             return f"{self.name} cannot be told by this set"
-        return f"{self.name} is {self.value}, and has to be {self.bounds}"
+        return f"{self.name} is {self.value}, but must be {self.bounds}"
 
 
 def terminal(figures: Mapping[str, Any]) -> str:
@@ -79,7 +79,7 @@ def page(figures: Mapping[str, Any], held: Sequence[Held]) -> str:
     body = ["<h1>Evaluation</h1>"]
     if held:
         rows = [[one.name, _told(one.value), one.bounds, "met" if one.met else "missed"] for one in held]
-        body += ["<h2>Gates</h2>", _table(("Figure", "Value", "Has to be", ""), rows)]
+        body += ["<h2>Gates</h2>", _table(("Figure", "Value", "Required", "Verdict"), rows)]
     body += ["<h2>Figures</h2>", _table(("Figure", "Value"), _single(figures))]
     if classes := _classes(figures):
         body += ["<h2>By route</h2>", _table(("Route", "Cases", "Precision", "Recall"), classes)]

@@ -213,7 +213,7 @@ class Decider:
         begun_ms = self._clock()
         settled = {subject.task.id: record for subject in subjects if (record := self._settled(subject)) is not None}
         compared = [subject for subject in subjects if subject.task.id not in settled]
-        records = self._compared([_within(subject) for subject in compared], digest)
+        records = self._compared([subject.asked for subject in compared], digest)
         took = {"latency_ms": self._clock() - begun_ms}
         return settled | {
             subject.task.id: record.model_copy(update=took) for subject, record in zip(compared, records, strict=True)
@@ -296,7 +296,8 @@ class Decider:
     def _by_default(self, handed: HandoffRecord, subject: Subject) -> SpecialistRecord:
         """The default specialist continues; nobody in particular where there is none, or it is the one that failed."""
         default = self._rules.default
-        there = default is not None and default != handed.by and default in _within(subject).seen
+        open_ = subject.asked.seen - subject.asked.needs.excluded
+        there = default is not None and default != handed.by and default in open_
         return SpecialistRecord(
             reason=handed.reason,
             risk=handed.risk,
@@ -383,7 +384,8 @@ def _needs_of(spec: TaskSpec, judged: Judged | None) -> Needs:
     """What the task says that it needs, and what the policy says."""
     if judged is None:
         return Needs(None, spec.requires)
-    return Needs(judged.verdict.risk, tuple(dict.fromkeys((*spec.requires, *judged.verdict.requires))))
+    verdict = judged.verdict
+    return Needs(verdict.risk, tuple(dict.fromkeys((*spec.requires, *verdict.requires))), verdict.excluded)
 
 
 def _spec_of(request: Request, requires: tuple[str, ...]) -> TaskSpec:
@@ -419,12 +421,6 @@ def _handed_on(handed: HandoffRecord, to: str, seen: Collection[str], versions: 
     return SpecialistRecord(
         reason=handed.reason, risk=handed.risk, route=Route.SPECIALIST, specialist=to, versions=versions
     )
-
-
-def _within(subject: Subject) -> Asked:
-    """What is compared, without the specialists whom rules exclude."""
-    excluded = frozenset() if subject.judged is None else subject.judged.verdict.excluded
-    return replace(subject.asked, seen=subject.asked.seen - excluded) if excluded else subject.asked
 
 
 def _rule_for(subject: Subject, specialist: str) -> str:

@@ -68,7 +68,7 @@ class BlockCode(StrEnum):
         return code
 
     # --- of a task: nothing starts ------------------------------------------------------------------------------------
-    DRAINED = "drained", Why.DRAINED, "draining: no new runs until `claudomator undrain`"
+    DRAINED = "drained", Why.DRAINED, "no new runs until `claudomator undrain`"
     DISK_LOW = "disk_low", Why.DISK, "free disk space is below limits.min_free; make room"
     DAY_BUDGET = (
         "day_budget",

@@ -62,7 +62,7 @@ class RationaleCode(WordedCode):
     BELOW_THRESHOLD = "below_threshold", "below the threshold"
     TOO_RISKY = "too_risky", "[{specialist} ]takes tasks up to {ceiling} risk, and this one has {risk} risk"
     LACKS = "lacks", "[{specialist} ]lacks {lacking}"
-    EXCLUDED = "excluded", "a rule of the policy excludes {specialist}"
+    EXCLUDED = "excluded", "[{specialist} is ]excluded by a rule of the policy"
 
     # --- of a message: who answers it ---------------------------------------------------------------------------------
     MESSAGE_MENTIONS = "message_mentions", "the message mentions {specialists}"

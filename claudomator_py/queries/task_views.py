@@ -148,7 +148,8 @@ class TaskViews:
                 told = outcome is not None and outcome.reason is Reason.BUDGET
                 failed = failed_by_budget(connection, task, spec, failed, told=told)
             short = said or failure_clause(task.reason, outcome, states)
-            return _Wait(task.reason, failed if said is None else f"{failed} {said}", short)
+            # Who rejected it, a rule or a person, shows in what is said.
+            return _Wait(task.reason, f"Rejected. {said[:1].upper()}{said[1:]}" if said else failed, short)
         if task.state == "NEEDS_INPUT":
             asked = input_view(task, present.now)
             question = asked.text if asked is not None else None

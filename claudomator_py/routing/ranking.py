@@ -38,6 +38,8 @@ class Needs:
     """That they may take on; None: nobody has judged it."""
     capabilities: tuple[str, ...] = ()
     """That they have."""
+    excluded: frozenset[str] = frozenset()
+    """Specialists that a rule keeps from it."""
 
     @property
     def of_anybody(self) -> bool:
@@ -46,6 +48,8 @@ class Needs:
 
     def unmet_by(self, card: Card) -> Rationale | None:
         """Why that specialist may not do it; None: they may."""
+        if card.id in self.excluded:
+            return rationale(RationaleCode.EXCLUDED)
         if self.risk is not None and HARM[self.risk] > HARM[card.risk_ceiling]:
             return rationale(RationaleCode.TOO_RISKY, risk=self.risk, ceiling=card.risk_ceiling)
         lacking = tuple(one for one in self.capabilities if one not in card.capabilities)

@@ -101,7 +101,8 @@ class SpecialistCandidate(BaseModel):
     @property
     def barred(self) -> bool:
         """Whether it could not have been chosen, whatever its score."""
-        return self.rejected is not None and self.rejected.code in (RationaleCode.TOO_RISKY, RationaleCode.LACKS)
+        bars = (RationaleCode.TOO_RISKY, RationaleCode.LACKS, RationaleCode.EXCLUDED)
+        return self.rejected is not None and self.rejected.code in bars
 
 
 class Record(BaseModel):

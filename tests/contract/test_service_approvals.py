@@ -105,7 +105,7 @@ def test_a_rejected_task_fails_with_what_the_person_said_and_so_do_its_dependent
     world.submit("after", depends_on=["t"])
     task = reject(world, "Not on a Friday.")
     assert (task.state, task.reason) == ("FAILED", "rejected")
-    assert task.reason_text == "A rule or a person rejected it. Not on a Friday."
+    assert task.reason_text == "Rejected. Not on a Friday."
     assert world.state("after") == "FAILED dependency_failed"
     with pytest.raises(Conflict):
         reject(world)

@@ -76,7 +76,7 @@ def test_a_refused_task_fails_with_the_rule_and_so_do_those_that_wait_for_it(pol
     assert world.running().keys() == {"plain"}
     assert world.state("live") == "FAILED rejected"
     assert world.state("after") == "FAILED dependency_failed"
-    assert "rule no-prod of the policy refuses it: not at night" in str(world.task("live").reason_text)
+    assert "Rule no-prod of the policy refuses it: not at night" in str(world.task("live").reason_text)
     (said,) = records(world, "live")
     assert (said.verdict, said.rules) == (PolicyVerdict.DENIED, ("no-prod",))
     assert said.versions.policy is not None
@@ -286,6 +286,9 @@ def test_rules_give_a_task_to_a_specialist_or_keep_it_from_one(policed: Make) ->
     go(world)
     assert world.task("one").specialist == "plumber"
     assert world.task("two").specialist != "painter"
+    # That it was the best but for the rule is told.
+    assert "Others: painter " in str(world.queries.why("two").sentences)
+    assert "excluded by a rule of the policy" in str(world.queries.why("two").sentences)
 
 
 @pytest.mark.parametrize(

@@ -188,8 +188,8 @@ def test_tasks_and_messages_are_judged_apart(tmp_path: Path) -> None:
     [
         ("top1: {at_least: 0.9}", 0, ""),
         ("latency_ms.p99: {at_most: 100000}", 0, ""),
-        ("top1: {at_most: 0.5}", 1, "top1 is 1.0, and has to be 0.5 at most"),
-        ("wrong_agent: {at_least: 0.5}", 1, "wrong_agent is 0.0, and has to be 0.5 at least"),
+        ("top1: {at_most: 0.5}", 1, "top1 is 1.0, but must be at most 0.5"),
+        ("wrong_agent: {at_least: 0.5}", 1, "wrong_agent is 0.0, but must be at least 0.5"),
         ("oos_recall: {at_least: 0.1}", 1, "oos_recall cannot be told by this set"),
         ("top1: high", 2, "has no bounds for 'top1'"),
         ("top1: {above: 1}", 2, "has no bounds for 'top1'"),
@@ -208,7 +208,7 @@ def test_figures_are_written_as_a_page_even_where_a_gate_is_missed(tmp_path: Pat
     gates.write_text("oos_recall: {at_least: 0.5}")
     code, _, problem = run(tmp_path, "--gates", str(gates), "--html", str(report))
     assert (code, problem) == (1, "oos_recall cannot be told by this set\n")
-    assert "<td>oos_recall</td><td>-</td><td>0.5 at least</td><td>missed</td>" in report.read_text()
+    assert "<td>oos_recall</td><td>-</td><td>at least 0.5</td><td>missed</td>" in report.read_text()
 
 
 def test_a_page_that_cannot_be_written_is_named(tmp_path: Path) -> None:

@@ -72,8 +72,8 @@ def test_a_page_loads_nothing_and_quotes_what_it_tells() -> None:
     assert not {"src", "href", "onload", "onclick"} & set(told.attributes)
     assert told.tags.count("rect") == 4
     assert "yes decided as &lt;no&gt;: 1 of 2" in text
-    assert '<tr class="missed"><td>&lt;b&gt;</td><td>-</td><td>0.5 at least</td><td>missed</td></tr>' in text
-    assert "<td>0.4 at least and 0.6 at most</td><td>met</td>" in text
+    assert '<tr class="missed"><td>&lt;b&gt;</td><td>-</td><td>at least 0.5</td><td>missed</td></tr>' in text
+    assert "<td>at least 0.4 and at most 0.6</td><td>met</td>" in text
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def test_a_page_loads_nothing_and_quotes_what_it_tells() -> None:
     [
         (Held("x", 0.5, 0.5, None), True, ""),
         (Held("x", 0.5, None, 0.5), True, ""),
-        (Held("x", 0.4, 0.5, None), False, "x is 0.4, and has to be 0.5 at least"),
-        (Held("x", 0.6, None, 0.5), False, "x is 0.6, and has to be 0.5 at most"),
+        (Held("x", 0.4, 0.5, None), False, "x is 0.4, but must be at least 0.5"),
+        (Held("x", 0.6, None, 0.5), False, "x is 0.6, but must be at most 0.5"),
         (Held("x", None, 0.5, None), False, "x cannot be told by this set"),
     ],
 )

@@ -74,7 +74,15 @@ EXAMPLES = {
     ),
     RationaleCode.EXCLUDED: (
         rationale(RationaleCode.EXCLUDED, specialist="writer"),
-        "a rule of the policy excludes writer",
+        "writer is excluded by a rule of the policy",
+    ),
+    RationaleCode.PRIMARY_NOT_NEEDED: (
+        rationale(RationaleCode.PRIMARY_NOT_NEEDED, specialist="writer"),
+        "it addresses nobody, and the classifier says that writer need not answer",
+    ),
+    RationaleCode.PRIMARY_NOT_JUDGED: (
+        rationale(RationaleCode.PRIMARY_NOT_JUDGED, specialist="writer", text="timeout"),
+        "it addresses nobody, and the classifier did not say whether writer should answer (timeout)",
     ),
     RationaleCode.GIVEN_BY_RULE: (
         rationale(RationaleCode.GIVEN_BY_RULE, rule="secrets", specialist="auditor"),
