@@ -54,7 +54,7 @@ def specialist_sentences(name: str, record: SpecialistRecord, seen: Set[str], *,
         return []  # there are no specialists
     went, would_have_gone = ("would go", "would go") if tried else ("went", "would have gone")
     whom = {Route.CLARIFY: "the operator, who chooses the specialist", Route.REJECT: "nobody"}
-    to = told_specialist(record, seen)
+    to = _told_specialist(record, seen)
     skill = f" (skill {record.skill})" if record.skill and record.specialist in seen else ""
     hidden = SOMEBODY if record.specialist is not None else "nobody in particular"
     target = whom.get(record.route) or to or hidden
@@ -82,7 +82,7 @@ def specialist_sentences(name: str, record: SpecialistRecord, seen: Set[str], *,
     return sentences
 
 
-def told_specialist(record: SpecialistRecord, seen: Set[str]) -> str | None:
+def _told_specialist(record: SpecialistRecord, seen: Set[str]) -> str | None:
     """Who does it, if whoever asks may be told; whom the task names is no secret."""
     named = record.reason.code is RationaleCode.NAMED
     return record.specialist if named or record.specialist in seen else None
@@ -111,7 +111,7 @@ def route_view(name: str, record: SpecialistRecord, seen: Set[str], *, tried: bo
     reason = reason_for(record.reason, seen)
     return RouteView(
         route=record.route.value,
-        specialist=told_specialist(record, seen),
+        specialist=record.specialist if record.specialist in seen else None,
         skill=record.skill if record.specialist in seen else None,
         confidence=record.confidence if all_seen else None,
         threshold=record.threshold,
