@@ -252,7 +252,7 @@ def test_what_the_policy_would_do_to_it_is_told_first(database: Database) -> Non
     without = of(world).route(RouteRequest(instructions="The tiles of bathrooms."))
     assert without.specialist != "tiler"
     (tiler,) = [one for one in without.candidates if one.specialist == "tiler"]
-    assert tiler.verdict == "excluded by a rule of the policy"
+    assert tiler.rejected == "excluded by a rule of the policy"
 
     free = of(world).route(RouteRequest(instructions="Replace broken tiles on the roof."))
     assert free.policy is not None
