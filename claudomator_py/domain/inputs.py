@@ -65,8 +65,13 @@ class InputRequest(BaseModel):
         """What it asks. Who may not be told of a specialist is shown it from the same without that name, see
         ``queries/concealment.py``."""
         if self.refused_handoff is not None:
-            lead = self.text or f"would hand it on to {self.refused_handoff.to}."
-            return f"{lead} {self.refused_handoff.text} If you approve, {self.agent} continues with it"
+            refused = self.refused_handoff
+            said = (
+                f"{self.text} {refused.text}"
+                if self.text
+                else f"would hand it on to {refused.to}, but {refused.why.text}."
+            )
+            return f"{said} If you approve, {self.agent} continues with it"
         if self.unclear is not None:
             choice = f" Candidates: {', '.join(self.candidates)}." if self.candidates else ""
             asks = "Which specialist is meant? Answer with its id, or say more about the task."
