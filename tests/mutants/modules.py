@@ -177,6 +177,8 @@ EQUIVALENT = {
         "without a run nothing is handed on"
     ),
     "dispatch/probing.py: the condition is True: "
+    "holds = hold_rows.over(connection, now_ms) if over is None else over": "whoever gives them has read the same",
+    "dispatch/probing.py: the condition is True: "
     "since_ms = hold.until_ms if hold.until_ms is not None else now_ms": "what is over has had an end",
 }
 """Mutants that change no decision, as ``module: change``, and why."""

@@ -108,6 +108,17 @@ def test_only_what_began_on_the_bucket_since_its_reset_takes_room_or_makes_it(
     assert bench.room(()) == {"claude/default": (2, 2) if counts else (1, 1)}
 
 
+@pytest.mark.parametrize(("began_ms", "room"), [(RESET_MS, 1), (RESET_MS - 1, 2)])
+def test_a_run_that_has_answered_takes_room_if_it_began_with_the_reset_or_later(
+    bench: Bench, began_ms: int, room: int
+) -> None:
+    bench.hold()
+    bench.run(RESET_MS, live=False, answered=True)
+    live = bench.run(began_ms)
+    live.answered_ms = RESET_MS
+    assert bench.room([live]) == {"claude/default": (2, room)}
+
+
 def test_a_run_began_under_a_hold_if_that_was_there_before_it_and_since_it_once_its_time_was_over(bench: Bench) -> None:
     hold = bench.hold()
     began = [START_MS, START_MS + 1, RESET_MS - 1, RESET_MS]
