@@ -126,9 +126,8 @@ def test_the_example_does_tasks_and_is_found_by_what_they_say(site: Site) -> Non
         task = ended(daemon, "count")
         assert (task.state, task.specialist, task.agent) == ("COMPLETED", "word-counter", "hub:word-counter")
         assert str(task.result_text).endswith("words")
-        log = daemon.client.log(last_run(daemon, "count").id).data
-        assert b'"percent": 50' in log
-        assert b"accepted" in log
+        # That it was accepted need not be there: the result may be heard before, and says as much.
+        assert b'"percent": 50' in daemon.client.log(last_run(daemon, "count").id).data
     finally:
         example.kill()
         example.wait()
