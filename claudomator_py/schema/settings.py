@@ -3,13 +3,14 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from claudomator_py.agents.kinds import KINDS
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.budget import DayBudget
 from claudomator_py.domain.errors import Lines, Problem, shown, suggestion
@@ -30,7 +31,7 @@ from claudomator_py.domain.fields import (
 from claudomator_py.domain.notice import NotifyTarget
 from claudomator_py.domain.retention import Retention
 from claudomator_py.domain.units import DAY_MS, MINUTE_MS, SECOND_MS
-from claudomator_py.policy.rule import Rules
+from claudomator_py.policy.rule import Rule, Rules
 from claudomator_py.schema.agent_settings import SUPPORTED_KINDS, parse_agents
 from claudomator_py.schema.routing_settings import LearningSettings, RoutingSettings
 from claudomator_py.schema.validation import odd_values, problem_at, validate
@@ -389,8 +390,11 @@ def parse_settings(mapping: Mapping[str, object], lines: Lines | None = None) ->
     if problems or isinstance(agents, list) or isinstance(parsed, list):
         return sorted(problems, key=lambda problem: problem.line or 0)
     keys = {name: getattr(parsed, name) for name in _Keys.model_fields}
-    if "agents" in mapping and (problem := _odd_account(parsed.classifier, agents.values(), where)):
-        return [problem]
+    if "agents" in mapping:
+        if problem := _odd_account(parsed.classifier, agents.values(), where):
+            return [problem]
+        if problems := _odd_rules(parsed.policy, agents, where):
+            return problems
     return Settings(**keys, agents=agents, agents_configured="agents" in mapping)
 
 
@@ -401,6 +405,23 @@ def _odd_account(classifier: Classifier, agents: Iterable[AgentSpec], lines: Lin
         return None
     message = f"no agent has the account `{shown(classifier.account)}`"
     return problem_at(lines, ("classifier", "account"), message, suggestion(classifier.account, known))
+
+
+def _odd_rules(rules: Sequence[Rule], agents: Iterable[str], lines: Lines) -> list[Problem]:
+    """Agents that a rule names and that are not configured: a task that may go to these alone would wait for ever, and
+    to exclude one would exclude nobody."""
+    known = {*agents, *KINDS}
+    named = (
+        (("policy", place, key), name)
+        for place, rule in enumerate(rules)
+        for key, names in (("agents", rule.agents), ("exclude_agents", rule.exclude_agents))
+        for name in names
+    )
+    return [
+        problem_at(lines, path, f"no agent or kind `{shown(name)}` is configured", suggestion(name, known))
+        for path, name in named
+        if name not in known
+    ]
 
 
 def settings_hash(settings: Settings) -> str:

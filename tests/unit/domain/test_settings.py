@@ -314,6 +314,20 @@ def test_the_account_of_the_classifier_is_one_that_an_agent_has() -> None:
     assert Settings().classifier.shared_account is None
 
 
+def test_the_agents_of_a_rule_are_configured_or_kinds() -> None:
+    def rule(**effects: object) -> dict[str, object]:
+        return {"name": "r", "when": "true", **effects}
+
+    agents = {"home": {"kind": "claude"}}
+    for names in ({"agents": ["home", "claude", "codex", "hub"]}, {"exclude_agents": ["home"]}):
+        assert len(settings(agents=agents, policy=[rule(**names)]).policy) == 1
+    assert refusals(agents=agents, policy=[rule(agents=["claude", "hone"], exclude_agents=["gemni"])]) == [
+        "policy[0].agents: no agent or kind `hone` is configured; did you mean `home`?",
+        "policy[0].exclude_agents: no agent or kind `gemni` is configured; did you mean `gemini`?",
+    ]
+    assert settings(policy=[rule(agents=["on-path"])]).policy, "those on PATH are found later"
+
+
 def test_the_simulated_agent_is_chosen_by_name_unless_a_configuration_says_otherwise() -> None:
     assert not default_agent("simulated").auto_select
     assert settings(agents={"simulated": {"auto_select": True}}).agents["simulated"].auto_select
