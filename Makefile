@@ -10,8 +10,8 @@ PYTHON ?= python3 python3.11 python3.12 python3.13 python3.14
 # Further arguments for pytest: `make test ARGS="tests/unit -x"`.
 ARGS ?=
 
-# How many tests run at a time: one more than there are processors, since one in four seconds is spent waiting.
-WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
+# How many tests run at a time: two more than there are processors, since nearly one in three seconds is spent waiting.
+WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 2)))
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Where it is set, each worker compiles every test anew: two thirds of the CPU of collecting them.
