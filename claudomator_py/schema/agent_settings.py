@@ -30,6 +30,8 @@ from claudomator_py.schema.validation import described, problem_at, validate
 MODEL_KINDS = tuple(name for name, info in KINDS.items() if info.asks_model)
 BY_NAME_KINDS = tuple(name for name, info in KINDS.items() if not info.asks_model)
 """Kinds that are open to balancing only where the configuration says so: a task has to name them."""
+KNOWN_KINDS = tuple(KINDS)
+"""All kinds, those of remote agents too, which no configuration lists."""
 SUPPORTED_KINDS = (*MODEL_KINDS, *(name for name in BY_NAME_KINDS if KINDS[name].configured))
 
 

@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from claudomator_py.agents.kinds import KINDS
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.budget import DayBudget
 from claudomator_py.domain.errors import Lines, Problem, shown, suggestion
@@ -32,7 +31,7 @@ from claudomator_py.domain.notice import NotifyTarget
 from claudomator_py.domain.retention import Retention
 from claudomator_py.domain.units import DAY_MS, MINUTE_MS, SECOND_MS
 from claudomator_py.policy.rule import Rule, Rules
-from claudomator_py.schema.agent_settings import SUPPORTED_KINDS, parse_agents
+from claudomator_py.schema.agent_settings import KNOWN_KINDS, SUPPORTED_KINDS, parse_agents
 from claudomator_py.schema.routing_settings import LearningSettings, RoutingSettings
 from claudomator_py.schema.validation import odd_values, problem_at, validate
 
@@ -410,7 +409,7 @@ def _odd_account(classifier: Classifier, agents: Iterable[AgentSpec], lines: Lin
 def _odd_rules(rules: Sequence[Rule], agents: Iterable[str], lines: Lines) -> list[Problem]:
     """Agents that a rule names and that are not configured: a task that may go to these alone would wait for ever, and
     to exclude one would exclude nobody."""
-    known = {*agents, *KINDS}
+    known = {*agents, *KNOWN_KINDS}
     named = (
         (("policy", place, key), name)
         for place, rule in enumerate(rules)
