@@ -311,10 +311,16 @@ class Site:
         """It works in this folder, has a file of it open, or carries the id of one of its runs."""
         try:
             links = [process / "cwd", *(process / "fd").iterdir()]
-            if any(link.is_symlink() and link.readlink().is_relative_to(self.root) for link in links):
-                return True
-            return not marks.isdisjoint((process / "environ").read_bytes().split(b"\0"))
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            return any(map(self._leads_here, links)) or not marks.isdisjoint(
+                (process / "environ").read_bytes().split(b"\0")
+            )
+        except OSError:
+            return False
+
+    def _leads_here(self, link: Path) -> bool:
+        try:
+            return link.readlink().is_relative_to(self.root)
+        except OSError:  # closed meanwhile; or a folder too deep to have a name, as a test elsewhere may work in
             return False
 
     def no_processes(self, deadline_s: float = PATIENCE_S) -> None:

@@ -138,11 +138,12 @@ class Launcher:
                 self._idle.pop(0).close()
 
     def close(self) -> None:
-        """End the fork server, and the shims without a run. The others continue."""
+        """End the fork server, and the shims without a run. The others continue, and leave after it."""
         with self._lock:
-            for shim in self._idle:
+            for shim in (*self._idle, *self._connected):
                 shim.close()
             self._idle.clear()
+            self._connected.clear()
             self._drop()
             self._reap()
 

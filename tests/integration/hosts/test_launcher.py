@@ -403,6 +403,17 @@ def test_of_many_runs_at_a_time_only_some_have_an_open_file_each(rig: Rig, monke
         launcher.close()
 
 
+def test_a_closed_launcher_holds_no_connection_to_a_run_that_continues(rig: Rig, launcher: Launcher) -> None:
+    path = rig.prepare(GATED)
+    shim = launcher.start(path, ENV)
+    launcher.close()
+    assert not shim.is_connected
+    (path / "work" / "go").touch()
+    until(is_over(path))
+    assert ended(path).exit.exit_code == 6
+    until(partial(is_dead, shim.pid))
+
+
 def test_a_fork_server_that_cannot_be_used_is_done_without(
     rig: Rig, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
