@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 from pydantic import ValidationError
 
+from claudomator_py.dispatch.run_context import RunContext
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.budget import Spending, Unit, left
-from claudomator_py.domain.card import Card
 from claudomator_py.domain.extraction import LONGEST_FIELD, MOST_FIELDS, extracted, intent_of
 from claudomator_py.domain.handoff import (
     MOST_EARLIER,
@@ -49,27 +49,16 @@ class HandoffSubject:
     spec: TaskSpec
     """The task as the run is given it, with all that a person allowed it."""
     agent: AgentSpec
-    card: Card | None
-    """Of the specialist who does it."""
-    before: Sequence[Run]
-    """The runs of its generation so far, oldest first."""
-    branch: str | None
-    """Of its work tree."""
-    hops: Sequence[HandoffRecord]
-    """How the task was handed on in that generation, in order."""
+    context: RunContext
     max_handoffs: int
-    """How often it may be."""
-    decisions: Sequence[Decision]
-    """What was decided about the task, oldest first."""
-    spending: Spending
-    """What the task has used, if it has a budget."""
+    """How often the task may be handed on in a generation."""
 
 
 def handoff_of(subject: HandoffSubject, registry: AgentRegistry, redactor: Redactor) -> Handoff:
     """The document, without secrets. Raises HandoffRefused."""
-    run, spec, card = subject.run, subject.spec, subject.card
-    ended = [one for one in subject.before if one.state == "ended" and one.outcome is not None]
-    last = subject.hops[-1] if subject.hops else None
+    run, spec, context = subject.run, subject.spec, subject.context
+    ended = [one for one in context.before if one.state == "ended" and one.outcome is not None]
+    last = context.hops[-1] if context.hops else None
     hop = last if last is not None and ended and ended[-1].id == last.run_id else None
     deadline_ms = run.started_ms + spec.timeout
     try:
@@ -82,20 +71,20 @@ def handoff_of(subject: HandoffSubject, registry: AgentRegistry, redactor: Redac
             skill=run.skill,
             risk=None if run.risk is None else Risk(run.risk),
             intent=intent_of(spec.instructions, redactor),
-            decisions=_decisions(subject.decisions, run),
+            decisions=_decisions(context.decisions, run),
             extracted=extracted(spec.instructions, redactor),
             evidence=Evidence(
                 runs=tuple(one.id for one in ended[-MOST_FIELDS:]),
-                branch=subject.branch,
-                files=_files(subject.hops, redactor),
+                branch=None if context.tree is None else context.tree.branch,
+                files=_files(context.hops, redactor),
             ),
             permissions=_scope(subject, registry, redactor),
-            budget_left=_budget_left(spec, subject.spending),
+            budget_left=_budget_left(spec, context.spending),
             deadline=datetime.fromtimestamp(deadline_ms / 1000, tz=UTC),
             failures=_failures(ended, redactor),
             expected_output=None if spec.expected_output is None else redactor.redact(spec.expected_output),
-            escalation=escalation_of(card),
-            handoffs=len(subject.hops),
+            escalation=escalation_of(context.card),
+            handoffs=len(context.hops),
             max_handoffs=subject.max_handoffs,
             before=None if hop is None else _handed_on(hop, redactor),
         )

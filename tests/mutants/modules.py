@@ -30,6 +30,11 @@ MODULES = {
         f"{_DISPATCH}/test_going_on.py",
         f"{_DISPATCH}/test_handoffs.py",
     ],
+    "dispatch/run_context.py": [
+        f"{_DISPATCH}/test_starting.py",
+        f"{_DISPATCH}/test_going_on.py",
+        f"{_DISPATCH}/test_handoffs.py",
+    ],
     "dispatch/collect.py": [
         f"{_DISPATCH}/test_ends.py",
         f"{_DISPATCH}/test_checks.py",
@@ -131,8 +136,8 @@ EQUIVALENT = {
     "self._begun.append((subject, self._database.submit(reaching, planned=True, lazily=True)))": (
         "it only costs a commit of its own"
     ),
-    "dispatch/start.py: the condition is True: "
-    "spending=spending_rows.of_task(connection, task.id) if subject.spec.budget.units else Spending(),": (
+    "dispatch/run_context.py: the condition is True: "
+    "spending=spending_rows.of_task(connection, task.id) if context.spec.budget.units else Spending(),": (
         "without a budget nobody asks what is left of it"
     ),
     "hosts/shim/stop.py: the condition is True: if rounds >= _ROUNDS_BEFORE_GROUPS:": (
@@ -165,15 +170,16 @@ EQUIVALENT = {
     "dispatch/policing.py: the condition is True: "
     "spent = self._budgets.spent(connection, now_ms).total if self._spends else Spending()": "no condition looks at it",
     "dispatch/start.py: the condition is False: if not starts:": "of no starts nothing is begun",
-    "dispatch/start.py: the condition is True: "
+    "dispatch/run_context.py: the condition is True: "
     "runs = run_rows.of_task(connection, task.id) if task.seq > 0 else ()": "before its first run it has none",
-    "dispatch/start.py: the condition is True: "
+    "dispatch/run_context.py: the condition is True: "
     "hops=tuple(hops(connection, task.id, task.generation)) if task.seq > 0 else (),": (
         "without a run nothing is handed on"
     ),
-    "dispatch/start.py: Gt -> GtE: "
+    "dispatch/run_context.py: Gt -> GtE: "
     "runs = run_rows.of_task(connection, task.id) if task.seq > 0 else ()": "before its first run it has none",
-    "dispatch/start.py: Gt -> GtE: hops=tuple(hops(connection, task.id, task.generation)) if task.seq > 0 else (),": (
+    "dispatch/run_context.py: Gt -> GtE: "
+    "hops=tuple(hops(connection, task.id, task.generation)) if task.seq > 0 else (),": (
         "without a run nothing is handed on"
     ),
     "dispatch/probing.py: the condition is True: "

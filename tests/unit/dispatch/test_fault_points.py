@@ -25,7 +25,10 @@ from tests.fakes.world import CLAUDE, CLAUDE_MODELS, CODEX, START_MS, World
 
 BYSTANDERS = 19
 GEMINI = AgentSpec(name="gemini", kind="gemini", models=CLAUDE_MODELS)
-MODULES = ("apply_report", "collect", "agent_states", "observe", "reconciler", "start", "../hosts/reporting")
+MODULES = (
+    *("apply_report", "collect", "agent_states", "observe", "reconciler", "run_context", "start"),
+    "../hosts/reporting",
+)
 PORTS = (
     *("applier", "budgets", "collector", "database", "host", "isolating", "monitor", "registry"),
     *("resuming", "starter"),
@@ -123,9 +126,9 @@ WAYS = {
     "start._usd_left database.read": Way(BUDGET),
     "start._usd_left budgets.usd_left": Way(BUDGET),
     "start._tree isolating.tree": Way({"isolation": "worktree", "working_dir": "/srv/repository"}),
-    "start._going_on resuming.obstacle": Way({"continues": "bystander-0"}),
-    "start._scratch host.has_scratch": Way({"continues": "bystander-0"}),
-    "start._transcript kind.transcript": Way({"agent": {"type": "gemini"}}, LIMITED),
+    "run_context._going_on resuming.obstacle": Way({"continues": "bystander-0"}),
+    "run_context.scratch host.has_scratch": Way({"continues": "bystander-0"}),
+    "run_context._transcript kind.transcript": Way({"agent": {"type": "gemini"}}, LIMITED),
     "start._refuse database.write": Way(also=("start._prepare kind.launch",)),
     "start._give_up registry.find": Way(also=("start._prepare registry.find",)),
     "start._give_up registry.kind_of": Way(also=("start._prepare registry.find",)),
@@ -212,7 +215,7 @@ class Night:
         self.world = world = World(database, agents=agents, total=200)
         self.faults = Faults(world, error)
         kinds = {kind: self.faults.wrap("kind", real) for kind, real in world.kinds.items()}
-        parts = (world.collector, world.applier, world.starter, world.observer)
+        parts = (world.collector, world.applier, world.starter, world.starter._contexts, world.observer)
         world.host._kinds = kinds
         world.host._monitor = self.faults.wrap("monitor", world.host._monitor)  # type: ignore[assignment]
         for owner in (*parts, world.reconciler):

@@ -1,0 +1,173 @@
+"""What a run is given: its task as of now, the conversation that it continues, and what runs before it have left."""
+
+from dataclasses import dataclass, field, replace
+
+from sqlalchemy import Connection
+
+from claudomator_py.dispatch.observe import QueuedTask
+from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.budget import Spending
+from claudomator_py.domain.card import Card
+from claudomator_py.domain.routing import Constraints
+from claudomator_py.domain.task import OnInput, TaskSpec
+from claudomator_py.domain.units import MINUTE_MS
+from claudomator_py.domain.worktree import WorktreeRequest
+from claudomator_py.environment.registry import AgentRegistry
+from claudomator_py.environment.secrets import Secrets
+from claudomator_py.environment.worktrees import isolated, tree_wanted
+from claudomator_py.ports import RunHost, Transcript
+from claudomator_py.prompts.conversations import ResumePolicy, resumption_of, scratch_of
+from claudomator_py.prompts.prompt import (
+    compose,
+    compose_answer,
+    compose_further,
+    compose_next,
+    follow_note,
+    handoff_note,
+    left_by,
+    role_of,
+)
+from claudomator_py.routing.role import done_by
+from claudomator_py.scheduler.decision import HandoffRecord
+from claudomator_py.store import decision_rows, run_rows, spending_rows, task_rows
+from claudomator_py.store.database import Database
+from claudomator_py.store.tables import Decision, Run, Task
+from claudomator_py.tasks.handing_on import hops
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """A task that is to start, and what its next run is given."""
+
+    task: Task
+    spec: TaskSpec
+    told: TaskSpec
+    """The content that the conversation knows which it continues in."""
+    earlier: Run | None = None
+    """The run whose conversation that is; None: it begins one."""
+    obstacle: str | None = None
+    """Why it cannot continue in one after all."""
+    tree: WorktreeRequest | None = None
+    """The work tree that it needs."""
+    left: Run | None = None
+    """The run whose work it takes over in a new conversation."""
+    follows: Run | None = None
+    """The run of the task that its own continues."""
+    card: Card | None = None
+    """Of the specialist who does it."""
+    before: tuple[Run, ...] = ()
+    """The runs of its generation so far, oldest first."""
+    hops: tuple[HandoffRecord, ...] = ()
+    """How it was handed on in that generation, in order."""
+    decisions: tuple[Decision, ...] = ()
+    """What was decided about the task, oldest first."""
+    spending: Spending = field(default_factory=Spending)
+    """What the task has used, if it has a budget."""
+
+    @property
+    def timeout_ms(self) -> int:
+        """For its next run: what those that handed the task on have left of its timeout, or a minute."""
+        handed = {hop.run_id for hop in self.hops}
+        used_ms = sum((run.ended_ms or 0) - run.started_ms for run in self.before if run.id in handed)
+        whole_ms = self.spec.timeout
+        return max(whole_ms - used_ms, min(whole_ms, MINUTE_MS))
+
+    def prompt(self, handoff: str | None, *, converses: bool) -> str:
+        """What the agent is told. handoff: what an earlier run left, if it takes over from one.
+
+        converses: whether it can be answered.
+        """
+        resumption = resumption_of(self.task)
+        words = None if resumption is None else resumption.words
+        if self.earlier is None:
+            heard = () if resumption is None else resumption.heard
+            may_ask = converses and self.spec.on_input is OnInput.WAIT
+            role = "" if self.card is None else role_of(self.card, self.task.skill)
+            return compose(self.spec, words, handoff, role=role, heard=heard, may_ask=may_ask)
+        if resumption is not None and resumption.answering:
+            return compose_answer(resumption.heard[-1])
+        if resumption is not None and resumption.follows is not None:
+            return compose_next(self.spec, words, again=resumption.run_id != resumption.follows)
+        return compose_further(self.spec, self.told, words)
+
+
+class ContextReader:
+    """Reads what runs are given. secrets: what no note may hold."""
+
+    def __init__(self, database: Database, registry: AgentRegistry, host: RunHost, secrets: Secrets) -> None:
+        self._database = database
+        self._registry = registry
+        self._host = host
+        self._secrets = secrets
+        self._resuming = ResumePolicy(registry, host)
+
+    def read(self, queued: QueuedTask, agent: str) -> RunContext:
+        """For a run on that agent. Whether the task has changed since it was read shows at the commit."""
+        return self._database.read(lambda connection: self._read(connection, queued, agent))
+
+    def _read(self, connection: Connection, queued: QueuedTask, agent: str) -> RunContext:
+        task = queued.task
+        context = self._going_on(connection, task, queued.spec, agent)
+        resumption = resumption_of(task)
+        if resumption is not None and resumption.follows is not None:
+            context = _following(connection, context, resumption.follows)
+        runs = run_rows.of_task(connection, task.id) if task.seq > 0 else ()
+        before = [run for run in runs if run.generation == task.generation]
+        working_dir, earlier = isolated(context.spec), context.earlier or context.follows
+        return replace(
+            context,
+            told=done_by(context.told, queued.card, Constraints.parse(task.constraints)),
+            tree=None if working_dir is None else tree_wanted(connection, task, working_dir, earlier),
+            left=left_by(before, agent) if context.earlier is None else None,
+            card=queued.card,
+            before=tuple(before),
+            hops=tuple(hops(connection, task.id, task.generation)) if task.seq > 0 else (),
+            decisions=tuple(decision_rows.of_task(connection, task.id)),
+            spending=spending_rows.of_task(connection, task.id) if context.spec.budget.units else Spending(),
+        )
+
+    def _going_on(self, connection: Connection, task: Task, spec: TaskSpec, agent: str) -> RunContext:
+        resumption = resumption_of(task)
+        if resumption is None or resumption.given_up or (resumption.optional and resumption.agent != agent):
+            return RunContext(task, spec, told=spec)
+        earlier = run_rows.find(connection, resumption.run_id)
+        obstacle = self._resuming.obstacle(earlier, spec, agent)
+        if earlier is None or obstacle is not None:
+            return RunContext(task, spec, told=spec, obstacle=obstacle)
+        earlier = run_rows.newest_in_conversation(connection, earlier)
+        return RunContext(task, spec, task_rows.spec_of(connection, task.id, resumption.revision), earlier)
+
+    def scratch(self, context: RunContext) -> str | None:
+        """The run whose scratch folder is taken over with its work."""
+        before = context.left or context.follows
+        if before is None or context.spec.working_dir is not None:
+            return None
+        scratch = scratch_of(before)
+        return scratch if self._host.has_scratch(scratch) else None
+
+    def note(self, context: RunContext, agent: AgentSpec) -> str | None:
+        """What a fresh conversation is told about the task that this one continues, and of the runs before."""
+        if context.earlier is not None:
+            return None
+        left = context.left or context.follows
+        redactor = self._secrets.redactor(context.spec.env, None if left is None else left.id)
+        notes = []
+        if context.follows is not None:
+            transcript = self._transcript(context.follows)
+            notes.append(follow_note(context.follows, context.told, self._host, transcript, redactor))
+        if context.left is not None:
+            transcript = self._transcript(context.left)
+            notes.append(handoff_note(context.left, agent.name, self._host, transcript, redactor))
+        return "\n\n".join(notes) or None
+
+    def _transcript(self, run: Run) -> Transcript | None:
+        kind = self._registry.kinds.get(run.kind)
+        return None if kind is None else kind.transcript("stdout")
+
+
+def _following(connection: Connection, context: RunContext, run_id: str) -> RunContext:
+    """With the run of the task that it continues, and what that was told, if it begins afresh."""
+    run = run_rows.find(connection, run_id)
+    if run is None or context.earlier is not None:
+        return replace(context, follows=run)
+    return replace(context, follows=run, told=task_rows.spec_of(connection, run.task_id, run.revision))
