@@ -1,0 +1,165 @@
+"""A shim whose run has ended by itself takes the next; every other one leaves."""
+
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.domain.run import RunFate
+from claudomator_py.hosts.local import launcher as module
+from claudomator_py.hosts.local.directory import RunDirectory
+from claudomator_py.hosts.local.fate import decide_fate
+from claudomator_py.hosts.local.launcher import Launcher, Shim
+from claudomator_py.hosts.local.launcher import ended as ended_by_itself
+from tests.integration.hosts.launching import ENV, GATED, is_dead, is_over, open_files, start
+from tests.integration.hosts.rig import LIMITS, Rig, alive, ended, stdout, until
+
+
+def waits_again(shim: Shim) -> bool:
+    """Whether it says that it can take another run."""
+    word = shim.listen()
+    assert word is not None
+    with word:
+        return ended_by_itself(word) is True
+
+
+def test_a_shim_whose_run_has_ended_by_itself_does_the_next_and_holds_nothing_of_it(rig: Rig) -> None:
+    launcher = Launcher()
+    try:
+        pids: list[int] = []
+        before: list[str] = []
+        for code in range(3):
+            path = rig.prepare(("sh", "-c", f"echo $KEY; exit {code}"), env_names=["PATH", "KEY"])
+            shim = launcher.start(path, {**ENV, "KEY": f"key {code}"})
+            until(partial(waits_again, shim))
+            assert decide_fate(path).fate is RunFate.ENDED
+            assert ended(path).exit.exit_code == code
+            assert stdout(path) == f"key {code}\n"
+            assert Path(f"/proc/{shim.pid}/cwd").readlink() == Path("/")
+            now = open_files(shim.pid)
+            assert not pids or now == before
+            pids.append(shim.pid)
+            before = now
+            launcher.take_back(shim)
+        assert len(set(pids)) == 1
+    finally:
+        launcher.close()
+    until(partial(is_dead, pids[0]))
+
+
+def test_a_later_run_of_a_shim_is_held_to_the_same(rig: Rig) -> None:
+    """It ends what the run leaves in a session and with an environment of its own, and the run if it takes too long."""
+    launcher = Launcher()
+    later = {
+        "setsid env -i /bin/sleep 60 & echo $!; sleep .1": (None, LIMITS),
+        "sleep 60": ("timeout", replace(LIMITS, timeout_ms=300)),
+    }
+    try:
+        for script, (ended_by, limits) in later.items():
+            shim = launcher.start(rig.prepare(("true",)), ENV)
+            until(partial(waits_again, shim))
+            launcher.take_back(shim)
+            path = rig.prepare(("sh", "-c", script), limits=limits)
+            assert launcher.start(path, ENV) is shim
+            until(partial(is_dead, shim.pid))
+            shim.close()
+            assert ended(path).exit.ended_by == ended_by
+            assert ended_by or (ended(path).stragglers == 1 and not alive(int(stdout(path))))
+    finally:
+        launcher.close()
+
+
+@pytest.mark.parametrize(
+    ("script", "end"),
+    [
+        ("sleep 60 & exit", lambda *_: None),
+        ("echo; sleep 60", lambda path, _: RunDirectory(path).request_cancel()),
+        ("echo; sleep 60", lambda _, pid: os.kill(pid, signal.SIGTERM)),
+        ("echo; sleep 60", lambda path, _: path.rename(path.with_suffix(".new"))),
+        ("echo; sleep 60", lambda path, _: shutil.rmtree(path)),
+    ],
+    ids=["it has left something", "cancelled", "told to end", "moved", "removed"],
+)
+def test_a_shim_whose_run_has_ended_otherwise_leaves(rig: Rig, script: str, end: Callable[[Path, int], object]) -> None:
+    launcher = Launcher()
+    path = rig.prepare(("sh", "-c", script))
+    with launcher.start(path, ENV) as shim:
+        if script.startswith("echo"):
+            until(lambda: stdout(path))
+        end(path, shim.pid)
+        until(partial(is_dead, shim.pid))
+        launcher.take_back(shim)
+        with launcher.start(rig.root / "nowhere", ENV) as other:
+            assert other.pid != shim.pid
+    launcher.close()
+
+
+def test_a_program_that_cannot_be_started_ends_its_shim(rig: Rig) -> None:
+    launcher = Launcher()
+    path = rig.prepare(("no-such-program",))
+    with launcher.start(path, ENV) as shim:
+        until(partial(is_dead, shim.pid))
+    assert ended(path).exit.error is not None
+    launcher.close()
+
+
+def test_an_idle_shim_that_is_killed_is_replaced(rig: Rig) -> None:
+    launcher = Launcher()
+    try:
+        shim = launcher.start(rig.prepare(("true",)), ENV)
+        until(partial(waits_again, shim))
+        launcher.take_back(shim)
+        os.kill(shim.pid, signal.SIGKILL)
+        until(partial(is_dead, shim.pid))
+        path = rig.prepare(("true",))
+        assert start(launcher, path) != shim.pid
+        until(is_over(path))
+    finally:
+        launcher.close()
+
+
+def test_few_shims_are_kept(rig: Rig) -> None:
+    launcher = Launcher()
+    try:
+        shims = [launcher.start(rig.prepare(("true",)), ENV) for _ in range(6)]
+        for shim in shims:
+            until(partial(waits_again, shim))
+        for shim in shims:
+            launcher.take_back(shim)
+        for shim in shims[:2]:
+            until(partial(is_dead, shim.pid))
+        assert [is_dead(shim.pid) for shim in shims] == [True, True, False, False, False, False]
+    finally:
+        launcher.close()
+    for shim in shims:
+        until(partial(is_dead, shim.pid))
+
+
+def test_of_many_runs_at_a_time_only_some_have_an_open_file_each(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST_CONNECTED", 2)
+    launcher = Launcher()
+    try:
+        paths = [rig.prepare(GATED) for _ in range(3)]
+        shims = [launcher.start(path, ENV) for path in paths]
+        assert [shim.is_connected for shim in shims] == [True, True, False]
+        for path in paths:
+            (path / "work" / "go").touch()
+        until(partial(is_dead, shims[2].pid))
+        until(partial(waits_again, shims[0]))
+        launcher.take_back(shims[0])
+        shims[1].close()
+        for _ in range(2):
+            path = rig.prepare(("true",))
+            shims.append(launcher.start(path, ENV))
+            until(is_over(path))
+        assert [shim.is_connected for shim in shims] == [True, False, False, True, True]
+        assert shims[3] is shims[0]
+    finally:
+        for shim in shims:
+            shim.close()
+        launcher.close()
