@@ -1,0 +1,169 @@
+"""What rules, risk and requirements say of who does a task."""
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from claudomator_py.domain.errors import Invalid
+from claudomator_py.domain.principal import OPERATOR
+from claudomator_py.domain.views import AnswerRequest
+from claudomator_py.scheduler.decision import DecisionKind, SpecialistRecord
+from claudomator_py.store import decision_rows
+from claudomator_py.store.database import Database
+from tests.contract.policed import Make, approve, policed_world, rule
+from tests.fakes.cards import card
+
+
+@pytest.fixture
+def policed(database: Database) -> Make:
+    """A world with these rules."""
+    return partial(policed_world, database)
+
+
+def test_rules_give_a_task_to_a_specialist_or_keep_it_from_one(policed: Make) -> None:
+    world = policed(
+        rule("give", when='"pipes" in task.tags', specialist="plumber"),
+        rule("keep", exclude_specialists=["painter"]),
+    )
+    for name in ("plumber", "painter"):
+        world.access.as_(OPERATOR).specialists.register(card(name, description=f"Does all that a {name} does."))
+    world.submit("one", instructions="Paint the wall, painter.", tags=["pipes"])
+    world.submit("two", instructions="All that a painter does.")
+    world.tick()
+    assert world.task("one").specialist == "plumber"
+    assert world.task("two").specialist != "painter"
+    # That it was the best but for the rule is told.
+    assert "Others: painter " in str(world.queries.why("two").sentences)
+    assert "excluded by a rule of the policy" in str(world.queries.why("two").sentences)
+
+
+@pytest.mark.parametrize(
+    "asked", [{"specialist": "painter"}, {"instructions": "@painter, have a look at the wall, please."}]
+)
+def test_an_excluded_specialist_gets_no_task_in_any_way(policed: Make, asked: dict[str, Any]) -> None:
+    world = policed(rule("keep", exclude_specialists=["painter"]))
+    for name in ("plumber", "painter"):
+        world.access.as_(OPERATOR).specialists.register(card(name))
+    world.submit("one", **asked)
+    world.tick()
+    assert world.state("one") == "NEEDS_INPUT clarification"
+    world.service.answer("one", AnswerRequest(text="painter"))
+    world.tick()
+    assert world.state("one") == "NEEDS_INPUT clarification"
+    world.service.answer("one", AnswerRequest(text="plumber"))
+    world.tick()
+    assert world.live("one").specialist == "plumber"
+
+
+def test_a_rule_for_a_specialist_whom_there_is_not_asks(policed: Make) -> None:
+    world = policed(rule("give", specialist="nobody"))
+    world.access.as_(OPERATOR).specialists.register(card("plumber"))
+    world.submit("one", instructions="Mend the sink.")
+    world.tick()
+    assert world.state("one") == "NEEDS_INPUT clarification"
+
+
+def test_a_rule_looks_at_whoever_was_chosen(policed: Make) -> None:
+    world = policed(rule("no-plumbers", when='task.specialist == "plumber"', deny="none in the house"))
+    world.access.as_(OPERATOR).specialists.register(card("plumber"))
+    world.submit("one", specialist="plumber")
+    world.submit("two", instructions="@plumber, have a look at the sink, please.")
+    world.tick()
+    assert world.state("one") == world.state("two") == "FAILED rejected"
+
+
+def test_much_risk_is_reviewed_and_harm_refused_without_any_rule(policed: Make) -> None:
+    world = policed()
+    world.access.as_(OPERATOR).specialists.register(card("plumber"))
+    world.submit("risky", instructions="Drop the customers schema on the production cluster.")
+    world.submit("harmful", instructions="Secretly record the chats of the works council.")
+    world.submit("plain", instructions="Plan how to drop the customers schema in production.")
+    world.tick()
+    assert world.state("risky") == "NEEDS_INPUT approval"
+    assert "high-risk: its risk is high: Drop the customers schema on the production cluster)" in str(
+        world.queries.why("risky").sentences
+    )
+    assert world.state("harmful") == "FAILED rejected"
+    assert world.running().keys() == {"plain"}
+    approve(world, "risky")
+    world.tick()
+    # It fits nobody, and nothing of that risk is done by whoever does the rest.
+    assert world.state("risky") == "NEEDS_INPUT clarification"
+    world.service.answer("risky", AnswerRequest(text="plumber"))
+    world.tick()
+    assert world.running().keys() == {"plain", "risky"}
+    assert world.live("risky").risk == "high"
+
+
+def test_whoever_approves_can_say_who_does_it_and_is_asked_nothing_else(policed: Make) -> None:
+    world = policed(rule("watched", when='task.specialist == "plumber"', approve={}))
+    for name in ("plumber", "painter"):
+        world.access.as_(OPERATOR).specialists.register(card(name))
+    for name in ("risky", "other"):
+        world.submit(name, instructions="Drop the customers schema on the production cluster.")
+    world.tick()
+    with pytest.raises(Invalid, match="there is no specialist `plumbr`; did you mean `plumber`"):
+        approve(world, "risky", specialist="plumbr")
+    approve(world, "other", specialist="painter")
+    approve(world, "risky", specialist="plumber")
+    world.tick()
+    assert world.live("other").specialist == "painter"
+    # A rule that looks at who does it is asked as ever, and what was said before still holds.
+    assert world.state("risky") == "NEEDS_INPUT approval"
+    approve(world, "risky")
+    world.tick()
+    assert world.live("risky").specialist == "plumber"
+
+
+@pytest.mark.both_databases
+def test_nobody_is_given_more_risk_than_they_take_on_but_by_a_person(policed: Make) -> None:
+    """However it came to them: alike, addressed in the text, named in the file, or by a thread."""
+    world = policed(rule("careful", when='"prod" in task.tags', risk="medium"))
+    specialists = world.access.as_(OPERATOR).specialists
+    for trade in ("painter", "roofer", "gardener"):
+        specialists.register(card(trade, description=f"All that a {trade} does."))
+    specialists.register(card("apprentice", risk_ceiling="low", description="Leaking pipes, and joints of pipes."))
+    specialists.register(card("plumber", description="Leaking pipes, their valves and joints."))
+    world.submit("alike", instructions="The valves and joints of leaking pipes.", tags=["prod"])
+    world.submit("named", specialist="apprentice", tags=["prod"])
+    world.submit("addressed", instructions="@apprentice, mend the leaking pipe.", tags=["prod"])
+    world.submit("harmless", specialist="apprentice")
+    world.tick()
+    assert world.live("alike").specialist == "plumber"
+    assert world.live("harmless").specialist == "apprentice"
+    asked = "Apprentice takes tasks up to low risk, and this one has medium risk"
+    for name in ("named", "addressed"):
+        assert world.state(name) == "NEEDS_INPUT clarification"
+        assert asked in str(world.task(name))
+    world.service.answer("named", AnswerRequest(text="apprentice"))
+    world.succeed("harmless")
+    world.submit("after", continues="harmless", tags=["prod"])
+    world.tick()
+    assert (world.live("named").specialist, world.live("named").risk) == ("apprentice", "medium")
+    assert world.state("after") == "NEEDS_INPUT clarification"
+
+
+@pytest.mark.both_databases
+def test_what_a_task_or_a_rule_requires_is_had_by_whoever_does_it(policed: Make) -> None:
+    world = policed(rule("cleared", when='"prod" in task.tags', requires=["production"]))
+    specialists = world.access.as_(OPERATOR).specialists
+    for trade in ("painter", "roofer", "gardener"):
+        specialists.register(card(trade, description=f"All that a {trade} does."))
+    specialists.register(card("apprentice", description="Leaking pipes, and joints of pipes."))
+    able = ["welding", "production"]
+    specialists.register(card("plumber", capabilities=able, description="Leaking pipes, their valves and joints."))
+    world.submit("welds", instructions="The valves and joints of leaking pipes.", requires=["welding"])
+    world.submit("live", instructions="The valves and joints of leaking pipes.", tags=["prod"])
+    world.submit("named", specialist="apprentice", requires="welding")
+    world.submit("dives", instructions="The valves and joints of leaking pipes.", requires=["diving"])
+    world.submit("unlike", instructions="Zwölf Boxkämpfer jagen Viktor.", requires=["diving"])
+    world.tick()
+    assert {name: world.live(name).specialist for name in ("welds", "live")} == {"welds": "plumber", "live": "plumber"}
+    assert "Apprentice lacks welding" in str(world.task("named"))
+    for name in ("named", "dives", "unlike"):
+        assert world.state(name) == "NEEDS_INPUT clarification"
+    kept = world.database.read(partial(decision_rows.of_task, task_id=world.row("welds").id))
+    (told,) = (SpecialistRecord.model_validate(one.data) for one in kept if one.kind == DecisionKind.SPECIALIST)
+    assert told.required_capabilities == ("welding",)
+    assert "lacks welding" in str(world.queries.why("welds").sentences)
