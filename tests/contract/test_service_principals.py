@@ -3,13 +3,9 @@
 from collections.abc import Callable
 
 import pytest
-from pydantic import ValidationError
 
-from claudomator_py.api.page.task_model import task_page_of
 from claudomator_py.domain.errors import Ambiguous, Conflict, Forbidden, Invalid, NotFound, ServiceError
-from claudomator_py.domain.handing_on import HANDOFF_MARKER
 from claudomator_py.domain.inputs import MARKER
-from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.principal import INBOX, OPERATOR, Principal, RequestKey, Role
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, format_instant
 from claudomator_py.domain.views import (
@@ -20,18 +16,13 @@ from claudomator_py.domain.views import (
     TaskFilter,
     TokenRequest,
 )
-from claudomator_py.domain.views.decisions import DecisionFilter
 from claudomator_py.queries.log_stream import LogPosition
-from claudomator_py.routing.role import agent_of
-from claudomator_py.service.access import Granted
 from claudomator_py.store.database import Database
-from tests.fakes.cards import card
 from tests.fakes.world import World, spec
 
 ANN = Principal("ann", Role.OPERATE, "acme")
 BOB = Principal("bob", Role.OPERATE, "bolt")
 CARL = Principal("carl", Role.OPERATE)
-EVE = Principal("eve", Role.OPERATE, "acme")
 
 
 @pytest.fixture
@@ -195,176 +186,6 @@ def test_what_troubles_the_daemon_is_not_told_to_an_organisation(world: World) -
     assert world.access.as_(CARL).queries.readiness().checks
 
 
-def test_the_agent_that_a_hidden_specialist_is_exists_for_nobody_else(world: World) -> None:
-    hidden = card("shepherd", url="ws-agent://shepherd", visibility="private")
-    world.access.as_(ANN).specialists.register(hidden)
-    world.registry.reach([agent_of(hidden)])
-    ann, bob = world.access.as_(ANN), world.access.as_(BOB)
-
-    assert "hub:shepherd" in {one.name for one in ann.queries.agents()}
-    assert "hub:shepherd" not in {one.name for one in (*bob.queries.agents(), *bob.queries.status().agents)}
-    said = []
-    for name in ("shepherd", "sheperd"):
-        with pytest.raises(Invalid) as refused:
-            bob.service.submit(spec(f"t-{name}", agent={"type": f"hub:{name}", "strict": True}))
-        said.append(refused.value.detail.replace(name, "X"))
-    assert said[0] == said[1]
-    assert "write `specialist: X` instead" in said[0]
-    with pytest.raises(ValidationError, match="is a specialist, not an agent"):
-        card("mine", allowed_agents=["hub:shepherd"])
-
-
-def told_of(desk: Granted, name: str) -> str:
-    """All that a principal can read that is about that task, as one text."""
-    listed = desk.queries.decisions(DecisionFilter(task=name), None, 50).items
-    shadows = desk.queries.decisions(DecisionFilter(task=name, kind="shadow"), None, 50).items
-    live = desk.queries.live
-    runs = desk.queries.runs(name)
-    pages = [task_page_of(desk.queries.why(name), runs, run.id) for run in runs]
-    told = [desk.run_requests.handoff(run.id) for run in runs]
-    answers = [
-        *(desk.queries.task(name), desk.queries.why(name), desk.queries.status(), *desk.queries.agents(), *runs),
-        *(desk.queries.run(run.id) for run in runs),
-        *desk.queries.tasks(TaskFilter(), None, 50).items,
-        *(*listed, *shadows, *(desk.queries.decision(one.id) for one in listed)),
-        *(desk.queries.explained(one.id) for one in listed),
-        *live.events(live.event_filter(name, ()), 0, 500).items,
-        *live.last_events(live.event_filter(None, ()), 500).items,
-        *(*told, desk.policy.approvals(), desk.learned.stats(), desk.learned.all(), desk.learned.labelled()),
-    ]
-    return "\n".join([*(one.model_dump_json() for one in answers), *map(repr, pages)])
-
-
-@pytest.mark.both_databases
-@pytest.mark.parametrize(
-    ("end", "via"),
-    [("succeeds", "hub"), ("meets a limit", "http"), ("is handed on", "hub"), ("fails", "hub"), ("is cut off", "http")],
-)
-def test_colleagues_are_not_told_which_hidden_agent_has_their_task(database: Database, end: str, via: str) -> None:
-    world = World(database, routing=True)
-    skill = {"id": "count-woolly", "name": "Sheep", "examples": ["Count the sheep.", "How many sheep are there?"]}
-    url = "ws-agent://shepherd" if via == "hub" else "https://agents.example/sheep"
-    hidden = card("shepherd", url=url, visibility="private" if via == "hub" else "shared", skills=[skill])
-    ann, eve = world.access.as_(ANN), world.access.as_(EVE)
-    (ann.specialists if via == "hub" else world.specialists).register(hidden)
-    if via == "http":  # which only an operator's card is reached by
-        world.specialists.grant("shepherd", "ann")
-    world.specialists.register(card("ben", description="Bakes bread."))
-    world.registry.reach([agent_of(hidden)])
-    ann.service.submit(spec("tally", instructions="Count the sheep. How many sheep are there?"))
-    world.router.route()
-    world.tick()
-    run = world.live("tally")
-    assert (run.agent, run.specialist, run.skill) == (f"{via}:shepherd", "shepherd", "count-woolly")
-    assert f"on {via}" in eve.queries.why("tally").sentences[0]
-
-    if end == "succeeds":
-        world.succeed("tally")
-    elif end == "meets a limit":
-        world.limit("tally", reset_at=world.now_ms + HOUR_MS)
-    elif end == "is handed on":
-        world.end("tally", text=f'{HANDOFF_MARKER} {{"to": "ben"}}')
-    elif end == "is cut off":
-        server = "https://agents.example:443"
-        world.fail("tally", detail=f"{server} answered with HTTP 502: no upstream for AGENTS.example/sheep. Gave up")
-    else:
-        world.fail("tally", "not_running", detail="its agent is not connected, and hub:shepherd has no wake_url")
-    world.tick()
-
-    known = told_of(ann, "tally")
-    assert all(word in known for word in (f"{via}:shepherd", '"shepherd"', "count-woolly"))
-    told = told_of(eve, "tally")
-    assert [word for word in ("shepherd", "woolly", "agents.example", "AGENTS.example") if word in told] == []
-    assert any(one.startswith("tally went to somebody else: ") for one in eve.queries.why("tally").sentences)
-    if end == "is cut off":
-        assert "agents.example:443 answered" in known
-        assert "its server answered with HTTP 502: no upstream for its server. Gave up" in told
-    assert eve.queries.run(run.id).agent == via
-    for desk, finds in ((ann, True), (eve, False)):
-        found = desk.queries.tasks(TaskFilter(agent=run.agent), None, 9).items
-        decided = desk.queries.decisions(DecisionFilter(agent=run.agent), None, 9).items
-        assert (bool(found), bool(decided)) == (finds, finds)
-    assert eve.queries.task("tally").spec == ann.queries.task("tally").spec
-
-
-@pytest.mark.both_databases
-@pytest.mark.parametrize("on_input", ["wait", "deny"])
-def test_colleagues_are_not_told_to_which_hidden_specialist_a_task_was_not_handed_on(
-    database: Database, on_input: str
-) -> None:
-    world = World(database, routing=True)
-    ann, eve = world.access.as_(ANN), world.access.as_(EVE)
-    ann.specialists.register(card("shepherd", visibility="private"))
-    for name in ("ben", "cid"):
-        world.specialists.register(card(name))
-    ann.service.submit(spec("tally", specialist="ben", on_input=on_input))
-    for by, to in (("ben", "shepherd"), ("shepherd", "cid"), ("cid", "shepherd")):
-        world.router.route()
-        world.tick()
-        assert world.live("tally").specialist == by
-        world.end("tally", text=f'Counted.\n{HANDOFF_MARKER} {{"to": "{to}"}}')
-        world.tick()
-    assert world.state("tally") == ("NEEDS_INPUT approval" if on_input == "wait" else "FAILED handoff_refused")
-    assert "It was not handed on to shepherd: shepherd already had it." in told_of(ann, "tally")
-    told = told_of(eve, "tally")
-    assert "It was not handed on to somebody else: somebody else already had it." in told
-    assert "shepherd" not in told
-
-
-@pytest.mark.both_databases
-def test_colleagues_are_not_told_which_hidden_specialist_may_be_meant(database: Database) -> None:
-    world = World(database, routing=True)
-    ann, eve = world.access.as_(ANN), world.access.as_(EVE)
-    skill = {"id": "count-woolly", "name": "Sheep", "examples": ["Count the sheep.", "How many sheep are there?"]}
-    ann.specialists.register(card("shepherd", visibility="private", skills=[skill]))
-    world.specialists.register(card("ben", description="Bakes bread."))
-    ann.service.submit(spec("tally", instructions="please just fix it"))
-    world.router.route()
-    assert world.state("tally") == "NEEDS_INPUT clarification"
-    assert "Candidates: " in (ann.queries.task("tally").reason_text or "")
-    assert "shepherd" in told_of(ann, "tally")
-    assert "shepherd" not in told_of(eve, "tally")
-    assert unknown_to(eve, "shepherd") == unknown_to(eve, "shopherd").replace("shopherd", "shepherd")
-
-    ann.service.answer("tally", AnswerRequest(text="shepherd"))
-    world.router.route()
-    world.tick()
-    assert world.live("tally").specialist == "shepherd"
-    assert "answered: shepherd" in told_of(ann, "tally")
-    told = told_of(eve, "tally")
-    assert "answered: somebody else" in told
-    assert [word for word in ("shepherd", "woolly") if word in told] == []
-
-
-def unknown_to(desk: Granted, name: str) -> str:
-    """What is said where that name is the answer to which specialist is meant."""
-    with pytest.raises(Invalid) as refused:
-        desk.service.answer("tally", AnswerRequest(text=name))
-    return refused.value.detail
-
-
-@pytest.mark.both_databases
-def test_a_colleague_cannot_find_out_a_name_by_handing_on_to_it(database: Database) -> None:
-    world = World(database, routing=True)
-    ann, eve = world.access.as_(ANN), world.access.as_(EVE)
-    ann.specialists.register(card("shepherd", visibility="private"))
-    world.specialists.register(card("ben"))
-    ann.service.submit(spec("tally", specialist="ben"))
-    world.router.route()
-    world.tick()
-    run = world.live("tally")
-    said = []
-    for name in ("shepherd", "shopherd"):
-        with pytest.raises(Conflict) as refused:
-            eve.run_requests.hand_on(run.id, HandoffRequest(to=name))
-        said.append(refused.value.detail.replace(name, "X"))
-    assert said[0] == said[1]
-    ann.run_requests.hand_on(run.id, HandoffRequest(to="shepherd"))
-    with pytest.raises(Conflict, match="tally goes to somebody else already"):
-        eve.run_requests.hand_on(run.id, HandoffRequest(to="ben"))
-    assert "shepherd" not in told_of(eve, "tally")
-
-
 @pytest.mark.both_databases
 def test_a_run_has_its_own_task_and_run(world: World) -> None:
     task = world.access.as_(ANN).service.submit(spec("own"))
@@ -430,31 +251,3 @@ def test_nobody_gives_out_more_than_they_have(world: World) -> None:
     live = world.queries.live
     told = live.events(live.event_filter(None, ("token_created", "token_revoked")), 0, 9).items
     assert [event.by for event in told] == ["operator", "boss", "boss"]
-
-
-@pytest.mark.both_databases
-@pytest.mark.parametrize("named", [True, False])
-def test_a_queued_task_does_not_keep_a_specialist_whose_grant_was_revoked(database: Database, named: bool) -> None:
-    world = World(database, routing=True)
-    ann, bob = world.access.as_(ANN), world.access.as_(BOB)
-    skill = {"id": "count-woolly", "name": "Sheep", "examples": ["Count the sheep.", "How many sheep are there?"]}
-    ann.specialists.register(card("shepherd", visibility="shared", skills=[skill]))
-    ann.specialists.grant("shepherd", "bob")
-    for desk in (ann, bob):
-        fields = {"specialist": "shepherd"} if named else {}
-        desk.service.submit(spec("tally", instructions="Count the sheep. How many sheep are there?", **fields))
-    world.router.route()
-    assert bob.queries.task("tally").specialist == "shepherd"
-
-    ann.specialists.revoke("shepherd", "bob")
-    world.router.route()
-    world.tick()
-
-    told = bob.queries.task("tally")
-    assert (told.state, told.specialist) == (("NEEDS_INPUT" if named else "RUNNING"), "shepherd" if named else None)
-    if named:
-        why = "The task names shepherd, and there is no specialist of that id any more."
-        assert (told.reason_text or "").startswith(why)
-        assert any(why[1:] in sentence for sentence in bob.queries.why("tally").sentences)
-    assert ann.queries.task("tally").specialist == "shepherd"
-    assert ann.queries.task("tally").state == "RUNNING"
