@@ -9,7 +9,7 @@ from claudomator_py.domain.notice import Notice
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.output import OutputPiece
 from claudomator_py.domain.pricing import Used
-from claudomator_py.domain.report import Backlog, RunReport, Said
+from claudomator_py.domain.report import Backlog, LiveOutput, RunReport
 from claudomator_py.domain.run import Entry, ExitRecord, Launch, LaunchRequest, RunSpec, RunStatus, Stream, Swept
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.trace import Span
@@ -137,7 +137,7 @@ class RunHost(Protocol):
         of others may be forgotten. On the daemon's loop. Raises OSError; ends are then found by looking.
         """
 
-    def follow(self, request: LaunchRequest) -> Said | None:
+    def follow(self, request: LaunchRequest) -> LiveOutput | None:
         """What the live run has said as far as it has been read, which continues beside; None: nobody can read it.
 
         request: as it was launched, but for the prompt. Raises OSError that kept it from being read.

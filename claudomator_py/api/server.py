@@ -12,7 +12,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
-from claudomator_py.api.guard.limits import Crowd
+from claudomator_py.api.guard.limits import ConnectionLimit
 from claudomator_py.api.guard.listener import Listener
 from claudomator_py.api.guard.protocol import Connection
 from claudomator_py.api.hub.methods import MOST_BYTES
@@ -31,7 +31,7 @@ def _websocket(**server: Any) -> asyncio.Protocol:
     return WebSocketsSansIOProtocol(**server)
 
 
-class _Occupants(set[Any]):
+class _NotifyingSet(set[Any]):
     """A set that tells when the last one has left."""
 
     def __init__(self) -> None:
@@ -54,8 +54,8 @@ class _State(ServerState):
 
     def __init__(self) -> None:
         super().__init__()
-        self.connections = self.open = _Occupants()
-        self.tasks = self.at_hand = _Occupants()
+        self.connections = self.open = _NotifyingSet()
+        self.tasks = self.at_hand = _NotifyingSet()
 
     @property
     def default_headers(self) -> list[tuple[bytes, bytes]]:
@@ -69,14 +69,14 @@ class _State(ServerState):
 class _Server(uvicorn.Server):
     """Leaves the signals to the daemon, takes connections by itself, says when it answers, and sleeps until asked."""
 
-    def __init__(self, config: uvicorn.Config, protocol: type[Connection], crowd: Crowd) -> None:
+    def __init__(self, config: uvicorn.Config, protocol: type[Connection], limit: ConnectionLimit) -> None:
         super().__init__(config)
         self.server_state: _State = _State()
         self.up = asyncio.Event()
         self._ending = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._protocol = protocol
-        self._crowd = crowd
+        self._limit = limit
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         self._loop = asyncio.get_running_loop()
@@ -118,12 +118,12 @@ class _Server(uvicorn.Server):
                 task.cancel()
 
     def _listener(self, sock: socket.socket) -> Listener:
-        crowd = Crowd() if sock.family == socket.AF_UNIX else self._crowd
-        return Listener(sock, lambda: self._connection(crowd), crowd, self._protocol.head_s)
+        limit = ConnectionLimit() if sock.family == socket.AF_UNIX else self._limit
+        return Listener(sock, lambda: self._connection(limit), limit, self._protocol.head_s)
 
-    def _connection(self, crowd: Crowd) -> Connection:
+    def _connection(self, limit: ConnectionLimit) -> Connection:
         return self._protocol(
-            crowd=crowd, config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+            limit=limit, config=self.config, server_state=self.server_state, app_state=self.lifespan.state
         )
 
     @contextlib.contextmanager
@@ -134,8 +134,8 @@ class _Server(uvicorn.Server):
 class WebServer:
     """One server on all the sockets. Closes them at its end. on_stop: ends what would continue by itself.
 
-    protocol, crowd: how connections are served, and how many. Those of a Unix socket are a crowd of their own, which
-    no other user's connections can get in the way of.
+    protocol, limit: how connections are served, and how many. Those of a Unix socket have a limit of their own: no
+    other user's connections can get in their way.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class WebServer:
         on_stop: Callable[[], None] = lambda: None,
         *,
         protocol: type[Connection] = Connection,
-        crowd: Crowd | None = None,
+        limit: ConnectionLimit | None = None,
     ) -> None:
         self._sockets = list(sockets)
         self._on_stop = on_stop
@@ -165,7 +165,7 @@ class WebServer:
                 timeout_keep_alive=_KEEP_ALIVE_SECONDS,
             ),
             protocol,
-            crowd or Crowd(),
+            limit or ConnectionLimit(),
         )
 
     async def serve(self) -> None:

@@ -84,7 +84,7 @@ from claudomator_py.service.cleanup import Cleaner
 from claudomator_py.service.keyring import Keyring
 from claudomator_py.service.learning import Learned
 from claudomator_py.service.notices import Notices
-from claudomator_py.service.policy import PolicyDesk
+from claudomator_py.service.policy import PolicyService
 from claudomator_py.service.run_requests import RunRequests
 from claudomator_py.service.schedules import Schedules
 from claudomator_py.service.specialists import Specialists
@@ -95,7 +95,7 @@ from claudomator_py.sources.inbox.claims import InboxInUse
 from claudomator_py.sources.inbox.inbox import ConfiguredInbox
 from claudomator_py.sources.inbox.intake import StoreIntake
 from claudomator_py.sources.inbox.refusals import Refusals
-from claudomator_py.sources.schedules import Clockwork, ScheduleRunner
+from claudomator_py.sources.schedules import CronWorker, ScheduleRunner
 from claudomator_py.sources.specialists import CARD_FILES, CardIntake
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.tasks.idempotency import IdempotentRequests
@@ -192,8 +192,8 @@ async def _serve(
     # Of what is done beside the ticks: each thread has its own.
     schedule_faults, retention_faults = (Faults(now_ms, secrets.redact_piece) for _ in range(2))
     runner = ScheduleRunner(database, parts.registry, lambda: parts.workdirs, now_ms, schedule_faults)
-    clockwork = Clockwork(runner, lambda: inbox.looked())
-    intake = StoreIntake(database, parts.registry, lambda: parts.workdirs, now_ms, clockwork.wake)
+    cron_worker = CronWorker(runner, lambda: inbox.looked())
+    intake = StoreIntake(database, parts.registry, lambda: parts.workdirs, now_ms, cron_worker.wake)
     refusals = Refusals(secrets.clean)
     inbox = ConfiguredInbox(intake, _guarding, daemon.wake, refusals)
     card_intake = CardIntake(database, now_ms, parts.twins)
@@ -201,7 +201,7 @@ async def _serve(
     inbox.claim(settings.inbox)
     stack.callback(inbox.close)
     stack.callback(cards.close)
-    stack.callback(clockwork.close)
+    stack.callback(cron_worker.close)
     for_commands = agent_environment(environ, AgentSpec(name="notify", kind="command"))
 
     def to(target: NotifyTarget) -> Messenger:
@@ -258,7 +258,7 @@ async def _serve(
     )
     repeats = IdempotentRequests(queries.read, now_ms)
     schedules = Schedules(
-        database, parts.registry, lambda: parts.workdirs, now_ms, queries.task_views.one, repeats, clockwork.wake
+        database, parts.registry, lambda: parts.workdirs, now_ms, queries.task_views.one, repeats, cron_worker.wake
     )
     cleaner = Cleaner(database, parts.host, parts.isolating, now_ms)
     retainer = Retainer(
@@ -296,7 +296,7 @@ async def _serve(
     learned = Learned(database, now_ms)
     webhooks = IncomingWebhooks(channels, environ, now_ms)
     run_requests = RunRequests(database, now_ms, parts.host, lambda: parts.current().launch, secrets, repeats)
-    policy = PolicyDesk(
+    policy = PolicyService(
         database,
         lambda: parts.current().policy,
         now_ms,
@@ -331,7 +331,7 @@ async def _serve(
         daemon.stop(drain=_drains(parts.current().settings))
 
     handle_signals(asyncio.get_running_loop(), stop=stop, reload=lambda: daemon.between_ticks(reloader.reload))
-    clockwork.start()
+    cron_worker.start()
     notifications.follow(settings.notify)
     retainer.start()
     learner.start()

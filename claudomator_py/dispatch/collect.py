@@ -15,7 +15,7 @@ from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.lifecycle import Phase
 from claudomator_py.domain.outcome import Outcome
-from claudomator_py.domain.report import RunReport, Said
+from claudomator_py.domain.report import LiveOutput, RunReport
 from claudomator_py.domain.run import ExitRecord, LaunchRequest, RunConflict, RunFate, RunStatus
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import MINUTE_MS
@@ -84,7 +84,7 @@ class Collector:
 
     def begun(self) -> Sequence[tuple[Subject, "Future[None]"]]:
         """The runs that were seen to have begun since this was last asked, each with what says so in its row once that
-        is durable: it is written together with something else, or by ``Database.hurry``."""
+        is durable: it is written together with something else, or by ``Database.flush``."""
         begun, self._begun = self._begun, []
         return begun
 
@@ -159,7 +159,7 @@ class Collector:
             self._probes.discard(run.id)
         self._count(subject, said, now_ms)
 
-    def _count(self, subject: Subject, said: Said, now_ms: int) -> None:
+    def _count(self, subject: Subject, said: LiveOutput, now_ms: int) -> None:
         """Note what the run has used by now, if a budget could be used up by it, and stop it once one is."""
         run, agent = subject.run, self._agent(subject)
         if not self._budgets.watches(subject.spec, agent) or said.terminal:
@@ -249,7 +249,7 @@ def _log_of(subject: Subject) -> BoundLogger:
     return log.bind(task=subject.task.name, task_id=run.task_id, run_id=run.id, agent=run.agent, attempt=run.attempt)
 
 
-def _sleeps_in_limit(said: Said, now_ms: int) -> bool:
+def _sleeps_in_limit(said: LiveOutput, now_ms: int) -> bool:
     """Whether the run sleeps in a limit for longer than is worth waiting."""
     if said.stuck_until is not None:
         return said.stuck_until - now_ms > WORTH_ENDING_MS

@@ -17,7 +17,7 @@ End = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class MailboxContent:
     """What a mailbox holds. end: None while there is no result."""
 
     accepted: bool
@@ -35,11 +35,11 @@ class Mailboxes:
         line = json.dumps(message, ensure_ascii=False, allow_nan=False).encode(errors="replace")
         await asyncio.to_thread(self._host.tell, run_id, line, durable=durable)
 
-    async def heard(self, run_id: str) -> Heard:
+    async def heard(self, run_id: str) -> MailboxContent:
         """What there is by now. Raises OSError."""
         messages = _messages(await asyncio.to_thread(self._host.told, run_id))
         accepted = any(message.get("type") == "accepted" for message in messages)
-        return Heard(accepted, next((message for message in messages if message.get("type") == "end"), None))
+        return MailboxContent(accepted, next((message for message in messages if message.get("type") == "end"), None))
 
 
 def check_same(recorded: End, end: End) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from sqlalchemy import Connection
 
 from claudomator_py.domain.crashpoint import crashpoint
-from claudomator_py.domain.notice import DeliveryFault, DeliveryState, Happened, Notice, NotifyTarget, notice_of
+from claudomator_py.domain.notice import DeliveryFault, DeliveryState, EventContext, Notice, NotifyTarget, notice_of
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.readiness import backoff_ms
 from claudomator_py.domain.units import SECOND_MS, format_instant
@@ -173,7 +173,7 @@ class _TargetWorker(threading.Thread):
         row = self._secrets.clean(row)  # what an earlier version stored may hold secrets
         outcome = row["outcome"]
         notice = notice_of(
-            Happened(
+            EventContext(
                 id=int(str(row["id"])),
                 at=format_instant(int(str(row["at_ms"]))),
                 kind=str(row["kind"]),

@@ -146,7 +146,7 @@ class Reconciler:
         try:
             started = self._start() if starting else 0
         finally:
-            self._hurry()
+            self._flush()
         self._forget_ended()
         crashpoint("tick-end")
         return self._report(started, present.wanted, now_ms)
@@ -166,9 +166,9 @@ class Reconciler:
         for run in present.live:
             self._take_further(run, present.running.get(run.task_id), now_ms)
 
-    def _hurry(self) -> None:
+    def _flush(self) -> None:
         """See that what was to be written with something else is durable by now."""
-        self._database.hurry()
+        self._database.flush()
         for subject, begun in self._collector.begun():
             self._faults.attempt(_collecting(subject.run, subject.task), begun.result, whole=False)
 

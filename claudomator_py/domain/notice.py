@@ -147,7 +147,7 @@ class DeliveryFault(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Happened:
+class EventContext:
     """An event row with what is known about its task and run."""
 
     id: int
@@ -170,7 +170,7 @@ _STATES = {
 }
 
 
-def notice_of(event: Happened) -> Notice | None:
+def notice_of(event: EventContext) -> Notice | None:
     """The notice that the event is worth, or None. Its words are those of the event, which hold no secrets."""
     if event.kind == "budget_spent":
         return _of_budget(event)
@@ -188,7 +188,7 @@ def notice_of(event: Happened) -> Notice | None:
     return _notice(event, kind, title, _text(event, reason), reason)
 
 
-def _of_budget(event: Happened) -> Notice:
+def _of_budget(event: EventContext) -> Notice:
     agent, budget = event.data.get("agent"), event.data.get("budget")
     # Earlier versions have stored the words.
     figures = event.data.get("figures") if budget is None else SpentBudget.model_validate(budget).figures.text
@@ -201,7 +201,7 @@ def _of_budget(event: Happened) -> Notice:
     return _notice(event, NoticeKind.BUDGET_SPENT, f"{whose}: {figures}", text, None)
 
 
-def _of_hold(event: Happened) -> Notice:
+def _of_hold(event: EventContext) -> Notice:
     agent, until = event.data.get("agent"), event.data.get("until")
     reason = Reason(event.data["reason"])
     detail = clause(event.outcome.detail or "") if event.outcome is not None else ""
@@ -212,7 +212,7 @@ def _of_hold(event: Happened) -> Notice:
     return _notice(event, NoticeKind.LIMITED, f"agent {agent} is limited ({reason})", detail, reason)
 
 
-def _text(event: Happened, reason: Reason | None) -> str:
+def _text(event: EventContext, reason: Reason | None) -> str:
     asked = asked_in(event.data)
     if asked is not None:
         return f"{asked.words}\nTo say what it needs: claudomator why {event.task_name or event.task_id}"
@@ -224,7 +224,7 @@ def _text(event: Happened, reason: Reason | None) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def _notice(event: Happened, kind: NoticeKind, title: str, text: str, reason: Reason | None) -> Notice:
+def _notice(event: EventContext, kind: NoticeKind, title: str, text: str, reason: Reason | None) -> Notice:
     return Notice(
         id=f"event-{event.id}",
         kind=kind,

@@ -12,7 +12,7 @@ from claudomator_py.domain.run import ExitRecord
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class LiveOutput:
     """What a live run has said, as far as its output has been read; the first five as in ``OutputReader``."""
 
     stuck_until: int | None = None
@@ -25,7 +25,7 @@ class Said:
     is_current: bool = False
     """Whether it has printed nothing since. Looked for only where it is stuck; else False."""
 
-    def is_news_after(self, earlier: "Said") -> bool:
+    def is_news_after(self, earlier: "LiveOutput") -> bool:
         """Whether a tick may have something to do because of it. What was used is asked for at a pace of its own."""
         return self._news() != earlier._news()
 

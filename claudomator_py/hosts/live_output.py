@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.output import OutputPiece
-from claudomator_py.domain.report import Backlog, Said
+from claudomator_py.domain.report import Backlog, LiveOutput
 from claudomator_py.domain.run import ExitRecord, Stream
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock, OutputReader
@@ -36,7 +36,7 @@ ReadOutput = Callable[[str, Stream, int, int], OutputPiece]
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class BacklogLimit:
     """How much of an ended run's output is read before what it comes to is said. for_s: so many seconds all of it is
     read; then only the last_bytes of each stream, where agents say how they came out."""
 
@@ -44,8 +44,8 @@ class Patience:
     last_bytes: int
 
 
-PATIENCE = Patience(5.0, 8 << 20)
-WITH_CANCELLED = Patience(1.0, 1 << 20)
+BACKLOG_LIMIT = BacklogLimit(5.0, 8 << 20)
+CANCELLED_BACKLOG_LIMIT = BacklogLimit(1.0, 1 << 20)
 """With one that is stopped already, whatever it said."""
 BEHIND_BYTES = 32 << 20
 """A run that is further behind is named in the log, and its task's explanation says so."""
@@ -114,7 +114,7 @@ class _Followed:
     """How it ended, where that is known."""
     until_s: float | None = None
     """The monotonic clock's time until which all of an ended run's output is read."""
-    said: Said = field(default_factory=Said)
+    said: LiveOutput = field(default_factory=LiveOutput)
     heard_until: tuple[int, ...] = (0,) * len(_STREAMS)
     """The offset in each stream up to which it has said what it ``said``."""
     report: Report | None = None
@@ -142,19 +142,21 @@ class _Followed:
                 return False
         return True
 
-    def hurry(self, read: ReadOutput) -> int:
+    def skip_backlog(self, read: ReadOutput) -> int:
         """Leave out what would take too long, now that it has ended; how many bytes. Raises OSError."""
-        patience = WITH_CANCELLED if self.record is not None and self.record.ended_by == "cancel" else PATIENCE
+        limit = (
+            CANCELLED_BACKLOG_LIMIT if self.record is not None and self.record.ended_by == "cancel" else BACKLOG_LIMIT
+        )
         if self.until_s is None:
-            self.until_s = time.monotonic() + patience.for_s
+            self.until_s = time.monotonic() + limit.for_s
         if time.monotonic() < self.until_s:
             return 0
-        return sum(cursor.skip(read, self.run_id, patience.last_bytes) for cursor in self.cursors)
+        return sum(cursor.skip(read, self.run_id, limit.last_bytes) for cursor in self.cursors)
 
-    def heard(self, unread: int) -> Said:
+    def heard(self, unread: int) -> LiveOutput:
         """What it has said by now."""
         reader = self.reader
-        return Said(
+        return LiveOutput(
             reader.stuck_until, reader.stuck_since, reader.answered, reader.terminal, reader.used, max(0, unread)
         )
 
@@ -200,7 +202,7 @@ class LiveRunMonitor:
         if self._thread.ident is not None:
             self._thread.join(_LONGEST_CLOSE_S)
 
-    def follow(self, run_id: str, make: Callable[[], OutputReader]) -> Said:
+    def follow(self, run_id: str, make: Callable[[], OutputReader]) -> LiveOutput:
         """What the live run has said as far as is known; it is read on. make: a reader for it, if it has none yet.
 
         Raises OSError that kept it from being read.
@@ -328,7 +330,7 @@ class LiveRunMonitor:
         said, is_all = followed.said, True
         try:
             if followed.not_understood is None:
-                left_out = followed.hurry(self._read_output) if ended else 0
+                left_out = followed.skip_backlog(self._read_output) if ended else 0
                 if left_out > 0:
                     log.warning("run_output_left_out", run_id=followed.run_id, bytes=left_out, note=_LEFT_OUT)
                 is_all = followed.read(self._read_output)

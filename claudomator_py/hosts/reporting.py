@@ -13,7 +13,7 @@ from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.output import OutputPiece, tail_of
 from claudomator_py.domain.pricing import priced
 from claudomator_py.domain.redaction import Redactor, without_secrets
-from claudomator_py.domain.report import Backlog, RunReport, Said
+from claudomator_py.domain.report import Backlog, LiveOutput, RunReport
 from claudomator_py.domain.run import ExitRecord, LaunchRequest, Stream
 from claudomator_py.hosts.live_output import LiveRunMonitor
 from claudomator_py.ports import AgentKind, Clock, OutputReader
@@ -52,7 +52,7 @@ class ReportingHost(ABC):
         """Forget what other runs have said. See ``RunHost``."""
         self._monitor.keep({run_id for run_id, step in live if step == 0})
 
-    def follow(self, request: LaunchRequest) -> Said | None:
+    def follow(self, request: LaunchRequest) -> LiveOutput | None:
         """See ``RunHost``."""
         if request.agent.kind not in self._kinds:
             return None

@@ -20,7 +20,7 @@ from claudomator_py.queries.reading import find_run, find_task, read
 from claudomator_py.queries.views import event_views
 from claudomator_py.store import events, pruning, task_rows
 from claudomator_py.store.database import Database
-from claudomator_py.store.events import Sought
+from claudomator_py.store.events import EventQuery
 from claudomator_py.store.tables import Run
 
 
@@ -137,8 +137,8 @@ class Live:
             return TextFeed(source, redactor, position)
         return EntryFeed(source, redactor, position, lambda offset: kind.transcript(stream, offset))
 
-    def _sought(self, wanted: EventFilter) -> Sought:
-        return Sought(wanted.task_id, wanted.kinds, wanted.by, self._by)
+    def _sought(self, wanted: EventFilter) -> EventQuery:
+        return EventQuery(wanted.task_id, wanted.kinds, wanted.by, self._by)
 
     def is_over(self, run_id: str) -> bool:
         """Whether the run has ended."""

@@ -7,7 +7,7 @@ from claudomator_py.queries.queries import Queries
 from claudomator_py.service.channels import Channels
 from claudomator_py.service.learning import Learned
 from claudomator_py.service.notices import Notices
-from claudomator_py.service.policy import PolicyDesk
+from claudomator_py.service.policy import PolicyService
 from claudomator_py.service.run_requests import RunRequests
 from claudomator_py.service.schedules import Schedules
 from claudomator_py.service.specialists import Specialists
@@ -41,7 +41,7 @@ class Granted:
     """Where people and specialists write to each other."""
     run_requests: RunRequests
     """What a run asks for while it lives."""
-    policy: PolicyDesk
+    policy: PolicyService
     """What tasks may do."""
 
 
@@ -60,7 +60,7 @@ class Access:
         channels: Channels,
         webhooks: IncomingWebhooks,
         run_requests: RunRequests,
-        policy: PolicyDesk,
+        policy: PolicyService,
     ) -> None:
         """webhooks: takes what nobody in particular asks, but shows by a signature that it may come."""
         self._service = service

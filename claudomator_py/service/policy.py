@@ -20,7 +20,7 @@ _AS_FILE = "task.yaml"
 """As what a text is read: YAML, which JSON is too. A task without a name is called after it."""
 
 
-class PolicyDesk:
+class PolicyService:
     """What can be asked about the policy. in_force: the rules at present; reviews: whether those that are built in
     hold; limits: the budget of a day. Every method may raise ``domain.errors.ServiceError``."""
 
@@ -39,7 +39,7 @@ class PolicyDesk:
         self._limits = limits
         self._by = OPERATOR
 
-    def as_(self, by: Principal) -> "PolicyDesk":
+    def as_(self, by: Principal) -> "PolicyService":
         """The same, for who asks."""
         bound = copy(self)
         bound._by = by

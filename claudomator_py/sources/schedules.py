@@ -1,4 +1,4 @@
-"""The timekeeper: makes the tasks of schedules whose time has come, each once, whatever becomes of the daemon.
+"""Makes the tasks of schedules whose time has come, each once, whatever becomes of the daemon.
 
 What is due is reckoned from the store: the schedule's times after the last one that was dealt with. A time, its task
 and the mark that it was dealt with are one transaction.
@@ -43,7 +43,7 @@ def recurrence(cron: str, zone: str) -> Recurrence:
 
 
 class ScheduleRunner:
-    """``meet`` from one thread at a time. workdirs: what is allowed at present. faults: of single schedules."""
+    """``run_due`` from one thread at a time. workdirs: what is allowed at present. faults: of single schedules."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class ScheduleRunner:
         self._clock = clock
         self._faults = faults
 
-    def meet(self) -> int:
+    def run_due(self) -> int:
         """Make the tasks of every schedule that is due; how many times were dealt with. Raises StoreUnavailable.
 
         One for which that fails keeps no other from its time; it is tried again, and misses none.
@@ -79,7 +79,7 @@ class ScheduleRunner:
             try:
                 found[schedule.id] = recurrence(schedule.cron, schedule.timezone)
             except Exception as error:
-                # `meet` meets it too, and tells of it.
+                # `run_due` meets it too, and tells of it.
                 log.debug("schedule_cannot_be_read", schedule=schedule.name, problem=str(error))
         return found
 
@@ -144,11 +144,11 @@ def _item(schedule: Schedule) -> Item:
     return Item(Doing.SCHEDULE, schedule.id, schedule.name, content=str(schedule.updated_ms))
 
 
-class Clockwork:
-    """The timekeeper and its alarms, in a daemon. ready: whether it is known which files are there."""
+class CronWorker:
+    """Has the runner run what is due, on a thread of its own. ready: whether it is known which files are there."""
 
-    def __init__(self, timekeeper: ScheduleRunner, ready: Callable[[], bool]) -> None:
-        self._timekeeper = timekeeper
+    def __init__(self, runner: ScheduleRunner, ready: Callable[[], bool]) -> None:
+        self._runner = runner
         self._ready = ready
         self._lock = threading.Lock()
         self._alarms: Alarms | None = None
@@ -157,7 +157,7 @@ class Clockwork:
     def start(self) -> None:
         """Make what became due before, and from now on what is due, on a thread of its own."""
         with suppress(StoreUnavailable):
-            if not self._timekeeper.has_any():
+            if not self._runner.has_any():
                 return  # until there is one, of which ``wake`` hears
         self._set_up()
 
@@ -192,8 +192,8 @@ class Clockwork:
             return
         try:
             # In this order: a time that comes in between is met now.
-            alarms.set(self._timekeeper.recurrences())
-            self._timekeeper.meet()
+            alarms.set(self._runner.recurrences())
+            self._runner.run_due()
         except StoreUnavailable as error:
             log.error("schedules_not_met", problem=str(error), note="tried again within a minute")
         except Exception:

@@ -107,13 +107,13 @@ class Database:
         """Queue fn for the writer. The future resolves as ``write`` returns or raises; order is kept.
 
         fn runs on the writer's thread and holds up every other write: no waiting and no I/O in it. lazily: it shares
-        the commit of what is written next, and waits for that until ``hurry``.
+        the commit of what is written next, and waits for that until ``flush``.
         """
         return self._writer.submit(fn, planned=planned, lazily=lazily)
 
-    def hurry(self) -> None:
-        """Have the writer do what was queued lazily and is not written yet."""
-        self._writer.hurry()
+    def flush(self) -> None:
+        """Have the writer commit what was queued lazily. Returns before it has."""
+        self._writer.flush()
 
     def submit_together(self, fns: Sequence[Callable[[Connection], T]]) -> list[Future[T]]:
         """Queue them one after the other with nothing in between, for one commit unless they are a great many.

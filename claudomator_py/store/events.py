@@ -32,11 +32,11 @@ def record(
     data: Mapping[str, Any] | None = None,
 ) -> None:
     """Append one event."""
-    record_all(connection, [Happened(at_ms, kind, task_id, run_id, data or {})])
+    record_all(connection, [NewEvent(at_ms, kind, task_id, run_id, data or {})])
 
 
 @dataclass(frozen=True, slots=True)
-class Happened:
+class NewEvent:
     """An event that is to be appended."""
 
     at_ms: int
@@ -46,7 +46,7 @@ class Happened:
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
-def record_all(connection: Connection, events: Sequence[Happened]) -> None:
+def record_all(connection: Connection, events: Sequence[NewEvent]) -> None:
     """Append events, in this order."""
     by = connection.info.get(_CAUSE)
     rows = [
@@ -94,7 +94,7 @@ def last_id(connection: Connection) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Sought:
+class EventQuery:
     """Which events. task_id, kinds, caused_by: only those; none: all. seen_by: of those that exist for it."""
 
     task_id: str | None = None
@@ -113,13 +113,13 @@ class Sought:
         return query if self.caused_by is None else query.where(EVENT.c.by == self.caused_by)
 
 
-def following(connection: Connection, after: int, limit: int, sought: Sought = Sought()) -> Sequence[Event]:
+def following(connection: Connection, after: int, limit: int, sought: EventQuery = EventQuery()) -> Sequence[Event]:
     """Events with a greater id, in order, at most limit."""
     query = sought.query.where(EVENT.c.id > after).order_by(EVENT.c.id).limit(limit)
     return [_event_from(row) for row in connection.execute(query)]
 
 
-def newest(connection: Connection, limit: int, sought: Sought = Sought()) -> Sequence[Event]:
+def newest(connection: Connection, limit: int, sought: EventQuery = EventQuery()) -> Sequence[Event]:
     """The newest events, in order, at most limit."""
     query = sought.query.order_by(EVENT.c.id.desc()).limit(limit)
     return [_event_from(row) for row in reversed(connection.execute(query).all())]

@@ -22,7 +22,7 @@ from claudomator_py.domain.lifecycle import (
 )
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.store.events import Happened, record, record_all
+from claudomator_py.store.events import NewEvent, record, record_all
 from claudomator_py.store.loading import changer, loader, writer
 from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import TASK, TASK_REVISION, Task, TaskRevision
@@ -137,8 +137,8 @@ def add_all(connection: Connection, tasks: Sequence[Task], event: lifecycle.Even
     """
     told = []
     for task in tasks:
-        told.append(Happened(task.created_ms, "accepted", task.id, data=_as_accepted(task)))
-        told.append(Happened(task.created_ms, "state", task.id, data=_told(task, event)))
+        told.append(NewEvent(task.created_ms, "accepted", task.id, data=_as_accepted(task)))
+        told.append(NewEvent(task.created_ms, "state", task.id, data=_told(task, event)))
     _ADD.run_all(connection, [_stored(task) for task in tasks])
     record_all(connection, told)
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, select
 from claudomator_py.scheduler.decision import DecisionKind
 from claudomator_py.store import events, reads, remembered
 from claudomator_py.store.decision_rows import decision_from
-from claudomator_py.store.events import Sought
+from claudomator_py.store.events import EventQuery
 from claudomator_py.store.loading import loader
 from claudomator_py.store.tables import DECISION, EVENT, RUN, TASK, Decision, Event, Run, Task
 from claudomator_py.store.task_rows import task_from
@@ -47,7 +47,7 @@ def move_cursor(connection: Connection, event_id: int) -> None:
 
 def changes_after(connection: Connection, event_id: int, limit: int) -> Sequence[Event]:
     """The changes of the state of tasks after that event, in order."""
-    return events.following(connection, event_id, limit, Sought(kinds=_CHANGES))
+    return events.following(connection, event_id, limit, EventQuery(kinds=_CHANGES))
 
 
 def histories(connection: Connection, task_ids: Collection[str]) -> Sequence[TaskHistory]:

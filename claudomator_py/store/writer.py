@@ -65,7 +65,7 @@ class Writer:
         self._queue: deque[_Item] = deque()
         self._changed = threading.Condition()
         self._closed = False
-        self._hurried = False
+        self._due = False
         """Whether somebody waits for what is queued."""
         self._listeners: tuple[tuple[Callable[[], None], bool], ...] = ()
         self._inside_item = False
@@ -86,7 +86,7 @@ class Writer:
         """Queue fn. The future resolves when its commit is durable; raises StoreUnavailable after ``close``.
 
         quiet: no listener hears of it, unless something else was committed with it. planned: those do not that have
-        said so, see ``on_commit``. lazily: with whatever is written next, or once ``hurry`` is called.
+        said so, see ``on_commit``. lazily: with whatever is written next, or once ``flush`` is called.
         """
         return self.submit_together([fn], quiet=quiet, planned=planned, lazily=lazily)[0]
 
@@ -109,15 +109,15 @@ class Writer:
                 raise StoreUnavailable("the database is closed", "start the daemon again")
             self._queue.extend(items)
             if not lazily:
-                self._hurried = True
+                self._due = True
                 self._changed.notify()
         return [item.future for item in items]
 
-    def hurry(self) -> None:
-        """Write what was queued lazily now."""
+    def flush(self) -> None:
+        """Commit what was queued lazily, without waiting for more. Returns before that is done."""
         with self._changed:
             if self._queue:
-                self._hurried = True
+                self._due = True
                 self._changed.notify()
 
     def is_current_thread(self) -> bool:
@@ -188,11 +188,11 @@ class Writer:
         batch: list[_Item] = []
         while not batch:
             with self._changed:
-                self._changed.wait_for(lambda: (self._queue and self._hurried) or self._closed)
+                self._changed.wait_for(lambda: (self._queue and self._due) or self._closed)
                 if not self._queue:
                     return []
                 taken = [self._queue.popleft() for _ in range(min(len(self._queue), MAX_BATCH))]
-                self._hurried = bool(self._queue)
+                self._due = bool(self._queue)
             batch = [item for item in taken if item.future.set_running_or_notify_cancel()]
         return batch
 

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, select
 from claudomator_py.domain.agent import AgentSpec, Price
 from claudomator_py.domain.budget import AgentBudget, Budget, BudgetOf, DayBudget, Figures, SpentBudget, Unit
 from claudomator_py.domain.errors import Invalid
-from claudomator_py.domain.notice import Happened, notice_of
+from claudomator_py.domain.notice import EventContext, notice_of
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
 from claudomator_py.domain.views import TaskView
 from claudomator_py.store.database import Database
@@ -317,7 +317,7 @@ def test_that_a_day_is_spent_is_told_once_for_each_budget(world: World) -> None:
     last = live.last_events(live.event_filter(None, ("budget_spent",)), 1).items[0]
     assert (last.data["agent"], last.data["figures"]) == ("claude", "5.50 of 5.00 USD")
     for data in (last.data, {"agent": "claude", "figures": "5.50 of 5.00 USD"}):  # which 0.1 has stored
-        notice = notice_of(Happened(1, "", "budget_spent", data, *[None] * 5))
+        notice = notice_of(EventContext(1, "", "budget_spent", data, *[None] * 5))
         assert notice is not None
         assert (notice.kind, notice.agent) == ("budget_spent", "claude")
         assert notice.title == "agent claude has used up its daily budget: 5.50 of 5.00 USD"

@@ -13,7 +13,7 @@ from claudomator_py.domain.errors import Conflict, NotFound
 from claudomator_py.domain.notice import (
     DeliveryFault,
     DeliveryState,
-    Happened,
+    EventContext,
     Notice,
     NoticeKind,
     NotifyTarget,
@@ -317,7 +317,7 @@ def test_a_limit_is_told_once_however_many_runs_and_probes_meet_it(world: World,
 def test_an_event_that_cannot_be_read_and_a_notice_that_cannot_be_sent_hold_up_no_other(
     world: World, post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(happened: Happened) -> Notice | None:
+    def broken(happened: EventContext) -> Notice | None:
         if happened.task_name == "unreadable":
             raise KeyError("reason")
         return notice_of(happened)

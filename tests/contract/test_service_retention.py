@@ -240,7 +240,7 @@ def test_times_of_schedules_go_but_the_last(world: Kept) -> None:
     world.take("/tasks/s.yaml", spec("s", schedule="0 * * * *", timezone="UTC"))
     for hour in range(1, 4):
         world.now_ms = (START_MS // HOUR_MS + hour) * HOUR_MS
-        world.timekeeper.meet()
+        world.schedule_runner.run_due()
         world.tick()
         for name in world.running():
             world.succeed(name)
@@ -250,7 +250,7 @@ def test_times_of_schedules_go_but_the_last(world: Kept) -> None:
 
     assert world.schedules.one("s").last is not None
     world.now_ms = (world.now_ms // HOUR_MS + 1) * HOUR_MS
-    world.timekeeper.meet()
+    world.schedule_runner.run_due()
     assert len(world.names()) == 4, "the schedule goes on, and no time comes twice"
 
 

@@ -26,9 +26,9 @@ def world(database: Database) -> World:
 
 
 def meet(world: World, at_ms: int) -> list[str]:
-    """The names of all tasks, in order, once the timekeeper has looked at that time."""
+    """The names of all tasks, in order, once the schedule runner has looked at that time."""
     world.now_ms = at_ms
-    world.timekeeper.meet()
+    world.schedule_runner.run_due()
     return sorted(world.names())
 
 
@@ -216,8 +216,8 @@ def test_a_restart_within_a_minute_misses_nothing(world: World) -> None:
 def test_all_is_not_without_bounds(world: World) -> None:
     world.take(PATH, spec("t", schedule="* * * * *", timezone="UTC", catch_up="all", overlap="queue"))
     world.now_ms = START_MS + 30 * DAY_MS
-    assert world.timekeeper.meet() == 1_000
-    assert world.timekeeper.meet() == 0
+    assert world.schedule_runner.run_due() == 1_000
+    assert world.schedule_runner.run_due() == 0
 
 
 def test_a_time_is_skipped_while_a_task_of_the_schedule_has_not_ended(world: World) -> None:
@@ -294,7 +294,7 @@ def test_a_drained_daemon_makes_tasks_and_starts_none(world: World) -> None:
 def test_what_changed_while_it_was_looked_at_is_not_met(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.take(PATH, spec("t", **HOURLY))
     seen = world.database.read(schedule_rows.all_there)
-    monkeypatch.setattr(world.timekeeper, "_going", lambda: seen)
+    monkeypatch.setattr(world.schedule_runner, "_going", lambda: seen)
     world.schedules.pause("t")
     assert meet(world, FIRST) == []
     world.schedules.resume("t")

@@ -121,7 +121,7 @@ def test_what_is_queued_lazily_is_written_with_what_comes_next(db: Database, com
 
 def test_what_is_queued_lazily_is_written_at_last(db: Database, commits: list[int]) -> None:
     lazy = db.submit(add(1), lazily=True)
-    db.hurry()
+    db.flush()
     assert lazy.result(30) == 1
     lazy = db.submit(add(2), lazily=True)
     db.close()

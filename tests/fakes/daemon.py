@@ -15,7 +15,7 @@ from unittest.mock import MagicMock
 from claudomator_py.api.app import create_app
 from claudomator_py.api.endpoint import bind, bind_own, bound_address, publish_endpoint, url_of
 from claudomator_py.api.events import Streams
-from claudomator_py.api.guard.limits import Crowd, Limits
+from claudomator_py.api.guard.limits import ConnectionLimit, Limits
 from claudomator_py.api.guard.operator_token import ensure_token
 from claudomator_py.api.guard.protocol import Connection
 from claudomator_py.api.server import WebServer
@@ -141,7 +141,7 @@ def running(
     meter: Meter | None = None,
     limits: Limits | None = None,
     protocol: type[Connection] = Patient,
-    crowd: Crowd | None = None,
+    connection_limit: ConnectionLimit | None = None,
     listen: str = "127.0.0.1:0",
 ) -> Iterator[Daemon]:
     """A daemon of that service, until the block ends. meter: what is measured, if anything is."""
@@ -154,7 +154,7 @@ def running(
     settings = WebSettings(token=token, listen=address, allowed_hosts=allowed_hosts, limits=limits or PATIENT)
     app = create_app(served.access, settings, served.keyring, meter, streams=streams)
     app.openapi = openapi_document  # type: ignore[method-assign]  # else each makes its own
-    server = WebServer(app, [sock, bind_own(state_dir)], streams.close, protocol=protocol, crowd=crowd)
+    server = WebServer(app, [sock, bind_own(state_dir)], streams.close, protocol=protocol, limit=connection_limit)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve()), name="daemon")
     thread.start()
     try:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from claudomator_py.domain.output import OutputPiece
-from claudomator_py.domain.report import Said
+from claudomator_py.domain.report import LiveOutput
 from claudomator_py.domain.run import ExitRecord, Stream
 from claudomator_py.hosts.live_output import LiveRunMonitor, ReadOutput, Report
 from claudomator_py.ports import Clock, OutputReader
@@ -18,7 +18,7 @@ class PromptMonitor(LiveRunMonitor):
 
         super().__init__(in_odd_pieces, clock, rest=lambda _: None)
 
-    def follow(self, run_id: str, make: Callable[[], OutputReader]) -> Said:
+    def follow(self, run_id: str, make: Callable[[], OutputReader]) -> LiveOutput:
         super().follow(run_id, make)
         self._read_all()
         return super().follow(run_id, make)

@@ -54,7 +54,7 @@ from claudomator_py.service.cleanup import Cleaner
 from claudomator_py.service.keyring import Keyring
 from claudomator_py.service.learning import Learned
 from claudomator_py.service.notices import Notices
-from claudomator_py.service.policy import PolicyDesk
+from claudomator_py.service.policy import PolicyService
 from claudomator_py.service.run_requests import RunRequests
 from claudomator_py.service.schedules import Schedules
 from claudomator_py.service.specialists import Specialists
@@ -188,7 +188,7 @@ class World:
             database, self.registry, lambda: self.workdirs, self.clock, self.queries.task_views.one, self.repeats
         )
         self.schedule_faults = Faults(self.clock)
-        self.timekeeper = ScheduleRunner(
+        self.schedule_runner = ScheduleRunner(
             database, self.registry, lambda: self.workdirs, self.clock, self.schedule_faults
         )
         self.isolating = WorktreeManager(self.trees)
@@ -232,7 +232,7 @@ class World:
             policing.of_message,
         )
         self.answers = AnswerDispatcher(database, lambda: self.workdirs, self.clock, policing.of_message)
-        self.policy_desk = PolicyDesk(database, lambda: rules_of_policy, self.clock, lambda: True, DayBudget)
+        self.policy_desk = PolicyService(database, lambda: rules_of_policy, self.clock, lambda: True, DayBudget)
         self.access = Access(
             self.service,
             self.queries,

@@ -21,7 +21,7 @@ _SHARE_OF_FILES = 4
 
 
 class Member(Protocol):
-    """A connection, as the crowd sees it."""
+    """A connection, as far as its limit concerns it."""
 
     def may_go(self) -> bool:
         """Whether it waits for a client that has shown no credentials yet, or has nothing at hand."""
@@ -32,8 +32,8 @@ class Member(Protocol):
         ...
 
 
-class Crowd:
-    """All connections of a server. For one event loop.
+class ConnectionLimit:
+    """How many connections a server has, and which go first when there are too many. For one event loop.
 
     most: how many there may be. Up to half of them may have a request at hand before clients without credentials are
     refused, and up to three quarters before all are.

@@ -13,7 +13,7 @@ import select
 import socket
 from collections.abc import Callable
 
-from claudomator_py.api.guard.limits import Crowd
+from claudomator_py.api.guard.limits import ConnectionLimit
 
 _QUEUE = 2_048
 _AT_ONCE = 256
@@ -25,7 +25,7 @@ _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 log = logging.getLogger(__name__)
 
 
-class _Lobby:
+class _SilentConnections:
     """Connections that have said nothing yet, in the order in which they came.
 
     most: how many. patience_s: how long each may stay. speaks: what is done with one that begins to speak.
@@ -106,13 +106,13 @@ class Listener:
     """
 
     def __init__(
-        self, sock: socket.socket, make: Callable[[], asyncio.Protocol], crowd: Crowd, patience_s: float
+        self, sock: socket.socket, make: Callable[[], asyncio.Protocol], limit: ConnectionLimit, patience_s: float
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._socket = sock
         self._make = make
-        self._crowd = crowd
-        self._lobby = _Lobby(max(1, crowd.most // 2), patience_s, self._begin)
+        self._limit = limit
+        self._silent = _SilentConnections(max(1, limit.most // 2), patience_s, self._begin)
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._said_s: float | None = None
@@ -125,7 +125,7 @@ class Listener:
         if self._timer is not None:
             self._timer.cancel()
         self._loop.remove_reader(self._socket)
-        self._lobby.close()
+        self._silent.close()
 
     async def wait_closed(self) -> None:
         """Return once those that were taken have their protocols."""
@@ -146,7 +146,7 @@ class Listener:
                     raise
                 self._pause(error)
                 return
-            self._lobby.enter(taken)
+            self._silent.enter(taken)
 
     def _begin(self, taken: socket.socket) -> None:
         task = self._loop.create_task(self._serve(taken))
@@ -163,7 +163,7 @@ class Listener:
     def _pause(self, error: OSError) -> None:
         """Wait for a file that a dropped connection, or something else, gives back; and do not ask without end."""
         self._loop.remove_reader(self._socket)
-        dropped = self._lobby.make_room() or self._crowd.make_room()
+        dropped = self._silent.make_room() or self._limit.make_room()
         now_s = self._loop.time()
         if self._said_s is None or now_s - self._said_s > _SAID_S:
             self._said_s = now_s

@@ -17,7 +17,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from claudomator_py.api.guard.exchange import SECURITY_HEADERS
-from claudomator_py.api.guard.limits import Crowd
+from claudomator_py.api.guard.limits import ConnectionLimit
 from claudomator_py.api.guard.security import Load
 from claudomator_py.api.problem import Refused
 
@@ -84,17 +84,17 @@ class GuardedProtocol(H11Protocol):
     _head_timer: asyncio.TimerHandle | None = None
     _is_websocket = False
 
-    def __init__(self, *, crowd: Crowd, **server: Any) -> None:
-        """crowd: all connections of the server. server: what uvicorn gives to each."""
+    def __init__(self, *, limit: ConnectionLimit, **server: Any) -> None:
+        """limit: how many connections the whole server has. server: what uvicorn gives to each."""
         super().__init__(**server)
         self.conn = Parser()
-        self._crowd = crowd
+        self._limit = limit
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin with the wait for a first head."""
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - a stream's transport is one
         super().connection_made(transport)
-        if self._crowd.enter(self):
+        if self._limit.enter(self):
             self._watch_head()
         else:
             transport.abort()
@@ -109,14 +109,14 @@ class GuardedProtocol(H11Protocol):
     def handle_events(self) -> None:
         """Handle what is complete by now."""
         # By what there is now, not when the connection was made: connections come and go.
-        self.app_state = {"load": Load.FULL if self._crowd.full else Load.CROWDED if self._crowd.crowded else Load.FREE}
+        self.app_state = {"load": Load.FULL if self._limit.full else Load.CROWDED if self._limit.crowded else Load.FREE}
         super().handle_events()
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
         """Leave the connection to the protocol of WebSockets, which has bounds of its own."""
         self._is_websocket = True
         self._unwatch_head()
-        self._crowd.leave(self)
+        self._limit.leave(self)
         super().handle_websocket_upgrade(event)
 
     def on_response_complete(self) -> None:
@@ -127,7 +127,7 @@ class GuardedProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """It is over."""
         self._unwatch_head()
-        self._crowd.leave(self)
+        self._limit.leave(self)
         super().connection_lost(exc)
 
     def may_go(self) -> bool:
@@ -148,9 +148,9 @@ class GuardedProtocol(H11Protocol):
     def _settle(self) -> None:
         """Say whose turn it is: the client's, whose head or body is not whole, or ours."""
         if self.conn.their_state is h11.IDLE or self.conn.their_state is h11.SEND_BODY:
-            self._crowd.waits(self)
+            self._limit.waits(self)
         else:
-            self._crowd.works(self)
+            self._limit.works(self)
 
     def _watch_head(self) -> None:
         """Run the timer while the head of a request is awaited, from its first byte on."""

@@ -25,7 +25,7 @@ from claudomator_py.domain.views.policy import (
     VerdictView,
 )
 from claudomator_py.service.access import Access
-from claudomator_py.service.policy import PolicyDesk
+from claudomator_py.service.policy import PolicyService
 
 Days = Annotated[int, Query(ge=1, le=365)]
 Text = Annotated[str, Form(max_length=LONGEST_INSTRUCTIONS)]
@@ -45,17 +45,17 @@ def router(access: Access) -> APIRouter:
     # A task's text may be long, and is nobody else's business: it stands in no address.
     @routes.post("")
     def test(by: Asking, text: Text = "") -> Response:
-        desk = access.as_(by).policy
+        service = access.as_(by).policy
         try:
-            return _page(desk, by, text=text, verdicts=desk.test(text))
+            return _page(service, by, text=text, verdicts=service.test(text))
         except Invalid as refusal:
-            return _page(desk, by, text=text, refusal=refusal)
+            return _page(service, by, text=text, refusal=refusal)
 
     return routes
 
 
 def _page(
-    desk: PolicyDesk,
+    service: PolicyService,
     by: Principal,
     days: int = 30,
     *,
@@ -64,7 +64,7 @@ def _page(
     refusal: Invalid | None = None,
 ) -> Response:
     values = {
-        "page": page_of(desk.view(days), desk.approvals()),
+        "page": page_of(service.view(days), service.approvals()),
         "text": text,
         "verdicts": tuple(map(verdict_of, verdicts)),
         "refusal": refusal,

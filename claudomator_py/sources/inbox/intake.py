@@ -13,7 +13,7 @@ from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.faults import error_text
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock
-from claudomator_py.sources.inbox.taking import Refused, Taking, Takings
+from claudomator_py.sources.inbox.taking import FileBatch, FileTransaction, Refused
 from claudomator_py.sources.inbox.values import FileReading, FileStamp
 from claudomator_py.store import inbox_rows, schedule_rows
 from claudomator_py.store.database import Database, StoreUnavailable
@@ -51,7 +51,7 @@ class StoreIntake:
 
     def take(self, readings: Sequence[FileReading]) -> Sequence[Sequence[Problem]]:
         """See ``inbox.values.Intake``."""
-        found: list[list[Problem] | Taking] = []
+        found: list[list[Problem] | FileTransaction] = []
         place = 0
         for reading in readings:
             problems = [
@@ -59,10 +59,10 @@ class StoreIntake:
                 for spec in reading.parsed.specs
                 for problem in (*placement_problems(spec, self._registry, self._workdirs()), *zone_problems(spec))
             ]
-            found.append(problems or Taking(reading, self._clock(), place))
+            found.append(problems or FileTransaction(reading, self._clock(), place))
             place += len(reading.parsed.specs)
         # Together, so that no tick sees the first of them alone and gives it the slot of one that is more urgent.
-        changes = Takings([one for one in found if isinstance(one, Taking)]).changes()
+        changes = FileBatch([one for one in found if isinstance(one, FileTransaction)]).changes()
         taking = iter(self._database.submit_together([caused_by(INBOX.id, change) for change in changes]))
         verdicts = [one if isinstance(one, list) else _verdict(next(taking)) for one in found]
         for reading, refused in zip(readings, verdicts, strict=True):

@@ -34,7 +34,7 @@ class Refused(Exception):
         self.problems = problems
 
 
-class Taking:
+class FileTransaction:
     """The transaction that takes one file. Raises Refused."""
 
     def __init__(self, reading: FileReading, now_ms: int, place: int) -> None:
@@ -205,22 +205,22 @@ class Taking:
         return None
 
 
-class Takings:
+class FileBatch:
     """Takes files that came together, in their order, each so that it can be undone alone.
 
     The first of several in a row of which nothing is known takes the others along, in one statement for each table: one
     by one they cost several times as much.
     """
 
-    def __init__(self, takings: Sequence[Taking]) -> None:
-        self._takings = takings
+    def __init__(self, files: Sequence[FileTransaction]) -> None:
+        self._files = files
         self._looked_at = 0
         self._new: set[int] = set()
         self._taken: set[int] = set()
 
     def changes(self) -> list[Callable[[Connection], None]]:
         """One for each file, to be made in this order within one transaction. Each raises Refused."""
-        return [partial(self._take, place) for place in range(len(self._takings))]
+        return [partial(self._take, place) for place in range(len(self._files))]
 
     def _take(self, place: int, connection: Connection) -> None:
         if place in self._taken:
@@ -229,11 +229,11 @@ class Takings:
             self._look(place, connection)
         row = list(takewhile(self._new.__contains__, range(place, self._looked_at)))
         if not row:
-            self._takings[place](connection)
+            self._files[place](connection)
             return
         # If this fails each of them is taken by itself, so that no more than one of them is at fault.
         self._new.difference_update(row)
-        _add(connection, [self._takings[each] for each in row])
+        _add(connection, [self._files[each] for each in row])
         self._taken.update(row)
 
     def _look(self, begin: int, connection: Connection) -> None:
@@ -241,30 +241,30 @@ class Takings:
 
         Taking one of them makes nothing known of another, as no two have a name in common and none waits for anything.
         """
-        row: list[Taking] = []
+        row: list[FileTransaction] = []
         names: set[str] = set()
-        for taking in self._takings[begin:]:
-            if not taking.only_adds or not names.isdisjoint(taking.names):
+        for file in self._files[begin:]:
+            if not file.only_adds or not names.isdisjoint(file.names):
                 break
-            if len(names) + len(taking.names) > MOST_DOCUMENTS:
+            if len(names) + len(file.names) > MOST_DOCUMENTS:
                 break
-            row.append(taking)
-            names.update(taking.names)
+            row.append(file)
+            names.update(file.names)
         self._looked_at = begin + max(1, len(row))
         if not row:
             return
-        paths = [taking.path for taking in row]
+        paths = [file.path for file in row]
         known_paths = inbox_rows.with_documents(connection, paths) | schedule_rows.with_schedules(connection, paths)
         known_names = inbox_rows.taken_names(connection, names) | dependency_rows.awaited(connection, names)
-        for place, taking in enumerate(row, begin):
-            known = taking.path in known_paths or not known_names.isdisjoint(taking.names)
-            if not known and not taking.problems(connection):
+        for place, file in enumerate(row, begin):
+            known = file.path in known_paths or not known_names.isdisjoint(file.names)
+            if not known and not file.problems(connection):
                 self._new.add(place)
 
 
-def _add(connection: Connection, takings: Sequence[Taking]) -> None:
+def _add(connection: Connection, files: Sequence[FileTransaction]) -> None:
     """Take files of which nothing is known."""
-    made = accept_ready(connection, [order for taking in takings for order in taking.orders()])
+    made = accept_ready(connection, [order for file in files for order in file.orders()])
     documents = [
         InboxDocument(
             path=cast("str", task.file_path),  # since each of these came in one
@@ -275,4 +275,4 @@ def _add(connection: Connection, takings: Sequence[Taking]) -> None:
         for task, content in made
     ]
     inbox_rows.add_documents(connection, documents)
-    inbox_rows.put_files(connection, [taking.file() for taking in takings])
+    inbox_rows.put_files(connection, [file.file() for file in files])

@@ -392,7 +392,7 @@ def test_events_of_a_card_are_seen_by_who_caused_them_and_by_who_sees_all(regist
     registry.write(by_ann)
 
     def kinds(by: Principal) -> list[str]:
-        sought = events.Sought(seen_by=by)
+        sought = events.EventQuery(seen_by=by)
         return [one.kind for one in registry.database.read(lambda c: events.following(c, 0, 10, sought))]
 
     assert kinds(ANN) == kinds(OPERATOR) == ["specialist_registered"]

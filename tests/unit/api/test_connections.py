@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.api.guard.limits import Crowd
+from claudomator_py.api.guard.limits import ConnectionLimit
 from claudomator_py.api.guard.security import Load
 from tests.fakes.daemon import Daemon, running
 from tests.fakes.prepared import PreparedService
@@ -31,7 +31,7 @@ class Client:
 
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Daemon]:
-    with running(PreparedService(), tmp_path / "state", crowd=Crowd(most=MOST)) as daemon:
+    with running(PreparedService(), tmp_path / "state", connection_limit=ConnectionLimit(most=MOST)) as daemon:
         yield daemon
 
 
@@ -74,16 +74,16 @@ def test_a_body_of_nobody_that_does_not_come_goes_too(small: Daemon) -> None:
 
 
 def test_under_load_the_operator_is_served_and_at_last_only_health() -> None:
-    crowd = Crowd(most=8)
+    connection_limit = ConnectionLimit(most=8)
     members = [Client() for _ in range(8)]
     for member in members:
-        assert crowd.enter(member)
+        assert connection_limit.enter(member)
     steps = []
     for member in members:
-        crowd.works(member)
-        steps.append((crowd.crowded, crowd.full))
+        connection_limit.works(member)
+        steps.append((connection_limit.crowded, connection_limit.full))
     assert steps == [(False, False)] * 4 + [(True, False)] * 2 + [(True, True)] * 2
-    assert not crowd.enter(Client())
+    assert not connection_limit.enter(Client())
 
 
 @pytest.mark.parametrize(
@@ -99,12 +99,12 @@ def test_under_load_the_operator_is_served_and_at_last_only_health() -> None:
 def test_whom_there_is_no_room_for_is_told_when_to_come_again(
     tmp_path: Path, load: Load, path: str, token: bool, status: int
 ) -> None:
-    crowd = Crowd(most=100)
+    connection_limit = ConnectionLimit(most=100)
     busy = {Load.CROWDED: 60, Load.FULL: 80}[load]
     for member in [Client() for _ in range(busy)]:
-        crowd.enter(member)
-        crowd.works(member)
-    with running(PreparedService(), tmp_path / "state", crowd=crowd) as daemon:
+        connection_limit.enter(member)
+        connection_limit.works(member)
+    with running(PreparedService(), tmp_path / "state", connection_limit=connection_limit) as daemon:
         answer = daemon.ask("GET", path, headers={} if token else {"Authorization": None})
     assert answer.status == status
     if status == 503:
@@ -116,7 +116,7 @@ def test_the_number_of_connections_is_a_part_of_the_files_there_may_be() -> None
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (400, limits[1]))
-        assert Crowd().most == 100
+        assert ConnectionLimit().most == 100
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 

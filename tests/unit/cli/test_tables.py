@@ -301,7 +301,7 @@ def test_schedules_fit_a_terminal_and_say_what_became_of_the_last_time(
         desk.schedules.add(TaskSpec(name=name, instructions="x", schedule="0 3 * * 1-5", timezone=zone))
     desk.schedules.run("weekly")
     desk.world.now_ms = parse_instant("2026-09-22T03:00:00.000Z")
-    desk.world.timekeeper.meet()
+    desk.world.schedule_runner.run_due()
     desk.schedules.pause("weekly")
     desk.schedules.run("nightly-triage-of-everything")
     with freeze_time("2026-09-22T03:30:00Z"):

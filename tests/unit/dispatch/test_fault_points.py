@@ -41,7 +41,7 @@ WHOLE_TICK = {
     *("observe.day_end budgets.day", "observe.present budgets.spent", "observe.present budgets.day_left"),
     *("observe._spent_holds budgets.day_holds", "observe._spent_holds budgets.window_holds"),
     *("reconciler.sweep database.read", "reconciler.sweep host.sweep", "reconciler.tick database.probe"),
-    *("reconciler.tick database.read", "reconciler._hurry database.hurry", "reconciler._hurry collector.begun"),
+    *("reconciler.tick database.read", "reconciler._flush database.flush", "reconciler._flush collector.begun"),
     *("reconciler._start database.read", "reconciler._start starter.start", "reconciler._start collector.expect"),
     "reconciler._forget_ended database.read",
     "reconciler._report database.read",

@@ -8,7 +8,7 @@ import pytest
 
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.pricing import Used
-from claudomator_py.domain.report import Backlog, Said
+from claudomator_py.domain.report import Backlog, LiveOutput
 from claudomator_py.domain.run import ExitRecord, RunLimits, RunSpec, Stream
 from claudomator_py.hosts import live_output
 from claudomator_py.hosts.live_output import LiveRunMonitor
@@ -69,7 +69,7 @@ class Desk:
         self.readers.setdefault(run_id, []).append(Reader())
         return self.readers[run_id][-1]
 
-    def follow(self, run_id: str) -> Said:
+    def follow(self, run_id: str) -> LiveOutput:
         return self.monitor.follow(run_id, lambda: self.make(run_id))
 
     def report(self, run_id: str, record: ExitRecord | None = ENDED) -> live_output.Report | None:
@@ -112,7 +112,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_tick_reads_nothing_itself(desk: Desk) -> None:
     desk.begin("run")
     desk.host.write("run", b"answer\n")
-    assert desk.follow("run") == Said()
+    assert desk.follow("run") == LiveOutput()
     assert not desk.monitor.turn(), "all is read"
     assert desk.follow("run").answered
 
@@ -234,11 +234,11 @@ def test_what_is_behind_is_told(desk: Desk, hasty: None, monkeypatch: pytest.Mon
     assert desk.monitor.backlog("run") is None
 
 
-@pytest.mark.parametrize(("record", "patience"), [(ENDED, "PATIENCE"), (CANCELLED, "WITH_CANCELLED")])
+@pytest.mark.parametrize(("record", "limit"), [(ENDED, "BACKLOG_LIMIT"), (CANCELLED, "CANCELLED_BACKLOG_LIMIT")])
 def test_at_the_end_a_flood_is_not_read_for_ever(
-    desk: Desk, hasty: None, monkeypatch: pytest.MonkeyPatch, record: ExitRecord, patience: str
+    desk: Desk, hasty: None, monkeypatch: pytest.MonkeyPatch, record: ExitRecord, limit: str
 ) -> None:
-    monkeypatch.setattr(live_output, patience, live_output.Patience(0.0, 10))
+    monkeypatch.setattr(live_output, limit, live_output.BacklogLimit(0.0, 10))
     desk.begin("run")
     desk.host.write("run", b"answer\n" + b"y" * CAP)
     desk.follow("run")

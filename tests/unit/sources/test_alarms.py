@@ -10,7 +10,7 @@ from freezegun import freeze_time
 from claudomator_py.domain.schedule import Recurrence
 from claudomator_py.environment.workdirs import known_zone, local_zone
 from claudomator_py.sources.alarms import Alarms
-from claudomator_py.sources.schedules import Clockwork, ScheduleRunner
+from claudomator_py.sources.schedules import CronWorker, ScheduleRunner
 from claudomator_py.store.database import StoreUnavailable
 from tests.patience import PATIENCE_S
 
@@ -61,32 +61,32 @@ def test_closing_waits_for_a_ring_that_sets_the_times() -> None:
     assert (closing.is_alive(), done) == (False, [True])
 
 
-def _clockwork(has_any: Mock) -> tuple[Clockwork, threading.Event]:
+def _cron_worker(has_any: Mock) -> tuple[CronWorker, threading.Event]:
     met = threading.Event()
-    timekeeper = Mock(spec=ScheduleRunner, has_any=has_any, meet=met.set)
-    timekeeper.recurrences.return_value = {}
-    return Clockwork(cast("ScheduleRunner", timekeeper), lambda: True), met
+    runner = Mock(spec=ScheduleRunner, has_any=has_any, run_due=met.set)
+    runner.recurrences.return_value = {}
+    return CronWorker(cast("ScheduleRunner", runner), lambda: True), met
 
 
 def test_where_there_is_no_schedule_nothing_rings_until_there_is_one() -> None:
-    clockwork, met = _clockwork(Mock(return_value=False))
+    cron_worker, met = _cron_worker(Mock(return_value=False))
     before = threading.active_count()
     try:
-        clockwork.start()
+        cron_worker.start()
         assert threading.active_count() == before
-        clockwork.wake()
+        cron_worker.wake()
         assert met.wait(PATIENCE_S)
     finally:
-        clockwork.close()
+        cron_worker.close()
     met.clear()
-    clockwork.wake()
+    cron_worker.wake()
     assert not met.wait(0.1)
 
 
 def test_where_nobody_knows_whether_there_is_one_it_rings() -> None:
-    clockwork, met = _clockwork(Mock(side_effect=StoreUnavailable("it is locked", "wait")))
+    cron_worker, met = _cron_worker(Mock(side_effect=StoreUnavailable("it is locked", "wait")))
     try:
-        clockwork.start()
+        cron_worker.start()
         assert met.wait(PATIENCE_S)
     finally:
-        clockwork.close()
+        cron_worker.close()

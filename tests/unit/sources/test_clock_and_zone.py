@@ -39,9 +39,9 @@ def ms(text: str) -> int:
 
 
 def at(world: World, time_ms: int) -> list[str]:
-    """The names of all tasks, once the timekeeper has looked at that time."""
+    """The names of all tasks, once the schedule runner has looked at that time."""
     world.now_ms = time_ms
-    world.timekeeper.meet()
+    world.schedule_runner.run_due()
     return sorted(world.names())
 
 
