@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Final
 
 from claudomator_py.routing.orders import EITHER, Clause, Sign, Wants, clauses, sentences, whole_words
-from claudomator_py.routing.protected import in_somebodys_system, is_code, protected, refers_back, to_many
+from claudomator_py.routing.protected import in_somebodys_system, is_code, is_text, protected, refers_back, to_many
 from claudomator_py.routing.scope import only_own
 
 _LIVE: Final = whole_words(
@@ -231,6 +231,7 @@ _ORDERED: Final = (
     (Sign.MONEY, _PAYS),
     (Sign.ACCESS, _OPENS),
     (Sign.LIVE, _SWITCHES),
+    (Sign.LIVE, _EVERYBODY),
     (Sign.CREDENTIALS, _REPLACES_KEYS),
     (Sign.IRREVERSIBLE, _DELETES),
     (Sign.MASS_MAIL, _WRITES_TO_MANY),
@@ -243,13 +244,35 @@ _UNKNOWN: Final = re.compile(
     re.IGNORECASE,
 )
 """It begins like an order, with a verb that is not among those that are known."""
+_PURPOSE: Final = whole_words(
+    r"""
+    to|that|which|who|whose|where|for|with|so|can|could|should|will|would|lets?
+    """
+)
+"""What comes after it is what something built is for, as "a button to refund and cancel orders"."""
 _HEADING: Final = re.compile(r"\W*(?:\w+ ){0,2}\w+: ")
 """A few words that say what it is about."""
+_GERUND: Final = re.compile(r"(?!(?:bring|ping)\b)[a-z-]+ing\b", re.IGNORECASE)
 _MOST_TOLD: Final = 80
 _CREDENTIAL: Final = whole_words(
     r"""
     keys?|credentials?|secrets?|passwords?|certificates?|tokens?
     """
+)
+_LEAKED: Final = whole_words(
+    r"""
+    (?:(?:signing|private|secret|deploy|api|access|ssh|gpg|release|encryption|\w+['\u2019]s) keys?|credentials?|secrets?
+    |passwords?|certificates?|tokens?|ca)(?: (?:of|for|on|with)(?: \S+){1,4}?)? (?:(?:is|are|was|were|has|have|had
+    |got)(?: \S+){0,3}? )?(?:leaked|exposed|stolen|compromised|committed|lost|known to|seen in|turned up|out|posted
+    |expired|burnt|in (?:a|the) (?:public|logs?|chat|gist))|(?:leaked|exposed|stolen|compromised|lost|posted|committed
+    |left with|lost control of|got hold of|copied) (?:\S+ ){0,3}(?:keys?|credentials?|secrets?|passwords?
+    |certificates?|tokens?)
+    """
+)
+"""A credential is known to somebody who must not know it, or of no more use."""
+_REPLACES: Final = frozenset(
+    {"change", "deactivate", "delete", "disable", "drop", "exchange", "kill", "regenerate", "remove", "renew"}
+    | {"replace", "reset", "retire", "roll", "swap", "withdraw"}
 )
 _WITHDRAWS: Final = frozenset({"revoke", "rotate", "invalidate", "reissue", "re-issue"})
 _DESTROYS: Final = frozenset(
@@ -263,10 +286,16 @@ def danger(text: str) -> list[tuple[Sign, str]]:
     parts = sentences(text)
     live = next((match.group() for part in parts if (match := _live(part))), None)
     found = [sign for before, part in pairwise(["", *parts]) for sign in _of_sentence(part, live, before)]
-    if _CREDENTIAL.search(text):
-        withdrawn = (one for part in parts for one, tail in _acting(part) if not _NOBODYS.search(tail))
-        found += [(Sign.CREDENTIALS, _told(one.text)) for one in withdrawn if one.verb in _WITHDRAWS]
+    leaked = _LEAKED.search(" ".join(parts)) is not None
+    if leaked or _CREDENTIAL.search(text):
+        acting = (one for part in parts for one, tail in _acting(part) if not _NOBODYS.search(tail))
+        found += [(Sign.CREDENTIALS, _told(one.text)) for one in acting if _withdraws(one, leaked)]
     return list({sign: (sign, words) for sign, words in reversed(found)}.values())[::-1]
+
+
+def _withdraws(clause: Clause, leaked: bool) -> bool:
+    """Whether it ends the use of a credential that the text names. leaked: it says that somebody else has it."""
+    return clause.verb in _WITHDRAWS or (leaked and clause.verb in _REPLACES and not is_text(clause))
 
 
 def _live(text: str) -> re.Match[str] | None:
@@ -285,7 +314,7 @@ def _of_sentence(part: str, live: str | None, before: str) -> Iterator[tuple[Sig
             yield Sign.MASS_MAIL, _told(tail)
         if _NOBODYS.search(tail):
             continue
-        if here is None and only_own(clause):
+        if here is None and only_own(clause, part):
             continue
         if in_somebodys_system(clause, part):
             yield Sign.LIVE, _told(part)
@@ -296,7 +325,7 @@ def _of_sentence(part: str, live: str | None, before: str) -> Iterator[tuple[Sig
                 yield sign, _told(tail)
         if here is None and live is not None and destroys:
             yield Sign.LIVE, f"{_told(clause.text)} ... {live}"
-        ordered = tail[clause.at :] if clause.at is not None else f"{clause.verb} {clause.text}"
+        ordered = f"{clause.verb} {clause.text}" if clause.at is None else _in_the_imperative(clause, tail)
         for sign, pattern in _ORDERED:
             # What is published is code, too.
             if pattern.match(ordered) and (sign is Sign.PUBLISHED or not is_code(clause)):
@@ -346,11 +375,17 @@ def _acting(sentence: str) -> Iterator[tuple[Clause, str]]:
             continue
         if one.wants is Wants.BUILT:
             acts = one.verb in EITHER
-        else:  # what is built may do anything, so that "a button to refund and cancel orders" refunds nothing
-            apart = one is leads or leads.wants is not Wants.BUILT
+        else:  # what is built may do anything
+            apart = leads.wants is not Wants.BUILT or not _PURPOSE.search(sentence[sentence.index(leads.text) : place])
             acts = one.wants is Wants.DONE and (apart or _live(one.text) is not None)
         if acts:
             yield one, tail
+
+
+def _in_the_imperative(clause: Clause, tail: str) -> str:
+    """The order from its verb on, as "wipe the disks" for "wiping the disks"."""
+    text = tail[clause.at :]
+    return text if (form := _GERUND.match(text)) is None else f"{clause.verb}{text[form.end() :]}"
 
 
 def _tells(clause: Clause) -> bool:

@@ -143,24 +143,25 @@ _ACTING: Final = _set(
     """
     acknowledge activate adjust allow allowlist amend announce anonymise anonymize append apply approve archive
     assign attach attack attempt authorise authorize ban blast block book boot bounce bring broadcast bump buy
-    bypass call cancel change charge clean clear clone close commit compensate configure connect copy correct create
-    credit cut dd deactivate debit decommission decrease delete demote deploy deprovision deregister destroy detach
-    disable discard disconnect dismiss dispatch distribute dm do double downgrade download drain drop dump e-mail
-    edit eject email empty enable end enrol enroll erase evict exchange execute exempt expire exploit expose extend
-    factory-reset fail failover feed fire flash flatten flip flood flush force force-push format free freeze get
-    give go grant hack halt halve hire hit hotfix import increase inform inject install invalidate invite invoice
-    issue keep kick kill land lapse launch lease let lift load lock loosen lower mail make mark merge message
-    migrate modify mount move mute notify nuke obliterate open order overwrite pause pay perform ping point post
-    promote provision prune publish pull purchase purge push put raise re-apply re-enable re-index re-issue re-run
-    re-send reactivate reassign rebase reboot rebuild recall reclaim reconfigure recreate recycle redeploy redirect
-    reformat refresh refund reimage reimburse reindex reinstall reinstate reissue relax release reload relocate
-    remind remove rename renew rent reopen repay repeat replace replay replicate reprocess requeue reroute rerun
-    resend reset resize resolve restart restore resume resync retag retire retry return reveal reverse revert revoke
-    rewrite roll rollback rotate route run save scale scan schedule scrub seize sell send set settle share shift
-    ship shrink shut sign silence skip sms snooze spin squash start stop strip submit subscribe summon suspend swap
-    sweep switch sync synchronise synchronize tag take terminate text throttle toggle transfer trash trigger
-    truncate turn tweet unblock undo unfreeze uninstall unlock unmount unplug unpublish unsubscribe update upgrade
-    upload use void waive weaken whitelist widen wipe wire withdraw write-off yank zap zero
+    bypass call cancel change charge clean clear clone close commit compensate configure connect copy correct
+    create credit cut dd deactivate debit decommission decrease delete demote deploy deprovision deregister destroy
+    detach disable discard disconnect dismiss dispatch distribute dm do double downgrade download drain drop dump
+    e-mail edit eject email empty enable end enrol enroll erase evict exchange execute exempt expire exploit expose
+    extend factory-reset fail failover feed fire flash flatten flip flood flush force force-push format free freeze
+    get give go grant hack halt halve hire hit hotfix import increase inform inject install invalidate invite
+    invoice issue keep kick kill land lapse launch lease let lift load lock loosen lower mail make mark merge
+    message migrate modify mount move mute notify nuke obliterate open order overwrite pause pay perform ping point
+    post power promote provision prune publish pull purchase purge push put raise re-apply re-enable re-index
+    re-issue re-run re-send reactivate reassign rebase reboot rebuild recall reclaim reconfigure recreate recycle
+    redeploy redirect reformat refresh refund regenerate reimage reimburse reindex reinstall reinstate reissue
+    relax release reload relocate remind remove rename renew rent reopen repay repeat replace replay replicate
+    reprocess requeue reroute rerun resend reset resize resolve restart restore resume resync retag retire retry
+    return reveal reverse revert revoke rewrite roll rollback rotate route run save scale scan schedule scrub seize
+    sell send set settle share shift ship shrink shut sign silence skip sms snooze spin squash start stop strip
+    submit subscribe summon suspend swap sweep switch sync synchronise synchronize tag take terminate text throttle
+    toggle transfer trash trigger truncate turn tweet unblock undo unfreeze uninstall unlock unmount unplug
+    unpublish unsubscribe update upgrade upload use void waive weaken whitelist widen wipe wire withdraw write-off
+    yank zap zero
     """
 )
 EITHER: Final = _ACTING & _BUILDING
@@ -169,6 +170,7 @@ _IRREGULAR: Final = {
     "sent": "send", "put": "put", "shut": "shut", "cut": "cut", "set": "set", "reset": "reset", "paid": "pay",
     "brought": "bring", "given": "give", "taken": "take", "undone": "undo", "made": "make", "run": "run",
     "resent": "resend", "sold": "sell", "got": "get", "withdrawn": "withdraw", "rerun": "rerun", "rebuilt": "rebuild",
+    "torn": "tear", "tearing": "tear", "carried": "carry", "carrying": "carry",
 }  # fmt: skip
 
 
@@ -182,7 +184,11 @@ _PHRASAL: Final = (
     (r"hand (?:out|over) (?!\S+ (?:domain|root|admin|keys))", "give"),
     (r"write to (?:all|every|each|everyone|everybody)\b", "send"),
     (r"(?:stop|quit|skip) (?:check|verify|validat|enforc|requir|ask|scan)ing\b", "bypass"),
-    (r"take (?:\S+ ){1,5}(?:offline|down|off the (?:air|net))\b", "stop"),
+    (r"take (?:\S+ ){0,5}(?:offline|down|off the (?:air|net))\b", "stop"),
+    (r"bring (?:\S+ ){0,5}down\b", "power"),
+    (r"tear (?:\S+ ){0,5}down\b", "decommission"),
+    (r"fail (?:\S+ ){0,5}over\b", "failover"),
+    (r"carry (?:\S+ ){0,5}out\b", "run"),
     (r"(?:kick|fire|set) off", "run"),
     (r"hand (?:\S+ ){1,3}(?:root|admin\w*|(?:the )?keys?|access)\b", "give"),
     (r"add (?:\S+ ){1,5}(?:as|to the) (?:an? )?(?:admin\w*|owners?|maintainers?|superusers?|root)\b", "grant"),
@@ -200,7 +206,11 @@ def sentences(text: str) -> list[str]:
 
 def clauses(sentence: str) -> list[Clause]:
     """The parts of a sentence, with what each wants."""
-    return [_clause(part) for part in _PARTS.split(sentence) if part.strip()]
+    found: list[Clause] = []
+    for part in _PARTS.split(sentence):
+        if part.strip():
+            found.append(_clause(part, bool(found) and found[-1].wants is Wants.DONE))
+    return found
 
 
 def whole_words(patterns: str) -> re.Pattern[str]:
@@ -209,24 +219,32 @@ def whole_words(patterns: str) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{joined})\b", re.IGNORECASE)
 
 
-def _clause(text: str) -> Clause:
+def _clause(text: str, goes_on: bool = False) -> Clause:
+    """goes_on: the clause before acts on something, so that "wiping the disks" says what more is to be done."""
     polite = _POLITE.match(text)
     begins = 0 if polite is None else polite.end()
     first = _FIRST.match(text, begins)
     if _CAN_GO.search(text) is not None:
         return Clause(text, Wants.DONE, "delete")
     if first is not None and not _STATES.match(text, first.end()):
-        at = first.start(1)
-        verb = next((one for phrase, one in _PHRASAL_VERBS if phrase.match(text, at)), first[1].lower())
-        if verb.endswith("ing") and text[:begins].strip().lower().endswith("by"):
+        verb = first[1].lower()
+        if verb.endswith("ing") and (goes_on or text[:begins].strip().lower().endswith("by")):
             verb = _infinitive(verb) or verb
+        verb = _phrasal(f"{verb}{text[first.end() :]}") or verb
         if (wants := _wanted(verb)) is not Wants.NOTHING:
             return Clause(text, wants, verb, first.start(1))
     if first is not None and _ASKS.match(text, first.start(1)):
         return Clause(text, Wants.WORDS)
     passive = _PASSIVE.search(text, begins)
     done = None if passive is None else _infinitive(passive[1].lower())
+    if passive is not None and done is not None:
+        done = _phrasal(f"{done} it{text[passive.end() :]}") or done
     return Clause(text, _wanted(done), done)
+
+
+def _phrasal(text: str) -> str | None:
+    """The verb that says what the phrase at its beginning orders; None: it is no such phrase."""
+    return next((verb for phrase, verb in _PHRASAL_VERBS if phrase.match(text)), None)
 
 
 def _wanted(verb: str | None) -> Wants:
@@ -248,4 +266,6 @@ def _infinitive(participle: str) -> str | None:
             found = {stem, doubled, f"{stem}e"} & (_ACTING | _BUILDING | _READING)
             if found:
                 return min(found)
+    if participle.endswith("ied") and (found := {f"{participle[:-3]}y"} & (_ACTING | _BUILDING | _READING)):
+        return min(found)
     return None

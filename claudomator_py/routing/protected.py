@@ -56,10 +56,12 @@ _CLASSES: Final = (
         whole_words(
             rf"""
             clusters?|storage (?:arrays?|pools?|accounts?)|(?:all|every|each) {_PERSON}|buckets?|backups?|snapshots?
+            |off-?site cop(?:y|ies)|(?:recovery|restore) points?|replicas?(?! (?:counts?|numbers?))|production data
             |volumes?|namespaces?|tenants?|mailbox(?:es)?|disks?|partitions?|databases?|schemas?|recordings?
-            |archives?|audit (?:logs?|trail)|evidence|{_PERSON}(?:['\u2019]s?)? (?:\w+ )?(?:rows?|records?|data
-            |accounts?|files?|entries|tables?)|(?:rows?|records?|data|everything|accounts?) (?:of|from
-            |about) (?:\w+ ){{0,2}}{_PERSON}|laptops?|(?:company )?phones|domains?|repositor(?:y|ies)|releases
+            |archives?|audit (?:logs?|trail|tables?|records?)|evidence|{_PERSON}(?:['\u2019]s?)? (?:\w+ )?(?:rows?
+            |records?|data|accounts?|files?|entries|tables?|uploads|photos|documents|messages)|(?:rows?|records?|data
+            |everything|accounts?|uploads|photos|documents|messages) (?:of|from|about) (?:\w+ ){{0,2}}{_PERSON}
+            |laptops?|(?:company )?phones|domains?|repositor(?:y|ies)|releases
             |contracts|invoices|orders|payments|(?:branch(?:es)?|tags?)\b.{{0,40}}\b(?:origin|remote|upstream|github
             |gitlab)|images?\b.{{0,20}}\bregistry|shared (?:\w+ )?(?:exports?|drives?|disks?|folders?|volumes?)
             |dead letters|queue of \w+|var/log|(?:system|access|auth|security) logs?|shell history
@@ -69,21 +71,23 @@ _CLASSES: Final = (
     _Class(
         Sign.LIVE,
         _set("restart reboot stop shut kill terminate decommission drain reset failover upgrade downgrade patch flash")
-        | _set("reimage suspend power roll factory-reset install reinstall unplug reformat promote"),
+        | _set("apply reimage suspend power roll factory-reset install reinstall unplug reformat promote"),
         whole_words(
             rf"""
             {_MANY} (?:[\w-]+ ){{0,3}}?(?:{_MACHINES}|sites|shops|stores|branches)|the (?:[\w-]+ )?(?:{_MACHINES}
-            |web ?site|site|shop|store|webshop|cluster|fleet|primary|leader|replica)|firmware|over the air|(?:on|of
+            |web ?site|site|shop|store|webshop|cluster|fleet|primary|leader|replica
+            |(?:primary|master|main) database)|firmware|over the air|(?:on|of
             |to|for) {_MANY}(?:\w+ )?(?:customers|users|clients|tenants)
             """
         ),
     ),
     _Class(
         Sign.LIVE,
-        _set("update scale resize replace migrate switch point redirect move swap merge connect"),
+        _set("update scale resize replace migrate switch point redirect move swap merge connect failover"),
         whole_words(
             rf"""
             {_MANY} (?:[\w-]+ ){{0,3}}?(?:{_MACHINES}|tenants|customers)|the (?:firewall|load balancer|fleet)
+            |to the (?:standby|secondary|replica|(?:other|second|backup) (?:region|site|server|data cent(?:re|er)))
             |firmware|over the air|(?:apex|dns|mx|cname|txt|ns|a) (?:records?|entr(?:y|ies))|domains?|real (?:system
             |cluster|servers?)|(?:users|customers|traffic) of
             """
@@ -95,7 +99,8 @@ _CLASSES: Final = (
         whole_words(
             r"""
             (?:(?:hard|usb|boot|data|second|first) )?(?:disks?|drives?|partitions?)(?! (?:sizes?|usage|space|names?
-            |labels?))|dev/(?:sd|nvme|vd|hd|disk)\w+|mkfs\S*|(?:storage|disk) arrays?|boot (?:record|sector|loader)
+            |labels?))|(?:first|second|data|backup) volume|dev/(?:sd|nvme|vd|hd|disk)\w+|mkfs\S*
+            |(?:storage|disk) arrays?|boot (?:record|sector|loader)
             |memory sticks?|usb sticks?
             """
         ),
@@ -158,15 +163,25 @@ _CLASSES: Final = (
         whole_words(
             r"""
             the (?:new )?(?:leader|primary|master)(?! (?:key|colou?r|branch|action|\w+ key))
+            |(?:standby|secondary|replica|follower)\b.{0,30}\b(?:leader|primary|master)
             """
         ),
     ),
-    _Class(Sign.LIVE, _set("run do perform start trigger"), whole_words("(?:a|the) factory[- ]reset")),
+    _Class(
+        Sign.LIVE,
+        _set("run do perform start trigger"),
+        whole_words("(?:a|the) (?:factory[- ]reset|fail-?over|switch-?over)(?! (?:tests?|drills? on))"),
+    ),
+    _Class(
+        Sign.LIVE,
+        _set("failover"),
+        whole_words(f"databases?|db|primary|master|regions?|zones?|brokers?|services?|shop|site|{_MACHINES}"),
+    ),
     _Class(Sign.PUBLISHED, _set("tweet"), whole_words("(?:that|about|the|our|a)")),
     _Class(Sign.LIVE, _set("put set bring take"), whole_words("(?:into|in|to) maintenance(?: mode)?")),
     _Class(
         Sign.MONEY,
-        _set("wire pay transfer send refund reimburse credit debit charge approve waive settle sell buy drain")
+        _set("wire pay transfer send refund reimburse credit debit charge approve waive settle sell buy drain void")
         | _set("withdraw raise lower bump change increase reduce cut set put exchange double halve replace"),
         whole_words(
             r"""
@@ -267,7 +282,7 @@ _CLASSES: Final = (
             (?:{_MANY}|the) (?:[\w-]+ ){{0,2}}?(?:keys?|certificates?|certs?|tokens?|passwords?|secrets?
             |credentials) (?:of|on|for|from|that) (?:all|every|each|our|the (?:public|live|payment))|(?:every|all
             |each) (?:[\w-]+ ){{0,2}}?(?:(?:api|access|refresh|signing|ssh|private|master) (?:keys?|tokens?)
-            |certificates?|passwords?|secrets|credentials)
+            |certificates?|passwords?|secrets|credentials)|{_PERSON}['\u2019]s? passwords
             """
         ),
     ),
@@ -316,7 +331,7 @@ _STRONG: Final = (
     _set("reboot restart shut stop terminate decommission freeze unfreeze reinstate reopen suspend revoke rotate undo")
     | _set("pay repay refund reimburse transfer wire charge credit debit waive cancel sell buy publish release yank")
     | _set("unpublish discard erase wipe purge destroy delete install flash drain deactivate reactivate close strip")
-    | _set("extend hand enable notify send call text inform remind reverse swap exchange summon dismiss")
+    | _set("extend hand enable notify send call text inform remind reverse swap exchange summon dismiss failover")
 )
 """Verbs of acts that are felt at once, whatever they are done to."""
 _ARTEFACT: Final = whole_words(
@@ -343,10 +358,11 @@ _BEHAVIOUR: Final = whole_words(
 )
 """What describes how a program is to behave, and orders nothing now."""
 _WHOM: Final = re.compile(
-    r"\W*[A-Za-z-]+(?: (?:off|out|down|back|up|over))? (?:(?:the|our|all|every|each|both|my|his|her|their|any)\b"
-    r"|\d|[A-Z])"
+    r"\W*[A-Za-z-]+(?<!ing)(?: (?:off|out|down|back|up|over))?"
+    r" (?:(?:the|our|all|every|each|both|my|his|her|their|any)\b(?! (?:old|other|previous)(?: ones?)?\W*$)|\d|[A-Z])"
 )
-"""A verb and what it is done to: something definite."""
+"""A verb and what it is done to: something definite, that it names itself. How else something is done ("by dropping
+the flag") is judged by classes alone, as in "make the build faster by dropping the flag"."""
 _TO_MANY: Final = re.compile(
     r"\b(?:to|mail|e-?mail|text|call|notify|inform|invite|remind)\s+(?:all|every|each|(?:our|the|a) (?:whole|entire)"
     r"|everyone|everybody)\b.{0,40}?(?:holders?|base|list|audience|users|customers|subscribers|members|recipients"
@@ -357,6 +373,7 @@ _TO_MANY: Final = re.compile(
 _TELLS: Final = _set("send mail e-mail email text sms notify inform invite announce broadcast push call remind message")
 _BACK: Final = re.compile(
     r"\W*[A-Za-z-]+(?: (?:off|out|down|up|away|rid of))? (?:it|them|these|those|both|the lot|everything"
+    r"|the (?:old|other|previous)(?: ones?)?(?=\W*$)"
     r"|(?:all|every|each)(?: (?:last|single|remaining))?(?: one)?(?: of (?:it|them|these|those))?"
     r"(?=\W*$|\W+(?:now|please|today|tonight|including|that|which|from|before|older)\b|,))(?!\w)",
     re.IGNORECASE,
@@ -403,6 +420,11 @@ def is_code(clause: Clause) -> bool:
     # The verb is none: "comment out the check" comments nothing.
     named = clause.text if clause.at is None else clause.text[clause.at :].partition(" ")[2]
     return _CODE.search(named) is not None
+
+
+def is_text(clause: Clause) -> bool:
+    """Whether what it acts on is something that a task for a coding agent is about."""
+    return is_code(clause) or _ARTEFACT.search(clause.text) is not None
 
 
 def refers_back(clause: Clause) -> bool:

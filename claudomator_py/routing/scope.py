@@ -30,6 +30,11 @@ _ABOUT_OWN: Final = re.compile(
     r"accounts?)\b",
     re.IGNORECASE,
 )
+_FROM_OWN: Final = re.compile(
+    r"\b(?:use|using|from|with) my (?!" + _SHARED + r"\b)(?:[\w-]+ ){0,3}?(?:account|card)\b.*\bpay\b.{0,40}\bbill\b",
+    re.IGNORECASE,
+)
+"""A bill is paid, and by whoever says so."""
 _ONE_PERSON: Final = re.compile(
     r"\W*(?:call|text|inform|notify|remind|e?-?mail|message|tell) (?:(?:him|her|me|us)\b|.*\bfor me\W*$)", re.IGNORECASE
 )
@@ -37,11 +42,16 @@ _APPOINTMENT: Final = whole_words("(?:a|an|the) (?:\\w+ )?(?:reservation|appoint
 _NOW: Final = whole_words("(?:the|this) current \\w+")
 
 
-def only_own(clause: Clause) -> bool:
-    """Whether it reaches only whoever orders it, or the one person whom it tells something."""
+def only_own(clause: Clause, sentence: str) -> bool:
+    """Whether it reaches only whoever orders it, or the one person whom it tells something.
+
+    sentence: the whole one.
+    """
     if clause.at is None:
         return False
     ordered = clause.text[clause.at :]
+    if clause.verb == "pay" and _FROM_OWN.search(sentence):
+        return True
     return any(one.match(ordered) for one in (_OWN, _ABOUT_OWN, _ONE_PERSON)) or any(
         one.search(ordered) for one in (_APPOINTMENT, _NOW)
     )
