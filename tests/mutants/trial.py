@@ -20,7 +20,7 @@ from pathlib import Path
 from types import CodeType, FrameType, FunctionType, ModuleType
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from tests.mutants import PACKAGE, ROOT
 
@@ -42,6 +42,7 @@ class Tests:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process lives
         self._seconds: dict[str, float] = {}
         self._reached: dict[str, set[_Place]] = {}
+        self._loaded: list[FunctionType] = []
         self._whole = compile(self._file.read_text(), str(self._file), "exec")
         with tempfile.NamedTemporaryFile() as told:
             self.passed = in_child(lambda: self._run(_Watch(str(self._file), Path(told.name)))) == 0
@@ -50,6 +51,7 @@ class Tests:
                 self._reached = {test: {(name, line) for name, line in places} for test, places in reached.items()}
         if self.passed:
             self._collect()
+            self._loaded = loaded(str(self._file))
             # Else every mutant that is imported would seem to be noticed.
             self.passed = self.run(self._whole) == 0
 
@@ -78,7 +80,7 @@ class Tests:
             os.dup2(kept[1], 2)
 
     def _run_with(self, exchanged: dict[_Place, CodeType]) -> int:
-        exchange(str(self._file), exchanged)
+        exchange(self._loaded, exchanged)
         return self._run(self._order(exchanged))
 
     def _run_anew(self, code: CodeType, changed: Sequence[_Place]) -> int:
@@ -108,14 +110,22 @@ class Tests:
         os.dup2(self._log.fileno(), 2)
 
 
-# Few examples: what only the hundredth finds by luck is not held.
-settings.register_profile("mutants", deadline=None, suppress_health_check=list(HealthCheck), max_examples=25)
+# Few examples: what only the hundredth finds by luck is not held. One that fails is enough, and need not be small.
+settings.register_profile(
+    "mutants",
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    max_examples=25,
+    phases=(Phase.explicit, Phase.generate),
+)
 _PROFILE = ["--hypothesis-seed=0", "--hypothesis-profile=mutants"]
 # What is imported already is not rewritten, and pytest warns of it.
 _IMPORTED = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
 _OPTIONS = [
     "-x",
     "-q",
+    # The others look up the source of each frame, which takes longer than the tests do.
+    "--tb=native",
     "-p",
     "no:cacheprovider",
     "-p",
@@ -188,14 +198,19 @@ class _Exchanged(MetaPathFinder, InspectLoader):
         return self._file.read_text()
 
 
-def exchange(file: str, codes: Mapping[_Place, CodeType]) -> None:
-    """Give functions of that file another code, by name and first line."""
+def loaded(file: str) -> list[FunctionType]:
+    """The functions of that file, as they are in memory."""
     gc.unfreeze()  # What the tests' conftest has frozen would not be seen.
-    for one in gc.get_objects():
-        if isinstance(one, FunctionType) and one.__code__.co_filename == file:
-            place = one.__code__.co_qualname, one.__code__.co_firstlineno
-            one.__code__ = codes.get(place, one.__code__)
+    found = [one for one in gc.get_objects() if isinstance(one, FunctionType) and one.__code__.co_filename == file]
     gc.freeze()
+    return found
+
+
+def exchange(functions: Iterable[FunctionType], codes: Mapping[_Place, CodeType]) -> None:
+    """Give them another code, by name and first line."""
+    for one in functions:
+        place = one.__code__.co_qualname, one.__code__.co_firstlineno
+        one.__code__ = codes.get(place, one.__code__)
 
 
 def _functions(code: CodeType) -> dict[_Place, CodeType]:

@@ -7,7 +7,7 @@ import pytest
 from tests.mutants import PACKAGE, ROOT
 from tests.mutants.changes import names
 from tests.mutants.modules import EQUIVALENT, MODULES
-from tests.mutants.trial import exchange
+from tests.mutants.trial import exchange, loaded
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -34,7 +34,7 @@ def test_a_function_is_changed_though_the_collector_has_it_frozen() -> None:
     was = _known.__code__
     place = was.co_qualname, was.co_firstlineno
     try:
-        exchange(__file__, {place: _other.__code__})
+        exchange(loaded(__file__), {place: _other.__code__})
         assert _known() == "changed"
     finally:
         _known.__code__ = was
