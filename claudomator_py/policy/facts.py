@@ -161,7 +161,10 @@ def paths_in(text: str, working_dir: str, real: Callable[[str], str] = posixpath
     found: dict[str, None] = {}
     for match in _PATH.finditer(_URL.sub(" ", named_in(text))):
         named = match.group()
-        if named.startswith("~") or not working_dir:
+        if named.startswith("~"):
+            home, _, rest = named.partition("/")
+            path = f"{home}/{posixpath.normpath(rest)}"  # which folder that is, only whoever runs it knows
+        elif not working_dir:
             path = posixpath.normpath(named)
         else:
             path = real(posixpath.join(working_dir, named)).removeprefix(f"{working_dir.rstrip('/')}/")

@@ -58,7 +58,10 @@ def test_names_are_known_at_any_depth() -> None:
     [
         ("src/a.py, then src/a.py again and src/b.py", "/srv", ("src/a.py", "src/b.py")),
         ("~/.ssh/config", "/srv", ("~/.ssh/config",)),
+        ("~/src/../.ssh/config", "/srv", ("~/.ssh/config",)),
+        ("~/../ann/.ssh/config", "/srv", ("~/../ann/.ssh/config",)),
         ("src/../x.py", "", ("x.py",)),
+        ("Read /etc/passwd", "", ("/etc/passwd",)),
         ("/srv/x.py /srv-2/x.py", "/srv", ("x.py", "/srv-2/x.py")),
         ("Read /etc/passwd", "/", ("etc/passwd",)),
     ],
