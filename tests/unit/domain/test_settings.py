@@ -193,9 +193,15 @@ REFUSED: list[tuple[dict[str, object], str]] = [
     ({"policy": [{"name": "a"}]}, "policy[0]: demands nothing; add `deny`, `approve`, or another effect"),
     ({"policy": [{"name": "a", "deny": "no"}] * 2}, "policy: two rules are called `a`; give each a name of its own"),
     ({"policy": [{"name": "high-risk", "deny": "no"}]}, "policy[0]: `high-risk` is the name of a rule that is built"),
+    ({"policy": [{"name": "model-risk", "deny": "no"}]}, "policy[0]: `model-risk` is the name of a rule that is built"),
     (
         {"policy": [{"name": "a", "deny": "no", "allow": True}]},
         "policy[0]: both allows and stops the task; make two rules of it",
+    ),
+    ({"policy": [{"name": "a", "approve": {}, "allow": True}]}, "policy[0]: both allows and stops the task"),
+    (
+        {"policy": [{"name": "a", "deny": "no", "when": 'task.riskk == "low"'}]},
+        "policy[0].when: uses `task.riskk`, which no task has; did you mean `task.risk`?",
     ),
     (
         {"policy": [{"name": "a", "tier": {"floor": "powerful", "ceiling": "fast"}}]},

@@ -1,6 +1,7 @@
 """What rules say of a task: in order, adding up, and never by accident."""
 
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -115,6 +116,7 @@ def test_bounds_narrow() -> None:
         ({"floor": "powerful"}, {"floor": "fast"}, ("powerful", None)),
         ({"ceiling": "fast"}, {"ceiling": "powerful"}, (None, "fast")),
         ({"floor": "balanced"}, {"ceiling": "balanced"}, ("balanced", "balanced")),
+        ({"floor": "fast"}, {"floor": "balanced", "ceiling": "balanced"}, ("balanced", "balanced")),
     ],
 )
 def test_of_two_floors_the_stronger_counts_and_of_two_ceilings_the_weaker(
@@ -207,8 +209,10 @@ def test_only_a_high_risk_is_looked_at_by_a_person_without_a_rule(risk: Risk) ->
     assert verdict.demanded == (Demanded(("high-risk",)) if risk is Risk.HIGH else None)
 
 
-def test_the_hash_is_of_what_rules_say() -> None:
+def test_the_hash_is_of_what_rules_say_and_of_no_key_that_they_leave_out() -> None:
+    """A version that knows another key judges nothing again."""
     assert Policy([rule(deny="no")]).hash == Policy([rule(deny="no", allow=False)]).hash
+    assert Policy([rule(deny="no")]).hash == sha256(b'[{"deny":"no","name":"a"}]').hexdigest()
     assert Policy([rule(deny="no")]).hash != Policy([rule(deny="yes")]).hash
     assert Policy().hash is None
 
