@@ -164,7 +164,7 @@ def decide(
 def _match(open_: Sequence[SpecialistCandidate], least: float) -> RationaleCode:
     """Why the first of them is the best: by likeness, or only by what was learned."""
     best = open_[0]
-    without = {one.specialist: one.score - one.parts.get(LEARNED, 0.0) for one in open_}
+    without = {one.specialist: round(one.score - one.parts.get(LEARNED, 0.0), DIGITS) for one in open_}
     score = without[best.specialist]
     likest = score >= least and all(score >= other for other in without.values())
     return RationaleCode.BEST_MATCH if likest or LEARNED not in best.parts else RationaleCode.CORRECTED

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudomator_py.domain.outcome import HandoffRequest
-from claudomator_py.domain.rationale import RationaleCode
+from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.routing import Risk
-from claudomator_py.routing.handing_on import decide
+from claudomator_py.routing.handing_on import decide, fall_back
 from claudomator_py.scheduler.decision import HandoffRecord, Route
 from tests.fakes.cards import card
 
@@ -65,3 +65,26 @@ def test_whose_card_allows_less_risk_is_not_given_it() -> None:
         Risk.MEDIUM: RationaleCode.HANDED_ON,
         Risk.HIGH: RationaleCode.TOO_RISKY,
     }
+
+
+@pytest.mark.parametrize(
+    ("named", "risk", "handed_on", "route", "hop"),
+    [
+        (Route.DEFAULT, None, 0, Route.DEFAULT, 1),
+        (Route.DEFAULT, Risk.LOW, 1, Route.DEFAULT, 2),
+        (Route.DEFAULT, Risk.LOW, 2, Route.HUMAN_REVIEW, 2),
+        (Route.DEFAULT, Risk.MEDIUM, 0, Route.HUMAN_REVIEW, 0),
+        (Route.HUMAN_REVIEW, Risk.LOW, 1, Route.HUMAN_REVIEW, 1),
+        (Route.CLARIFY, Risk.HIGH, 2, Route.CLARIFY, 2),
+    ],
+)
+def test_what_has_failed_twice_falls_to_the_default_only_at_low_risk_and_not_too_often(
+    named: Route, risk: Risk | None, handed_on: int, route: Route, hop: int
+) -> None:
+    before = [decide(HandoffRequest(to="b"), "run", "a", [], CARDS, risk=risk, max_handoffs=2)] * handed_on
+
+    record = fall_back(named, "run", "b", before, risk=risk, max_handoffs=2)
+
+    assert (record.route, record.hop, record.specialist) == (route, hop, None)
+    assert record.asked == HandoffRequest(to=named.value)
+    assert record.reason == rationale(RationaleCode.FAILED_TWICE, by="b", specialist=route.value)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudomator_py.domain.card import Card
-from claudomator_py.domain.rationale import RationaleCode
+from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.vectors import Vector
 from claudomator_py.embed.hashed import Hashed
@@ -16,7 +16,17 @@ from claudomator_py.routing.assessment import assess
 from claudomator_py.routing.calibration import CLASSIC, SHIPPED, Calibration, Weights
 from claudomator_py.routing.lessons import Standing
 from claudomator_py.routing.profile import Likeness, Request, profile_of, text_hash
-from claudomator_py.routing.ranking import MOST_CANDIDATES, Needs, RoutingRules, decide, rank, unless_vague
+from claudomator_py.routing.ranking import (
+    MOST_CANDIDATES,
+    Needs,
+    RoutingRules,
+    close_of,
+    decide,
+    picked,
+    rank,
+    topic_of,
+    unless_vague,
+)
 from claudomator_py.routing.signals import HALF_LIFE_MS, keyword_in, recency
 from claudomator_py.routing.space import Space
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
@@ -175,6 +185,16 @@ def test_who_may_not_take_the_risk_or_lacks_a_capability_is_left_out_and_the_nex
     assert [one and one.code for one in rejected] == [RationaleCode.TOO_RISKY, RationaleCode.LACKS]
 
 
+def test_whom_a_rule_keeps_from_it_does_it_in_no_way() -> None:
+    rules, needs = RoutingRules(PLAIN, default="g"), Needs(excluded=frozenset({"a", "g"}))
+
+    next_ = decided({"a": 0.9, "b": 0.5}, rules, needs=needs)
+    assert next_.specialist == "b"
+    assert next_.specialist_candidates[0].rejected == rationale(RationaleCode.EXCLUDED)
+    by_default = decided({"b": 0.2, "g": 0.1}, rules, needs=needs)
+    assert (by_default.route, by_default.specialist) == (Route.DEFAULT, None)
+
+
 def test_a_card_may_ask_for_a_threshold_of_its_own() -> None:
     assert decided({"a": 0.5}, RoutingRules(PLAIN), a={"threshold": 0.6}).route is Route.DEFAULT
     assert decided({"a": 0.2}, RoutingRules(PLAIN), a={"threshold": 0.1}).specialist == "a"
@@ -211,6 +231,48 @@ def test_signals_are_the_reason_only_if_they_choose_another_than_likeness_does(
     assert (record.specialist, record.reason.code) == (specialist, why)
     (other,) = (one.rejected for one in record.specialist_candidates if one.rejected is not None)
     assert other.code is RationaleCode.AS_GOOD
+
+
+def test_a_model_picks_one_of_those_as_good_as_the_best() -> None:
+    cards = {name: card(name) for name in ("a", "b", "c", "d")}
+    scores = {"a": 0.52, "b": 0.51, "c": 0.4, "d": 0.1}
+    likeness = {name: Likeness(score, f"skill-{name}") for name, score in scores.items()}
+    rules = RoutingRules(PLAIN, on_ambiguity=OnAmbiguity.CLASSIFIER)
+    record = decide(rank(Request("do it"), list(cards.values()), likeness, PLAIN), cards, rules)
+    assert close_of(record) == ("a", "b")
+
+    other = picked(record, "b", "lite/1")
+
+    assert (other.specialist, other.skill, other.confidence) == ("b", "skill-b", 0.51)
+    assert other.reason == rationale(RationaleCode.PICKED, specialists=("a", "b"), specialist="b")
+    assert other.versions.classifier == "lite/1"
+    assert {one.specialist: one.rejected and one.rejected.code for one in other.specialist_candidates} == {
+        "a": RationaleCode.AS_GOOD,
+        "b": None,
+        "c": RationaleCode.LESS_ALIKE,
+        "d": RationaleCode.BELOW_THRESHOLD,
+    }
+
+
+def test_there_is_nothing_to_pick_where_a_person_is_asked() -> None:
+    asking = decided({"a": 0.52, "b": 0.51}, RoutingRules(PLAIN, on_ambiguity=OnAmbiguity.CLARIFY))
+    assert (asking.route, close_of(asking)) == (Route.CLARIFY, ())
+
+
+@pytest.mark.parametrize(
+    ("likeness", "topic"),
+    [
+        ({"a": (0.5, "taps"), "b": (0.7, "roofs"), "gone": (0.9, "roads")}, "roofs"),
+        ({"b": (0.5, "roofs"), "a": (0.5, "taps")}, "taps"),
+        ({"a": (0.5, None), "b": (0.4, "roofs")}, None),
+        ({}, None),
+    ],
+)
+def test_a_task_is_about_the_skill_that_is_most_like_it(
+    likeness: dict[str, tuple[float, str | None]], topic: str | None
+) -> None:
+    alike = {name: Likeness(*said) for name, said in likeness.items()}
+    assert topic_of([card("a"), card("b"), card("c")], alike) == topic
 
 
 def test_where_there_is_nobody_nobody_in_particular_does_it() -> None:
@@ -340,6 +402,14 @@ def test_what_was_learned_is_the_reason_where_likeness_alone_is_not() -> None:
     assert reason(a=0.5) is RationaleCode.BEST_MATCH
     assert reason(b=0.5) is RationaleCode.CORRECTED
     assert reason(a=-0.5) is RationaleCode.BEST_MATCH, "nobody was said to be wanted"
+
+
+def test_whose_likeness_alone_is_just_enough_is_chosen_for_that() -> None:
+    cards, calibration = {"a": card("a")}, PLAIN.model_copy(update={"threshold": 0.01})
+    ranked = rank(Request("do it"), list(cards.values()), {"a": Likeness(0.01, None)}, calibration, votes={"a": 0.05})
+
+    assert ranked[0].parts == {"semantic": 0.01, "learned": 0.02}
+    assert decide(ranked, cards, RoutingRules(calibration)).reason.code is RationaleCode.BEST_MATCH
 
 
 def test_what_was_learned_may_bring_somebody_over_the_threshold() -> None:

@@ -8,7 +8,7 @@ from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.routing import Constraints
 from claudomator_py.domain.task import Isolation, Permissions, TaskSpec
-from claudomator_py.routing.role import constraints_of, done_by
+from claudomator_py.routing.role import agent_of, constraints_of, done_by, escalation_of
 
 
 def card(**fields: Any) -> Card:
@@ -75,3 +75,30 @@ def test_what_a_card_says_of_agents_and_tiers() -> None:
     local = card(allowed_agents=["claude"], default_tier="powerful")
     assert constraints_of(local) == Constraints(agents=("claude",), default_tier=Tier.POWERFUL)
     assert constraints_of(card(url="https://example.org")).agents == ("http:writer",)
+
+
+@pytest.mark.parametrize(
+    ("by", "to"),
+    [
+        (None, ("human_review",)),
+        (card(), ("human_review",)),
+        (card(fallback="editor", escalation="lawyer"), ("editor", "lawyer", "human_review")),
+        (card(fallback="editor", escalation="editor"), ("editor", "human_review")),
+        (card(escalation="human_review"), ("human_review",)),
+    ],
+)
+def test_where_a_task_goes_next_and_at_last_to_a_person(by: Card | None, to: tuple[str, ...]) -> None:
+    assert escalation_of(by) == to
+
+
+def test_a_remote_specialist_is_an_agent_that_is_asked_for_by_name_and_gets_its_own_secret_alone() -> None:
+    secret = {"scheme": "bearer", "secret": "WRITER_TOKEN"}
+    over_http = agent_of(card(url="https://example.org", authentication=secret, max_concurrent=3))
+    assert (over_http.name, over_http.kind, over_http.specialist) == ("http:writer", "a2a", "writer")
+    assert (over_http.auto_select, over_http.pass_env, over_http.max_concurrent) == (False, ("WRITER_TOKEN",), 3)
+    assert agent_of(card(url="https://example.org")).pass_env == ()
+    at_the_hub = agent_of(card(url="ws-agent://writer", authentication=secret, max_concurrent=3))
+    assert (at_the_hub.name, at_the_hub.kind, at_the_hub.specialist) == ("hub:writer", "hub", "writer")
+    assert (at_the_hub.auto_select, at_the_hub.pass_env, at_the_hub.max_concurrent) == (False, (), 3)
+    with pytest.raises(ValueError, match="not reached over HTTP"):
+        agent_of(card())

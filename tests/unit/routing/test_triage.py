@@ -15,7 +15,7 @@ from claudomator_py.domain.triage import (
     TriageReason,
     TriageSettings,
 )
-from claudomator_py.routing.triage import triage
+from claudomator_py.routing.triage import triage, without_mentions
 
 MEMBERS = (
     Member(id="a1", username="cook", display_name="Cook", role=Role.AGENT),
@@ -200,3 +200,15 @@ def test_an_agents_message_triggers_by_mention_alone_and_never_itself() -> None:
     assert decided("done", always, reply_to=answers("a2"), **said) == NOBODY
     assert decided("@cook @baker", always, **said).agents == ("a2",)
     assert decided("@cook", always, **said) == NOBODY
+
+
+@pytest.mark.parametrize(
+    ("content", "about"),
+    [
+        ('Hello @cook and @"Master Baker", who turns the oven on?', "Hello  and , who turns the oven on?"),
+        ("@bob says that @nobody does it.", " says that @nobody does it."),
+        ("`@cook` is code", "`@cook` is code"),
+    ],
+)
+def test_what_a_message_is_about_is_all_but_whom_it_addresses(content: str, about: str) -> None:
+    assert without_mentions(content, MEMBERS) == about
