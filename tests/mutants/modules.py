@@ -3,6 +3,7 @@
 _SCHEDULER = "tests/unit/scheduler"
 _DISPATCH = "tests/unit/dispatch"
 _ROUTING = "tests/unit/routing"
+_SERVICE = "tests/contract/test_service"
 MODULES = {
     "scheduler/plan.py": [_SCHEDULER],
     "scheduler/admission.py": [_SCHEDULER],
@@ -23,6 +24,24 @@ MODULES = {
     "domain/breaker.py": ["tests/unit/domain/test_breaker.py"],
     "dispatch/classify.py": [f"{_DISPATCH}/test_classifying.py"],
     "dispatch/policing.py": [f"{_DISPATCH}/test_policing.py", f"{_DISPATCH}/test_weighing.py"],
+    "dispatch/choosing.py": [f"{_DISPATCH}/test_choosing.py", f"{_DISPATCH}/test_weighing.py"],
+    "dispatch/deciding.py": [
+        f"{_DISPATCH}/test_choosing.py",
+        f"{_DISPATCH}/test_weighing.py",
+        f"{_SERVICE}_specialists.py",
+        f"{_SERVICE}_policy.py",
+        f"{_SERVICE}_handoffs.py",
+    ],
+    "dispatch/routing.py": [
+        f"{_DISPATCH}/test_choosing.py",
+        f"{_DISPATCH}/test_weighing.py",
+        f"{_SERVICE}_specialists.py",
+        f"{_SERVICE}_policy.py",
+        f"{_SERVICE}_inputs.py",
+    ],
+    "dispatch/spending.py": [f"{_SERVICE}_budgets.py"],
+    "dispatch/observe.py": [f"{_DISPATCH}/test_observe.py"],
+    "dispatch/reconciler.py": [f"{_DISPATCH}/test_reconciler.py"],
     "dispatch/probing.py": [f"{_DISPATCH}/test_probing.py"],
     "dispatch/start.py": [
         f"{_DISPATCH}/test_starting.py",
