@@ -157,3 +157,50 @@ def test_it_is_looked_again_at_once_while_nobody_is_found_and_nothing_is_proved(
     stopped = end_all(list, 10, waited.append, none_left=lambda: next(proofs))
     assert (stopped.signalled, stopped.left, waited) == (0, [], [])
     assert next(proofs, None) is None
+
+
+# --- on a clock that passes by pauses alone -------------------------------------------------------------------------
+
+
+class Scene:
+    """One process that obeys nobody, and a clock on which only pauses take time. said: signals and pauses in order."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        self.said: list[str | float] = []
+        self.process = procfs.Process(pid=7, ppid=1, pgid=77, state=b"R", start=0, times=[])
+        monkeypatch.setattr(time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(procfs, "send", lambda pid, start, number: self.said.append(number.name))
+        monkeypatch.setattr(os, "killpg", lambda pgid, number: self.said.append(f"{number.name} to {pgid}"))
+
+    def pause(self, seconds: float) -> None:
+        self.said.append(seconds)
+        self.now += seconds
+
+    def find(self) -> list[procfs.Process]:
+        assert len(self.said) < 100, "it never comes to an end"
+        return [self.process]
+
+
+@pytest.fixture
+def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
+    return Scene(monkeypatch)
+
+
+def test_the_time_of_grace_is_waited_for_and_over_when_it_is_over(scene: Scene) -> None:
+    end_all(scene.find, 0.25, scene.pause, deadline=0.25)
+    assert scene.said == ["SIGTERM", "SIGCONT", 0.005, 0.01, 0.02, 0.04, 0.08, pytest.approx(0.095)]
+    scene.said.clear()
+    end_all(scene.find, 0, scene.pause, deadline=scene.now)
+    assert scene.said == ["SIGTERM", "SIGCONT"], "nobody waits without a time of grace"
+
+
+def test_at_the_deadline_it_is_given_up(scene: Scene) -> None:
+    stopped = end_all(scene.find, 0, scene.pause, deadline=0.005)
+    assert scene.said == ["SIGTERM", "SIGCONT", "SIGKILL", 0.005]
+    assert (stopped.signalled, stopped.left) == (1, [scene.process])
+
+
+def test_a_group_is_killed_as_a_whole_once_its_processes_did_not_end_one_by_one(scene: Scene) -> None:
+    end_all(scene.find, 0, scene.pause, deadline=0.015)
+    assert scene.said[2:] == ["SIGKILL", 0.005, "SIGKILL", "SIGKILL to 77", 0.01]
