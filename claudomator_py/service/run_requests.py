@@ -126,20 +126,20 @@ class RunRequests:
             task = task_rows.get(connection, run.task_id)
             spec = task_rows.spec_of(connection, task.id, run.revision)
             request = clean(asked, self._secrets.redactor(spec.env, run.id))
-            if known is not None and known.asked == request:
-                return _handed_on(task, known)
-            if known is not None:
-                raise self._goes_already(connection, task, known)
+            if known is not None and known.specialist is not None:
+                if known.asked == request:
+                    return _handed_on(task, known, known.specialist)
+                raise self._goes_already(connection, task, known.specialist)
             asking = _under_way(connection, run, "hands its task on")
             if run.asked:
                 detail = f"The run of {task.name} has asked a question, and only that run can receive the answer."
                 raise Conflict(detail, remedy="Wait for the answer, and hand the task on then.")
             record = weigh(connection, asking.task, run, request, self._rules().max_handoffs, by=self._by)
-            if not record.accepted:
+            if record.specialist is None:
                 detail = ended(f"{task.name} cannot be handed on to {request.to}: {record.reason.text}")
                 raise Conflict(detail, remedy=_GO_ON)
             record_handoff(connection, asking.task, record, self._clock())
-            return _handed_on(task, record)
+            return _handed_on(task, record, record.specialist)
 
         return self._write(transaction)
 
@@ -157,8 +157,9 @@ class RunRequests:
             before = tuple(run.asked or ())
             if question in before:
                 return AskedView(task_id=run.task_id, run_id=run.id, questions=before)
-            if (handed := decided(connection, run.id)) is not None:
-                raise self._goes_already(connection, asking.task, handed)
+            known = decided(connection, run.id)
+            if known is not None and known.specialist is not None:
+                raise self._goes_already(connection, asking.task, known.specialist)
             if spec.on_input is OnInput.DENY:
                 detail = f"{spec.name} may ask no questions: it has on_input: deny."
                 raise Conflict(detail, remedy="Decide yourself, and say in your last message what you decided.")
@@ -243,9 +244,8 @@ class RunRequests:
             raise NotFound(f"There is no run {run_id!r} of yours.", remedy="A run may act for its own task only.")
         return run
 
-    def _goes_already(self, connection: Connection, task: Task, record: HandoffRecord) -> Conflict:
-        to = record.specialist or "a person"
-        if self._by.role is not Role.RUN and specialist_rows.hidden(connection, [record.specialist], self._by):
+    def _goes_already(self, connection: Connection, task: Task, to: str) -> Conflict:
+        if self._by.role is not Role.RUN and specialist_rows.hidden(connection, [to], self._by):
             to = SOMEBODY
         detail = f"{task.name} goes to {to} already."
         return Conflict(detail, remedy="A run hands its task on once, and asks nothing after that.")
@@ -272,11 +272,11 @@ def _under_way(connection: Connection, run: Run, does: str) -> _Asking:
     return _Asking(run, task, task_rows.spec_of(connection, task.id, run.revision))
 
 
-def _handed_on(task: Task, record: HandoffRecord) -> HandoffView:
+def _handed_on(task: Task, record: HandoffRecord, to: str) -> HandoffView:
     return HandoffView(
         task_id=task.id,
         run_id=record.run_id,
-        specialist=record.specialist or "",
+        specialist=to,
         handed_on_by=record.by,
         hop=record.hop,
         max_handoffs=record.max_handoffs,
@@ -284,12 +284,11 @@ def _handed_on(task: Task, record: HandoffRecord) -> HandoffView:
 
 
 def _depth(connection: Connection, task: Task) -> int:
-    """How many tasks above it were made one by the other's run; counted no further than is allowed."""
+    """How many tasks above it were made one by the other's run."""
     depth, parent = 0, task.parent_run
-    while parent is not None and depth < DEEPEST:
+    while parent is not None and (run := run_rows.find(connection, parent)) is not None:
         depth += 1
-        run = run_rows.find(connection, parent)
-        parent = None if run is None else task_rows.get(connection, run.task_id).parent_run
+        parent = task_rows.get(connection, run.task_id).parent_run
     return depth
 
 

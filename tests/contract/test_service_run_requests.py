@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from claudomator_py.domain.errors import Conflict, Invalid, KeyReused, NotFound
+from claudomator_py.domain.handing_on import HANDOFF_MARKER
 from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.principal import Principal, RequestKey, Role
 from claudomator_py.domain.run_requests import (
@@ -17,12 +18,14 @@ from claudomator_py.domain.run_requests import (
     QuestionRequest,
     SubtaskRequest,
 )
+from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.domain.views import AnswerRequest
 from claudomator_py.policy.rule import Rule
 from claudomator_py.service.run_requests import ASKED, PROGRESS, SUBTASK, RunRequests
 from claudomator_py.store import events
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run
+from claudomator_py.tasks.handing_on import HANDED_ON
 from tests.fakes.cards import card
 from tests.fakes.world import World
 
@@ -139,6 +142,51 @@ def test_whoever_asks_does_not_hand_the_task_on_and_the_reverse(database: Databa
     requests(world, second).hand_on(second.id, HandoffRequest(to="ben"))
     with pytest.raises(Conflict, match="goes to ben already"):
         ask(world, second)
+
+
+@pytest.fixture
+def staffed(database: Database) -> World:
+    """Ann has a task that runs; ben is there as well."""
+    world = World(database, routing=True)
+    world.specialists.register(card("ann", fallback="default"))
+    world.specialists.register(card("ben"))
+    world.submit("t", specialist="ann")
+    world.router.route()
+    world.tick()
+    return world
+
+
+def test_a_task_is_handed_on_once_however_often_that_is_said(staffed: World) -> None:
+    run = staffed.live("t")
+    asked = requests(staffed, run)
+    view = asked.hand_on(run.id, HandoffRequest(to="ben", left="all"))
+    assert (view.specialist, view.handed_on_by, view.hop) == ("ben", "ann", 1)
+    assert asked.hand_on(run.id, HandoffRequest(to="ben", left="all")) == view
+    with pytest.raises(Conflict, match="t goes to ben already"):
+        asked.hand_on(run.id, HandoffRequest(to="ben", left="some of it"))
+    staffed.succeed("t")
+    assert staffed.run_requests.hand_on(run.id, HandoffRequest(to="ben", left="all")) == view
+
+
+@pytest.mark.parametrize("to", ["nobody", "ann"])
+def test_what_was_refused_at_a_run_s_end_is_not_handed_on_afterwards(staffed: World, to: str) -> None:
+    run = staffed.live("t")
+    staffed.end("t", text=f'{HANDOFF_MARKER} {{"to": "{to}"}}')
+    staffed.tick()
+    assert staffed.state("t") == "NEEDS_INPUT approval"
+    for again in (to, "ben"):
+        with pytest.raises(Conflict, match="has ended, or is being stopped"):
+            staffed.run_requests.hand_on(run.id, HandoffRequest(to=again))
+
+
+def test_nor_is_what_has_fallen_back_to_whoever_does_what_fits_nobody(staffed: World) -> None:
+    staffed.fail("t", "agent_error")
+    staffed.tick(HOUR_MS)
+    second = staffed.live("t")
+    staffed.fail("t", "agent_error")
+    assert [one["to"] for one in told(staffed, HANDED_ON)] == ["default"]
+    with pytest.raises(Conflict, match="has ended, or is being stopped"):
+        staffed.run_requests.hand_on(second.id, HandoffRequest(to="ben"))
 
 
 def test_no_secret_is_asked_or_told(world: World) -> None:
@@ -309,11 +357,12 @@ def test_a_run_asks_for_itself_alone(world: World) -> None:
 
 
 def test_a_run_that_is_over_or_to_end_asks_nothing(world: World) -> None:
-    over, stopping = begin(world, "t"), begin(world, "u")
+    over, stopping, leaving = begin(world, "t"), begin(world, "u"), begin(world, "v")
     world.succeed("t")
     world.tick()
     world.service.cancel("u")
-    for run in (over, stopping):
+    world.restart("v", force=True)
+    for run in (over, stopping, leaving):
         with pytest.raises(Conflict, match="has ended, or is being stopped"):
             world.run_requests.ask(run.id, QuestionRequest(question="Which?"))
         with pytest.raises(Conflict, match="has ended, or is being stopped"):
