@@ -51,6 +51,7 @@ class Tests:
                 self._reached = {test: {(name, line) for name, line in places} for test, places in reached.items()}
         if self.passed:
             self._collect()
+            _migrate()
             self._loaded = loaded(str(self._file))
             # Else every mutant that is imported would seem to be noticed.
             self.passed = self.run(self._whole) == 0
@@ -196,6 +197,14 @@ class _Exchanged(MetaPathFinder, InspectLoader):
 
     def get_source(self, fullname: str) -> str:
         return self._file.read_text()
+
+
+def _migrate() -> None:
+    """Have the tables that tests copy made here, and not by each process anew."""
+    from tests.databases import put_migrated  # It loads the package.
+
+    with tempfile.TemporaryDirectory() as folder:
+        put_migrated(Path(folder))
 
 
 def loaded(file: str) -> list[FunctionType]:
