@@ -1,28 +1,19 @@
 """How Claude Code is started."""
 
 import os
-from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from claudomator_py.agents.claude.kind import Claude
 from claudomator_py.domain.agent import AgentSpec, ModelChoice
-from claudomator_py.domain.run import Launch, LaunchRequest
+from claudomator_py.domain.run import LaunchRequest
 from claudomator_py.domain.task import PermissionMode, Permissions, TaskSpec
+from tests.unit.agents.starting import launched, task
 
 CONVERSATION = "6f1c3a52-0b7e-5d7e-9c55-2f0f6a4d9b11"
-
-
-def launch(
-    task: Mapping[str, object] | None = None,
-    agent: Mapping[str, object] | None = None,
-    model: ModelChoice | None = None,
-    resume: bool = False,
-) -> Launch:
-    spec = TaskSpec.model_validate({"name": "t", "instructions": "Do it.", **(task or {})})
-    configured = AgentSpec.model_validate({"name": "claude", "kind": "claude", **(agent or {})})
-    return Claude().launch(LaunchRequest("run", configured, spec, "--help me\n", model, CONVERSATION, resume))
+launch = partial(launched, Claude(), "--help me\n", CONVERSATION)
 
 
 def test_the_least_command_line() -> None:
@@ -45,15 +36,12 @@ def test_a_resumed_conversation() -> None:
 
 
 def test_all_that_a_task_can_ask_for() -> None:
-    task = {
-        "max_turns": 7,
-        "permissions": Permissions(
-            mode=PermissionMode.ACCEPT_EDITS, allowed_tools=("Bash(git *)", "-p"), disallowed_tools=("WebFetch",)
-        ),
-        "add_dirs": ("~/shared", "/data"),
-    }
+    permissions = Permissions(
+        mode=PermissionMode.ACCEPT_EDITS, allowed_tools=("Bash(git *)", "-p"), disallowed_tools=("WebFetch",)
+    )
+    spec = task(max_turns=7, permissions=permissions, add_dirs=("~/shared", "/data"))
     agent = {"command": ("npx", "claude"), "extra_args": ("--mcp-config", "a.json", "b.json")}
-    argv = launch(task, agent, ModelChoice(model="opus", effort="high")).argv
+    argv = launch(spec, agent, ModelChoice(model="opus", effort="high")).argv
 
     assert argv[:3] == ("npx", "claude", "-p")
     assert argv[8:] == (
@@ -67,9 +55,10 @@ def test_all_that_a_task_can_ask_for() -> None:
 
 @pytest.mark.parametrize(("left", "told"), [(2.5, "2.500000"), (0.0, "0.000001")])
 def test_it_keeps_to_the_dollars_that_are_left_by_itself(left: float, told: str) -> None:
-    spec = TaskSpec(name="t", instructions="Do it.")
     agent = AgentSpec(name="claude", kind="claude")
-    request = LaunchRequest("run", agent, spec, "", None, CONVERSATION, resume=True, prior_cost_usd=9.0, usd_left=left)
+    request = LaunchRequest(
+        "run", agent, task(), "", None, CONVERSATION, resume=True, prior_cost_usd=9.0, usd_left=left
+    )
     argv = Claude().launch(request).argv
     assert argv[argv.index("--max-budget-usd") + 1] == told, "what the conversation had cost before does not count"
 
@@ -82,8 +71,7 @@ def test_it_gives_up_soon_unless_the_user_says_otherwise() -> None:
 
 
 def test_it_never_claims_a_sandbox_by_itself() -> None:
-    task = {"permissions": Permissions(mode=PermissionMode.BYPASS)}
-    assert "IS_SANDBOX" not in launch(task).env
+    assert "IS_SANDBOX" not in launch(task(permissions={"mode": "bypassPermissions"})).env
 
 
 @pytest.mark.parametrize(

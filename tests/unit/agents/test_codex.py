@@ -1,35 +1,18 @@
 """How Codex is started."""
 
-from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from claudomator_py.agents.codex.kind import Codex
-from claudomator_py.domain.agent import AgentSpec, ModelChoice
-from claudomator_py.domain.run import Launch, LaunchRequest
-from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.agent import ModelChoice
+from tests.unit.agents.starting import launched, task, unsupported_by
 
 THREAD = "01a1ffd5-6378-7872-b1e0-348ec1720a85"
 LEAST = ("codex", "exec", "--json", "--skip-git-repo-check", "--config", "analytics.enabled=false")
-
-
-def task(**fields: object) -> TaskSpec:
-    return TaskSpec.model_validate({"name": "t", "instructions": "Do it.", **fields})
-
-
-def launch(
-    spec: TaskSpec | None = None,
-    agent: Mapping[str, object] | None = None,
-    model: ModelChoice | None = None,
-    resume: bool = False,
-) -> Launch:
-    configured = AgentSpec.model_validate({"name": "codex", "kind": "codex", **(agent or {})})
-    return Codex().launch(LaunchRequest("run", configured, spec or task(), "resume\n", model, THREAD, resume))
-
-
-def unsupported(**fields: object) -> list[str]:
-    return Codex().unsupported(task(**fields), AgentSpec(name="codex", kind="codex"))
+launch = partial(launched, Codex(), "resume\n", THREAD)
+unsupported = partial(unsupported_by, Codex())
 
 
 def test_the_least_command_line() -> None:

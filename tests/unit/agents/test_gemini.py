@@ -1,36 +1,19 @@
 """How Gemini CLI is started."""
 
 import json
-from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from claudomator_py.agents.gemini import kind as gemini
 from claudomator_py.agents.gemini.kind import Gemini
-from claudomator_py.domain.agent import AgentSpec, ModelChoice
-from claudomator_py.domain.run import Launch, LaunchRequest
-from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.agent import ModelChoice
+from tests.unit.agents.starting import launched, task, unsupported_by
 
 CONVERSATION = "6f1c3a52-0b7e-5d7e-9c55-2f0f6a4d9b11"
-
-
-def task(**fields: object) -> TaskSpec:
-    return TaskSpec.model_validate({"name": "t", "instructions": "Do it.", **fields})
-
-
-def launch(
-    spec: TaskSpec | None = None,
-    agent: Mapping[str, object] | None = None,
-    model: ModelChoice | None = None,
-    resume: bool = False,
-) -> Launch:
-    configured = AgentSpec.model_validate({"name": "gemini", "kind": "gemini", **(agent or {})})
-    return Gemini().launch(LaunchRequest("run", configured, spec or task(), "--yolo\n", model, CONVERSATION, resume))
-
-
-def unsupported(**fields: object) -> list[str]:
-    return Gemini().unsupported(task(**fields), AgentSpec(name="gemini", kind="gemini"))
+launch = partial(launched, Gemini(), "--yolo\n", CONVERSATION)
+unsupported = partial(unsupported_by, Gemini())
 
 
 def test_the_least_command_line() -> None:

@@ -1,39 +1,22 @@
 """How opencode is started."""
 
 import json
-from collections.abc import Mapping
+from functools import partial
 
 import pytest
 
 from claudomator_py.agents.opencode.kind import Opencode
-from claudomator_py.domain.agent import AgentSpec, ModelChoice
-from claudomator_py.domain.run import Launch, LaunchRequest
-from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.agent import ModelChoice
+from tests.unit.agents.starting import launched, task, unsupported_by
 
 SESSION = "ses_dff94c428ffeG77cg0o0mzTc2u"
 LEAST = ("opencode", "run", "--format=json", "--print-logs", "--log-level=ERROR")
-
-
-def task(**fields: object) -> TaskSpec:
-    return TaskSpec.model_validate({"name": "t", "instructions": "Do it.", **fields})
-
-
-def launch(
-    spec: TaskSpec | None = None,
-    agent: Mapping[str, object] | None = None,
-    model: ModelChoice | None = None,
-    resume: bool = False,
-) -> Launch:
-    configured = AgentSpec.model_validate({"name": "opencode", "kind": "opencode", **(agent or {})})
-    return Opencode().launch(LaunchRequest("run", configured, spec or task(), "--auto\n", model, SESSION, resume))
+launch = partial(launched, Opencode(), "--auto\n", SESSION)
+unsupported = partial(unsupported_by, Opencode())
 
 
 def permission(**fields: object) -> object:
     return json.loads(launch(task(**fields)).env["OPENCODE_PERMISSION"])
-
-
-def unsupported(own_env: dict[str, str] | None = None, /, **fields: object) -> list[str]:
-    return Opencode().unsupported(task(**fields), AgentSpec(name="opencode", kind="opencode", env=own_env or {}))
 
 
 def test_the_least_command_line() -> None:

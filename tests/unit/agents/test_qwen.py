@@ -1,34 +1,18 @@
 """How Qwen Code is started."""
 
 from collections.abc import Mapping
+from functools import partial
 
 import pytest
 
 from claudomator_py.agents.qwen.kind import DEFAULTS, DEFAULTS_NAME, Qwen
-from claudomator_py.domain.agent import AgentSpec, ModelChoice
-from claudomator_py.domain.run import Launch, LaunchRequest
-from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.agent import ModelChoice
+from tests.unit.agents.starting import launched, task, unsupported_by
 
 SESSION = "6f1c3a52-0b7e-5d7e-9c55-2f0f6a4d9b11"
 LEAST = ("qwen", "--output-format=stream-json", f"--session-id={SESSION}")
-
-
-def task(**fields: object) -> TaskSpec:
-    return TaskSpec.model_validate({"name": "t", "instructions": "Do it.", **fields})
-
-
-def launch(
-    spec: TaskSpec | None = None,
-    agent: Mapping[str, object] | None = None,
-    model: ModelChoice | None = None,
-    resume: bool = False,
-) -> Launch:
-    configured = AgentSpec.model_validate({"name": "qwen", "kind": "qwen", **(agent or {})})
-    return Qwen().launch(LaunchRequest("run", configured, spec or task(), "--yolo\n", model, SESSION, resume))
-
-
-def unsupported(**fields: object) -> list[str]:
-    return Qwen().unsupported(task(**fields), AgentSpec(name="qwen", kind="qwen"))
+launch = partial(launched, Qwen(), "--yolo\n", SESSION)
+unsupported = partial(unsupported_by, Qwen())
 
 
 def test_the_least_command_line() -> None:

@@ -1,5 +1,7 @@
 """Why something was decided: codes with parameters, their words, and what earlier versions have stored in words."""
 
+from typing import Any
+
 import pytest
 from pydantic import TypeAdapter
 
@@ -16,143 +18,91 @@ from claudomator_py.domain.rationale import (
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.stand_in import Fallback, StandIn, StoredFallback
 
-EXAMPLES = {
-    RationaleCode.LEAST_ACTIVE: (rationale(RationaleCode.LEAST_ACTIVE), "least active"),
-    RationaleCode.REQUIRED: (rationale(RationaleCode.REQUIRED, agent="codex"), "the task insists on codex"),
-    RationaleCode.PREFERRED: (rationale(RationaleCode.PREFERRED, agent="codex"), "the task prefers codex"),
+EXAMPLES: dict[RationaleCode, tuple[dict[str, Any], str]] = {
+    RationaleCode.LEAST_ACTIVE: ({}, "least active"),
+    RationaleCode.REQUIRED: ({"agent": "codex"}, "the task insists on codex"),
+    RationaleCode.PREFERRED: ({"agent": "codex"}, "the task prefers codex"),
     RationaleCode.RESUMED: (
-        rationale(RationaleCode.RESUMED, conversation=ConversationRef(run="41c98f14aa", agent="claude", task="build")),
+        {"conversation": ConversationRef(run="41c98f14aa", agent="claude", task="build")},
         "resumes the conversation of run 41c98f14 of build on claude",
     ),
-    RationaleCode.WOULD_WAIT: (rationale(RationaleCode.WOULD_WAIT), "no agent would have started it in that tick"),
-    RationaleCode.NOBODY: (rationale(RationaleCode.NOBODY), "it is for nobody in particular"),
-    RationaleCode.ANSWERED: (rationale(RationaleCode.ANSWERED, text="a recipe"), "a recipe"),
-    RationaleCode.UNANSWERED: (rationale(RationaleCode.UNANSWERED), "no reason was given"),
-    RationaleCode.NAMED: (rationale(RationaleCode.NAMED, specialist="writer"), "the task names writer"),
-    RationaleCode.MENTIONED: (rationale(RationaleCode.MENTIONED, specialist="writer"), "the task addresses writer"),
-    RationaleCode.CONTINUED: (
-        rationale(RationaleCode.CONTINUED, specialist="writer"),
-        "writer did the task that it continues",
-    ),
-    RationaleCode.BY_HAND: (rationale(RationaleCode.BY_HAND, specialist="writer"), "an operator assigned it to writer"),
-    RationaleCode.BEST_MATCH: (
-        rationale(RationaleCode.BEST_MATCH, specialist="writer"),
-        "it matches writer best",
-    ),
-    RationaleCode.CORRECTED: (
-        rationale(RationaleCode.CORRECTED, specialist="writer"),
-        "operators have given tasks like it to writer",
-    ),
+    RationaleCode.WOULD_WAIT: ({}, "no agent would have started it in that tick"),
+    RationaleCode.NOBODY: ({}, "it is for nobody in particular"),
+    RationaleCode.ANSWERED: ({"text": "a recipe"}, "a recipe"),
+    RationaleCode.UNANSWERED: ({}, "no reason was given"),
+    RationaleCode.NAMED: ({"specialist": "writer"}, "the task names writer"),
+    RationaleCode.MENTIONED: ({"specialist": "writer"}, "the task addresses writer"),
+    RationaleCode.CONTINUED: ({"specialist": "writer"}, "writer did the task that it continues"),
+    RationaleCode.BY_HAND: ({"specialist": "writer"}, "an operator assigned it to writer"),
+    RationaleCode.BEST_MATCH: ({"specialist": "writer"}, "it matches writer best"),
+    RationaleCode.CORRECTED: ({"specialist": "writer"}, "operators have given tasks like it to writer"),
     RationaleCode.TIE_BREAK: (
-        rationale(RationaleCode.TIE_BREAK, specialist="writer", chosen="editor"),
+        {"specialist": "writer", "chosen": "editor"},
         "writer is as good a match as editor, and other signals speak for it",
     ),
-    RationaleCode.NO_MATCH: (
-        rationale(RationaleCode.NO_MATCH, specialist="writer"),
-        "it matches no specialist well; the closest is writer",
-    ),
-    RationaleCode.NONE_MAY: (rationale(RationaleCode.NONE_MAY), "no specialist may take it"),
-    RationaleCode.HANDED_ON: (
-        rationale(RationaleCode.HANDED_ON, by="editor", specialist="writer"),
-        "editor handed it on to writer",
-    ),
+    RationaleCode.NO_MATCH: ({"specialist": "writer"}, "it matches no specialist well; the closest is writer"),
+    RationaleCode.NONE_MAY: ({}, "no specialist may take it"),
+    RationaleCode.HANDED_ON: ({"by": "editor", "specialist": "writer"}, "editor handed it on to writer"),
     RationaleCode.FAILED_TWICE: (
-        rationale(RationaleCode.FAILED_TWICE, by="editor", specialist="writer"),
+        {"by": "editor", "specialist": "writer"},
         "editor failed twice, and writer is the fallback",
     ),
-    RationaleCode.HANDOFF_LIMIT: (
-        rationale(RationaleCode.HANDOFF_LIMIT, most=2),
-        "the task may be handed on at most 2 times",
-    ),
-    RationaleCode.HANDOFF_LOOP: (
-        rationale(RationaleCode.HANDOFF_LOOP, specialist="writer"),
-        "writer already had it",
-    ),
-    RationaleCode.NO_SPECIALIST: (
-        rationale(RationaleCode.NO_SPECIALIST, specialist="writer"),
-        "there is no specialist writer",
-    ),
-    RationaleCode.EXCLUDED: (
-        rationale(RationaleCode.EXCLUDED, specialist="writer"),
-        "writer is excluded by a rule of the policy",
-    ),
+    RationaleCode.HANDOFF_LIMIT: ({"most": 2}, "the task may be handed on at most 2 times"),
+    RationaleCode.HANDOFF_LOOP: ({"specialist": "writer"}, "writer already had it"),
+    RationaleCode.NO_SPECIALIST: ({"specialist": "writer"}, "there is no specialist writer"),
+    RationaleCode.EXCLUDED: ({"specialist": "writer"}, "writer is excluded by a rule of the policy"),
     RationaleCode.PRIMARY_NOT_NEEDED: (
-        rationale(RationaleCode.PRIMARY_NOT_NEEDED, specialist="writer"),
+        {"specialist": "writer"},
         "it addresses nobody, and the classifier says that writer need not answer",
     ),
     RationaleCode.PRIMARY_NOT_JUDGED: (
-        rationale(RationaleCode.PRIMARY_NOT_JUDGED, specialist="writer", text="timeout"),
+        {"specialist": "writer", "text": "timeout"},
         "it addresses nobody, and the classifier did not say whether writer should answer (timeout)",
     ),
     RationaleCode.GIVEN_BY_RULE: (
-        rationale(RationaleCode.GIVEN_BY_RULE, rule="secrets", specialist="auditor"),
+        {"rule": "secrets", "specialist": "auditor"},
         "rule secrets of the policy gives it to auditor",
     ),
-    RationaleCode.PERMITTED: (rationale(RationaleCode.PERMITTED, rule="docs"), "the policy allows it by rule docs"),
+    RationaleCode.PERMITTED: ({"rule": "docs"}, "the policy allows it by rule docs"),
     RationaleCode.REFUSED: (
-        rationale(RationaleCode.REFUSED, rule="prod", text="not at night"),
+        {"rule": "prod", "text": "not at night"},
         "rule prod of the policy refuses it: not at night",
     ),
-    RationaleCode.NEEDS_APPROVAL: (
-        rationale(RationaleCode.NEEDS_APPROVAL, rules=("infra", "nights")),
-        "the policy requires approval (infra, nights)",
-    ),
+    RationaleCode.NEEDS_APPROVAL: ({"rules": ("infra", "nights")}, "the policy requires approval (infra, nights)"),
     RationaleCode.APPROVED: (
-        rationale(RationaleCode.APPROVED, principal="mara", rules=("infra",), text="seen"),
+        {"principal": "mara", "rules": ("infra",), "text": "seen"},
         "mara approved it (infra): seen",
     ),
-    RationaleCode.VAGUE: (
-        rationale(RationaleCode.VAGUE, text="fix it"),
-        "its text is too vague to route: fix it",
-    ),
-    RationaleCode.AMBIGUOUS: (
-        rationale(RationaleCode.AMBIGUOUS, specialists=("editor", "writer")),
-        "it could be for any of editor, writer",
-    ),
+    RationaleCode.VAGUE: ({"text": "fix it"}, "its text is too vague to route: fix it"),
+    RationaleCode.AMBIGUOUS: ({"specialists": ("editor", "writer")}, "it could be for any of editor, writer"),
     RationaleCode.PICKED: (
-        rationale(RationaleCode.PICKED, specialists=("editor", "writer"), specialist="writer"),
+        {"specialists": ("editor", "writer"), "specialist": "writer"},
         "it could be for any of editor, writer, and the classifier picked writer",
     ),
-    RationaleCode.GONE: (rationale(RationaleCode.GONE, specialist="writer"), "there is no specialist writer any more"),
+    RationaleCode.GONE: ({"specialist": "writer"}, "there is no specialist writer any more"),
     RationaleCode.NAMED_GONE: (
-        rationale(RationaleCode.NAMED_GONE, specialist="writer"),
+        {"specialist": "writer"},
         "the task names writer, and there is no specialist of that id any more",
     ),
-    RationaleCode.LESS_ALIKE: (rationale(RationaleCode.LESS_ALIKE), "a weaker match"),
-    RationaleCode.AS_GOOD: (rationale(RationaleCode.AS_GOOD), "as good a match, but for other signals"),
-    RationaleCode.BELOW_THRESHOLD: (rationale(RationaleCode.BELOW_THRESHOLD), "below the threshold"),
+    RationaleCode.LESS_ALIKE: ({}, "a weaker match"),
+    RationaleCode.AS_GOOD: ({}, "as good a match, but for other signals"),
+    RationaleCode.BELOW_THRESHOLD: ({}, "below the threshold"),
     RationaleCode.TOO_RISKY: (
-        rationale(RationaleCode.TOO_RISKY, risk=Risk.HIGH, ceiling=Risk.LOW),
+        {"risk": Risk.HIGH, "ceiling": Risk.LOW},
         "takes tasks up to low risk, and this one has high risk",
     ),
-    RationaleCode.LACKS: (rationale(RationaleCode.LACKS, lacking=("gpu",)), "lacks gpu"),
-    RationaleCode.MESSAGE_MENTIONS: (
-        rationale(RationaleCode.MESSAGE_MENTIONS, specialists=("editor", "writer")),
-        "the message mentions editor, writer",
-    ),
-    RationaleCode.MESSAGE_ANSWERS: (
-        rationale(RationaleCode.MESSAGE_ANSWERS, specialist="writer"),
-        "the message answers writer",
-    ),
+    RationaleCode.LACKS: ({"lacking": ("gpu",)}, "lacks gpu"),
+    RationaleCode.MESSAGE_MENTIONS: ({"specialists": ("editor", "writer")}, "the message mentions editor, writer"),
+    RationaleCode.MESSAGE_ANSWERS: ({"specialist": "writer"}, "the message answers writer"),
     RationaleCode.FOR_PRIMARY: (
-        rationale(RationaleCode.FOR_PRIMARY, specialist="writer"),
+        {"specialist": "writer"},
         "it addresses nobody else, and writer is the channel's primary",
     ),
-    RationaleCode.FOR_NOBODY: (rationale(RationaleCode.FOR_NOBODY), "it addresses nobody"),
-    RationaleCode.PRIMARY_NOT_NEEDED: (
-        rationale(RationaleCode.PRIMARY_NOT_NEEDED, specialist="writer"),
-        "it addresses nobody, and the classifier says that writer need not answer",
-    ),
-    RationaleCode.PRIMARY_NOT_JUDGED: (
-        rationale(RationaleCode.PRIMARY_NOT_JUDGED, specialist="writer", text="timeout"),
-        "it addresses nobody, and the classifier did not say whether writer should answer (timeout)",
-    ),
-    RationaleCode.MESSAGE_REFUSED: (rationale(RationaleCode.MESSAGE_REFUSED), "policy allows no answer to it"),
-    RationaleCode.TEXT: (
-        rationale(RationaleCode.TEXT, text="as an earlier version said"),
-        "as an earlier version said",
-    ),
+    RationaleCode.FOR_NOBODY: ({}, "it addresses nobody"),
+    RationaleCode.MESSAGE_REFUSED: ({}, "policy allows no answer to it"),
+    RationaleCode.TEXT: ({"text": "as an earlier version said"}, "as an earlier version said"),
 }
+"""Parameters of each code, and the words that they make."""
 _STORED = TypeAdapter[Rationale](StoredRationale)
 _SHOWN = TypeAdapter[Rationale | None](ShownRationale)
 _FALLBACK = TypeAdapter[Fallback](StoredFallback)
@@ -160,7 +110,8 @@ _FALLBACK = TypeAdapter[Fallback](StoredFallback)
 
 @pytest.mark.parametrize("code", RationaleCode)
 def test_each_code_has_its_words_and_comes_back_as_it_was_stored(code: RationaleCode) -> None:
-    value, words = EXAMPLES[code]
+    params, words = EXAMPLES[code]
+    value = rationale(code, **params)
     assert value.text == words
     assert _STORED.validate_json(value.model_dump_json()) == value
 
