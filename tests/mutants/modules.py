@@ -80,11 +80,7 @@ MODULES = {
     "hosts/local/fate.py": ["tests/unit/hosts/test_run_files.py"],
     "hosts/shim/record.py": ["tests/unit/hosts/test_run_files.py", "tests/unit/hosts/test_durable.py"],
     "hosts/shim/stop.py": ["tests/unit/hosts/test_stop.py"],
-    "hosts/shim/watch.py": [
-        "tests/unit/hosts/test_watch.py",
-        "tests/unit/hosts/test_stall.py",
-        "tests/unit/hosts/test_watch_clock.py",
-    ],
+    "hosts/shim/watch.py": ["tests/unit/hosts/test_watch.py", "tests/unit/hosts/test_stall.py"],
     "hosts/reporting.py": ["tests/unit/hosts/test_reporting.py"],
     "store/visibility.py": ["tests/unit/store/test_visibility.py"],
     "store/hold_rows.py": ["tests/unit/store/test_hold_rows.py"],
