@@ -1,8 +1,9 @@
 """Acting on a task: by keyboard and by mouse, after a look at what it is about."""
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import expect
 
 from tests.browser.conftest import Desktop
+from tests.browser.reaching import tab_to
 
 
 def test_cancel_by_mouse(desktop: Desktop) -> None:
@@ -16,19 +17,6 @@ def test_cancel_by_mouse(desktop: Desktop) -> None:
     page.get_by_role("button", name="Cancel the task").click()
     expect(page.locator("#task")).to_contain_text("cancelled")
     desktop.settled("it", "CANCELLED")
-
-
-def tab_to(page: Page, wanted: Locator) -> None:
-    """Press Tab until that has the focus. What a page shows again meanwhile may take the focus along: it goes round."""
-    if page.locator("[data-refresh]").count():
-        # With its stream a page shows everything again; on a busy machine that is as late as the focus.
-        expect(page.locator("#live")).to_have_text("Live")
-    expect(wanted).to_be_visible()
-    for _ in range(200):
-        page.keyboard.press("Tab")
-        if wanted.evaluate("element => element === document.activeElement"):
-            break
-    expect(wanted).to_be_focused()
 
 
 def test_restart_by_keyboard(desktop: Desktop) -> None:

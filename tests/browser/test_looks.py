@@ -1,6 +1,6 @@
 """Every page in both colour schemes and on a narrow screen: readable, reachable, without findings of axe."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -13,6 +13,7 @@ from claudomator_py.domain.views import RejectRequest
 from claudomator_py.domain.views.channels import MuteRequest
 from claudomator_py.domain.views.decisions import DecisionFilter
 from tests.browser.conftest import NARROW, Desktop
+from tests.browser.reaching import violations, weak_contrasts
 from tests.fakes.cards import card
 
 Scheme = Literal["light", "dark"]
@@ -26,8 +27,6 @@ PLUMBER = card(
     allowed_agents=["simulated"],
     permissions={"allowed_tools": ["Read"]},
 )
-# Of all that is well it tells only what it looked for.
-BRIEFLY = {"resultTypes": ["violations"]}
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 
 
@@ -178,22 +177,6 @@ def test_axe_does_find_something_in_the_dark(desktop: Desktop) -> None:
     )
     page.emulate_media(color_scheme="dark")
     assert ["brand" in item["nodes"][0]["html"] for item in weak_contrasts(page)] == [True]
-
-
-def violations(axe: Axe, page: Page) -> list[dict[str, Any]]:
-    """What axe finds."""
-    response = axe.run(page, options=BRIEFLY).response
-    assert response["passes"]
-    found: list[dict[str, Any]] = response["violations"]
-    return found
-
-
-def weak_contrasts(page: Page) -> list[dict[str, Any]]:
-    """Those that axe finds, once ``violations`` has brought it to the page: all else is the same in the dark."""
-    response = page.evaluate("options => axe.run(options)", BRIEFLY | {"runOnly": ["color-contrast"]})
-    assert response["passes"]
-    found: list[dict[str, Any]] = response["violations"]
-    return found
 
 
 def test_nothing_sticks_out_of_a_narrow_screen(desktop: Desktop) -> None:

@@ -5,8 +5,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from tests.browser.conftest import NARROW, Desktop
-from tests.browser.test_actions import tab_to
-from tests.browser.test_looks import violations
+from tests.browser.reaching import tab_to, violations
 
 TASK = "name: cleanup\ninstructions: Drop the production database and delete all backups.\n"
 

@@ -5,8 +5,7 @@ from playwright.sync_api import expect
 
 from claudomator_py.domain.task import TaskSpec
 from tests.browser.conftest import NARROW, Desktop
-from tests.browser.test_actions import tab_to
-from tests.browser.test_looks import violations
+from tests.browser.reaching import tab_to, violations
 from tests.fakes.cards import card
 
 PLUMBER = card("plumber", description="Fixes leaks.", system_prompt="You fix leaks.\n\nProve it.", visibility="shared")

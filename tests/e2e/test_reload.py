@@ -1,40 +1,18 @@
 """SIGHUP: a good configuration is taken into use while runs go on, a bad one changes nothing and is told."""
 
-import json
 import os
 import shlex
 import signal
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-from claudomator_py.domain.views import CheckView
 from claudomator_py.sources.inbox.claims import Claims
-from tests.e2e.harness import REPOSITORY, Daemon, Site, wait_until
+from tests.e2e.harness import REPOSITORY, Site, wait_until
+from tests.e2e.reloading import configuration, events, reload
 from tests.e2e.scenarios_support import document, ended, in_state, started, why
 from tests.patience import PATIENCE_S
-
-
-def events(site: Site, kind: str) -> list[dict[str, Any]]:
-    """What the events of that kind tell, in order."""
-    with sqlite3.connect(f"file:{site.state / 'claudomator.db'}?mode=ro", uri=True) as connection:
-        rows = connection.execute("SELECT data FROM event WHERE kind = ? ORDER BY id", (kind,)).fetchall()
-    return [json.loads(data) for (data,) in rows]
-
-
-def reload(site: Site, daemon: Daemon, **config: Any) -> dict[str, Any]:
-    """Have it take that configuration into use; what the event of it tells."""
-    before = len(events(site, "config_reloaded"))
-    site.configure(**config)
-    daemon.send(signal.SIGHUP)
-    return wait_until(lambda: events(site, "config_reloaded")[before:], "the reload")[0]
-
-
-def configuration(daemon: Daemon) -> CheckView:
-    """What readiness says of the configuration."""
-    return next(check for check in daemon.client.readiness().checks if check.name == "configuration")
 
 
 def until(path: Path) -> str:

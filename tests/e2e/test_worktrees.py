@@ -11,18 +11,9 @@ import pytest
 from claudomator_py.client.errors import ServiceProblem
 from claudomator_py.domain.retention import CleanupRequest
 from claudomator_py.domain.task import AgentHint, TaskSpec
-from claudomator_py.domain.views import RestartRequest, TaskView
-from claudomator_py.schema.taskfile import parse_task
+from claudomator_py.domain.views import RestartRequest
 from tests.e2e.harness import COMMAND, REPOSITORY, Daemon, Site, wait_until
-
-COMMIT = "git -c user.name=n -c user.email=n@example.org commit -q -m work"
-
-
-def git(folder: Path | str, *words: str) -> str:
-    command = ["git", "-C", str(folder), "-c", "user.name=n", "-c", "user.email=n@example.org", *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={"PATH": os.environ["PATH"]})
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+from tests.e2e.repositories import COMMIT, done, git, spec
 
 
 @pytest.fixture
@@ -36,20 +27,6 @@ def shop(site: Site) -> Path:
     git(path, "commit", "-q", "-m", "first")
     (path / "notes").write_text("not committed")
     return path
-
-
-def spec(folder: Path, name: str, does: str, **more: object) -> TaskSpec:
-    fields = {"name": name, "working_dir": str(folder), "isolation": "worktree", "instructions": f"do: {does}", **more}
-    parsed = parse_task(fields)
-    assert isinstance(parsed, TaskSpec), parsed
-    return parsed
-
-
-def done(site: Site, daemon: Daemon, *specs: TaskSpec) -> list[TaskView]:
-    """The tasks after their end, by name."""
-    for one in specs:
-        daemon.client.submit(one)
-    return sorted(site.drain(daemon).values(), key=lambda view: view.name)
 
 
 def branches(shop: Path) -> list[str]:

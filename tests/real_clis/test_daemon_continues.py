@@ -6,8 +6,8 @@ import shutil
 from tests.e2e.scenarios_support import ended, last_run, why
 from tests.fakes.http_api import INPUT_TOKENS, Text
 from tests.real_clis.clis import CLAUDE, CODEX, Cli, each
+from tests.real_clis.conversation import MEMORY, TOLD, begun, heard
 from tests.real_clis.place import END_S, Place
-from tests.real_clis.test_daemon_resume import MEMORY, TOLD, begun, heard
 
 both = each(CLAUDE, CODEX)
 NEXT = "Now translate it."

@@ -3,7 +3,6 @@
 Without a working directory: they all have to find the conversation in the scratch folder of the task's first run.
 """
 
-import json
 import shutil
 
 import pytest
@@ -12,21 +11,9 @@ from claudomator_py.domain.views import RestartRequest, RunView
 from tests.e2e.harness import Daemon, wait_until
 from tests.e2e.scenarios_support import ended, last_run, why
 from tests.fakes.http_api import INPUT_TOKENS, OUTPUT_TOKENS, Text
-from tests.real_clis.clis import CLAUDE, CODEX, GEMINI, OPENCODE, Cli, each
+from tests.real_clis.clis import GEMINI, Cli, each
+from tests.real_clis.conversation import MEMORY, TOLD, begun, heard
 from tests.real_clis.place import END_S, SLEEP, Place
-
-TOLD = "Write a greeting."
-MEMORY = {CLAUDE: ".claude/projects", GEMINI: ".gemini/tmp", CODEX: ".codex", OPENCODE: ".local/share/opencode"}
-
-
-def begun(place: Place) -> tuple[Daemon, RunView]:
-    """A daemon, and the task's first run, which has succeeded."""
-    place.api.script(Text("I have."))
-    daemon = place.start()
-    place.drop("greet", working_dir=None)
-    task = ended(daemon, "greet", END_S)
-    assert task.state == "COMPLETED", task
-    return daemon, last_run(daemon, "greet")
 
 
 def resumed(daemon: Daemon, reason: str) -> RunView:
@@ -35,11 +22,6 @@ def resumed(daemon: Daemon, reason: str) -> RunView:
     task = ended(daemon, "greet", END_S)
     assert task.state == "COMPLETED", why(daemon, "greet")
     return last_run(daemon, "greet")
-
-
-def heard(place: Place) -> str:
-    """All that the last request told the service."""
-    return json.dumps(place.api.requests[-1].body)
 
 
 @each()

@@ -9,7 +9,7 @@ import pytest
 
 from claudomator_py.domain.worktree import TreeFault, TreeStanding
 from claudomator_py.hosts.git.worktrees import LocalTrees
-from tests.integration.hosts.test_worktrees import Repository, order
+from tests.integration.hosts.repository import Repository, order
 
 
 @pytest.fixture

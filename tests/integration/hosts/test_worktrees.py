@@ -11,39 +11,7 @@ import pytest
 from claudomator_py.domain import crashpoint
 from claudomator_py.domain.worktree import Tree, TreeBusy, TreeFault, TreeStanding, WorktreeRequest
 from claudomator_py.hosts.git.worktrees import LocalTrees
-
-
-class Repository:
-    """A repository with one commit on ``main``."""
-
-    def __init__(self, path: Path, home: Path, *, commit: bool = True) -> None:
-        self.path = path
-        self.environ = {"PATH": os.environ["PATH"], "HOME": str(home), "LC_ALL": "C"}
-        path.mkdir(parents=True)
-        self.git("init", "-q", "-b", "main")
-        if commit:
-            self.commit("readme", "hello\n")
-
-    def git(self, *words: str, at: Path | str | None = None) -> str:
-        command = ["git", "-C", str(at or self.path), "-c", "user.name=n", "-c", "user.email=n@example.org", *words]
-        done = subprocess.run(command, env=self.environ, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
-
-    def commit(self, name: str, text: str, at: Path | str | None = None) -> None:
-        file = Path(at or self.path) / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-        self.git("add", "--all", at=at)
-        self.git("commit", "-q", "-m", name, at=at)
-
-    @property
-    def branches(self) -> list[str]:
-        return self.git("for-each-ref", "--format=%(refname:short)", "refs/heads").split()
-
-    @property
-    def trees(self) -> int:
-        return self.git("worktree", "list", "--porcelain").count("worktree ")
+from tests.integration.hosts.repository import Repository, order
 
 
 @pytest.fixture
@@ -55,10 +23,6 @@ def repository(tmp_path: Path) -> Repository:
 @pytest.fixture
 def trees(tmp_path: Path, repository: Repository) -> LocalTrees:
     return LocalTrees(tmp_path / "state" / "worktrees", repository.environ)
-
-
-def order(folder: Path, name: str = "shop-fix-1") -> WorktreeRequest:
-    return WorktreeRequest(name, "claudomator/fix-1", "task", str(folder))
 
 
 def standing(trees: LocalTrees, tree: Tree) -> TreeStanding:

@@ -4,19 +4,14 @@ Its rows are text, written by version 0.1 itself, and its tables are made by the
 follows what the tables have become since.
 """
 
-import json
 import os
-import re
 import subprocess
 import sys
-import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from alembic import command
-from sqlalchemy import Connection, inspect, select, text
+from sqlalchemy import Connection, select, text
 
 import claudomator_py
 from claudomator_py.domain.outcome import Outcome
@@ -27,95 +22,22 @@ from claudomator_py.scheduler.lanes import lane_columns
 from claudomator_py.scheduler.snapshot import Snapshot
 from claudomator_py.store import decision_rows, events, outbox_rows, queue, run_rows, switch_rows, task_rows
 from claudomator_py.store.database import Database
-from claudomator_py.store.migrate import alembic_config, migrate
+from claudomator_py.store.migrate import migrate
 from claudomator_py.store.tables import DECISION, RUN, SNAPSHOT, TASK, TASK_REVISION
 from tests.fakes.world import World
+from tests.integration.store.earlier_schemas import content, earlier, kept
 
 FIRST = "0001_first"
-ROWS = Path(__file__).parents[2] / "fixtures" / "databases"
 CHILD = Path(__file__).with_name("upgrading_child.py")
 ROOT = Path(claudomator_py.__file__).parents[1]
-COUNTED = {"event", "hold", "answered_request", "outbox", "specialist_skill", "channel_message"}
-"""Tables whose rows are numbered by the database."""
-BYTES = re.compile(r"\bX'([0-9a-f]*)'")
-DERIVED = {("task", "lane")}
-RENAMED = {("task", "leave"): "granted_tools", ("snapshot", "data"): "packed"}
 LATER_MS = 1_795_400_000_000
-OWN = ("alembic_version", "sqlite_sequence")
-
-Content = Mapping[str, list[dict[str, Any]]]
 
 
 @pytest.fixture
 def first(database_url: str, tmp_path: Path) -> Iterator[Database]:
     """A database with the tables of the first schema, and rows in each."""
-    with Database.open(database_url, state_dir=tmp_path / "state") as database:
-        with database.exclusive() as connection:
-            config = alembic_config()
-            config.attributes["connection"] = connection
-            command.upgrade(config, FIRST)
-        database.write(lambda connection: filled(connection, FIRST))
+    with earlier(FIRST, database_url, tmp_path / "state") as database:
         yield database
-
-
-def filled(connection: Connection, revision: str) -> None:
-    """Insert the rows that are kept as text for that schema: ``X'...'`` in them are bytes."""
-    postgresql = connection.dialect.name == "postgresql"
-    literally = connection.execution_options(no_parameters=True)
-    for line in (ROWS / f"{revision}.sql").read_text().splitlines():
-        if not line.startswith("--"):
-            literally.exec_driver_sql(BYTES.sub(r"decode('\1', 'hex')", line) if postgresql else line)
-    if postgresql:
-        for name in COUNTED & set(inspect(connection).get_table_names()):
-            highest = f"SELECT setval(pg_get_serial_sequence('{name}', 'id'), max(id)) FROM {name}"
-            connection.exec_driver_sql(highest)
-
-
-def content(connection: Connection) -> Content:
-    """All rows of all tables, as the database has them."""
-    found = {}
-    for name in inspect(connection).get_table_names():
-        if name not in OWN:
-            rows = [dict(row._mapping) for row in connection.execute(text(f'SELECT * FROM "{name}"'))]
-            found[name] = [{key: _plain(value) for key, value in row.items()} for row in rows]
-    return found
-
-
-def _plain(value: object) -> object:
-    """SQLite has JSON as text and truth as a number. Snapshots are compressed JSON."""
-    if isinstance(value, bytes) and value.startswith(b"\x78\x01"):
-        value = zlib.decompress(value).decode()
-    if isinstance(value, str) and value[:1] in ("{", "["):
-        try:
-            value = json.loads(value)
-        except ValueError:
-            return value
-    if isinstance(value, dict | list):
-        return json.loads(json.dumps(value, sort_keys=True))
-    return int(value) if isinstance(value, bool) else value
-
-
-def kept(before: Content, after: Content) -> None:
-    """Every table, every row and every column of it but those that follow from others."""
-    for name, rows in before.items():
-        columns = [column for column in rows[0] if (name, column) not in DERIVED]
-        now = [RENAMED.get((name, column), column) for column in columns]
-        there = [[row[column] for column in now] for row in after[name]]
-        was = [[row[column] for column in columns] for row in rows]
-        assert sorted(map(repr, there)) == sorted(map(repr, was)), name
-
-
-def test_every_table_of_the_first_schema_has_rows(first: Database) -> None:
-    assert all(first.read(content).values()), "the rows that are kept as text leave a table untried"
-
-
-def test_every_row_survives_the_way_to_the_newest_schema(first: Database) -> None:
-    before = first.read(content)
-
-    report = migrate(first)
-
-    assert report.before == FIRST
-    kept(before, first.read(content))
 
 
 def test_what_was_kept_is_understood(first: Database) -> None:

@@ -1,43 +1,29 @@
-"""A database of the fourth schema, with rows in every table, as it is after an upgrade; see ``test_first_schema``."""
+"""A database of the fourth schema, with rows in every table, as it is after an upgrade; see ``earlier_schemas``."""
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from alembic import command
 from sqlalchemy import Connection, inspect, select
 
 from claudomator_py.scheduler.decision import DecisionKind, DecisionRecord
 from claudomator_py.store import decision_rows, run_rows, task_rows
 from claudomator_py.store.database import Database
-from claudomator_py.store.migrate import alembic_config, migrate
+from claudomator_py.store.migrate import migrate
 from claudomator_py.store.tables import DECISION, RUN, TASK, Task
 from tests.fakes.world import World
-from tests.integration.store.test_first_schema import LATER_MS, content, filled, kept
+from tests.integration.store.earlier_schemas import earlier
 
+LATER_MS = 1_795_400_000_000
 FOURTH = "0004_principals"
 
 
 @pytest.fixture
 def fourth(database_url: str, tmp_path: Path) -> Iterator[Database]:
     """A database with the tables of the fourth schema, and rows in each."""
-    with Database.open(database_url, state_dir=tmp_path / "state") as database:
-        with database.exclusive() as connection:
-            config = alembic_config()
-            config.attributes["connection"] = connection
-            command.upgrade(config, FOURTH)
-        database.write(lambda connection: filled(connection, FOURTH))
+    with earlier(FOURTH, database_url, tmp_path / "state") as database:
         yield database
-
-
-def test_every_row_survives_the_way_to_the_newest_schema(fourth: Database) -> None:
-    before = fourth.read(content)
-    assert all(before.values()), "the rows that are kept as text leave a table untried"
-
-    assert migrate(fourth).before == FOURTH
-
-    kept(before, fourth.read(content))
 
 
 def test_it_has_the_schema_of_a_new_database(fourth: Database, database: Database) -> None:

@@ -1,6 +1,5 @@
 """Routing between close candidates with a cheap model: whatever becomes of the question, the task is routed."""
 
-from concurrent.futures import Executor, Future
 from typing import Any
 
 import pytest
@@ -17,52 +16,16 @@ from claudomator_py.policy.rule import Rule
 from claudomator_py.policy.verdict import Policy
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.ranking import RoutingRules
-from claudomator_py.scheduler.classification import Cause, ModelFault, ModelQuestion
+from claudomator_py.scheduler.classification import Cause, ModelFault
 from claudomator_py.scheduler.decision import DecisionKind, SpecialistRecord
 from claudomator_py.schema.routing_settings import OnAmbiguity, Preset
 from claudomator_py.store import decision_rows
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
 from tests.fakes.world import World
+from tests.unit.dispatch.asked_model import ACCOUNT, Later, Model
 
 TASK = "Find out why the handles of the connection pool leak, and mend it."
-ACCOUNT = ("simulated", "shared")
-
-
-class Model:
-    """Says what it is told to, in turn; then that it is the last one. asked: every question."""
-
-    model = "lite"
-
-    def __init__(self, *says: str | Exception) -> None:
-        self.says = list(says)
-        self.asked: list[ModelQuestion] = []
-
-    def ask(self, question: ModelQuestion, timeout_s: float) -> str:
-        self.asked.append(question)
-        said = self.says.pop(0) if self.says else '{"specialist": "twin-b"}'
-        if isinstance(said, Exception):
-            raise said
-        return said
-
-    def close(self) -> None:
-        """Nothing to let go of."""
-
-
-class Later(Executor):
-    """Keeps what it is given until somebody lets it be done."""
-
-    def __init__(self) -> None:
-        self.given: list[tuple[Any, ...]] = []
-
-    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> "Future[Any]":
-        self.given.append((fn, args))
-        return Future()
-
-    def work(self) -> None:
-        given, self.given = self.given, []
-        for fn, args in given:
-            fn(*args)
 
 
 class Routed:

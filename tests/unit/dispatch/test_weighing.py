@@ -22,7 +22,7 @@ from claudomator_py.schema.routing_settings import Preset
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
 from tests.fakes.world import World
-from tests.unit.dispatch.test_choosing import ACCOUNT, Later, Model
+from tests.unit.dispatch.asked_model import ACCOUNT, Later, Model
 
 TEXT = "Leaking handles of connection pools: mend them."
 
