@@ -133,9 +133,10 @@ def _check_values(text: str) -> None:
     compared += [(name, listed.split(",")) for name, listed in _LISTED.findall(text)]
     for name, values in compared:
         possible = facts.WORDS.get(name)
-        for value in values if possible is not None else ():
-            word = value.strip()
-            if possible is not None and word[1:-1] not in possible and (word[:1] in "\"'" or word[:1].isdigit()):
+        if possible is None:
+            continue
+        for word in (value.strip() for value in values):
+            if word[1:-1] not in possible and (word[:1] in "\"'" or word[:1].isdigit()):
                 message = f"compares `{name}` with {shown(word)}, which it never is"
                 raise BadCondition(message, suggestion(word.strip("\"'"), possible))
 
@@ -147,8 +148,8 @@ def _plain(text: str) -> str:
 
 def _first_line(error: BaseException) -> str:
     """The library's message, with the line and column of a syntax error but not its drawing."""
-    text = str(error).strip().splitlines()[0].removesuffix(":") if str(error).strip() else type(error).__name__
-    text = text.split(". ")[0].removesuffix(".")
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    text = lines[0].removesuffix(":").split(". ")[0].removesuffix(".")
     at = re.search(r"<input>:(\d+):(\d+): (.*)", text)
     if at is not None:
         said = at.group(3).split(" expecting ")[0]

@@ -191,8 +191,8 @@ def test_whom_a_rule_keeps_from_it_does_it_in_no_way() -> None:
     next_ = decided({"a": 0.9, "b": 0.5}, rules, needs=needs)
     assert next_.specialist == "b"
     assert next_.specialist_candidates[0].rejected == rationale(RationaleCode.EXCLUDED)
-    by_default = decided({"b": 0.2, "g": 0.1}, rules, needs=needs)
-    assert (by_default.route, by_default.specialist) == (Route.DEFAULT, None)
+    by_default = decided({"a": 0.9, "b": 0.2, "g": 0.1}, rules, needs=needs)
+    assert (by_default.route, by_default.specialist, by_default.confidence) == (Route.DEFAULT, None, 0.2)
 
 
 def test_a_card_may_ask_for_a_threshold_of_its_own() -> None:
