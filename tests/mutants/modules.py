@@ -21,6 +21,8 @@ MODULES = {
     "domain/principal.py": ["tests/unit/domain/test_principal.py"],
     "domain/lifecycle.py": ["tests/unit/domain/test_lifecycle.py"],
     "domain/readiness.py": ["tests/unit/domain/test_schedule.py"],
+    "domain/handing_on.py": ["tests/unit/domain/test_handing_on.py"],
+    "domain/handoff.py": ["tests/unit/domain/test_handoff.py"],
     "domain/breaker.py": ["tests/unit/domain/test_breaker.py"],
     "dispatch/classify.py": [f"{_DISPATCH}/test_classifying.py"],
     "dispatch/policing.py": [f"{_DISPATCH}/test_policing.py", f"{_DISPATCH}/test_weighing.py"],
