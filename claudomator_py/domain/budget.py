@@ -223,7 +223,7 @@ class SpentBudget(BaseModel):
     def read(cls, stored: str | None) -> "SpentBudget | None":
         """From JSON; None for what is none, as the words that earlier versions have stored."""
         try:
-            return None if stored is None else cls.model_validate_json(stored)
+            return cls.model_validate_json(stored or "")
         except ValidationError:
             return None
 

@@ -12,11 +12,15 @@ from claudomator_py.domain.agent import AgentSpec, ModelChoice, Price, Tier
 from claudomator_py.domain.budget import (
     AgentBudget,
     Budget,
+    BudgetOf,
+    Figures,
     Spending,
+    SpentBudget,
     Unit,
     all_figures,
     amount_text,
     day_of,
+    is_spent,
     left,
     overspent,
     spent,
@@ -102,6 +106,25 @@ def test_exactly_what_a_budget_allows_uses_it_up_and_exceeds_nothing(unit: Unit)
     assert spent(budget, Spending(**{unit.value: 100})) is unit
     assert overspent(budget, Spending(**{unit.value: 100})) is None
     assert spent(budget, Spending(**{unit.value: 99})) is None
+
+
+@pytest.mark.parametrize(("runs", "used_up"), [(1, False), (2, True)])
+def test_a_budget_is_used_up_once_all_of_it_is_spent(runs: int, used_up: bool) -> None:
+    assert is_spent(Budget(runs=2), lambda: Spending(runs=runs)) is used_up
+
+
+def test_of_what_limits_nothing_nobody_asks_what_was_spent() -> None:
+    def ask() -> Spending:
+        raise AssertionError("it takes a query")
+
+    assert not is_spent(Budget(), ask)
+
+
+def test_a_budget_that_is_used_up_is_read_as_it_was_stored() -> None:
+    over = SpentBudget(of=BudgetOf.AGENT, agent="claude", figures=Figures(unit=Unit.RUNS, spent=5, limit=5))
+    assert SpentBudget.read(over.model_dump_json()) == over
+    assert SpentBudget.read("its budget is used up") is None, "in words, as earlier versions have stored it"
+    assert SpentBudget.read(None) is None
 
 
 def test_what_is_left_is_the_rest_and_never_less_than_nothing() -> None:
