@@ -13,6 +13,8 @@ from claudomator_py.scheduler.classification import (
     REASON_CHARS,
     TAIL_CHARS,
     Cause,
+    ModelFault,
+    NoAnswer,
     TierQuestion,
     Unusable,
     answer_schema,
@@ -69,6 +71,13 @@ def test_an_answer_that_does_not_count_says_why(answer: str, cause: Cause) -> No
     with pytest.raises(Unusable) as refused:
         parse_answer(answer, QUESTION)
     assert refused.value.cause is cause
+
+
+@pytest.mark.parametrize("fault", [ModelFault, Unusable])
+def test_whoever_gives_no_answer_says_why_to_programs_and_in_a_line(fault: type[NoAnswer]) -> None:
+    missing = fault(Cause.GARBAGE, "its answer is not JSON")
+    assert (missing.cause, missing.detail) == (Cause.GARBAGE, "its answer is not JSON")
+    assert str(missing) == "garbage: its answer is not JSON"
 
 
 def test_a_tier_that_was_not_offered_does_not_count() -> None:
