@@ -87,8 +87,11 @@ def conditions() -> str:
 def _commit() -> str:
     found = subprocess.run(
         ["git", "describe", "--always", "--dirty"],
-        capture_output=True, text=True, cwd=RESULTS.parent, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        cwd=RESULTS.parent,
+        check=False,
+    )
     return found.stdout.strip() or "unknown"
 
 

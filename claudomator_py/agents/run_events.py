@@ -66,7 +66,7 @@ class RunEvents(ABC):
     def take(self, event: Event) -> list[Part]:
         """Take the next event: what it says, for people. Never raises, whatever it holds."""
 
-    def take_stderr(self, line: str) -> None:  # noqa: B027  # most say all in events
+    def take_stderr(self, line: str) -> None:  # noqa: B027 - most say all in events
         """Take the next line of stderr, as people read it."""
 
     def is_log(self, line: bytes) -> bool:

@@ -101,14 +101,13 @@ def unexpected(path: str) -> Response:
 
 def install(app: FastAPI) -> None:
     """Let every exception that a request can raise become a problem."""
-    app.add_exception_handler(ServiceError, _service_error)
-    app.add_exception_handler(Refused, _refused)
-    app.add_exception_handler(RequestValidationError, _validation)
-    app.add_exception_handler(HTTPException, _framework)
+    app.exception_handler(ServiceError)(_service_error)
+    app.exception_handler(Refused)(_refused)
+    app.exception_handler(RequestValidationError)(_validation)
+    app.exception_handler(HTTPException)(_framework)
 
 
-def _service_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, ServiceError)  # noqa: S101 - how the handler was installed
+def _service_error(request: Request, error: ServiceError) -> Response:
     return problem_response(
         request.url.path,
         _HTTP_STATUS[error.status],
@@ -120,13 +119,11 @@ def _service_error(request: Request, error: Exception) -> Response:
     )
 
 
-def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Refused)  # noqa: S101 - how the handler was installed
+def _refused(request: Request, error: Refused) -> Response:
     return error.response(request.url.path)
 
 
-def _validation(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)  # noqa: S101 - how the handler was installed
+def _validation(request: Request, error: RequestValidationError) -> Response:
     problems = [_as_problem(item) for item in error.errors()]
     detail = problems_text(problems[:3])
     code, remedy = _PLAIN[422]
@@ -139,8 +136,7 @@ def _as_problem(item: Any) -> Problem:
     return Problem(field=field_name(tuple(place)), message=message, remedy=remedy)
 
 
-def _framework(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)  # noqa: S101 - how the handler was installed
+def _framework(request: Request, error: HTTPException) -> Response:
     code, remedy = _PLAIN.get(error.status_code, _OTHERWISE)
     title = HTTPStatus(error.status_code).phrase
     method, path = request.method, request.url.path

@@ -58,8 +58,7 @@ def files_at(path: Path) -> list[Path]:
     """The path itself, or the files in that folder, by their names those that are read. Raises BadParameter."""
     from claudomator_py.schema.documents import is_document
 
-    # Not Path.exists, which raises where a name is longer than the system takes.
-    if path != STDIN and not os.path.exists(path):  # noqa: PTH110
+    if path != STDIN and not os.path.exists(path):  # noqa: PTH110 - Path.exists raises for a name that is too long
         raise typer.BadParameter(f"there is no {shown(_readable(path))}")
     if path == STDIN or not path.is_dir():
         return [path]

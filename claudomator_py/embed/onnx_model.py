@@ -26,7 +26,7 @@ class OnnxModel:
     what onnxruntime raises for one that it cannot load."""
 
     def __init__(self, folder: Path) -> None:
-        import onnxruntime  # type: ignore[import-untyped]
+        import onnxruntime
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1  # others share the machine

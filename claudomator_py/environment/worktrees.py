@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -137,9 +137,9 @@ class WorktreeManager:
     def __init__(self, trees: Trees) -> None:
         self.trees = trees
         self.made: Callable[[], None] = _tell_nobody
-        self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="worktree")
+        self._pool: Executor = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="worktree")
         # The end of a run waits for a look, which must not wait for others' checkouts.
-        self._lookers = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="worktree-look")
+        self._lookers: Executor = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="worktree-look")
         self._making: dict[str, Future[Tree]] = {}
         self._looking: dict[str, Future[TreeState]] = {}
         self._leaving: set[str] = set()

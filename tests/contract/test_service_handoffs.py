@@ -96,9 +96,10 @@ def refused(world: World, why: str) -> None:
     assert (last.route, last.specialist) == (Route.HUMAN_REVIEW, None)
     assert why in last.reason.text
     assert why in (world.task("t").reason_text or "")
-    agent = world.row("t").asks["agent"]  # type: ignore[index]
+    asked = world.row("t").asks
+    assert asked is not None
     explained = world.access.as_(OPERATOR).queries.why("t").sentences
-    assert any(f"`claudomator approve t` has {agent} continue it;" in one for one in explained)
+    assert any(f"`claudomator approve t` has {asked['agent']} continue it;" in one for one in explained)
 
 
 def test_a_circle_is_refused(world: World) -> None:

@@ -252,9 +252,14 @@ def test_the_next_agent_is_told_what_the_one_before_it_left(world: World) -> Non
     world.submit("t", retry={"max_attempts": 1})
     world.tick()
     world.end(
-        "t", status="limited", reason="rate_limited", reset_at=START_MS + HOUR_MS, provenance="reported",
-        text="I have changed login.py. key=sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789", detail="limit reached",
-    )  # fmt: skip
+        "t",
+        status="limited",
+        reason="rate_limited",
+        reset_at=START_MS + HOUR_MS,
+        provenance="reported",
+        text="I have changed login.py. key=sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789",
+        detail="limit reached",
+    )
     world.tick()
     run = world.live("t")
     assert (run.agent, run.resumes, run.attempt) == ("codex", None, 1)

@@ -50,7 +50,7 @@ def warm_command() -> Iterator[list[str]]:
 
 def main() -> None:
     """Run commands until the standard input ends."""
-    import claudomator_py.__main__  # noqa: F401
+    import claudomator_py.__main__  # noqa: F401 - with all that a command imports
     from tests.e2e.warm import warm_up
 
     warm_up()
@@ -102,8 +102,8 @@ def _run(request: dict[str, Any], fds: list[int], connection: socket.socket) -> 
     os.environ.update(request["environ"])
     time.tzset()
     connection.sendall(b"%d\n" % os.getpid())
-    sys.stdin, sys.stdout = open(0), open(1, "w")  # noqa: SIM115
-    sys.stderr = open(2, "w", buffering=1)  # noqa: SIM115
+    sys.stdin, sys.stdout = open(0), open(1, "w")  # noqa: SIM115 - as long as the process lives
+    sys.stderr = open(2, "w", buffering=1)  # noqa: SIM115 - likewise
     sys.argv = [str(Path(sys.executable).with_name("claudomator")), *request["arguments"]]
     code: object = 0
     try:

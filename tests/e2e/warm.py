@@ -102,7 +102,7 @@ def warm_up() -> None:
     from claudomator_py.imports import many
 
     with many():
-        import claudomator_py.app.serving  # noqa: F401
+        import claudomator_py.app.serving  # noqa: F401 - with all that a daemon imports
     from claudomator_py.api import app
     from claudomator_py.api.page import rendering
     from tests.compiled import compile_once

@@ -13,7 +13,7 @@ def night(tmp_path: Path, seed: int, tasks: int, scale: int, weather: Weather) -
     accounts, agents = claude_and_codex(scale)
     with open_migrated(tmp_path) as database:
         report = Night(database, seed, tasks=tasks, accounts=accounts, agents=agents, weather=weather).play()
-    print(f"seed {seed}: {report}")  # noqa: T201 (shown by -s, and with a failure)
+    print(f"seed {seed}: {report}")  # noqa: T201 - shown by -s, and with a failure
     return report
 
 

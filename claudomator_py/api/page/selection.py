@@ -23,7 +23,7 @@ from claudomator_py.service.access import Access, Granted
 _MOST = 200
 _LONGEST = 16
 Text = Annotated[str, Query(max_length=200)]
-Chosen = Annotated[list[str], Form(max_length=_MOST)]
+Chosen = Annotated[list[str], Form(default_factory=list, max_length=_MOST)]
 Field = Annotated[str, Form(max_length=10)]
 
 
@@ -58,7 +58,7 @@ def router(access: Access) -> APIRouter:
     def act(
         by: Asking,
         change: Annotated[Change, Path()],
-        task: Chosen = [],  # noqa: B006 - read only
+        task: Chosen,
         sure: Field = "",
     ) -> Response:
         granted = access.as_(by)

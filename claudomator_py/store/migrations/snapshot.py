@@ -31,7 +31,7 @@ def snapshot() -> str:
 def _statements(connection: Connection) -> str:
     made = [re.sub(r" +$", "", statement, flags=re.MULTILINE) for (statement,) in connection.exec_driver_sql(_MADE)]
     stamp = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar_one()
-    stamped = f"INSERT INTO alembic_version (version_num) VALUES ('{stamp}')"  # noqa: S608 -- a revision of ours
+    stamped = f"INSERT INTO alembic_version (version_num) VALUES ('{stamp}')"  # noqa: S608 - a revision of ours
     return "".join(f"{statement};\n" for statement in [*made, stamped])
 
 

@@ -39,7 +39,7 @@ class Served:
         return self.daemon.client
 
     def token(self, name: str, role: str, **more: Any) -> str:
-        return self.operator.create_token(TokenRequest(name=name, role=role, **more)).token  # type: ignore[arg-type]
+        return self.operator.create_token(TokenRequest.model_validate({"name": name, "role": role, **more})).token
 
     def client(self, name: str, role: str, **more: Any) -> Client:
         return Client(self.url, self.token(name, role, **more), timeout_s=PATIENCE_S)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,9 +33,9 @@ def host(tmp_path: Path) -> Iterator[LocalRunHost]:
     kill_survivors(RUN_ID, grace_ms=0)
 
 
-def order(script: str, **changes: object) -> RunSpec:
+def order(script: str, **changes: Any) -> RunSpec:
     plain = RunSpec(RUN_ID, (("sh", "-c", script),), None, (), ("PATH",), "the prompt\n", LIMITS)
-    return replace(plain, **changes)  # type: ignore[arg-type]
+    return replace(plain, **changes)
 
 
 def end(host: LocalRunHost, step: int = 0) -> RunStatus:

@@ -4,9 +4,11 @@ import os
 import socket
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from claudomator_py.sources.inbox.files import Folder
 from claudomator_py.sources.inbox.inbox import Inbox
 from tests.integration.inbox.fakes import MemoryIntake, drop, task, until
 
@@ -51,16 +53,14 @@ def test_folders_pipes_and_sockets_are_refused_unopened(
 def test_a_pipe_put_in_the_place_of_a_file_blocks_nothing(
     inbox: Inbox, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from claudomator_py.sources.inbox.files import Folder
-
     path = drop(folder, "a.yaml", task("a"))
     read = Folder.read
 
-    def read_late(self: Folder, entry: object, *, quiet: bool) -> object:
+    def read_late(self: Folder, entry: Any, *, quiet: bool) -> Any:
         path.unlink(missing_ok=True)
         os.mkfifo(path)
         monkeypatch.setattr(Folder, "read", read)
-        return read(self, entry, quiet=quiet)  # type: ignore[arg-type]
+        return read(self, entry, quiet=quiet)
 
     monkeypatch.setattr(Folder, "read", read_late)
     inbox.scan_once()

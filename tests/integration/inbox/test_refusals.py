@@ -155,8 +155,12 @@ def test_bombs_and_junk_are_refused_and_the_rest_goes_on(inbox: Inbox, intake: M
     inbox.scan_once()
     assert [name for _, name in intake.runs] == ["good"]
     assert {Path(path).name for path in inbox.problems()} == {
-        "bomb.yaml", "junk.yaml", "deep.yaml", "object.yaml", "large.yaml",
-    }  # fmt: skip
+        "bomb.yaml",
+        "junk.yaml",
+        "deep.yaml",
+        "object.yaml",
+        "large.yaml",
+    }
     for path, problems in inbox.problems().items():
         assert all(problem.message and problem.remedy for problem in problems), path
         assert Path(f"{path}.error.txt").exists()

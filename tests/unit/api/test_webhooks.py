@@ -1,10 +1,12 @@
 """Incoming webhooks of channels: what is signed is taken once, and all else is refused without a word of why."""
 
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection
 
 from claudomator_py.domain.channel import ChannelSettings, NewChannel, WebhookKind, WebhookSettings
 from claudomator_py.domain.principal import Principal, Role
@@ -207,8 +209,12 @@ def test_a_secret_is_in_a_file_of_the_users_own(plain: Hook, tmp_path: Path) -> 
 
 def test_the_secret_is_not_in_the_database(plain: Hook) -> None:
     assert plain.send(PLAIN).status == 200
-    dump = plain.desk.world.database.read(
-        lambda connection: "".join(connection.connection.driver_connection.iterdump())  # type: ignore[union-attr]
-    )
+
+    def dumped(connection: Connection) -> str:
+        driver = connection.connection.driver_connection
+        assert isinstance(driver, sqlite3.Connection)
+        return "".join(driver.iterdump())
+
+    dump = plain.desk.world.database.read(dumped)
     assert "HOOK_SECRET" in dump
     assert SECRET not in dump

@@ -124,7 +124,7 @@ def daemon_of(
     clock = Clock()
     pulse = pulse_of(clock)
     daemon = Daemon(
-        ticking,  # type: ignore[arg-type]
+        ticking,  # type: ignore[arg-type]  # of a reconciler a loop uses no more than it has
         (watch or Watch()).watch,
         clock.epoch_ms,
         lambda: True,

@@ -165,7 +165,7 @@ class Faults:
         self.passed: set[tuple[str, str]] = set()
         self.on = True
 
-    def wrap(self, port: str, real: Any) -> "_Port":
+    def wrap(self, port: str, real: Any) -> Any:
         return _Port(self, port, real)
 
     def called(self, point: str, call: Callable[..., Any], *given: Any, **named: Any) -> Any:
@@ -217,7 +217,7 @@ class Night:
         kinds = {kind: self.faults.wrap("kind", real) for kind, real in world.kinds.items()}
         parts = (world.collector, world.applier, world.starter, world.starter._contexts, world.observer)
         world.host._kinds = kinds
-        world.host._monitor = self.faults.wrap("monitor", world.host._monitor)  # type: ignore[assignment]
+        world.host._monitor = self.faults.wrap("monitor", world.host._monitor)
         for owner in (*parts, world.reconciler):
             for port in PORTS:
                 if hasattr(owner, f"_{port}"):

@@ -56,7 +56,7 @@ def repository(tmp_path: Path) -> str:
 def wooded(database: Database, trees: FakeTrees) -> Iterator[World]:
     """A world whose trees are made while it is asked for them, and are there at the next look."""
     world = World(database, trees=trees)
-    world.isolating._pool = world.isolating._lookers = AtOnce()  # type: ignore[assignment]
+    world.isolating._pool = world.isolating._lookers = AtOnce()
     yield world
     world.isolating.close()
 

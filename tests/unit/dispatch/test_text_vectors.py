@@ -118,7 +118,7 @@ def test_a_fault_loses_nothing(database: Database) -> None:
     assert told(vectors, "a") == {"a": 1}
 
 
-def test_vectors_of_another_width_are_made_again(database: Database) -> None:
+def test_vectors_of_another_width_are_made_again(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a server that has another model under the same name now, and does not say so before it is asked."""
     told(TextVectors(database, Lengths(), Clock()), "a", "bb")
     encoder = Lengths()
@@ -129,7 +129,7 @@ def test_vectors_of_another_width_are_made_again(database: Database) -> None:
         encoder.dimensions = 50
         return usual(texts)
 
-    encoder.encode = learns  # type: ignore[method-assign]
+    monkeypatch.setattr(encoder, "encode", learns)
     found = TextVectors(database, encoder, Clock()).of({one: one for one in ("a", "bb", "ccc")})
 
     assert {len(vector) for vector in found.values()} == {50}

@@ -141,9 +141,9 @@ def test_a_running_task_is_not_renewed_under_its_run() -> None:
 
 def test_a_failure_without_a_reason_cannot_be_built() -> None:
     with pytest.raises(TypeError):
-        Failed()  # type: ignore[call-arg]
+        Failed()  # type: ignore[call-arg]  # which is what is tried
     with pytest.raises(TypeError):
-        Failing()  # type: ignore[call-arg]
+        Failing()  # type: ignore[call-arg]  # likewise
 
 
 @given(STATES)
@@ -162,7 +162,7 @@ def example(state_type: type[State]) -> State:
         return NeedsInput(InputKind.QUESTION)
     if state_type is Failed:
         return Failed(Reason.TIMEOUT)
-    return state_type()  # type: ignore[call-arg]
+    return state_type()  # type: ignore[call-arg]  # the others have defaults for all of their data
 
 
 @pytest.mark.parametrize("begun", [True, False])

@@ -155,7 +155,7 @@ def test_much_of_it_is_read_beside_the_tick(desk: Desk, at_once: int) -> None:
     assert desk.report("run") is not None
 
 
-def test_no_two_threads_read_one_run(desk: Desk, at_once: int) -> None:
+def test_no_two_threads_read_one_run(desk: Desk, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     desk.begin("run")
     desk.host.write("run", b"answer\n")
     followed: list[live_output.Report | None] = []
@@ -168,10 +168,10 @@ def test_no_two_threads_read_one_run(desk: Desk, at_once: int) -> None:
             followed.append(desk.report("run"))
             feed(made, stream, data)
 
-        made.feed = feed_while_asked  # type: ignore[method-assign]
+        monkeypatch.setattr(made, "feed", feed_while_asked)
         return made
 
-    desk.make = reader  # type: ignore[method-assign]
+    monkeypatch.setattr(desk, "make", reader)
     desk.follow("run")
     desk.monitor.turn()
     assert followed == [None], "the end is heard while the output is read"

@@ -88,7 +88,8 @@ def shown(kind: DecisionKind) -> dict[str, Any]:
     """The fields as JSON."""
     record = RECORDS[kind].model_validate({"reason": WHY, **STORED[kind]})
     found = details_of(record, "r1", AT, {"known", "other"})
-    view = RecordedDecisionView(id="d", kind=kind.value, at=AT, reason="because", **found)  # type: ignore[arg-type]
+    fields = {"id": "d", "kind": kind.value, "at": AT, "reason": "because", **found}
+    view = RecordedDecisionView.model_validate(fields)
     return view.model_dump(mode="json", include=set(found))
 
 

@@ -55,8 +55,12 @@ def test_sections_come_in_the_order_of_urgency(operator: Visitor, desk: Prepared
     desk.add_agent("claude")
     page = operator.get("/")
     assert re.findall(r'<section id="([^"]+)"', page.body.decode()) == [
-        "needs-you", "problems", "running", "queue", "recent",
-    ]  # fmt: skip
+        "needs-you",
+        "problems",
+        "running",
+        "queue",
+        "recent",
+    ]
     for name, holds in (
         ("needs-you", "asks"),
         ("problems", "broken"),

@@ -48,8 +48,11 @@ def test_figures_without_anything_to_tell_by_are_empty() -> None:
     assert shown.summary == "Nothing was routed in a day."
     assert (shown.total.confidence, shown.total.overridden, shown.total.answer) == ("", "", "")
     assert [(words, chosen) for words, _, chosen in shown.spans] == [
-        ("a day", True), ("7 days", False), ("30 days", False), ("90 days", False),
-    ]  # fmt: skip
+        ("a day", True),
+        ("7 days", False),
+        ("30 days", False),
+        ("90 days", False),
+    ]
 
 
 def test_figures_in_words() -> None:

@@ -182,8 +182,12 @@ def test_restart_with_changes(operator: Visitor, desk: PreparedService) -> None:
     task = desk.add("it", Failed(Reason.TIMEOUT))
     form = operator.get(f"/tasks/{task}/restart")
     assert re.findall(r"<option[^>]*>([a-z]+)</option>", form.body.decode()) == [
-        "claude", "codex", "fast", "balanced", "powerful",
-    ]  # fmt: skip
+        "claude",
+        "codex",
+        "fast",
+        "balanced",
+        "powerful",
+    ]
     fields = {"version": hidden(form, "version"), "agent": "codex", "tier": "powerful", "model": " ", "reason": "again"}
     assert operator.post(f"/tasks/{task}/restart", fields).status == 303
     found = desk.task(task)
