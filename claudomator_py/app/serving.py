@@ -197,6 +197,7 @@ async def _serve(
     refusals = Refusals(secrets.clean)
     inbox = ConfiguredInbox(intake, _guarding, daemon.wake, refusals)
     card_intake = CardIntake(database, now_ms, parts.twins)
+    parts.reconciler.arriving = inbox.arriving
     cards = ConfiguredInbox(card_intake, _guarding, daemon.wake, refusals, CARD_FILES, claims=False)
     inbox.claim(settings.inbox)
     stack.callback(inbox.close)

@@ -30,6 +30,8 @@ log = get_logger("claudomator.tick")
 
 DUE_AT_ONCE = 500
 SOON_MS = 200
+ARRIVING_MS = 20
+"""How soon is looked again whether files are still arriving. As a rule whoever takes them wakes the next tick."""
 COUNT_MS = 1_000
 """How often is looked at what live runs have used, if a budget depends on it."""
 ALL_RUNS = "*"
@@ -103,6 +105,8 @@ class Reconciler:
         self._faults = faults
         self._asker = asker
         self._router = router
+        self.arriving: Callable[[], bool] = lambda: False
+        """Whether tasks are arriving that may be more urgent than those that are here: nothing starts meanwhile."""
         self._seen: set[str] = set()
         self._none_stale = False
 
@@ -143,13 +147,14 @@ class Reconciler:
         self._collect(present, now_ms)
         self._serve(present, now_ms)
         self._route()
+        held_back = starting and self.arriving()
         try:
-            started = self._start() if starting else 0
+            started = self._start() if starting and not held_back else 0
         finally:
             self._flush()
         self._forget_ended()
         crashpoint("tick-end")
-        return self._report(started, present.wanted, now_ms)
+        return self._report(started, present.wanted, now_ms, held_back=held_back)
 
     def _present(self, connection: Connection, now_ms: int) -> "_Present":
         live = run_rows.live(connection)
@@ -264,15 +269,16 @@ class Reconciler:
         there = {task.id for task in found if task is not None and task.state not in ENDED}
         self._faults.forget(item for item in faults if item.task_id not in there)
 
-    def _report(self, started: int, wanted: Sequence[Task], begun_ms: int) -> TickReport:
+    def _report(self, started: int, wanted: Sequence[Task], begun_ms: int, *, held_back: bool) -> TickReport:
         """wanted: what is to be cancelled or restarted. begun_ms: when the tick began; what fell due since it may not
-        have seen."""
+        have seen. held_back: whether it has started nothing as tasks were arriving."""
         left = self._database.read(partial(_left, begun_ms=begun_ms))
         now_ms, live = self._clock(), left.live
         times = [
             *left.times,
             now_ms + SOON_MS if self._collector.watches or any(state == "starting" for _, state, _ in live) else None,
             now_ms + COUNT_MS if self._collector.counts else None,
+            now_ms + ARRIVING_MS if held_back else None,
             self._observer.day_end(begun_ms),
             self._faults.next_ms(begun_ms),
         ]

@@ -115,12 +115,12 @@ class Database:
         """Have the writer commit what was queued lazily. Returns before it has."""
         self._writer.flush()
 
-    def submit_together(self, fns: Sequence[Callable[[Connection], T]]) -> list[Future[T]]:
+    def submit_together(self, fns: Sequence[Callable[[Connection], T]], *, planned: bool = False) -> list[Future[T]]:
         """Queue them one after the other with nothing in between, for one commit unless they are a great many.
 
-        Each future resolves as that of ``submit``: one that raises is undone alone.
+        Each future resolves as that of ``submit``: one that raises is undone alone. planned: see ``on_commit``.
         """
-        return self._writer.submit_together(fns)
+        return self._writer.submit_together(fns, planned=planned)
 
     def probe(self) -> None:
         """Find out whether writing works, by a write that needs room on the disk. Nobody is woken by its commit.
@@ -152,7 +152,7 @@ class Database:
     def on_commit(self, callback: Callable[[], None], *, planned: bool = True) -> None:
         """Call callback, on the writer's thread, after each commit. A wake-up: it must be quick and must not wait.
 
-        planned: also after commits of a tick that sees to what follows from them by itself.
+        planned: also after commits of whoever sees to what follows from them: a tick, or the inbox, which wakes one.
         """
         self._writer.on_commit(callback, planned=planned)
 

@@ -149,6 +149,8 @@ class Arrivals:
             return
         crashpoint("inbox-before-take")
         verdicts = self._offering.offer(current)
+        # Whatever else may fail: nobody but the inbox tells that there are tasks.
+        self._tally.changed |= not all(verdicts)
         crashpoint("inbox-after-take")
         accepted = []
         for reading, problems in zip(current, verdicts, strict=True):
@@ -160,7 +162,6 @@ class Arrivals:
                 self.mend(folder, name)
                 accepted.append(name)
         self._tally.accepted += accepted
-        self._tally.changed |= bool(accepted)
         if self.moves:
             self._archive(folder, accepted)
 

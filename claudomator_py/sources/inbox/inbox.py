@@ -75,11 +75,8 @@ Names = dict[str, None] | None  # of one folder, in the order in which something
 _LOOK_FOR_LOST_S = 1.0
 _RETRY_S = (1.0, 30.0)
 _STOP_S = 30.0
-_FIRST_BREATH_S = 0.003
-_BREATH_S = 0.03
-_LONGEST_BREATH_S = 0.2
-"""How long a single file is waited with for a second one; the pause in arrivals that ends a burst of them, and how long
-a burst is waited for at most."""
+_LONGEST_BURST_S = 0.2
+"""How long files that come one right after the other are said to be still arriving."""
 
 log = logging.getLogger("claudomator.inbox")
 
@@ -124,9 +121,14 @@ class Inbox:
         self._thread: threading.Thread | None = None
         self._watcher: Watcher | None = None
         self._watched: dict[str, tuple[int, int]] = {}
+        self._untold = False
+        """Whether something has changed of which nobody was told yet."""
         # Below: guarded by the condition.
         self._wake = threading.Condition()
         self._dirty: dict[str, Names] = {}
+        self._burst_until: float | None = None
+        """Until when files are said to be arriving (``time.monotonic()``); None: there are none that nobody has looked
+        at."""
         self._watch_anew = False
         self._due: dict[str, dict[str, float]] = {}
         self._offer_all = False
@@ -154,6 +156,16 @@ class Inbox:
             self._offer_all = True
             self._wake.notify_all()
 
+    @property
+    def arriving(self) -> bool:
+        """Whether a file has just come that was not taken yet, so that it may be more urgent than those that were.
+
+        They are taken as fast as they come, each time all that came while the ones before were taken. Files that come
+        without an end are in nobody's way for longer than a moment.
+        """
+        until = self._burst_until
+        return until is not None and time.monotonic() < until
+
     def scan_once(self) -> ScanReport:
         """Look at everything now. Raises what the intake raises, StoreUnavailable above all."""
         reports = [self._scan(lambda: self._scanner.survey(self._paths))]
@@ -178,16 +190,16 @@ class Inbox:
     # --- scanning ---
 
     def _scan(self, scan: Callable[[], ScanReport]) -> ScanReport:
-        changed = False
         try:
             with self._scanning:
                 try:
                     return scan()
                 finally:
-                    changed = self._scanner.changed
+                    self._untold |= self._scanner.changed
                     self._publish()
         finally:
-            if changed:
+            if self._untold and not self.arriving:
+                self._untold = False
                 self._tell()
 
     def _publish(self) -> None:
@@ -195,6 +207,15 @@ class Inbox:
         with self._wake:
             self._status, self._due = status, due
             self._wake.notify_all()
+
+    def _look_at(self, names: Mapping[str, Iterable[str]]) -> ScanReport:
+        """At these names in these folders, and at some that are still to be looked at."""
+        try:
+            return self._scanner.step(names)
+        finally:
+            with self._wake:
+                if not self._dirty:
+                    self._burst_until = None
 
     def _tell(self) -> None:
         try:
@@ -217,7 +238,7 @@ class Inbox:
                 if whole := list(dict.fromkeys([*whole, *self._watch(again=everything)])):
                     offer_all, self._offer_all = self._offer_all and everything, False
                     self._scan(partial(self._scanner.survey, whole, offer_all=offer_all))
-                self._scan(partial(self._scanner.step, {path: names for path, names in wanted.items() if names}))
+                self._scan(partial(self._look_at, {path: names for path, names in wanted.items() if names}))
                 self._look_where_not_watched()
             except Exception as error:
                 delay = min(longest, shortest * 2 ** min(failures, 8))
@@ -250,29 +271,12 @@ class Inbox:
                         for path in lost:
                             self._note(path, None)
                     if self._dirty or self._scanner.unread:
-                        if self._dirty:
-                            self._await_burst()
                         wanted, self._dirty = self._dirty, {}
                         return wanted
                     dues = [at for due in self._due.values() for at in due.values()]
                     wake_at = min([rescan_at, *dues, *([look_for_lost] if lost else [])])
                 self._wake.wait(max(0.001, wake_at - now))
             return {}
-
-    def _await_burst(self) -> None:
-        """Let files that are dropped together be accepted together; the caller holds the condition.
-
-        Else the first of them takes the slot which one that was dropped with it, a millisecond later, is more urgent
-        for.
-        """
-        until = time.monotonic() + _LONGEST_BREATH_S
-        seen = 0
-        while seen < (seen := self._dirty_names()):
-            quiet_at = min(until, time.monotonic() + (_FIRST_BREATH_S if seen == 1 else _BREATH_S))
-            self._wake.wait_for(self._stop.is_set, max(0.0, quiet_at - time.monotonic()))
-
-    def _dirty_names(self) -> int:
-        return sum(1 if names is None else len(names) for names in self._dirty.values())
 
     def _note(self, path: str, names: Iterable[str] | None) -> None:
         """Have these names looked at, all if None, in this order; the caller holds the condition."""
@@ -321,6 +325,8 @@ class Inbox:
     def _on_names(self, folder: str, names: Iterable[str]) -> None:
         with self._wake:
             self._note(folder, (name for name in names if is_wanted(name)))
+            if self._dirty and self._burst_until is None:
+                self._burst_until = time.monotonic() + _LONGEST_BURST_S
             self._wake.notify_all()
 
     def _on_lost(self, folders: set[str], set_again: bool) -> None:
@@ -399,6 +405,10 @@ class ConfiguredInbox:
         """Watch nothing any more, and leave the folders to others."""
         self.stop()
         self._claims.keep_only(())
+
+    def arriving(self) -> bool:
+        """Whether a file has just come that was not taken yet, see ``Inbox.arriving``."""
+        return self._inbox is not None and self._inbox.arriving
 
     def looked(self) -> bool:
         """Whether each inbox was looked at since it is followed, so that it is known which files are gone."""

@@ -63,7 +63,8 @@ class StoreIntake:
             place += len(reading.parsed.specs)
         # Together, so that no tick sees the first of them alone and gives it the slot of one that is more urgent.
         changes = FileBatch([one for one in found if isinstance(one, FileTransaction)]).changes()
-        taking = iter(self._database.submit_together([caused_by(INBOX.id, change) for change in changes]))
+        # The inbox tells of them, once it is known whether more have come.
+        taking = iter(self._database.submit_together([caused_by(INBOX.id, one) for one in changes], planned=True))
         verdicts = [one if isinstance(one, list) else _verdict(next(taking)) for one in found]
         for reading, refused in zip(readings, verdicts, strict=True):
             if not refused:

@@ -54,20 +54,34 @@ def test_events_alone_carry_edits_deletions_and_renames(
     assert len(intake.runs) == 2
 
 
-def test_files_dropped_in_one_breath_are_taken_in_one_transaction(
-    make_inbox: MakeInbox, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("endless", [False, True])
+def test_what_comes_while_files_are_taken_is_taken_before_they_are_told(
+    make_inbox: MakeInbox, folder: Path, monkeypatch: pytest.MonkeyPatch, *, endless: bool
 ) -> None:
-    """Else the first of them has the only slot before a more urgent one of them is seen."""
-    monkeypatch.setattr(inbox_module, "_FIRST_BREATH_S", 2.0)
-    monkeypatch.setattr(inbox_module, "_BREATH_S", 2.0)
-    monkeypatch.setattr(inbox_module, "_LONGEST_BREATH_S", 6.0)
-    inbox = make_inbox(intake)
+    """Else the first of them has the only slot before a more urgent one of them is seen. Files that come one after the
+    other without an end keep nobody waiting."""
+    monkeypatch.setattr(inbox_module, "_LONGEST_BURST_S", 0.0 if endless else 10 * PATIENCE_S)
+    arriving: list[bool] = []
+
+    class Interrupted(MemoryIntake):
+        def take(self, readings: Sequence[FileReading]) -> Sequence[Sequence[Problem]]:
+            arriving.append(inbox.arriving)
+            if not self.runs:
+                drop(folder, "urgent.yaml", task("urgent"))
+                until(lambda: inbox._dirty)
+            return super().take(readings)
+
+    intake = Interrupted()
+    told: list[list[str]] = []
+    inbox = make_inbox(intake, on_change=lambda: told.append([name for _, name in intake.runs]))
     inbox.start()
-    until(lambda: inbox.status()[str(folder)].available)
+    until(lambda: told)
+    told.clear()
     drop(folder, "low.yaml", task("low"))
-    drop(folder, "urgent.yaml", task("urgent"))
-    until(lambda: len(intake.runs) == 2)
-    assert intake.commits == 1
+    until(lambda: ["low", "urgent"] in told)
+    assert (told[0] == ["low"]) is endless
+    assert arriving == [not endless] * 2
+    assert not inbox.arriving
 
 
 def test_no_name_ends_the_watch(make_inbox: MakeInbox, intake: MemoryIntake, folder: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, select
 
-from claudomator_py.dispatch.reconciler import Unserved
+from claudomator_py.dispatch.reconciler import ARRIVING_MS, Unserved
 from claudomator_py.domain.run import RunLimits, RunSpec
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.scheduler.plan import StartRun, plan
@@ -50,6 +50,29 @@ def test_a_tick_with_nothing_to_do_writes_nothing(world: World) -> None:
     report = world.tick()
     assert commits == []
     assert (report.started, len(report.live), report.wake_ms) == (0, 1, None)
+
+
+def test_nothing_starts_while_tasks_are_arriving(world: World) -> None:
+    """One of those that arrive may be more urgent. Whatever has begun goes on."""
+    world.submit("before")
+    world.tick()
+    world.reconciler.arriving = lambda: True
+    world.submit("low")
+    world.end("before")
+    report = world.tick()
+    assert (world.state("before"), world.state("low")) == ("COMPLETED", "QUEUED ready")
+    assert report.wake_ms == world.now_ms + ARRIVING_MS, "whether or not somebody wakes it"
+    world.reconciler.arriving = lambda: False
+    world.tick()
+    assert world.state("low").startswith("RUNNING")
+
+
+def test_the_inbox_alone_tells_of_what_it_took(world: World) -> None:
+    """Not each of its commits: more may have come with what it took."""
+    wakes: list[int] = []
+    world.database.on_commit(lambda: wakes.append(world.now_ms), planned=False)
+    world.take("/in/t.yaml", spec("t"))
+    assert wakes == []
 
 
 def test_directories_without_a_row_are_swept_and_others_stay(world: World) -> None:
