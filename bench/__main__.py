@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
-from bench import adoption, hotpath, metrics, queue, routing, shims, size
+from bench import adoption, disk, hotpath, metrics, queue, routing, shims, size
 
 MEASUREMENTS: dict[str, tuple[Callable[[], None], int]] = {
     "hotpath": (hotpath.measure, 900),
@@ -42,8 +42,8 @@ def main(names: Sequence[str]) -> int:
         sys.stderr.write(f"no measurement is called {unknown[0]}; there are: {', '.join(MEASUREMENTS)}\n")
         return 2
     kept, failed = StringIO(), False
-    kept.write(conditions())
-    with redirect_stdout(_Both(sys.stdout, kept)):
+    with disk.undisturbed(), redirect_stdout(_Both(sys.stdout, kept)):
+        kept.write(conditions())
         for name in names or MEASUREMENTS:
             measure, seconds = MEASUREMENTS[name]
             said = (sys.modules[measure.__module__].__doc__ or "").strip()
@@ -79,7 +79,8 @@ def conditions() -> str:
         "# Results\n\n"
         f"`make bench` of {datetime.now(UTC):%Y-%m-%d %H:%M} UTC, commit {_commit()}. "
         f"{', '.join(f'{name} {number}' for name, number in versions.items())}; "
-        f"{os.cpu_count()} cores of {_processor()}, load before {load}. "
+        f"{os.cpu_count()} cores of {_processor()}, load before {load}; "
+        f"{disk.costs()}. "
         "Medians, unless they say otherwise. Compare figures of one run only.\n"
     )
 
