@@ -23,8 +23,7 @@ from claudomator_py.hosts.local.sweep import kill_survivors
 from claudomator_py.ports import RunHost
 from tests.fakes.agents import ScriptedKind
 from tests.fakes.runs import MemoryRunHost
-from tests.integration.hosts.rig import until
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 
 RUN, CHECK = f"contract-run-{os.getpid()}", ("check", 1)
 SECRET = "hunter2-hunter2"

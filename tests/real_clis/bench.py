@@ -13,8 +13,9 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.hosts.local.output import read_output
 from claudomator_py.ports import OutputReader
 from tests.fakes.http_api import ScriptedApi
-from tests.integration.hosts.rig import Ended, Rig, ended, until
+from tests.integration.hosts.rig import Ended, Rig, ended
 from tests.integration.hosts.rig import Shim as RunningShim
+from tests.patience import until
 from tests.real_clis.clis import Cli, bare
 
 RUN = "CLAUDOMATOR_RUN"

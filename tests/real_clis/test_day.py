@@ -26,6 +26,7 @@ from tests.real_clis.night import Night, costs, expected_effects, night_marks, o
 TASKS = [f"task-{number:02}" for number in range(100)]
 LIMIT_S = 25
 OUTAGE_S = 20.0
+REFUSED_S = 5.0
 DAY_S = 1_200.0
 LOYAL: dict[int, Cli] = {0: CLAUDE, 1: CODEX, 2: GEMINI, 3: OPENCODE}
 """By the last digit: tasks for one CLI alone."""
@@ -175,7 +176,7 @@ def test_a_hundred_tasks_through_every_trouble(tmp_path: Path, tell: Callable[[s
             "the key to be found refused",
             DAY_S,
         )
-        time.sleep(5)
+        time.sleep(REFUSED_S)
         claude.recover()
         day.daemon.client.release(CLAUDE.kind)
 

@@ -1,9 +1,7 @@
 """The client of remote agents as a process."""
 
 import subprocess
-import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 from claudomator_py.agents.a2a.kind import KIND
@@ -58,13 +56,3 @@ def finish(request: LaunchRequest, process: subprocess.Popen[bytes]) -> Outcome:
 def run(remote: Remote, prompt: str, conversation: str | None = None, env: dict[str, str] | None = None) -> Outcome:
     """What a whole run of it comes to."""
     return finish(*start(remote, prompt, conversation, env))
-
-
-def wait_for(condition: Callable[[], Any]) -> None:
-    """Wait until the condition holds."""
-    event = threading.Event()
-    for _ in range(int(100 * PATIENCE_S)):
-        if condition():
-            return
-        event.wait(0.01)
-    raise AssertionError("it did not happen")

@@ -9,7 +9,8 @@ from claudomator_py.agents.a2a.kind import KIND
 from claudomator_py.domain.outcome import OutcomeStatus, Reason
 from claudomator_py.domain.remote import Protocol
 from tests.fakes.a2a import Seen, sdk_server
-from tests.integration.agents.client import finish, remote_at, run, start, wait_for
+from tests.integration.agents.client import finish, remote_at, run, start
+from tests.patience import until
 
 SERVERS = [(("1.0",), True), (("1.0",), False), (("0.3",), True), (("0.3",), False)]
 
@@ -70,7 +71,7 @@ def test_one_that_needs_a_login_asks_a_person(sdk: tuple[str, Seen]) -> None:
 def test_told_to_stop_it_has_the_remote_task_cancelled(sdk: tuple[str, Seen]) -> None:
     url, seen = sdk
     request, process = start(remote_at(url), "please wait")
-    wait_for(lambda: seen.messages)
+    until(lambda: seen.messages)
     assert process.stdout is not None
     for line in process.stdout:
         if b"working" in line or b"submitted" in line:
@@ -78,7 +79,7 @@ def test_told_to_stop_it_has_the_remote_task_cancelled(sdk: tuple[str, Seen]) ->
     process.send_signal(signal.SIGTERM)
     outcome = finish(request, process)
     assert (outcome.status, outcome.reason) == (OutcomeStatus.FAILED, Reason.INTERRUPTED)
-    wait_for(lambda: seen.cancelled == [seen.messages[0][2]])
+    until(lambda: seen.cancelled == [seen.messages[0][2]])
 
 
 def test_a_killed_client_is_followed_by_one_that_asks_and_does_not_send_again(sdk: tuple[str, Seen]) -> None:

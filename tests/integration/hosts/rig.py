@@ -7,16 +7,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from claudomator_py.domain.run import Bounds, ExitRecord, RunFate, RunLimits, RunSpec
 from claudomator_py.hosts.local.directory import RunDirectory
 from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.sweep import kill_survivors
-from tests.patience import PATIENCE_S
+from tests.patience import until
 
 INSTALLATION = Path(__file__).parents[3]
 BOOT = "import sys; sys.path.append(sys.argv.pop(1)); from claudomator_py.hosts.shim.main import main; main()"
@@ -24,16 +24,6 @@ PATH = os.environ["PATH"]
 LIMITS = RunLimits(timeout_ms=20_000, stall_ms=None, grace_ms=300, output_bytes=1 << 20)
 
 _numbers = itertools.count(1)
-T = TypeVar("T")
-
-
-def until(look: Callable[[], T | None], seconds: float = PATIENCE_S) -> T:
-    """What look returns once it is true. Fails when it does not come to that."""
-    deadline = time.monotonic() + seconds
-    while not (found := look()):
-        assert time.monotonic() < deadline, f"did not come about within {seconds} s"
-        time.sleep(0.005)
-    return found
 
 
 @dataclass

@@ -10,7 +10,8 @@ from claudomator_py.domain.run import RunFate
 from claudomator_py.hosts.local.directory import RunDirectory
 from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.sweep import sweep
-from tests.integration.hosts.rig import INSTALLATION, Rig, ended, until
+from tests.integration.hosts.rig import INSTALLATION, Rig, ended
+from tests.patience import until
 
 PRELUDE = f"""
 import os, signal, sys, time

@@ -14,7 +14,8 @@ from claudomator_py.domain.run import RunFate, RunSpec, RunStatus
 from claudomator_py.hosts.local.directory import RunAlive, RunDirectory, RunStarted
 from claudomator_py.hosts.local.fate import decide_fate, held_lock, shim_identity
 from claudomator_py.hosts.shim import procfs
-from tests.integration.hosts.rig import LIMITS, Rig, alive, ended, until
+from tests.integration.hosts.rig import LIMITS, Rig, alive, ended
+from tests.patience import until
 
 WAIT = ("sh", "-c", "echo ready; exec sleep 600")
 

@@ -11,7 +11,8 @@ from claudomator_py.domain.run import RunFate
 from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.launcher import Launcher
 from tests.integration.hosts.launching import ENV, GATED, forked_by, is_dead, is_over, servers, start
-from tests.integration.hosts.rig import Rig, alive, until
+from tests.integration.hosts.rig import Rig, alive
+from tests.patience import until
 
 
 def test_the_fork_server_ends_with_the_launcher_and_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,8 @@ from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.local.sweep import find_survivors, kill_survivors
 from claudomator_py.ports import RunHost
-from tests.integration.hosts.rig import LIMITS, PATH, until
+from tests.integration.hosts.rig import LIMITS, PATH
+from tests.patience import until
 
 ENV = {"PATH": PATH}
 RUN_ID = f"host-test-run-{os.getpid()}"

@@ -14,7 +14,8 @@ from claudomator_py.hosts.local.directory import RunDirectory
 from claudomator_py.hosts.local.fate import shim_identity
 from claudomator_py.hosts.local.launcher import Launcher
 from tests.integration.hosts.launching import ENV, GATED, is_dead, is_over, open_files, servers, start
-from tests.integration.hosts.rig import INSTALLATION, Rig, alive, ended, stdout, until
+from tests.integration.hosts.rig import INSTALLATION, Rig, alive, ended, stdout
+from tests.patience import until
 
 
 @pytest.fixture(params=["fork server", "directly"])

@@ -12,7 +12,8 @@ from claudomator_py.domain.run import RunFate
 from claudomator_py.hosts.local.directory import RunDirectory
 from claudomator_py.hosts.local.fate import decide_fate, shim_identity
 from claudomator_py.hosts.shim import procfs
-from tests.integration.hosts.rig import PATH, Rig, ended, stdout, until
+from tests.integration.hosts.rig import PATH, Rig, ended, stdout
+from tests.patience import until
 
 SPEC = """{
   "run_id": "%s",

@@ -11,7 +11,8 @@ from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.local.sweep import find_survivors
 from claudomator_py.hosts.shim.main import BROKEN
-from tests.integration.hosts.rig import Rig, ended, stdout, until, written
+from tests.integration.hosts.rig import Rig, ended, stdout, written
+from tests.patience import until
 
 TALK = "echo one; echo aside >&2; until [ -e go ]; do sleep 0.02; done; echo two"
 

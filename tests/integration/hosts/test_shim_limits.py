@@ -13,7 +13,8 @@ import pytest
 from claudomator_py.domain.run import RunFate
 from claudomator_py.hosts.local.directory import RunDirectory
 from claudomator_py.hosts.local.fate import decide_fate
-from tests.integration.hosts.rig import LIMITS, Rig, alive, ended, stdout, until, written
+from tests.integration.hosts.rig import LIMITS, Rig, alive, ended, stdout, written
+from tests.patience import until
 
 FOREVER = "while :; do sleep 1; done"
 MIB = 1 << 20

@@ -17,7 +17,8 @@ from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.launcher import Launcher, Shim
 from claudomator_py.hosts.local.launcher import ended as ended_by_itself
 from tests.integration.hosts.launching import ENV, GATED, is_dead, is_over, open_files, start
-from tests.integration.hosts.rig import LIMITS, Rig, alive, ended, stdout, until
+from tests.integration.hosts.rig import LIMITS, Rig, alive, ended, stdout
+from tests.patience import until
 
 
 def waits_again(shim: Shim) -> bool:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.integration.hosts.rig import PATH, Rig, ended, until
+from tests.integration.hosts.rig import PATH, Rig, ended
+from tests.patience import until
 
 
 def test_the_exit_code_is_recorded(rig: Rig) -> None:

@@ -12,7 +12,8 @@ import pytest
 from claudomator_py.domain.run import RunFate
 from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.sweep import find_survivors, kill_survivors
-from tests.integration.hosts.rig import LIMITS, Rig, alive, ended, stdout, until
+from tests.integration.hosts.rig import LIMITS, Rig, alive, ended, stdout
+from tests.patience import until
 
 DAEMON = """
 import os, signal, sys, time

@@ -13,7 +13,8 @@ from claudomator_py.domain.run import RunFate, RunStatus
 from claudomator_py.hosts.local.directory import RunDirectory
 from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.sweep import find_survivors
-from tests.integration.hosts.rig import LIMITS, Rig, Shim, alive, until
+from tests.integration.hosts.rig import LIMITS, Rig, Shim, alive
+from tests.patience import until
 
 GATED = 'echo started >> starts; echo "ready $$"; until [ -e go ]; do sleep 0.02; done; echo done'
 BUSY_GATED = 'echo "ready $$"; until [ -e go ]; do :; done; echo done'

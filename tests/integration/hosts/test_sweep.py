@@ -8,7 +8,8 @@ from claudomator_py.domain.run import RunFate, Swept
 from claudomator_py.hosts.local.directory import remove_tree
 from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.sweep import find_survivors, sweep
-from tests.integration.hosts.rig import Rig, until
+from tests.integration.hosts.rig import Rig
+from tests.patience import until
 
 WAIT = ("sh", "-c", "echo ready; exec sleep 600")
 

@@ -14,8 +14,8 @@ from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher, Shim
 from claudomator_py.hosts.local.watcher import RunWatcher
-from tests.integration.hosts.rig import PATH, Rig, until
-from tests.patience import PATIENCE_S
+from tests.integration.hosts.rig import PATH, Rig
+from tests.patience import PATIENCE_S, until
 
 GATED = ("sh", "-c", "echo ready; while test ! -e go; do sleep .01; done")
 

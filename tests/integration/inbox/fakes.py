@@ -1,15 +1,13 @@
 """An intake in memory, with the rules of the real one, and helpers that drop files as people and programs do."""
 
 import threading
-import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.sources.inbox.inbox import FileReading, FileStamp
 from claudomator_py.store.errors import StoreUnavailable
-from tests.patience import PATIENCE_S
 
 
 class MemoryIntake:
@@ -104,11 +102,3 @@ def drop(folder: Path, file: str, text: str) -> Path:
     hidden = folder / f".{file}.tmp"
     hidden.write_text(text)
     return hidden.rename(folder / file)
-
-
-def until(condition: Callable[[], object], *, seconds: float = PATIENCE_S) -> None:
-    """Wait for the condition, or fail."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.005)

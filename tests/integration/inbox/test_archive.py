@@ -12,7 +12,8 @@ from claudomator_py.sources.inbox.files import Entry, Folder
 from claudomator_py.sources.inbox.inbox import Inbox
 from claudomator_py.store.errors import StoreUnavailable
 from tests.integration.inbox.conftest import Crashed, MakeInbox
-from tests.integration.inbox.fakes import MemoryIntake, drop, task, until
+from tests.integration.inbox.fakes import MemoryIntake, drop, task
+from tests.patience import until
 
 
 @pytest.fixture

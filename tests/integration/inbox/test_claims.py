@@ -13,7 +13,8 @@ from claudomator_py.schema.settings import Inbox as Trusting
 from claudomator_py.schema.trust import InboxGuard
 from claudomator_py.sources.inbox.claims import Claims, InboxInUse
 from claudomator_py.sources.inbox.inbox import Inbox
-from tests.integration.inbox.fakes import MemoryIntake, drop, task, until
+from tests.integration.inbox.fakes import MemoryIntake, drop, task
+from tests.patience import until
 
 HOLD = """
 import sys

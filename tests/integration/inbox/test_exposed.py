@@ -8,7 +8,8 @@ import pytest
 from claudomator_py.schema.settings import Inbox as Trusting
 from claudomator_py.sources.inbox.inbox import Inbox
 from tests.integration.inbox.conftest import MakeInbox
-from tests.integration.inbox.fakes import MemoryIntake, drop, task, until
+from tests.integration.inbox.fakes import MemoryIntake, drop, task
+from tests.patience import until
 
 NOBODY = 65534
 

@@ -17,7 +17,8 @@ from claudomator_py.sources.inbox import refusals
 from claudomator_py.sources.inbox.inbox import FileReading, Inbox
 from claudomator_py.sources.inbox.refusals import MOST_PROBLEMS, Refusals
 from tests.integration.inbox.conftest import MakeInbox
-from tests.integration.inbox.fakes import MemoryIntake, drop, task, until
+from tests.integration.inbox.fakes import MemoryIntake, drop, task
+from tests.patience import until
 
 MANY = 3_000
 

@@ -12,7 +12,8 @@ import pytest
 from claudomator_py.schema import taskfiles
 from claudomator_py.sources.inbox import files
 from claudomator_py.sources.inbox.inbox import Inbox
-from tests.integration.inbox.fakes import MemoryIntake, drop, task, until
+from tests.integration.inbox.fakes import MemoryIntake, drop, task
+from tests.patience import until
 
 WHOLE = b"name: fix-login\ninstructions: |\n  The login page redirects twice.\n  Find out why, fix it, run the tests.\n"
 

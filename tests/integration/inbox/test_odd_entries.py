@@ -10,7 +10,8 @@ import pytest
 
 from claudomator_py.sources.inbox.files import Folder
 from claudomator_py.sources.inbox.inbox import Inbox
-from tests.integration.inbox.fakes import MemoryIntake, drop, task, until
+from tests.integration.inbox.fakes import MemoryIntake, drop, task
+from tests.patience import until
 
 
 def rights_bind() -> bool:

@@ -10,7 +10,8 @@ import pytest
 
 from claudomator_py.sources.inbox.inbox import Inbox
 from tests.integration.inbox.conftest import MakeInbox
-from tests.integration.inbox.fakes import MemoryIntake, drop, task, until
+from tests.integration.inbox.fakes import MemoryIntake, drop, task
+from tests.patience import until
 
 
 def test_a_deleted_file_is_gone_once(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:

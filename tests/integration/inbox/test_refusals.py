@@ -8,7 +8,8 @@ import pytest
 
 from claudomator_py.sources.inbox.inbox import Inbox
 from tests.integration.inbox.conftest import Crashed, MakeInbox
-from tests.integration.inbox.fakes import MemoryIntake, drop, task, until
+from tests.integration.inbox.fakes import MemoryIntake, drop, task
+from tests.patience import until
 
 BAD = "name: a\ninstructions: Do it.\npriorty: high\n"
 

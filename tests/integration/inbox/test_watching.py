@@ -15,8 +15,8 @@ from claudomator_py.sources.inbox import watch
 from claudomator_py.sources.inbox.inbox import FileReading, Inbox, ScanReport
 from claudomator_py.store.errors import StoreUnavailable
 from tests.integration.inbox.conftest import Crashed, MakeInbox
-from tests.integration.inbox.fakes import MemoryIntake, drop, task, until
-from tests.patience import PATIENCE_S
+from tests.integration.inbox.fakes import MemoryIntake, drop, task
+from tests.patience import PATIENCE_S, until
 
 
 def test_what_is_there_and_what_comes_is_taken_and_told(
