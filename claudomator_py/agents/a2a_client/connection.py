@@ -139,7 +139,9 @@ class Server:
             except (OSError, http.client.HTTPException) as error:
                 raise Cut(f"{self.origin} did not answer: {_words(error)}") from error
             except ValueError as error:
-                raise End("setup", f"the request cannot be written: {error}") from error
+                # What it says quotes the header or the path, which is the secret or says where the agent is.
+                why = "the request cannot be written: its address or the agent's secret has characters that HTTP lacks"
+                raise End("setup", why) from error
             if 300 <= response.status < 400:
                 why = f"{self.origin} redirects elsewhere, which is not followed; configure what its log names"
                 raise End("setup", why, elsewhere=response.headers.get("Location", "nowhere"))

@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
-from claudomator_py.agents.a2a_client.connection import Answer, Server, address, refusal
+from claudomator_py.agents.a2a_client.connection import Answer, Origin, Server, address, refusal
 from claudomator_py.agents.a2a_client.ending import End
 from claudomator_py.agents.a2a_client.wire import V0_3, V1
 
@@ -37,7 +37,8 @@ def discover(server: Server, path: str) -> Interface:
         answer = server.request("GET", place, headers={"Accept": "application/json"})
         if answer.status not in (404, 405, 501):
             return _chosen(server, _card(server, answer))
-    raise End("setup", f"{server.origin} has no card at {' or '.join(places)}; set its `protocol`, such as post")
+    error = f"{server.origin} has no card where its log says; set its `protocol`, such as post"
+    raise End("setup", error, elsewhere=" and ".join(places))
 
 
 def _card(server: Server, answer: Answer) -> dict[str, Any]:
@@ -58,7 +59,7 @@ def _chosen(server: Server, card: dict[str, Any]) -> Interface:
     streams = isinstance(capabilities, dict) and capabilities.get("streaming") is True
     for version in (V1, V0_3):
         for url, tenant in _interfaces(card, version):
-            origin, path = address(url)
+            origin, path = _address(url)
             if origin != server.origin:
                 # What the card names would get the prompt, and a loopback address of this machine is reached by nobody
                 # but us: whoever is responsible for the agent has to say that this is meant.
@@ -66,6 +67,14 @@ def _chosen(server: Server, card: dict[str, Any]) -> Interface:
                 raise End("setup", error, elsewhere=url)
             return Interface(version, path, streams, tenant, name if isinstance(name, str) else "")
     raise End("setup", f"the card of {server.origin} names no interface for JSON-RPC in A2A 1.0 or 0.3")
+
+
+def _address(url: str) -> tuple[Origin, str]:
+    try:
+        return address(url)
+    except End as refused:
+        error = "its card names an address that nothing is sent to: its log says which, and why"
+        raise End("setup", error, elsewhere=str(refused)) from None
 
 
 def _interfaces(card: dict[str, Any], version: str) -> list[tuple[str, str]]:

@@ -96,7 +96,8 @@ def _authorization(authentication: dict[str, Any]) -> dict[str, str]:
         return {}
     secret = os.environ.get(name or "", "").strip()
     if not secret:
-        raise End("setup", f"the daemon's environment has no variable {name}, which holds the secret of the agent")
+        error = "the daemon's environment lacks the variable that holds the agent's secret: its log says which"
+        raise End("setup", error, elsewhere=name)
     if scheme == "bearer":
         return {"Authorization": f"Bearer {secret}"}
     return {authentication["header"] or "X-API-Key": secret}

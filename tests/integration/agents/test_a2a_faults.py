@@ -194,7 +194,8 @@ def test_an_api_key_has_a_header_of_its_own_and_a_missing_one_is_told() -> None:
         assert run(remote, "hi", env={"DOCS_TOKEN": SECRET}).text == "done"
         missing = run(remote, "hi")
     assert (missing.reason, len(requests)) == (Reason.SETUP_FAILED, 1)
-    assert "DOCS_TOKEN" in (missing.detail or "")
+    assert "lacks the variable that holds the agent's secret" in (missing.detail or "")
+    assert "DOCS_TOKEN" not in (missing.detail or ""), "the log alone says which"
     assert requests[0].headers["X-Docs"] == SECRET
     assert requests[0].headers["Idempotency-Key"] == "run-1"
     assert json.loads(requests[0].body) == {"id": "run-1", "text": "hi", "skill": "describe"}
@@ -315,6 +316,34 @@ def test_a_card_that_leads_to_this_machine_is_not_followed() -> None:
         outcome = run(remote_at(url), "hi")
     assert outcome.reason is Reason.SETUP_FAILED
     assert len(requests) == 1
+
+
+def _card(url: str) -> bytes:
+    interface = {"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+    return json.dumps({"supportedInterfaces": [interface]}).encode()
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "variables", "hidden"),
+    [
+        (404, b"", {}, "sheep"),
+        (200, _card("ftp://sheep.internal/x"), {}, "sheep.internal"),
+        (200, _card("http://sheep.internal/x"), {}, "sheep.internal"),
+        (200, _card("http://sheep.internal:port/x"), {}, "sheep.internal"),
+        (200, _card("https://ann:pass@sheep.internal/x"), {}, "sheep.internal"),
+        (200, b"", {"SHEEP_TOKEN": "two\nsheep"}, "sheep"),
+    ],
+)
+def test_a_fault_of_its_setup_names_nothing_of_where_it_is_or_what_it_is_reached_with(
+    status: int, answer: bytes, variables: dict[str, str], hidden: str
+) -> None:
+    """The reason of a run is shown to all who see the task, and only the card's own address is taken out of it."""
+    secret = Authentication(scheme=Scheme.BEARER, secret="SHEEP_TOKEN") if variables else Authentication()
+    with plain_server(lambda request, handler: reply(handler, status, answer)) as (url, _):
+        outcome = run(remote_at(f"{url}/sheep", authentication=secret), "hi", env=variables)
+    assert outcome.reason is Reason.SETUP_FAILED
+    assert outcome.detail
+    assert hidden not in outcome.detail
 
 
 def test_an_answer_whose_fate_is_unknown_is_asked_for_again() -> None:
