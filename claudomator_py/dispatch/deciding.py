@@ -176,11 +176,11 @@ class Decider:
         is added to."""
         known, whose = {} if seen is None else seen, (task.creator, task.organisation)
         handed = hops(connection, task.id, task.generation)[-1:] if task.seq else ()
-        no_role = self._takes_no_role(spec)
+        said = specialist_meant(task)
+        no_role = self._takes_no_role(spec, said)
         if (handed or not no_role) and whose not in known:
             by = Principal(task.creator, Role.OPERATE, task.organisation)
             known[whose] = frozenset(specialist_rows.ids_seen(connection, by))
-        said = specialist_meant(task)
         judged = None
         if self.policing is not None:
             judged = self.policing.judge(connection, task, spec, reads=not no_role)
@@ -196,7 +196,9 @@ class Decider:
         if self.policing is None or not self.policing.may_have_changed(connection, task):
             return False
         spec = task_rows.spec_of(connection, task.id, task.revision)
-        judged = self.policing.judge(connection, task, spec, reads=not self._takes_no_role(spec))
+        judged = self.policing.judge(
+            connection, task, spec, reads=not self._takes_no_role(spec, specialist_meant(task))
+        )
         judged = self.policing.again(judged, task.specialist, task.skill)
         return self.policing.says_otherwise(connection, task, judged)
 
@@ -319,12 +321,13 @@ class Decider:
             return False
         nobody = not subject.asked.seen and subject.spec.specialist is None and subject.said is None
         nobody = nobody and not subject.asked.needs.capabilities
-        return self._directory is None or nobody or self._takes_no_role(subject.spec)
+        return self._directory is None or nobody or self._takes_no_role(subject.spec, subject.said)
 
-    def _takes_no_role(self, spec: TaskSpec) -> bool:
-        """Whether the task is for an agent that does what it is configured to do, see ``scheduler.admission``."""
+    def _takes_no_role(self, spec: TaskSpec, said: str | None) -> bool:
+        """Whether the task is for an agent that does what it is configured to do, see ``scheduler.admission``. said: as
+        in ``Subject``."""
         agent_type = spec.agent.type
-        if agent_type is None or spec.specialist is not None:
+        if agent_type is None or spec.specialist is not None or said is not None:
             return False
         meant = [agent for agent in self._registry.agents if agent_type in (agent.name, agent.kind)]
         kinds = {agent.kind for agent in meant} or {agent_type}

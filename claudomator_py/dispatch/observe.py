@@ -44,6 +44,7 @@ from claudomator_py.store import (
     switch_rows,
 )
 from claudomator_py.store.tables import Classification, Task
+from claudomator_py.tasks.inputs import specialist_meant
 
 AHEAD = 2
 """For so many tasks a slot is asked how strong a model they need before it is free."""
@@ -343,7 +344,7 @@ class Observer:
             skill=task.skill,
             constraints=Constraints.parse(task.constraints),
             routed=task.constraints is not None,
-            names_specialist=spec.specialist is not None,
+            names_specialist=spec.specialist is not None or specialist_meant(task) is not None,
         )
 
     @property

@@ -1,4 +1,4 @@
-"""The policy with how often each of its rules applied."""
+"""The policy with how often each of its rules applied, and to whom it leaves a task."""
 
 from collections import Counter
 from typing import Any
@@ -9,11 +9,14 @@ from claudomator_py.dispatch.policing import IN_FORCE
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.units import DAY_MS
 from claudomator_py.domain.views.policy import PolicyView, RuleView
+from claudomator_py.domain.views.specialists import SpecialistView
 from claudomator_py.policy.rule import BUILT_IN, Rule
 from claudomator_py.policy.verdict import Policy
+from claudomator_py.queries.specialists import view as view_of
 from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, PolicyVerdict
-from claudomator_py.store import remembered
-from claudomator_py.store.tables import DECISION
+from claudomator_py.store import decision_rows, remembered, specialist_rows
+from claudomator_py.store.tables import DECISION, Task
+from claudomator_py.tasks.inputs import specialists_for
 
 SAMPLE = 5_000
 """Decisions that are looked at: the newest."""
@@ -55,6 +58,22 @@ def view(connection: Connection, policy: Policy, by: Principal, days: int, now_m
             if reviews
         ),
     )
+
+
+def candidates(
+    connection: Connection, task: Task, policy: Policy, by: Principal, limit: int
+) -> tuple[SpecialistView, ...]:
+    """The specialists to whom that principal may give the task, by id: whoever made it sees them too, and no rule that
+    applies to it excludes them or gives it to somebody else."""
+    open_, _ = specialists_for(connection, task, by)
+    said = decision_rows.latest(connection, task.id, DecisionKind.POLICY, task.generation)
+    checks = () if said is None else PolicyRecord.model_validate(said.data).policy_checks
+    applied = {check.rule for check in checks if check.matched}
+    for rule in policy.rules:
+        if rule.name in applied:
+            open_ -= set(rule.exclude_specialists)
+            open_ &= open_ if rule.specialist is None else {rule.specialist}
+    return tuple(view_of(one, by) for one in specialist_rows.seen(connection, by, ids=sorted(open_)[:limit]))
 
 
 def _says(rule: Rule) -> str:

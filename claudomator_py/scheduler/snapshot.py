@@ -239,7 +239,7 @@ class QueueHead(_Frozen):
     routed: bool = False
     """Whether it is decided who does it, be it nobody in particular."""
     names_specialist: bool = False
-    """Whether it says itself who does it."""
+    """Whether it says itself who does it, or a person has said so."""
 
     @property
     def exclusive(self) -> str:

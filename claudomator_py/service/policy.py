@@ -3,16 +3,19 @@
 from collections.abc import Callable
 from copy import copy
 
+from sqlalchemy import Connection
+
 from claudomator_py.dispatch.policing import try_rules
 from claudomator_py.domain.budget import DayBudget, Spending
 from claudomator_py.domain.errors import Invalid
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.views.policy import ApprovalsView, PolicyView, VerdictView
+from claudomator_py.domain.views.specialists import SpecialistView
 from claudomator_py.policy.facts import Facts
 from claudomator_py.policy.verdict import Policy
 from claudomator_py.ports import Clock
 from claudomator_py.queries import approvals, policy
-from claudomator_py.queries.reading import read
+from claudomator_py.queries.reading import find_task, read
 from claudomator_py.schema.taskfiles import parse_task_file
 from claudomator_py.store.database import Database
 
@@ -75,3 +78,12 @@ class PolicyService:
     def approvals(self) -> ApprovalsView:
         """What waits for an approval, and what became of others."""
         return read(self._database, lambda connection: approvals.view(connection, self._by))
+
+    def candidates(self, ref: str, limit: int) -> tuple[SpecialistView, ...]:
+        """The specialists to whom whoever asks may give the task, at most ``limit``."""
+        rules = self._in_force()
+
+        def find(connection: Connection) -> tuple[SpecialistView, ...]:
+            return policy.candidates(connection, find_task(connection, ref, self._by), rules, self._by, limit)
+
+        return read(self._database, find)

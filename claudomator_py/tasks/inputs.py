@@ -87,7 +87,7 @@ def answer(
 def _route_by(connection: Connection, task: Task, asked: InputRequest, said: str, by: Principal, now_ms: int) -> None:
     """Give the task to the specialist that is named. Anything but one word says more about the task and becomes part of
     it, so that policy, routing and agent see it as they saw the rest."""
-    named, seen = _specialists(connection, task, by)
+    named, seen = specialists_for(connection, task, by)
     if said not in named and len(said.split()) == 1:
         remedy = f"say more about the task, or {suggestion(said, sorted(seen))}"
         refuse([Problem(field="text", message=f"there is no specialist `{shown(said)}`", remedy=remedy)])
@@ -102,7 +102,7 @@ def _route_by(connection: Connection, task: Task, asked: InputRequest, said: str
     replace_content(connection, task, NewTask(told, content.dir_key, task.source), now_ms)
 
 
-def _specialists(connection: Connection, task: Task, by: Principal) -> tuple[set[str], set[str]]:
+def specialists_for(connection: Connection, task: Task, by: Principal) -> tuple[set[str], set[str]]:
     """Those whom that principal may give the task, which whoever made it has to see too; and all whom it sees."""
     theirs = Principal(task.creator, Role.OPERATE, task.organisation)
     seen = set(specialist_rows.ids_seen(connection, by))
@@ -134,7 +134,7 @@ def approve(
         _refuse_others(asked, by)
         changes: dict[str, Any] = {}
         if specialist is not None:
-            named, seen = _specialists(connection, task, by)
+            named, seen = specialists_for(connection, task, by)
             if specialist not in named:
                 message, remedy = f"there is no specialist `{shown(specialist)}`", suggestion(specialist, sorted(seen))
                 refuse([Problem(field="specialist", message=message, remedy=remedy)])

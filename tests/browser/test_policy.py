@@ -4,8 +4,10 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
+from claudomator_py.domain.task import TaskSpec
 from tests.browser.conftest import NARROW, Desktop
 from tests.browser.reaching import tab_to, violations
+from tests.fakes.cards import card
 
 TASK = "name: cleanup\ninstructions: Drop the production database and delete all backups.\n"
 
@@ -42,3 +44,37 @@ def test_the_rules_are_asked_by_keyboard(desktop: Desktop) -> None:
     expect(page.get_by_role("region", name="Try the rules")).to_contain_text("task is allowed, with low risk")
     assert page.evaluate("document.documentElement.scrollWidth") == NARROW["width"]
     assert violations(Axe(), page) == []
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["with-scripts", "without"])
+def test_whoever_approves_says_who_does_it(desktop: Desktop, scripts: bool) -> None:
+    desktop.complaints.expect("status of 422")
+    client = desktop.daemon.client
+    client.register_specialist(card("plumber"))
+    task = client.submit(TaskSpec(name="risky", instructions="Drop the customers schema in production."))
+    desktop.settled("risky", "NEEDS_INPUT")
+    page = desktop.page(viewport=NARROW, java_script_enabled=scripts)
+    page.goto(f"{desktop.url}/policy")
+    page.get_by_role("link", name="Approve… risky").click()
+    chosen = page.get_by_label("Specialist")
+    assert page.locator("#specialists option[value=plumber]").count() == 1
+    approve = page.get_by_role("button", name="Approve the task")
+    chosen.fill("plumbr")
+    page.get_by_label("Reason").fill("seen the plan")
+    approve.click()
+    expect(page.get_by_role("alert")).to_contain_text("there is no specialist `plumbr`; did you mean `plumber`?")
+    expect(chosen).to_have_value("plumbr")
+    expect(page.get_by_label("Reason")).to_have_value("seen the plan")
+    if scripts:
+        page.keyboard.press("Tab")
+        tab_to(page, chosen)
+        page.keyboard.press("Control+a")
+        page.keyboard.type("plumber")
+        assert violations(Axe(), page) == []
+        tab_to(page, approve)
+        page.keyboard.press("Enter")
+    else:
+        chosen.fill("plumber")
+        approve.click()
+    page.wait_for_url(f"**/tasks/{task.id}")
+    assert desktop.when("risky", lambda task: task.specialist is not None).specialist == "plumber"

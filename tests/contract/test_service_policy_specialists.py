@@ -5,14 +5,19 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.domain.errors import Invalid
-from claudomator_py.domain.principal import OPERATOR
+from claudomator_py.domain.errors import Invalid, NotFound
+from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.views import AnswerRequest
+from claudomator_py.policy.rule import Rule
 from claudomator_py.scheduler.decision import DecisionKind, SpecialistRecord
 from claudomator_py.store import decision_rows
 from claudomator_py.store.database import Database
 from tests.contract.policed import Make, approve, policed_world, rule
 from tests.fakes.cards import card
+from tests.fakes.world import spec
+
+ANN = Principal("ann", Role.OPERATE, "acme")
+BEN = Principal("ben", Role.OPERATE, "bolt")
 
 
 @pytest.fixture
@@ -114,6 +119,49 @@ def test_whoever_approves_can_say_who_does_it_and_is_asked_nothing_else(policed:
     approve(world, "risky")
     world.tick()
     assert world.live("risky").specialist == "plumber"
+
+
+@pytest.mark.parametrize("rules", [(), (rule("idle", when='task.specialist == "nobody"', approve={}),)])
+def test_whom_an_approval_names_does_it_also_for_an_agent_that_takes_no_role(
+    policed: Make, rules: tuple[Rule, ...]
+) -> None:
+    world = policed(*rules)
+    world.access.as_(OPERATOR).specialists.register(card("painter"))
+    world.submit("one", agent={"type": "lint"}, approval=True)
+    world.tick()
+    approve(world, "one", specialist="painter")
+    world.tick()
+    assert (world.live("one").specialist, world.live("one").agent) == ("painter", "lint")
+
+
+def test_those_are_offered_who_may_be_given_the_task(policed: Make) -> None:
+    world = policed(
+        rule("keep", exclude_specialists=["roofer"]),
+        rule("give", when='"pipes" in task.tags', specialist="plumber"),
+    )
+    registered = world.access.as_(OPERATOR).specialists
+    for name in ("plumber", "painter", "roofer"):
+        registered.register(card(name))
+    registered.register(card("secret", visibility="private"))
+    world.access.as_(BEN).specialists.register(card("gardener", visibility="shared"))
+    texts = {"mine": "Drop the customers schema on the production cluster.", "pipes": "Deploy to production."}
+    for name, text in texts.items():
+        world.access.as_(ANN).service.submit(spec(name, instructions=text, tags=[name]))
+    world.tick()
+
+    def offered(name: str, by: Principal) -> list[str]:
+        return [one.id for one in world.access.as_(by).policy.candidates(name, 10)]
+
+    # Of the operator, too, nobody whom Ann does not see: she would have a task that is done by somebody hidden.
+    assert offered("mine", ANN) == offered("mine", OPERATOR) == ["painter", "plumber"]
+    assert offered("pipes", OPERATOR) == ["plumber"]
+    with pytest.raises(Invalid, match="there is no specialist `gardener`"):
+        approve(world, "mine", ANN, specialist="gardener")
+    with pytest.raises(NotFound):
+        offered("mine", BEN)
+    approve(world, "mine", ANN, specialist="painter")
+    world.tick()
+    assert world.live("mine").specialist == "painter"
 
 
 @pytest.mark.both_databases

@@ -4,7 +4,7 @@ Each form shows what is asked and sends the version of the task that it showed; 
 done and the form is shown again, with what is true now.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, TypeVar
 
 from fastapi import APIRouter, Form, Path
@@ -29,6 +29,9 @@ Version = Annotated[int, Form(ge=0)]
 Answer = Annotated[str, Form(max_length=20_000)]
 Reason = Annotated[str, Form(max_length=2_000)]
 Tools = Annotated[str, Form(max_length=20_000)]
+Specialist = Annotated[str, Form(max_length=128)]
+_NOTHING: Mapping[str, str] = {"text": "", "tools": "", "reason": "", "specialist": ""}
+"""What the fields hold before anybody has typed anything."""
 _STATUS: dict[type[ServiceError], int] = {StaleVersion: 412, Conflict: 409, Invalid: 422}
 
 
@@ -47,14 +50,16 @@ def router(access: Access) -> APIRouter:
         def send() -> TaskView:
             return granted.service.answer(ref, _valid(AnswerRequest, {"text": text.strip()}), if_version=version)
 
-        return _sent(granted, by, "answer", ref, send, text)
+        return _sent(granted, by, "answer", ref, send, {"text": text})
 
     @routes.get("/{ref}/approve")
     def ask_for_approval(by: Asking, ref: Ref) -> Response:
         return _form("approve", access.as_(by), ref, by)
 
     @routes.post("/{ref}/approve")
-    def approve(by: Asking, ref: Ref, version: Version, tools: Tools = "", reason: Reason = "") -> Response:
+    def approve(
+        by: Asking, ref: Ref, version: Version, tools: Tools = "", reason: Reason = "", specialist: Specialist = ""
+    ) -> Response:
         granted = access.as_(by)
 
         def send() -> TaskView:
@@ -64,11 +69,14 @@ def router(access: Access) -> APIRouter:
             rules = [] if untouched else [line.strip() for line in tools.splitlines() if line.strip()]
             if offered and not (untouched or rules):
                 raise Invalid("No tool to allow was named.", remedy="Name a tool, or reject the task.")
-            return granted.service.approve(
-                ref, _valid(ApproveRequest, {"tools": rules, "reason": reason.strip() or None}), if_version=version
-            )
+            told: dict[str, object] = {
+                "tools": rules,
+                "reason": reason.strip() or None,
+                "specialist": specialist.strip() or None,
+            }
+            return granted.service.approve(ref, _valid(ApproveRequest, told), if_version=version)
 
-        return _sent(granted, by, "approve", ref, send, tools, reason)
+        return _sent(granted, by, "approve", ref, send, {"tools": tools, "reason": reason, "specialist": specialist})
 
     @routes.get("/{ref}/reject")
     def ask_for_rejection(by: Asking, ref: Ref) -> Response:
@@ -82,19 +90,19 @@ def router(access: Access) -> APIRouter:
             request = _valid(RejectRequest, {"reason": reason.strip() or None})
             return granted.service.reject(ref, request, if_version=version)
 
-        return _sent(granted, by, "reject", ref, send, reason)
+        return _sent(granted, by, "reject", ref, send, {"reason": reason})
 
     return routes
 
 
 def _sent(
-    granted: Granted, by: Principal, what: str, ref: str, send: Callable[[], TaskView], given: str, said: str = ""
+    granted: Granted, by: Principal, what: str, ref: str, send: Callable[[], TaskView], typed: Mapping[str, str]
 ) -> Response:
     """Back to the task, or the form again with what was typed."""
     try:
         return RedirectResponse(f"/tasks/{send().id}", 303)
     except (StaleVersion, Conflict, Invalid) as refusal:
-        return _form(what, granted, ref, by, refusal, given, said)
+        return _form(what, granted, ref, by, refusal, typed)
 
 
 def _form(
@@ -103,24 +111,22 @@ def _form(
     ref: str,
     by: Principal,
     refusal: ServiceError | None = None,
-    given: str = "",
-    said: str = "",
+    typed: Mapping[str, str] = _NOTHING,
 ) -> Response:
     task = granted.queries.task(ref)
     asks = task.asks
-    # Nobody works on it yet: it is the daemon that asks, and for a specialist.
-    whom = asks is not None and asks.kind is InputKind.CLARIFICATION and asks.run_id is None
+    # Nobody works on it yet: it is the daemon that asks, and whoever answers can say for which specialist it is.
+    unbegun = asks is not None and asks.run_id is None and asks.kind in (InputKind.CLARIFICATION, InputKind.APPROVAL)
     values = {
         "what": what,
         "task": task,
         "asks": asks,
-        "specialists": choices_of(granted.specialists.page(limit=OFFERED).items) if whom else None,
+        "specialists": choices_of(granted.policy.candidates(ref, OFFERED)) if unbegun else None,
         "row": row_of(task),
         "refusal": refusal,
         "offered": what in task.available_actions,
         "rules": _rules(task),
-        "given": given,
-        "said": said,
+        "typed": {**_NOTHING, **typed},
     }
     return render("input.html", values, 200 if refusal is None else _STATUS[type(refusal)], by=by)
 

@@ -123,7 +123,7 @@ def _restart_form(
         "resumable": any(conversations),
         "agents": [agent.name for agent in granted.queries.agents()],
         "tiers": TIERS,
-        "specialists": choices_of(granted.specialists.page(limit=OFFERED).items),
+        "specialists": choices_of(granted.policy.candidates(ref, OFFERED)),
         "given": nothing | dict(given),
     }
     return render("restart.html", values, _status(refusal), by=by)
