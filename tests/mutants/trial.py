@@ -13,6 +13,7 @@ import time
 import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib.abc import InspectLoader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from inspect import CO_OPTIMIZED
@@ -27,10 +28,8 @@ from tests.mutants import PACKAGE, ROOT
 _Place = tuple[str, int]
 """A function of a module: its qualified name and its first line."""
 
-LONGEST_S = 120
-"""Seconds for the tests of one mutant: one that never ends is noticed too."""
 LONGEST_TEST_S = 30
-"""Seconds for one of them, of which none takes three."""
+"""Seconds for one test of a mutant, of which none takes three: one that never ends is noticed too."""
 
 
 class Tests:
@@ -44,11 +43,15 @@ class Tests:
         self._reached: dict[str, set[_Place]] = {}
         self._loaded: list[FunctionType] = []
         self._whole = compile(self._file.read_text(), str(self._file), "exec")
+        self._longest_s = math.inf
+        began = time.monotonic()
         with tempfile.NamedTemporaryFile() as told:
-            self.passed = in_child(lambda: self._run(_Watch(str(self._file), Path(told.name)))) == 0
+            self.passed = in_child(lambda: self._run(_Watch(str(self._file), Path(told.name))), math.inf) == 0
             if self.passed:
                 self._seconds, reached = json.loads(Path(told.name).read_text())
                 self._reached = {test: {(name, line) for name, line in places} for test, places in reached.items()}
+        # On a busy machine all of them take longer, and what is only slow has noticed nothing.
+        self._longest_s = max(LONGEST_TEST_S, time.monotonic() - began)
         if self.passed:
             self._collect()
             _migrate()
@@ -68,8 +71,10 @@ class Tests:
         # What no test has called may be what is called when the module is imported.
         called = any(not places.isdisjoint(changed) for places in self._reached.values())
         if called and _imported(self._whole) == _imported(code) and set(was) == set(now):
-            return in_child(lambda: self._run_with({place: now[place] for place in changed}))
-        return in_child(lambda: self._run_anew(code, changed))
+            work = partial(self._run_with, {place: now[place] for place in changed})
+        else:
+            work = partial(self._run_anew, code, changed)
+        return in_child(work, 4 * self._longest_s)
 
     def _collect(self) -> None:
         kept = os.dup(1), os.dup(2)
@@ -102,7 +107,9 @@ class Tests:
     def _run(self, plugin: object) -> int:
         self._redirect()
         with tempfile.TemporaryDirectory() as folder:
-            return int(pytest.main([*_OPTIONS, f"--basetemp={folder}/pytest", *self._paths], plugins=[plugin]))
+            longest_s = 0 if self._longest_s == math.inf else self._longest_s
+            options = [*_OPTIONS, f"--timeout={longest_s}", f"--basetemp={folder}/pytest"]
+            return int(pytest.main([*options, *self._paths], plugins=[plugin]))
 
     def _redirect(self) -> None:
         self._log.truncate(0)
@@ -134,7 +141,6 @@ _OPTIONS = [
     # What is decided does not depend on the database.
     "-k",
     "not postgresql",
-    f"--timeout={LONGEST_TEST_S}",
     *_PROFILE,
     *_IMPORTED,
 ]
@@ -248,7 +254,7 @@ def _parts(code: CodeType) -> Iterator[CodeType]:
     return (one for one in code.co_consts if isinstance(one, CodeType))
 
 
-def in_child(work: Callable[[], int], longest_s: float = LONGEST_S) -> int | None:
+def in_child(work: Callable[[], int], longest_s: float) -> int | None:
     """What it returned in a process of its own; None: it was ended, as it took too long."""
     pid = os.fork()
     if not pid:
