@@ -251,10 +251,7 @@ class ReportApplier:
 def _run(connection: Connection, report: RunReport) -> Run | None:
     """The run, if it is live and at that step."""
     run = run_rows.find(connection, report.run_id)
-    if run is None or not run.live:
-        return None
-    step = run.check_seq if run.state == "checking" else 0
-    return run if step == report.step else None
+    return run if run is not None and run.live and run.check_seq == report.step else None
 
 
 def _subject(connection: Connection, report: RunReport, spec: TaskSpec | None) -> Subject | None:

@@ -90,7 +90,7 @@ class Collector:
 
     def collect(self, run: Run, now_ms: int, task: Task | None = None) -> bool:
         """Whether the run is still live afterwards. task: as it was read together with the run; None: it was not."""
-        step = run.check_seq if run.state == "checking" else 0
+        step = run.check_seq
         status = self._host.reconcile(run.id, step)
         subject = self._subject(run, task)
         match status.fate:

@@ -283,7 +283,7 @@ class Reconciler:
             self._faults.next_ms(begun_ms),
         ]
         known = [time for time in times if time is not None]
-        steps = tuple(LiveStep(run_id, check if state == "checking" else 0) for run_id, state, check in live)
+        steps = tuple(LiveStep(run_id, check) for run_id, _, check in live)
         return TickReport(started, steps, min(known) if known else None, self._unserved(wanted, begun_ms))
 
     def _unserved(self, wanted: Sequence[Task], begun_ms: int) -> Unserved | None:

@@ -45,7 +45,7 @@ class Load:
             return blocked(BlockCode.SLOTS, active=self.live, slots=rules.total)
         if head.dir_key and self.busy.get(head.dir_key, 0) >= rules.per_workdir:
             return blocked(BlockCode.WORKDIR, directory=head.dir_key)
-        kept = self._kept_from(head) if head.dir_key else ()
+        kept = self._kept_from(head)
         if kept and self.busy.get(head.dir_key, 0) + len(kept) >= rules.per_workdir:
             tasks = tuple(TaskRef(name=one.name, id=one.task_id) for one in kept)
             return blocked(BlockCode.KEPT, directory=head.dir_key, tasks=tasks, until=kept[0].until)

@@ -118,9 +118,6 @@ EQUIVALENT = {
     'policy/condition.py: left out: sys.modules.setdefault("cel.cli", ModuleType("cel.cli"))': (
         "the library only takes longer to import"
     ),
-    "scheduler/load.py: the condition is True: kept = self._kept_from(head) if head.dir_key else ()": (
-        "nothing but directories is kept"
-    ),
     "scheduler/admission.py: LtE -> Lt: return kinds <= set(BY_NAME_KINDS)": "a hint means one kind of several",
     "scheduler/admission.py: any -> all: by_name_only = "
     "not any(agent.auto_select for agent in hinted) if hinted else head.agent_type in BY_NAME_KINDS": (
@@ -144,8 +141,6 @@ EQUIVALENT = {
     ),
     "dispatch/apply_report.py: the condition is True: "
     "if (run.asked, run.over_budget) != (subject.run.asked, subject.run.over_budget):": "the same is judged alike",
-    "dispatch/apply_report.py: the condition is True: "
-    'step = run.check_seq if run.state == "checking" else 0': "only a run that is being checked has begun a check",
     "store/hold_rows.py: the condition is True: "
     "same = _on(hold.bucket) & (HOLD.c.reason == (hold.reason.value if hold.reason is not None else None))": (
         "what a run has met has a reason"
@@ -155,8 +150,6 @@ EQUIVALENT = {
     ),
     "dispatch/collect.py: the condition is True: "
     "self._probes = _probes(connection, silent, now_ms) if silent else set()": "of no runs none tries a limit",
-    "dispatch/collect.py: the condition is True: "
-    'step = run.check_seq if run.state == "checking" else 0': "only a run that is being checked has begun a check",
     "dispatch/collect.py: lazily=True -> False: "
     "self._begun.append((subject, self._database.submit(reaching, planned=True, lazily=True)))": (
         "it only costs a commit of its own"

@@ -226,7 +226,7 @@ class Run(Row):
     live: bool
     """It has not ended, as far as is known; one live run a task."""
     check_seq: int = 0
-    """How often the check was begun; 0 before the first."""
+    """How often the check was begun. Of a live run that is its step: 0 is the agent, any other that check."""
     started_ms: int = Field(sa_type=BigInteger)
     answered_ms: int | None = Field(default=None, sa_type=BigInteger)
     """When its model was first seen to answer, as far as anybody had to know."""
