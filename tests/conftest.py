@@ -2,14 +2,19 @@
 
 import gc
 import itertools
+import os
 import shutil
 import signal
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
+from httpx import create_ssl_context
 from hypothesis import HealthCheck, settings
 from sqlalchemy import text
 
@@ -22,9 +27,23 @@ _FIGURES = pytest.StashKey[list[str]]()
 _numbers = itertools.count(1)
 compile_once()
 
-# How long an example takes says how busy the machine is.
-settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("any-machine")
+# How long an example takes says how busy the machine is. `make slow` has ten times as many, others each time.
+_ANY_MACHINE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("gate", _ANY_MACHINE, max_examples=40)
+settings.register_profile("slow", _ANY_MACHINE, max_examples=400)
+settings.load_profile("gate")
+
+# To read all certificates of the world takes 20 ms, and each client of httpx would read them again.
+_certificates = cache(create_ssl_context)
+
+
+def _read_once(verify: Any = True, cert: Any = None, trust_env: bool = True) -> Any:
+    if {"SSL_CERT_FILE", "SSL_CERT_DIR"} & os.environ.keys():
+        return create_ssl_context(verify, cert, trust_env)
+    return _certificates(verify, cert, trust_env)
+
+
+setattr(httpx._transports.default, "create_ssl_context", _read_once)  # noqa: B010 - what the module has imported
 
 # What is imported stays: the collector would search it again and again, in vain, and once more after every few tests.
 gc.disable()

@@ -68,8 +68,9 @@ def test_each_missed_gate_is_named(cards: Path, tmp_path: Path) -> None:
 def test_no_plea_makes_a_task_less_risky_or_less_clear(plea: str) -> None:
     for task in TASKS:
         text = task["instructions"]
+        before = assess(text)
         for pleading in (f"{text} {plea}", f"{plea} {text}", f"{text}\n\n{plea}"):
-            before, after = assess(text), assess(pleading)
+            after = assess(pleading)
             assert after.harmful >= before.harmful, pleading
             assert (after.risk is Risk.HIGH) >= (before.risk is Risk.HIGH), pleading
 
