@@ -290,7 +290,7 @@ def test_output_that_is_removed_while_a_run_writes_is_not_lost(site: Site) -> No
     in_state(daemon, "talks", "RUNNING")
     (run,) = daemon.client.runs("talks")
     output = site.state / "runs" / run.id / "stdout.jsonl"
-    wait_until(lambda: output.stat().st_size, "the first line")
+    wait_until(lambda: output.exists() and output.stat().st_size, "the first line")
 
     output.unlink()
 
