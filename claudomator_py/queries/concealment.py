@@ -72,15 +72,20 @@ def unnamed(connection: Connection, rows: Sequence[Row], by: Principal) -> list[
     from that principal."""
     if by.sees_all:
         return list(rows)
-    parts = [getattr(row, _COLUMNS[type(row)]) or {} for row in rows]
-    hidden = specialist_rows.hidden(connection, {name for part in parts for name in _named_in(part)}, by)
-    if not hidden:
-        return list(rows)
-    told = [_without(part, hidden) for part in parts]
-    return [
-        row if new is part else type(row)(**{**dict(row), _COLUMNS[type(row)]: new})
-        for row, part, new in zip(rows, parts, told, strict=True)
-    ]
+    named = {name for row in rows for name in _named_in(_part(row))}
+    hidden = specialist_rows.hidden(connection, named, by)
+
+    def told(row: Row) -> Row:
+        part = _part(row)
+        new = _without(part, hidden)
+        return row if new is part else type(row)(**{**dict(row), _COLUMNS[type(row)]: new})
+
+    return [told(row) for row in rows]
+
+
+def _part(row: Event | Run | Task) -> Mapping[str, Any]:
+    """What sentences are made of."""
+    return getattr(row, _COLUMNS[type(row)]) or {}
 
 
 def handoff_told(connection: Connection, document: Handoff, by: Principal) -> Handoff:
@@ -90,16 +95,14 @@ def handoff_told(connection: Connection, document: Handoff, by: Principal) -> Ha
     before, failures = document.before, document.failures
     named = {document.specialist, *document.escalation, *(one.specialist for one in failures)}
     hidden = specialist_rows.hidden(connection, named | {before.specialist if before is not None else None}, by)
-    if hidden:
-        changes: dict[str, object] = {
-            "escalation": tuple(one for one in document.escalation if one not in hidden),
-            "failures": tuple(_of_nobody(one, hidden) for one in failures),
-            "before": None if before is None else _of_nobody(before, hidden),
-        }
-        if document.specialist in hidden:
-            changes |= {"specialist": None, "skill": None}
-        document = document.model_copy(update=changes)
-    return concealed(connection, [document], by)[0]
+    changes: dict[str, object] = {
+        "escalation": tuple(one for one in document.escalation if one not in hidden),
+        "failures": tuple(_of_nobody(one, hidden) for one in failures),
+        "before": None if before is None else _of_nobody(before, hidden),
+    }
+    if document.specialist in hidden:
+        changes |= {"specialist": None, "skill": None}
+    return concealed(connection, [document.model_copy(update=changes)], by)[0]
 
 
 def _of_nobody(one: Told, hidden: Collection[str]) -> Told:
@@ -113,8 +116,7 @@ def _named_in(part: Mapping[str, Any]) -> set[str]:
         refused = RefusedHandoff.model_validate(part["refused_handoff"])
         named |= {refused.to} | refused.why.named
     if part.get("unclear") is not None:
-        unclear = Rationale.model_validate(part["unclear"])
-        named |= frozenset() if unclear.code in SAID_BY_THE_TASK else unclear.named
+        named |= Rationale.model_validate(part["unclear"]).named
     return named | (_named_in(part["asked"]) if part.get("asked") is not None else set())
 
 
@@ -165,7 +167,7 @@ def _each(value: Any, change: Callable[[str], str]) -> Any:
     """The value with every text in it changed; the same object where none is."""
     if isinstance(value, str):
         changed = change(value)
-        return value if changed == value else changed
+        return value if changed == value else changed  # a code would become a mere text
     if isinstance(value, BaseModel):
         fields = {name: getattr(value, name) for name in type(value).model_fields if name not in _CONTENT}
         changes = _changes(fields, change)
@@ -174,9 +176,9 @@ def _each(value: Any, change: Callable[[str], str]) -> Any:
         told = {_each(key, change): _each(one, change) for key, one in value.items()}
         return value if told == value else told
     if isinstance(value, list | tuple | set | frozenset):
-        items = [_each(one, change) for one in value]
-        same = all(new is old for new, old in zip(items, value, strict=True))
-        return value if same else type(value)(items)
+        items = [(one, _each(one, change)) for one in value]
+        same = all(new is old for old, new in items)
+        return value if same else type(value)([new for _, new in items])
     return value
 
 
