@@ -8,10 +8,25 @@ from unittest.mock import MagicMock
 import pytest
 from fastapi import FastAPI, Request
 from fastapi.routing import APIRoute
+from starlette.routing import Route
 
 from claudomator_py.api.app import create_app
+from claudomator_py.api.guard import roles
 from claudomator_py.api.guard.asking import permitted
-from claudomator_py.api.guard.roles import ADMIN_WHOLE, OPEN, OPERATE_OWN, PAGES, READ, READ_WHOLE, Needed
+from claudomator_py.api.guard.roles import (
+    ADMIN_WHOLE,
+    OPEN,
+    OPERATE,
+    OPERATE_OWN,
+    PAGES,
+    READ,
+    READ_WHOLE,
+    Needed,
+    declare,
+    may,
+    needed_by,
+    not_permitted,
+)
 from claudomator_py.api.operation import Operations
 from claudomator_py.api.section import Section
 from claudomator_py.api.settings import MIN_TOKEN_LENGTH, WebSettings
@@ -41,6 +56,12 @@ def test_routes_are_not_served_if_one_does_not_ask_who_uses_it() -> None:
         assert Section(["/v1/"], lambda: [*tasks.routes, unguarded]).routes
 
 
+def test_routes_are_not_served_if_one_is_of_a_kind_that_asks_nobody() -> None:
+    open_to_all = Route("/v1/open", print)
+    with pytest.raises(ValueError, match=r"who may do this: Route\(path='/v1/open'"):
+        assert Section(["/v1/"], lambda: [*tasks.routes, open_to_all]).routes
+
+
 def test_all_that_an_application_serves_asks_who_uses_it() -> None:
     absent = cast("Access", MagicMock(name="access"))
     keyless = cast("Keyring", MagicMock(name="keyring"))
@@ -59,9 +80,12 @@ def test_and_if_a_route_without_a_role_were_served_nobody_could_use_it() -> None
         asyncio.run(permitted(cast("Request", cast("Any", request))))
 
 
-def test_an_operation_cannot_be_declared_twice_with_roles_that_differ() -> None:
+def test_an_operation_cannot_be_declared_twice_with_roles_that_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="there are two operations getTask"):
         Operations("tasks").operation("GET /v1/tasks/{ref}", "getTask", OPEN, "Again")
+    monkeypatch.setattr(roles, "OPERATIONS", {})
+    declare("getTask", READ)
+    assert may(Principal("reader", Role.READ), "getTask")
 
 
 @pytest.mark.parametrize(
@@ -84,3 +108,38 @@ def test_what_concerns_the_whole_daemon_is_for_no_organisation_and_a_run_does_on
         "run": Principal("run:r-1", Role.RUN, run_id="r-1"),
     }
     assert {name for name, by in askers.items() if needed.permits(by)} == permitted
+
+
+@pytest.mark.parametrize(
+    ("by", "needed", "lacks"),
+    [
+        (
+            Principal("run:r-1", Role.RUN, run_id="r-1"),
+            READ,
+            "token of a run may not do this: it requires the role read.",
+        ),
+        (Principal("reader", Role.READ), OPERATE, "reader has the role read, and this needs operate."),
+        (Principal("colleague", Role.READ, "acme"), ADMIN_WHOLE, "colleague has the role read, and this needs admin."),
+        (
+            Principal("colleague", Role.ADMIN, "acme"),
+            ADMIN_WHOLE,
+            "belongs to acme, but this concerns the whole daemon.",
+        ),
+    ],
+)
+def test_whoever_is_refused_is_told_what_they_lack(by: Principal, needed: Needed, lacks: str) -> None:
+    refused = not_permitted(by, needed)
+    assert (refused.status, refused.code) == (403, "not_permitted")
+    assert refused.detail.endswith(lacks)
+
+
+@pytest.mark.parametrize(
+    ("page", "operation"), [("GET /tasks/{ref}/cancel", "cancelTask"), ("POST /policy", "getPolicy")]
+)
+def test_a_page_needs_what_the_operation_behind_it_needs(page: str, operation: str) -> None:
+    assert PAGES[page] == operation
+    method, _, path = page.partition(" ")
+    needed = needed_by(APIRoute(path, print, methods=[method], include_in_schema=False), method)
+    assert needed is not None
+    reader = Principal("reader", Role.READ)
+    assert (needed.permits(OPERATOR), needed.permits(reader)) == (may(OPERATOR, operation), may(reader, operation))
