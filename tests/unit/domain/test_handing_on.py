@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from claudomator_py.domain.handing_on import HANDOFF_MARKER, handed_on_in
+from claudomator_py.domain.handing_on import HANDOFF_MARKER, handed_on_in, without_request
 from claudomator_py.domain.outcome import HandoffRequest
 
 LINE = f'{HANDOFF_MARKER} {{"to": "ben"}}'
@@ -24,6 +24,14 @@ def test_it_is_the_last_line(text: str) -> None:
 )
 def test_elsewhere_it_means_nothing(text: str) -> None:
     assert handed_on_in(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [(LINE, None), (f" \n{LINE}", None), (f"done.\n\n{LINE}\n", "done."), (f"{LINE}\nno\n{LINE}", f"{LINE}\nno")],
+)
+def test_a_message_says_what_stands_before_its_request(text: str, said: str | None) -> None:
+    assert without_request(text) == said
 
 
 @pytest.mark.parametrize("said", ["ben", "{}", '{"to": ""}', '{"to": "b", "tier": "powerful"}', '{"to": ["b"]}', ""])
