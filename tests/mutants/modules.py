@@ -88,6 +88,13 @@ MODULES = {
     "hosts/reporting.py": ["tests/unit/hosts/test_reporting.py"],
     "store/visibility.py": ["tests/unit/store/test_visibility.py"],
     "store/hold_rows.py": ["tests/unit/store/test_hold_rows.py"],
+    "store/queue.py": ["tests/unit/store/test_queue.py"],
+    "queries/concealment.py": ["tests/unit/queries/test_concealment.py"],
+    "api/guard/roles.py": ["tests/unit/api/test_roles.py"],
+    "service/keyring.py": ["tests/unit/service/test_keyring.py"],
+    "service/run_requests.py": [f"{_SERVICE}_run_requests.py"],
+    "tasks/handing_on.py": [f"{_SERVICE}_handoffs.py", f"{_SERVICE}_failing_twice.py"],
+    "tasks/inputs.py": [f"{_SERVICE}_inputs.py", f"{_SERVICE}_approvals.py", f"{_SERVICE}_policy.py"],
 }
 """The modules that decide what runs where, when and what follows from its end, and the unit tests that hold each."""
 
@@ -158,9 +165,6 @@ EQUIVALENT = {
     "spending=spending_rows.of_task(connection, task.id) if context.spec.budget.units else Spending(),": (
         "without a budget nobody asks what is left of it"
     ),
-    "hosts/shim/stop.py: the condition is True: if rounds >= _ROUNDS_BEFORE_GROUPS:": (
-        "whoever is in such a group belongs to the run, and is ended anyway"
-    ),
     "store/visibility.py: the condition is False: "
     "return true() if by.organisation is None else exists().where(TASK.c.id == RUN.c.task_id, tasks_seen(by))": (
         "every run has a task"
@@ -171,6 +175,16 @@ EQUIVALENT = {
     ),
     "store/hold_rows.py: strict=True -> False: columns = dict(zip(_NAMES, row, strict=True))": (
         "a row has the columns that were asked for"
+    ),
+    "queries/concealment.py: the condition is False: if by.sees_all:": (
+        "nobody is hidden from whoever sees all work; it saves a look"
+    ),
+    "queries/concealment.py: the condition is False: if not hidden:": (
+        "without anybody who is hidden nothing is changed; it saves a look"
+    ),
+    "api/guard/roles.py: the condition is True: "
+    "role = needed.role.value if needed.role is not None else Role.READ.value": (
+        "what is open to all is refused to nobody"
     ),
     "dispatch/policing.py: the condition is False: if self._reached:": "it only reads again what is known",
     "dispatch/policing.py: the condition is False: "
