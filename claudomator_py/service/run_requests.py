@@ -106,7 +106,7 @@ class RunRequests:
 
     def handoff(self, run_id: str) -> Handoff:
         """What the run was told about decisions, authority and the work before it. Raises NotFound: nothing."""
-        run = self._read(lambda connection: self._own(connection, run_id))
+        run = self._read(lambda connection: find_run(connection, run_id, self._by))
         try:
             document = Handoff.model_validate_json(self._host.handoff(run.id))
         except (OSError, ValueError):
@@ -121,7 +121,7 @@ class RunRequests:
         """
 
         def transaction(connection: Connection) -> HandoffView:
-            run = self._own(connection, run_id)
+            run = find_run(connection, run_id, self._by)
             known = decided(connection, run.id)
             task = task_rows.get(connection, run.task_id)
             spec = task_rows.spec_of(connection, task.id, run.revision)
@@ -151,7 +151,7 @@ class RunRequests:
         """
 
         def transaction(connection: Connection) -> AskedView:
-            asking = _under_way(connection, self._own(connection, run_id), "asks")
+            asking = _under_way(connection, find_run(connection, run_id, self._by), "asks")
             run, spec = asking.run, asking.spec
             question = clean(request, self._secrets.redactor(spec.env, run.id)).text
             before = tuple(run.asked or ())
@@ -178,7 +178,7 @@ class RunRequests:
         """Show people how far it is. What comes too soon after the report before is dropped, and that is said."""
 
         def transaction(connection: Connection) -> ProgressView:
-            asking = _under_way(connection, self._own(connection, run_id), "reports its progress")
+            asking = _under_way(connection, find_run(connection, run_id, self._by), "reports its progress")
             run, now_ms = asking.run, self._clock()
             before = None if run.progress is None else Progress.model_validate(run.progress)
             if before is not None and now_ms - before.at_ms < PROGRESS_EVERY_MS:
@@ -201,7 +201,7 @@ class RunRequests:
         """
 
         def transaction(connection: Connection) -> SubtaskView:
-            asking = _under_way(connection, self._own(connection, run_id), "creates tasks")
+            asking = _under_way(connection, find_run(connection, run_id, self._by), "creates tasks")
             view = self._created(connection, asking, request)
             if key is not None:
                 self._repeats.record(connection, key, view, self._by.id)
@@ -236,13 +236,6 @@ class RunRequests:
         told = {"name": made.name, "to": made.id}
         record(connection, self._clock(), SUBTASK, task_id=task.id, run_id=run.id, data=told)
         return SubtaskView(task_id=made.id, name=made.name, run_id=run.id, subtasks=number, max_subtasks=most)
-
-    def _own(self, connection: Connection, run_id: str) -> Run:
-        """Raises NotFound for a run that is not that of who asks."""
-        run = find_run(connection, run_id, self._by)
-        if self._by.run_id not in (None, run.id):
-            raise NotFound(f"There is no run {run_id!r} of yours.", remedy="A run may act for its own task only.")
-        return run
 
     def _goes_already(self, connection: Connection, task: Task, to: str) -> Conflict:
         if self._by.role is not Role.RUN and specialist_rows.hidden(connection, [to], self._by):

@@ -18,7 +18,7 @@ from claudomator_py.domain.run_requests import (
     QuestionRequest,
     SubtaskRequest,
 )
-from claudomator_py.domain.units import HOUR_MS
+from claudomator_py.domain.units import HOUR_MS, format_instant
 from claudomator_py.domain.views import AnswerRequest
 from claudomator_py.policy.rule import Rule
 from claudomator_py.service.run_requests import ASKED, PROGRESS, SUBTASK, RunRequests
@@ -27,7 +27,10 @@ from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run
 from claudomator_py.tasks.handing_on import HANDED_ON
 from tests.fakes.cards import card
-from tests.fakes.world import World
+from tests.fakes.world import World, spec
+
+ANN = Principal("ann", Role.OPERATE, "acme")
+EVE = Principal("eve", Role.OPERATE, "acme")
 
 
 @pytest.fixture
@@ -159,6 +162,9 @@ def staffed(database: Database) -> World:
 def test_a_task_is_handed_on_once_however_often_that_is_said(staffed: World) -> None:
     run = staffed.live("t")
     asked = requests(staffed, run)
+    for nobody in ("nobody", "ann"):
+        with pytest.raises(Conflict, match=f"t cannot be handed on to {nobody}: "):
+            asked.hand_on(run.id, HandoffRequest(to=nobody))
     view = asked.hand_on(run.id, HandoffRequest(to="ben", left="all"))
     assert (view.specialist, view.handed_on_by, view.hop) == ("ben", "ann", 1)
     assert asked.hand_on(run.id, HandoffRequest(to="ben", left="all")) == view
@@ -166,6 +172,25 @@ def test_a_task_is_handed_on_once_however_often_that_is_said(staffed: World) -> 
         asked.hand_on(run.id, HandoffRequest(to="ben", left="some of it"))
     staffed.succeed("t")
     assert staffed.run_requests.hand_on(run.id, HandoffRequest(to="ben", left="all")) == view
+
+
+def test_only_those_are_told_to_whom_it_goes_who_may_know(database: Database) -> None:
+    world = World(database, routing=True)
+    of_ann = world.access.as_(ANN)
+    of_ann.specialists.register(card("shepherd", visibility="private"))
+    world.specialists.register(card("ben"))
+    of_ann.service.submit(spec("t", specialist="ben"))
+    world.router.route()
+    world.tick()
+    run = world.live("t")
+    itself = Principal(f"run:{run.id}", Role.RUN, "acme", run.id)
+    world.access.as_(itself).run_requests.hand_on(run.id, HandoffRequest(to="shepherd"))
+    for by, to in ((itself, "shepherd"), (ANN, "shepherd"), (EVE, "somebody else")):
+        asked = world.access.as_(by).run_requests
+        with pytest.raises(Conflict, match=f"t goes to {to} already"):
+            asked.hand_on(run.id, HandoffRequest(to="ben"))
+        with pytest.raises(Conflict, match=f"t goes to {to} already"):
+            asked.ask(run.id, QuestionRequest(question="Which?"))
 
 
 @pytest.mark.parametrize("to", ["nobody", "ann"])
@@ -204,9 +229,12 @@ def test_no_secret_is_asked_or_told(world: World) -> None:
 def test_progress_is_shown_and_what_comes_too_soon_is_dropped(world: World) -> None:
     run = begin(world)
     report = requests(world, run).report_progress
-    assert report(run.id, ProgressRequest(text="Begun.", percent=5)).recorded
+    next_at = format_instant(world.now_ms + PROGRESS_EVERY_MS)
+    first = report(run.id, ProgressRequest(text="Begun.", percent=5))
     world.now_ms += PROGRESS_EVERY_MS - 1
-    assert not report(run.id, ProgressRequest(text="Too soon.")).recorded
+    early = report(run.id, ProgressRequest(text="Too soon."))
+    assert (first.recorded, first.next_at) == (True, next_at)
+    assert (early.recorded, early.next_at) == (False, next_at)
     world.now_ms += 1
     assert report(run.id, ProgressRequest(text="Half.", percent=50)).recorded
     shown = world.queries.run(run.id).progress
@@ -223,6 +251,7 @@ def test_nothing_is_said_of_the_progress_of_a_run_that_is_over(world: World) -> 
     world.succeed("t")
     world.tick()
     assert world.task("t").progress is None
+    assert told(world, PROGRESS) == [{"text": "Half."}]
 
 
 def test_a_run_that_talks_all_night_fills_no_disk(world: World) -> None:
@@ -298,16 +327,19 @@ def test_a_subtask_may_spend_what_is_left(world: World) -> None:
     made = world.queries.task(create(world, run))
     assert made.spec is not None
     assert made.spec["budget"] == {"runs": 2, "tokens": 1_000}
+    dear = begin(world, "dear", budget={"usd": 1})
+    assert (world.queries.task(create(world, dear, "cheap")).spec or {})["budget"] == {"usd": 1}
     last = begin(world, "last", budget={"runs": 1})
     with pytest.raises(Conflict, match="has nothing left for another task"):
         create(world, last, "more")
 
 
-def test_a_strict_choice_of_the_agent_stays(world: World) -> None:
-    run = begin(world, agent={"type": world.registry.agents[0].name, "strict": True})
-    made = world.queries.task(create(world, run))
+@pytest.mark.parametrize("strict", [True, False])
+def test_only_a_strict_choice_of_the_agent_stays(world: World, strict: bool) -> None:
+    chosen = {"type": "codex", "strict": strict}
+    made = world.queries.task(create(world, begin(world, agent=chosen)))
     assert made.spec is not None
-    assert made.spec["agent"] == {"type": world.registry.agents[0].name, "strict": True}
+    assert made.spec["agent"] == (chosen if strict else {"strict": False})
 
 
 def test_a_repeated_request_creates_one_task(world: World) -> None:

@@ -182,6 +182,7 @@ EQUIVALENT = {
     "queries/concealment.py: the condition is False: if not hidden:": (
         "without anybody who is hidden nothing is changed; it saves a look"
     ),
+    "service/run_requests.py: the condition is True: if spec.budget.units:": "without a budget any amount is left",
     "api/guard/roles.py: the condition is True: "
     "role = needed.role.value if needed.role is not None else Role.READ.value": (
         "what is open to all is refused to nobody"
