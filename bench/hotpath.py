@@ -17,6 +17,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.floor import open_floor
 from bench.start import Home, idle, spooler_commands
 from bench.subjects import EXPLICIT, ROUTED, SLOTS, Claudomator, Subject, cpu_s, open_claudomator, open_spooler
 
@@ -27,6 +28,8 @@ LATENCIES = 40
 STARTS = 5
 CONFIGURATIONS = {"explicit agent": EXPLICIT, "specialists, `hashed`": ROUTED}
 TSP = "task-spooler"
+FLOOR = "floor"
+"""See ``bench.floor``."""
 
 Samples = defaultdict[tuple[str, str], list[float]]
 """By line and subject."""
@@ -67,6 +70,7 @@ def measure() -> None:
     _commands(samples)
     for line in table(samples):
         sys.stdout.write(f"{line}\n")
+    sys.stdout.write(f"\n{least(samples)}\n")
 
 
 def _tasks(samples: Samples) -> None:
@@ -80,6 +84,8 @@ def _tasks(samples: Samples) -> None:
         for each in subjects.values():
             each.run_all(2 * SLOTS)  # what is done once
             each.latency_ms()
+        floor = stack.enter_context(open_floor())
+        floor.latency_ms()
         for _ in range(ROUNDS):
             for name, each in subjects.items():
                 cpu_ms, rate = each.run_all(TASKS)
@@ -88,6 +94,7 @@ def _tasks(samples: Samples) -> None:
         for _ in range(LATENCIES):
             for name, each in subjects.items():
                 samples["latency", name].append(each.latency_ms())
+            samples["latency", FLOOR].append(floor.latency_ms())
 
 
 def _accept(samples: Samples, name: str, subject: Claudomator) -> None:
@@ -131,10 +138,21 @@ def table(samples: Mapping[tuple[str, str], list[float]]) -> Iterator[str]:
     yield f"| figure | {' | '.join(columns)} | bar | aim |"
     yield f"|---|{'---:|' * (len(columns) + 2)}"
     for key, line in LINES.items():
-        medians = {name: statistics.median(samples[key, name]) for name in columns if samples.get((key, name))}
-        cells = [_cell(line, medians.get(name), medians.get(TSP) if name != TSP else None) for name in columns]
+        peer = _median(samples, key, TSP)
+        cells = [_cell(line, _median(samples, key, name), peer if name != TSP else None) for name in columns]
         by = " x" if line.compared else ""
         yield f"| {line.figure} | {' | '.join(cells)} | {line.bar:g}{by} | {line.aim:g}{by} |"
+
+
+def least(samples: Mapping[tuple[str, str], list[float]]) -> str:
+    """What the time until a program runs is to be compared with, besides task-spooler's."""
+    cell = _cell(LINES["latency"], statistics.median(samples["latency", FLOOR]), _median(samples, "latency", TSP))
+    return f"Until a program runs that is started as durably, with nothing to decide (`bench/floor.py`), ms: {cell}."
+
+
+def _median(samples: Mapping[tuple[str, str], list[float]], key: str, name: str) -> float | None:
+    found = samples.get((key, name))
+    return statistics.median(found) if found else None
 
 
 def _cell(line: Line, figure: float | None, peer: float | None) -> str:
