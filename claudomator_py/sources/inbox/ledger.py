@@ -14,6 +14,8 @@ QUIET_S = 1.0
 GONE_S = 0.5
 # Two changes closer than this may leave one and the same time on a file, on the coarsest file systems.
 RACY_S = 2.0
+# What has to be looked at again within so long is looked at at once.
+TOGETHER_S = 0.1
 _BUSY_S = (0.02, 0.5)
 
 
@@ -147,8 +149,10 @@ class FileLedger:
         return refused is not None and refused.stamp == stamp and refused.lasting
 
     def compare_later(self, name: str, stamp: FileStamp, digest: bytes, now: float) -> None:
-        """Have these bytes compared once the time of the file is old enough to tell changes apart."""
-        self._recheck[name] = _Recheck(stamp, digest, now + RACY_S)
+        """Have these bytes compared once the time of the file is old enough to tell changes apart: together with those
+        of files that came a moment before or after."""
+        due = (now + RACY_S) // TOGETHER_S * TOGETHER_S + TOGETHER_S
+        self._recheck[name] = _Recheck(stamp, digest, due)
 
     def wait(self, name: str, stamp: FileStamp, why: str, now: float, *, quiet: bool) -> None:
         """It cannot be read yet. quiet: a second without change will do, else look again ever less often."""

@@ -1,5 +1,5 @@
 from claudomator_py.domain.errors import Problem
-from claudomator_py.sources.inbox.ledger import QUIET_S, RACY_S, FileLedger, Refused
+from claudomator_py.sources.inbox.ledger import QUIET_S, RACY_S, TOGETHER_S, FileLedger, Refused
 from claudomator_py.sources.inbox.values import FileStamp
 
 OLD = FileStamp(1, 10, 100)
@@ -55,10 +55,20 @@ def test_bytes_are_compared_once_more_after_a_fresh_change() -> None:
     ledger.compare_later("a", OLD, b"digest", 5)
     ledger.accept("a", OLD)
     assert ledger.is_settled("a", OLD, 5 + RACY_S - 0.1)
-    assert not ledger.is_settled("a", OLD, 5 + RACY_S)
+    assert not ledger.is_settled("a", OLD, 5 + RACY_S + TOGETHER_S)
     assert ledger.is_unchanged("a", OLD, b"digest")
     assert ledger.is_settled("a", OLD, 100)
     assert ledger.due() == {}
+
+
+def test_files_that_came_one_after_the_other_are_compared_together() -> None:
+    ledger = FileLedger()
+    for number in range(100):
+        ledger.compare_later(f"{number}", OLD, b"digest", 5 + number / 1_000)
+    due = ledger.due().values()
+    assert len(set(due)) <= 2
+    assert min(due) >= 5 + RACY_S
+    assert max(due) <= 5.1 + RACY_S + TOGETHER_S
 
 
 def test_other_bytes_under_the_same_stamp_are_a_change() -> None:
