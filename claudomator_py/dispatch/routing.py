@@ -176,11 +176,12 @@ class SpecialistRouter:
         """How many of them are routed now. digest: of the registry, if it was read just before."""
         decided = self.decider.decide(subjects, digest)
         choosing = set()
-        for subject in subjects if self._chooser is not None else ():
-            record = decided[subject.task.id]
-            if self._chooser is not None and len(close_of(record)) > 1 and not subject.asked.finally_:
-                choosing.add(subject.task.id)
-                self._go([subject], partial(self._choose, self._chooser, subject, record))
+        if self._chooser is not None:
+            for subject in subjects:
+                record = decided[subject.task.id]
+                if len(close_of(record)) > 1 and not subject.asked.finally_:
+                    choosing.add(subject.task.id)
+                    self._go([subject], partial(self._choose, self._chooser, subject, record))
         ready = [one for one in subjects if one.task.id not in choosing]
         return self._written([self.decider.judged_again(one, decided[one.task.id]) for one in ready])
 

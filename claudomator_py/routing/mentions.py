@@ -26,9 +26,9 @@ _QUOTES: Final = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "\
 """What closes each opening one."""
 _LINE_BREAKS: Final = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
 _URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]{0,31}://|(?<![A-Za-z0-9])[Ww]{3}\.)[^\s<>\"]*")
-_HOST = re.compile(r"[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+")
+# Each is looked for once, from its beginning. What follows the @ may be the mailbox of the next one.
+_MAIL = re.compile(r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]++@(?=([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+))")
 _LONGEST_CLUSTER: Final = 32
-_MAILBOX: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._%+-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +83,13 @@ class Names:
     def mentions(self, text: str) -> list[Mention]:
         """All that are in the text, in its order."""
         place = text.find("@")
-        if place < 0 or not self._root.following:
+        if place < 0:
             return []
         left_out = _LeftOut(text)
         found = []
         while place >= 0:
             mention = None
-            if _may_stand_before(text, place) and not left_out.has(place) and not _is_mail(text, place):
+            if _may_stand_before(text, place) and not left_out.has(place):
                 mention = self._at(text, place)
             if mention is not None:
                 found.append(mention)
@@ -141,7 +141,7 @@ class Phrases:
             for end, node in _walk(self._root, text, place):
                 if not node.whole or _goes_on(text, end):
                     continue
-                left_out = left_out or _LeftOut(text, _mails(text))
+                left_out = left_out or _LeftOut(text)
                 if not left_out.overlaps(place, end):
                     return True
         return False
@@ -193,15 +193,16 @@ def _is_word(character: str) -> bool:
 
 def _cluster_end(text: str, place: int) -> int:
     """The end of the character there, with all that may be composed with it."""
-    end = place + 1
-    while end < len(text) and end - place < _LONGEST_CLUSTER and _may_compose(text[end]):
+    end, most = place + 1, min(len(text), place + _LONGEST_CLUSTER)
+    while end < most and _may_compose(text[end]):
         end += 1
     return end
 
 
 def _may_compose(character: str) -> bool:
     first = unicodedata.normalize("NFKC", character)[0]
-    return "\u1160" <= first <= "\u11ff" or (unicodedata.category(first)[0] == "M" and _is_word(character))
+    # The vowels and final consonants of which Hangul syllables are composed.
+    return "\u1161" <= first <= "\u11c2" or (unicodedata.category(first)[0] == "M" and _is_word(character))
 
 
 def _may_stand_before(text: str, place: int) -> bool:
@@ -220,31 +221,13 @@ def _is_code(text: str, end: int) -> bool:
     return len(after) == 2 and after[0] == "." and unicodedata.category(after[1])[0] in "LN"
 
 
-def _is_mail(text: str, place: int) -> bool:
-    return place > 0 and text[place - 1] in _MAILBOX and _HOST.match(text, place + 1) is not None
-
-
-def _mails(text: str) -> Iterator[tuple[int, int]]:
-    """The e-mail addresses in it."""
-    place = text.find("@")
-    before = 0
-    while place >= 0:
-        host = _HOST.match(text, place + 1)
-        start = place
-        while start > before and text[start - 1] in _MAILBOX:
-            start -= 1
-        before = place + 1
-        if host is not None and start < place:
-            yield start, host.end()
-        place = text.find("@", place + 1)
-
-
 class _LeftOut:
-    """The parts of a text in which nothing is a mention. besides: further ones."""
+    """The parts of a text in which nothing is a mention."""
 
-    def __init__(self, text: str, besides: Iterable[tuple[int, int]] = ()) -> None:
+    def __init__(self, text: str) -> None:
         urls = ((one.start(), one.end()) for one in _URL.finditer(text))
-        parts = [*code_and_quotes(text), *urls, *besides]
+        mails = ((one.start(), one.end(1)) for one in _MAIL.finditer(text))
+        parts = [*code_and_quotes(text), *urls, *mails]
         starts: list[int] = []
         ends: list[int] = []
         for start, end in sorted(parts):

@@ -10,7 +10,7 @@ from claudomator_py.dispatch.deciding import Decider
 from claudomator_py.dispatch.policing import Policing
 from claudomator_py.dispatch.routing import SpecialistRouter
 from claudomator_py.dispatch.specialists import SpecialistDirectory
-from claudomator_py.domain.views import RestartRequest
+from claudomator_py.domain.views import AnswerRequest, RestartRequest
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.policy.rule import Rule
 from claudomator_py.policy.verdict import Policy
@@ -34,12 +34,13 @@ class Routed:
     def __init__(self, database: Database, *says: str | Exception, policy: tuple[Rule, ...] = ()) -> None:
         self.world = World(database)
         for name in ("twin-a", "twin-b"):
-            one = card(name, name="Twin", description="Mends leaking handles of connection pools.", skills=[])
+            mends = "Mends whatever is broken, leaking handles of connection pools too."
+            one = card(name, name="Twin", description=mends, skills=[])
             self.world.specialists.register(one)
         self.model, self.pool = Model(*says), Later()
-        clock, encoder = self.world.clock, Hashed()
-        calibration = calibration_for(Preset.CALIBRATED, encoder.id)
-        directory = SpecialistDirectory(database, encoder, calibration, clock)
+        clock, self.encoder = self.world.clock, Hashed()
+        calibration = calibration_for(Preset.CALIBRATED, self.encoder.id)
+        directory = SpecialistDirectory(database, self.encoder, calibration, clock)
         rules = RoutingRules(calibration, on_ambiguity=OnAmbiguity.CLASSIFIER)
         chooser = Chooser(GuardedModel(self.model, clock, ACCOUNT), database, 5_000, clock)
         registry, faults = self.world.registry, self.world.faults
@@ -137,6 +138,20 @@ def test_a_limit_that_it_meets_holds_its_account_and_it_is_left_alone(database: 
 
     assert len(routed.model.asked) == 1
     assert routed.specialist("second") in ("twin-a", "twin-b")
+
+
+def test_where_whom_a_person_has_named_is_gone_signals_choose_and_nobody_else_is_asked(database: Database) -> None:
+    routed = Routed(database)
+    routed.world.specialists.register(card("third"))
+    routed.submit("leak", "It is broken.")
+    routed.route()
+    assert routed.world.state("leak") == "NEEDS_INPUT clarification"
+    routed.world.service.answer("leak", AnswerRequest(text="third"))
+    routed.world.specialists.remove("third")
+
+    routed.route()
+
+    assert (routed.specialist("leak"), routed.model.asked) == ("twin-a", [])
 
 
 @pytest.mark.parametrize(

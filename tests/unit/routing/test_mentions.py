@@ -16,6 +16,8 @@ NAMES = Names(
         Participant("a6", "Pipe O'Malley", "malley"),
         Participant("a7", "\u0995\u09cb", "ko"),
         Participant("a8", "\uac00", "ga"),
+        Participant("a9", "\uac1b", "gah"),
+        Participant("db.admin"),
         Participant("roofer"),
     )
 )
@@ -33,6 +35,7 @@ def found(text: str) -> list[tuple[str, ...]]:
         ("(@plumber) **@zoe** cc:@roofer", ["a1", "a3", "roofer"]),
         ("@plumber,@zoe", ["a1", "a3"]),
         ("⚠️@plumber \u200b@zoe", ["a1", "a3"]),
+        ("@plumber\ufe0f look, \u26a0\ufe00@zoe", ["a1", "a3"]),
         ("x@plumber 7@plumber ü@plumber _@plumber .@plumber -@plumber /@plumber @@plumber", []),
         ("\\@plumber", []),
         ("\uff20plumber", []),
@@ -47,6 +50,7 @@ def found(text: str) -> list[tuple[str, ...]]:
         # 2: composed or not, wide or narrow
         ("@\u0995\u09c7\u09be @\u0995\u09cb", ["a7", "a7"]),
         ("@\uac00 @\u1100\u1161 @\uffa1\uffc2", ["a8", "a8", "a8"]),
+        ("@\uac1b @\u1100\u1161\u11c2 @\uac00\u11c2", ["a9", "a9", "a9"]),
         # 3: quotation marks, for display names alone
         (
             "@\"Pipe Doctor\" @“Zoë Grün” @„Pipe“ @«Pipe» @'Pipe' @\u2018Pipe\u2019",
@@ -77,7 +81,9 @@ def found(text: str) -> list[tuple[str, ...]]:
         ("   > @plumber", []),
         ("    > @plumber", ["a1"]),
         ("https://x/@plumber www.x/@plumber <https://x>@zoe", ["a3"]),
+        ("https://x/`a`?to=@plumber @zoe", ["a3"]),
         ("mara+@plumber.example %@zoe", ["a3"]),
+        ("@db.admin, ask %@db.admin or *@db.admin", ["db.admin", "db.admin"]),
         # nobody's name
         ("@nobody and @", []),
     ],
@@ -111,7 +117,8 @@ def test_nothing_in_a_fence_is_a_mention(text: str) -> None:
 
 def test_who_is_nobody_is_not_addressed() -> None:
     assert Names(()).mentions("@plumber") == []
-    assert Names((Participant("x", "  "),)).mentions("@ @x") != []
+    assert not Phrases(()).any_in("plumber")
+    assert Names((Participant("x", "  "), Participant("y"))).mentions("@ @x") != []
 
 
 @pytest.mark.parametrize("text", ["e\u0301lan!", "(ÉLAN)", "an \u00e9lan"])

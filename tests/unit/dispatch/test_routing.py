@@ -1,0 +1,171 @@
+"""What is written of a decision on who does a task, whom a person is offered, and which agents become reachable."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import pytest
+
+from claudomator_py.dispatch.routing import SpecialistRouter
+from claudomator_py.domain.inputs import InputRequest
+from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from claudomator_py.domain.units import HOUR_MS
+from claudomator_py.policy.rule import Rule
+from claudomator_py.scheduler.decision import DecisionKind, SpecialistRecord
+from claudomator_py.store import decision_rows
+from claudomator_py.store.database import Database
+from tests.fakes.cards import card
+from tests.fakes.world import World
+from tests.unit.dispatch.test_choosing import Routed
+
+ANN = Principal("ann", Role.OPERATE, "acme")
+LIVE = "Drop the customers schema on the production cluster."
+
+
+def asked(world: World, name: str) -> InputRequest:
+    """What a person is asked about the task."""
+    return InputRequest.model_validate(world.row(name).asks)
+
+
+def decided(world: World, name: str) -> SpecialistRecord:
+    """What was written down last on who does the task."""
+    task_id = world.row(name).id
+    found = world.database.read(
+        partial(decision_rows.latest, task_id=task_id, kind=DecisionKind.SPECIALIST, generation=1)
+    )
+    assert found is not None
+    return SpecialistRecord.model_validate(found.data)
+
+
+# --- a person is asked ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("within_ms", "until"), [(None, None), (HOUR_MS, HOUR_MS)])
+def test_who_is_asked_has_the_time_that_is_configured_unless_a_rule_says_another(
+    database: Database, within_ms: int | None, until: int | None
+) -> None:
+    world = World(database, answer_within_ms=within_ms)
+    world.policy_rules = (
+        Rule.model_validate({"name": "soon", "when": '"prod" in task.tags', "approve": {"within": "2h"}}),
+    )
+    world.restarted_daemon()
+    world.specialists.register(card("plumber"))
+    world.submit("unclear", instructions="Mend it.")
+    world.submit("live", instructions=LIVE)
+    world.submit("prod", tags=["prod"])
+
+    world.router.route()
+
+    at = None if until is None else world.now_ms + until
+    assert {name: asked(world, name).until_ms for name in ("unclear", "live", "prod")} == {
+        "unclear": at,
+        "live": at,
+        "prod": world.now_ms + 2 * HOUR_MS,
+    }
+
+
+def test_a_person_is_offered_the_three_most_alike_who_may_do_it(world: World) -> None:
+    for name in ("a", "b", "c", "d", "novice"):
+        ceiling = "low" if name == "novice" else "high"
+        world.specialists.register(card(name, description="Mends it.", skills=[], risk_ceiling=ceiling))
+    world.policy_rules = (Rule.model_validate({"name": "careful", "risk": "medium"}),)
+    world.restarted_daemon()
+    world.submit("unclear", instructions="Mend it.")
+
+    world.router.route()
+
+    assert asked(world, "unclear").candidates == ("a", "b", "c")
+
+
+# --- what is written down -------------------------------------------------------------------------------------------
+
+
+def test_a_decision_says_who_answers_for_the_task_what_comes_of_it_and_where_it_goes_next(world: World) -> None:
+    world.specialists.register(card("roofer"))
+    world.specialists.register(
+        card("plumber", owner="Mara", expected_output="A dry floor.", fallback="human_review", escalation="roofer")
+    )
+    world.submit("sink", specialist="plumber")
+    world.submit("tea", instructions="Zwölf Boxkämpfer jagen Viktor.")
+
+    world.router.route()
+
+    named, nobody = decided(world, "sink"), decided(world, "tea")
+    assert (named.owner, named.expected_output, named.max_handoffs) == ("Mara", "A dry floor.", 2)
+    assert named.escalation == ("human_review", "roofer")
+    assert (nobody.owner, nobody.expected_output, nobody.max_handoffs, nobody.escalation) == (None, None, 2, ())
+
+
+def test_what_has_changed_while_it_was_decided_on_stays_as_it_is(database: Database) -> None:
+    routed = Routed(database)
+    routed.submit("leak")
+    routed.router.route()
+    routed.world.service.cancel("leak")
+
+    routed.pool.work()
+
+    task = routed.world.row("leak")
+    assert (task.state, task.specialist) == ("CANCELLED", None)
+    assert routed.world.database.read(lambda connection: decision_rows.of_task(connection, task.id)) == []
+
+
+def test_the_time_that_a_decision_took_includes_that_of_the_question(database: Database) -> None:
+    routed = Routed(database)
+    world, ask = routed.world, routed.model.ask
+    vectors = routed.encoder.encode
+
+    def later(after_ms: int, work: Any, *given: Any) -> Any:
+        world.now_ms += after_ms
+        return work(*given)
+
+    routed.encoder.encode = partial(later, 30, vectors)  # type: ignore[method-assign]
+    routed.model.ask = partial(later, 700, ask)  # type: ignore[method-assign]
+    routed.submit("leak")
+    routed.route()
+
+    assert decided(world, "leak").latency_ms == 2 * 30 + 700, "the cards are encoded, the task, and a model is asked"
+
+
+# --- agents that remote specialists are -----------------------------------------------------------------------------
+
+
+def test_over_http_only_the_operators_own_cards_are_reached_as_a_secret_may_be_sent_there(world: World) -> None:
+    of = {by.id: world.access.as_(by).specialists for by in (OPERATOR, ANN)}
+    of["operator"].register(card("painter", url="https://painter.example"))
+    of["ann"].register(card("forger", url="https://forger.example"))
+    of["ann"].register(card("shepherd", url="ws-agent://shepherd"))
+    of["ann"].register(card("plumber"))
+
+    world.router.route()
+
+    found = [name for name in ("http:painter", "http:forger", "hub:shepherd") if world.registry.find(name) is not None]
+    assert found == ["http:painter", "hub:shepherd"]
+
+    of["operator"].remove("painter")
+    world.router.route()
+    assert world.registry.find("http:painter") is None
+
+
+# --- the end of it --------------------------------------------------------------------------------------------------
+
+
+def test_whoever_closes_it_waits_for_no_answer_and_nothing_else_is_asked(database: Database) -> None:
+    routed = Routed(database)
+    asked, answer = threading.Event(), threading.Event()
+    pool = ThreadPoolExecutor(1)
+    router = SpecialistRouter(
+        database, routed.world.registry, routed.router.decider, routed.world.clock, routed.world.faults, pool=pool
+    )
+
+    def work() -> None:
+        asked.set()
+        answer.wait()
+
+    first, second = pool.submit(work), pool.submit(work)
+    asked.wait()
+    router.close()
+
+    assert second.cancelled()
+    answer.set()
+    first.result()
