@@ -16,7 +16,8 @@ WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 2)))
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Where it is set, each worker compiles every test anew: two thirds of the CPU of collecting them.
 unexport PYTHONDONTWRITEBYTECODE
-PIP_INSTALL := .venv/bin/python -m pip install --quiet
+# It compiles a file at a time, and much that nobody imports: what the daemon needs is compiled as it is first imported.
+PIP_INSTALL := .venv/bin/python -m pip install --quiet --no-compile
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -116,6 +117,7 @@ lock: ## resolve the dependencies again (UPGRADE=1: to the newest)
 
 .venv/dev.stamp: .venv/runtime.stamp
 	$(PIP_INSTALL) --no-deps --require-hashes -r requirements.lock
+	@.venv/bin/python -m compileall -qq -j 0 .venv/lib # on all processors, before several workers do it at once
 	@touch $@
 
 # A .venv whose Python is gone or too old is made anew.
