@@ -34,13 +34,11 @@ settings.register_profile("slow", _ANY_MACHINE, max_examples=400)
 settings.load_profile("gate")
 
 # To read all certificates of the world takes 20 ms, and each client of httpx would read them again.
-_certificates = cache(create_ssl_context)
+_certificates = cache(lambda verify, cert, trust_env, *files: create_ssl_context(verify, cert, trust_env))
 
 
 def _read_once(verify: Any = True, cert: Any = None, trust_env: bool = True) -> Any:
-    if {"SSL_CERT_FILE", "SSL_CERT_DIR"} & os.environ.keys():
-        return create_ssl_context(verify, cert, trust_env)
-    return _certificates(verify, cert, trust_env)
+    return _certificates(verify, cert, trust_env, *map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
 
 
 setattr(httpx._transports.default, "create_ssl_context", _read_once)  # noqa: B010 - what the module has imported
