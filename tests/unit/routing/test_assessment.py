@@ -134,14 +134,16 @@ def test_any_text_is_judged(text: str) -> None:
 ORDERS = [json.loads(line) for line in (DATA / "orders.jsonl").read_text("utf-8").splitlines()]
 
 
+def judged(text: str) -> str:
+    """What is made of it, by the label that an order would have of which it is right."""
+    found = assess(text)
+    return "harm" if found.harmful else "review" if found.risk is Risk.HIGH else "vague" if found.vague else "open"
+
+
 def shares(label: str) -> dict[str, float]:
     """By what is made of them, the share of the orders that are labelled so."""
     texts = [one["text"] for one in ORDERS if one["is"] == label]
-    found = Counter(
-        "harm" if judged.harmful else "review" if judged.risk is Risk.HIGH else "vague" if judged.vague else "open"
-        for judged in map(assess, texts)
-    )
-    return {name: number / len(texts) for name, number in found.items()}
+    return {name: number / len(texts) for name, number in Counter(map(judged, texts)).items()}
 
 
 def test_orders_in_many_words_are_judged_as_they_are_meant() -> None:
@@ -173,6 +175,15 @@ def test_what_is_dangerous_for_a_coding_agent_is_held_and_its_look_alikes_are_no
     }
     assert sum(held[True]) / len(held[True]) >= least
     assert not any(held[False])
+
+
+def test_no_change_to_a_rule_judges_a_labelled_text_otherwise_unseen() -> None:
+    """Where the rules are known to be wrong, the data say so: ``judged`` is what they make of an order, ``missed`` what
+    they do not hold. Whoever improves them takes that away."""
+    orders = {one["text"]: one.get("judged", one["is"]) for one in ORDERS}
+    assert {text: judged(text) for text in orders if judged(text) != orders[text]} == {}
+    held = {one["text"]: one["held"] and not one.get("missed", False) for one in DANGERS}
+    assert [text for text in held if (assess(text).risk is Risk.HIGH) is not held[text]] == []
 
 
 @pytest.mark.parametrize(
