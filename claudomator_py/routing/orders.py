@@ -7,6 +7,7 @@ A clause is judged by the verb that it begins with, since orders do: "Rotate the
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from textwrap import dedent
 from typing import Final
 
@@ -194,8 +195,8 @@ _PHRASAL: Final = (
     (r"add (?:\S+ ){1,5}(?:as|to the) (?:an? )?(?:admin\w*|owners?|maintainers?|superusers?|root)\b", "grant"),
     (r"log (?:in|on)(?:to)?|go (?:in|on)to", "connect"),
 )
-_PHRASAL_VERBS: Final = tuple((re.compile(phrase, re.IGNORECASE), verb) for phrase, verb in _PHRASAL)
 """Phrases that order what a verb by itself does not, and a verb that does."""
+_PHRASE: Final = re.compile("|".join(f"({phrase})" for phrase, _ in _PHRASAL), re.IGNORECASE)
 
 
 def sentences(text: str) -> list[str]:
@@ -204,13 +205,14 @@ def sentences(text: str) -> list[str]:
     return [part[at : at + _LONGEST] for part in parts for at in range(0, len(part), _LONGEST)]
 
 
-def clauses(sentence: str) -> list[Clause]:
+@lru_cache(maxsize=64)  # each rule asks for those of the sentence that is judged
+def clauses(sentence: str) -> tuple[Clause, ...]:
     """The parts of a sentence, with what each wants."""
     found: list[Clause] = []
     for part in _PARTS.split(sentence):
         if part.strip():
             found.append(_clause(part, bool(found) and found[-1].wants is Wants.DONE))
-    return found
+    return tuple(found)
 
 
 def whole_words(patterns: str) -> re.Pattern[str]:
@@ -244,7 +246,8 @@ def _clause(text: str, goes_on: bool = False) -> Clause:
 
 def _phrasal(text: str) -> str | None:
     """The verb that says what the phrase at its beginning orders; None: it is no such phrase."""
-    return next((verb for phrase, verb in _PHRASAL_VERBS if phrase.match(text)), None)
+    found = _PHRASE.match(text)
+    return None if found is None or found.lastindex is None else _PHRASAL[found.lastindex - 1][1]
 
 
 def _wanted(verb: str | None) -> Wants:
