@@ -66,6 +66,14 @@ def find(connection: Connection, run_id: str, by: Principal = OPERATOR) -> Run |
     return None if row is None else run_from(row)
 
 
+def get(connection: Connection, run_id: str) -> Run:
+    """The run. Raises LookupError."""
+    found = find(connection, run_id)
+    if found is None:
+        raise LookupError(f"there is no run {run_id}")
+    return found
+
+
 def add(connection: Connection, run: Run) -> None:
     """Insert a run. The unique indexes refuse a second live run of a task, and a second run of one identity."""
     _ADD.run(connection, **_stored(run))

@@ -19,7 +19,7 @@ from claudomator_py.scheduler.decision import PolicyRecord, PolicyVerdict
 from claudomator_py.store import run_rows, specialist_rows, task_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.shown import cleaned
-from claudomator_py.store.tables import Task
+from claudomator_py.store.tables import Run, Task
 from claudomator_py.tasks.accept import NewTask, replace_content
 from claudomator_py.tasks.decisions import approved_rules, record_policy
 from claudomator_py.tasks.readiness import go_on, ready_dependents
@@ -43,9 +43,7 @@ def asked_of(task: Task) -> InputRequest | None:
 def specialist_meant(task: Task) -> str | None:
     """What a person said when asked which specialist is meant, or when approving the task before its first run."""
     asked = asked_of(task)
-    if asked is None or asked.run_id is not None:
-        return None
-    return asked.answer if asked.kind in (InputKind.CLARIFICATION, InputKind.APPROVAL) else None
+    return None if asked is None else asked.answer
 
 
 def with_granted_tools(task: Task, spec: TaskSpec, kind: str) -> TaskSpec:
@@ -81,7 +79,8 @@ def answer(
     # An answer to a refused handoff says nothing of tools.
     kind = InputKind.QUESTION if asked.asks_to_continue else asked.kind
     exchange = Exchange(kind=kind, asked=asked.words, answer=text)
-    go_on(connection, task, now_ms, **_with_exchange(connection, task, asked, exchange, registry, now_ms))
+    run = run_rows.get(connection, asked.run_id)
+    go_on(connection, task, now_ms, **_with_exchange(connection, task, run, exchange, registry, now_ms))
 
 
 def _route_by(connection: Connection, task: Task, asked: InputRequest, said: str, by: Principal, now_ms: int) -> None:
@@ -158,19 +157,19 @@ def approve(
     if specialist is not None:
         message = "cannot be chosen any more: the task has begun"
         raise Invalid.of([Problem(field="specialist", message=message, remedy="leave it out")])
+    run = run_rows.get(connection, asked.run_id)
     if asked.asks_to_continue:
-        _go_on_itself(connection, task, asked, tools, registry, now_ms)
+        _go_on_itself(connection, task, asked, run, tools, registry, now_ms)
         return
     allowed = tuple(dict.fromkeys(tools)) or _rules(task, asked)
-    kind = _kind_of(connection, asked)
     before = () if task.granted_tools is None else ToolGrant.model_validate(task.granted_tools).tools
-    grant = ToolGrant(kind=kind, tools=tuple(dict.fromkeys((*before, *allowed))))
+    grant = ToolGrant(kind=run.kind, tools=tuple(dict.fromkeys((*before, *allowed))))
     spec = task_rows.spec_of(connection, task.id, task.revision)
-    refuse(_lacking(grant, spec, asked, registry))
+    refuse(_lacking(grant, spec, run, registry))
     told = _said(why, tools=list(allowed))
     record(connection, now_ms, "approved", task_id=task.id, run_id=asked.run_id, data=told)
     exchange = Exchange(kind=asked.kind, asked=asked.words, allowed=allowed)
-    changes = _with_exchange(connection, task, asked, exchange, registry, now_ms)
+    changes = _with_exchange(connection, task, run, exchange, registry, now_ms)
     go_on(connection, task, now_ms, granted_tools=grant.model_dump(mode="json"), **changes)
 
 
@@ -178,6 +177,7 @@ def _go_on_itself(
     connection: Connection,
     task: Task,
     asked: InputRequest,
+    run: Run,
     tools: Sequence[str],
     registry: AgentRegistry,
     now_ms: int,
@@ -186,9 +186,9 @@ def _go_on_itself(
     if tools:
         message = "were not requested: it asks whether to continue the task itself"
         raise Invalid.of([Problem(field="tools", message=message, remedy="leave them out")])
-    record(connection, now_ms, "approved", task_id=task.id, run_id=asked.run_id)
+    record(connection, now_ms, "approved", task_id=task.id, run_id=run.id)
     exchange = Exchange(kind=InputKind.QUESTION, asked=asked.words, answer=GO_ON_YOURSELF)
-    go_on(connection, task, now_ms, **_with_exchange(connection, task, asked, exchange, registry, now_ms))
+    go_on(connection, task, now_ms, **_with_exchange(connection, task, run, exchange, registry, now_ms))
 
 
 def reject(connection: Connection, task: Task, reason: str | None, now_ms: int) -> None:
@@ -250,17 +250,14 @@ def _remedy(task: Task, asked: InputRequest) -> str:
 
 
 def _with_exchange(
-    connection: Connection, task: Task, asked: InputRequest, exchange: Exchange, registry: AgentRegistry, now_ms: int
+    connection: Connection, task: Task, run: Run, exchange: Exchange, registry: AgentRegistry, now_ms: int
 ) -> dict[str, Any]:
-    """What to write so that the next run continues with it, in the conversation in which it was asked; if that is gone,
+    """What to write so that the next run continues with it, in the conversation of the run that asked; if that is gone,
     a fresh one is told all.
     """
     spec = task_rows.spec_of(connection, task.id, task.revision)
     before = resumption_of(task)
     heard = (*(() if before is None else before.heard), exchange)[-_MOST_HEARD:]
-    run = None if asked.run_id is None else run_rows.find(connection, asked.run_id)
-    if run is None:
-        return {}
     found = conversation_of(run, None if before is None else before.words)
     agent = registry.find(run.agent)
     why = None
@@ -291,14 +288,9 @@ def _rules(task: Task, asked: InputRequest) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one.rule for one in asked.tools if one.rule is not None))
 
 
-def _kind_of(connection: Connection, asked: InputRequest) -> str:
-    run = None if asked.run_id is None else run_rows.find(connection, asked.run_id)
-    return "" if run is None else run.kind
-
-
-def _lacking(grant: ToolGrant, spec: TaskSpec, asked: InputRequest, registry: AgentRegistry) -> list[Problem]:
-    """What the agent cannot be told to allow, in sentences that say why."""
-    agent = None if asked.agent is None else registry.find(asked.agent)
+def _lacking(grant: ToolGrant, spec: TaskSpec, run: Run, registry: AgentRegistry) -> list[Problem]:
+    """What the run's agent cannot be told to allow, in sentences that say why."""
+    agent = registry.find(run.agent)
     if agent is None:
         return []
     known = registry.unsupported(spec, agent)
