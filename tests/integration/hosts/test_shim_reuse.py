@@ -16,6 +16,7 @@ from claudomator_py.hosts.local.directory import RunDirectory
 from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.launcher import Launcher, Shim
 from claudomator_py.hosts.local.launcher import ended as ended_by_itself
+from claudomator_py.hosts.shim.record import AGENT
 from tests.integration.hosts.launching import ENV, GATED, is_dead, is_over, open_files, start
 from tests.integration.hosts.rig import LIMITS, Rig, alive, ended, stdout
 from tests.patience import until
@@ -91,7 +92,7 @@ def test_a_shim_whose_run_has_ended_otherwise_leaves(rig: Rig, script: str, end:
     path = rig.prepare(("sh", "-c", script))
     with launcher.start(path, ENV) as shim:
         if script.startswith("echo"):
-            until(lambda: stdout(path))
+            until(lambda: stdout(path) and (path / AGENT).exists())  # the last that the shim writes before the end
         end(path, shim.pid)
         until(partial(is_dead, shim.pid))
         launcher.take_back(shim)
