@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from claudomator_py.domain.task import TaskSpec
     from claudomator_py.domain.views.policy import VerdictView
     from claudomator_py.domain.views.replay import OtherView, ReplayView
+    from claudomator_py.environment.registry import AgentRegistry
     from claudomator_py.routing.fitting import Fit
     from claudomator_py.schema.routing_settings import EncoderSettings
     from claudomator_py.schema.settings import Settings
@@ -76,30 +77,35 @@ def lacking(spec: "TaskSpec") -> dict[str, list[str]]:
 
 def judge(config: Path | None) -> "validate.Judge":
     """What the daemon of that configuration, else of the one that is found, makes of files. Raises ClientError."""
-    from claudomator_py.agents.catalogue import AGENT_KINDS  # see ``readers``
     from claudomator_py.cli import validate
     from claudomator_py.client.discovery import configuration
-    from claudomator_py.environment.registry import AgentRegistry
     from claudomator_py.environment.workdirs import Workdirs
-    from claudomator_py.schema.agent_settings import MODEL_KINDS, default_agent
     from claudomator_py.schema.configfile import resolve_state_dir
     from claudomator_py.schema.shipped_cards import shipped_files
     from claudomator_py.tasks.feasibility import acceptance_warnings, placement_problems
 
     loaded = configuration(config, os.environ, Path.cwd())
     settings = loaded.settings
-    # Which programs are there is a matter of the daemon's machine: without a configuration all kinds are.
-    usual = [default_agent(kind) for kind in (*MODEL_KINDS, "simulated")]
-    agents = [*settings.agents.values()] if settings.agents_configured else usual
     roots = tuple(map(Path, settings.workdir_roots))
     own = (resolve_state_dir(None, settings, os.environ, loaded.base_dir), *map(Path, settings.inbox.paths))
-    registry, workdirs = AgentRegistry(agents, AGENT_KINDS, ""), Workdirs(roots, own if loaded.path is not None else ())
+    registry, workdirs = _agents_of(settings), Workdirs(roots, own if loaded.path is not None else ())
     return validate.Judge(
         refusals=lambda spec: placement_problems(spec, registry, workdirs),
         warnings=lambda spec: acceptance_warnings(spec, registry),
         card_folders=tuple(map(Path, settings.routing.specialists)),
         shipped=shipped_files if settings.routing.shipped else tuple,
     )
+
+
+def _agents_of(settings: "Settings") -> "AgentRegistry":
+    """The agents that are configured. Which programs are there is a matter of the daemon's machine: without a
+    configuration all kinds are."""
+    from claudomator_py.agents.catalogue import AGENT_KINDS  # see ``readers``
+    from claudomator_py.environment.registry import AgentRegistry
+    from claudomator_py.schema.agent_settings import MODEL_KINDS, default_agent
+
+    usual = [default_agent(kind) for kind in (*MODEL_KINDS, "simulated")]
+    return AgentRegistry([*settings.agents.values()] if settings.agents_configured else usual, AGENT_KINDS, "")
 
 
 def validate_command() -> Callable[..., None]:
@@ -255,12 +261,12 @@ def policy_test(config: Path | None) -> "policy.Tester":
     from claudomator_py.policy.verdict import Policy
 
     settings = configuration(config, os.environ, Path.cwd()).settings
-    rules = Policy(settings.policy)
+    rules, registry = Policy(settings.policy), _agents_of(settings)
 
     def verdict(spec: "TaskSpec", asked: "policy.Asked") -> "VerdictView":
         facts = Facts(spec, asked.actor, asked.source, asked.specialist or spec.specialist, spec.skill)
         reviews = settings.routing.enabled
-        return try_rules(rules, facts, settings.budget, asked.spent, asked.now_ms, reviews=reviews)
+        return try_rules(rules, facts, settings.budget, asked.spent, asked.now_ms, registry, reviews=reviews)
 
     return verdict
 

@@ -303,6 +303,7 @@ async def _serve(
         now_ms,
         lambda: parts.current().settings.routing.enabled,
         lambda: parts.current().settings.budget,
+        parts.registry,
     )
     access = Access(
         service, queries, schedules, notices, tokens, specialists, learned, channels, webhooks, run_requests, policy

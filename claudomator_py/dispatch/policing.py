@@ -21,12 +21,14 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.triage import Incoming
 from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.domain.views.policy import VerdictView
+from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import local_zone
 from claudomator_py.policy.facts import Facts, paths_in
 from claudomator_py.policy.rule import MODEL_RISK
 from claudomator_py.policy.verdict import Demanded, Policy, Verdict, with_built_in
 from claudomator_py.ports import Clock
 from claudomator_py.routing.assessment import assess
+from claudomator_py.routing.role import done_by
 from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, PolicyVerdict, Route
 from claudomator_py.store import decision_rows, queue, remembered, task_rows, token_rows
 from claudomator_py.store.tables import Channel, Task
@@ -226,13 +228,26 @@ def _told(verdict: Verdict, demanded: Demanded) -> str:
 
 
 def try_rules(
-    policy: Policy, facts: Facts, limits: DayBudget, spent: Spending, now_ms: int, *, reviews: bool
+    policy: Policy,
+    facts: Facts,
+    limits: DayBudget,
+    spent: Spending,
+    now_ms: int,
+    registry: AgentRegistry,
+    *,
+    reviews: bool,
 ) -> VerdictView:
-    """What the rules would say of a task that came as the facts say. Nothing is stored, and no approval counts."""
+    """What the rules would say of a task that came as the facts say, and which agents they leave. Nothing is stored,
+    and no approval counts."""
     judgement = assess(facts.spec.instructions)
     facts = found_here(replace(facts, risk=judgement.risk), limits, spent, now_ms)
     verdict = with_built_in(policy.judge(facts), harmful=judgement.harmful, reviews=reviews, seen=judgement.words)
-    return verdict.shown(facts.spec.name)
+    left = verdict.constraints
+    lacking = registry.lacking(done_by(facts.spec, None, left))
+    open_ = [agent.name for agent in registry.agents if left.admits(agent.name, agent.kind)]
+    unfit = {name: lacking[name] for name in open_ if name in lacking}
+    agents = tuple(name for name in open_ if name not in unfit)
+    return verdict.shown(facts.spec.name).model_copy(update={"agents": agents, "unfit": unfit})
 
 
 def found_here(facts: Facts, limits: DayBudget, spent: Spending, now_ms: int) -> Facts:

@@ -31,7 +31,9 @@ def consequences(verdict: VerdictView) -> list[str]:
         found.append(f"Only for specialists with {', '.join(verdict.requires)}.")
     if verdict.excluded_specialists:
         found.append(f"Not for {', '.join(verdict.excluded_specialists)}.")
-    return found + constraint_sentences(verdict.constraints)
+    found += constraint_sentences(verdict.constraints)
+    found += [f"Not on {agent}: {sentence}." for agent, sentence in verdict.unfit.items()]
+    return [*found, "No agent is left: it would wait."] if verdict.agents == () else found
 
 
 def constraint_sentences(left: Constraints) -> list[str]:

@@ -11,6 +11,7 @@ from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.verdict_text import consequences, verdict_sentence
 from claudomator_py.domain.views.policy import TriedRouteView, VerdictView
 from claudomator_py.domain.views.routing import PolicyCheckView, RouteCandidateView, RouteView
+from claudomator_py.policy.rule import MODEL_RISK
 from claudomator_py.queries.concealment import SOMEBODY
 from claudomator_py.scheduler.decision import (
     RECORDS,
@@ -142,9 +143,9 @@ def routing_of(task: Task, decisions: Sequence[Decision], seen: Set[str]) -> Rou
     said = None
     if rules is not None and (who is None or who.at_ms <= rules.at_ms):
         said = PolicyRecord.model_validate(rules.data)
-    if said is not None and said.route is not None:
+    if said is not None and (said.route is not None or (who is None and _applied(said))):
         return RouteView(
-            route=said.route.value,
+            route=(said.route or Route.DEFAULT).value,
             risk=said.risk,
             reason=said.reason.text,
             rationale=said.reason,
@@ -185,7 +186,9 @@ def _applied(record: Record) -> list[str]:
     """Which rules had something to say, and the risk, where there is any to speak of."""
     spoke = [one for one in record.policy_checks if one.matched is not False]
     told = ", ".join(
-        one.rule + (f" ({one.effect})" if one.effect else "") + (f": {one.detail}" if one.matched is None else "")
+        one.rule
+        + (f" ({one.effect})" if one.effect else "")
+        + (f": {one.detail}" if one.matched is None or one.rule == MODEL_RISK else "")
         for one in spoke
     )
     found = [f"Rules of the policy that applied: {told}."] if told else []

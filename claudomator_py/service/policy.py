@@ -11,6 +11,7 @@ from claudomator_py.domain.errors import Invalid
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.views.policy import ApprovalsView, PolicyView, VerdictView
 from claudomator_py.domain.views.specialists import SpecialistView
+from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.policy.facts import Facts
 from claudomator_py.policy.verdict import Policy
 from claudomator_py.ports import Clock
@@ -25,7 +26,7 @@ _AS_FILE = "task.yaml"
 
 class PolicyService:
     """What can be asked about the policy. in_force: the rules at present; reviews: whether those that are built in
-    hold; limits: the budget of a day. Every method may raise ``domain.errors.ServiceError``."""
+    hold; limits: the budget of a day; registry: the agents. Every method may raise ``domain.errors.ServiceError``."""
 
     def __init__(
         self,
@@ -34,12 +35,14 @@ class PolicyService:
         clock: Clock,
         reviews: Callable[[], bool],
         limits: Callable[[], DayBudget],
+        registry: AgentRegistry,
     ) -> None:
         self._database = database
         self._in_force = in_force
         self._clock = clock
         self._reviews = reviews
         self._limits = limits
+        self._registry = registry
         self._by = OPERATOR
 
     def as_(self, by: Principal) -> "PolicyService":
@@ -70,6 +73,7 @@ class PolicyService:
                 limits,
                 Spending(),
                 now_ms,
+                self._registry,
                 reviews=reviews,
             )
             for spec in parsed.specs

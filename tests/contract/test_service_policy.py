@@ -4,6 +4,7 @@ from functools import partial
 
 import pytest
 
+from claudomator_py.api.page.policy import verdict_of
 from claudomator_py.domain.channel import NewChannel, NewMessage
 from claudomator_py.domain.errors import Forbidden
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
@@ -193,3 +194,25 @@ def test_a_placement_tells_where_the_task_was_routed(policed: Make) -> None:
     assert any("raised (risk)" in sentence for sentence in why.sentences)
     by_route = world.queries.decisions(DecisionFilter.model_validate({"route": "specialist"}), None, 50).items
     assert {(one.task_name, one.kind) for one in by_route} == {("seam", "specialist"), ("seam", "placement")}
+
+
+def test_rules_are_told_of_a_task_that_nobody_in_particular_does(policed: Make) -> None:
+    """For an agent that takes no role, no specialist is looked for."""
+    world = policed(rule("careful", risk="medium", tools={"disallowed_tools": ["Bash"]}))
+    world.submit("one", agent={"type": "lint"})
+    world.tick()
+    why = world.queries.why("one")
+    assert "Rules of the policy that applied: careful (risk, tools)." in why.sentences
+    assert "Its risk is medium." in why.sentences
+    assert why.routing is not None
+    assert why.routing.route == "default"
+
+
+def test_the_page_tells_which_agents_cannot_enforce_what_rules_demand(policed: Make) -> None:
+    world = policed(rule("offline", tools={"disallowed_tools": ["WebFetch"]}, exclude_agents=["claude"]))
+    world.kinds["codex"].lacking_of = lambda task: (
+        ["codex has no list of tools"] if task.permissions.disallowed_tools else []
+    )
+    told = verdict_of(world.access.as_(OPERATOR).policy.test("instructions: Dig.")[0])
+    assert "Not on codex: codex has no list of tools." in told.sentences
+    assert "Not on claude: " not in str(told.sentences)

@@ -232,7 +232,9 @@ class World:
             policing.of_message,
         )
         self.answers = AnswerDispatcher(database, lambda: self.workdirs, self.clock, policing.of_message)
-        self.policy_desk = PolicyService(database, lambda: rules_of_policy, self.clock, lambda: True, DayBudget)
+        self.policy_desk = PolicyService(
+            database, lambda: rules_of_policy, self.clock, lambda: True, DayBudget, self.registry
+        )
         self.access = Access(
             self.service,
             self.queries,

@@ -1,5 +1,6 @@
 """The policy as it is shown: its rules with how often each applied, and what they say of a task."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 from claudomator_py.domain.routing import Risk
@@ -21,7 +22,8 @@ class VerdictView(View):
     """What the policy says of a task.
 
     verdict: ``allowed``, ``held`` until it is approved, or ``denied``. rules: those that led to it. specialist: who
-    does it, if a rule says so; requires: capabilities that whoever does it must have.
+    does it, if a rule says so; requires: capabilities that whoever does it must have. agents: those that may take it;
+    null: nobody has looked. unfit: those that the rules leave and that cannot enforce what is asked for, and why.
     """
 
     name: str
@@ -35,6 +37,8 @@ class VerdictView(View):
     excluded_specialists: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
     constraints: ConstraintsView = ConstraintsView()
+    agents: tuple[str, ...] | None = None
+    unfit: Mapping[str, str] = {}
 
 
 class TriedRouteView(RouteView):

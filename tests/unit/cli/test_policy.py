@@ -121,3 +121,28 @@ def test_a_folder_without_task_files_and_a_time_that_is_none_are_told(tmp_path: 
     code, _, told = run(tmp_path, "--at", "yesterday")
     assert code == 2
     assert "is not a time" in told
+
+
+def test_agents_that_cannot_enforce_what_rules_demand_are_named(tmp_path: Path) -> None:
+    agents = "agents: {claude: {}, codex: {}, mine: {kind: codex}, spare: {kind: simulated}}\n"
+    rules = """
+policy:
+  - name: offline
+    when: '"offline" in task.tags'
+    tools: {disallowed_tools: [WebFetch]}
+    exclude_agents: [mine, spare]
+  - name: codex-alone
+    when: '"codex" in task.tags'
+    agents: [codex]
+"""
+    task = "name: dig\ninstructions: Dig.\ntags: [offline]\n"
+    _, printed, _ = run(tmp_path, policy=agents + rules, task=task)
+    assert "Not on codex: codex cannot keep to permissions.disallowed_tools" in printed
+    assert "Not on claude" not in printed
+    assert "Not on mine:" not in printed, "the rules exclude it anyway"
+    assert "No agent is left" not in printed
+    _, printed, _ = run(tmp_path, policy=agents + rules, task=task.replace("[offline]", "[offline, codex]"))
+    assert "No agent is left: it would wait." in printed
+    found = verdict(tmp_path, policy=rules, task=task)
+    assert "claude" in found["agents"], "without a configuration of agents, any kind may be there"
+    assert {"codex", "gemini"} <= found["unfit"].keys()

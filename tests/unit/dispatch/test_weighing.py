@@ -74,6 +74,8 @@ def test_what_it_judges_risky_is_approved_first_and_says_who_judged_it(database:
 def test_who_takes_on_less_is_left_out(database: Database, says: str, who: str) -> None:
     weighed = Weighed(database, f'{{"risk": "{says}"}}')
     assert weighed.route("pools") == f"QUEUED ready {who} {says}"
+    told = "model-risk (risk): lite/1 judges its risk medium"
+    assert (told in str(weighed.world.queries.why("pools").sentences)) == (says == "medium")
 
 
 def test_rules_see_what_it_says(database: Database) -> None:
