@@ -10,7 +10,6 @@ import os
 import socket
 import stat
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from claudomator_py.client.errors import DiscoveryFailed, NotAuthorised
@@ -47,9 +46,7 @@ class StateFolder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -96,7 +96,6 @@ class Cancelled:
 
 State = Waiting | Queued | Running | NeedsInput | Completed | Failed | Cancelled
 Ready = Waiting | Queued | NeedsInput
-TERMINAL = (Completed, Failed, Cancelled)
 
 StateName = Literal["WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT", "COMPLETED", "FAILED", "CANCELLED"]
 

@@ -5,7 +5,6 @@ import threading
 from collections.abc import Iterable
 from pathlib import Path
 from queue import SimpleQueue
-from types import TracebackType
 from typing import Self
 
 _HELPERS = 4
@@ -86,7 +85,7 @@ class FlushGroup:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         for descriptor in self._descriptors:
             os.close(descriptor)
 

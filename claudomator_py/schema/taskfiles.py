@@ -12,7 +12,6 @@ from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.validation import described, zone_problem
 from claudomator_py.schema.yamltext import BadText, Document, decode
 
-ERROR_SUFFIX = ".error.txt"
 _MAX_SHOWN = 50
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9._]+")
 

@@ -20,9 +20,9 @@ log = logging.getLogger(__name__)
 AnyPath = str | Path
 """Of a run directory. Each tick looks at each live run, and the text of a path is made in a fraction of the time."""
 
-_BUSY_SECONDS = 2.0
-_RECORDED_SECONDS = 0.005
-_BUSY_PAUSE = 0.002
+_BUSY_S = 2.0
+_RECORDED_S = 0.005
+_BUSY_PAUSE_S = 0.002
 _LARGEST = 2**53
 
 
@@ -53,11 +53,11 @@ def decide_fate(path: AnyPath, *, awaited: bool = False) -> RunStatus:
         # Somebody has the lock: a shim, which says so in a moment and lets go of it at the end, or another caller, who
         # decides in a moment.
         has_recorded = os.path.exists(f"{path}/{record.EXIT}")
-        patience = _RECORDED_SECONDS if has_recorded else _BUSY_SECONDS
+        patience = _RECORDED_S if has_recorded else _BUSY_S
         is_there = not has_recorded and (awaited or shim_identity(path) is not None)
         if is_there or time.monotonic() > began + patience:
             return RunStatus(RunFate.ALIVE if os.path.exists(f"{path}/{record.STARTED}") else RunFate.STARTING)
-        time.sleep(_BUSY_PAUSE)
+        time.sleep(_BUSY_PAUSE_S)
 
 
 def shim_identity(path: AnyPath) -> ShimIdentity | None:

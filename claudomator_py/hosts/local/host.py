@@ -51,11 +51,16 @@ class LocalRunHost(ReportingHost):
         self._launcher = launcher
         self.grace_ms = grace_ms
         self._launched: dict[str, Shim] = {}
+        """By the path of the run: the shim that was given it here."""
         self._taken_over: dict[str, int] = {}
+        """By that path: how many further shims it was given after one was lost."""
         self._lock = threading.Lock()
+        """For the two of them."""
         self._watcher: RunWatcher | None = None
         self._watched: dict[str, int] = {}
+        """By run and step: how many shims had been lost when it began to be watched."""
         self._ended: dict[str, int] = {}
+        """The same of those whose end was told."""
 
     def close(self) -> None:
         """Read, watch and flush nothing more."""

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 _INSTALLATION = str(Path(__file__).parents[3])
 _IMPORT = "import sys; sys.path.append(sys.argv.pop(1)); from claudomator_py.hosts.shim.{0} import {1}; {1}()"
-_ANSWER_SECONDS = 10.0
+_ANSWER_S = 10.0
 _ATTEMPTS = 2
 _MOST_IDLE = 4
 _MOST_CONNECTED = 64
@@ -60,8 +60,8 @@ class Shim:
         return self._connection is not None
 
     def listen(self) -> socket.socket | None:
-        """A further socket, which can be read once the run has ended by itself, or the shim is gone: see ``ended``.
-        None: only the end of the process tells.
+        """A further socket, which can be read once the run has ended by itself, or the shim is gone; see
+        ``ended_by_itself``. None: only the end of the process tells.
         """
         if self._connection is None:
             return None
@@ -73,16 +73,16 @@ class Shim:
         """Give it a run. Raises OSError."""
         if self._connection is None:
             raise OSError("it takes no further run")
-        self._connection.settimeout(_ANSWER_SECONDS)
+        self._connection.settimeout(_ANSWER_S)
         forkserver.send(self._connection, {"directory": str(run_dir.absolute()), "environ": environ})
         self._connection.setblocking(False)
 
     def is_free(self) -> bool | None:
         """Whether it waits for a further run; None: it has said nothing yet. To be asked once after each run."""
-        return self._connection is not None and ended(self._connection, leave=False)
+        return self._connection is not None and ended_by_itself(self._connection, leave=False)
 
 
-def ended(connection: socket.socket, *, leave: bool = True) -> bool | None:
+def ended_by_itself(connection: socket.socket, *, leave: bool = True) -> bool | None:
     """Whether the shim at the other end has said that its run has ended by itself, and that it waits for another; False
     if it is gone; None: neither. leave: what it said is for somebody else.
     """
@@ -226,7 +226,7 @@ class _ForkServer:
             except OSError:
                 ours.close()
                 raise
-        ours.settimeout(_ANSWER_SECONDS)
+        ours.settimeout(_ANSWER_S)
         self._socket = ours
 
     def start(self, run_dir: Path, environ: dict[str, str]) -> Shim:

@@ -22,9 +22,10 @@ class Survivors:
     left: tuple[int, ...]
 
 
-def find_survivors(run_id: str) -> list[int]:
-    """Pids of the run's processes that are alive."""
-    return [process.pid for process in _alive(run_id)]
+def survivors(run_id: str) -> list[procfs.Process]:
+    """The run's processes that are alive."""
+    found = [process for process in procfs.of_run(run_id, procfs.snapshot()) if process.alive]
+    return found or procfs.newcomers(run_id)
 
 
 def kill_survivors(run_id: str, *, grace_ms: int, give_up_ms: int = 30_000) -> Survivors:
@@ -34,7 +35,7 @@ def kill_survivors(run_id: str, *, grace_ms: int, give_up_ms: int = 30_000) -> S
     unless one it descends from still lives.
     """
     deadline = time.monotonic() + (grace_ms + give_up_ms) / 1000
-    stopped = end_all(lambda: _alive(run_id), grace_ms / 1000, _pause, deadline)
+    stopped = end_all(lambda: survivors(run_id), grace_ms / 1000, _pause, deadline)
     crashpoint("survivors-ended")
     return Survivors(stopped.signalled, tuple(process.pid for process in stopped.left))
 
@@ -42,11 +43,6 @@ def kill_survivors(run_id: str, *, grace_ms: int, give_up_ms: int = 30_000) -> S
 def _pause(seconds: float) -> None:
     crashpoint("survivors-signalled")
     time.sleep(seconds)
-
-
-def _alive(run_id: str) -> list[procfs.Process]:
-    found = [process for process in procfs.of_run(run_id, procfs.snapshot()) if process.alive]
-    return found or procfs.newcomers(run_id)
 
 
 _LIVE = (RunFate.STARTING, RunFate.ALIVE)

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from claudomator_py.hosts.local.fate import AnyPath, ShimIdentity, held_lock, shim_identity
-from claudomator_py.hosts.local.launcher import Shim, ended
+from claudomator_py.hosts.local.launcher import Shim, ended_by_itself
 from claudomator_py.hosts.shim import procfs, record
 
-_FIRST_PAUSE = 0.02
-_LONGEST_PAUSE = 1.0
-_START_SECONDS = 30.0
+_FIRST_PAUSE_S = 0.02
+_LONGEST_PAUSE_S = 1.0
+_START_S = 30.0
 _NEVER_STARTS = (record.STARTED, record.REVOKED, record.CANCEL, record.EXIT)
 
 
@@ -21,10 +21,13 @@ _NEVER_STARTS = (record.STARTED, record.REVOKED, record.CANCEL, record.EXIT)
 class _Watched:
     path: AnyPath
     word: socket.socket | None = None
+    """Which tells that the shim has said something."""
     fd: int | None = None
+    """The pidfd of the shim."""
     timer: asyncio.TimerHandle | None = None
     give_up_at: float = 0.0
-    pause: float = _FIRST_PAUSE
+    """On the loop's clock."""
+    pause_s: float = _FIRST_PAUSE_S
 
 
 class RunWatcher:
@@ -46,7 +49,7 @@ class RunWatcher:
         """
         if run_id in self._watched:
             return
-        watched = _Watched(run_dir, give_up_at=self._loop.time() + _START_SECONDS)
+        watched = _Watched(run_dir, give_up_at=self._loop.time() + _START_S)
         self._watched[run_id] = watched
         if shim is None:
             watched.timer = self._loop.call_later(0, self._find, run_id)
@@ -85,14 +88,14 @@ class RunWatcher:
         if identity is not None:
             self._follow(run_id, identity)
         elif _is_held(watched.path) or (_may_start(watched.path) and self._loop.time() < watched.give_up_at):
-            watched.timer = self._loop.call_later(watched.pause, self._find, run_id)
-            watched.pause = min(watched.pause * 2, _LONGEST_PAUSE)
+            watched.timer = self._loop.call_later(watched.pause_s, self._find, run_id)
+            watched.pause_s = min(watched.pause_s * 2, _LONGEST_PAUSE_S)
         else:
             self._end(run_id)
 
     def _hear(self, run_id: str, word: socket.socket, identity: ShimIdentity) -> None:
         """The shim has said that the run has ended, or will never say so."""
-        has_ended = ended(word)
+        has_ended = ended_by_itself(word)
         if has_ended:
             self._end(run_id)
         elif has_ended is False:

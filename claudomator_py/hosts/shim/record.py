@@ -26,7 +26,7 @@ _LONGEST_READ = 64 * 1024
 _LARGEST_PID = 2**22
 _ERROR_CHARACTERS = 500
 _LOCK_ATTEMPTS = 100
-_LOCK_PAUSE = 0.01
+_LOCK_PAUSE_S = 0.01
 
 
 def take_lock(directory: int) -> int | None:
@@ -43,7 +43,7 @@ def take_lock(directory: int) -> int | None:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            time.sleep(_LOCK_PAUSE)
+            time.sleep(_LOCK_PAUSE_S)
             continue
         crash("lock-taken")
         return fd

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from claudomator_py.hosts.shim import procfs
 from claudomator_py.hosts.shim.crash import crash
 
-_FIRST_PAUSE = 0.005
-_LONGEST_PAUSE = 0.25
+_FIRST_PAUSE_S = 0.005
+_LONGEST_PAUSE_S = 0.25
 _ROUNDS_BEFORE_GROUPS = 1
 
 
@@ -41,7 +41,7 @@ def end_all(
     seen: set[tuple[int, int]] = set()
     left = _terminate(find, grace, pause, seen)
     rounds = 0
-    length = _FIRST_PAUSE
+    length = _FIRST_PAUSE_S
     while (left or not none_left()) and (deadline is None or time.monotonic() < deadline):
         for process in left:
             seen.add(process.identity)
@@ -51,7 +51,7 @@ def end_all(
         crash("kill-sent")
         if left:
             pause(length)
-            length = min(length * 2, _LONGEST_PAUSE)
+            length = min(length * 2, _LONGEST_PAUSE_S)
         rounds += 1
         left = find()
     return Stopped(len(seen), left)
@@ -64,7 +64,7 @@ def _terminate(
     seen: set[tuple[int, int]],
 ) -> list[procfs.Process]:
     end = time.monotonic() + grace
-    length = _FIRST_PAUSE
+    length = _FIRST_PAUSE_S
     while left := find():
         for process in left:
             if process.identity not in seen:
@@ -77,7 +77,7 @@ def _terminate(
         if remaining <= 0:
             break
         pause(min(length, remaining))
-        length = min(length * 2, _LONGEST_PAUSE)
+        length = min(length * 2, _LONGEST_PAUSE_S)
     return left
 
 

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from types import TracebackType
 
 from claudomator_py.domain.errors import Problem
 from claudomator_py.schema.trust import InboxGuard
@@ -81,7 +80,7 @@ class Folder:
     def __enter__(self) -> "Folder":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         os.close(self.fd)
 
     def is_current(self) -> bool:

@@ -16,7 +16,7 @@ from claudomator_py.domain.run import RunFate, RunSpec, RunStatus, Stream, Swept
 from claudomator_py.hosts.local.directory import RunStarted
 from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
-from claudomator_py.hosts.local.sweep import find_survivors, kill_survivors
+from claudomator_py.hosts.local.sweep import kill_survivors, survivors
 from claudomator_py.ports import RunHost
 from tests.integration.hosts.rig import LIMITS, PATH
 from tests.patience import until
@@ -138,7 +138,7 @@ def test_survivors_of_a_lost_shim_are_ended(host: LocalRunHost) -> None:
     host.spawn(RUN_ID, {**ENV, "CLAUDOMATOR_CRASH_SHIM": "agent-spawned"})
     until(lambda: host.reconcile(RUN_ID).fate is RunFate.UNFINISHED)
     assert host.end_survivors(RUN_ID)
-    assert not find_survivors(RUN_ID)
+    assert not survivors(RUN_ID)
 
 
 def test_an_agent_that_outlives_its_shim_is_taken_over_once(host: LocalRunHost, tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_an_agent_whose_shims_are_killed_again_and_again_is_given_up(
     until(lambda: host.reconcile(RUN_ID).fate is RunFate.UNFINISHED)
     assert host.end_survivors(RUN_ID)
     assert host.reconcile(RUN_ID).fate is RunFate.UNFINISHED
-    assert not find_survivors(RUN_ID)
+    assert not survivors(RUN_ID)
 
 
 def test_output_is_read_across_the_hole_of_its_cap(host: LocalRunHost) -> None:

@@ -9,7 +9,7 @@ from claudomator_py.domain.run import RunFate
 from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
-from claudomator_py.hosts.local.sweep import find_survivors
+from claudomator_py.hosts.local.sweep import survivors
 from claudomator_py.hosts.shim.main import BROKEN
 from tests.integration.hosts.rig import Rig, ended, stdout, written
 from tests.patience import until
@@ -53,12 +53,12 @@ def test_a_run_whose_directory_is_removed_is_ended_by_its_shim(rig: Rig) -> None
     path = rig.prepare(("sh", "-c", "setsid sh -c 'trap \"\" TERM; echo up; sleep 600' & wait"))
     shim = rig.shim(path)
     shim.output("up")
-    assert find_survivors(path.name)
+    assert survivors(path.name)
 
     shutil.rmtree(path)
 
     assert shim.wait() == BROKEN
-    assert find_survivors(path.name) == []
+    assert survivors(path.name) == []
     assert decide_fate(path).fate is RunFate.MISSING
     assert not os.path.lexists(path), "nothing is made in its place"
 

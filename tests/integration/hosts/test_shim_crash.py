@@ -7,7 +7,7 @@ import pytest
 
 from claudomator_py.domain.run import RunFate, RunStatus
 from claudomator_py.hosts.local.fate import decide_fate
-from claudomator_py.hosts.local.sweep import find_survivors, kill_survivors
+from claudomator_py.hosts.local.sweep import kill_survivors, survivors
 from claudomator_py.hosts.shim.crash import POINTS as ALL_POINTS
 from tests.integration.hosts.rig import LIMITS, Rig
 
@@ -54,7 +54,7 @@ def test_a_killed_shim_is_settled_for_good(rig: Rig, tmp_path: Path, point: str)
     found = decide_fate(path)
     assert found.fate is not RunFate.ORPHANED or point in ("agent-recorded", "term-sent", "kill-sent")
     assert not kill_survivors(path.name, grace_ms=50).left
-    assert not find_survivors(path.name)
+    assert not survivors(path.name)
 
     status = decide_fate(path)
     assert status == found or found.fate is RunFate.ORPHANED
@@ -94,5 +94,5 @@ def test_a_fault_of_the_shim_itself_ends_the_run_without_a_status(rig: Rig) -> N
     path = rig.prepare(("sh", "-c", 'mkdir "$RUN/exit.json"; setsid sleep 60 & exit 0'), env_names=["PATH", "RUN"])
     assert rig.shim(path, env={"RUN": str(path)}).wait() == 4
     assert decide_fate(path) == RunStatus(RunFate.UNFINISHED)
-    assert not find_survivors(path.name)
+    assert not survivors(path.name)
     assert "Traceback" in (path / "shim.log").read_text()

@@ -14,8 +14,7 @@ from claudomator_py.domain.run import RunFate
 from claudomator_py.hosts.local import launcher as module
 from claudomator_py.hosts.local.directory import RunDirectory
 from claudomator_py.hosts.local.fate import decide_fate
-from claudomator_py.hosts.local.launcher import Launcher, Shim
-from claudomator_py.hosts.local.launcher import ended as ended_by_itself
+from claudomator_py.hosts.local.launcher import Launcher, Shim, ended_by_itself
 from claudomator_py.hosts.shim.record import AGENT
 from tests.integration.hosts.launching import ENV, GATED, is_dead, is_over, open_files, start
 from tests.integration.hosts.rig import LIMITS, Rig, alive, ended, stdout

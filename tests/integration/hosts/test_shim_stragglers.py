@@ -11,7 +11,7 @@ import pytest
 
 from claudomator_py.domain.run import RunFate
 from claudomator_py.hosts.local.fate import decide_fate
-from claudomator_py.hosts.local.sweep import find_survivors, kill_survivors
+from claudomator_py.hosts.local.sweep import kill_survivors, survivors
 from tests.integration.hosts.rig import LIMITS, Rig, alive, ended, stdout
 from tests.patience import until
 
@@ -91,7 +91,7 @@ def test_a_process_that_somebody_else_started_for_the_run_is_ended(rig: Rig) -> 
     shim = rig.shim(path)
     until(lambda: (path / "started").exists())
     with subprocess.Popen(["sleep", "60"], env={"CLAUDOMATOR_RUN": path.name}) as process:
-        until(lambda: process.pid in find_survivors(path.name))
+        until(lambda: process.pid in [one.pid for one in survivors(path.name)])
         (rig.root / "go").touch()
         shim.wait()
         assert process.wait() == -signal.SIGTERM
@@ -144,7 +144,7 @@ def test_many_processes_are_all_ended(rig: Rig) -> None:
     script = "for i in $(seq 60); do setsid sh -c 'trap \"\" TERM; sleep 60' & done; echo ready; wait"
     run = rig.sh(script, limits=replace(LIMITS, timeout_ms=800, grace_ms=50))
     assert run.exit.ended_by == "timeout"
-    assert not find_survivors(run.path.name)
+    assert not survivors(run.path.name)
 
 
 @pytest.mark.parametrize("grace_ms", [0, 100])
@@ -156,10 +156,10 @@ def test_survivors_of_a_killed_shim_are_found_and_ended(rig: Rig, grace_ms: int)
     shim.process.kill()
     shim.wait()
     assert decide_fate(path).fate is RunFate.ORPHANED
-    until(lambda: len(find_survivors(path.name)) == 4)  # once those between them have gone
+    until(lambda: len(survivors(path.name)) == 4)  # once those between them have gone
     report = kill_survivors(path.name, grace_ms=grace_ms)
     assert (report.ended, report.left) == (4, ())
-    assert not find_survivors(path.name)
+    assert not survivors(path.name)
     assert decide_fate(path).fate is RunFate.UNFINISHED
     assert decide_fate(path).exit is None
 

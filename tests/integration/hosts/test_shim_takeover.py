@@ -12,7 +12,7 @@ import pytest
 from claudomator_py.domain.run import RunFate, RunStatus
 from claudomator_py.hosts.local.directory import RunDirectory
 from claudomator_py.hosts.local.fate import decide_fate
-from claudomator_py.hosts.local.sweep import find_survivors
+from claudomator_py.hosts.local.sweep import survivors
 from tests.integration.hosts.rig import LIMITS, Rig, Shim, alive
 from tests.patience import until
 
@@ -110,7 +110,7 @@ def test_what_it_leaves_is_ended(rig: Rig, tmp_path: Path) -> None:
     shim = taken_over(rig, path)
     (tmp_path / "go").touch()
     shim.wait()
-    assert not find_survivors(path.name)
+    assert not survivors(path.name)
 
 
 @pytest.mark.parametrize("point", ["lock-taken", "shim-renamed", "term-sent"])
@@ -129,7 +129,7 @@ def test_one_that_has_ended_while_nobody_looked_leaves_what_it_left_to_the_daemo
     (tmp_path / "go").touch()
     assert shim.wait() == -9
     assert decide_fate(path).fate is RunFate.UNFINISHED
-    assert len(find_survivors(path.name)) == 1
+    assert len(survivors(path.name)) == 1
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from claudomator_py.domain.run import RunFate, Swept
 from claudomator_py.hosts.local.directory import remove_tree
 from claudomator_py.hosts.local.fate import decide_fate
-from claudomator_py.hosts.local.sweep import find_survivors, sweep
+from claudomator_py.hosts.local.sweep import survivors, sweep
 from tests.integration.hosts.rig import Rig
 from tests.patience import until
 
@@ -51,9 +51,9 @@ def test_survivors_without_a_row_are_ended_first(rig: Rig) -> None:
     shim.output("ready")
     shim.process.kill()
     shim.wait()
-    until(lambda: find_survivors(path.name))
+    until(lambda: survivors(path.name))
     assert sweep(rig.root, set(), grace_ms=100) == [Swept(path.name, "removed")]
-    assert not find_survivors(path.name)
+    assert not survivors(path.name)
 
 
 def test_a_directory_that_cannot_be_removed_is_named_and_the_others_are_removed(

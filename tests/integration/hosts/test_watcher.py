@@ -152,7 +152,7 @@ def test_a_run_that_nobody_will_start_is_told(rig: Rig, mark: str) -> None:
 
 
 def test_a_run_that_no_shim_takes_is_told_in_the_end(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_START_SECONDS", 0.1)
+    monkeypatch.setattr(module, "_START_S", 0.1)
 
     async def test(watcher: RunWatcher, ends: Ends) -> None:
         watcher.watch("a", rig.prepare(("true",)))

@@ -9,7 +9,6 @@ from hypothesis import given
 
 from claudomator_py.domain.lifecycle import (
     STATE_NAMES,
-    TERMINAL,
     BecameReady,
     Cancelled,
     Cancelling,
@@ -41,6 +40,7 @@ from claudomator_py.domain.lifecycle import (
 from claudomator_py.domain.outcome import Reason
 from tests.unit.domain.states import EVENTS, STATES
 
+TERMINAL = (Completed, Failed, Cancelled)
 # The table of states, as (state, event) -> the states that it may lead to. A Failing is listed with its reasons.
 ANY_REASON = frozenset(Reason)
 ARROWS: dict[tuple[type[State], type[Event]], type[State] | None] = {

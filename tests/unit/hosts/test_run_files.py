@@ -94,7 +94,7 @@ def test_nothing_is_decided_about_a_run_that_is_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: tuple[str, ...], fate: RunFate, known: bool
 ) -> None:
     # Whoever says who they are is not waited for: nothing here would ever end a longer wait.
-    monkeypatch.setattr("claudomator_py.hosts.local.fate._BUSY_SECONDS", 3600.0 if known else 0.0)
+    monkeypatch.setattr("claudomator_py.hosts.local.fate._BUSY_S", 3600.0 if known else 0.0)
     write(tmp_path, *found, *((record.SHIM,) if known else ()))
     with held_lock(tmp_path) as held:
         assert held
