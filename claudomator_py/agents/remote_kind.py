@@ -1,4 +1,4 @@
-"""What the kinds share whose agents work elsewhere, behind a small program of ours that runs here."""
+"""What the kinds of remote agents share: each works behind a small program of ours that runs here."""
 
 import sys
 
@@ -8,7 +8,7 @@ from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.task import TaskSpec
 
 
-class ElsewhereKind(EventKind):
+class RemoteKind(EventKind):
     """Such a kind, but for its program and what that prints."""
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
