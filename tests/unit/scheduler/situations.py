@@ -23,6 +23,9 @@ HOLD = ActiveHold(
     source="five_hour",
     window="five_hour",
 )
+LOGIN = ActiveHold(
+    bucket="gemini/default", reason=Reason.AUTH, until=None, provenance=Provenance.REPORTED, source="please run /login"
+)
 
 
 def agent(name: str, **changes: Any) -> AgentState:

@@ -5,21 +5,12 @@ import pytest
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked, Why, blocked, on_hold
 from claudomator_py.domain.blocked_words import blocked_text, predicate
-from claudomator_py.domain.outcome import Provenance, Reason
+from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.routing import Constraints
 from claudomator_py.domain.stand_in import Fallback
 from claudomator_py.domain.wording import worded
-from claudomator_py.scheduler.admission import admit, shut_hints
 from claudomator_py.scheduler.decision import DecisionRecord, OverriddenHint
-from claudomator_py.scheduler.lanes import hint_of
-from claudomator_py.scheduler.snapshot import ActiveHold, AgentState, HeldBy
-from tests.fakes.world import rules
-from tests.unit.scheduler.situations import HOLD, IDLE, NOW, agent, decide, head, waits
-
-LOGIN = ActiveHold(
-    bucket="gemini/default", reason=Reason.AUTH, until=None, provenance=Provenance.REPORTED, source="please run /login"
-)
-
+from tests.unit.scheduler.situations import HOLD, LOGIN, NOW, agent, decide, head, waits
 
 LIMITED = on_hold(
     "codex",
@@ -199,45 +190,6 @@ def test_ignored_hints_change_nothing() -> None:
     assert decide(task, agent("claude", active=1), agent("codex"), type_hint="ignore").agent == "codex"
 
 
-# --- conversations ----------------------------------------------------------------------------------------------------
-
-REMEDY = "configure it again, or cancel the task and restart it without resume"
-TALK = HeldBy(run="41c98f14-0000-5000-8000-000000000000", agent="claude", kind="claude")
-
-
-def test_a_conversation_goes_on_where_it_is_whatever_the_hint_says() -> None:
-    for task in (head(1, conversation=TALK), head(1, conversation=TALK, agent_type="codex", strict=True)):
-        record = decide(task, agent("claude", active=1), agent("codex"))
-        assert (record.agent, record.reason.text) == ("claude", "resumes the conversation of run 41c98f14 on claude")
-        codex = next(candidate for candidate in record.candidates if candidate.agent == "codex")
-        assert codex.rejected == blocked(BlockCode.NO_CONVERSATION, agent="codex")
-
-
-def test_it_waits_for_the_agent_that_has_it_and_says_why() -> None:
-    task, codex = head(1, conversation=TALK), agent("codex")
-    why = "resumes the conversation of run 41c98f14 on claude"
-    busy = waits(task, agent("claude", active=2), codex)
-    assert (busy.why, blocked_text(busy)) == (Why.SLOTS, f"{why}: claude is full (2 of 2 slots)")
-    limited = waits(task, agent("claude", hold=HOLD), codex)
-    assert (limited.why, limited.until) == (Why.LIMITED, HOLD.until)
-    assert blocked_text(limited).startswith(f"{why}: claude is limited (")
-    for gone in (agent("claude-2", kind="claude"), agent("claude", kind="gemini")):
-        text = blocked_text(waits(task, gone, codex))
-        assert text == f"{why}, which is no longer configured; {REMEDY}"
-
-
-def test_it_goes_on_on_an_agent_that_is_chosen_by_name_only() -> None:
-    record = decide(head(1, conversation=TALK), agent("claude", auto_select=False), agent("codex"))
-    assert record.agent == "claude"
-    assert next(seen for seen in record.candidates if seen.agent == "claude").eligible
-
-
-def test_it_keeps_its_tier_unless_another_is_asked_for() -> None:
-    kept = decide(head(1, conversation=TALK, kept_tier=Tier.FAST), agent("claude"))
-    assert (kept.model, kept.classification.cause) == ("haiku", "a continued conversation keeps its tier")
-    assert decide(head(1, conversation=TALK, kept_tier=Tier.FAST, tier=Tier.POWERFUL), agent("claude")).model == "opus"
-
-
 # --- limits -----------------------------------------------------------------------------------------------------------
 
 
@@ -362,33 +314,7 @@ def test_an_agent_that_cannot_enforce_what_a_task_asks_for_does_not_get_it() -> 
     assert why == blocked(BlockCode.UNFIT, agent="claude", text="no turns")
 
 
-@pytest.mark.parametrize(
-    ("how", "goes_on_although"),
-    [
-        ({}, {"unable", "limited", "full"}),
-        ({"optional": True}, set()),
-        ({"yields": "unable"}, {"limited", "full"}),
-        ({"yields": "limited"}, {"full"}),
-    ],
-)
-def test_a_conversation_is_left_for_another_agent_as_far_as_it_yields(
-    how: dict[str, object], goes_on_although: set[str]
-) -> None:
-    task = head(1, conversation=HeldBy(run="run", agent="claude", kind="claude").model_copy(update=how))
-    assert decide(task, agent("claude", active=1), agent("codex")).agent == "claude", "it can go on"
-    unfit: dict[str, dict[str, object]] = {
-        "unable": {"problem": "not on PATH"},
-        "limited": {"hold": HOLD},
-        "full": {"active": 2},
-    }
-    for name, state in unfit.items():
-        verdict = admit(task, (agent("claude", **state), agent("codex")), rules(), IDLE)
-        assert isinstance(verdict, Blocked) == (name in goes_on_although), name
-        if isinstance(verdict, DecisionRecord):
-            assert verdict.agent == "codex"
-
-
-# --- what is in use ---------------------------------------------------------------------------------------------------
+# --- what stands in ---------------------------------------------------------------------------------------------------
 
 
 def test_a_hold_on_a_share_of_a_window_says_how_much_of_it_is_used() -> None:
@@ -430,12 +356,6 @@ def test_a_choice_among_agents_that_are_not_limited_is_no_fallback() -> None:
     assert tried.fallback is Fallback.ALL_LIMITED
 
 
-@pytest.mark.parametrize("how", [{"optional": True}, {"yields": "unable"}, {"yields": "limited"}])
-def test_a_conversation_that_may_be_left_is_left_when_nobody_has_it(how: dict[str, object]) -> None:
-    record = decide(head(1, conversation=TALK.model_copy(update=how)), agent("codex"))
-    assert (record.agent, record.reason.text) == ("codex", decide(head(2), agent("codex")).reason.text)
-
-
 def test_of_limited_agents_only_one_with_a_slot_is_tried() -> None:
     full, busier = agent("claude", hold=HOLD, active=2), agent("codex", hold=HOLD, active=3, max_concurrent=9)
     assert decide(head(1), full, busier, when_all_limited="try").agent == "codex"
@@ -443,39 +363,3 @@ def test_of_limited_agents_only_one_with_a_slot_is_tried() -> None:
 
 def test_a_decision_names_the_configuration_that_it_was_made_with() -> None:
     assert decide(head(1), agent("claude"), settings_hash="c0ffee").versions.configuration == "c0ffee"
-
-
-# --- hints that are shut ----------------------------------------------------------------------------------------------
-
-
-def shut(*agents: AgentState, **changes: object) -> set[tuple[str, bool]]:
-    """The hints that nobody can take, each with whether it is strict."""
-    names = {name for known in agents for name in (known.name, known.kind)}
-    found = shut_hints(agents, rules(**changes))
-    known = {hint_of(name, strict=strict): (name, strict) for name in names for strict in (True, False)}
-    return {known[text] for text in found}
-
-
-@pytest.mark.parametrize(
-    "state", [{"active": 2}, {"hold": HOLD}, {"problem": "not on PATH"}], ids=lambda one: next(iter(one))
-)
-def test_a_strict_hint_is_shut_while_its_agent_can_take_nothing(state: dict[str, object]) -> None:
-    assert shut(agent("claude"), agent("codex")) == set()
-    assert shut(agent("claude"), agent("codex", **state)) == {("codex", True)}, "who is not strict can go elsewhere"
-    named_only = agent("lint", kind="command", auto_select=False, **state)
-    assert shut(agent("claude"), named_only) == {
-        (name, strict) for name in ("lint", "command") for strict in (True, False)
-    }
-
-
-def test_a_hint_for_a_kind_is_shut_only_when_all_of_that_kind_are() -> None:
-    full = agent("a", kind="claude", active=2)
-    assert shut(full, agent("b", kind="claude")) == {("a", True)}
-    assert shut(full, agent("b", kind="claude", hold=HOLD)) == {("a", True), ("b", True), ("claude", True)}
-
-
-def test_a_hint_for_a_limited_agent_is_open_where_limited_agents_are_tried_and_this_one_can_be() -> None:
-    assert shut(agent("claude", hold=HOLD), when_all_limited="try") == set()
-    assert shut(agent("claude", hold=HOLD), when_all_limited="wait") == {("claude", True)}
-    assert shut(agent("claude", hold=LOGIN), when_all_limited="try") == {("claude", True)}, "a person has to act"
-    assert shut(agent("claude", hold=HOLD, active=2), when_all_limited="try") == {("claude", True)}
