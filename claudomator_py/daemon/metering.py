@@ -11,7 +11,6 @@ from sqlalchemy import Connection
 from claudomator_py.daemon.loop import Ticks
 from claudomator_py.dispatch.observe import Observer
 from claudomator_py.domain.blocked import WAITS, Blocked, Why
-from claudomator_py.domain.errors import Unavailable
 from claudomator_py.domain.histogram import Histogram
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.task import TaskSpec
@@ -21,8 +20,8 @@ from claudomator_py.ports import Clock
 from claudomator_py.scheduler.admission import admit
 from claudomator_py.scheduler.load import Taken, load_of
 from claudomator_py.scheduler.snapshot import AgentState, Snapshot
-from claudomator_py.store import metric_rows, queue
-from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store import metric_rows, queue, requests
+from claudomator_py.store.database import Database
 from claudomator_py.store.metric_rows import EndedRuns
 
 FRESH_S = 5.0
@@ -106,11 +105,9 @@ class Meter:
         with self._lock:
             if self._last is not None and time.monotonic() - self._last[0] < FRESH_S:
                 return self._last[1]
-            try:
+            with requests.refusing():
                 checks = self._around.checks()
                 measured = self._database.read(lambda connection: self._measure(connection, checks))
-            except StoreUnavailable as error:
-                raise Unavailable(error.reason, remedy=error.remedy) from error
             self._last = time.monotonic(), measured
             return measured
 

@@ -1,4 +1,4 @@
-"""Answers: what anyone may ask about tasks, runs and agents. Reads only."""
+"""What one principal may know about tasks, runs and agents. Reads only."""
 
 from collections.abc import Callable
 from copy import copy
@@ -34,7 +34,7 @@ from claudomator_py.environment.secrets import Secrets
 from claudomator_py.environment.worktrees import with_tree
 from claudomator_py.faults import Faults
 from claudomator_py.ports import Clock, RunHost, Trees
-from claudomator_py.queries import cursors, decisions, reading
+from claudomator_py.queries import cursors, decisions
 from claudomator_py.queries.budgets import (
     budget_sentences,
     day_budget,
@@ -64,6 +64,7 @@ from claudomator_py.store import (
     events,
     queue,
     reads,
+    requests,
     run_rows,
     specialist_rows,
     task_rows,
@@ -103,8 +104,8 @@ class Queries:
     ) -> None:
         """refusals: the files that are refused at present. faults: what fails for single tasks; None: nothing does.
 
-        trees: where work trees are; None: there are none. secrets: what agents may
-        know and their output may not show; None: nothing but what is known by its shape.
+        trees: where work trees are; None: there are none. secrets: what agents may know and their output may not show;
+        None: nothing but what is known by its shape.
         """
         self._database = database
         self._registry = registry
@@ -296,7 +297,7 @@ class Queries:
 
     def read(self, fn: Callable[[Connection], T]) -> T:
         """What fn reads. Raises what fn raises, and Unavailable."""
-        return reading.read(self._database, fn)
+        return requests.read(self._database, fn)
 
     def _checks(self) -> list[CheckView]:
         return [*self._store_checks(), *self._health()]

@@ -1,25 +1,11 @@
-"""Reading rows for people: finding what somebody means, and a store that cannot be read as a refusal."""
-
-from collections.abc import Callable
-from typing import TypeVar
+"""Finding what somebody means, of what exists for them."""
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.errors import Ambiguous, NotFound, Unavailable
+from claudomator_py.domain.errors import Ambiguous, NotFound
 from claudomator_py.domain.principal import Principal
 from claudomator_py.store import reads, run_rows
-from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.tables import Run, Task
-
-T = TypeVar("T")
-
-
-def read(database: Database, fn: Callable[[Connection], T]) -> T:
-    """What fn reads. Raises what fn raises, and Unavailable."""
-    try:
-        return database.read(fn)
-    except StoreUnavailable as error:
-        raise Unavailable(error.reason, remedy=error.remedy) from error
 
 
 def find_task(connection: Connection, ref: str, by: Principal) -> Task:

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from claudomator_py.domain.errors import Unavailable
 from claudomator_py.domain.units import format_instant
 from claudomator_py.domain.views import BackupView
 from claudomator_py.ports import Clock
-from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store import requests
+from claudomator_py.store.database import Database
 
 FOLDER = "backups"
 
@@ -16,8 +16,6 @@ def make_backup(database: Database, clock: Clock) -> BackupView:
     made = format_instant(clock())
     stamp = made.translate({ord(mark): None for mark in "-:."})
     target = Path(database.state_dir, FOLDER, f"claudomator-{stamp}.db")
-    try:
+    with requests.refusing():
         database.backup(target)
-    except StoreUnavailable as error:
-        raise Unavailable(error.reason, remedy=error.remedy) from error
     return BackupView(path=str(target), bytes=target.stat().st_size, created_at=made)

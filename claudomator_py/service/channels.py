@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from claudomator_py.dispatch.channel_answers import place_key
 from claudomator_py.dispatch.deciding import Decided
 from claudomator_py.domain.channel import ChannelSettings, NewChannel, NewMessage
-from claudomator_py.domain.errors import Forbidden, Invalid, NotFound, Problem, Unavailable
+from claudomator_py.domain.errors import Forbidden, Invalid, NotFound, Problem
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey, Role
 from claudomator_py.domain.views import Page
 from claudomator_py.domain.views.channels import (
@@ -27,13 +27,11 @@ from claudomator_py.domain.views.channels import (
 from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.ports import Clock
 from claudomator_py.queries import channels as queries
-from claudomator_py.queries.reading import read
 from claudomator_py.routing.profile import Request
 from claudomator_py.routing.reply_question import Reply, ReplyQuestion
 from claudomator_py.routing.triage import triage, without_mentions
-from claudomator_py.store import channel_rows
-from claudomator_py.store.database import Database, StoreUnavailable
-from claudomator_py.store.events import caused_by
+from claudomator_py.store import channel_rows, requests
+from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Channel, ChannelMessage
 from claudomator_py.tasks import channels as changes
 from claudomator_py.tasks import messages
@@ -84,11 +82,13 @@ class Channels:
 
     def page(self, cursor: str | None = None, limit: int = 50) -> Page[ChannelView]:
         """A part of the list, by id. Raises BadCursor."""
-        return read(self._database, lambda connection: queries.channel_page(connection, self._by, cursor, limit))
+        return requests.read(
+            self._database, lambda connection: queries.channel_page(connection, self._by, cursor, limit)
+        )
 
     def one(self, ref: str) -> ChannelView:
         """The channel."""
-        return read(
+        return requests.read(
             self._database,
             lambda connection: queries.channel_view(connection, changes.find(connection, ref, self._by)),
         )
@@ -111,7 +111,7 @@ class Channels:
         self, ref: str, wanted: SettingsRequest, *, versions: Collection[int] | None = None
     ) -> ChannelView:
         """Set it to this. Raises StaleVersion, Invalid, Forbidden."""
-        before = read(self._database, lambda connection: changes.find(connection, ref, self._by))
+        before = requests.read(self._database, lambda connection: changes.find(connection, ref, self._by))
         self._check(wanted.settings, ChannelSettings.model_validate(before.settings))
         return self._changed(
             before.id,
@@ -143,7 +143,7 @@ class Channels:
 
     def messages(self, ref: str, cursor: str | None = None, limit: int = 50) -> Page[MessageView]:
         """A part of its messages, newest first. Raises BadCursor."""
-        return read(
+        return requests.read(
             self._database,
             lambda connection: queries.message_page(connection, changes.find(connection, ref, self._by), cursor, limit),
         )
@@ -155,7 +155,7 @@ class Channels:
             channel = changes.find(connection, ref, self._by)
             return queries.message_views(connection, [_message(connection, channel, message_id)])[0]
 
-        return read(self._database, find)
+        return requests.read(self._database, find)
 
     def post(self, ref: str, message: NewMessage, *, key: RequestKey | None = None) -> MessageView:
         """Write in the channel, as whoever asks; who answers is decided when this returns."""
@@ -166,7 +166,7 @@ class Channels:
         with self._repeats.claim(key, self._by.id) as earlier:
             if earlier is not None:
                 return MessageView.model_validate(earlier)
-            channel = read(self._database, lambda connection: changes.find(connection, ref, self._by))
+            channel = requests.read(self._database, lambda connection: changes.find(connection, ref, self._by))
             advice = self._advice(channel, written)
 
             def transaction(connection: Connection) -> MessageView:
@@ -182,7 +182,7 @@ class Channels:
 
     def processed(self, ref: str, message_id: int, attachment_id: str, wanted: AttachmentRequest) -> MessageView:
         """Say what came of processing an attachment. Raises NotFound."""
-        channel = read(self._database, lambda connection: changes.find(connection, ref, self._by))
+        channel = requests.read(self._database, lambda connection: changes.find(connection, ref, self._by))
         advice = Advice(dir_key=self._place(channel), policy=self._policy)
 
         def transaction(connection: Connection) -> MessageView:
@@ -206,7 +206,7 @@ class Channels:
 
     def stats(self, ref: str, days: int = 30) -> ChannelStatsView:
         """How triage did in it in the last days."""
-        return read(
+        return requests.read(
             self._database,
             lambda connection: queries.channel_stats(
                 connection, changes.find(connection, ref, self._by), days, self._clock()
@@ -234,7 +234,7 @@ class Channels:
             primary = next((one.display_name for one in members if one.id == channel.primary_agent), None)
             return primary or "", without_mentions(written.message.content, members)
 
-        primary, subject = read(self._database, look)
+        primary, subject = requests.read(self._database, look)
         advice = Advice(dir_key=self._place(channel), policy=self._policy)
         if wanted_yes and self._judge is not None:
             reply = self._judge(ReplyQuestion(channel.name, primary, written.message.content))
@@ -246,10 +246,8 @@ class Channels:
 
     def _best(self, channel: Channel, subject: str, among: Sequence[str]) -> str | None:
         """The one of them whose card fits best what the message is about; None: nothing is routed."""
-        try:
+        with requests.refusing():
             decided = self._router(Request(subject, "", ()), changes.creator_of(channel))
-        except StoreUnavailable as error:
-            raise Unavailable(error.reason, remedy=error.remedy) from error
         candidates = () if decided is None or decided.record is None else decided.record.specialist_candidates
         return next((one.specialist for one in candidates if one.specialist in among), None)
 
@@ -284,10 +282,7 @@ class Channels:
         return self._write(transaction)
 
     def _write(self, transaction: Callable[[Connection], T]) -> T:
-        try:
-            return self._database.write(caused_by(self._by.id, transaction))
-        except StoreUnavailable as error:
-            raise Unavailable(error.reason, remedy=error.remedy) from error
+        return requests.write(self._database, transaction, self._by.id)
 
 
 def _message(connection: Connection, channel: Channel, message_id: int) -> ChannelMessage:

@@ -6,15 +6,13 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.errors import Unavailable
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.views.routing import ForgetRequest, LabelledTasksView, LearnedView, RoutingStatsView
 from claudomator_py.ports import Clock
 from claudomator_py.queries import routing_stats
-from claudomator_py.queries.reading import read
-from claudomator_py.store import specialist_rows, switch_rows
-from claudomator_py.store.database import Database, StoreUnavailable
-from claudomator_py.store.events import caused_by, record
+from claudomator_py.store import requests, specialist_rows, switch_rows
+from claudomator_py.store.database import Database
+from claudomator_py.store.events import record
 from claudomator_py.tasks import learning
 from claudomator_py.tasks.specialists import unknown
 
@@ -37,15 +35,17 @@ class Learned:
 
     def stats(self, days: int = 30) -> RoutingStatsView:
         """How routing did in the last days."""
-        return read(self._database, lambda connection: routing_stats.stats(connection, self._by, days, self._clock()))
+        return requests.read(
+            self._database, lambda connection: routing_stats.stats(connection, self._by, days, self._clock())
+        )
 
     def all(self) -> LearnedView:
         """What was learned so far."""
-        return read(self._database, self._all)
+        return requests.read(self._database, self._all)
 
     def labelled(self, limit: int = 1_000) -> LabelledTasksView:
         """Tasks of which it is known who is right for them, the newest first."""
-        return read(self._database, lambda connection: routing_stats.labelled(connection, self._by, limit))
+        return requests.read(self._database, lambda connection: routing_stats.labelled(connection, self._by, limit))
 
     def forget(self, asked: ForgetRequest) -> LearnedView:
         """Have it count no more, nor what is still to be learned of what has ended. Raises NotFound."""
@@ -88,7 +88,4 @@ class Learned:
         return routing_stats.learned(connection, self._by)
 
     def _write(self, transaction: Callable[[Connection], T]) -> T:
-        try:
-            return self._database.write(caused_by(self._by.id, transaction))
-        except StoreUnavailable as error:
-            raise Unavailable(error.reason, remedy=error.remedy) from error
+        return requests.write(self._database, transaction, self._by.id)

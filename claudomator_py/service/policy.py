@@ -16,8 +16,9 @@ from claudomator_py.policy.facts import Facts
 from claudomator_py.policy.verdict import Policy
 from claudomator_py.ports import Clock
 from claudomator_py.queries import approvals, policy
-from claudomator_py.queries.reading import find_task, read
+from claudomator_py.queries.reading import find_task
 from claudomator_py.schema.taskfiles import parse_task_file
+from claudomator_py.store import requests
 from claudomator_py.store.database import Database
 
 _AS_FILE = "task.yaml"
@@ -54,7 +55,7 @@ class PolicyService:
     def view(self, days: int = 30) -> PolicyView:
         """The rules in force, and how often each applied in the last days."""
         rules, now_ms, reviews = self._in_force(), self._clock(), self._reviews()
-        return read(
+        return requests.read(
             self._database,
             lambda connection: policy.view(connection, rules, self._by, days, now_ms, reviews=reviews),
         )
@@ -81,7 +82,7 @@ class PolicyService:
 
     def approvals(self) -> ApprovalsView:
         """What waits for an approval, and what became of others."""
-        return read(self._database, lambda connection: approvals.view(connection, self._by))
+        return requests.read(self._database, lambda connection: approvals.view(connection, self._by))
 
     def candidates(self, ref: str, limit: int) -> tuple[SpecialistView, ...]:
         """The specialists to whom whoever asks may give the task, at most ``limit``."""
@@ -90,4 +91,4 @@ class PolicyService:
         def find(connection: Connection) -> tuple[SpecialistView, ...]:
             return policy.candidates(connection, find_task(connection, ref, self._by), rules, self._by, limit)
 
-        return read(self._database, find)
+        return requests.read(self._database, find)

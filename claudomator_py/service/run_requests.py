@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.dispatch.launch import LaunchRules
 from claudomator_py.domain.budget import Budget, Unit, left
-from claudomator_py.domain.errors import Conflict, NotFound, Unavailable, ended, refuse
+from claudomator_py.domain.errors import Conflict, NotFound, ended, refuse
 from claudomator_py.domain.handoff import Handoff
 from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey, Role
@@ -35,9 +35,9 @@ from claudomator_py.ports import Clock, RunHost
 from claudomator_py.queries.concealment import SOMEBODY, handoff_told
 from claudomator_py.queries.reading import find_run
 from claudomator_py.scheduler.decision import HandoffRecord
-from claudomator_py.store import run_rows, specialist_rows, spending_rows, task_rows
-from claudomator_py.store.database import Database, StoreUnavailable
-from claudomator_py.store.events import caused_by, record
+from claudomator_py.store import requests, run_rows, specialist_rows, spending_rows, task_rows
+from claudomator_py.store.database import Database
+from claudomator_py.store.events import record
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.tasks.accept import NewTask, accept
 from claudomator_py.tasks.decisions import record_handoff
@@ -244,16 +244,10 @@ class RunRequests:
         return Conflict(detail, remedy="A run hands its task on once, and asks nothing after that.")
 
     def _read(self, fn: Callable[[Connection], T]) -> T:
-        try:
-            return self._database.read(fn)
-        except StoreUnavailable as error:
-            raise Unavailable(error.reason, remedy=error.remedy) from error
+        return requests.read(self._database, fn)
 
     def _write(self, fn: Callable[[Connection], T]) -> T:
-        try:
-            return self._database.write(caused_by(self._by.id, fn))
-        except StoreUnavailable as error:
-            raise Unavailable(error.reason, remedy=error.remedy) from error
+        return requests.write(self._database, fn, self._by.id)
 
 
 def _under_way(connection: Connection, run: Run, does: str) -> _Asking:

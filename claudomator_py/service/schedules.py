@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.errors import Ambiguous, Conflict, NotFound, Problem, Unavailable, refuse
+from claudomator_py.domain.errors import Ambiguous, Conflict, NotFound, Problem, refuse
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.views import TaskView
@@ -15,9 +15,9 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import Workdirs, directory_key, local_zone
 from claudomator_py.ports import Clock
 from claudomator_py.queries.schedules import schedule_views
-from claudomator_py.store import schedule_rows
-from claudomator_py.store.database import Database, StoreUnavailable
-from claudomator_py.store.events import caused_by, record
+from claudomator_py.store import requests, schedule_rows
+from claudomator_py.store.database import Database
+from claudomator_py.store.events import record
 from claudomator_py.store.tables import Schedule
 from claudomator_py.tasks.feasibility import placement_problems, zone_problems
 from claudomator_py.tasks.idempotency import IdempotentRequests
@@ -156,16 +156,10 @@ class Schedules:
         return placement_problems(spec, self._registry, self._workdirs())
 
     def _read(self, query: Callable[[Connection], T]) -> T:
-        try:
-            return self._database.read(query)
-        except StoreUnavailable as error:
-            raise Unavailable(error.reason, remedy=error.remedy) from error
+        return requests.read(self._database, query)
 
     def _change(self, transaction: Callable[[Connection], T]) -> T:
-        try:
-            told = self._database.write(caused_by(self._by.id, transaction))
-        except StoreUnavailable as error:
-            raise Unavailable(error.reason, remedy=error.remedy) from error
+        told = requests.write(self._database, transaction, self._by.id)
         self._changed()
         return told
 

@@ -9,22 +9,19 @@ from typing import TypeVar
 from sqlalchemy import Connection
 
 from claudomator_py.domain.agent import AgentSpec
-from claudomator_py.domain.budget import Budget
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.errors import (
     Conflict,
-    Invalid,
     NotFound,
     Problem,
     StaleVersion,
     Unavailable,
     refuse,
 )
-from claudomator_py.domain.lifecycle import ENDED, UNSUCCESSFUL
-from claudomator_py.domain.outcome import Reason
+from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey
 from claudomator_py.domain.retention import CleanupRequest, CleanupView
-from claudomator_py.domain.task import AgentHint, TaskSpec
+from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.views import (
     AgentView,
     AnswerRequest,
@@ -40,27 +37,27 @@ from claudomator_py.domain.views import (
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import Workdirs, directory_key
 from claudomator_py.ports import Clock, RunHost
-from claudomator_py.prompts.conversations import ResumePolicy, conversation_of
+from claudomator_py.prompts.conversations import ResumePolicy
 from claudomator_py.queries.queries import Queries
 from claudomator_py.queries.reading import find_task
-from claudomator_py.schema.validation import validate
 from claudomator_py.service.backups import make_backup
 from claudomator_py.service.cleanup import Cleaner
-from claudomator_py.store import dependency_rows, task_rows
-from claudomator_py.store.database import Database, StoreUnavailable
-from claudomator_py.store.events import caused_by, record
-from claudomator_py.store.tables import Run, Task
+from claudomator_py.store import requests, task_rows
+from claudomator_py.store.database import Database
+from claudomator_py.store.events import record
+from claudomator_py.store.tables import Task
 from claudomator_py.tasks.accept import NewTask, accept
-from claudomator_py.tasks.feasibility import placement_problems, placement_warnings
+from claudomator_py.tasks.feasibility import placement_problems
 from claudomator_py.tasks.holds import drain, drain_view, hold_agent, release_agent, undrain
 from claudomator_py.tasks.idempotency import IdempotentRequests
 from claudomator_py.tasks.inputs import answer, approve, reject
-from claudomator_py.tasks.readiness import add_content, circle_problem
-from claudomator_py.tasks.renewal import cancel_now, renew, request_cancel
+from claudomator_py.tasks.readiness import cycle_problems
+from claudomator_py.tasks.renewal import cancel_now, request_cancel
+from claudomator_py.tasks.restart import restart
 from claudomator_py.tasks.specialists import task_problems
 
 T = TypeVar("T")
-Told = tuple[str, TaskView | None]
+Changed = tuple[str, TaskView | None]
 """A task's id, and its view where that was settled in the transaction."""
 
 
@@ -118,12 +115,11 @@ class TaskService:
     def submit(self, spec: TaskSpec, *, key: RequestKey | None = None) -> TaskView:
         """Accept a task; it is durable when this returns. Raises Invalid, such as for a directory outside the roots."""
 
-        def transaction(connection: Connection, order: NewTask) -> Told:
+        def transaction(connection: Connection, order: NewTask) -> Changed:
             refuse(task_problems(connection, spec, self._by))
             task = accept(connection, order, self._clock())
-            circle = circle_problem(connection, [(task, spec)])
-            refuse([circle] if circle is not None else [])
-            return self._told(connection, task.id, key)
+            refuse(cycle_problems(connection, [(task, spec)]))
+            return self._changed(connection, task.id, key)
 
         with self._repeats.claim(key, self._by.id) as earlier:
             if earlier is not None:
@@ -159,7 +155,18 @@ class TaskService:
         """Begin a new generation. Raises Conflict when queued, or running without ``force``; Invalid."""
 
         def change(connection: Connection) -> str:
-            return self._restart(connection, ref, request, if_version)
+            task = self._current(connection, ref, if_version)
+            restart(
+                connection,
+                task,
+                request,
+                self._by,
+                self._clock(),
+                registry=self._registry,
+                workdirs=self._workdirs(),
+                resuming=self._resuming,
+            )
+            return task.id
 
         return self._once(change, key, lambda: crashpoint("restart-committed"))
 
@@ -168,15 +175,15 @@ class TaskService:
     ) -> TaskView:
         """Let its agent continue with the answer, in the conversation in which it asked; or, where nobody has the task
         yet, have it routed by the answer. Raises Conflict; Invalid for a specialist that there is not."""
-        hear = partial(answer, text=request.text, registry=self._registry, by=self._by)
-        return self._heard(ref, hear, if_version, key)
+        take = partial(answer, text=request.text, registry=self._registry, by=self._by)
+        return self._take_input(ref, take, if_version, key)
 
     def approve(
         self, ref: str, request: ApproveRequest, *, if_version: Versions = None, key: RequestKey | None = None
     ) -> TaskView:
         """Allow what it asks for. Raises Conflict; Forbidden where the policy has somebody else approve it; Invalid for
         what its agent cannot be configured to allow."""
-        hear = partial(
+        take = partial(
             approve,
             tools=request.tools,
             registry=self._registry,
@@ -184,20 +191,22 @@ class TaskService:
             why=request.reason,
             specialist=request.specialist,
         )
-        return self._heard(ref, hear, if_version, key)
+        return self._take_input(ref, take, if_version, key)
 
     def reject(
         self, ref: str, request: RejectRequest, *, if_version: Versions = None, key: RequestKey | None = None
     ) -> TaskView:
         """End it, as what it asks for is not to be. Raises Conflict."""
-        return self._heard(ref, partial(reject, reason=request.reason), if_version, key)
+        return self._take_input(ref, partial(reject, reason=request.reason), if_version, key)
 
-    def _heard(self, ref: str, hear: Callable[..., None], if_version: Versions, key: RequestKey | None) -> TaskView:
-        """What a person says to a task. hear: a function of ``changes.inputs``."""
+    def _take_input(
+        self, ref: str, take: Callable[..., None], if_version: Versions, key: RequestKey | None
+    ) -> TaskView:
+        """What a person says to a task. take: a function of ``tasks.inputs``."""
 
         def change(connection: Connection) -> str:
             task = self._current(connection, ref, if_version)
-            hear(connection, task, now_ms=self._clock())
+            take(connection, task, now_ms=self._clock())
             return task.id
 
         return self._once(change, key, lambda: crashpoint("input-committed"))
@@ -209,7 +218,7 @@ class TaskService:
         with self._repeats.claim(key, self._by.id) as earlier:
             if earlier is not None:
                 return TaskView.model_validate(earlier)
-            task_id, told = self._write(lambda connection: self._told(connection, change(connection), key))
+            task_id, told = self._write(lambda connection: self._changed(connection, change(connection), key))
             committed()
             return told or self._queries.read(lambda connection: self._queries.task_views.one(connection, task_id))
 
@@ -274,81 +283,19 @@ class TaskService:
 
     def clean_up(self, request: CleanupRequest) -> CleanupView:
         """Remove what ended tasks no longer need. Raises Conflict if that is under way."""
-        try:
+        with requests.refusing():
             found = self._cleaner.clean(request)
-        except StoreUnavailable as error:
-            raise Unavailable(error.reason, remedy=error.remedy) from error
         removed = sum(one.removed for one in found.items)
         if removed and not request.dry_run:
             self._note(lambda connection: record(connection, self._clock(), "cleaned_up", data={"removed": removed}))
         return found
-
-    def _restart(self, connection: Connection, ref: str, request: RestartRequest, if_version: Versions) -> str:
-        task = self._current(connection, ref, if_version)
-        now_ms = self._clock()
-        if task.state == "QUEUED" and not request.pins:
-            remedy = "It starts by itself; `claudomator why` says when. Name a specialist or an agent to change that."
-            raise Conflict(f"{task.name} is QUEUED already.", remedy=remedy)
-        if task.state == "RUNNING" and not request.force:
-            remedy = "Cancel it first, or restart it with `force`, which cancels the run."
-            raise Conflict(f"{task.name} is RUNNING.", remedy=remedy)
-        failed = [name for name, _, state in dependency_rows.bound(connection, task.id) if state in UNSUCCESSFUL]
-        if failed:
-            revived = task.state == "FAILED" and task.reason == Reason.DEPENDENCY_FAILED
-            then = f"{task.name} is revived with it" if revived else f"then {task.name}"
-            remedy = f"Restart {failed[0]} first; {then}."
-            raise Conflict(f"{task.name} depends on {', '.join(failed)}, which did not complete.", remedy=remedy)
-        earlier = self._resuming.last_run(connection, task, request) if request.resume else None
-        revision = self._restart_revision(connection, task, request, earlier, now_ms)
-        if earlier is not None:
-            self._resuming.check(connection, task, earlier, revision)
-        told = {"revision": revision, **request.model_dump(mode="json", exclude_none=True)}
-        record(connection, now_ms, "restart_requested", task_id=task.id, data=told)
-        if task.state == "RUNNING":
-            # Which conversation is meant is known for certain when the run has ended.
-            task_rows.change(connection, task, now_ms, restart_requested=told, cancel_requested_ms=None)
-        else:
-            resumption = None if earlier is None else conversation_of(earlier, request.reason, asked=True)
-            renew(connection, task, now_ms, revision=revision, data={"restart": told}, resumption=resumption)
-        return task.id
-
-    def _restart_revision(
-        self, connection: Connection, task: Task, request: RestartRequest, earlier: Run | None, now_ms: int
-    ) -> int:
-        """The content to begin again with: the file's own, or a revision made of it with what the request pins.
-
-        earlier: the run whose conversation continues; a model that is asked for is one of its agent.
-        """
-        if earlier is not None and request.agent is None and request.model is not None:
-            request = request.model_copy(update={"agent": earlier.agent})
-        number = task_rows.newest_given_revision(connection, task.id)
-        if not request.pins:
-            return number
-        content = task_rows.revision_of(connection, task.id, number)
-        spec = TaskSpec.model_validate(content.spec)
-        changes: dict[str, object] = {
-            "agent": _hint(spec.agent, request),
-            "budget": _budget(spec.budget, request.budget),
-        }
-        if request.specialist is not None:
-            same = request.specialist == spec.specialist
-            changes |= {"specialist": request.specialist, "skill": spec.skill if same else None}
-        changed = spec.model_copy(update=changes)
-        problems = placement_problems(changed, self._registry, self._workdirs())
-        problems += task_problems(connection, changed, self._by)
-        # Who names an agent now is there to correct it.
-        odd = placement_warnings(changed, self._registry) if request.agent is not None else []
-        refuse([*problems, *odd])
-        revision = task_rows.newest_revision(connection, task.id) + 1
-        add_content(connection, task.id, revision, changed, content.dir_key, now_ms, derived_from=number)
-        return revision
 
     def _current(self, connection: Connection, ref: str, if_version: Versions) -> Task:
         task = find_task(connection, ref, self._by)
         require_version(task.name, task.version, if_version)
         return task
 
-    def _told(self, connection: Connection, task_id: str, key: RequestKey | None) -> Told:
+    def _changed(self, connection: Connection, task_id: str, key: RequestKey | None) -> Changed:
         """The end of every change of a task: with a key, what is told about it is settled and kept here and now."""
         if key is None:
             return task_id, None
@@ -363,36 +310,11 @@ class TaskService:
 
     def _write(self, transaction: Callable[[Connection], T]) -> T:
         try:
-            return self._database.write(caused_by(self._by.id, transaction))
-        except StoreUnavailable as error:
-            raise Unavailable(error.reason, remedy=error.remedy) from error
+            return requests.write(self._database, transaction, self._by.id)
         except task_rows.VersionConflict as error:
             raise Conflict(
                 "The task changed at the same time.", remedy="Check its current state, then try again."
             ) from error
-
-
-def _hint(hint: AgentHint, request: RestartRequest) -> AgentHint:
-    """What the request says goes first; a model pinned for another agent does not bind this one.
-
-    A tier and a model are two ways to say how strong: one that is asked for replaces the other that was pinned.
-    """
-    agent = hint.type if request.agent is None else request.agent
-    same_agent = agent == hint.type
-    model = request.model or (hint.model if same_agent and request.tier is None else None)
-    tier = request.tier or (hint.tier if request.model is None else None)
-    if model is not None and agent is None:
-        refuse([Problem(field="model", message="requires an agent", remedy="also give `agent`")])
-    wanted = {"type": agent, "tier": tier, "model": model, "strict": hint.strict and same_agent}
-    changed = validate(AgentHint, wanted, {}, ("agent",))
-    if not isinstance(changed, AgentHint):
-        raise Invalid.of(changed)
-    return changed
-
-
-def _budget(budget: Budget, asked: Budget | None) -> Budget:
-    """What is asked for goes first; what it does not name stays."""
-    return budget if asked is None else budget.model_copy(update=asked.model_dump(exclude_none=True))
 
 
 def _of_a_schedule(spec: TaskSpec) -> list[Problem]:

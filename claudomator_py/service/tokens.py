@@ -6,15 +6,15 @@ from typing import Self
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.errors import Conflict, Forbidden, Invalid, NotFound, Problem, Unavailable
+from claudomator_py.domain.errors import Conflict, Forbidden, Invalid, NotFound, Problem
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.units import format_instant, parse_duration
 from claudomator_py.domain.views.access import DEFAULT_LIFE_MS, NEVER, NewTokenView, TokenRequest, TokenView
 from claudomator_py.ports import Clock
 from claudomator_py.service.keyring import Keyring, hash_of, is_good, new_token
-from claudomator_py.store import token_rows
-from claudomator_py.store.database import Database, StoreUnavailable
-from claudomator_py.store.events import caused_by, record
+from claudomator_py.store import requests, token_rows
+from claudomator_py.store.database import Database
+from claudomator_py.store.events import record
 from claudomator_py.store.tables import ApiToken
 
 
@@ -34,10 +34,7 @@ class Tokens:
     def all(self) -> list[TokenView]:
         """Every token that was given out, the newest first; to an organisation's principal, its own organisation's."""
         now_ms = self._clock()
-        try:
-            given = self._database.read(token_rows.all_given)
-        except StoreUnavailable as error:
-            raise Unavailable(error.reason, remedy=error.remedy) from error
+        given = requests.read(self._database, token_rows.all_given)
         return [_view(one, now_ms) for one in given if self._by.sees(one.organisation)]
 
     def create(self, request: TokenRequest) -> NewTokenView:
@@ -106,11 +103,9 @@ class Tokens:
         return asked
 
     def _write(self, transaction: Callable[[Connection], ApiToken]) -> ApiToken:
-        try:
-            row = self._database.write(caused_by(self._by.id, transaction))
+        row = requests.write(self._database, transaction, self._by.id)
+        with requests.refusing():
             self._keyring.reload()
-        except StoreUnavailable as error:
-            raise Unavailable(error.reason, remedy=error.remedy) from error
         return row
 
 

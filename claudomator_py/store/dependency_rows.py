@@ -103,10 +103,10 @@ def dependencies(connection: Connection, task_id: str) -> Sequence[Task]:
     return [task_from(row) for row in _DEPENDENCIES.rows(connection, task=task_id)]
 
 
-def circle(
+def cycle(
     connection: Connection, wanted: Mapping[str, Sequence[str]], coming: Mapping[str, Sequence[str]]
 ) -> list[str] | None:
-    """The names along a circle that these tasks close, its first again at the end, or None.
+    """The names along a cycle that these tasks close, its first again at the end, or None.
 
     wanted: what they depend on, or will, by task id; coming: what others will; for all others that is what is stored.
     """

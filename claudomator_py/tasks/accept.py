@@ -25,7 +25,7 @@ from claudomator_py.tasks.readiness import (
     add_content,
     content_row,
     is_ready_when_new,
-    lend_rank,
+    propagate_rank,
     ready,
     ready_dependents,
 )
@@ -74,7 +74,7 @@ def accept(connection: Connection, order: NewTask, now_ms: int) -> Task:
     add_content(connection, task.id, 1, spec, order.shared, now_ms)
     dependency_rows.replace(connection, task.id, spec.needs)
     task = ready(connection, task, spec, now_ms)
-    lend_rank(connection, task, now_ms)
+    propagate_rank(connection, task, now_ms)
     _bind_waiters(connection, task, now_ms)
     # It may have failed already by a dependency of its own, which those that waited for its name have to hear.
     ready_dependents(connection, task, now_ms)
@@ -133,7 +133,7 @@ def rename(connection: Connection, task: Task, name: str, now_ms: int) -> Task:
 def _bind_waiters(connection: Connection, task: Task, now_ms: int) -> None:
     """Tasks that wait for a task of this name wait for this one."""
     for waiter in dependency_rows.bind(connection, task):
-        lend_rank(connection, task_rows.get(connection, waiter), now_ms)
+        propagate_rank(connection, task_rows.get(connection, waiter), now_ms)
         record(connection, now_ms, "dependency_bound", task_id=waiter, data={"name": task.name, "to": task.id})
 
 

@@ -83,7 +83,7 @@ def go_on(
     found = readiness_of(connection, task, spec, None, now_ms, approved=approved)
     into = found if isinstance(found, Queued | Waiting) else Waiting(WaitReason.DEPENDENCY)
     task = task_rows.advance(connection, task, Answered(into), now_ms, data=data, **changes)
-    lend_rank(connection, task, now_ms)
+    propagate_rank(connection, task, now_ms)
     return ready(connection, task, spec, now_ms)
 
 
@@ -166,14 +166,14 @@ def content_row(
     )
 
 
-def lend_rank(connection: Connection, task: Task, now_ms: int) -> None:
+def propagate_rank(connection: Connection, task: Task, now_ms: int) -> None:
     """A dependency inherits the rank of a dependent that is ahead of it, and so do the dependencies of that one."""
-    lenders = deque([task] if task.state not in ENDED else [])
-    while lenders:
-        lender = lenders.popleft()
-        for dependency in dependency_rows.dependencies(connection, lender.id):
-            if dependency.state not in ENDED and dependency.rank_ms > lender.rank_ms:
-                lenders.append(task_rows.change(connection, dependency, now_ms, rank_ms=lender.rank_ms))
+    waiting = deque([task] if task.state not in ENDED else [])
+    while waiting:
+        dependent = waiting.popleft()
+        for dependency in dependency_rows.dependencies(connection, dependent.id):
+            if dependency.state not in ENDED and dependency.rank_ms > dependent.rank_ms:
+                waiting.append(task_rows.change(connection, dependency, now_ms, rank_ms=dependent.rank_ms))
 
 
 def readiness_of(
@@ -190,16 +190,16 @@ def _not_before(spec: TaskSpec) -> int | None:
     return None if spec.not_before is None else int(spec.not_before.timestamp() * 1000)
 
 
-def circle_problem(connection: Connection, contents: Sequence[tuple[Task, TaskSpec]]) -> Problem | None:
-    """A circle that these tasks close with this content, which is stored or will be, or None."""
+def cycle_problems(connection: Connection, contents: Sequence[tuple[Task, TaskSpec]]) -> list[Problem]:
+    """The cycle of dependencies that these tasks close with this content, which is stored or will be; none, or one."""
     if not any(spec.needs for _, spec in contents):
-        return None
+        return []
     wanted = {task.id: spec.needs for task, spec in contents}
     # What a running task will depend on once its run has ended.
     coming = {task_id: spec.needs for task_id, spec in task_rows.coming_contents(connection) if task_id not in wanted}
-    circle = dependency_rows.circle(connection, wanted, coming)
-    if circle is None:
-        return None
-    message = f"these tasks would wait for each other forever: {' -> '.join(circle)}"
+    cycle = dependency_rows.cycle(connection, wanted, coming)
+    if cycle is None:
+        return []
+    message = f"these tasks would wait for each other forever: {' -> '.join(cycle)}"
     field = "depends_on" if any(spec.depends_on for _, spec in contents) else "continues"
-    return Problem(field=field, message=message, remedy="remove one of these dependencies")
+    return [Problem(field=field, message=message, remedy="remove one of these dependencies")]

@@ -24,7 +24,7 @@ from claudomator_py.prompts.conversations import columns_of
 from claudomator_py.store import dependency_rows, inbox_rows, task_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Task
-from claudomator_py.tasks.readiness import become_ready, lend_rank, readiness_of, ready_dependents
+from claudomator_py.tasks.readiness import become_ready, propagate_rank, readiness_of, ready_dependents
 
 
 def request_cancel(connection: Connection, task: Task, now_ms: int) -> Task:
@@ -80,7 +80,7 @@ def renew(
             elif dependent.state in ("WAITING", "QUEUED"):
                 spec = task_rows.spec_of(connection, dependent.id, dependent.revision)
                 dependent = become_ready(connection, dependent, spec, now_ms)
-                lend_rank(connection, dependent, now_ms)
+                propagate_rank(connection, dependent, now_ms)
                 if dependent.state in ENDED:
                     begun.append(dependent)
     return task_rows.get(connection, task.id)
@@ -134,7 +134,7 @@ def _renew(
         into = found if isinstance(found, Queued | Waiting) else into
     task = task_rows.advance(connection, task, Renewed(into), now_ms, data=data, **changes)
     task = become_ready(connection, task, spec, now_ms)
-    lend_rank(connection, task, now_ms)
+    propagate_rank(connection, task, now_ms)
     return task
 
 

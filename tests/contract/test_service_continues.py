@@ -90,7 +90,7 @@ def test_it_fails_with_the_other_and_is_revived_with_it(world: World) -> None:
     assert last(world, "second").resumes == last(world, "first").id
 
 
-def test_circles_are_refused(world: World) -> None:
+def test_cycles_are_refused(world: World) -> None:
     world.submit("a", continues="b")
     with pytest.raises(Invalid, match="forever: b -> a -> b") as refused:
         world.submit("b", continues="a")

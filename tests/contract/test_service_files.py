@@ -1,4 +1,4 @@
-"""What becomes of task files: identity, changed content, names, circles, files that are moved or deleted."""
+"""What becomes of task files: identity, changed content, names, cycles, files that are moved or deleted."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -335,7 +335,7 @@ def test_the_documents_of_a_file_may_name_each_other_in_any_order(world: World) 
     assert (world.state("x"), world.state("y")) == ("QUEUED ready", "WAITING dependency")
 
 
-def test_a_circle_is_refused_within_a_file_and_across_files(world: World) -> None:
+def test_a_cycle_is_refused_within_a_file_and_across_files(world: World) -> None:
     (problem,) = world.take(PATH, spec("a", depends_on=["b"]), spec("b", depends_on=["a"]))
     assert problem.field == "depends_on"
     assert "a -> b -> a" in problem.message
@@ -349,7 +349,7 @@ def test_a_circle_is_refused_within_a_file_and_across_files(world: World) -> Non
     assert world.task("b").depends_on == ()
 
 
-def test_what_a_running_task_will_depend_on_closes_a_circle_as_well(world: World) -> None:
+def test_what_a_running_task_will_depend_on_closes_a_cycle_as_well(world: World) -> None:
     world.take("c.yaml", spec("c"))
     world.tick()
     assert world.state("c") == "RUNNING"
@@ -364,7 +364,7 @@ def test_what_a_running_task_will_depend_on_closes_a_circle_as_well(world: World
     assert world.names(state="RUNNING") == ["b"]
 
 
-def test_a_running_task_cannot_be_given_a_circle_either(world: World) -> None:
+def test_a_running_task_cannot_be_given_a_cycle_either(world: World) -> None:
     world.take(PATH, spec("a"))
     world.take("/in/b.yaml", spec("b", depends_on=["a"]))
     world.tick()

@@ -108,7 +108,7 @@ def test_a_name_means_one_of_ones_own(world: World) -> None:
     own = world.access.as_(BOB).service.submit(spec("build"))
     assert world.access.as_(BOB).queries.task("deploy").depends_on[0].task_id == own.id
     assert world.access.as_(ANN).queries.task("build").id != own.id
-    # No circle is told of that goes through what others have.
+    # No cycle is told of that goes through what others have.
     assert world.access.as_(ANN).service.submit(spec("test", depends_on=["deploy"])).depends_on[0].task_id is None
 
 

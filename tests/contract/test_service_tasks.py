@@ -130,7 +130,7 @@ def test_what_has_not_started_waits_again_when_a_dependency_is_restarted(world: 
     assert world.state("later") == "WAITING time"
 
 
-def test_a_circle_is_refused_with_its_names(world: World) -> None:
+def test_a_cycle_is_refused_with_its_names(world: World) -> None:
     world.submit("a", depends_on=["b"])
     world.submit("b", depends_on=["c"])
     with pytest.raises(Invalid, match=r"forever: c -> a -> b -> c") as refused:
@@ -141,7 +141,7 @@ def test_a_circle_is_refused_with_its_names(world: World) -> None:
     assert world.task("b").depends_on[0].task_id is None
 
 
-def test_a_second_task_of_a_name_closes_no_circle_by_its_name_alone(world: World) -> None:
+def test_a_second_task_of_a_name_closes_no_cycle_by_its_name_alone(world: World) -> None:
     world.submit("build")
     world.submit("test", depends_on=["build"])
     world.now_ms += 1

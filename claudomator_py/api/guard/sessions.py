@@ -16,12 +16,11 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.errors import Unavailable
 from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS
-from claudomator_py.store import session_rows
+from claudomator_py.store import requests, session_rows
 from claudomator_py.store.database import Database, StoreUnavailable
-from claudomator_py.store.events import caused_by, record
+from claudomator_py.store.events import record
 from claudomator_py.store.tables import BrowserSession
 
 _MOST = 60
@@ -174,10 +173,7 @@ class Sessions:
         """Durable on return. Raises Unavailable."""
         if self._database is None:
             return
-        try:
-            self._database.write(caused_by(by, transaction))
-        except StoreUnavailable as error:
-            raise Unavailable(error.reason, remedy=error.remedy) from error
+        requests.write(self._database, transaction, by)
 
     def _note_use(self, session: BrowserSession) -> None:
         """Have it written, and wait for nothing."""

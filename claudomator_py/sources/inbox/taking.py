@@ -17,7 +17,7 @@ from claudomator_py.sources.inbox.values import FileReading
 from claudomator_py.store import dependency_rows, inbox_rows, schedule_rows, task_rows
 from claudomator_py.store.tables import InboxDocument, InboxFile, Task
 from claudomator_py.tasks.accept import NewTask, accept, accept_ready, rename, replace_content
-from claudomator_py.tasks.readiness import circle_problem, is_ready_when_new
+from claudomator_py.tasks.readiness import cycle_problems, is_ready_when_new
 from claudomator_py.tasks.renewal import cancel_now
 from claudomator_py.tasks.schedules import Plan, begin, end_of_file, move, replace
 from claudomator_py.tasks.specialists import task_problems
@@ -97,8 +97,7 @@ class FileTransaction:
         end_of_file(connection, self._path, self._now_ms, besides=self._schedules)
         tasks = [(self._document(connection, spec), spec) for spec in self._specs if spec.schedule is None]
         # Only now, as the documents of one file may name each other, in any order.
-        circle = circle_problem(connection, tasks)
-        self._refuse([circle] if circle is not None else [])
+        self._refuse(cycle_problems(connection, tasks))
         for spec in self._specs:
             if spec.schedule is not None:
                 self._schedule(connection, spec)

@@ -197,13 +197,13 @@ class Changes(RuleBasedStateMachine):
             assert task.state == "RUNNING" or task.restart_requested is None
 
     @invariant()
-    def dependencies_go_in_no_circle(self) -> None:
+    def dependencies_form_no_cycle(self) -> None:
         tasks, _ = self._rows()
         names: dict[str, list[str]] = {}
         for task in tasks:
             states = self._database.read(partial(dependency_rows.states, task_id=task.id))
             names[task.id] = [state.name for state in states]
-        assert self._database.read(partial(dependency_rows.circle, wanted=names, coming={})) is None
+        assert self._database.read(partial(dependency_rows.cycle, wanted=names, coming={})) is None
 
     @invariant()
     def what_is_done_waits_for_no_further_tick(self) -> None:
