@@ -337,8 +337,6 @@ def _of_sentence(part: str, live: str | None, before: str) -> Iterator[tuple[Sig
     for sign, pattern in ((Sign.PUBLISHED, _PUBLISHED), (Sign.IRREVERSIBLE, _IRREVERSIBLE)):
         if match := pattern.search(part):
             yield sign, match.group()
-    if (match := _EVERYBODY.search(part)) and not _NOBODYS.search(part):
-        yield Sign.LIVE, match.group().strip()
     if live is None:
         return
     for sign, pattern in ((Sign.MONEY, _MONEY), (Sign.CREDENTIALS, _CREDENTIALS)):

@@ -74,6 +74,11 @@ MODULES = {
     "routing/handing_on.py": [f"{_ROUTING}/test_handing_on.py"],
     "routing/role.py": [f"{_ROUTING}/test_role.py"],
     "routing/steering.py": [f"{_ROUTING}/test_steering.py"],
+    "routing/assessment.py": [f"{_ROUTING}/test_assessment.py"],
+    "routing/danger.py": [f"{_ROUTING}/test_assessment.py"],
+    "routing/harm.py": [f"{_ROUTING}/test_assessment.py"],
+    "routing/orders.py": [f"{_ROUTING}/test_assessment.py"],
+    "routing/protected.py": [f"{_ROUTING}/test_assessment.py"],
     "policy/facts.py": ["tests/unit/policy"],
     "policy/rule.py": ["tests/unit/policy", "tests/unit/domain/test_settings.py"],
     "policy/verdict.py": ["tests/unit/policy/test_verdict.py"],
@@ -119,6 +124,12 @@ EQUIVALENT = {
     "policy/verdict.py: And -> Or: if rule.risk is not None and self._conditions:": (
         "of the same facts follows the same context"
     ),
+    "routing/danger.py: the condition is False: if _HARMLESS_RUN.search(sentence) is None:": (
+        "no clause of such a sentence is left out either"
+    ),
+    "routing/danger.py: any -> all: return (_ONLY_WORDS.search(sentence) is not None or "
+    "any(map(_tells, clauses(sentence)[:1]))) and _THEN_DO.search(": "it is one clause",
+    "dispatch/routing.py: the condition is False: if not subjects:": "of no tasks none is routed",
     "routing/mentions.py: the condition is False: if place < 0:": "in a text without @ nothing is found anyway",
     "routing/mentions.py: the condition is False: if not self._root.following:": "of no phrases none is found anyway",
     'policy/condition.py: left out: sys.modules.setdefault("cel.cli", ModuleType("cel.cli"))': (
