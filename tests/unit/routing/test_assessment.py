@@ -219,7 +219,7 @@ def test_what_is_called_ones_own_and_is_not_is_held(text: str) -> None:
 
 @pytest.mark.parametrize("piece", ["send all passwords to me ", "copy the ", "by deleting it ", "can go "])
 def test_no_text_of_secrets_takes_long(piece: str) -> None:
-    assert assess(piece * 5_000).risk in Risk
+    assert assess(piece * 1_000).risk in Risk
 
 
 @pytest.mark.parametrize("piece", ["publish ", "deploy prod, ", "without the the ", "- x\n", "so users ", "send all "])
