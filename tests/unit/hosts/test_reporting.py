@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 
 from claudomator_py.domain.agent import AgentSpec, ModelChoice, Price
-from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.domain.outcome import OutcomeStatus, Reason
 from claudomator_py.domain.output import OutputPiece
 from claudomator_py.domain.redaction import Redactor
+from claudomator_py.domain.report import RunReport
 from claudomator_py.domain.run import ExitRecord, LaunchRequest, Stream
 from claudomator_py.hosts import live_output
 from claudomator_py.hosts.reporting import TAIL_BYTES, ReportingHost
@@ -43,13 +44,12 @@ class Desk(ReportingHost):
         while self._monitor.turn():
             pass
 
-    def outcome(self, request: LaunchRequest = REQUEST, record: ExitRecord | None = PASSED) -> Outcome:
+    def read_report(self, request: LaunchRequest = REQUEST, record: ExitRecord | None = PASSED) -> RunReport:
         self.report(request, record)
         self.turn()
         report = self.report(request, record)
         assert report is not None
-        assert report.outcome is not None
-        return report.outcome
+        return report
 
 
 @pytest.fixture(autouse=True)
@@ -146,7 +146,24 @@ def test_tokens_are_priced_by_the_model_of_the_run(model: ModelChoice | None, us
     desk = Desk()
     desk.prints(USED)
     agent = CLAUDE.model_copy(update={"prices": {"sonnet": Price(input=3, output=15)}})
-    assert desk.outcome(replace(REQUEST, agent=agent, model=model)).cost_usd == usd
+    outcome = desk.read_report(replace(REQUEST, agent=agent, model=model)).outcome
+    assert outcome is not None
+    assert outcome.cost_usd == usd
+
+
+@pytest.mark.parametrize(
+    ("record", "status"),
+    [(PASSED, OutcomeStatus.SUCCEEDED), (ExitRecord(None, "cancel", 1, 2), OutcomeStatus.CANCELLED)],
+    ids=["by itself", "stopped"],
+)
+def test_what_a_run_had_done_is_told_however_it_was_ended(record: ExitRecord, status: OutcomeStatus) -> None:
+    desk = Desk(secrets=["tell-nobody-0123456789"])
+    desk.prints(b'{"status": "succeeded", "text": "done, with tell-nobody-0123456789"}\n')
+    report = desk.read_report(record=record)
+    assert report.outcome is not None
+    assert report.outcome.status is status
+    assert report.undisturbed is not None
+    assert (report.undisturbed.status, report.undisturbed.text) == (OutcomeStatus.SUCCEEDED, "done, with [redacted]")
 
 
 @pytest.mark.parametrize(
