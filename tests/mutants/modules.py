@@ -7,12 +7,16 @@ _SERVICE = "tests/contract/test_service"
 MODULES = {
     "scheduler/plan.py": [_SCHEDULER],
     "scheduler/admission.py": [_SCHEDULER],
-    "scheduler/load.py": [_SCHEDULER],
+    "scheduler/load.py": [f"{_SCHEDULER}/test_load.py", f"{_SCHEDULER}/test_spent_budgets.py"],
     "scheduler/snapshot.py": [_SCHEDULER],
-    "scheduler/tiers.py": [_SCHEDULER],
+    "scheduler/tiers.py": [
+        f"{_SCHEDULER}/test_tiers.py",
+        f"{_SCHEDULER}/test_constraints.py",
+        f"{_SCHEDULER}/test_admission.py",
+    ],
     "scheduler/classification.py": [f"{_SCHEDULER}/test_tier.py", f"{_SCHEDULER}/test_tiers.py"],
     "scheduler/balance.py": [_SCHEDULER],
-    "scheduler/lanes.py": [_SCHEDULER, "tests/unit/domain/test_demands.py"],
+    "scheduler/lanes.py": [f"{_SCHEDULER}/test_lanes.py", "tests/unit/domain/test_demands.py"],
     "scheduler/after_run.py": [f"{_SCHEDULER}/test_ending.py"],
     "domain/limits.py": ["tests/unit/domain/test_limits.py"],
     "domain/outcome.py": ["tests/unit/domain/test_outcome.py"],
@@ -110,6 +114,9 @@ EQUIVALENT = {
     "longer = min(max(2 * length, first.until_ms - now_ms if first.until_ms else 0), longest_ms)": (
         "an estimate always has an end"
     ),
+    "domain/budget.py: the condition is False: if self.usd is None and self.tokens is None and self.runs is None:": (
+        "it only saves a look at three limits"
+    ),
     "scheduler/admission.py: the condition is True: "
     "return named_by(head.agent_type, agents) if head.agent_type else ()": "no agent is of no name and no kind",
     "scheduler/snapshot.py: the condition is False: if self.tried:": "whatever is in force ends after what is over",
@@ -158,6 +165,9 @@ EQUIVALENT = {
     ),
     "dispatch/apply_report.py: the condition is True: "
     "if (run.asked, run.over_budget) != (subject.run.asked, subject.run.over_budget):": "the same is judged alike",
+    "hosts/reporting.py: the condition is True: if read.undisturbed is not read.outcome:": (
+        "what is the same is only cleaned once more"
+    ),
     "store/hold_rows.py: the condition is True: "
     "same = _on(hold.bucket) & (HOLD.c.reason == (hold.reason.value if hold.reason is not None else None))": (
         "what a run has met has a reason"

@@ -11,7 +11,7 @@ from tests.fakes.world import rules
 from tests.unit.scheduler.situations import NOW, agent, decide, head, snapshot, waits
 
 
-def test_slots_directory_and_disk_are_named() -> None:
+def test_slots_directory_disk_and_draining_are_named() -> None:
     busy = load_of(snapshot(live=1, busy={"/x": 1}))
     task = head(1, dir_key="/x")
     assert waits(task, agent("claude"), load=busy) == blocked(BlockCode.WORKDIR, directory="/x")
@@ -19,6 +19,7 @@ def test_slots_directory_and_disk_are_named() -> None:
     full_up = waits(task, agent("claude"), load=load_of(snapshot(live=4)))
     assert full_up == blocked(BlockCode.SLOTS, active=4, slots=4)
     assert waits(task, agent("claude"), load=load_of(snapshot(disk_low=True))).why is Why.DISK
+    assert waits(task, agent("claude"), load=load_of(snapshot(drained=True))) == blocked(BlockCode.DRAINED)
 
 
 def test_a_directory_that_is_kept_is_for_its_task_and_until_a_time() -> None:
@@ -73,6 +74,19 @@ def test_a_thread_has_one_turn_and_nobody_has_it_while_a_run_of_it_is_live() -> 
 
     assert taken.threads == {"a", "b"}
     assert taken.in_turn == {"task-002"}
+
+
+@pytest.mark.parametrize(
+    ("thread", "may"), [("nobody's", True), ("begun", False), ("its own turn", True), ("another's turn", False)]
+)
+def test_a_task_waits_while_another_one_is_at_work_in_its_thread_or_has_its_turn_there(thread: str, may: bool) -> None:
+    in_turn = {"its own turn": "task-001", "another's turn": "task-002"}
+    load = load_of(snapshot(live=1, threads=("begun",), in_turn=in_turn))
+    task = head(1, thread=thread)
+    if may:
+        assert decide(task, agent("claude"), load=load).agent == "claude"
+    else:
+        assert waits(task, agent("claude"), load=load) == blocked(BlockCode.CONVERSATION)
 
 
 def test_a_rule_that_limits_how_many_run_at_a_time_keeps_one_more_from_beginning() -> None:

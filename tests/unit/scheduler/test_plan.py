@@ -5,13 +5,11 @@ from collections import Counter
 from hypothesis import event, given
 
 from claudomator_py.domain.agent import Tier
-from claudomator_py.domain.blocked import Blocked
 from claudomator_py.domain.budget import Figures, Unit
 from claudomator_py.domain.routing import Constraints, RuleCap
-from claudomator_py.scheduler.classification import Cause
 from claudomator_py.scheduler.lanes import hint_of
 from claudomator_py.scheduler.plan import Planner, plan
-from claudomator_py.scheduler.snapshot import AgentState, AskedTier, DayLeft, QueueHead, Snapshot
+from claudomator_py.scheduler.snapshot import AgentState, DayLeft, QueueHead, Snapshot
 from tests.unit.scheduler.situations import HOLD, NOW, agent, head, placed, snapshot, snapshots, starts
 
 
@@ -228,21 +226,6 @@ def test_a_plan_is_exhausted_once_nothing_can_begin_whatever_it_is() -> None:
         assert Planner(snapshot(free, full, **changes)).exhausted
     for agents in ((), (full,)):
         assert Planner(snapshot(*agents, live=0)).exhausted
-
-
-def test_an_open_question_keeps_a_task_until_the_deadline_that_is_stored_with_it_and_no_longer() -> None:
-    claude = agent("claude")
-    for deadline, starts_with in ((NOW + 1, None), (NOW, Cause.TIMEOUT), (NOW - 1, Cause.TIMEOUT)):
-        asked = AskedTier(agent="claude", deadline=deadline, answered=False)
-        seen = snapshot(claude, heads=(head(1, asked=asked),), classifier=True)
-        if starts_with is None:
-            assert plan(seen) == (), "it is not asked again"
-            verdict = Planner(seen).consider(seen.heads[0])
-            assert isinstance(verdict, Blocked)
-            assert verdict.until == deadline
-        else:
-            (start,) = starts(seen)
-            assert (start.decision.tier, start.decision.classification.cause) == (claude.default_tier, starts_with)
 
 
 def test_a_task_without_a_directory_takes_none() -> None:

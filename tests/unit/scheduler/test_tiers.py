@@ -3,13 +3,14 @@
 import pytest
 
 from claudomator_py.domain.agent import ModelChoice, Tier
+from claudomator_py.domain.blocked import BlockCode, blocked
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.routing import Constraints
 from claudomator_py.scheduler.classification import Cause
-from claudomator_py.scheduler.plan import StartRun, plan
+from claudomator_py.scheduler.plan import Planner, StartRun, plan
 from claudomator_py.scheduler.snapshot import ActiveHold, AgentState, AskedTier, HeldBy
 from claudomator_py.scheduler.tiers import AskTier, question
-from tests.unit.scheduler.situations import HOLD, NOW, agent, head, snapshot
+from tests.unit.scheduler.situations import HOLD, NOW, agent, head, snapshot, starts
 
 ONE, TWO = ModelChoice(model="one"), ModelChoice(model="two")
 
@@ -82,6 +83,21 @@ def test_nothing_is_asked_where_the_constraints_leave_one_tier() -> None:
     assert question(head(1, constraints=one), (), (agent("claude"),)) is None
     two = Constraints(tier_floor=Tier.BALANCED)
     assert question(head(1, constraints=two), (), (agent("claude"),)) is not None
+
+
+@pytest.mark.parametrize("left_ms", [1, 0, -1])
+def test_an_open_question_keeps_a_task_until_the_deadline_that_is_stored_with_it_and_no_longer(left_ms: int) -> None:
+    claude = agent("claude")
+    asked = AskedTier(agent="claude", deadline=NOW + left_ms, answered=False)
+    seen = snapshot(claude, heads=(head(1, asked=asked),), classifier=True)
+    if left_ms > 0:
+        verdict = Planner(seen).consider(seen.heads[0])
+        assert verdict == blocked(BlockCode.CLASSIFYING, until=NOW + left_ms)
+        assert plan(seen) == (), "it is not asked again"
+    else:
+        (start,) = starts(seen)
+        decided = start.decision
+        assert (decided.tier, decided.classification.cause) == (claude.default_tier, Cause.TIMEOUT)
 
 
 def test_an_answer_with_no_tier_means_the_default_before_its_deadline_too() -> None:
