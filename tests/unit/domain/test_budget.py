@@ -100,17 +100,23 @@ def test_of_several_limits_the_one_that_is_met_or_exceeded_by_most_is_named() ->
     assert spent(budget, Spending(usd=4.0, tokens=100)) is Unit.USD
 
 
+@pytest.mark.parametrize(
+    ("unit", "limit"),
+    # Of so many tokens, what a sum of dollars may be off is less than a float can tell apart.
+    [*((unit, 100) for unit in Unit), (Unit.TOKENS, 10**9)],
+)
+def test_exactly_what_a_budget_allows_uses_it_up_and_exceeds_nothing(unit: Unit, limit: int) -> None:
+    budget = Budget.model_validate({unit.value: limit})
+    assert spent(budget, Spending(**{unit.value: limit})) is unit
+    assert overspent(budget, Spending(**{unit.value: limit})) is None
+    assert spent(budget, Spending(**{unit.value: limit - 1})) is None
+
+
 @pytest.mark.parametrize("unit", Unit)
-def test_exactly_what_a_budget_allows_uses_it_up_and_exceeds_nothing(unit: Unit) -> None:
-    budget = Budget.model_validate({unit.value: 100})
-    assert spent(budget, Spending(**{unit.value: 100})) is unit
-    assert overspent(budget, Spending(**{unit.value: 100})) is None
-    assert spent(budget, Spending(**{unit.value: 99})) is None
-
-
-@pytest.mark.parametrize(("runs", "used_up"), [(1, False), (2, True)])
-def test_a_budget_is_used_up_once_all_of_it_is_spent(runs: int, used_up: bool) -> None:
-    assert is_spent(Budget(runs=2), lambda: Spending(runs=runs)) is used_up
+@pytest.mark.parametrize(("amount", "used_up"), [(1, False), (2, True)])
+def test_a_budget_is_used_up_once_all_of_it_is_spent(unit: Unit, amount: int, used_up: bool) -> None:
+    budget = Budget.model_validate({unit.value: 2})
+    assert is_spent(budget, lambda: Spending(**{unit.value: amount})) is used_up
 
 
 def test_of_what_limits_nothing_nobody_asks_what_was_spent() -> None:
