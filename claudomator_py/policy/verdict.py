@@ -196,12 +196,13 @@ def _applied(verdict: Verdict, rule: Rule) -> Verdict:
 
 
 def _contradiction(verdict: Verdict, rule: Rule) -> str | None:
-    """Why nothing is left if this rule applies as well; None: something is."""
+    """Why nothing is left if this rule applies as well; None: something is. It names no specialist: it is stored, and
+    told to whoever sees the task."""
     specialist = rule.specialist or verdict.specialist
     if verdict.specialist is not None and rule.specialist not in (None, verdict.specialist):
-        return f"an earlier rule gives it to {verdict.specialist}, this one to {rule.specialist}"
+        return "an earlier rule gives it to another specialist than this one"
     if specialist is not None and specialist in verdict.excluded | set(rule.exclude_specialists):
-        return f"one rule gives it to {specialist}, another one excludes that specialist"
+        return "one rule gives it to a specialist whom another one excludes"
     if rule.tier is not None:
         floor, ceiling = _bounds(verdict.constraints, rule)
         if floor is not None and ceiling is not None and TIERS.index(floor) > TIERS.index(ceiling):

@@ -1,6 +1,8 @@
 """The policy with how often each of its rules applied, and to whom it leaves a task."""
 
+import re
 from collections import Counter
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -12,12 +14,15 @@ from claudomator_py.domain.views.policy import PolicyView, RuleView
 from claudomator_py.domain.views.specialists import SpecialistView
 from claudomator_py.policy.rule import BUILT_IN, Rule
 from claudomator_py.policy.verdict import Policy
+from claudomator_py.queries.concealment import SOMEBODY
 from claudomator_py.queries.specialists import view as view_of
 from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, PolicyVerdict
 from claudomator_py.store import decision_rows, remembered, specialist_rows
 from claudomator_py.store.tables import DECISION, Task
 from claudomator_py.tasks.inputs import specialists_for
 
+_LITERAL = re.compile(r"""(["'])(.*?)\1""")
+"""A text in a condition."""
 SAMPLE = 5_000
 """Decisions that are looked at: the newest."""
 
@@ -40,6 +45,10 @@ def view(connection: Connection, policy: Policy, by: Principal, days: int, now_m
                 last.setdefault(check.rule, at_ms)
             faults[check.rule] += check.matched is None
     known = remembered.find(connection, IN_FORCE)
+    named: set[str | None] = set()
+    for rule in policy.rules:
+        named |= {rule.specialist, *rule.exclude_specialists, *(one[1] for one in _LITERAL.findall(rule.when or ""))}
+    hidden = specialist_rows.hidden(connection, named, by)
 
     def told(name: str) -> dict[str, Any]:
         return {"applied": applied[name], "faults": faults[name], "last": last.get(name)}
@@ -51,7 +60,10 @@ def view(connection: Connection, policy: Policy, by: Principal, days: int, now_m
         decisions=sum(said.values()) - said[PolicyVerdict.APPROVED],
         denied=said[PolicyVerdict.DENIED],
         held=said[PolicyVerdict.HELD],
-        rules=tuple(RuleView.of(rule, says=_says(rule), **told(rule.name)) for rule in policy.rules),
+        rules=tuple(
+            RuleView.of(rule, when=_condition(rule.when, hidden), says=_says(_without(rule, hidden)), **told(rule.name))
+            for rule in policy.rules
+        ),
         built_in=tuple(
             RuleView.model_validate({"name": name, "effects": (effect,), **told(name)})
             for name, effect in BUILT_IN.items()
@@ -74,6 +86,24 @@ def candidates(
             open_ -= set(rule.exclude_specialists)
             open_ &= open_ if rule.specialist is None else {rule.specialist}
     return tuple(view_of(one, by) for one in specialist_rows.seen(connection, by, ids=sorted(open_)[:limit]))
+
+
+def _condition(when: str | None, hidden: Collection[str]) -> str | None:
+    """The condition, without the names of these specialists. Any text in it may be one."""
+    if when is None or not hidden:
+        return when
+    return _LITERAL.sub(lambda one: f"{one[1]}{SOMEBODY}{one[1]}" if one[2] in hidden else one[0], when)
+
+
+def _without(rule: Rule, hidden: Collection[str]) -> Rule:
+    """The rule, with somebody else for each of these specialists."""
+    names = tuple(SOMEBODY if one in hidden else one for one in rule.exclude_specialists)
+    return rule.model_copy(
+        update={
+            "specialist": SOMEBODY if rule.specialist in hidden else rule.specialist,
+            "exclude_specialists": names,
+        }
+    )
 
 
 def _says(rule: Rule) -> str:

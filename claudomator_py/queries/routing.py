@@ -197,13 +197,17 @@ def _applied(record: Record) -> list[str]:
 
 def tried_view(name: str, record: SpecialistRecord, verdict: VerdictView | None, seen: Set[str]) -> TriedRouteView:
     """What would become of a task of that name. verdict: the policy's; None: it was not asked."""
-    if verdict is not None:
-        whom = verdict.specialist if verdict.specialist in seen else None
-        kept_out = tuple(one for one in verdict.excluded_specialists if one in seen)
-        verdict = verdict.model_copy(update={"specialist": whom, "excluded_specialists": kept_out})
+    verdict = None if verdict is None else verdict_view(verdict, seen)
     route = route_view(name, record, seen, tried=True)
     said = (*_verdict_sentences(verdict), *route.sentences)
     return TriedRouteView.model_validate({**dict(route), "sentences": said, "policy": verdict})
+
+
+def verdict_view(verdict: VerdictView, seen: Set[str]) -> VerdictView:
+    """The verdict, without the specialists who do not exist for whoever asks. seen: those who do."""
+    whom = verdict.specialist if verdict.specialist in seen else None
+    kept_out = tuple(one for one in verdict.excluded_specialists if one in seen)
+    return verdict.model_copy(update={"specialist": whom, "excluded_specialists": kept_out})
 
 
 def _verdict_sentences(verdict: VerdictView | None) -> list[str]:

@@ -17,8 +17,9 @@ from claudomator_py.policy.verdict import Policy
 from claudomator_py.ports import Clock
 from claudomator_py.queries import approvals, policy
 from claudomator_py.queries.reading import find_task
+from claudomator_py.queries.routing import verdict_view
 from claudomator_py.schema.taskfiles import parse_task_file
-from claudomator_py.store import requests
+from claudomator_py.store import requests, specialist_rows
 from claudomator_py.store.database import Database
 
 _AS_FILE = "task.yaml"
@@ -67,7 +68,10 @@ class PolicyService:
         if parsed.problems:
             raise Invalid.of(parsed.problems)
         rules, now_ms, limits, reviews = self._in_force(), self._clock(), self._limits(), self._reviews()
-        return tuple(
+        seen = frozenset(
+            requests.read(self._database, lambda connection: specialist_rows.ids_seen(connection, self._by))
+        )
+        verdicts = (
             try_rules(
                 rules,
                 Facts(spec, self._by, "file", spec.specialist, spec.skill),
@@ -79,6 +83,7 @@ class PolicyService:
             )
             for spec in parsed.specs
         )
+        return tuple(verdict_view(one, seen) for one in verdicts)
 
     def approvals(self) -> ApprovalsView:
         """What waits for an approval, and what became of others."""

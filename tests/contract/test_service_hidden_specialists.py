@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from claudomator_py.api.page.task_model import task_page_of
-from claudomator_py.domain.errors import Conflict, Invalid
+from claudomator_py.domain.errors import Conflict, Invalid, NotFound
 from claudomator_py.domain.handing_on import HANDOFF_MARKER
 from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.principal import Principal, Role
@@ -219,3 +219,38 @@ def test_a_queued_task_does_not_keep_a_specialist_whose_grant_was_revoked(world:
         assert any(why[1:] in sentence for sentence in bob.queries.why("tally").sentences)
     assert ann.queries.task("tally").specialist == "shepherd"
     assert ann.queries.task("tally").state == "RUNNING"
+
+
+@pytest.mark.both_databases
+def test_another_organisation_can_read_nothing_of_a_hidden_specialist_and_its_tasks(world: World) -> None:
+    ann, bob = world.access.as_(ANN), world.access.as_(BOB)
+    world.specialists.register(card("ben", description="Bakes bread."))
+    before = bob.specialists.search("How many sheep are there?")
+    ann.specialists.register(card("shepherd", visibility="private", description="Tends sheep.", skills=[SHEEP]))
+    ann.service.submit(spec("tally", instructions="Count the sheep. How many sheep are there?"))
+    world.router.route()
+    world.tick()
+    run = world.live("tally")
+    assert run.specialist == "shepherd"
+    world.succeed("tally")
+
+    found = bob.specialists.search("How many sheep are there?")
+    assert (found.total, found.items) == (before.total, before.items), "not even a score has changed"
+    live = bob.queries.live
+    answers = [
+        *(found, bob.queries.status(), *bob.queries.agents(), *bob.specialists.page().items),
+        *bob.queries.tasks(TaskFilter(), None, 50).items,
+        *(one for kind in (None, "shadow") for one in bob.queries.decisions(DecisionFilter(kind=kind), None, 50).items),
+        *live.events(live.event_filter(None, ()), 0, 500).items,
+        *(bob.learned.stats(), bob.learned.all(), bob.learned.labelled(), bob.policy.view(), bob.policy.approvals()),
+        *(*bob.queries.public_cards(), *bob.policy.test("instructions: Count the sheep.")),
+    ]
+    told = "\n".join(one.model_dump_json() for one in answers)
+    assert "ben" in told
+    assert [
+        word for word in ("shepherd", "woolly", "tally", "sheep") if word in told.replace("Count the sheep", "")
+    ] == []
+    with pytest.raises(NotFound):
+        bob.queries.task("tally")
+    with pytest.raises(NotFound):
+        bob.queries.run(run.id)

@@ -8,6 +8,7 @@ import pytest
 from claudomator_py.domain.errors import Invalid, NotFound
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.views import AnswerRequest
+from claudomator_py.domain.views.decisions import DecisionFilter
 from claudomator_py.policy.rule import Rule
 from claudomator_py.scheduler.decision import DecisionKind, SpecialistRecord
 from claudomator_py.store import decision_rows
@@ -215,3 +216,34 @@ def test_what_a_task_or_a_rule_requires_is_had_by_whoever_does_it(policed: Make)
     (told,) = (SpecialistRecord.model_validate(one.data) for one in kept if one.kind == DecisionKind.SPECIALIST)
     assert told.required_capabilities == ("welding",)
     assert "lacks welding" in str(world.queries.why("welds").sentences)
+
+
+@pytest.mark.both_databases
+def test_rules_name_no_specialist_to_whom_it_is_hidden(policed: Make) -> None:
+    world = policed(
+        rule("give", when='"sheep" in task.tags', specialist="shepherd"),
+        rule("keep", when="'wolf' in task.tags", exclude_specialists=["shepherd", "painter"]),
+        rule("look", when='task.specialist == "shepherd" || task.specialist == "painter"', deny="not now"),
+    )
+    world.access.as_(OPERATOR).specialists.register(card("shepherd", visibility="private"))
+    world.access.as_(OPERATOR).specialists.register(card("painter"))
+    world.access.as_(ANN).service.submit(spec("both", tags=["sheep", "wolf"]))
+    world.access.as_(ANN).service.submit(spec("sheep", tags=["sheep"]))
+    world.tick()
+    said = {}
+    for by in (OPERATOR, ANN):
+        desk = world.access.as_(by)
+        tried = [
+            desk.policy.test(f"instructions: Count.\ntags: {tags}") for tags in ("[sheep]", "[wolf]", "[sheep, wolf]")
+        ]
+        shown = [desk.policy.view(), desk.policy.approvals(), *(one for verdicts in tried for one in verdicts)]
+        shown += [
+            desk.queries.why("both"),
+            desk.queries.why("sheep"),
+            *desk.queries.decisions(DecisionFilter(), None, 50).items,
+        ]
+        said[by.id] = "\n".join(one.model_dump_json() for one in shown)
+    assert "shepherd" in said["operator"]
+    assert "shepherd" not in said["ann"]
+    assert "painter" in said["ann"]
+    assert "somebody else" in said["ann"]
