@@ -79,9 +79,7 @@ class SpecialistRouter:
         self._follow_policy()
         digest, found = self._database.read(self._look)
         self._reach(digest)
-        stopped = [Decided(subject, None, subject.judged) for subject in found if subject.stopped]
-        if stopped:
-            self._written(stopped)
+        self._written([Decided(subject, None, subject.judged) for subject in found if subject.stopped])
         open_ = [subject for subject in found if not subject.stopped]
         subjects = [subject for subject in open_ if not self.decider.needs_no_route(subject)]
         if len(subjects) < len(open_):

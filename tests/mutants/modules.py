@@ -78,7 +78,7 @@ MODULES = {
     "routing/handing_on.py": [f"{_ROUTING}/test_handing_on.py"],
     "routing/role.py": [f"{_ROUTING}/test_role.py"],
     "routing/steering.py": [f"{_ROUTING}/test_steering.py"],
-    "routing/assessment.py": [f"{_ROUTING}/test_assessment.py"],
+    "routing/assessment.py": [f"{_ROUTING}/test_assessment.py", "tests/unit/domain/test_transcript.py"],
     "routing/danger.py": [f"{_ROUTING}/test_assessment.py"],
     "routing/harm.py": [f"{_ROUTING}/test_assessment.py"],
     "routing/orders.py": [f"{_ROUTING}/test_assessment.py"],
@@ -137,6 +137,7 @@ EQUIVALENT = {
     "routing/danger.py: any -> all: return (_ONLY_WORDS.search(sentence) is not None or "
     "any(map(_tells, clauses(sentence)[:1]))) and _THEN_DO.search(": "it is one clause",
     "dispatch/routing.py: the condition is False: if not subjects:": "of no tasks none is routed",
+    "routing/mentions.py: LtE -> Lt: if ends and start <= ends[-1]:": "parts side by side are found one by one, too",
     "routing/mentions.py: the condition is False: if place < 0:": "in a text without @ nothing is found anyway",
     "routing/mentions.py: the condition is False: if not self._root.following:": "of no phrases none is found anyway",
     'policy/condition.py: left out: sys.modules.setdefault("cel.cli", ModuleType("cel.cli"))': (

@@ -162,10 +162,13 @@ def test_whoever_closes_it_waits_for_no_answer_and_nothing_else_is_asked(databas
         asked.set()
         answer.wait()
 
+    closed: list[bool] = []
+    routed.encoder.close = partial(closed.append, True)  # type: ignore[method-assign]
     first, second = pool.submit(work), pool.submit(work)
     asked.wait()
     router.close()
 
     assert second.cancelled()
+    assert closed == [True], "nor is the encoder"
     answer.set()
     first.result()

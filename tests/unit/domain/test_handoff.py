@@ -48,8 +48,16 @@ def test_it_is_measured_against_what_a_task_demands() -> None:
         (Defect.TOO_MANY_HANDOFFS, "max_handoffs"),
     )
     assert validity(edits, ["intent", "max_handoffs"], ["before.done"], Authority.WRITE_AFTER_APPROVAL, 2) == ()
+    assert validity(edits, ["evidence", "permissions"]) == ((Defect.LACKS, "evidence"),), "of defaults it says nothing"
     with pytest.raises(ValueError, match="no field"):
         validity(edits, ["colour"])
+
+
+@pytest.mark.parametrize(("handoffs", "before"), [(2, HandedOn(run="b")), (3, None)])
+def test_as_many_handoffs_as_are_allowed_hold_and_an_old_number_where_none_comes_before(
+    handoffs: int, before: HandedOn | None
+) -> None:
+    assert document(handoffs=handoffs, max_handoffs=2, before=before).handoffs == handoffs
 
 
 @pytest.mark.parametrize("mode", PermissionMode)

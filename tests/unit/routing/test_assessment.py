@@ -93,6 +93,7 @@ def test_what_is_meant_to_harm(text: str) -> None:
         "Block requests that flood their endpoint.",
         "Record the calls, and tell the callers.",
         "Preload the font so that nobody sees the text jump.",
+        "The hospital wants us to block bots that flood its booking page.",
     ],
 )
 def test_what_defends_or_explains(text: str) -> None:
@@ -307,6 +308,8 @@ def test_each_rule_holds_what_it_is_for(text: str, sign: Sign) -> None:
         "Refund form: validate that the amount is not above the order's total.",
         "Delete backups: the retention that is set on this page is ignored.",
         "Cancel all orders: fix the label of this button.",
+        "Comments on the backups have to be deleted.",
+        "Collect the build times of the last month. Nobody must find out.",
         "Check how often the API keys in production are rotated, and report.",
         "Create a Grafana dashboard for production error rates from the existing metrics.",
         "Delete the unused CSS classes.",

@@ -43,6 +43,7 @@ def found(text: str) -> list[tuple[str, ...]]:
         ("@PLUMBER and @Pipe  Doctor.", ["a1", "a1"]),
         ("@\uff30\uff29\uff30\uff25", ["a2"]),
         ("@pipe\ndoctor", ["a2"]),
+        ("@\u00df and @pipe ", ["a2"]),
         ("@plumbers @plumber_x @plumber-x @plumberü", []),
         ("@plumber's @plumber: @plumber", ["a1", "a1", "a1"]),
         ("@zoe\u0308 gru\u0308n", ["a3"]),
@@ -113,6 +114,11 @@ def test_every_mention_is_where_it_says(text: str) -> None:
 def test_nothing_in_a_fence_is_a_mention(text: str) -> None:
     inside = text.replace("~", "").replace("\r", "")
     assert NAMES.mentions(f"~~~\n@plumber {inside}\n@zoe\n~~~\n") == []
+
+
+def test_nobody_is_addressed_within_the_name_of_another() -> None:
+    names = Names((Participant("x", "Ann @work"), Participant("work")))
+    assert [one.ids for one in names.mentions("@Ann @work, @work")] == [("x",), ("work",)]
 
 
 def test_who_is_nobody_is_not_addressed() -> None:
