@@ -17,7 +17,7 @@ from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.domain.views import AnswerRequest, ApproveRequest, RejectRequest
 from claudomator_py.prompts.conversations import GIVEN_UP
-from claudomator_py.store import events
+from claudomator_py.store import decision_rows, events
 from claudomator_py.store.tables import RUN, TASK
 from claudomator_py.tasks.inputs import GO_ON_YOURSELF, expire, may_approve
 from tests.databases import open_migrated
@@ -147,6 +147,18 @@ def test_a_task_that_is_approved_begins_and_its_specialist_is_the_one_who_was_na
     assert told(world, "approved") == [(False, data)]
 
 
+@pytest.mark.parametrize("rules", [(), ("late", "late-too")])
+def test_what_rules_demanded_is_a_decision_of_whoever_approved_it(world: World, rules: tuple[str, ...]) -> None:
+    ask(world, "approval", begun=False, rules=rules)
+    approve(world, ANN, reason="Go.")
+    assert told(world, "approved") == [(False, {"why": "Go.", "rules": list(rules)} if rules else {"why": "Go."})]
+    task_id = world.row("t").id
+    decided = world.database.read(lambda connection: decision_rows.of_task(connection, task_id))
+    assert [(one.data["approved_by"], one.data["rules"]) for one in decided] == (
+        [("ann", list(rules))] if rules else []
+    )
+
+
 @pytest.mark.parametrize("text", ["ben", " ben\n"])
 def test_whoever_is_named_is_meant(world: World, text: str) -> None:
     ask(world, "clarification", begun=False)
@@ -180,6 +192,16 @@ def test_the_agent_that_asked_is_told_the_answer(world: World, kind: str) -> Non
     answer(world)
     assert told(world, "answered") == [(True, {"answer": "Blue."})]
     assert "Blue." in prompt(world)
+
+
+def test_a_second_answer_leaves_the_first_known(world: World) -> None:
+    ask(world, "question", begun=True)
+    answer(world, "Red.")
+    world.tick()
+    world.end("t", text=f"{MARKER} Really?")
+    world.tick()
+    answer(world, "No, blue.")
+    assert [one["answer"] for one in (world.row("t").resume or {})["heard"]] == ["Red.", "No, blue."]
 
 
 @pytest.mark.parametrize(
@@ -233,6 +255,12 @@ def test_and_does_what_else_it_is_told(world: World) -> None:
     assert "denied" not in said, "it was denied no tool"
 
 
+def test_an_agent_that_was_denied_a_tool_does_without_where_it_is_told_something_else(world: World) -> None:
+    ask(world, "approval", begun=True, tools=(PUBLISH,))
+    answer(world, "Do not publish.")
+    assert prompt(world).startswith("You may not use what you were denied.")
+
+
 @pytest.mark.parametrize(
     ("tools", "allowed"), [((), ("Bash(npm publish)",)), (("Write", "Read", "Write"), ("Write", "Read"))]
 )
@@ -243,12 +271,34 @@ def test_the_agent_may_use_what_it_asked_for_or_what_is_named_instead(
     approve(world, tools=tools, reason="Go.")
     assert world.row("t").granted_tools == {"kind": "claude", "tools": list(allowed)}
     assert told(world, "approved") == [(True, {"why": "Go.", "tools": list(allowed)})]
+    world.tick()
+    assert world.kinds["claude"].requests[-1].task.permissions.allowed_tools == allowed
 
 
 def test_a_call_without_a_rule_of_its_own_is_allowed_by_name_alone(world: World) -> None:
     ask(world, "approval", begun=True, tools=(PUBLISH, {"tool": "Write", "input": "x"}))
     with pytest.raises(Conflict, match="Write has no rule that narrow"):
         approve(world)
+
+
+def test_only_what_the_agent_can_be_told_to_allow_is_allowed(world: World) -> None:
+    ask(world, "approval", begun=True, tools=(PUBLISH,))
+    known = ["it has no plan"]
+    claude = world.kinds["claude"]
+    claude.lacking_of = lambda task: [*known, "it has no list"] if task.permissions.allowed_tools else known
+    with pytest.raises(Invalid, match=r"\Atools: it has no list; name different tools"):
+        approve(world)
+    claude.lacking_of = lambda _: known
+    approve(world)
+    assert world.row("t").state == "QUEUED", "what it lacks anyway is no matter of tools"
+
+
+def test_what_was_asked_by_an_agent_that_is_gone_is_allowed(world: World) -> None:
+    ask(world, "approval", begun=True, tools=(PUBLISH,))
+    world.agents = (CODEX,)
+    world.restarted_daemon()
+    approve(world)
+    assert world.row("t").granted_tools == {"kind": "claude", "tools": ["Bash(npm publish)"]}
 
 
 @pytest.mark.parametrize("reason", [None, "Not today."])
