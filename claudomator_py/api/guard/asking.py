@@ -15,7 +15,7 @@ async def permitted(request: Request) -> None:
     needed, by = needed_by(route, request.method), request.state.principal
     if needed is None:  # the application does not start with such a route; if it did, nobody may use it
         raise LookupError(f"{route.path} needs no role that is known")
-    if needed.role is not None and not needed.permits(by):
+    if not needed.permits(by):
         raise not_permitted(by, needed)
 
 

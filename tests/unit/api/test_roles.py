@@ -8,7 +8,7 @@ from unittest.mock import MagicMock
 import pytest
 from fastapi import FastAPI, Request
 from fastapi.routing import APIRoute
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
 from claudomator_py.api.app import create_app
 from claudomator_py.api.guard import roles
@@ -28,6 +28,7 @@ from claudomator_py.api.guard.roles import (
     not_permitted,
 )
 from claudomator_py.api.operation import Operations
+from claudomator_py.api.problem import Refused
 from claudomator_py.api.section import Section
 from claudomator_py.api.settings import MIN_TOKEN_LENGTH, WebSettings
 from claudomator_py.api.tasks import tasks
@@ -73,11 +74,28 @@ def test_all_that_an_application_serves_asks_who_uses_it() -> None:
     assert [getattr(route, "path", "") for route in app.routes if route not in sections] == ["/openapi.json"]
 
 
+def page(path: str, method: str = "GET") -> APIRoute:
+    return APIRoute(path, print, methods=[method], include_in_schema=False)
+
+
+def asked(route: BaseRoute, by: Principal | None) -> Request:
+    """A GET of that route. by: None: nobody has said who sends it."""
+    request = SimpleNamespace(scope={"route": route}, method="GET", state=SimpleNamespace(principal=by))
+    return cast("Request", cast("Any", request))
+
+
 def test_and_if_a_route_without_a_role_were_served_nobody_could_use_it() -> None:
-    route = application().routes[-1]
-    request = SimpleNamespace(scope={"route": route}, method="GET", state=SimpleNamespace(principal=OPERATOR))
     with pytest.raises(LookupError, match="/v1/new"):
-        asyncio.run(permitted(cast("Request", cast("Any", request))))
+        asyncio.run(permitted(asked(application().routes[-1], OPERATOR)))
+
+
+def test_whoever_may_not_do_what_a_route_does_is_refused_and_one_that_is_open_asks_for_nobody() -> None:
+    reader = Principal("reader", Role.READ)
+    login, select = page("/login"), page("/select")
+    for route, by in ((login, None), (login, reader), (select, OPERATOR)):
+        asyncio.run(permitted(asked(route, by)))
+    with pytest.raises(Refused, match="reader has the role read"):
+        asyncio.run(permitted(asked(select, reader)))
 
 
 def test_an_operation_cannot_be_declared_twice_with_roles_that_differ(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,12 +152,12 @@ def test_whoever_is_refused_is_told_what_they_lack(by: Principal, needed: Needed
 
 
 @pytest.mark.parametrize(
-    ("page", "operation"), [("GET /tasks/{ref}/cancel", "cancelTask"), ("POST /policy", "getPolicy")]
+    ("served", "operation"), [("GET /tasks/{ref}/cancel", "cancelTask"), ("POST /policy", "getPolicy")]
 )
-def test_a_page_needs_what_the_operation_behind_it_needs(page: str, operation: str) -> None:
-    assert PAGES[page] == operation
-    method, _, path = page.partition(" ")
-    needed = needed_by(APIRoute(path, print, methods=[method], include_in_schema=False), method)
+def test_a_page_needs_what_the_operation_behind_it_needs(served: str, operation: str) -> None:
+    assert PAGES[served] == operation
+    method, _, path = served.partition(" ")
+    needed = needed_by(page(path, method), method)
     assert needed is not None
     reader = Principal("reader", Role.READ)
     assert (needed.permits(OPERATOR), needed.permits(reader)) == (may(OPERATOR, operation), may(reader, operation))
