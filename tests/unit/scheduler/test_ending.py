@@ -267,3 +267,18 @@ def test_what_is_handed_on_is_not_done_however_its_run_ends(reason: Reason, stat
 def test_a_refused_handoff_needs_a_person() -> None:
     asks = Outcome(status=OutcomeStatus.NEEDS_INPUT, handoff=HandoffRequest(to="ben"))
     assert end(asks) == Ending(lifecycle.InputAsked(InputKind.APPROVAL), counts_attempt=False)
+
+
+@pytest.mark.parametrize(
+    ("asks", "spent", "ending"),
+    [
+        (InputKind.APPROVAL, False, Ending(lifecycle.InputAsked(InputKind.APPROVAL), counts_attempt=False)),
+        (InputKind.APPROVAL, True, Ending(lifecycle.Failing(Reason.BUDGET), counts_attempt=True)),
+        (None, False, Ending(later(1), counts_attempt=True)),
+    ],
+    ids=["a person says", "nothing is left of its budget", "nobody is asked"],
+)
+def test_where_a_specialist_failed_too_often_a_person_says_what_becomes_of_the_task(
+    asks: InputKind | None, spent: bool, ending: Ending
+) -> None:
+    assert end(failed(Reason.AGENT_ERROR), run={"asks": asks, "spent": spent}) == ending
