@@ -154,6 +154,17 @@ def test_where_whom_a_person_has_named_is_gone_signals_choose_and_nobody_else_is
     assert (routed.specialist("leak"), routed.model.asked) == ("twin-a", [])
 
 
+def test_any_other_fault_holds_nothing_and_the_next_task_is_asked_about(database: Database) -> None:
+    routed = Routed(database, ModelFault(Cause.TIMEOUT, "no answer"))
+    routed.submit("leak")
+    routed.route()
+    routed.submit("second")
+
+    routed.route()
+
+    assert (len(routed.model.asked), routed.specialist("second")) == (2, "twin-b")
+
+
 @pytest.mark.parametrize(
     ("effect", "state"),
     [

@@ -127,6 +127,17 @@ def test_the_time_that_a_decision_took_includes_that_of_the_question(database: D
     assert decided(world, "leak").latency_ms == 2 * 30 + 700, "the cards are encoded, the task, and a model is asked"
 
 
+@pytest.mark.parametrize(
+    ("condition", "rejudges"), [("now.hour < 8", True), ("spent.day.runs > 9", True), ('task.name == "t"', False)]
+)
+def test_a_task_is_judged_again_before_it_starts_only_where_time_or_spending_matters(
+    world: World, condition: str, rejudges: bool
+) -> None:
+    world.policy_rules = (Rule.model_validate({"name": "it", "when": condition, "risk": "low"}),)
+    world.restarted_daemon()
+    assert world.router.rejudges is rejudges
+
+
 # --- agents that remote specialists are -----------------------------------------------------------------------------
 
 
