@@ -214,13 +214,12 @@ def heads(
     }
     if after is not None:
         places |= {f"after_{column.name}": value for column, value in zip(_ORDER, after, strict=True)}
-    ids = []
+    ids: list[str] = []
     for lane in sorted(wanted):
         given = {**places, "in_lane": lane}
         if lane in queued_by:
             given["queued_by"] = queued_by[lane]
-        found = _HEAD[after is not None, lane in queued_by].value(connection, **given)
-        ids += [] if found is None else [found]
+        ids += _HEAD[after is not None, lane in queued_by].values(connection, **given)
     return {str(task.lane): (task, spec) for task, spec in contents(connection, ids)}
 
 

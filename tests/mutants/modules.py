@@ -198,6 +198,15 @@ EQUIVALENT = {
     "store/hold_rows.py: strict=True -> False: columns = dict(zip(_NAMES, row, strict=True))": (
         "a row has the columns that were asked for"
     ),
+    "store/queue.py: the condition is True: if taken.keepers:": "of no keepers no lane is opened; it saves a look",
+    "store/queue.py: strict=True -> False: places |= "
+    '{f"after_{column.name}": value for column, value in zip(_ORDER, after, strict=True)}': (
+        "a position has a value for each column of the order"
+    ),
+    "store/queue.py: strict=True -> False: "
+    "return [dict(zip(_KEPT_AS, row, strict=True)) for row in _KEPT.rows(connection, now=now_ms)]": (
+        "a row has the columns that were asked for"
+    ),
     "queries/concealment.py: the condition is False: if by.sees_all:": (
         "nobody is hidden from whoever sees all work; it saves a look"
     ),
