@@ -15,6 +15,8 @@ What follows from each happening:
 - **Deleted.** A file missing for half a second is gone, provided the inbox itself can be read; at the start at once.
 - **Renamed.** A file that is missing and turns up with the same stamp under another name is the same file: nothing is
   gone, and what it became is known under the new path. Any other file is known by its path alone.
+- **One after the other.** A file is taken at once, and what comes meanwhile next; nothing starts before all of a burst
+  is taken, see ``Burst``.
 - **Very many.** A look at everything only finds which files need one. They are read in steps of a fraction of a second;
   what happens meanwhile comes first, and a stop waits for no more than one step.
 - **Exposed.** An inbox that somebody could write to or exchange who is not trusted is not read, and a file that such a
@@ -43,6 +45,7 @@ from typing import Any
 from claudomator_py.domain.errors import Problem
 from claudomator_py.schema.settings import Inbox as InboxSettings
 from claudomator_py.schema.trust import InboxGuard
+from claudomator_py.sources.inbox.burst import Burst
 from claudomator_py.sources.inbox.claims import Claims
 from claudomator_py.sources.inbox.folder import FolderScan, is_wanted
 from claudomator_py.sources.inbox.refusals import Refusals, readable
@@ -75,8 +78,6 @@ Names = dict[str, None] | None  # of one folder, in the order in which something
 _LOOK_FOR_LOST_S = 1.0
 _RETRY_S = (1.0, 30.0)
 _STOP_S = 30.0
-_LONGEST_BURST_S = 0.2
-"""How long files that come one right after the other are said to be still arriving."""
 
 log = logging.getLogger("claudomator.inbox")
 
@@ -126,9 +127,7 @@ class Inbox:
         # Below: guarded by the condition.
         self._wake = threading.Condition()
         self._dirty: dict[str, Names] = {}
-        self._burst_until: float | None = None
-        """Until when files are said to be arriving (``time.monotonic()``); None: there are none that nobody has looked
-        at."""
+        self._burst = Burst()
         self._watch_anew = False
         self._due: dict[str, dict[str, float]] = {}
         self._offer_all = False
@@ -158,13 +157,9 @@ class Inbox:
 
     @property
     def arriving(self) -> bool:
-        """Whether a file has just come that was not taken yet, so that it may be more urgent than those that were.
-
-        They are taken as fast as they come, each time all that came while the ones before were taken. Files that come
-        without an end are in nobody's way for longer than a moment.
-        """
-        until = self._burst_until
-        return until is not None and time.monotonic() < until
+        """Whether a file that has just come was not taken yet, or one more may come with those that were: it may be
+        more urgent than they are. See ``Burst``."""
+        return time.monotonic() < self._burst.over_at
 
     def scan_once(self) -> ScanReport:
         """Look at everything now. Raises what the intake raises, StoreUnavailable above all."""
@@ -215,7 +210,7 @@ class Inbox:
         finally:
             with self._wake:
                 if not self._dirty:
-                    self._burst_until = None
+                    self._burst.taken()
 
     def _tell(self) -> None:
         try:
@@ -253,8 +248,8 @@ class Inbox:
             wanted = self._await(pause_until, rescan_at)
 
     def _await(self, pause_until: float, rescan_at: float) -> dict[str, Names]:
-        """Sleep until there is something to look at, and say what; nothing, where earlier files are still to be read.
-        Times are ``time.monotonic()``."""
+        """Sleep until there is something to look at, and say what; nothing, where earlier files are still to be read,
+        or a burst is over of which nobody was told yet. Times are ``time.monotonic()``."""
         with self._wake:
             lost = [path for path, folder in self._status.items() if not folder.available]
             look_for_lost = time.monotonic() + _LOOK_FOR_LOST_S
@@ -270,11 +265,12 @@ class Inbox:
                     if now >= look_for_lost:
                         for path in lost:
                             self._note(path, None)
-                    if self._dirty or self._scanner.unread:
+                    if self._dirty or self._scanner.unread or (self._untold and not self.arriving):
                         wanted, self._dirty = self._dirty, {}
                         return wanted
                     dues = [at for due in self._due.values() for at in due.values()]
-                    wake_at = min([rescan_at, *dues, *([look_for_lost] if lost else [])])
+                    told_at = [self._burst.over_at] if self._untold else []
+                    wake_at = min([rescan_at, *dues, *told_at, *([look_for_lost] if lost else [])])
                 self._wake.wait(max(0.001, wake_at - now))
             return {}
 
@@ -323,10 +319,12 @@ class Inbox:
                     self._note(path, None)
 
     def _on_names(self, folder: str, names: Iterable[str]) -> None:
+        wanted = [name for name in names if is_wanted(name)]
         with self._wake:
-            self._note(folder, (name for name in names if is_wanted(name)))
-            if self._dirty and self._burst_until is None:
-                self._burst_until = time.monotonic() + _LONGEST_BURST_S
+            self._note(folder, wanted)
+            now = time.monotonic()
+            for name in wanted:
+                self._burst.came(f"{folder}/{name}", now)
             self._wake.notify_all()
 
     def _on_lost(self, folders: set[str], set_again: bool) -> None:
