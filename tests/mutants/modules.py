@@ -44,7 +44,7 @@ MODULES = {
         f"{_DISPATCH}/test_weighing.py",
         f"{_DISPATCH}/test_policing.py",
     ],
-    "dispatch/spending.py": [f"{_SERVICE}_budgets.py"],
+    "dispatch/spending.py": [f"{_DISPATCH}/test_spending.py", f"{_SERVICE}_budgets.py"],
     "dispatch/observe.py": [f"{_DISPATCH}/test_observe.py"],
     "dispatch/reconciler.py": [f"{_DISPATCH}/test_reconciler.py"],
     "dispatch/probing.py": [f"{_DISPATCH}/test_probing.py"],
