@@ -136,7 +136,6 @@ EQUIVALENT = {
     ),
     "routing/danger.py: any -> all: return (_ONLY_WORDS.search(sentence) is not None or "
     "any(map(_tells, clauses(sentence)[:1]))) and _THEN_DO.search(": "it is one clause",
-    "dispatch/choosing.py: Gt -> GtE: while len(self._known) > _REMEMBERED:": "what is not remembered is asked again",
     "dispatch/routing.py: the condition is False: if not subjects:": "of no tasks none is routed",
     "routing/mentions.py: LtE -> Lt: if ends and start <= ends[-1]:": "parts side by side are found one by one, too",
     "routing/mentions.py: the condition is False: if place < 0:": "in a text without @ nothing is found anyway",

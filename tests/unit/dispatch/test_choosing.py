@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from claudomator_py.dispatch import choosing
 from claudomator_py.dispatch.cheap_model import GuardedModel
 from claudomator_py.dispatch.choosing import Chooser
 from claudomator_py.dispatch.deciding import Decider
@@ -15,6 +16,7 @@ from claudomator_py.embed.hashed import Hashed
 from claudomator_py.policy.rule import Rule
 from claudomator_py.policy.verdict import Policy
 from claudomator_py.routing.calibration import calibration_for
+from claudomator_py.routing.choice import Choice
 from claudomator_py.routing.ranking import RoutingRules
 from claudomator_py.scheduler.classification import Cause, ModelFault
 from claudomator_py.scheduler.decision import DecisionKind, SpecialistRecord
@@ -42,11 +44,11 @@ class Routed:
         calibration = calibration_for(Preset.CALIBRATED, self.encoder.id)
         directory = SpecialistDirectory(database, self.encoder, calibration, clock)
         rules = RoutingRules(calibration, on_ambiguity=OnAmbiguity.CLASSIFIER)
-        chooser = Chooser(GuardedModel(self.model, clock, ACCOUNT), database, 5_000, clock)
+        self.chooser = Chooser(GuardedModel(self.model, clock, ACCOUNT), database, 5_000, clock)
         registry, faults = self.world.registry, self.world.faults
         policing = Policing(Policy(policy), self.world.budgets, clock, reviews=True)
         decider = Decider(database, registry, directory, directory, rules, rules, clock, policing)
-        self.router = SpecialistRouter(database, registry, decider, clock, faults, chooser, self.pool)
+        self.router = SpecialistRouter(database, registry, decider, clock, faults, self.chooser, self.pool)
 
     def submit(self, name: str, text: str = TASK) -> None:
         self.world.submit(name, instructions=text)
@@ -163,6 +165,37 @@ def test_any_other_fault_holds_nothing_and_the_next_task_is_asked_about(database
     routed.route()
 
     assert (len(routed.model.asked), routed.specialist("second")) == (2, "twin-b")
+
+
+def test_a_model_that_keeps_failing_is_left_alone_but_for_a_task_that_is_restarted(database: Database) -> None:
+    routed = Routed(database, *[ModelFault(Cause.TIMEOUT, "no answer")] * 20)
+    for number in range(8):
+        routed.submit(f"leak-{number}")
+        routed.route()
+    asked = len(routed.model.asked)
+    assert asked < 8
+
+    routed.world.service.cancel("leak-0")
+    routed.world.service.restart("leak-0", RestartRequest())
+    routed.route()
+
+    assert len(routed.model.asked) == asked + 1
+
+
+def test_the_latest_choices_are_remembered(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choosing, "_REMEMBERED", 2)
+    routed = Routed(database)
+    routed.submit("leak")
+    task = routed.world.row("leak")
+
+    def asked(*texts: str) -> int:
+        for text in texts:
+            routed.chooser.choose(Choice("leak", text, {"twin-a": "Mends.", "twin-b": "Mends."}), task)
+        return len(routed.model.asked)
+
+    assert asked("first", "second", "third") == 3
+    assert asked("third", "second") == 3
+    assert asked("first") == 4
 
 
 @pytest.mark.parametrize(
