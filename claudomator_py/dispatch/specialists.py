@@ -108,7 +108,8 @@ class SpecialistDirectory:
         found = []
         for request in requests:
             views = [next(vectors) for _ in request.views]
-            alike = self._compared(partial(roster.space.likeness, views, self._calibration.shares(len(views))))
+            shares = self._calibration.shares(len(views), request.name_counts)
+            alike = self._compared(partial(roster.space.likeness, views, shares))
             found.append(Comparison(alike, views[0]))
         return found
 

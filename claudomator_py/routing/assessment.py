@@ -119,6 +119,11 @@ def _assess(instructions: str) -> Assessment:
     return Assessment(Risk.LOW, () if words is None else ((Sign.VAGUE, words),))
 
 
+def says_nothing(text: str) -> bool:
+    """Whether every word of it could be about anything."""
+    return _vague(text) is not None
+
+
 def _vague(instructions: str) -> str | None:
     """The text, if every word of it could be about anything; None: it says something."""
     words = _WORD.findall(instructions)

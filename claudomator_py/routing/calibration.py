@@ -71,9 +71,10 @@ class Calibration(BaseModel):
         """From which score on a task of words that could be about anything goes to somebody anyway."""
         return SURE * self.least(2)
 
-    def shares(self, views: int) -> tuple[float, ...]:
-        """How much each of a task's texts counts, see ``profile.Request.views``."""
-        return (1.0,) if views == 1 else (1 - self.name_share, self.name_share)
+    def shares(self, views: int, name_counts: float = 1.0) -> tuple[float, ...]:
+        """How much each of a task's texts counts, see ``profile.Request.views``; name_counts: as there."""
+        share = self.name_share * name_counts
+        return (1.0,) if views == 1 else (1 - share, share)
 
 
 CLASSIC: Final = Calibration(
@@ -116,7 +117,7 @@ SHIPPED: Final = {
 """What comes with Claudomator, by encoder."""
 
 
-SCORING: Final = 3
+SCORING: Final = 4
 """Of how a score is made of texts. It rises when the same texts would have other scores, whatever the encoder: what was
 fitted before says nothing of those."""
 

@@ -235,7 +235,7 @@ class Words:
     def likeness(self, request: Request) -> Mapping[str, Likeness]:
         """Of the task to each card, by its id."""
         views = list(self._encoder.encode(request.views))
-        return self._space.likeness(views, self._calibration.shares(len(views)))
+        return self._space.likeness(views, self._calibration.shares(len(views), request.name_counts))
 
 
 def evaluate(
@@ -263,7 +263,7 @@ def evaluate(
         began = clock_ns()
         views = list(encoder.encode(case.request.views))
         compared = clock_ns()
-        likeness = space.likeness(views, calibration.shares(len(views)))
+        likeness = space.likeness(views, calibration.shares(len(views), case.request.name_counts))
         by_words = NO_LIKENESS if beside is None else beside.likeness(case.request)
         ranked = rank(case.request, cards, likeness, calibration, words=by_words)
         record = unless_vague(decide(ranked, by_id, rules, views=len(views)), judged, calibration)

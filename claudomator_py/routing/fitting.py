@@ -72,6 +72,8 @@ class _Sample:
     """Whether the card is a right one."""
     named: Flags
     """Whether the task has a name, and so two texts."""
+    name_counts: Scores
+    """See ``profile.Request``."""
     floors: Scores
     """Threshold of the card's own; NaN: none."""
 
@@ -92,6 +94,7 @@ class _Sample:
             keyword=self.keyword[which],
             right=self.right[which],
             named=self.named[which],
+            name_counts=self.name_counts[which],
         )
 
 
@@ -159,6 +162,7 @@ def _sampled(
         keyword=_flags([[keyword_in(text, card.keywords) is not None for card in cards] for text in texts]),
         right=_flags([[card.id in (case.expected or ()) for card in cards] for case in cases]),
         named=_flags([len(case.request.views) > 1 for case in cases]),
+        name_counts=np.array([case.request.name_counts for case in cases], dtype=np.float64),
         floors=np.array([np.nan if card.threshold is None else card.threshold for card in cards], dtype=np.float64),
     )
 
@@ -257,7 +261,8 @@ def _scores(sample: _Sample, calibration: Calibration) -> Scores:
     """As ``ranking.rank`` makes them of the same parameters, of specialists of whom nothing is known."""
     own, card, weights = calibration.own_share, calibration.card_share, calibration.weights
     alike = own * sample.own.astype(np.float64) + card * sample.card + (1 - own - card) * sample.skill
-    both = (1 - calibration.name_share) * alike[0] + calibration.name_share * alike[1]
+    share = calibration.name_share * sample.name_counts[:, np.newaxis]
+    both = (1 - share) * alike[0] + share * alike[1]
     semantic = np.where(sample.named[:, np.newaxis], both, alike[0])
     rest = round(weights.performance * NO_PERFORMANCE, DIGITS) + weights.keyword * sample.keyword
     beside = np.round(weights.words * sample.words.astype(np.float64), DIGITS)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.task import TaskSpec
+from claudomator_py.routing.assessment import says_nothing
 from claudomator_py.routing.courtesy import without_courtesy
 from claudomator_py.routing.steering import unsteered
 
@@ -73,6 +74,12 @@ class Request:
     def unheeded(self) -> tuple[str, ...]:
         """What its text says of who is to do it, or how, which is not compared."""
         return unsteered(self.text)[1]
+
+    @property
+    def name_counts(self) -> float:
+        """What of a name's share this one has: half where every word of it could be about anything. Of one such word,
+        like "slow", the little that cards have in common with it would weigh more than the text."""
+        return 0.5 if self.name and says_nothing(self.name) else 1.0
 
     @property
     def views(self) -> tuple[str, ...]:

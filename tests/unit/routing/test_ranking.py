@@ -387,6 +387,7 @@ def test_a_name_is_compared_by_itself_as_well() -> None:
     assert Request("Do it.", "fix login", ("web",)).views == ("fix login\nDo it.\nweb", "fix login")
     assert Request("Do it.").views == ("Do it.",)
     assert np.isclose(sum(PLAIN.shares(2)), 1.0)
+    assert PLAIN.shares(2, 0.5)[1] == PLAIN.shares(2)[1] / 2
 
 
 def test_what_was_learned_is_the_reason_where_likeness_alone_is_not() -> None:

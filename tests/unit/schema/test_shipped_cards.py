@@ -13,6 +13,7 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.vectors import Vector
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.routing.calibration import SHIPPED
+from claudomator_py.routing.evaluation import space_of
 from claudomator_py.routing.profile import Request, profile_of, text_hash
 from claudomator_py.routing.ranking import RoutingRules, decide, rank
 from claudomator_py.routing.role import done_by
@@ -43,7 +44,7 @@ def space(cards: list[Card]) -> Space:
 
 def routed(request: Request, cards: list[Card], among: Space) -> SpecialistRecord:
     views = request.views
-    likeness = among.likeness(list(ENCODER.encode(views)), CALIBRATION.shares(len(views)))
+    likeness = among.likeness(list(ENCODER.encode(views)), CALIBRATION.shares(len(views), request.name_counts))
     rules = RoutingRules(CALIBRATION, default=RoutingSettings().default_specialist)
     ranked = rank(request, cards, likeness, CALIBRATION)
     return decide(ranked, {card.id: card for card in cards}, rules, views=len(views))
@@ -120,3 +121,10 @@ def test_tasks_of_other_subjects_find_their_specialist() -> None:
         right[wanted] += routed(request, cards, among).specialist == wanted
     assert set(expected) == set(CARDS)
     assert all(right[name] >= LEAST * count for name, count in expected.items()), right
+
+
+@pytest.mark.parametrize("name", ["slow", "fix", "error", "nice"])
+def test_a_name_that_could_be_about_anything_does_not_outweigh_the_text(name: str) -> None:
+    cards = list(CARDS.values())
+    among = space_of(cards, ENCODER, CALIBRATION)
+    assert routed(Request("write the README", name), cards, among).specialist == "technical-writer"
