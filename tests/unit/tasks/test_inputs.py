@@ -275,6 +275,16 @@ def test_the_agent_may_use_what_it_asked_for_or_what_is_named_instead(
     assert world.kinds["claude"].requests[-1].task.permissions.allowed_tools == allowed
 
 
+def test_what_was_allowed_before_stays_allowed(world: World) -> None:
+    ask(world, "approval", begun=True, tools=(PUBLISH,))
+    approve(world)
+    world.tick()
+    world.end("t", denied=[{"tool": "Bash", "input": "npm tag", "rule": "Bash(npm tag)"}])
+    world.tick()
+    approve(world)
+    assert world.row("t").granted_tools == {"kind": "claude", "tools": ["Bash(npm publish)", "Bash(npm tag)"]}
+
+
 def test_a_call_without_a_rule_of_its_own_is_allowed_by_name_alone(world: World) -> None:
     ask(world, "approval", begun=True, tools=(PUBLISH, {"tool": "Write", "input": "x"}))
     with pytest.raises(Conflict, match="Write has no rule that narrow"):
