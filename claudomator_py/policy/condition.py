@@ -152,6 +152,7 @@ def _first_line(error: BaseException) -> str:
     text = lines[0].removesuffix(":").split(". ")[0].removesuffix(".")
     at = re.search(r"<input>:(\d+):(\d+): (.*)", text)
     if at is not None:
-        said = at.group(3).split(" expecting ")[0]
+        inner = re.search(r'msg: "([^"]*)"', at.group(3))  # of a text that is nested too deeply, in Rust's own words
+        said = inner.group(1) if inner is not None else at.group(3).split(" expecting ")[0]
         return f"has a syntax error at character {at.group(2)}: {said[0].lower()}{said[1:]}"
     return f"there is no value {text}" if isinstance(error, KeyError) else text
