@@ -12,8 +12,9 @@ T = TypeVar("T")
 
 def until(look: Callable[[], T | None], seconds: float = PATIENCE_S) -> T:
     """What look returns once it is true. Fails when it does not come to that."""
-    deadline = time.monotonic() + seconds
+    began = time.monotonic()
     while not (found := look()):
-        assert time.monotonic() < deadline, f"did not come about within {seconds} s"
-        time.sleep(0.005)
+        waited = time.monotonic() - began
+        assert waited < seconds, f"did not come about within {seconds} s"
+        time.sleep(min(max(0.005, waited / 8), 0.1))
     return found

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 REPOSITORY = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-m", "claudomator_py")
-_LEAST_PAUSE_S, _MOST_PAUSE_S = 0.005, 0.05
+_LEAST_PAUSE_S, _MOST_PAUSE_S = 0.005, 0.2
 SETTLED = ("COMPLETED", "FAILED", "CANCELLED", "NEEDS_INPUT")
 
 # Tells the ledger that it runs, does what the lines "do: ..." of its task say, and tells how it ends.
@@ -46,14 +46,13 @@ CHECK = 'echo "check $CLAUDOMATOR_RUN $1" >> "$2"; exit "$1"'
 
 def wait_until(condition: Callable[[], T | None], what: str, deadline_s: float = PATIENCE_S) -> T:
     """The first value of the condition that is true. Fails at the deadline."""
-    began = time.monotonic()
-    end = began + deadline_s
+    first = began = time.monotonic()
     while not (value := condition()):
         looked = time.monotonic()
-        if looked > end:
+        if looked > first + deadline_s:
             raise AssertionError(f"waited {deadline_s:.0f} s in vain for {what}")
-        # Most of the time is for what is waited for, and little for asking the daemon about it.
-        time.sleep(min(max(_LEAST_PAUSE_S, 4 * (looked - began)), _MOST_PAUSE_S))
+        # Most of the time is for what is waited for, and little for asking about it: the less, the longer it takes.
+        time.sleep(min(max(_LEAST_PAUSE_S, 4 * (looked - began), (looked - first) / 8), _MOST_PAUSE_S))
         began = time.monotonic()
     return value
 
