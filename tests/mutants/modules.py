@@ -45,8 +45,8 @@ MODULES = {
         f"{_DISPATCH}/test_policing.py",
     ],
     "dispatch/spending.py": [f"{_DISPATCH}/test_spending.py", f"{_SERVICE}_budgets.py"],
-    "dispatch/observe.py": [f"{_DISPATCH}/test_observe.py"],
-    "dispatch/reconciler.py": [f"{_DISPATCH}/test_reconciler.py"],
+    "dispatch/observe.py": [_DISPATCH],
+    "dispatch/reconciler.py": [_DISPATCH],
     "dispatch/probing.py": [f"{_DISPATCH}/test_probing.py"],
     "dispatch/start.py": [
         f"{_DISPATCH}/test_starting.py",
