@@ -38,25 +38,25 @@ PASSED = CheckResult(
 
 
 @pytest.fixture(scope="module")
-def desk() -> PreparedService:
-    """A desk with something of everything."""
-    desk = PreparedService()
-    done = desk.add("done", Completed(), tags=("shop",), check=("make test",))
-    desk.add_run(done, outcome=LIMITED)
-    desk.add_run(done, "codex", outcome=SUCCESS, stdout=b"hello", check=PASSED)
-    desk.add("asks", NeedsInput(InputKind.QUESTION), depends_on=("done",))
-    desk.add("broken", Failed(Reason.TIMEOUT), source="file")
-    desk.add_run(desk.add("running", Running()))
-    desk.add_agent("claude")
-    desk.limit("claude", START_MS + HOUR_MS)
-    desk.add_agent("codex", problem="codex is not on PATH; install it")
-    desk.refuse_file("a.yaml", Problem(line=3, message="is no task"))
-    return desk
+def prepared() -> PreparedService:
+    """One with something of everything."""
+    prepared = PreparedService()
+    done = prepared.add("done", Completed(), tags=("shop",), check=("make test",))
+    prepared.add_run(done, outcome=LIMITED)
+    prepared.add_run(done, "codex", outcome=SUCCESS, stdout=b"hello", check=PASSED)
+    prepared.add("asks", NeedsInput(InputKind.QUESTION), depends_on=("done",))
+    prepared.add("broken", Failed(Reason.TIMEOUT), source="file")
+    prepared.add_run(prepared.add("running", Running()))
+    prepared.add_agent("claude")
+    prepared.limit("claude", START_MS + HOUR_MS)
+    prepared.add_agent("codex", problem="codex is not on PATH; install it")
+    prepared.refuse_file("a.yaml", Problem(line=3, message="is no task"))
+    return prepared
 
 
 @pytest.fixture(scope="module")
-def daemon(desk: PreparedService, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    with running(desk, tmp_path_factory.mktemp("state")) as daemon:
+def daemon(prepared: PreparedService, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    with running(prepared, tmp_path_factory.mktemp("state")) as daemon:
         yield daemon
 
 
@@ -108,9 +108,9 @@ def test_answers_have_the_published_shape(
 
 
 def test_runs_and_logs_have_the_published_shape(
-    daemon: Daemon, desk: PreparedService, document: dict[str, Any]
+    daemon: Daemon, prepared: PreparedService, document: dict[str, Any]
 ) -> None:
-    for run in desk.queries.runs("done"):
+    for run in prepared.queries.runs("done"):
         _check(document, "get", "/v1/runs/{run_id}", daemon.ask("GET", f"/v1/runs/{run.id}"))
         log = daemon.ask("GET", f"/v1/runs/{run.id}/log")
         _check(document, "get", "/v1/runs/{run_id}/log", log)

@@ -116,11 +116,11 @@ CALLS: dict[str, Callable[[Client], object]] = {
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    desk = PreparedService()
-    desk.add("done", Completed())
-    desk.add("running", Running())
-    desk.add_agent("claude")
-    with running(desk, tmp_path_factory.mktemp("state")) as daemon:
+    prepared = PreparedService()
+    prepared.add("done", Completed())
+    prepared.add("running", Running())
+    prepared.add_agent("claude")
+    with running(prepared, tmp_path_factory.mktemp("state")) as daemon:
         yield daemon
 
 

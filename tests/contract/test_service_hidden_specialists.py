@@ -201,9 +201,9 @@ def test_a_queued_task_does_not_keep_a_specialist_whose_grant_was_revoked(world:
     ann, bob = world.access.as_(ANN), world.access.as_(BOB)
     ann.specialists.register(card("shepherd", visibility="shared", skills=[SHEEP]))
     ann.specialists.grant("shepherd", "bob")
-    for desk in (ann, bob):
+    for user in (ann, bob):
         fields = {"specialist": "shepherd"} if named else {}
-        desk.service.submit(spec("tally", instructions="Count the sheep. How many sheep are there?", **fields))
+        user.service.submit(spec("tally", instructions="Count the sheep. How many sheep are there?", **fields))
     world.router.route()
     assert bob.queries.task("tally").specialist == "shepherd"
 

@@ -232,15 +232,15 @@ def test_rules_name_no_specialist_to_whom_it_is_hidden(policed: Make) -> None:
     world.tick()
     said = {}
     for by in (OPERATOR, ANN):
-        desk = world.access.as_(by)
+        user = world.access.as_(by)
         tried = [
-            desk.policy.test(f"instructions: Count.\ntags: {tags}") for tags in ("[sheep]", "[wolf]", "[sheep, wolf]")
+            user.policy.test(f"instructions: Count.\ntags: {tags}") for tags in ("[sheep]", "[wolf]", "[sheep, wolf]")
         ]
-        shown = [desk.policy.view(), desk.policy.approvals(), *(one for verdicts in tried for one in verdicts)]
+        shown = [user.policy.view(), user.policy.approvals(), *(one for verdicts in tried for one in verdicts)]
         shown += [
-            desk.queries.why("both"),
-            desk.queries.why("sheep"),
-            *desk.queries.decisions(DecisionFilter(), None, 50).items,
+            user.queries.why("both"),
+            user.queries.why("sheep"),
+            *user.queries.decisions(DecisionFilter(), None, 50).items,
         ]
         said[by.id] = "\n".join(one.model_dump_json() for one in shown)
     assert "shepherd" in said["operator"]

@@ -78,7 +78,7 @@ def test_nothing_of_others_is_listed_counted_or_followed(world: World) -> None:
     world.submit("mine")
     world.tick()
     seen = {by.id: world.access.as_(by) for by in (ANN, BOB, CARL)}
-    assert {name: len(desk.queries.tasks(TaskFilter(), None, 50).items) for name, desk in seen.items()} == {
+    assert {name: len(user.queries.tasks(TaskFilter(), None, 50).items) for name, user in seen.items()} == {
         "ann": 3,
         "bob": 1,
         "carl": 5,

@@ -9,24 +9,24 @@ from tests.fakes.prepared import PreparedService
 
 
 @pytest.fixture(scope="module")
-def _desk() -> Iterator[PreparedService]:
+def _prepared() -> Iterator[PreparedService]:
     prepared = PreparedService()
     yield prepared
     prepared.close()
 
 
 @pytest.fixture(scope="module")
-def _daemon(_desk: PreparedService, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    with running(_desk, tmp_path_factory.mktemp("state")) as daemon:
+def _daemon(_prepared: PreparedService, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    with running(_prepared, tmp_path_factory.mktemp("state")) as daemon:
         yield daemon
 
 
 @pytest.fixture
-def desk(_desk: PreparedService) -> PreparedService:
-    _desk.clear()
-    return _desk
+def prepared(_prepared: PreparedService) -> PreparedService:
+    _prepared.clear()
+    return _prepared
 
 
 @pytest.fixture
-def daemon(desk: PreparedService, _daemon: Daemon) -> Daemon:
+def daemon(prepared: PreparedService, _daemon: Daemon) -> Daemon:
     return _daemon

@@ -24,12 +24,12 @@ GRACE_IS_OVER = "graceful shutdown exceeded"
 SUCCESS = Outcome(status=OutcomeStatus.SUCCEEDED)
 
 
-def test_an_event_has_its_id_its_kind_and_itself_as_json(daemon: Daemon, desk: PreparedService) -> None:
+def test_an_event_has_its_id_its_kind_and_itself_as_json(daemon: Daemon, prepared: PreparedService) -> None:
     with EventSource(daemon, "/v1/events") as source:
         assert source.response.headers["content-type"].startswith("text/event-stream")
         assert source.response.headers["cache-control"] == "no-store"
         assert source.opened().retry_ms == 2_000
-        task_id = desk.add("it")
+        task_id = prepared.add("it")
         found = next(source.messages())
     assert (found.id, found.kind) == ("1", "accepted")
     assert list(found.data) == ["id", "at", "task_id", "run_id", "kind", "data", "by"]
@@ -41,11 +41,11 @@ def test_an_event_has_its_id_its_kind_and_itself_as_json(daemon: Daemon, desk: P
     assert found.data["at"].endswith("Z")
 
 
-def test_a_stream_begins_now_unless_it_is_told_where(daemon: Daemon, desk: PreparedService) -> None:
-    desk.happen("made", times=5)
+def test_a_stream_begins_now_unless_it_is_told_where(daemon: Daemon, prepared: PreparedService) -> None:
+    prepared.happen("made", times=5)
     with EventSource(daemon, "/v1/events") as source:
         assert source.opened().last_id == "5"
-        desk.happen("made")
+        prepared.happen("made")
         assert next(source.messages()).id == "6"
     for path, headers, expected in (
         ("/v1/events?after=0", {}, "1"),
@@ -59,30 +59,30 @@ def test_a_stream_begins_now_unless_it_is_told_where(daemon: Daemon, desk: Prepa
 
 @pytest.mark.parametrize("last_id", ["99", "-1", "abc", "1e3", "9" * 30, ""])
 def test_a_place_that_is_not_known_is_said_and_the_stream_begins_now(
-    daemon: Daemon, desk: PreparedService, last_id: str
+    daemon: Daemon, prepared: PreparedService, last_id: str
 ) -> None:
-    desk.happen("made")
+    prepared.happen("made")
     with EventSource(daemon, "/v1/events", {"Last-Event-ID": last_id}) as source:
         messages = source.messages()
         reset = next(messages)
         assert (reset.kind, reset.id, reset.data["kind"], reset.data["id"]) == ("reset", "1", "reset", 1)
-        desk.happen("made")
+        prepared.happen("made")
         assert next(messages).id == "2"
 
 
-def test_filters(daemon: Daemon, desk: PreparedService) -> None:
-    one, _other = desk.add("one"), desk.add("other")
-    desk.happen("hold", one)
-    desk.happen("decided", one)
+def test_filters(daemon: Daemon, prepared: PreparedService) -> None:
+    one, _other = prepared.add("one"), prepared.add("other")
+    prepared.happen("hold", one)
+    prepared.happen("decided", one)
     with EventSource(daemon, "/v1/events?after=0&task=one&kind=hold&kind=state") as source:
         assert [message.kind for message in islice(source.messages(), 2)] == ["state", "hold"]
-        desk.move(one, Running())
+        prepared.move(one, Running())
         assert next(source.messages()).data["data"] == {"generation": 1, "state": "RUNNING", "phase": "starting"}
 
 
 @pytest.mark.parametrize("accept", [None, "text/event-stream"])
 def test_what_cannot_be_is_refused_before_a_stream_begins(
-    daemon: Daemon, desk: PreparedService, accept: str | None
+    daemon: Daemon, prepared: PreparedService, accept: str | None
 ) -> None:
     for path, status in (("task=missing", 404), ("after=-1", 422), ("after=x", 422), ("limit=0", 422)):
         answer = daemon.ask("GET", f"/v1/events?{path}", headers={"Accept": accept})
@@ -90,8 +90,8 @@ def test_what_cannot_be_is_refused_before_a_stream_begins(
         assert answer.json()["remedy"]
 
 
-def test_without_a_stream_events_come_in_pages(daemon: Daemon, desk: PreparedService) -> None:
-    desk.happen("made", times=7)
+def test_without_a_stream_events_come_in_pages(daemon: Daemon, prepared: PreparedService) -> None:
+    prepared.happen("made", times=7)
     seen: list[int] = []
     cursor = ""
     while True:
@@ -108,10 +108,10 @@ def test_without_a_stream_events_come_in_pages(daemon: Daemon, desk: PreparedSer
         assert (refused.status, refused.json()["code"]) == (400, "bad_cursor"), "a cursor is of one list only"
 
 
-def test_a_place_before_what_is_kept_is_said(daemon: Daemon, desk: PreparedService) -> None:
-    desk.happen("made", times=5)
+def test_a_place_before_what_is_kept_is_said(daemon: Daemon, prepared: PreparedService) -> None:
+    prepared.happen("made", times=5)
     cursor = daemon.ask("GET", "/v1/events?limit=2").json()["next_cursor"]
-    desk.forget_events(3)
+    prepared.forget_events(3)
 
     for place in ("after=2", f"cursor={cursor}"):
         refused = daemon.ask("GET", f"/v1/events?{place}")
@@ -121,7 +121,7 @@ def test_a_place_before_what_is_kept_is_said(daemon: Daemon, desk: PreparedServi
         messages = source.messages()
         reset = next(messages)
         assert (reset.kind, reset.id) == ("reset", "5")
-        desk.happen("made")
+        prepared.happen("made")
         assert next(messages).kind == "made"
 
     for place in ("after=0", "after=3", ""):
@@ -131,12 +131,12 @@ def test_a_place_before_what_is_kept_is_said(daemon: Daemon, desk: PreparedServi
         assert next(source.messages()).id == "4"
 
 
-def test_only_so_many_streams_and_then_a_refusal(daemon: Daemon, desk: PreparedService) -> None:
+def test_only_so_many_streams_and_then_a_refusal(daemon: Daemon, prepared: PreparedService) -> None:
     sources = [EventSource(daemon, "/v1/events").opened() for _ in range(MOST_STREAMS)]
     refused = daemon.ask("GET", "/v1/events", headers={"Accept": "text/event-stream"})
     assert (refused.status, refused.json()["code"], refused.headers["retry-after"]) == (503, "too_many_streams", "10")
     assert daemon.ask("GET", "/v1/status").status == 200
-    desk.happen("made")
+    prepared.happen("made")
     assert [next(source.messages()).id for source in sources] == ["1"] * MOST_STREAMS
     for source in sources:
         source.close()
@@ -165,8 +165,8 @@ def _long_grace(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_long_grace")
 def test_a_stop_ends_every_stream_at_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    desk = PreparedService()
-    run_id = desk.add_run(desk.add("it", Running()), stdout=b"one\n")
+    prepared = PreparedService()
+    run_id = prepared.add_run(prepared.add("it", Running()), stdout=b"one\n")
     ended: list[str] = []
 
     def read(path: str) -> None:
@@ -178,7 +178,7 @@ def test_a_stop_ends_every_stream_at_once(tmp_path: Path, caplog: pytest.LogCapt
 
     paths = ["/v1/events", f"/v1/runs/{run_id}/log", f"/v1/runs/{run_id}/log?view=structured"]
     opened = threading.Semaphore(0)
-    with running(desk, tmp_path / "state") as daemon:
+    with running(prepared, tmp_path / "state") as daemon:
         readers = [threading.Thread(target=read, args=(path,)) for path in paths]
         for reader in readers:
             reader.start()
@@ -200,9 +200,9 @@ def test_a_client_that_takes_nothing_is_dropped_and_one_that_is_slow_is_not(tmp_
             dropped.set()
             super().connection_lost(exc)
 
-    desk = PreparedService()
-    desk.happen("made", times=3_000, text="x" * 4_000)
-    with running(desk, tmp_path / "state", protocol=Impatient) as daemon:
+    prepared = PreparedService()
+    prepared.happen("made", times=3_000, text="x" * 4_000)
+    with running(prepared, tmp_path / "state", protocol=Impatient) as daemon:
         stuck, slow = (_raw(daemon, "/v1/events?after=0") for _ in range(2))
         with stuck, slow:
             taken = b""
@@ -221,9 +221,9 @@ def test_a_client_that_takes_nothing_is_dropped_and_one_that_is_slow_is_not(tmp_
 
 @pytest.mark.usefixtures("_long_grace")
 def test_a_stop_does_not_wait_for_a_client_that_takes_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    desk = PreparedService()
-    desk.happen("made", times=3_000, text="x" * 4_000)
-    with running(desk, tmp_path / "state") as daemon:
+    prepared = PreparedService()
+    prepared.happen("made", times=3_000, text="x" * 4_000)
+    with running(prepared, tmp_path / "state") as daemon:
         stuck = _raw(daemon, "/v1/events?after=0")
         assert stuck.recv(10)
         with EventSource(daemon, "/v1/events?after=0") as other:
@@ -254,16 +254,16 @@ def _status(daemon: Daemon, path: str) -> int:
         return int(source.response.status)
 
 
-def test_a_log_comes_as_text_and_ends_with_its_run(daemon: Daemon, desk: PreparedService) -> None:
-    run_id = desk.add_run(desk.add("it", Running()), stdout=b"\x1b[1mone\x1b[0m\n")
+def test_a_log_comes_as_text_and_ends_with_its_run(daemon: Daemon, prepared: PreparedService) -> None:
+    run_id = prepared.add_run(prepared.add("it", Running()), stdout=b"\x1b[1mone\x1b[0m\n")
     with EventSource(daemon, f"/v1/runs/{run_id}/log") as source:
         messages = source.messages()
         first = next(messages)
         assert (first.id, first.kind) == ("12", "output")
         assert first.data == {"offset": 0, "next_offset": 12, "text": "one\n"}
-        desk.write(run_id, "zwö\n".encode())
+        prepared.write(run_id, "zwö\n".encode())
         assert next(messages).data == {"offset": 12, "next_offset": 17, "text": "zwö\n"}
-        desk.end_run(run_id, SUCCESS)
+        prepared.end_run(run_id, SUCCESS)
         assert [(message.kind, message.data) for message in messages] == [
             ("end", {"next_offset": 17, "state": "ended", "status": "succeeded"})
         ]
@@ -275,9 +275,9 @@ def test_a_log_comes_as_text_and_ends_with_its_run(daemon: Daemon, desk: Prepare
     assert (done.status, done.body) == (204, b"")
 
 
-def test_a_log_comes_as_entries(daemon: Daemon, desk: PreparedService) -> None:
+def test_a_log_comes_as_entries(daemon: Daemon, prepared: PreparedService) -> None:
     line = b'{"type":"assistant","message":{"content":[{"type":"text","text":"hi"},{"type":"tool_use","name":"T"}]}}\n'
-    run_id = desk.add_run(desk.add("it", Completed()), outcome=SUCCESS, stdout=line + b"words\n")
+    run_id = prepared.add_run(prepared.add("it", Completed()), outcome=SUCCESS, stdout=line + b"words\n")
     path = f"/v1/runs/{run_id}/log?view=structured"
     with EventSource(daemon, path) as source:
         found = list(source.messages())
@@ -296,16 +296,16 @@ def test_a_log_comes_as_entries(daemon: Daemon, desk: PreparedService) -> None:
     assert part["items"] + rest["items"] == whole["items"]
 
 
-def test_a_log_as_text_in_pages(daemon: Daemon, desk: PreparedService) -> None:
-    desk.world.secrets.add(("hunter22",))
-    run_id = desk.add_run(desk.add("it", Running()), stdout=b"one hunter22\nand no e")
+def test_a_log_as_text_in_pages(daemon: Daemon, prepared: PreparedService) -> None:
+    prepared.world.secrets.add(("hunter22",))
+    run_id = prepared.add_run(prepared.add("it", Running()), stdout=b"one hunter22\nand no e")
     page = daemon.ask("GET", f"/v1/runs/{run_id}/log?view=text").json()
     assert page == {
         "items": [{"offset": 0, "next_offset": 20, "text": "one [redacted]\nand no "}],
         "next_cursor": "20",
         "ended": False,
     }
-    desk.end_run(run_id, SUCCESS)
+    prepared.end_run(run_id, SUCCESS)
     rest = daemon.ask("GET", f"/v1/runs/{run_id}/log?view=text&cursor=20").json()
     assert (rest["items"][0]["text"], rest["ended"]) == ("e", True)
     assert b"hunter22" in daemon.ask("GET", f"/v1/runs/{run_id}/log").body  # the bytes are what they are
@@ -321,19 +321,21 @@ def test_a_log_as_text_in_pages(daemon: Daemon, desk: PreparedService) -> None:
     ],
 )
 def test_odd_requests_for_a_log_are_refused(
-    daemon: Daemon, desk: PreparedService, query: str, headers: dict[str, str | None], status: int
+    daemon: Daemon, prepared: PreparedService, query: str, headers: dict[str, str | None], status: int
 ) -> None:
-    run_id = desk.add_run(desk.add("it", Running()), stdout=b"one\n")
+    run_id = prepared.add_run(prepared.add("it", Running()), stdout=b"one\n")
     answer = daemon.ask("GET", f"/v1/runs/{run_id}/log?{query}", headers=headers)
     assert (answer.status, bool(answer.json()["remedy"])) == (status, True)
     missing = daemon.ask("GET", f"/v1/runs/missing/log?{query}", headers=headers)
     assert missing.status in (404, status)
 
 
-def test_a_silent_stream_is_kept_alive(daemon: Daemon, desk: PreparedService, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_stream_is_kept_alive(
+    daemon: Daemon, prepared: PreparedService, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for module in ("events", "runs"):
         monkeypatch.setattr(f"claudomator_py.api.{module}.HEARTBEAT_S", 0.05)
-    run_id = desk.add_run(desk.add("it", Running()))
+    run_id = prepared.add_run(prepared.add("it", Running()))
     for path in ("/v1/events", f"/v1/runs/{run_id}/log"):
         with EventSource(daemon, path) as source:
             blocks = source.opened().blocks()

@@ -27,35 +27,35 @@ def same(one: Answer, other: Answer) -> bool:
     )
 
 
-def test_a_repeated_submission_makes_one_task(daemon: Daemon, desk: PreparedService) -> None:
+def test_a_repeated_submission_makes_one_task(daemon: Daemon, prepared: PreparedService) -> None:
     first = submit(daemon, KEY)
-    desk.move(first.json()["id"], Completed(), "Changed since.")
+    prepared.move(first.json()["id"], Completed(), "Changed since.")
     again = submit(daemon, KEY)
     assert first.status == 201
     assert same(first, again)
-    assert len(desk.task_ids()) == 1
+    assert len(prepared.task_ids()) == 1
 
 
-def test_without_a_key_each_submission_is_a_new_task(daemon: Daemon, desk: PreparedService) -> None:
+def test_without_a_key_each_submission_is_a_new_task(daemon: Daemon, prepared: PreparedService) -> None:
     assert submit(daemon, None).json()["id"] != submit(daemon, None).json()["id"]
 
 
-def test_cancel_restart_and_release_are_repeated_too(daemon: Daemon, desk: PreparedService) -> None:
-    desk.add("it")
-    desk.add_agent("claude")
-    desk.limit("claude")
+def test_cancel_restart_and_release_are_repeated_too(daemon: Daemon, prepared: PreparedService) -> None:
+    prepared.add("it")
+    prepared.add_agent("claude")
+    prepared.limit("claude")
     for path in ("/v1/tasks/it/cancel", "/v1/tasks/it/restart", "/v1/agents/claude/release"):
         key = {"Idempotency-Key": f'"{path}"'}
         first, again = (daemon.ask("POST", path, headers=key) for _ in range(2))
         assert first.status in (200, 202)
         assert same(first, again)
-    assert desk.task("it").generation == 2
+    assert prepared.task("it").generation == 2
 
 
 def test_a_precondition_that_the_first_request_met_does_not_hinder_its_repetition(
-    daemon: Daemon, desk: PreparedService
+    daemon: Daemon, prepared: PreparedService
 ) -> None:
-    desk.add("it")
+    prepared.add("it")
     headers = {"Idempotency-Key": KEY, "If-Match": '"1", "9"'}
     first, again = (daemon.ask("POST", "/v1/tasks/it/cancel", headers=headers) for _ in range(2))
     assert first.status == 202
@@ -70,25 +70,27 @@ def test_a_precondition_that_the_first_request_met_does_not_hinder_its_repetitio
         ("/v1/tasks/it/cancel", None),
     ],
 )
-def test_a_key_for_another_request_is_refused(daemon: Daemon, desk: PreparedService, path: str, body: object) -> None:
+def test_a_key_for_another_request_is_refused(
+    daemon: Daemon, prepared: PreparedService, path: str, body: object
+) -> None:
     submit(daemon, KEY)
     answer = daemon.ask("POST", path, json_body=body, headers={"Idempotency-Key": KEY})
     assert (answer.status, answer.json()["code"]) == (422, "idempotency_key_reused")
     assert "new key" in answer.json()["remedy"]
-    assert [spec.priority.name for spec in desk.specs()] == ["NORMAL"]
+    assert [spec.priority.name for spec in prepared.specs()] == ["NORMAL"]
 
 
-def test_a_refused_request_is_judged_anew(daemon: Daemon, desk: PreparedService) -> None:
+def test_a_refused_request_is_judged_anew(daemon: Daemon, prepared: PreparedService) -> None:
     assert submit(daemon, KEY, {**TASK, "working_dir": "/forbidden"}).status == 422
     assert submit(daemon, KEY).status == 201
-    desk.add("done", Completed())
+    prepared.add("done", Completed())
     cancel = {"Idempotency-Key": '"other"'}
     assert daemon.ask("POST", "/v1/tasks/done/cancel", headers=cancel).status == 409
     daemon.ask("POST", "/v1/tasks/done/restart")
     assert daemon.ask("POST", "/v1/tasks/done/cancel", headers=cancel).status == 202
 
 
-def test_while_the_first_is_in_work_the_second_is_sent_away(daemon: Daemon, desk: PreparedService) -> None:
+def test_while_the_first_is_in_work_the_second_is_sent_away(daemon: Daemon, prepared: PreparedService) -> None:
     held, go_on = threading.Event(), threading.Event()
     answers: list[Answer] = []
 
@@ -97,11 +99,11 @@ def test_while_the_first_is_in_work_the_second_is_sent_away(daemon: Daemon, desk
         assert go_on.wait(PATIENCE_S)
 
     # The store is at something else meanwhile, so the first one waits for its turn.
-    desk.database.submit(hold)
+    prepared.database.submit(hold)
     assert held.wait(PATIENCE_S)
     first = threading.Thread(target=lambda: answers.append(submit(daemon, KEY)))
     first.start()
-    while not desk.database.pending:
+    while not prepared.database.pending:
         time.sleep(0.001)
     early = submit(daemon, KEY)
     go_on.set()
@@ -109,10 +111,10 @@ def test_while_the_first_is_in_work_the_second_is_sent_away(daemon: Daemon, desk
     assert (early.status, early.json()["code"]) == (409, "idempotency_key_in_use")
     assert "same key" in early.json()["remedy"]
     assert same(answers[0], submit(daemon, KEY))
-    assert len(desk.task_ids()) == 1
+    assert len(prepared.task_ids()) == 1
 
 
-def test_bare_words_name_the_same_as_quoted_ones(daemon: Daemon, desk: PreparedService) -> None:
+def test_bare_words_name_the_same_as_quoted_ones(daemon: Daemon, prepared: PreparedService) -> None:
     first = submit(daemon, KEY)
     assert same(first, submit(daemon, KEY.strip('"')))
     assert same(first, submit(daemon, f"  {KEY} "))
@@ -123,8 +125,8 @@ def test_bare_words_name_the_same_as_quoted_ones(daemon: Daemon, desk: PreparedS
     "key",
     ["", " ", '""', '"open', "two words", '"a" "b"', '"a", "b"', "ä", '"ä"', '"\\x"', "x" * 256, f'"{"x" * 256}"'],
 )
-def test_what_is_no_key_is_told(daemon: Daemon, desk: PreparedService, key: str) -> None:
+def test_what_is_no_key_is_told(daemon: Daemon, prepared: PreparedService, key: str) -> None:
     answer = submit(daemon, key)
     assert (answer.status, answer.json()["code"]) == (400, "bad_idempotency_key")
     assert "Idempotency-Key: " in answer.json()["remedy"]
-    assert not desk.task_ids()
+    assert not prepared.task_ids()

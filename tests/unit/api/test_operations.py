@@ -64,12 +64,12 @@ def _ask(daemon: Daemon, name: str, *, query: str = "", body: object = None, **h
 
 
 @pytest.fixture
-def task_id(daemon: Daemon, desk: PreparedService, request: pytest.FixtureRequest) -> str:
+def task_id(daemon: Daemon, prepared: PreparedService, request: pytest.FixtureRequest) -> str:
     """A task, an agent, a schedule and a specialist to which every operation can be done."""
-    desk.add_agent("claude")
+    prepared.add_agent("claude")
     kind = InputKind.APPROVAL if "approveTask" in request.node.name else InputKind.QUESTION
-    task_id = desk.add("it", NeedsInput(kind))
-    _PARTS["run_id"] = desk.add_run(task_id, "claude")
+    task_id = prepared.add("it", NeedsInput(kind))
+    _PARTS["run_id"] = prepared.add_run(task_id, "claude")
     if "addSchedule" not in request.node.name:
         assert daemon.ask("POST", "/v1/schedules", json_body=_SCHEDULE).status == 201
     assert daemon.ask("POST", "/v1/specialists", json_body=card("plumber").document).status == 201
@@ -107,11 +107,11 @@ def test_a_value_of_the_wrong_type_is_refused(daemon: Daemon, name: str) -> None
 
 @pytest.mark.parametrize("name", _BOUND)
 @pytest.mark.usefixtures("task_id")
-def test_nothing_is_done_to_another_version_than_was_seen(daemon: Daemon, desk: PreparedService, name: str) -> None:
-    before = desk.task("it"), daemon.ask("GET", "/v1/specialists").body
+def test_nothing_is_done_to_another_version_than_was_seen(daemon: Daemon, prepared: PreparedService, name: str) -> None:
+    before = prepared.task("it"), daemon.ask("GET", "/v1/specialists").body
     answer = _ask(daemon, name, body=_example(name), If_Match='"99"')
     assert (answer.status, answer.json()["code"]) == (412, "stale_version")
-    assert (desk.task("it"), daemon.ask("GET", "/v1/specialists").body) == before
+    assert (prepared.task("it"), daemon.ask("GET", "/v1/specialists").body) == before
 
 
 @pytest.mark.parametrize("name", _KEYED)

@@ -27,12 +27,12 @@ MALFORMED = [
 
 
 @pytest.fixture
-def task_id(desk: PreparedService) -> str:
-    return desk.add("it", NeedsInput(InputKind.QUESTION))
+def task_id(prepared: PreparedService) -> str:
+    return prepared.add("it", NeedsInput(InputKind.QUESTION))
 
 
-def test_the_etag_is_the_version_on_every_answer_with_one_task(daemon: Daemon, desk: PreparedService) -> None:
-    desk.add("it")
+def test_the_etag_is_the_version_on_every_answer_with_one_task(daemon: Daemon, prepared: PreparedService) -> None:
+    prepared.add("it")
     answers = [
         daemon.ask("POST", "/v1/tasks", json_body={"name": "new", "instructions": "x"}),
         daemon.ask("GET", "/v1/tasks/it"),
@@ -52,27 +52,27 @@ def test_a_change_is_made_to_a_version_that_is_named(daemon: Daemon, task_id: st
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("tag", ['"7"', 'W/"1"', '"abc"', '"01"', '"1 "'.replace(" ", "x"), '"7", "8"', '""', '"1,7"'])
 def test_no_change_is_made_to_another_version(
-    daemon: Daemon, desk: PreparedService, task_id: str, action: str, tag: str
+    daemon: Daemon, prepared: PreparedService, task_id: str, action: str, tag: str
 ) -> None:
     answer = daemon.ask("POST", f"/v1/tasks/{task_id}/{action}", headers={"If-Match": tag})
     assert (answer.status, answer.json()["code"]) == (412, "stale_version")
     assert "Fetch it again" in answer.json()["remedy"]
-    assert desk.task(task_id).state == "NEEDS_INPUT"
+    assert prepared.task(task_id).state == "NEEDS_INPUT"
 
 
 @pytest.mark.parametrize("tag", MALFORMED)
 @pytest.mark.parametrize(("method", "path", "header"), [("POST", "/cancel", "If-Match"), ("GET", "", "If-None-Match")])
 def test_what_is_no_entity_tag_is_told(
-    daemon: Daemon, desk: PreparedService, task_id: str, method: str, path: str, header: str, tag: str
+    daemon: Daemon, prepared: PreparedService, task_id: str, method: str, path: str, header: str, tag: str
 ) -> None:
     answer = daemon.ask(method, f"/v1/tasks/{task_id}{path}", headers={header: tag})
     assert (answer.status, answer.json()["code"]) == (400, "bad_precondition")
     assert '"3"' in answer.json()["remedy"]
-    assert desk.task(task_id).state == "NEEDS_INPUT"
+    assert prepared.task(task_id).state == "NEEDS_INPUT"
 
 
-def test_a_stale_version_is_told_before_a_state_that_forbids_it(daemon: Daemon, desk: PreparedService) -> None:
-    desk.add("done", Completed())
+def test_a_stale_version_is_told_before_a_state_that_forbids_it(daemon: Daemon, prepared: PreparedService) -> None:
+    prepared.add("done", Completed())
     assert daemon.ask("POST", "/v1/tasks/done/cancel", headers={"If-Match": '"9"'}).status == 412
     assert daemon.ask("POST", "/v1/tasks/done/cancel", headers={"If-Match": '"1"'}).status == 409
     assert daemon.ask("POST", "/v1/tasks/nothing/cancel", headers={"If-Match": '"9"'}).status == 404

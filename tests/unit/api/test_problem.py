@@ -59,12 +59,12 @@ def test_a_wrong_field_is_named(daemon: Daemon) -> None:
     assert "limit" in told["detail"]
 
 
-def test_a_task_with_faults_is_told_all_of_them(daemon: Daemon, desk: PreparedService) -> None:
+def test_a_task_with_faults_is_told_all_of_them(daemon: Daemon, prepared: PreparedService) -> None:
     body = {"name": "a", "instructons": "x", "priority": "highest"}
     told = problem(daemon.ask("POST", "/v1/tasks", json_body=body))
     assert {one["field"] for one in told["problems"]} == {"instructons", "instructions", "priority"}
     assert any("instructions" in (one["remedy"] or "") for one in told["problems"])
-    assert not desk.task_ids()
+    assert not prepared.task_ids()
 
 
 def test_a_refusal_of_the_desk_keeps_its_problems(daemon: Daemon) -> None:
@@ -88,11 +88,11 @@ def test_a_refusal_of_the_desk_keeps_its_problems(daemon: Daemon) -> None:
         (b'{"instructions": "no name"}', 422),
     ],
 )
-def test_a_body_that_is_no_task_is_refused(daemon: Daemon, desk: PreparedService, body: bytes, status: int) -> None:
+def test_a_body_that_is_no_task_is_refused(daemon: Daemon, prepared: PreparedService, body: bytes, status: int) -> None:
     answer = daemon.ask("POST", "/v1/tasks", body=body, headers={"Content-Type": "application/json"})
     assert answer.status == status
     problem(answer)
-    assert not desk.task_ids()
+    assert not prepared.task_ids()
 
 
 @pytest.mark.parametrize("media_type", [None, "text/plain", "application/x-www-form-urlencoded", "application/yaml"])
@@ -103,11 +103,11 @@ def test_only_json_is_taken(daemon: Daemon, media_type: str | None) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le"])
-def test_json_is_utf_8_without_a_mark(daemon: Daemon, desk: PreparedService, encoding: str) -> None:
+def test_json_is_utf_8_without_a_mark(daemon: Daemon, prepared: PreparedService, encoding: str) -> None:
     body = '{"name": "a", "instructions": "x"}'.encode(encoding)
     answer = daemon.ask("POST", "/v1/tasks", body=body, headers={"Content-Type": "application/json"})
     assert (answer.status, problem(answer)["code"]) == (400, "bad_json")
-    assert not desk.task_ids()
+    assert not prepared.task_ids()
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ def test_a_charset_is_utf_8(daemon: Daemon, parameters: str, status: int) -> Non
         assert problem(answer)["code"] == "unsupported_media_type"
 
 
-def test_an_ambiguous_prefix_is_a_conflict(daemon: Daemon, desk: PreparedService) -> None:
-    one, two = desk.add("one"), desk.add("two")
+def test_an_ambiguous_prefix_is_a_conflict(daemon: Daemon, prepared: PreparedService) -> None:
+    one, two = prepared.add("one"), prepared.add("two")
     shared = next(one[:length] for length in range(len(one), 0, -1) if two.startswith(one[:length]))
     answer = daemon.ask("GET", f"/v1/tasks/{shared}")
     assert (answer.status, problem(answer)["code"]) == (409, "ambiguous")
@@ -139,22 +139,22 @@ def test_an_ambiguous_prefix_is_a_conflict(daemon: Daemon, desk: PreparedService
 
 @pytest.mark.parametrize(("state", "body"), [(Queued(), {}), (Running(), {}), (Completed(), {"resume": True})])
 def test_a_restart_that_is_not_possible_says_why(
-    daemon: Daemon, desk: PreparedService, state: Queued | Running | Completed, body: dict[str, bool]
+    daemon: Daemon, prepared: PreparedService, state: Queued | Running | Completed, body: dict[str, bool]
 ) -> None:
-    desk.add("it", state)
+    prepared.add("it", state)
     answer = daemon.ask("POST", "/v1/tasks/it/restart", json_body=body)
     assert answer.status == 409
     problem(answer)
 
 
-def test_an_unknown_key_in_a_restart_is_refused(daemon: Daemon, desk: PreparedService) -> None:
-    desk.add("it", Completed())
+def test_an_unknown_key_in_a_restart_is_refused(daemon: Daemon, prepared: PreparedService) -> None:
+    prepared.add("it", Completed())
     told = problem(daemon.ask("POST", "/v1/tasks/it/restart", json_body={"agnt": "codex"}))
     assert told["problems"][0]["field"] == "agnt"
 
 
 def test_a_fault_of_ours_tells_nothing_of_the_inside(
-    daemon: Daemon, desk: PreparedService, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    daemon: Daemon, prepared: PreparedService, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(_self: Queries) -> None:
         raise RuntimeError("the secret is 4711")
@@ -205,15 +205,15 @@ def test_the_head_of_a_refusal_is_one(daemon: Daemon) -> None:
 
 
 def test_a_task_that_is_removed_before_it_can_be_answered_is_not_found(
-    daemon: Daemon, desk: PreparedService, monkeypatch: pytest.MonkeyPatch
+    daemon: Daemon, prepared: PreparedService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    task_id = desk.add("it")
+    task_id = prepared.add("it")
 
     def removed(point: str) -> None:
         if point == "cancel-committed":
-            desk.database.write(lambda connection: pruning.tasks(connection, [task_id], desk.world.now_ms + 1))
+            prepared.database.write(lambda connection: pruning.tasks(connection, [task_id], prepared.world.now_ms + 1))
 
     monkeypatch.setattr(task_service, "crashpoint", removed)
     answer = daemon.ask("POST", "/v1/tasks/it/cancel")
     assert (answer.status, answer.json()["code"]) == (404, "not_found")
-    assert desk.task_ids() == []
+    assert prepared.task_ids() == []

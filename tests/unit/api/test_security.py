@@ -18,11 +18,11 @@ STREAM = "/v1/runs/any/log"
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:{port}", "0.0.0.0:{port}", "0.0.0.0", "127.0.0.1:1", ""]
 )
-def test_a_rebound_name_is_refused_before_anything_else(daemon: Daemon, desk: PreparedService, host: str) -> None:
+def test_a_rebound_name_is_refused_before_anything_else(daemon: Daemon, prepared: PreparedService, host: str) -> None:
     port = daemon.address.rpartition(":")[2]
     answer = daemon.ask("POST", "/v1/tasks", json_body=TASK, headers={"Host": host.format(port=port)})
     assert (answer.status, answer.json()["code"]) == (421, "wrong_host")
-    assert not desk.task_ids()
+    assert not prepared.task_ids()
 
 
 @pytest.mark.parametrize("path", ["/livez", "/readyz", "/openapi.json", "/v1/status", "/nowhere"])
@@ -77,28 +77,30 @@ def test_a_daemon_without_a_good_token_cannot_be_built() -> None:
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "nonsense", ""])
 @pytest.mark.parametrize(("method", "path"), [("POST", "/v1/tasks"), ("GET", "/v1/status"), ("GET", STREAM)])
 def test_a_page_of_another_site_gets_nothing(
-    daemon: Daemon, desk: PreparedService, site: str, method: str, path: str
+    daemon: Daemon, prepared: PreparedService, site: str, method: str, path: str
 ) -> None:
     answer = daemon.ask(method, path, json_body=TASK, headers={"Sec-Fetch-Site": site})
     assert (answer.status, answer.json()["code"]) == (403, "cross_site")
-    assert not desk.task_ids()
+    assert not prepared.task_ids()
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost:3000", "file://", ""])
 @pytest.mark.parametrize(("method", "path"), [("POST", "/v1/tasks"), ("GET", "/v1/status"), ("OPTIONS", "/v1/tasks")])
 def test_a_foreign_origin_gets_nothing(
-    daemon: Daemon, desk: PreparedService, origin: str, method: str, path: str
+    daemon: Daemon, prepared: PreparedService, origin: str, method: str, path: str
 ) -> None:
     answer = daemon.ask(method, path, json_body=TASK, headers={"Origin": origin})
     assert (answer.status, answer.json()["code"]) == (403, "cross_site")
-    assert not desk.task_ids()
+    assert not prepared.task_ids()
 
 
-def test_a_form_of_another_site_is_refused_though_it_needs_no_preflight(daemon: Daemon, desk: PreparedService) -> None:
+def test_a_form_of_another_site_is_refused_though_it_needs_no_preflight(
+    daemon: Daemon, prepared: PreparedService
+) -> None:
     headers = {"Origin": "https://evil.example", "Content-Type": "text/plain"}
     answer = daemon.ask("POST", "/v1/tasks", body=b'{"name": "evil", "instructions": "x"}', headers=headers)
     assert answer.status == 403
-    assert not desk.task_ids()
+    assert not prepared.task_ids()
 
 
 def test_our_own_page_and_a_typed_address_pass(daemon: Daemon) -> None:
@@ -112,7 +114,7 @@ def test_our_own_page_and_a_typed_address_pass(daemon: Daemon) -> None:
     [None, "", "Bearer", "Bearer wrong", "Basic {token}", "{token}", "Bearer {token}x", "Bearer {short}", "Bearer ü"],
 )
 def test_without_the_token_nothing_is_told_or_done(
-    daemon: Daemon, desk: PreparedService, authorization: str | None
+    daemon: Daemon, prepared: PreparedService, authorization: str | None
 ) -> None:
     said = authorization and authorization.format(token=daemon.token, short=daemon.token[:-1])
     for method, path in (("POST", "/v1/tasks"), ("GET", "/v1/status"), ("GET", "/openapi.json"), ("GET", "/nowhere")):
@@ -120,7 +122,7 @@ def test_without_the_token_nothing_is_told_or_done(
         assert (answer.status, answer.json()["code"]) == (401, "not_authorised")
         assert answer.headers["www-authenticate"].startswith("Bearer")
         assert daemon.token not in answer.body.decode()
-    assert not desk.task_ids()
+    assert not prepared.task_ids()
 
 
 def test_the_scheme_is_case_insensitive(daemon: Daemon) -> None:

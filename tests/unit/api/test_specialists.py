@@ -32,10 +32,10 @@ REQUESTS: list[tuple[str, str, dict[str, Any] | None, dict[str, str]]] = [
 
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[Daemon]:
-    desk = PreparedService()
-    with running(desk, tmp_path / "state") as daemon:
+    prepared = PreparedService()
+    with running(prepared, tmp_path / "state") as daemon:
         yield daemon
-    desk.close()
+    prepared.close()
 
 
 def holder(daemon: Daemon, name: str, role: GivenRole = "operate", organisation: str | None = None) -> Daemon:

@@ -46,9 +46,9 @@ PLAIN = {"id": "e1", "author": "7", "display_name": "Mara", "content": "@cook so
 class Hook:
     """A channel's webhook, and how to send to it."""
 
-    def __init__(self, daemon: Daemon, desk: PreparedService, kind: WebhookKind) -> None:
-        self.daemon, self.desk, self.kind = daemon, desk, kind
-        world = desk.world
+    def __init__(self, daemon: Daemon, prepared: PreparedService, kind: WebhookKind) -> None:
+        self.daemon, self.prepared, self.kind = daemon, prepared, kind
+        world = prepared.world
         world.webhook_secrets["HOOK_SECRET"] = SECRET
         world.specialists.register(card("cook"))
         hook = WebhookSettings(kind=kind, secret_env="HOOK_SECRET")
@@ -57,7 +57,7 @@ class Hook:
 
     def send(self, document: object, *, secret: str = SECRET, shift_s: int = 0, **changes: Any) -> Answer:
         body = document if isinstance(document, bytes) else json.dumps(document).encode()
-        stamp = str(self.desk.world.now_ms // 1000 + shift_s)
+        stamp = str(self.prepared.world.now_ms // 1000 + shift_s)
         prefix = "X-Slack" if self.kind is WebhookKind.SLACK else "X-Claudomator"
         at = f"{prefix}-Request-Timestamp" if self.kind is WebhookKind.SLACK else f"{prefix}-Timestamp"
         headers: dict[str, str | None] = {
@@ -72,25 +72,25 @@ class Hook:
 
     @property
     def written(self) -> list[tuple[str, str]]:
-        found = self.desk.world.channels.messages(self.channel.id).items
+        found = self.prepared.world.channels.messages(self.channel.id).items
         return [(one.author, one.content) for one in reversed(found)]
 
 
 @pytest.fixture
-def plain(daemon: Daemon, desk: PreparedService) -> Hook:
-    return Hook(daemon, desk, WebhookKind.PLAIN)
+def plain(daemon: Daemon, prepared: PreparedService) -> Hook:
+    return Hook(daemon, prepared, WebhookKind.PLAIN)
 
 
 @pytest.fixture
-def slack(daemon: Daemon, desk: PreparedService) -> Hook:
-    return Hook(daemon, desk, WebhookKind.SLACK)
+def slack(daemon: Daemon, prepared: PreparedService) -> Hook:
+    return Hook(daemon, prepared, WebhookKind.SLACK)
 
 
 def test_a_signed_message_is_taken_once_and_answered(plain: Hook) -> None:
     first, again = plain.send(PLAIN), plain.send(PLAIN)
     assert (first.status, again.status, first.body) == (200, 200, again.body)
     assert plain.written == [("webhook:7", "@cook soup")]
-    (answer,) = plain.desk.world.channels.message(plain.channel.id, first.json()["message"]).answers
+    (answer,) = plain.prepared.world.channels.message(plain.channel.id, first.json()["message"]).answers
     assert (answer.specialist, answer.state) == ("cook", "asked")
 
 
@@ -139,20 +139,20 @@ def test_a_message_with_a_file_is_a_message(slack: Hook, text: str) -> None:
     shared = {**EVENT["event"], "subtype": "file_share", "text": text, "files": [file, {"mode": "tombstone"}]}
     assert slack.send({**EVENT, "event": shared}).status == 200
     assert slack.written == [("slack:U2147483697", text)]
-    (message,) = slack.desk.world.channels.messages(slack.channel.id).items
+    (message,) = slack.prepared.world.channels.messages(slack.channel.id).items
     (attachment,) = message.attachments
     assert (attachment.name, attachment.media_type, attachment.state) == ("tedair.gif", "image/gif", "processed")
 
 
 @pytest.mark.parametrize("kind", WebhookKind)
 def test_all_that_is_not_signed_is_refused_in_the_same_words(
-    daemon: Daemon, desk: PreparedService, kind: WebhookKind
+    daemon: Daemon, prepared: PreparedService, kind: WebhookKind
 ) -> None:
-    hook = Hook(daemon, desk, kind)
+    hook = Hook(daemon, prepared, kind)
     document = PLAIN if kind is WebhookKind.PLAIN else EVENT
     for by in (Principal("ann", Role.OPERATE, "acme"), Principal("bob", Role.OPERATE, "bolt")):
-        desk.access.as_(by).channels.create(NewChannel(name="twice"))
-    bare = desk.world.channels.create(NewChannel(name="bare"))
+        prepared.access.as_(by).channels.create(NewChannel(name="twice"))
+    bare = prepared.world.channels.create(NewChannel(name="bare"))
     prefix = "X_Slack" if kind is WebhookKind.SLACK else "X_Claudomator"
     window_s = WINDOW_MS // 1000
     refused = [
@@ -169,9 +169,9 @@ def test_all_that_is_not_signed_is_refused_in_the_same_words(
         hook.send(document, path="/v1/channels/twice/incoming"),
         hook.send(b"nonsense", secret="x" * 32),
     ]
-    desk.world.webhook_secrets.clear()
+    prepared.world.webhook_secrets.clear()
     refused.append(hook.send(document))
-    desk.world.webhook_secrets["HOOK_SECRET"] = ""
+    prepared.world.webhook_secrets["HOOK_SECRET"] = ""
     refused.append(hook.send(document, secret=""))
     assert {one.status for one in refused} == {401}
     assert len({one.json()["detail"] for one in refused}) == 1
@@ -189,7 +189,7 @@ def test_nobody_from_outside_takes_the_name_of_somebody(plain: Hook) -> None:
     named = {**PLAIN, "author": "cook", "display_name": "Cook", "content": "hello"}
     assert plain.send(named).status == 200
     assert plain.send({**PLAIN, "id": "e2"}).status == 200
-    first, second = plain.desk.world.channels.messages(plain.channel.id).items[::-1]
+    first, second = plain.prepared.world.channels.messages(plain.channel.id).items[::-1]
     assert (first.author, first.decision.agents, second.decision.agents) == ("webhook:cook", (), ("cook",))
 
 
@@ -198,7 +198,7 @@ def test_a_secret_is_in_a_file_of_the_users_own(plain: Hook, tmp_path: Path) -> 
     file.write_text(f"{SECRET}\n")
     hook = WebhookSettings(secret_file=str(file))
     settings = SettingsRequest(settings=ChannelSettings(primary=PrimaryRule.OFF, webhook=hook))
-    plain.desk.world.channels.change_settings(plain.channel.id, settings)
+    plain.prepared.world.channels.change_settings(plain.channel.id, settings)
     file.chmod(0o644)
     assert plain.send(PLAIN).status == 401
     file.chmod(0o600)
@@ -215,6 +215,6 @@ def test_the_secret_is_not_in_the_database(plain: Hook) -> None:
         assert isinstance(driver, sqlite3.Connection)
         return "".join(driver.iterdump())
 
-    dump = plain.desk.world.database.read(dumped)
+    dump = plain.prepared.world.database.read(dumped)
     assert "HOOK_SECRET" in dump
     assert SECRET not in dump

@@ -12,21 +12,21 @@ from tests.fakes.prepared import PreparedService
 from tests.patience import PATIENCE_S
 
 
-def a_shop(desk: PreparedService) -> None:
-    desk.add("fix-login", Failed(Reason.TIMEOUT), tags=("shop",))
-    desk.add("fix-logout", Failed(Reason.LOST), tags=("shop",))
-    desk.add("write-notes", Failed(Reason.LOST))
-    desk.add_run(desk.add("works", Running(), tags=("shop",)))
-    desk.add("next", tags=("shop",))
-    desk.add("done", Completed(), tags=("shop",))
+def a_shop(prepared: PreparedService) -> None:
+    prepared.add("fix-login", Failed(Reason.TIMEOUT), tags=("shop",))
+    prepared.add("fix-logout", Failed(Reason.LOST), tags=("shop",))
+    prepared.add("write-notes", Failed(Reason.LOST))
+    prepared.add_run(prepared.add("works", Running(), tags=("shop",)))
+    prepared.add("next", tags=("shop",))
+    prepared.add("done", Completed(), tags=("shop",))
 
 
-def states(desk: PreparedService) -> dict[str, str]:
-    return {task.name: task.state for task in map(desk.task, desk.task_ids())}
+def states(prepared: PreparedService) -> dict[str, str]:
+    return {task.name: task.state for task in map(prepared.task, prepared.task_ids())}
 
 
-def test_all_that_match_are_restarted_and_each_is_told(command: Command, desk: PreparedService) -> None:
-    a_shop(desk)
+def test_all_that_match_are_restarted_and_each_is_told(command: Command, prepared: PreparedService) -> None:
+    a_shop(prepared)
     done = command("restart", "--tag", "shop", "--state", "failed")
     assert (done.returncode, done.stderr) == (0, "")
     lines = [line.split() for line in done.stdout.splitlines()]
@@ -35,51 +35,51 @@ def test_all_that_match_are_restarted_and_each_is_told(command: Command, desk: P
         ("fix-login", "QUEUED", "yes"),
         ("fix-logout", "QUEUED", "yes"),
     ]
-    assert states(desk)["write-notes"] == "FAILED"
+    assert states(prepared)["write-notes"] == "FAILED"
 
 
-def test_only_what_has_not_ended_is_cancelled(command: Command, desk: PreparedService) -> None:
-    a_shop(desk)
+def test_only_what_has_not_ended_is_cancelled(command: Command, prepared: PreparedService) -> None:
+    a_shop(prepared)
     done = command("cancel", "--tag", "shop", "-o", "json")
     assert [(one["task"]["name"], one["done"]) for one in json.loads(done.stdout)] == [("works", True), ("next", True)]
-    desk.settle()
-    assert [name for name, state in states(desk).items() if state == "CANCELLED"] == ["works", "next"]
+    prepared.settle()
+    assert [name for name, state in states(prepared).items() if state == "CANCELLED"] == ["works", "next"]
     assert "There is nothing to cancel." in command("cancel", "--on", "claude").stderr
 
 
-def test_a_dry_run_lists_and_does_nothing(command: Command, desk: PreparedService) -> None:
-    a_shop(desk)
-    before = states(desk)
+def test_a_dry_run_lists_and_does_nothing(command: Command, prepared: PreparedService) -> None:
+    a_shop(prepared)
+    before = states(prepared)
     done = command("cancel", "--tag", "shop", "--dry-run")
     assert done.returncode == 0
     assert "works" in done.stdout
     assert "Cancel would be asked for 2 tasks (1 QUEUED, 1 RUNNING); nothing was done." in done.stderr
     assert command("restart", "fix-login", "--dry-run").returncode == 0
-    assert states(desk) == before
+    assert states(prepared) == before
 
 
-def test_one_that_is_refused_hinders_no_other(command: Command, desk: PreparedService) -> None:
-    a_shop(desk)
+def test_one_that_is_refused_hinders_no_other(command: Command, prepared: PreparedService) -> None:
+    a_shop(prepared)
     done = command("restart", "fix-login", "works", "fix-logout", "fix-login")
     assert done.returncode == 1
     lines = done.stdout.splitlines()[1:]
     assert [line.split()[0] for line in lines] == ["fix-login", "works", "fix-logout"]
     assert [line.split()[3] for line in lines] == ["yes", "no", "yes"]
     assert "with `force`" in lines[1]
-    assert states(desk)["fix-logout"] == "QUEUED"
+    assert states(prepared)["fix-logout"] == "QUEUED"
 
 
-def test_which_tasks_has_to_be_said(command: Command, desk: PreparedService) -> None:
-    desk.add("it")
+def test_which_tasks_has_to_be_said(command: Command, prepared: PreparedService) -> None:
+    prepared.add("it")
     for arguments in ((), ("it", "--tag", "shop")):
         done = command("cancel", *arguments)
         assert done.returncode == 2
         assert "name tasks, or select them" in done.stderr
-    assert states(desk) == {"it": "QUEUED"}
+    assert states(prepared) == {"it": "QUEUED"}
 
 
-def test_a_terminal_is_asked_whether_that_many_are_meant(process: Command, desk: PreparedService) -> None:
-    a_shop(desk)
+def test_a_terminal_is_asked_whether_that_many_are_meant(process: Command, prepared: PreparedService) -> None:
+    a_shop(prepared)
     for answer, code, expected in (("n", 1, "RUNNING"), ("y", 0, "CANCELLED")):
         master, terminal = pty.openpty()
         with subprocess.Popen(
@@ -101,14 +101,14 @@ def test_a_terminal_is_asked_whether_that_many_are_meant(process: Command, desk:
             finally:
                 running.kill()
                 os.close(master)
-        desk.settle()
-        assert states(desk)["works"] == expected
+        prepared.settle()
+        assert states(prepared)["works"] == expected
 
 
-def test_several_agents_are_released(command: Command, desk: PreparedService) -> None:
-    desk.add_agent("claude")
-    desk.limit("claude")
-    desk.add_agent("codex")
-    desk.limit("codex")
+def test_several_agents_are_released(command: Command, prepared: PreparedService) -> None:
+    prepared.add_agent("claude")
+    prepared.limit("claude")
+    prepared.add_agent("codex")
+    prepared.limit("codex")
     assert command("release", "claude", "codex").returncode == 0
-    assert not any(agent.limited for agent in desk.agents())
+    assert not any(agent.limited for agent in prepared.agents())

@@ -15,14 +15,14 @@ SUCCESS = Outcome(status=OutcomeStatus.SUCCEEDED, text="Done.")
 FAILURE = Outcome(status=OutcomeStatus.FAILED, reason=Reason.CHECK_FAILED)
 
 
-def test_status_shows_what_needs_a_person_first(command: Command, desk: PreparedService) -> None:
-    desk.add("done", Completed())
-    desk.add("next")
-    desk.add("works", Running(), agent_name="claude")
-    desk.add("broken", Failed(Reason.TIMEOUT))
-    desk.add("asks", NeedsInput(InputKind.QUESTION))
-    desk.add_agent("claude")
-    desk.refuse_file("tasks/x.yaml", Problem(line=3, message="is wrong"))
+def test_status_shows_what_needs_a_person_first(command: Command, prepared: PreparedService) -> None:
+    prepared.add("done", Completed())
+    prepared.add("next")
+    prepared.add("works", Running(), agent_name="claude")
+    prepared.add("broken", Failed(Reason.TIMEOUT))
+    prepared.add("asks", NeedsInput(InputKind.QUESTION))
+    prepared.add_agent("claude")
+    prepared.refuse_file("tasks/x.yaml", Problem(line=3, message="is wrong"))
     lines = command("status").stdout.splitlines()
     heads = [line for line in lines if line and not line.startswith(" ")]
     counts = "1 needs you, 1 failed, 1 refused file, 1 running, 1 queued; today 0.00 USD, 0 runs"
@@ -31,9 +31,9 @@ def test_status_shows_what_needs_a_person_first(command: Command, desk: Prepared
     assert any("broken" in line and "timeout: The run took longer" in line for line in lines)
 
 
-def test_a_refused_file_shows_its_first_problem_and_how_many_more(command: Command, desk: PreparedService) -> None:
+def test_a_refused_file_shows_its_first_problem_and_how_many_more(command: Command, prepared: PreparedService) -> None:
     problems = tuple(Problem(line=line, message="is wrong") for line in range(1, 13))
-    desk.refuse_file("tasks/x.yaml", *problems)
+    prepared.refuse_file("tasks/x.yaml", *problems)
     lines = command("status").stdout.splitlines()
     assert [line for line in lines if "x.yaml" in line] == ["  tasks/x.yaml:1: is wrong (+11 more)"]
 
@@ -44,14 +44,18 @@ def test_status_of_nothing(command: Command) -> None:
     assert "claudomator submit FILE" in done.stdout
 
 
-def test_a_pipe_gets_no_colour(command: Command, desk: PreparedService) -> None:
-    desk.add("it")
+def test_a_pipe_gets_no_colour(command: Command, prepared: PreparedService) -> None:
+    prepared.add("it")
     assert "\x1b" not in command("status", FORCE_COLOR="1").stdout
 
 
-def test_status_fits_80_columns_whatever_the_names(command: Command, desk: PreparedService) -> None:
-    desk.add("a-very-long-name-" * 5 + "x", Failed(Reason.DEPENDENCY_FAILED), agent_name="an-agent-with-a-long-name")
-    desk.add_agent("an-agent-with-a-long-name", problem="it is not logged in, so nothing can be started on it; log in")
+def test_status_fits_80_columns_whatever_the_names(command: Command, prepared: PreparedService) -> None:
+    prepared.add(
+        "a-very-long-name-" * 5 + "x", Failed(Reason.DEPENDENCY_FAILED), agent_name="an-agent-with-a-long-name"
+    )
+    prepared.add_agent(
+        "an-agent-with-a-long-name", problem="it is not logged in, so nothing can be started on it; log in"
+    )
     text = command("status", COLUMNS="80").stdout
     assert max(len(line) for line in text.splitlines()) <= 80
     assert "…" in text
@@ -59,8 +63,8 @@ def test_status_fits_80_columns_whatever_the_names(command: Command, desk: Prepa
     assert "a-very-long-name-" * 5 in command("status", "-o", "wide", COLUMNS="80").stdout
 
 
-def test_ids_are_as_long_as_they_must_be(command: Command, desk: PreparedService) -> None:
-    one, two = desk.add("one"), desk.add("two", Completed())  # in two sections
+def test_ids_are_as_long_as_they_must_be(command: Command, prepared: PreparedService) -> None:
+    one, two = prepared.add("one"), prepared.add("two", Completed())  # in two sections
     text = command("status").stdout
     shown = [word for word in text.split() if word.startswith("c0ffee")]
     assert len(set(shown)) == 2
@@ -68,10 +72,10 @@ def test_ids_are_as_long_as_they_must_be(command: Command, desk: PreparedService
         assert json.loads(command("show", ref, "-o", "json").stdout)["id"] in (one, two)
 
 
-def test_status_can_list_what_matches(command: Command, desk: PreparedService) -> None:
-    desk.add("broken", Failed(Reason.TIMEOUT), tags=("shop",))
-    desk.add("other", Failed(Reason.TIMEOUT))
-    desk.add("fine", Completed(), tags=("shop",), done_by="plumber")
+def test_status_can_list_what_matches(command: Command, prepared: PreparedService) -> None:
+    prepared.add("broken", Failed(Reason.TIMEOUT), tags=("shop",))
+    prepared.add("other", Failed(Reason.TIMEOUT))
+    prepared.add("fine", Completed(), tags=("shop",), done_by="plumber")
     found = json.loads(command("status", "--state", "failed", "--tag", "shop", "-o", "json").stdout)
     assert [task["name"] for task in found] == ["broken"]
     of_plumber = json.loads(command("status", "--specialist", "plumber", "-o", "json").stdout)
@@ -80,34 +84,34 @@ def test_status_can_list_what_matches(command: Command, desk: PreparedService) -
     assert (nothing.returncode, nothing.stderr) == (0, "No task matches.\n")
 
 
-def test_a_name_cannot_speak_to_the_terminal(command: Command, desk: PreparedService) -> None:
-    desk.add_agent("claude", problem="\x1b]0;owned\x07\x1b[2Jgone\r\nforged line")
+def test_a_name_cannot_speak_to_the_terminal(command: Command, prepared: PreparedService) -> None:
+    prepared.add_agent("claude", problem="\x1b]0;owned\x07\x1b[2Jgone\r\nforged line")
     text = command("agents").stdout
     assert "\x1b" not in text
     assert len(text.splitlines()) == 2
 
 
-def test_json_on_a_terminal_says_the_same_and_shows_all_of_it(command: Command, desk: PreparedService) -> None:
+def test_json_on_a_terminal_says_the_same_and_shows_all_of_it(command: Command, prepared: PreparedService) -> None:
     said = "ü \x9b31m\u202etxt.exe\u200b\u2066"
-    task = desk.add("it", Completed())
-    desk.move(task, Completed(), result_text=said)
+    task = prepared.add("it", Completed())
+    prepared.move(task, Completed(), result_text=said)
     printed = command("show", "it", "-o", "json").stdout
     assert json.loads(printed)["result_text"] == said
     assert '"ü \\u009b31m\\u202etxt.exe\\u200b\\u2066"' in printed
 
 
-def test_show(command: Command, desk: PreparedService) -> None:
-    task_id = desk.add("it", Failed(Reason.CHECK_FAILED), instructions="Line 1\nLine 2", depends_on=("other",))
-    desk.add_run(task_id, outcome=FAILURE)
+def test_show(command: Command, prepared: PreparedService) -> None:
+    task_id = prepared.add("it", Failed(Reason.CHECK_FAILED), instructions="Line 1\nLine 2", depends_on=("other",))
+    prepared.add_run(task_id, outcome=FAILURE)
     text = command("show", "it").stdout
     for expected in (task_id, "check_failed", "sonnet", "other (not seen yet)", "Line 1\nLine 2", "restart"):
         assert expected in text
     assert json.loads(command("show", "it", "-o", "json").stdout)["spec"]["depends_on"] == ["other"]
 
 
-def test_result_is_data(command: Command, desk: PreparedService) -> None:
-    desk.add("it")
-    desk.move(desk.add("it"), Completed(), "The answer:\n  42\x1b[2J\n")
+def test_result_is_data(command: Command, prepared: PreparedService) -> None:
+    prepared.add("it")
+    prepared.move(prepared.add("it"), Completed(), "The answer:\n  42\x1b[2J\n")
     done = command("result", "it")
     assert (done.returncode, done.stdout, done.stderr) == (0, "The answer:\n  42\n", "")
 
@@ -121,22 +125,22 @@ def test_result_is_data(command: Command, desk: PreparedService) -> None:
     ],
 )
 def test_no_result_is_exit_1_with_the_reason(
-    command: Command, desk: PreparedService, state: Queued | Failed | Cancelled, told: str
+    command: Command, prepared: PreparedService, state: Queued | Failed | Cancelled, told: str
 ) -> None:
-    desk.add("it", state)
+    prepared.add("it", state)
     done = command("result", "it")
     assert (done.returncode, done.stdout) == (1, "")
     assert told in done.stderr
     assert "claudomator" in done.stderr  # what to do next
 
 
-def test_why_reads_like_an_explanation(command: Command, desk: PreparedService) -> None:
+def test_why_reads_like_an_explanation(command: Command, prepared: PreparedService) -> None:
     for agent in ("claude", "codex"):
-        desk.add_agent(agent)
-    desk.limit("claude", START_MS + HOUR_MS)
-    desk.add("fix-login")
-    desk.world.tick()
-    desk.world.succeed("fix-login")
+        prepared.add_agent(agent)
+    prepared.limit("claude", START_MS + HOUR_MS)
+    prepared.add("fix-login")
+    prepared.world.tick()
+    prepared.world.succeed("fix-login")
     lines = command("why", "fix-login").stdout.splitlines()
     assert lines[0] == "fix-login is COMPLETED."
     assert any(line.split()[:2] == ["claude", "0/2"] and "limited" in line for line in lines)
@@ -144,35 +148,35 @@ def test_why_reads_like_an_explanation(command: Command, desk: PreparedService) 
     assert "accepted" in command("why", "fix-login", "-o", "wide").stdout
 
 
-def test_cancel_and_restart(command: Command, desk: PreparedService) -> None:
-    desk.add_agent("codex")
-    desk.add_run(desk.add("it", Running()))
+def test_cancel_and_restart(command: Command, prepared: PreparedService) -> None:
+    prepared.add_agent("codex")
+    prepared.add_run(prepared.add("it", Running()))
     refused = command("restart", "it")
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "with `force`" in refused.stderr
     restarted = command("restart", "it", "--force", "--agent", "codex", "--reason", "again", "-o", "json")
     assert json.loads(restarted.stdout)["state"] == "RUNNING"
-    desk.settle()
-    assert desk.task("it").agent_hint == "codex"
+    prepared.settle()
+    assert prepared.task("it").agent_hint == "codex"
     assert command("cancel", "it").returncode == 0
-    desk.settle()
-    assert desk.task("it").state == "CANCELLED"
+    prepared.settle()
+    assert prepared.task("it").state == "CANCELLED"
     again = command("cancel", "it")
     assert (again.returncode, again.stdout) == (1, "")
 
 
-def test_answer_approve_and_reject(command: Command, desk: PreparedService) -> None:
+def test_answer_approve_and_reject(command: Command, prepared: PreparedService) -> None:
     for name, kind in (("asks", InputKind.QUESTION), ("wants", InputKind.APPROVAL), ("no", InputKind.APPROVAL)):
-        task = desk.add(name, NeedsInput(kind))
-        desk.add_run(task)
-        desk.move(task, NeedsInput(kind), result_text="Red or blue?\nThe old one is blue.")
+        task = prepared.add(name, NeedsInput(kind))
+        prepared.add_run(task)
+        prepared.move(task, NeedsInput(kind), result_text="Red or blue?\nThe old one is blue.")
     assert "Red or blue?" in command("status").stdout
     shown = command("show", "wants").stdout
     assert "The old one is blue.\napproving allows Bash(npm publish)\nclaudomator approve wants\n" in shown
     assert json.loads(command("answer", "asks", "Blue.", "-o", "json").stdout)["state"] == "QUEUED"
     assert "QUEUED" in command("approve", "wants", "--tool", "Bash(a)", "--tool", "Write").stdout
     assert "FAILED" in command("reject", "no", "Not now.").stdout
-    assert desk.heard() == [
+    assert prepared.heard() == [
         ("asks", "answered", {"answer": "Blue."}),
         ("wants", "approved", {"tools": ["Bash(a)", "Write"]}),
         ("no", "rejected", {"reason": "Not now."}),
@@ -184,12 +188,12 @@ def test_answer_approve_and_reject(command: Command, desk: PreparedService) -> N
     assert command("answer", "asks", "--file", "/nowhere").returncode == 2
 
 
-def test_agents_and_release(command: Command, desk: PreparedService) -> None:
-    desk.add_agent("claude")
-    desk.limit("claude")
+def test_agents_and_release(command: Command, prepared: PreparedService) -> None:
+    prepared.add_agent("claude")
+    prepared.limit("claude")
     for name in ("one", "two"):
-        desk.add_run(desk.add(name, Running()))
-    desk.add_agent("codex", problem="codex is not on PATH; install it")
+        prepared.add_run(prepared.add(name, Running()))
+    prepared.add_agent("codex", problem="codex is not on PATH; install it")
     lines = command("agents").stdout.splitlines()
     assert lines[1].split()[:4] == ["claude", "2/2", "LIMITED", "429,"]
     assert "codex is not on PATH; install it" in lines[2]
@@ -201,9 +205,9 @@ def test_agents_and_release(command: Command, desk: PreparedService) -> None:
 
 
 def test_an_agent_is_held_for_a_while_until_a_time_or_until_it_is_released(
-    command: Command, desk: PreparedService
+    command: Command, prepared: PreparedService
 ) -> None:
-    desk.add_agent("claude")
+    prepared.add_agent("claude")
     held = json.loads(command("hold", "claude", "--for", "2h", "--reason", "kept for the day", "-o", "json").stdout)
     assert (held["provenance"], held["hold_reason"]) == ("operator", "by hand: kept for the day")
     assert held["limited_until"] is not None
@@ -213,7 +217,7 @@ def test_an_agent_is_held_for_a_while_until_a_time_or_until_it_is_released(
     assert clock["limited_until"] is not None
     table = command("hold", "claude").stdout
     assert "LIMITED" in table
-    assert desk.agents()[0].limited_until is None
+    assert prepared.agents()[0].limited_until is None
     for wrong in (["--until", "soon"], ["--until", "2099-01-01T00:00:00"], ["--for", "2h", "--until", "14:20"]):
         assert command("hold", "claude", *wrong).returncode == 2
 

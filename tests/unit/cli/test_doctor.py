@@ -38,8 +38,8 @@ def _program(folder: Path, name: str) -> str:
     return f"{folder}:{os.environ['PATH']}"
 
 
-def test_where_all_is_well(command: Command, desk: PreparedService) -> None:
-    desk.add_agent("claude")
+def test_where_all_is_well(command: Command, prepared: PreparedService) -> None:
+    prepared.add_agent("claude")
     (command.home / ".claude").mkdir()
     (command.home / ".claude/.credentials.json").write_text("{}")
     done = command("doctor", HOME=str(command.home))
@@ -75,9 +75,9 @@ def test_every_finding_that_is_not_ok_has_a_remedy(offline: Command, tmp_path: P
     assert all(bool(check["remedy"]) == (check["verdict"] != "ok") for check in checks.values())
 
 
-def test_the_daemon_is_asked_about_agents(command: Command, desk: PreparedService) -> None:
-    desk.add_agent("codex", problem="codex is not on the daemon's PATH")
-    desk.ready = False
+def test_the_daemon_is_asked_about_agents(command: Command, prepared: PreparedService) -> None:
+    prepared.add_agent("codex", problem="codex is not on the daemon's PATH")
+    prepared.ready = False
     checks = _checks(command)
     assert checks["agent codex"]["detail"] == "codex is not on the daemon's PATH"
     assert (checks["daemon"]["verdict"], checks["daemon: database"]["remedy"]) == (

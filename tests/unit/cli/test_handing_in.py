@@ -30,23 +30,23 @@ def submit(command: Command, daemon: Daemon, wire: Wire) -> Command:
 
 
 @pytest.mark.parametrize("cuts", [1, 3])
-def test_lost_answers_make_no_second_task(submit: Command, desk: PreparedService, wire: Wire, cuts: int) -> None:
+def test_lost_answers_make_no_second_task(submit: Command, prepared: PreparedService, wire: Wire, cuts: int) -> None:
     wire.cuts = cuts
     done = submit("submit", "a.yaml", "b.yaml")
     assert (done.returncode, done.stderr) == (0, "")
-    assert [spec.name for spec in desk.specs()] == ["a", "b"]
-    assert all(task_id in done.stdout for task_id in desk.task_ids())
+    assert [spec.name for spec in prepared.specs()] == ["a", "b"]
+    assert all(task_id in done.stdout for task_id in prepared.task_ids())
     assert wire.requests == cuts + 2
 
 
-def test_two_commands_make_two_tasks(submit: Command, desk: PreparedService) -> None:
+def test_two_commands_make_two_tasks(submit: Command, prepared: PreparedService) -> None:
     for _ in range(2):
         assert submit("submit", "a.yaml").returncode == 0
-    assert len(desk.task_ids()) == 2
+    assert len(prepared.task_ids()) == 2
 
 
 def test_in_the_end_it_says_that_it_does_not_know(
-    submit: Command, desk: PreparedService, wire: Wire, monkeypatch: pytest.MonkeyPatch
+    submit: Command, prepared: PreparedService, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(submitting, "_TRIES", 3)
     wire.cuts = 100
@@ -55,7 +55,7 @@ def test_in_the_end_it_says_that_it_does_not_know(
     assert "Cannot tell whether a was accepted" in done.stderr
     assert "claudomator status" in done.stderr
     assert wire.requests == 3
-    assert len(desk.task_ids()) == 1
+    assert len(prepared.task_ids()) == 1
 
 
 def test_without_a_daemon_nothing_is_tried_again(offline: Command, tmp_path: Path) -> None:
@@ -66,11 +66,11 @@ def test_without_a_daemon_nothing_is_tried_again(offline: Command, tmp_path: Pat
 
 
 def test_a_daemon_that_asks_to_wait_is_waited_for(offline: Command, tmp_path: Path) -> None:
-    desk = PreparedService()
+    prepared = PreparedService()
     for name in ("a", "b"):
         (offline.home / f"{name}.yaml").write_text("instructions: Do it.\n")
-    with running(desk, tmp_path / "state", limits=Limits(changes=Rate(per_second=2, burst=1))) as daemon:
+    with running(prepared, tmp_path / "state", limits=Limits(changes=Rate(per_second=2, burst=1))) as daemon:
         variables = {"CLAUDOMATOR_URL": daemon.url, "CLAUDOMATOR_TOKEN": daemon.token}
         done = offline("submit", "a.yaml", "b.yaml", **variables)
     assert (done.returncode, done.stderr) == (0, "")
-    assert [spec.name for spec in desk.specs()] == ["a", "b"]
+    assert [spec.name for spec in prepared.specs()] == ["a", "b"]

@@ -15,64 +15,64 @@ from tests.patience import PATIENCE_S
 SUCCESS = Outcome(status=OutcomeStatus.SUCCEEDED)
 
 
-def test_the_last_run_of_a_task_or_any_run_by_its_id(command: Command, desk: PreparedService) -> None:
-    task_id = desk.add("it", Completed())
-    first = desk.add_run(task_id, outcome=SUCCESS, stdout=b"first\n")
-    last = desk.add_run(task_id, outcome=SUCCESS, stdout=b"last\n")
-    desk.write(last, b"grumble\n", "stderr")
+def test_the_last_run_of_a_task_or_any_run_by_its_id(command: Command, prepared: PreparedService) -> None:
+    task_id = prepared.add("it", Completed())
+    first = prepared.add_run(task_id, outcome=SUCCESS, stdout=b"first\n")
+    last = prepared.add_run(task_id, outcome=SUCCESS, stdout=b"last\n")
+    prepared.write(last, b"grumble\n", "stderr")
     assert command("logs", "it").stdout == "last\n"
     assert command("logs", first).stdout == "first\n"
     assert command("logs", "it", "--stderr").stdout == "grumble\n"
 
 
-def test_terminal_codes_are_taken_out_unless_asked_for(command: Command, desk: PreparedService) -> None:
+def test_terminal_codes_are_taken_out_unless_asked_for(command: Command, prepared: PreparedService) -> None:
     written = b"\x1b[31mred\x1b[0m \xff\x1b]0;title\x07end\r\nno newline"
-    desk.add_run(desk.add("it", Completed()), outcome=SUCCESS, stdout=written)
+    prepared.add_run(prepared.add("it", Completed()), outcome=SUCCESS, stdout=written)
     assert command("logs", "it").stdout == "red \ufffdend\nno newline"
     assert command("logs", "it", "--raw").stdout == written.decode(errors="surrogateescape")
 
 
-def test_a_large_log_comes_whole(command: Command, desk: PreparedService) -> None:
+def test_a_large_log_comes_whole(command: Command, prepared: PreparedService) -> None:
     written = b"".join(b"line %d\n" % number for number in range(100_000))
-    desk.add_run(desk.add("it", Completed()), outcome=SUCCESS, stdout=written)
+    prepared.add_run(prepared.add("it", Completed()), outcome=SUCCESS, stdout=written)
     assert command("logs", "it").stdout == written.decode()
 
 
-def test_following_ends_with_the_run(command: Command, desk: PreparedService) -> None:
-    run_id = desk.add_run(desk.add("it", Running()), stdout=b"one\n")
+def test_following_ends_with_the_run(command: Command, prepared: PreparedService) -> None:
+    run_id = prepared.add_run(prepared.add("it", Running()), stdout=b"one\n")
     process = command.start("logs", "it", "-f")
     with process:
         assert process.stdout is not None
         assert process.stdout.readline() == "one\n"
-        desk.write(run_id, b"two\n")
+        prepared.write(run_id, b"two\n")
         assert process.stdout.readline() == "two\n"
-        desk.end_run(run_id, SUCCESS)
+        prepared.end_run(run_id, SUCCESS)
         rest, errors = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, rest, errors) == (0, "", "")
 
 
-def test_following_waits_for_the_first_run(command: Command, desk: PreparedService) -> None:
-    task_id = desk.add("it")
+def test_following_waits_for_the_first_run(command: Command, prepared: PreparedService) -> None:
+    task_id = prepared.add("it")
     process = command.start("logs", "it", "-f")
     with process:
         assert process.stderr is not None
         assert process.stderr.readline() == "it has not run yet; waiting for it to start.\n"
-        desk.add_run(task_id, outcome=SUCCESS, stdout=b"ran\n")
+        prepared.add_run(task_id, outcome=SUCCESS, stdout=b"ran\n")
         out, _ = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, out) == (0, "ran\n")
 
 
-def test_without_following_a_running_log_ends_where_it_is(command: Command, desk: PreparedService) -> None:
-    desk.add_run(desk.add("it", Running()), stdout=b"so far\n")
+def test_without_following_a_running_log_ends_where_it_is(command: Command, prepared: PreparedService) -> None:
+    prepared.add_run(prepared.add("it", Running()), stdout=b"so far\n")
     assert command("logs", "it").stdout == "so far\n"
 
 
-def test_no_run_and_no_such_task(command: Command, desk: PreparedService) -> None:
-    desk.add("it")
+def test_no_run_and_no_such_task(command: Command, prepared: PreparedService) -> None:
+    prepared.add("it")
     never = command("logs", "it")
     assert (never.returncode, never.stdout) == (1, "")
     assert "claudomator why it" in never.stderr
-    desk.add("over", Completed())
+    prepared.add("over", Completed())
     assert command("logs", "over", "-f").returncode == 1
     assert "no task 'missing'" in command("logs", "missing").stderr
 
@@ -128,9 +128,9 @@ I look.
 """
 
 
-def test_what_an_agent_said_and_did_is_told(command: Command, desk: PreparedService) -> None:
-    desk.add_agent("claude")
-    desk.add_run(desk.add("it", Completed()), outcome=SUCCESS, stdout=STREAM)
+def test_what_an_agent_said_and_did_is_told(command: Command, prepared: PreparedService) -> None:
+    prepared.add_agent("claude")
+    prepared.add_run(prepared.add("it", Completed()), outcome=SUCCESS, stdout=STREAM)
     for arguments in (("logs", "it"), ("logs", "it", "-f")):
         assert command(*arguments).stdout == SHOWN
     assert command("logs", "it", "--text").stdout == STREAM.decode()
@@ -139,19 +139,19 @@ def test_what_an_agent_said_and_did_is_told(command: Command, desk: PreparedServ
     assert [entry["kind"] for entry in entries][:3] == ["notice", "thinking", "message"]
 
 
-def test_pieces_of_a_message_are_put_together(command: Command, desk: PreparedService) -> None:
-    desk.add_agent("gemini")
+def test_pieces_of_a_message_are_put_together(command: Command, prepared: PreparedService) -> None:
+    prepared.add_agent("gemini")
     pieces = [
         {"type": "message", "role": "assistant", "content": text, "delta": True} for text in ("All ", "done", ".")
     ]
     written = b"".join(json.dumps(piece).encode() + b"\n" for piece in pieces) + b"words\n"
-    desk.add_run(desk.add("it", Completed()), "gemini", outcome=SUCCESS, stdout=written)
+    prepared.add_run(prepared.add("it", Completed()), "gemini", outcome=SUCCESS, stdout=written)
     assert command("logs", "it").stdout == "All done.\nwords\n"
 
 
-def test_secrets_are_shown_only_when_the_bytes_are_asked_for(command: Command, desk: PreparedService) -> None:
-    desk.world.secrets.add(("hunter22",))
-    desk.add_run(desk.add("it", Completed()), outcome=SUCCESS, stdout=b"it is hunter22\n")
+def test_secrets_are_shown_only_when_the_bytes_are_asked_for(command: Command, prepared: PreparedService) -> None:
+    prepared.world.secrets.add(("hunter22",))
+    prepared.add_run(prepared.add("it", Completed()), outcome=SUCCESS, stdout=b"it is hunter22\n")
     assert command("logs", "it").stdout == command("logs", "it", "-f").stdout == "it is [redacted]\n"
     assert command("logs", "it", "--raw").stdout == "it is hunter22\n"
 
@@ -166,12 +166,12 @@ FAILED_CHECK = CheckResult(
 )
 
 
-def test_the_last_check_with_both_outputs_and_how_it_ended(command: Command, desk: PreparedService) -> None:
-    task_id = desk.add("it", Completed())
-    run_id = desk.add_run(task_id, outcome=SUCCESS, check=FAILED_CHECK)
-    desk.add_run(task_id, outcome=SUCCESS)
-    desk.write(run_id, b"3 passed", check=True)
-    desk.write(run_id, b"make: *** [lint] Error 2\n", "stderr", check=True)
+def test_the_last_check_with_both_outputs_and_how_it_ended(command: Command, prepared: PreparedService) -> None:
+    task_id = prepared.add("it", Completed())
+    run_id = prepared.add_run(task_id, outcome=SUCCESS, check=FAILED_CHECK)
+    prepared.add_run(task_id, outcome=SUCCESS)
+    prepared.write(run_id, b"3 passed", check=True)
+    prepared.write(run_id, b"make: *** [lint] Error 2\n", "stderr", check=True)
     assert command("logs", "it", "--check").stdout.splitlines() == [
         "3 passed",
         "make: *** [lint] Error 2",
@@ -189,8 +189,8 @@ def test_the_last_check_with_both_outputs_and_how_it_ended(command: Command, des
     assert "CHECK FAILED after 3s\n  COMMAND    RESULT\n" in shown
 
 
-def test_a_task_that_was_not_checked_says_so(command: Command, desk: PreparedService) -> None:
-    desk.add_run(desk.add("it", Completed()), outcome=SUCCESS)
+def test_a_task_that_was_not_checked_says_so(command: Command, prepared: PreparedService) -> None:
+    prepared.add_run(prepared.add("it", Completed()), outcome=SUCCESS)
     refused = command("logs", "it", "--check")
     assert (refused.returncode, refused.stdout) == (1, "")
     assert refused.stderr.startswith("Error: it has not been checked.\n")

@@ -24,15 +24,15 @@ def test_an_empty_list_says_how_to_fill_it(command: Command) -> None:
     assert json.loads(command("schedule", "list", "-o", "json").stdout) == []
 
 
-def test_a_submitted_file_with_a_schedule_becomes_one_and_no_task(command: Command, desk: PreparedService) -> None:
+def test_a_submitted_file_with_a_schedule_becomes_one_and_no_task(command: Command, prepared: PreparedService) -> None:
     add(command, "nightly", "nightly")
     (line,) = command("schedule", "list").stdout.splitlines()[1:]
     assert line.split()[:7] == ["nightly", "0", "3", "*", "*", "*", "Europe/Berlin"]
-    assert desk.task_ids() == []
+    assert prepared.task_ids() == []
 
 
 def test_tasks_and_schedules_are_told_together_and_only_tasks_are_awaited(
-    command: Command, desk: PreparedService
+    command: Command, prepared: PreparedService
 ) -> None:
     path = Path(command.home) / "both.yaml"
     path.write_text(f"name: once\ninstructions: x\n---\nname: nightly\n{NIGHTLY}")
@@ -49,15 +49,15 @@ def test_one_is_paused_and_resumed(command: Command) -> None:
     assert "paused" not in command("schedule", "resume", "nightly").stdout
 
 
-def test_a_task_is_made_now(command: Command, desk: PreparedService) -> None:
+def test_a_task_is_made_now(command: Command, prepared: PreparedService) -> None:
     add(command, "nightly")
     assert command("schedule", "run", "nightly").stdout.startswith("nightly.20260921t141320z  ")
     (line,) = command("schedule", "list").stdout.splitlines()[1:]
     assert line.endswith("QUEUED")
     assert "nightly.20260921t141320z" in command("schedule", "list", "-o", "wide").stdout
     assert "has not ended" in command("schedule", "run", "nightly").stderr
-    desk.service.cancel("nightly.20260921t141320z")
-    desk.world.now_ms += SECOND_MS
+    prepared.service.cancel("nightly.20260921t141320z")
+    prepared.world.now_ms += SECOND_MS
     assert json.loads(command("schedule", "run", "nightly", "-o", "json").stdout)["name"] == "nightly.20260921t141321z"
 
 

@@ -123,8 +123,8 @@ def test_a_refusal_is_exit_1_with_its_remedy(command: Command) -> None:
     assert done.stderr == "Error: There is no task 'missing'.\nThere are no tasks yet.\n"
 
 
-def test_what_is_wrong_with_a_request_is_said_once(command: Command, desk: PreparedService) -> None:
-    desk.add(name="one")
+def test_what_is_wrong_with_a_request_is_said_once(command: Command, prepared: PreparedService) -> None:
+    prepared.add(name="one")
     unknown = command("restart", "one", "--specialist", "nobody")
     assert unknown.returncode == 1
     assert unknown.stderr == "Error: specialist: there is no specialist `nobody`.\nRemove it.\n"
@@ -183,8 +183,8 @@ def test_an_option_is_refused_in_words_for_people(command: Command, arguments: t
     assert f"Invalid value for '{arguments[-2]}': {words}" in done.stderr
 
 
-def test_ctrl_c_is_clean(process: Command, desk: PreparedService) -> None:
-    desk.add("it")
+def test_ctrl_c_is_clean(process: Command, prepared: PreparedService) -> None:
+    prepared.add("it")
     running = process.start("status", "--watch")
     with running:
         assert running.stdout is not None
@@ -196,16 +196,16 @@ def test_ctrl_c_is_clean(process: Command, desk: PreparedService) -> None:
     assert errors == ""
 
 
-def test_a_reader_that_leaves_is_no_error(process: Command, desk: PreparedService) -> None:
+def test_a_reader_that_leaves_is_no_error(process: Command, prepared: PreparedService) -> None:
     for number in range(50):
-        desk.add(f"task-{number}")
+        prepared.add(f"task-{number}")
     running = process.start("status", "--watch")
     with running:
         assert running.stdout is not None
         assert running.stderr is not None
         running.stdout.readline()
         running.stdout.close()
-        desk.add("one-more")
+        prepared.add("one-more")
         errors = running.stderr.read()
         running.wait(timeout=PATIENCE_S)
     assert (running.returncode, errors) == (141, "")
@@ -229,8 +229,8 @@ def _on_a_terminal(command: Command, *arguments: str, **environ: str) -> str:
     return b"".join(parts).decode()
 
 
-def test_colour_is_for_terminals_that_want_it(process: Command, desk: PreparedService) -> None:
-    desk.add("it")
+def test_colour_is_for_terminals_that_want_it(process: Command, prepared: PreparedService) -> None:
+    prepared.add("it")
     assert "\x1b[" in _on_a_terminal(process, "status")
     assert "\x1b[" not in _on_a_terminal(process, "status", NO_COLOR="1")
     assert "\x1b[" not in _on_a_terminal(process, "status", TERM="dumb")

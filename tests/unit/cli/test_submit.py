@@ -21,43 +21,43 @@ def file(command: Command) -> Path:
     return path
 
 
-def test_a_file_becomes_a_task_named_for_it(command: Command, desk: PreparedService, file: Path) -> None:
+def test_a_file_becomes_a_task_named_for_it(command: Command, prepared: PreparedService, file: Path) -> None:
     done = command("submit", "fix-login.yaml")
     assert done.returncode == 0
-    (task,) = map(desk.task, desk.task_ids())
+    (task,) = map(prepared.task, prepared.task_ids())
     assert (task.name, task.tags) == ("fix-login", ("shop",))
     assert task.id in done.stdout
     assert done.stderr == ""
 
 
-def test_several_files_and_documents(command: Command, desk: PreparedService, file: Path) -> None:
+def test_several_files_and_documents(command: Command, prepared: PreparedService, file: Path) -> None:
     (command.home / "two.yaml").write_text("name: a\ninstructions: x\n---\nname: b\ninstructions: y\n")
     (command.home / "notes.md").write_text("---\npriority: high\n---\nDo this.\n")
     done = command("submit", "fix-login.yaml", "two.yaml", "notes.md", "-o", "json")
     assert [task["name"] for task in json.loads(done.stdout)] == ["fix-login", "a", "b", "notes"]
-    assert len(desk.task_ids()) == 4
+    assert len(prepared.task_ids()) == 4
 
 
-def test_stdin(command: Command, desk: PreparedService) -> None:
+def test_stdin(command: Command, prepared: PreparedService) -> None:
     assert command("submit", "-", stdin="name: piped\ninstructions: x\n").returncode == 0
     assert command("submit", "-", stdin='{"name": "json", "instructions": "x"}').returncode == 0
-    assert [spec.name for spec in desk.specs()] == ["piped", "json"]
+    assert [spec.name for spec in prepared.specs()] == ["piped", "json"]
     nameless = command("submit", "-", stdin="instructions: x\n")
     assert nameless.returncode == 1
     assert "name" in nameless.stderr
 
 
-def test_all_or_nothing(command: Command, desk: PreparedService, file: Path) -> None:
+def test_all_or_nothing(command: Command, prepared: PreparedService, file: Path) -> None:
     (command.home / "bad.yaml").write_text("instructions: x\npriorty: high\n")
     done = command("submit", "fix-login.yaml", "bad.yaml")
     assert (done.returncode, done.stdout) == (1, "")
     assert "bad.yaml:2: priorty: is not a known key; did you mean `priority`?" in done.stderr
     assert "Nothing was submitted." in done.stderr
-    assert not desk.task_ids()
+    assert not prepared.task_ids()
 
 
 def test_what_the_daemon_refuses_is_told_with_what_was_accepted(
-    command: Command, desk: PreparedService, file: Path
+    command: Command, prepared: PreparedService, file: Path
 ) -> None:
     (command.home / "outside.yaml").write_text("instructions: x\nworking_dir: /forbidden\n")
     done = command("submit", "fix-login.yaml", "outside.yaml")
@@ -67,22 +67,22 @@ def test_what_the_daemon_refuses_is_told_with_what_was_accepted(
     assert "working_dir" in done.stderr
 
 
-def test_a_relative_directory_is_refused_as_in_the_inbox(command: Command, desk: PreparedService) -> None:
+def test_a_relative_directory_is_refused_as_in_the_inbox(command: Command, prepared: PreparedService) -> None:
     (command.home / "here.yaml").write_text("instructions: x\nworking_dir: src\n")
     done = command("submit", "here.yaml")
     assert done.returncode == 1
     assert "here.yaml:2: working_dir" in done.stderr
-    assert not desk.task_ids()
+    assert not prepared.task_ids()
 
 
-def test_the_home_stays_for_the_daemon_to_know(command: Command, desk: PreparedService) -> None:
+def test_the_home_stays_for_the_daemon_to_know(command: Command, prepared: PreparedService) -> None:
     (command.home / "there.yaml").write_text("instructions: x\nworking_dir: ~/src/shop\n")
     assert command("submit", "there.yaml").returncode == 0
-    assert [spec.working_dir for spec in desk.specs()] == ["~/src/shop"]
+    assert [spec.working_dir for spec in prepared.specs()] == ["~/src/shop"]
 
 
-def test_waiting_for_success(command: Command, desk: PreparedService, file: Path) -> None:
-    desk.when_accepted(lambda task_id: desk.move(task_id, Completed(), "All done."))
+def test_waiting_for_success(command: Command, prepared: PreparedService, file: Path) -> None:
+    prepared.when_accepted(lambda task_id: prepared.move(task_id, Completed(), "All done."))
     done = command("submit", "fix-login.yaml", "--wait")
     assert done.returncode == 0
     assert "COMPLETED" in done.stdout
@@ -91,14 +91,14 @@ def test_waiting_for_success(command: Command, desk: PreparedService, file: Path
 
 @pytest.mark.parametrize("end", [Failed(Reason.CHECK_FAILED), Cancelled()])
 def test_waiting_for_a_failure_is_exit_5(
-    command: Command, desk: PreparedService, file: Path, end: Failed | Cancelled
+    command: Command, prepared: PreparedService, file: Path, end: Failed | Cancelled
 ) -> None:
     (command.home / "good.yaml").write_text("instructions: x\n")
 
     def act(task_id: str) -> None:
-        desk.move(task_id, Completed() if desk.task(task_id).name == "good" else end)
+        prepared.move(task_id, Completed() if prepared.task(task_id).name == "good" else end)
 
-    desk.when_accepted(act)
+    prepared.when_accepted(act)
     done = command("submit", "fix-login.yaml", "good.yaml", "--wait", "-o", "json")
     assert done.returncode == 5
     states = {task["name"]: task["state"] for task in json.loads(done.stdout)}
@@ -106,7 +106,7 @@ def test_waiting_for_a_failure_is_exit_5(
     assert states["fix-login"] in ("FAILED", "CANCELLED")
 
 
-def test_waiting_too_long_is_exit_124(command: Command, desk: PreparedService, file: Path) -> None:
+def test_waiting_too_long_is_exit_124(command: Command, prepared: PreparedService, file: Path) -> None:
     done = command("submit", "fix-login.yaml", "--wait", "--timeout", "50ms")
     assert done.returncode == 124
     assert "QUEUED" in done.stdout
@@ -251,7 +251,7 @@ def test_validate_warns_of_whom_no_card_file_has(offline: Command) -> None:
     assert [(one["line"], one["field"], one["message"]) for one in found["warnings"]] == [(3, "fallback", warning)]
 
 
-def test_what_the_daemon_refuses_is_told_with_its_line(command: Command, desk: PreparedService) -> None:
+def test_what_the_daemon_refuses_is_told_with_its_line(command: Command, prepared: PreparedService) -> None:
     (command.home / "outside.yaml").write_text("instructions: x\nworking_dir: /forbidden\n")
     done = command("submit", "outside.yaml")
     assert done.returncode == 1

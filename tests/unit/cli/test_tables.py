@@ -70,10 +70,10 @@ def test_instants_are_read_as_they_are_written() -> None:
 @freeze_time("2026-09-21T14:20:02Z")
 def test_a_table_tells_times_relative_to_now(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "140")
-    desk = PreparedService(now_ms=START_MS)
-    backs_off = desk.add("backs-off", Waiting(WaitReason.BACKOFF, now_ms() + 90 * SECOND_MS))
-    broken = desk.add("broken", Failed(Reason.TIMEOUT))
-    table = tasks_table(desk.queries.tasks(TaskFilter(), None, 10).items)
+    prepared = PreparedService(now_ms=START_MS)
+    backs_off = prepared.add("backs-off", Waiting(WaitReason.BACKOFF, now_ms() + 90 * SECOND_MS))
+    broken = prepared.add("broken", Failed(Reason.TIMEOUT))
+    table = tasks_table(prepared.queries.tasks(TaskFilter(), None, 10).items)
     columns = [re.split(r"  +", line.strip()) for line in table.splitlines()]
     assert columns == [
         ["NAME", "ID", "STATE", "WHY", "UNTIL", "CHANGED"],
@@ -101,16 +101,16 @@ def test_an_agent_tells_who_holds_it_and_what_holds_a_family_of_its_models(monke
 
 
 def test_a_running_task_tells_how_far_it_is() -> None:
-    desk = PreparedService()
-    run = desk.add_run(desk.add("works", Running(Phase.RUNNING)))
-    desk.world.run_requests.report_progress(run, ProgressRequest(text="The first coat is on.", percent=40))
-    assert "40%: The first coat is on." in overview(desk.status())
+    prepared = PreparedService()
+    run = prepared.add_run(prepared.add("works", Running(Phase.RUNNING)))
+    prepared.world.run_requests.report_progress(run, ProgressRequest(text="The first coat is on.", percent=40))
+    assert "40%: The first coat is on." in overview(prepared.status())
 
 
 def test_the_overview_leaves_out_what_is_empty() -> None:
-    desk = PreparedService()
-    desk.add("next")
-    assert [line for line in overview(desk.status()).splitlines() if not line.startswith(" ")] == [
+    prepared = PreparedService()
+    prepared.add("next")
+    assert [line for line in overview(prepared.status()).splitlines() if not line.startswith(" ")] == [
         "1 queued; today 0.00 USD, 0 runs",
         "",
         "QUEUED",
@@ -119,10 +119,10 @@ def test_the_overview_leaves_out_what_is_empty() -> None:
 
 @freeze_time("2026-09-21T14:13:20Z")
 def test_a_cut_list_says_how_many_more_there_are() -> None:
-    desk = PreparedService()
-    desk.add("next")
-    desk.add("broken", Failed(Reason.TIMEOUT))
-    shown = desk.status().model_copy(update={"totals": {"queued": 41, "problems": 1}})
+    prepared = PreparedService()
+    prepared.add("next")
+    prepared.add("broken", Failed(Reason.TIMEOUT))
+    shown = prepared.status().model_copy(update={"totals": {"queued": 41, "problems": 1}})
     lines = overview(shown).splitlines()
     assert lines[0].startswith("1 failed, 1 queued, 40 waiting; ")
     assert [line for line in lines if "more" in line] == ["  ... and 40 more"]
@@ -139,9 +139,9 @@ def test_that_all_agents_are_limited_is_said_once() -> None:
         "lint": an_agent("lint", auto_select=False),
         "gemini": an_agent("gemini", installed=False),
     }
-    desk = PreparedService()
-    desk.add("it")
-    status = desk.status()
+    prepared = PreparedService()
+    prepared.add("it")
+    status = prepared.status()
     assert banner() == "All agents are limited. The next to reset is codex, at 16:30 (in 16m)."
     until_released = {name: an_agent(name, limited=True) for name in ("codex", "claude")}
     assert "claudomator release claude" in banner(**until_released)
@@ -216,9 +216,9 @@ def a_hold(**changes: Any) -> HoldView:
 @pytest.mark.usefixtures("in_berlin")
 def test_a_task_behind_holds_is_told_their_times_on_the_clock_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    desk = PreparedService()
-    desk.add("it")
-    (task,) = desk.queries.tasks(TaskFilter(), None, 1).items
+    prepared = PreparedService()
+    prepared.add("it")
+    (task,) = prepared.queries.tasks(TaskFilter(), None, 1).items
     first, later = (_limited(agent, until) for agent, until in (("claude", THREE_UTC), ("codex", TOMORROW)))
     behind = task.model_copy(
         update={
@@ -296,18 +296,18 @@ def test_schedules_fit_a_terminal_and_say_what_became_of_the_last_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    desk = PreparedService()
+    prepared = PreparedService()
     for name, zone in (("nightly-triage-of-everything", "America/Argentina/Buenos_Aires"), ("weekly", "UTC")):
-        desk.schedules.add(TaskSpec(name=name, instructions="x", schedule="0 3 * * 1-5", timezone=zone))
-    desk.schedules.run("weekly")
-    desk.world.now_ms = parse_instant("2026-09-22T03:00:00.000Z")
-    desk.world.schedule_runner.run_due()
-    desk.schedules.pause("weekly")
-    desk.schedules.run("nightly-triage-of-everything")
+        prepared.schedules.add(TaskSpec(name=name, instructions="x", schedule="0 3 * * 1-5", timezone=zone))
+    prepared.schedules.run("weekly")
+    prepared.world.now_ms = parse_instant("2026-09-22T03:00:00.000Z")
+    prepared.world.schedule_runner.run_due()
+    prepared.schedules.pause("weekly")
+    prepared.schedules.run("nightly-triage-of-everything")
     with freeze_time("2026-09-22T03:30:00Z"):
-        lines = schedules_table(desk.schedules.all()).splitlines()
+        lines = schedules_table(prepared.schedules.all()).splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[0].split() == ["NAME", "SCHEDULE", "ZONE", "NEXT", "LAST", "BECAME"]
     assert lines[1].split()[-4:] == ["2h30m", "30m", "ago", "QUEUED"]
     assert lines[2].split()[7:11] == ["paused", "30m", "ago", "skipped:"]
-    assert "SCHEDULES" in overview(desk.status()).splitlines()
+    assert "SCHEDULES" in overview(prepared.status()).splitlines()

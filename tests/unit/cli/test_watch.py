@@ -30,47 +30,47 @@ def says_something(output: IO[str]) -> bool:
     return bool(select.select([output], [], [], 0.2)[0])
 
 
-def test_in_a_pipe_what_there_is_and_then_a_line_for_each_change(command: Command, desk: PreparedService) -> None:
-    desk.add_agent("claude")
-    task_id = desk.add("it", tags=("shop",))
-    desk.add("over", Completed())
+def test_in_a_pipe_what_there_is_and_then_a_line_for_each_change(command: Command, prepared: PreparedService) -> None:
+    prepared.add_agent("claude")
+    task_id = prepared.add("it", tags=("shop",))
+    prepared.add("over", Completed())
     with watching(command) as output:
         assert output.readline().split()[1:] == ["it", "QUEUED", "ready"]
-        desk.move(task_id, Running())
+        prepared.move(task_id, Running())
         assert output.readline().split()[1:] == ["it", "RUNNING", "starting"]
-        desk.add("another")
+        prepared.add("another")
         assert output.readline().split()[1:] == ["another", "QUEUED", "ready"]
 
 
-def test_filters_hold_for_changes_as_well(command: Command, desk: PreparedService) -> None:
-    shop, other = desk.add("in-shop", tags=("shop",)), desk.add("other")
-    running = desk.add("runs", Running())
+def test_filters_hold_for_changes_as_well(command: Command, prepared: PreparedService) -> None:
+    shop, other = prepared.add("in-shop", tags=("shop",)), prepared.add("other")
+    running = prepared.add("runs", Running())
     with watching(command, "--tag", "shop") as by_tag, watching(command, "--state", "RUNNING") as by_state:
         assert by_tag.readline().split()[1] == "in-shop"
         assert by_state.readline().split()[1] == "runs"
-        desk.move(running, Completed())
-        desk.move(other, Running())
-        desk.move(shop, Running())
+        prepared.move(running, Completed())
+        prepared.move(other, Running())
+        prepared.move(shop, Running())
         assert by_tag.readline().split()[1:] == ["in-shop", "RUNNING", "starting"]
         assert by_state.readline().split()[1:] == ["other", "RUNNING", "starting"]
         assert by_state.readline().split()[1:] == ["in-shop", "RUNNING", "starting"]
 
 
 def test_filters_by_who_does_it_and_who_made_it_hold_for_changes_as_well(
-    command: Command, desk: PreparedService
+    command: Command, prepared: PreparedService
 ) -> None:
-    leak, other = desk.add("leak", done_by="plumber"), desk.add("other")
+    leak, other = prepared.add("leak", done_by="plumber"), prepared.add("other")
     with watching(command, "--specialist", "plumber") as by_specialist, watching(command, "--creator", "mara") as hers:
         assert by_specialist.readline().split()[1] == "leak"
-        desk.move(other, Running())
-        desk.move(leak, Running())
+        prepared.move(other, Running())
+        prepared.move(leak, Running())
         assert by_specialist.readline().split()[1:] == ["leak", "RUNNING", "starting"]
         assert not says_something(hers)
 
 
-def test_as_json_each_event_is_a_line(command: Command, desk: PreparedService) -> None:
+def test_as_json_each_event_is_a_line(command: Command, prepared: PreparedService) -> None:
     def told() -> bool:
-        desk.happen("hold", agent="claude")
+        prepared.happen("hold", agent="claude")
         return says_something(output)
 
     with watching(command, "-o", "json") as output:
@@ -79,8 +79,8 @@ def test_as_json_each_event_is_a_line(command: Command, desk: PreparedService) -
         assert (event["kind"], event["data"]) == ("hold", {"agent": "claude"})
 
 
-def test_on_a_terminal_it_is_drawn_anew_when_something_changes(command: Command, desk: PreparedService) -> None:
-    task_id = desk.add("first-task")
+def test_on_a_terminal_it_is_drawn_anew_when_something_changes(command: Command, prepared: PreparedService) -> None:
+    task_id = prepared.add("first-task")
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(command.home)
@@ -97,7 +97,7 @@ def test_on_a_terminal_it_is_drawn_anew_when_something_changes(command: Command,
     wait_until(lambda: reads(b"first-task"), "the first drawing")
     assert b"QUEUED" in seen
     seen = b""
-    desk.move(task_id, Running())
+    prepared.move(task_id, Running())
     wait_until(lambda: reads(b"RUNNING"), "the second drawing")
     os.write(terminal, b"\x03")
     wait_until(lambda: reads(b"\x1b[?1049l"), "the screen to be as before")

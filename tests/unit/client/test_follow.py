@@ -17,12 +17,12 @@ SUCCESS = Outcome(status=OutcomeStatus.SUCCEEDED)
 CALL = b'{"type":"assistant","message":{"content":[{"type":"text","text":"hi"},{"type":"tool_use","name":"T"}]}}\n'
 
 
-def test_events_from_now_on_and_from_an_earlier_one(daemon: Daemon, desk: PreparedService) -> None:
-    desk.happen("before")
+def test_events_from_now_on_and_from_an_earlier_one(daemon: Daemon, prepared: PreparedService) -> None:
+    prepared.happen("before")
 
     def connected() -> None:
         # What happens between the answer and the first look is not missed: the stream has begun.
-        desk.happen("now")
+        prepared.happen("now")
 
     with daemon.client() as client:
         assert next(client.events(on_connect=connected)).kind == "now"
@@ -30,26 +30,26 @@ def test_events_from_now_on_and_from_an_earlier_one(daemon: Daemon, desk: Prepar
 
 
 def test_events_go_on_over_a_restart_of_the_daemon(tmp_path: Path) -> None:
-    desk = PreparedService()
-    with running(desk, tmp_path) as daemon:
+    prepared = PreparedService()
+    with running(prepared, tmp_path) as daemon:
         client = Client(daemon.url, daemon.token)
         events = client.events(0)
-        desk.happen("made")
+        prepared.happen("made")
         assert next(events).id == 1
-    desk.happen("made")
-    with running(desk, tmp_path, listen=daemon.address):
+    prepared.happen("made")
+    with running(prepared, tmp_path, listen=daemon.address):
         assert next(events).id == 2
-        desk.happen("made")
+        prepared.happen("made")
         assert next(events).id == 3
     client.close()
 
 
 def test_a_daemon_that_does_not_come_back_is_not_waited_for_without_end(tmp_path: Path) -> None:
-    desk = PreparedService()
-    with running(desk, tmp_path) as daemon:
+    prepared = PreparedService()
+    with running(prepared, tmp_path) as daemon:
         client = Client(daemon.url, daemon.token)
         events = client.events(0, patience_s=0.1)
-        desk.happen("made")
+        prepared.happen("made")
         assert next(events).id == 1
     with pytest.raises(DaemonNotRunning):
         next(events)
@@ -58,15 +58,15 @@ def test_a_daemon_that_does_not_come_back_is_not_waited_for_without_end(tmp_path
     client.close()
 
 
-def test_refusals_are_raised_at_once(daemon: Daemon, desk: PreparedService) -> None:
+def test_refusals_are_raised_at_once(daemon: Daemon, prepared: PreparedService) -> None:
     with daemon.client() as client, pytest.raises(ServiceProblem, match="no task 'missing'"):
         next(client.events(task="missing"))
     with Client(daemon.url, "x" * 40) as client, pytest.raises(NotAuthorised):
         next(client.events())
 
 
-def test_one_stream_too_many_is_raised_with_its_remedy(daemon: Daemon, desk: PreparedService) -> None:
-    desk.happen("made")
+def test_one_stream_too_many_is_raised_with_its_remedy(daemon: Daemon, prepared: PreparedService) -> None:
+    prepared.happen("made")
     with daemon.client() as client:
         streams = [client.events(0) for _ in range(MOST_STREAMS)]
         for stream in streams:
@@ -78,38 +78,38 @@ def test_one_stream_too_many_is_raised_with_its_remedy(daemon: Daemon, desk: Pre
             stream.close()
 
 
-def test_a_log_is_followed_to_its_end_in_both_ways(daemon: Daemon, desk: PreparedService) -> None:
-    run_id = desk.add_run(desk.add("it", Running()), stdout=CALL)
+def test_a_log_is_followed_to_its_end_in_both_ways(daemon: Daemon, prepared: PreparedService) -> None:
+    run_id = prepared.add_run(prepared.add("it", Running()), stdout=CALL)
     with daemon.client() as client:
         entries = client.follow_log(run_id)
         assert [entry.kind for entry in islice(entries, 2)] == ["message", "tool_call"]
-        desk.write(run_id, b"words\n")
+        prepared.write(run_id, b"words\n")
         assert next(entries).text == "words"
         text = client.follow_text(run_id)
         assert next(text) == (CALL + b"words\n").decode()
-        desk.end_run(run_id, SUCCESS)
+        prepared.end_run(run_id, SUCCESS)
         assert list(entries) == []
         assert list(text) == []
 
 
 def test_a_log_goes_on_over_a_restart_in_the_middle_of_what_one_line_says(tmp_path: Path) -> None:
-    desk = PreparedService()
-    run_id = desk.add_run(desk.add("it", Running()), stdout=CALL)
-    with running(desk, tmp_path) as daemon:
+    prepared = PreparedService()
+    run_id = prepared.add_run(prepared.add("it", Running()), stdout=CALL)
+    with running(prepared, tmp_path) as daemon:
         client = Client(daemon.url, daemon.token)
         entries = client.follow_log(run_id)
         assert next(entries).kind == "message"
-    desk.write(run_id, b"words\n")
-    desk.end_run(run_id, SUCCESS)
-    with running(desk, tmp_path, listen=daemon.address):
+    prepared.write(run_id, b"words\n")
+    prepared.end_run(run_id, SUCCESS)
+    with running(prepared, tmp_path, listen=daemon.address):
         assert [(entry.kind, entry.text) for entry in entries] == [("tool_call", ""), ("text", "words")]
         assert [entry.kind for entry in client.follow_log(run_id)] == ["message", "tool_call", "text"]
     client.close()
 
 
-def test_what_was_written_by_now_comes_in_pages(daemon: Daemon, desk: PreparedService) -> None:
-    run_id = desk.add_run(desk.add("it", Completed()), outcome=SUCCESS, stdout=CALL * 300)
-    live = desk.add_run(desk.add("live", Running()), stdout=b"one\ntwo\nand")
+def test_what_was_written_by_now_comes_in_pages(daemon: Daemon, prepared: PreparedService) -> None:
+    run_id = prepared.add_run(prepared.add("it", Completed()), outcome=SUCCESS, stdout=CALL * 300)
+    live = prepared.add_run(prepared.add("live", Running()), stdout=b"one\ntwo\nand")
     with daemon.client() as client:
         assert [entry.kind for entry in client.log_entries(run_id)] == ["message", "tool_call"] * 300
         assert "".join(client.log_text(run_id)) == (CALL * 300).decode()

@@ -34,7 +34,7 @@ def client(daemon: Daemon) -> Iterator[Client]:
         yield client
 
 
-def test_a_submitted_task_arrives_as_it_was(client: Client, desk: PreparedService) -> None:
+def test_a_submitted_task_arrives_as_it_was(client: Client, prepared: PreparedService) -> None:
     spec = parse_task(
         {
             "name": "whole",
@@ -51,46 +51,46 @@ def test_a_submitted_task_arrives_as_it_was(client: Client, desk: PreparedServic
         }
     )
     assert isinstance(spec, TaskSpec)
-    desk.add_agent("claude")
+    prepared.add_agent("claude")
     client.submit(spec)
-    assert desk.specs() == [spec]
-    assert desk.specs()[0].priority is Priority.URGENT
+    assert prepared.specs() == [spec]
+    assert prepared.specs()[0].priority is Priority.URGENT
 
 
-def test_every_view_comes_back_as_the_desk_gave_it(client: Client, desk: PreparedService) -> None:
-    task_id = desk.add("it", Completed(), tags=("shop",))
-    run_id = desk.add_run(task_id, outcome=SUCCESS)
-    desk.add_agent("claude")
-    desk.refuse_file("a.yaml", Problem(line=1, message="is wrong"))
-    assert client.task("it") == desk.task("it")
-    assert client.tasks().items == desk.queries.tasks(TaskFilter(), None, 50).items
-    assert client.runs("it") == desk.queries.runs("it")
-    assert client.run(run_id) == desk.queries.run(run_id)
-    assert client.why("it") == desk.queries.why("it")
-    assert client.agents() == desk.agents()
-    assert client.status() == desk.status()
-    assert client.inbox_page() == desk.queries.inbox_problems(None, 50)
-    assert client.inbox_problems() == list(desk.queries.inbox_problems(None, 50).items)
-    assert client.readiness() == desk.queries.readiness()
-    assert client.release("claude") == desk.agents()[0]
+def test_every_view_comes_back_as_the_desk_gave_it(client: Client, prepared: PreparedService) -> None:
+    task_id = prepared.add("it", Completed(), tags=("shop",))
+    run_id = prepared.add_run(task_id, outcome=SUCCESS)
+    prepared.add_agent("claude")
+    prepared.refuse_file("a.yaml", Problem(line=1, message="is wrong"))
+    assert client.task("it") == prepared.task("it")
+    assert client.tasks().items == prepared.queries.tasks(TaskFilter(), None, 50).items
+    assert client.runs("it") == prepared.queries.runs("it")
+    assert client.run(run_id) == prepared.queries.run(run_id)
+    assert client.why("it") == prepared.queries.why("it")
+    assert client.agents() == prepared.agents()
+    assert client.status() == prepared.status()
+    assert client.inbox_page() == prepared.queries.inbox_problems(None, 50)
+    assert client.inbox_problems() == list(prepared.queries.inbox_problems(None, 50).items)
+    assert client.readiness() == prepared.queries.readiness()
+    assert client.release("claude") == prepared.agents()[0]
 
 
-def test_the_whole_list_is_fetched_page_by_page(client: Client, desk: PreparedService) -> None:
-    ids = [desk.add(f"task-{number}", tags=("even",) if number % 2 == 0 else ()) for number in range(450)]
+def test_the_whole_list_is_fetched_page_by_page(client: Client, prepared: PreparedService) -> None:
+    ids = [prepared.add(f"task-{number}", tags=("even",) if number % 2 == 0 else ()) for number in range(450)]
     assert [task.id for task in client.all_tasks()] == ids[::-1]
     assert len(list(client.all_tasks(TaskFilter(tag="even")))) == 225
 
 
-def test_an_unready_daemon_is_an_answer_not_an_error(client: Client, desk: PreparedService) -> None:
-    desk.ready = False
+def test_an_unready_daemon_is_an_answer_not_an_error(client: Client, prepared: PreparedService) -> None:
+    prepared.ready = False
     found = client.readiness()
     assert not found.ready
     assert [check.remedy for check in found.checks if not check.ok] == ["Stop the other process."]
 
 
-def test_restart_and_cancel_carry_what_was_asked(client: Client, desk: PreparedService) -> None:
-    desk.add_agent("codex")
-    desk.add("it", Failed(Reason.TIMEOUT))
+def test_restart_and_cancel_carry_what_was_asked(client: Client, prepared: PreparedService) -> None:
+    prepared.add_agent("codex")
+    prepared.add("it", Failed(Reason.TIMEOUT))
     restarted = client.restart("it", RestartRequest(agent="codex", tier=Tier.FAST), if_version=1)
     assert (restarted.state, restarted.agent, restarted.generation) == ("QUEUED", "codex", 2)
     with pytest.raises(ServiceProblem) as stale:
@@ -99,11 +99,11 @@ def test_restart_and_cancel_carry_what_was_asked(client: Client, desk: PreparedS
     assert client.cancel("it", if_version=restarted.version).state == "CANCELLED"
 
 
-def test_a_log_is_read_in_parts(client: Client, desk: PreparedService) -> None:
-    run_id = desk.add_run(desk.add("it", Running()), stdout=b"abc\x00\xff")
+def test_a_log_is_read_in_parts(client: Client, prepared: PreparedService) -> None:
+    run_id = prepared.add_run(prepared.add("it", Running()), stdout=b"abc\x00\xff")
     first = client.log(run_id, limit=3)
     assert (first.data, first.next_offset, first.ended) == (b"abc", 3, False)
-    desk.end_run(run_id, SUCCESS)
+    prepared.end_run(run_id, SUCCESS)
     rest = client.log(run_id, "stdout", first.next_offset)
     assert (rest.data, rest.offset, rest.ended) == (b"\x00\xff", 3, False)
     assert client.log(run_id, "stdout", rest.next_offset).ended
@@ -117,7 +117,7 @@ def test_a_reference_is_data_whatever_is_in_it(client: Client, ref: str) -> None
     assert refused.value.remedy
 
 
-def test_nobody_there(desk: PreparedService) -> None:
+def test_nobody_there(prepared: PreparedService) -> None:
     with bind("127.0.0.1:0") as sock:
         url = url_of(sock)
     with Client(url, "x" * 32) as client, pytest.raises(DaemonNotRunning, match="claudomator serve"):

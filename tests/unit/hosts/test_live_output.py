@@ -50,7 +50,7 @@ class Reader:
         return Outcome(status=OutcomeStatus.SUCCEEDED, text=self.fed["stdout"].decode())
 
 
-class Desk:
+class MonitoredHost:
     """A monitor of runs in memory, which reads only when a test has it read."""
 
     def __init__(self) -> None:
@@ -80,8 +80,8 @@ class Desk:
 
 
 @pytest.fixture
-def desk() -> Desk:
-    return Desk()
+def monitored() -> MonitoredHost:
+    return MonitoredHost()
 
 
 @pytest.fixture(autouse=True)
@@ -109,229 +109,229 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_output, "TURN_S", 0.0)
 
 
-def test_a_tick_reads_nothing_itself(desk: Desk) -> None:
-    desk.begin("run")
-    desk.host.write("run", b"answer\n")
-    assert desk.follow("run") == LiveOutput()
-    assert not desk.monitor.turn(), "all is read"
-    assert desk.follow("run").answered
+def test_a_tick_reads_nothing_itself(monitored: MonitoredHost) -> None:
+    monitored.begin("run")
+    monitored.host.write("run", b"answer\n")
+    assert monitored.follow("run") == LiveOutput()
+    assert not monitored.monitor.turn(), "all is read"
+    assert monitored.follow("run").answered
 
 
-def test_each_byte_is_read_once_to_the_end(desk: Desk) -> None:
-    desk.begin("run")
+def test_each_byte_is_read_once_to_the_end(monitored: MonitoredHost) -> None:
+    monitored.begin("run")
     for number in range(3):
-        desk.host.write("run", b"line %d\n" % number)
-        desk.follow("run")
-        desk.monitor.turn()
-    desk.host.write("run", b"the end")
-    desk.host.write("run", b"aside", "stderr")
-    assert desk.report("run") is None
-    desk.monitor.turn()
-    found = desk.report("run")
+        monitored.host.write("run", b"line %d\n" % number)
+        monitored.follow("run")
+        monitored.monitor.turn()
+    monitored.host.write("run", b"the end")
+    monitored.host.write("run", b"aside", "stderr")
+    assert monitored.report("run") is None
+    monitored.monitor.turn()
+    found = monitored.report("run")
     assert found is not None
     assert found.outcome.text == "line 0\nline 1\nline 2\nthe end"
-    (reader,) = desk.readers["run"]
+    (reader,) = monitored.readers["run"]
     assert reader.fed["stderr"] == b"aside"
-    assert desk.report("run") is found, "it is read once"
-    assert not desk.monitor.turn()
+    assert monitored.report("run") is found, "it is read once"
+    assert not monitored.monitor.turn()
 
 
-def test_the_little_that_an_ended_run_has_left_is_read_at_once(desk: Desk, at_once: int) -> None:
-    desk.begin("run")
-    desk.host.write("run", b"answer\n")
-    found = desk.report("run")
+def test_the_little_that_an_ended_run_has_left_is_read_at_once(monitored: MonitoredHost, at_once: int) -> None:
+    monitored.begin("run")
+    monitored.host.write("run", b"answer\n")
+    found = monitored.report("run")
     assert found is not None
     assert (found.answered, found.outcome.text) == (True, "answer\n")
-    assert desk.told == 0, "nobody has to be woken for it"
-    assert not desk.monitor.turn()
+    assert monitored.told == 0, "nobody has to be woken for it"
+    assert not monitored.monitor.turn()
 
 
-def test_much_of_it_is_read_beside_the_tick(desk: Desk, at_once: int) -> None:
-    desk.begin("run")
-    desk.host.write("run", b"y\n" * at_once)
-    assert desk.report("run") is None
-    assert not desk.monitor.turn()
-    assert desk.told == 1
-    assert desk.report("run") is not None
+def test_much_of_it_is_read_beside_the_tick(monitored: MonitoredHost, at_once: int) -> None:
+    monitored.begin("run")
+    monitored.host.write("run", b"y\n" * at_once)
+    assert monitored.report("run") is None
+    assert not monitored.monitor.turn()
+    assert monitored.told == 1
+    assert monitored.report("run") is not None
 
 
-def test_no_two_threads_read_one_run(desk: Desk, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    desk.begin("run")
-    desk.host.write("run", b"answer\n")
+def test_no_two_threads_read_one_run(monitored: MonitoredHost, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monitored.begin("run")
+    monitored.host.write("run", b"answer\n")
     followed: list[live_output.Report | None] = []
-    make, feed = desk.make, Reader.feed
+    make, feed = monitored.make, Reader.feed
 
     def reader(run_id: str) -> Reader:
         made = make(run_id)
 
         def feed_while_asked(stream: Stream, data: bytes) -> None:
-            followed.append(desk.report("run"))
+            followed.append(monitored.report("run"))
             feed(made, stream, data)
 
         monkeypatch.setattr(made, "feed", feed_while_asked)
         return made
 
-    monkeypatch.setattr(desk, "make", reader)
-    desk.follow("run")
-    desk.monitor.turn()
+    monkeypatch.setattr(monitored, "make", reader)
+    monitored.follow("run")
+    monitored.monitor.turn()
     assert followed == [None], "the end is heard while the output is read"
-    assert desk.report("run") is not None
-    assert desk.readers["run"][0].fed["stdout"] == b"answer\n"
+    assert monitored.report("run") is not None
+    assert monitored.readers["run"][0].fed["stdout"] == b"answer\n"
 
 
-def test_a_flood_takes_no_turn_from_another_run(desk: Desk, hasty: None) -> None:
-    desk.begin("flood", "quiet")
-    desk.host.write("flood", b"y\n" * CAP)
-    desk.host.write("quiet", b"answer\n")
-    desk.follow("flood")
-    desk.follow("quiet")
-    assert desk.monitor.turn(), "the flood is not read to its end"
-    assert desk.follow("quiet").answered
-    assert desk.follow("flood").unread == 2 * CAP - desk.host.piece
-    assert desk.report("quiet") is None
-    desk.monitor.turn()
-    assert desk.report("quiet") is not None
+def test_a_flood_takes_no_turn_from_another_run(monitored: MonitoredHost, hasty: None) -> None:
+    monitored.begin("flood", "quiet")
+    monitored.host.write("flood", b"y\n" * CAP)
+    monitored.host.write("quiet", b"answer\n")
+    monitored.follow("flood")
+    monitored.follow("quiet")
+    assert monitored.monitor.turn(), "the flood is not read to its end"
+    assert monitored.follow("quiet").answered
+    assert monitored.follow("flood").unread == 2 * CAP - monitored.host.piece
+    assert monitored.report("quiet") is None
+    monitored.monitor.turn()
+    assert monitored.report("quiet") is not None
 
 
-def test_one_stream_does_not_keep_the_other_from_being_read(desk: Desk, hasty: None) -> None:
-    desk.begin("run")
-    desk.host.write("run", b"y\n" * CAP)
-    desk.host.write("run", b"aside", "stderr")
-    desk.follow("run")
-    desk.monitor.turn()
-    assert desk.readers["run"][0].fed["stderr"] == b"aside"
+def test_one_stream_does_not_keep_the_other_from_being_read(monitored: MonitoredHost, hasty: None) -> None:
+    monitored.begin("run")
+    monitored.host.write("run", b"y\n" * CAP)
+    monitored.host.write("run", b"aside", "stderr")
+    monitored.follow("run")
+    monitored.monitor.turn()
+    assert monitored.readers["run"][0].fed["stderr"] == b"aside"
 
 
-def test_what_no_reader_can_take_is_the_trouble_of_its_run_alone(desk: Desk) -> None:
-    desk.begin("bad", "good")
-    desk.host.write("bad", b"boom")
-    desk.host.write("good", b"answer")
+def test_what_no_reader_can_take_is_the_trouble_of_its_run_alone(monitored: MonitoredHost) -> None:
+    monitored.begin("bad", "good")
+    monitored.host.write("bad", b"boom")
+    monitored.host.write("good", b"answer")
     for run_id in ("bad", "good"):
-        desk.follow(run_id)
-    desk.monitor.turn()
-    assert desk.follow("good").answered
-    assert not desk.follow("bad").answered
-    desk.report("bad")
-    desk.monitor.turn()
-    found = desk.report("bad")
+        monitored.follow(run_id)
+    monitored.monitor.turn()
+    assert monitored.follow("good").answered
+    assert not monitored.follow("bad").answered
+    monitored.report("bad")
+    monitored.monitor.turn()
+    found = monitored.report("bad")
     assert found is not None
     assert found.outcome.detail == "its output could not be understood: too much"
 
 
-def test_what_is_behind_is_told(desk: Desk, hasty: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_behind_is_told(monitored: MonitoredHost, hasty: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_output, "BEHIND_BYTES", CAP)
-    desk.begin("run")
-    assert desk.monitor.backlog("run") is None
-    desk.host.write("run", b"y\n" * CAP)
-    desk.follow("run")
-    desk.monitor.turn()
-    assert desk.monitor.backlog("run") == Backlog(2 * CAP - desk.host.piece, ended=False)
-    desk.report("run")
-    desk.monitor.turn()
-    assert desk.monitor.backlog("run") == Backlog(2 * CAP - 2 * desk.host.piece, ended=True)
-    while desk.monitor.turn():
+    monitored.begin("run")
+    assert monitored.monitor.backlog("run") is None
+    monitored.host.write("run", b"y\n" * CAP)
+    monitored.follow("run")
+    monitored.monitor.turn()
+    assert monitored.monitor.backlog("run") == Backlog(2 * CAP - monitored.host.piece, ended=False)
+    monitored.report("run")
+    monitored.monitor.turn()
+    assert monitored.monitor.backlog("run") == Backlog(2 * CAP - 2 * monitored.host.piece, ended=True)
+    while monitored.monitor.turn():
         pass
-    assert desk.monitor.backlog("run") is None
+    assert monitored.monitor.backlog("run") is None
 
 
 @pytest.mark.parametrize(("record", "limit"), [(ENDED, "BACKLOG_LIMIT"), (CANCELLED, "CANCELLED_BACKLOG_LIMIT")])
 def test_at_the_end_a_flood_is_not_read_for_ever(
-    desk: Desk, hasty: None, monkeypatch: pytest.MonkeyPatch, record: ExitRecord, limit: str
+    monitored: MonitoredHost, hasty: None, monkeypatch: pytest.MonkeyPatch, record: ExitRecord, limit: str
 ) -> None:
     monkeypatch.setattr(live_output, limit, live_output.BacklogLimit(0.0, 10))
-    desk.begin("run")
-    desk.host.write("run", b"answer\n" + b"y" * CAP)
-    desk.follow("run")
-    desk.monitor.turn()
-    desk.host.write("run", b"y" * CAP + b"\nthe end\n")
-    desk.report("run", record)
-    while desk.monitor.turn():
+    monitored.begin("run")
+    monitored.host.write("run", b"answer\n" + b"y" * CAP)
+    monitored.follow("run")
+    monitored.monitor.turn()
+    monitored.host.write("run", b"y" * CAP + b"\nthe end\n")
+    monitored.report("run", record)
+    while monitored.monitor.turn():
         pass
-    assert desk.report("run", record) is not None
-    fed = desk.readers["run"][0].fed["stdout"]
-    assert fed == b"answer\n" + b"y" * (desk.host.piece - 7) + b"\nthe end\n", "and the torn line is no line"
+    assert monitored.report("run", record) is not None
+    fed = monitored.readers["run"][0].fed["stdout"]
+    assert fed == b"answer\n" + b"y" * (monitored.host.piece - 7) + b"\nthe end\n", "and the torn line is no line"
 
 
-def test_what_cannot_be_read_is_tried_again_and_told(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    desk.begin("run")
+def test_what_cannot_be_read_is_tried_again_and_told(monitored: MonitoredHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    monitored.begin("run")
     with monkeypatch.context() as broken:
-        broken.setattr(desk.host, "read", _no_such_disk)
+        broken.setattr(monitored.host, "read", _no_such_disk)
         with pytest.raises(OSError, match="no disk"):
-            desk.report("run")
-        assert not desk.monitor.turn(), "no attempt follows by itself"
-    assert desk.report("run") is None
-    desk.monitor.turn()
-    assert desk.report("run") is not None
+            monitored.report("run")
+        assert not monitored.monitor.turn(), "no attempt follows by itself"
+    assert monitored.report("run") is None
+    monitored.monitor.turn()
+    assert monitored.report("run") is not None
 
 
 def test_what_cannot_be_read_of_a_live_run_is_told_with_the_next_look(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    monitored: MonitoredHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    desk.begin("run")
+    monitored.begin("run")
     with monkeypatch.context() as broken:
-        broken.setattr(desk.host, "read", _no_such_disk)
-        desk.follow("run")
-        assert not desk.monitor.turn(), "no attempt follows by itself"
+        broken.setattr(monitored.host, "read", _no_such_disk)
+        monitored.follow("run")
+        assert not monitored.monitor.turn(), "no attempt follows by itself"
         with pytest.raises(OSError, match="no disk"):
-            desk.follow("run")
+            monitored.follow("run")
 
 
-def test_a_tick_is_woken_for_what_it_may_act_on_and_for_nothing_else(desk: Desk) -> None:
-    desk.begin("run")
+def test_a_tick_is_woken_for_what_it_may_act_on_and_for_nothing_else(monitored: MonitoredHost) -> None:
+    monitored.begin("run")
     for written, told in ((b"words\n", 0), (b"answer\n", 1), (b"more\n", 1)):
-        desk.host.write("run", written)
-        desk.follow("run")
-        desk.monitor.turn()
-        assert desk.told == told
-    desk.report("run")
-    desk.monitor.turn()
-    assert desk.told == 2
+        monitored.host.write("run", written)
+        monitored.follow("run")
+        monitored.monitor.turn()
+        assert monitored.told == told
+    monitored.report("run")
+    monitored.monitor.turn()
+    assert monitored.told == 2
 
 
-def test_what_is_known_is_current_until_the_run_prints_on(desk: Desk) -> None:
-    desk.begin("run")
-    assert not desk.monitor.is_current("run")
-    desk.host.write("run", b"words")
-    desk.follow("run")
-    assert not desk.monitor.is_current("run"), "it is not read yet"
-    desk.monitor.turn()
-    assert desk.told == 1, "somebody waited for it"
-    desk.follow("run")
-    assert desk.monitor.is_current("run")
-    desk.monitor.turn()
-    assert desk.told == 1
-    desk.host.write("run", b"more")
-    assert not desk.monitor.is_current("run")
+def test_what_is_known_is_current_until_the_run_prints_on(monitored: MonitoredHost) -> None:
+    monitored.begin("run")
+    assert not monitored.monitor.is_current("run")
+    monitored.host.write("run", b"words")
+    monitored.follow("run")
+    assert not monitored.monitor.is_current("run"), "it is not read yet"
+    monitored.monitor.turn()
+    assert monitored.told == 1, "somebody waited for it"
+    monitored.follow("run")
+    assert monitored.monitor.is_current("run")
+    monitored.monitor.turn()
+    assert monitored.told == 1
+    monitored.host.write("run", b"more")
+    assert not monitored.monitor.is_current("run")
 
 
-def test_a_run_that_was_ended_is_judged_as_if_it_had_not_been_too(desk: Desk) -> None:
-    desk.begin("run")
-    desk.report("run", CANCELLED)
-    desk.monitor.turn()
-    found = desk.report("run", CANCELLED)
+def test_a_run_that_was_ended_is_judged_as_if_it_had_not_been_too(monitored: MonitoredHost) -> None:
+    monitored.begin("run")
+    monitored.report("run", CANCELLED)
+    monitored.monitor.turn()
+    found = monitored.report("run", CANCELLED)
     assert found is not None
     assert (found.outcome.status, found.undisturbed.status) == (OutcomeStatus.CANCELLED, OutcomeStatus.SUCCEEDED)
 
 
-def test_a_run_that_is_kept_no_longer_is_begun_afresh(desk: Desk) -> None:
-    desk.begin("run")
-    desk.follow("run")
-    desk.monitor.keep([])
-    desk.follow("run")
-    assert len(desk.readers["run"]) == 2
+def test_a_run_that_is_kept_no_longer_is_begun_afresh(monitored: MonitoredHost) -> None:
+    monitored.begin("run")
+    monitored.follow("run")
+    monitored.monitor.keep([])
+    monitored.follow("run")
+    assert len(monitored.readers["run"]) == 2
 
 
-def test_its_thread_reads_when_it_is_asked(desk: Desk) -> None:
-    desk.begin("run")
-    desk.monitor.start()
+def test_its_thread_reads_when_it_is_asked(monitored: MonitoredHost) -> None:
+    monitored.begin("run")
+    monitored.monitor.start()
     try:
-        desk.host.write("run", b"answer")
-        while not desk.follow("run").answered:
+        monitored.host.write("run", b"answer")
+        while not monitored.follow("run").answered:
             pass
-        while desk.report("run") is None:
+        while monitored.report("run") is None:
             pass
     finally:
-        desk.monitor.close()
+        monitored.monitor.close()
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ FAILED = ExitRecord(1, None, 1, 2)
 USED = b'{"status": "succeeded", "tokens": {"input": 1000000, "output": 0}}\n'
 
 
-class Desk(ReportingHost):
+class HostInMemory(ReportingHost):
     """What runs print is in memory, and is read when the test says so."""
 
     def __init__(self, kind: ScriptedKind | None = None, secrets: Iterable[str] = ()) -> None:
@@ -59,21 +59,21 @@ def beside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_there_is_no_report_until_the_output_was_read() -> None:
-    desk = Desk()
-    desk.prints(USED)
-    assert desk.report(REQUEST, PASSED) is None
-    desk.turn()
-    report = desk.report(REQUEST, PASSED)
+    host = HostInMemory()
+    host.prints(USED)
+    assert host.report(REQUEST, PASSED) is None
+    host.turn()
+    report = host.report(REQUEST, PASSED)
     assert report is not None
     assert report.outcome is not None
     assert (report.outcome.status, report.exit) == (OutcomeStatus.SUCCEEDED, PASSED)
 
 
 def test_of_a_kind_that_is_not_known_nothing_is_read_and_its_run_is_lost() -> None:
-    desk = Desk()
+    host = HostInMemory()
     unknown = replace(REQUEST, agent=AgentSpec(name="x", kind="gemini"))
-    assert desk.follow(unknown) is None
-    report = desk.report(unknown, PASSED)
+    assert host.follow(unknown) is None
+    report = host.report(unknown, PASSED)
     assert report is not None
     assert report.outcome is not None
     assert (report.outcome.status, report.outcome.reason) == (OutcomeStatus.LOST, Reason.LOST)
@@ -81,11 +81,11 @@ def test_of_a_kind_that_is_not_known_nothing_is_read_and_its_run_is_lost() -> No
 
 
 def test_what_a_live_run_has_said() -> None:
-    desk = Desk()
-    desk.prints(b"# on it\n")
-    assert desk.follow(REQUEST) is not None
-    desk.turn()
-    said = desk.follow(REQUEST)
+    host = HostInMemory()
+    host.prints(b"# on it\n")
+    assert host.follow(REQUEST) is not None
+    host.turn()
+    said = host.follow(REQUEST)
     assert said is not None
     assert said.answered
 
@@ -94,59 +94,59 @@ def test_what_a_live_run_has_said() -> None:
 def test_whether_it_has_printed_since_is_looked_for_only_where_a_run_is_stuck(
     stuck: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    desk = Desk()
-    desk.prints(b"# on it\n")
-    desk.follow(REQUEST)
-    desk.turn()
-    said = desk.follow(REQUEST)
+    host = HostInMemory()
+    host.prints(b"# on it\n")
+    host.follow(REQUEST)
+    host.turn()
+    said = host.follow(REQUEST)
     assert said is not None
     assert not said.is_current, "nobody asks"
     monkeypatch.setattr(OutcomeReader, stuck, 9)
-    desk.prints(b"# still\n")
-    desk.turn()
-    said = desk.follow(REQUEST)
+    host.prints(b"# still\n")
+    host.turn()
+    said = host.follow(REQUEST)
     assert said is not None
     assert said.is_current
-    desk.prints(b"# and on\n")
-    said = desk.follow(REQUEST)
+    host.prints(b"# and on\n")
+    said = host.follow(REQUEST)
     assert said is not None
     assert not said.is_current
 
 
 def test_news_are_passed_on() -> None:
-    desk, told = Desk(), list[str]()
-    desk.news = lambda: told.append("news")
-    desk.prints(b"# on it\n")
-    desk.follow(REQUEST)
-    desk.turn()
+    host, told = HostInMemory(), list[str]()
+    host.news = lambda: told.append("news")
+    host.prints(b"# on it\n")
+    host.follow(REQUEST)
+    host.turn()
     assert told == ["news"]
 
 
 def test_a_run_that_is_not_live_any_more_is_forgotten() -> None:
-    desk = Desk()
-    desk.report(REQUEST, PASSED)
-    desk.watch([("other", 0), (RUN, 0)])
-    assert desk.backlog(RUN) is not None
-    desk.watch([("other", 0), (RUN, 1)])
-    assert desk.backlog(RUN) is None, "its check is live, and that is not read"
+    host = HostInMemory()
+    host.report(REQUEST, PASSED)
+    host.watch([("other", 0), (RUN, 0)])
+    assert host.backlog(RUN) is not None
+    host.watch([("other", 0), (RUN, 1)])
+    assert host.backlog(RUN) is None, "its check is live, and that is not read"
 
 
 def test_reading_begins_and_ends_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    desk, told = Desk(), list[str]()
-    monkeypatch.setattr(desk._monitor, "start", lambda: told.append("start"))
-    monkeypatch.setattr(desk._monitor, "close", lambda: told.append("close"))
-    desk.start_reading()
+    host, told = HostInMemory(), list[str]()
+    monkeypatch.setattr(host._monitor, "start", lambda: told.append("start"))
+    monkeypatch.setattr(host._monitor, "close", lambda: told.append("close"))
+    host.start_reading()
     assert told == ["start"]
-    desk.close()
+    host.close()
     assert told == ["start", "close"]
 
 
 @pytest.mark.parametrize(("model", "usd"), [(GIVEN, 3.0), (None, None)], ids=["priced", "no model"])
 def test_tokens_are_priced_by_the_model_of_the_run(model: ModelChoice | None, usd: float | None) -> None:
-    desk = Desk()
-    desk.prints(USED)
+    host = HostInMemory()
+    host.prints(USED)
     agent = CLAUDE.model_copy(update={"prices": {"sonnet": Price(input=3, output=15)}})
-    outcome = desk.read_report(replace(REQUEST, agent=agent, model=model)).outcome
+    outcome = host.read_report(replace(REQUEST, agent=agent, model=model)).outcome
     assert outcome is not None
     assert outcome.cost_usd == usd
 
@@ -157,9 +157,9 @@ def test_tokens_are_priced_by_the_model_of_the_run(model: ModelChoice | None, us
     ids=["by itself", "stopped"],
 )
 def test_what_a_run_had_done_is_told_however_it_was_ended(record: ExitRecord, status: OutcomeStatus) -> None:
-    desk = Desk(secrets=["tell-nobody-0123456789"])
-    desk.prints(b'{"status": "succeeded", "text": "done, with tell-nobody-0123456789"}\n')
-    report = desk.read_report(record=record)
+    host = HostInMemory(secrets=["tell-nobody-0123456789"])
+    host.prints(b'{"status": "succeeded", "text": "done, with tell-nobody-0123456789"}\n')
+    report = host.read_report(record=record)
     assert report.outcome is not None
     assert report.outcome.status is status
     assert report.undisturbed is not None
@@ -179,25 +179,25 @@ def test_what_a_run_had_done_is_told_however_it_was_ended(record: ExitRecord, st
     ids=["failed", "too late, and then well", "stalled", "passed", "cancelled", "lost"],
 )
 def test_what_a_check_wrote_is_told_unless_nobody_asks(record: ExitRecord | None, output: str | None) -> None:
-    desk = Desk()
-    desk.prints(b"out ", step=1)
-    desk.prints(b"err\n", "stderr", step=1)
-    report = desk.report(REQUEST, record, step=1)
+    host = HostInMemory()
+    host.prints(b"out ", step=1)
+    host.prints(b"err\n", "stderr", step=1)
+    report = host.report(REQUEST, record, step=1)
     assert report is not None
     assert (report.step, report.exit, report.check_output, report.outcome) == (1, record, output, None)
 
 
 def test_a_check_that_wrote_nothing_has_no_output() -> None:
-    report = Desk().report(REQUEST, FAILED, step=1)
+    report = HostInMemory().report(REQUEST, FAILED, step=1)
     assert report is not None
     assert report.check_output is None
 
 
 def test_of_what_a_check_wrote_the_end_is_told_without_a_part_of_a_secret() -> None:
     secret = "tell-nobody-0123456789"
-    desk = Desk(secrets=[secret])
-    desk.prints(b"x" * 9_000 + secret.encode() + b"y" * (TAIL_BYTES - 8), step=1)
-    report = desk.report(REQUEST, FAILED, step=1)
+    host = HostInMemory(secrets=[secret])
+    host.prints(b"x" * 9_000 + secret.encode() + b"y" * (TAIL_BYTES - 8), step=1)
+    report = host.report(REQUEST, FAILED, step=1)
     assert report is not None
     assert report.check_output is not None
     assert len(report.check_output) == TAIL_BYTES

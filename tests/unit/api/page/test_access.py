@@ -26,15 +26,15 @@ LINK: dict[str, str | None] = {
         ("POST", "/v1/login-codes"),
     ],
 )
-def test_a_session_is_no_token(operator: Visitor, desk: PreparedService, method: str, path: str) -> None:
+def test_a_session_is_no_token(operator: Visitor, prepared: PreparedService, method: str, path: str) -> None:
     answer = operator.get(path) if method == "GET" else operator.post(path, {"name": "evil"})
     assert answer.status == 401
-    assert not desk.task_ids()
+    assert not prepared.task_ids()
 
 
-def test_a_session_reads_the_output_of_runs(operator: Visitor, stranger: Visitor, desk: PreparedService) -> None:
-    task = desk.add("it", Running())
-    run = desk.add_run(task, stdout=b"hello")
+def test_a_session_reads_the_output_of_runs(operator: Visitor, stranger: Visitor, prepared: PreparedService) -> None:
+    task = prepared.add("it", Running())
+    run = prepared.add_run(task, stdout=b"hello")
     assert operator.get(f"/v1/runs/{run}/log").body == b"hello"
     assert stranger.get(f"/v1/runs/{run}/log").status == 401
 
@@ -45,9 +45,9 @@ def test_the_token_opens_the_pages_too(daemon: Daemon) -> None:
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
 def test_a_link_on_another_page_arrives_without_the_session(
-    operator: Visitor, desk: PreparedService, site: str
+    operator: Visitor, prepared: PreparedService, site: str
 ) -> None:
-    desk.add("secret-name")
+    prepared.add("secret-name")
     answer = operator.get("/", Sec_Fetch_Site=site, **LINK)
     assert answer.status == 401
     assert "Continue" in text_of(answer)
@@ -85,17 +85,17 @@ def test_a_link_leads_to_pages_only(operator: Visitor) -> None:
     ],
 )
 def test_a_change_must_come_from_our_own_page(
-    operator: Visitor, desk: PreparedService, headers: dict[str, str | None]
+    operator: Visitor, prepared: PreparedService, headers: dict[str, str | None]
 ) -> None:
-    task = desk.add("it")
-    desk.add_agent("claude")
-    desk.limit("claude")
+    task = prepared.add("it")
+    prepared.add_agent("claude")
+    prepared.limit("claude")
     for path in (f"/tasks/{task}/cancel", "/agents/claude/release"):
         assert operator.post(path, {"version": 1}, **headers).status == 403
     for path in ("/specialists", "/specialists/plumber/remove", "/routing", "/logout"):
         assert operator.post(path, {"text": "id: plumber"}, **headers).status == 403
-    assert desk.task(task).state == "QUEUED"
-    assert desk.agents()[0].limited
+    assert prepared.task(task).state == "QUEUED"
+    assert prepared.agents()[0].limited
     assert operator.get("/").status == 200
 
 
@@ -103,17 +103,17 @@ def test_a_change_must_come_from_our_own_page(
     "headers", [{"Origin": None}, {"Sec_Fetch_Site": None}, {}], ids=["no-origin", "no-sec-fetch", "both"]
 )
 def test_a_change_from_our_own_page_is_made(
-    operator: Visitor, desk: PreparedService, headers: dict[str, str | None]
+    operator: Visitor, prepared: PreparedService, headers: dict[str, str | None]
 ) -> None:
-    task = desk.add("it")
+    task = prepared.add("it")
     assert operator.post(f"/tasks/{task}/cancel", {"version": 1}, **headers).status == 303
-    assert desk.task(task).state == "CANCELLED"
+    assert prepared.task(task).state == "CANCELLED"
 
 
-def test_a_change_without_a_session_is_refused(stranger: Visitor, desk: PreparedService) -> None:
-    task = desk.add("it")
+def test_a_change_without_a_session_is_refused(stranger: Visitor, prepared: PreparedService) -> None:
+    task = prepared.add("it")
     assert stranger.post(f"/tasks/{task}/cancel", {"version": 1}).status == 401
-    assert desk.task(task).state == "QUEUED"
+    assert prepared.task(task).state == "QUEUED"
 
 
 def test_a_cookie_of_another_program_does_not_hide_ours(daemon: Daemon, operator: Visitor) -> None:
@@ -124,8 +124,8 @@ def test_a_cookie_of_another_program_does_not_hide_ours(daemon: Daemon, operator
     assert Visitor(daemon, f"{name}=planted").get("/").status == 401
 
 
-def test_pages_say_what_they_may_load(operator: Visitor, stranger: Visitor, desk: PreparedService) -> None:
-    task = desk.add("it")
+def test_pages_say_what_they_may_load(operator: Visitor, stranger: Visitor, prepared: PreparedService) -> None:
+    task = prepared.add("it")
     pages = [operator.get("/"), operator.get(f"/tasks/{task}"), stranger.get("/"), stranger.get("/login")]
     pages.append(operator.get("/tasks/nowhere"))
     for answer in pages:

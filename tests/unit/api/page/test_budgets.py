@@ -16,14 +16,14 @@ OVER = LEFT.model_copy(update={"usd": 5.0, "text": "5.00 of 5.00 USD", "reached"
 
 
 def test_an_agent_says_what_it_has_spent_of_its_day_and_once_that_is_all_of_it(
-    operator: Visitor, desk: PreparedService
+    operator: Visitor, prepared: PreparedService
 ) -> None:
-    desk.add_agent("alpha", budget=AgentBudget(usd=5.0))
-    desk.add_agent("beta", budget=AgentBudget(usd=9.0))
-    desk.add_agent("gamma")
+    prepared.add_agent("alpha", budget=AgentBudget(usd=5.0))
+    prepared.add_agent("beta", budget=AgentBudget(usd=9.0))
+    prepared.add_agent("gamma")
     for agent in ("alpha", "beta"):
         spent = Outcome(status=OutcomeStatus.SUCCEEDED, cost_usd=5.0)
-        desk.add_run(desk.add(f"of-{agent}", Completed()), agent, outcome=spent)
+        prepared.add_run(prepared.add(f"of-{agent}", Completed()), agent, outcome=spent)
     page = text_of(operator.get("/"))
     assert "nothing starts: 5.00 of 5.00 USD used" in page
     assert "today 5.00 of 9.00 USD" in page

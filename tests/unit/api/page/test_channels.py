@@ -17,11 +17,11 @@ from tests.unit.api.page.conftest import Visitor, log_in, text_of
 
 
 @pytest.fixture
-def channels(desk: PreparedService) -> Channels:
+def channels(prepared: PreparedService) -> Channels:
     """With one channel, the kitchen."""
     for name in ("cook", "baker"):
-        desk.world.specialists.register(card(name, name=name.capitalize()))
-    found = desk.access.as_(OPERATOR).channels
+        prepared.world.specialists.register(card(name, name=name.capitalize()))
+    found = prepared.access.as_(OPERATOR).channels
     settings = ChannelSettings(primary=PrimaryRule.OFF, shadow=ChannelSettings())
     found.create(NewChannel(name="kitchen", participants=("cook",), primary="baker", settings=settings))
     return found
@@ -100,11 +100,11 @@ def test_who_takes_part_changes(operator: Visitor, channels: Channels) -> None:
     assert operator.post(f"{url}/join", {"specialist": "waiter"}).status == 422
 
 
-def test_who_may_only_read_sees_no_forms(desk: PreparedService, channels: Channels, tmp_path: Path) -> None:
-    token = desk.access.as_(OPERATOR).tokens.create(TokenRequest(name="eve", role="read")).token
+def test_who_may_only_read_sees_no_forms(prepared: PreparedService, channels: Channels, tmp_path: Path) -> None:
+    token = prepared.access.as_(OPERATOR).tokens.create(TokenRequest(name="eve", role="read")).token
     posted = channels.post("kitchen", NewMessage(content="hello"))
     url = f"/channels/{channels.one('kitchen').id}"
-    with running(desk, tmp_path / "state") as daemon:
+    with running(prepared, tmp_path / "state") as daemon:
         reader = log_in(daemon, token)
         page = reader.get(url).body.decode()
         assert "hello" in page

@@ -19,20 +19,20 @@ DUMP = "Restore last night's dump of the orders."
 
 
 @pytest.fixture
-def routed(desk: PreparedService) -> PreparedService:
+def routed(prepared: PreparedService) -> PreparedService:
     """A task that was routed to one of two specialists, of whom one exists for its creator alone."""
-    specialists = desk.access.as_(OPERATOR).specialists
+    specialists = prepared.access.as_(OPERATOR).specialists
     backup = {"id": "backup", "name": "Backups", "examples": ["Restore last night's dump."]}
     specialists.register(card("db-admin", skills=[backup]))
     specialists.register(card("secret-agent", skills=[backup | {"name": "Dumps"}], visibility="private"))
-    desk.service.submit(spec("night", instructions=DUMP))
-    desk.world.router.route()
-    return desk
+    prepared.service.submit(spec("night", instructions=DUMP))
+    prepared.world.router.route()
+    return prepared
 
 
-def decided(desk: PreparedService, kind: str) -> RecordedDecisionView:
+def decided(prepared: PreparedService, kind: str) -> RecordedDecisionView:
     wanted = DecisionFilter.model_validate({"kind": kind})
-    return desk.access.as_(OPERATOR).queries.decisions(wanted, None, 1).items[0]
+    return prepared.access.as_(OPERATOR).queries.decisions(wanted, None, 1).items[0]
 
 
 def test_decisions_are_listed_with_links(operator: Visitor, routed: PreparedService) -> None:
@@ -75,7 +75,7 @@ def test_what_was_decided_is_explained(operator: Visitor, routed: PreparedServic
     ],
 )
 def test_a_filter_that_makes_no_sense_is_told(
-    operator: Visitor, desk: PreparedService, address: str, field: str
+    operator: Visitor, prepared: PreparedService, address: str, field: str
 ) -> None:
     page = operator.get(f"/decisions?{address}")
     assert page.status == 422
@@ -112,21 +112,21 @@ def test_a_long_list_goes_on_with_its_filters(operator: Visitor, routed: Prepare
     assert operator.get("/decisions?cursor=nonsense").status == 400
 
 
-def test_who_does_not_exist_is_not_named(desk: PreparedService, tmp_path: Path) -> None:
+def test_who_does_not_exist_is_not_named(prepared: PreparedService, tmp_path: Path) -> None:
     alice = Principal("alice", Role.OPERATE, "bolt")
-    specialists = desk.access.as_(alice).specialists
+    specialists = prepared.access.as_(alice).specialists
     for name, visibility in (("open-one", "public"), ("secret-agent", "private")):
         skill = {"id": f"{name}-skill", "name": name, "examples": [DUMP]}
         specialists.register(card(name, skills=[skill], visibility=visibility))
-    desk.access.as_(alice).service.submit(spec("night", instructions=DUMP))
-    desk.world.router.route()
-    one = decided(desk, "specialist")
-    with running(desk, tmp_path / "state") as daemon:
+    prepared.access.as_(alice).service.submit(spec("night", instructions=DUMP))
+    prepared.world.router.route()
+    one = decided(prepared, "specialist")
+    with running(prepared, tmp_path / "state") as daemon:
         bob, eve = (
-            log_in(daemon, desk.world.tokens.create(TokenRequest(name=name, role="read", organisation=whose)).token)
+            log_in(daemon, prepared.world.tokens.create(TokenRequest(name=name, role="read", organisation=whose)).token)
             for name, whose in (("bob", "bolt"), ("eve", "other"))
         )
-        whole = desk.access.as_(OPERATOR).queries.explained(one.id)
+        whole = prepared.access.as_(OPERATOR).queries.explained(one.id)
         assert "secret-agent" in {each.specialist for each in whole.decision.specialists}
         for path in ("/decisions", f"/decisions/{one.id}", f"/decisions/{one.id}/json"):
             shown = bob.get(path)
@@ -140,20 +140,20 @@ def test_who_does_not_exist_is_not_named(desk: PreparedService, tmp_path: Path) 
             assert text_of(missing).replace("nowhere", one.id) == text_of(hidden)
 
 
-def test_what_strangers_wrote_is_text(operator: Visitor, desk: PreparedService) -> None:
+def test_what_strangers_wrote_is_text(operator: Visitor, prepared: PreparedService) -> None:
     hostile = "<script>alert(1)</script>"
-    desk.service.submit(spec("night", instructions=hostile))
-    desk.world.router.route()
+    prepared.service.submit(spec("night", instructions=hostile))
+    prepared.world.router.route()
     for field in ("task", "specialist", "agent", "kind", "since"):
         page = operator.get(f"/decisions?{field}=%3Cscript%3Ealert(1)%3C/script%3E")
         assert hostile not in page.body.decode()
 
 
-def test_a_decision_on_a_message_is_told_in_words(operator: Visitor, desk: PreparedService) -> None:
-    channels = desk.access.as_(OPERATOR).channels
+def test_a_decision_on_a_message_is_told_in_words(operator: Visitor, prepared: PreparedService) -> None:
+    channels = prepared.access.as_(OPERATOR).channels
     channel = channels.create(NewChannel(name="kitchen"))
     posted = channels.post("kitchen", NewMessage(content="Is the soup ready?"))
-    one = decided(desk, "triage")
+    one = decided(prepared, "triage")
     assert (one.channel_name, one.message_id) == ("kitchen", posted.id)
     assert f"message {posted.id} in kitchen" in text_of(operator.get("/decisions?kind=triage"))
     page = operator.get(f"/decisions/{one.id}")

@@ -39,20 +39,20 @@ def section(answer: Answer, name: str) -> str:
     return found[0]
 
 
-def test_a_running_task_tells_how_far_it_is(operator: Visitor, desk: PreparedService) -> None:
-    run = desk.add_run(desk.add("works", Running(Phase.RUNNING)))
-    desk.world.run_requests.report_progress(run, ProgressRequest(text=f"Half of {HOSTILE}.", percent=50))
+def test_a_running_task_tells_how_far_it_is(operator: Visitor, prepared: PreparedService) -> None:
+    run = prepared.add_run(prepared.add("works", Running(Phase.RUNNING)))
+    prepared.world.run_requests.report_progress(run, ProgressRequest(text=f"Half of {HOSTILE}.", percent=50))
     page = section(operator.get("/"), "running")
     assert "50%: Half of &lt;img src=x" in page
 
 
-def test_sections_come_in_the_order_of_urgency(operator: Visitor, desk: PreparedService) -> None:
-    desk.add("done", Completed())
-    desk.add("next")
-    desk.add_run(desk.add("works", Running(Phase.RUNNING)))
-    desk.add("broken", Failed(Reason.LOST))
-    desk.add("asks", NeedsInput(InputKind.QUESTION))
-    desk.add_agent("claude")
+def test_sections_come_in_the_order_of_urgency(operator: Visitor, prepared: PreparedService) -> None:
+    prepared.add("done", Completed())
+    prepared.add("next")
+    prepared.add_run(prepared.add("works", Running(Phase.RUNNING)))
+    prepared.add("broken", Failed(Reason.LOST))
+    prepared.add("asks", NeedsInput(InputKind.QUESTION))
+    prepared.add_agent("claude")
     page = operator.get("/")
     assert re.findall(r'<section id="([^"]+)"', page.body.decode()) == [
         "needs-you",
@@ -87,13 +87,13 @@ def test_where_there_is_nothing_the_page_says_so(operator: Visitor) -> None:
         assert words in said
 
 
-def test_what_needs_a_person_besides_tasks(operator: Visitor, desk: PreparedService) -> None:
-    desk.add_agent("claude")
-    desk.limit("claude", reason=Reason.AUTH)
-    desk.add_agent("codex", problem="codex is not on PATH; install it")
+def test_what_needs_a_person_besides_tasks(operator: Visitor, prepared: PreparedService) -> None:
+    prepared.add_agent("claude")
+    prepared.limit("claude", reason=Reason.AUTH)
+    prepared.add_agent("codex", problem="codex is not on PATH; install it")
     problem = Problem(line=3, field="agnt", message="is not a known key", remedy="did you mean `agent`?")
-    desk.refuse_file("tasks/it.yaml", problem)
-    desk.ready = False
+    prepared.refuse_file("tasks/it.yaml", problem)
+    prepared.ready = False
     needs = section(operator.get("/"), "needs-you")
     for words in ("The agent is not logged in", "not on PATH", "3: agnt: is not a known key", "Stop the other process"):
         assert words in needs
@@ -101,11 +101,11 @@ def test_what_needs_a_person_besides_tasks(operator: Visitor, desk: PreparedServ
 
 
 def test_a_refused_file_shows_its_first_problem_and_stands_after_what_is_asked(
-    operator: Visitor, desk: PreparedService
+    operator: Visitor, prepared: PreparedService
 ) -> None:
     problems = tuple(Problem(line=line, message="is wrong") for line in range(1, 13))
-    desk.refuse_file("tasks/it.yaml", *problems)
-    desk.add("asks", NeedsInput(InputKind.QUESTION))
+    prepared.refuse_file("tasks/it.yaml", *problems)
+    prepared.add("asks", NeedsInput(InputKind.QUESTION))
     page = operator.get("/")
     needs = section(page, "needs-you")
     assert needs.index(">asks</a>") < needs.index("it.yaml")
@@ -113,25 +113,25 @@ def test_a_refused_file_shows_its_first_problem_and_stands_after_what_is_asked(
     assert "and 11 more in it.yaml.error.txt" in needs
 
 
-def test_that_no_agent_can_take_anything_is_said_once(operator: Visitor, desk: PreparedService) -> None:
-    desk.add_agent("claude")
-    desk.limit("claude", AT_THREE)
+def test_that_no_agent_can_take_anything_is_said_once(operator: Visitor, prepared: PreparedService) -> None:
+    prepared.add_agent("claude")
+    prepared.limit("claude", AT_THREE)
     assert "All agents are limited. The next to reset is claude, at 2026-09-21 15:00 UTC" in text_of(operator.get("/"))
-    desk.add_agent("codex")
+    prepared.add_agent("codex")
     assert "All agents are limited" not in text_of(operator.get("/"))
 
 
-def test_an_agent_that_is_limited_for_a_while_needs_nobody(operator: Visitor, desk: PreparedService) -> None:
+def test_an_agent_that_is_limited_for_a_while_needs_nobody(operator: Visitor, prepared: PreparedService) -> None:
     until = "2026-09-21T15:00:00.000Z"
-    desk.add_agent("claude")
-    task = desk.add("it", Completed())
+    prepared.add_agent("claude")
+    task = prepared.add("it", Completed())
     warned = Outcome(
         status=OutcomeStatus.SUCCEEDED, near_limit="seven_day", near_limit_used=0.93, near_limit_until=AT_THREE
     )
-    run = desk.add_run(task, outcome=warned)
-    desk.limit("claude", AT_THREE, window="five_hour", source="five_hour", run_id=run)
-    desk.limit("claude", START_MS + SECOND_MS, family="opus", window="seven_day_opus", run_id=run)
-    desk.world.now_ms += MINUTE_MS
+    run = prepared.add_run(task, outcome=warned)
+    prepared.limit("claude", AT_THREE, window="five_hour", source="five_hour", run_id=run)
+    prepared.limit("claude", START_MS + SECOND_MS, family="opus", window="seven_day_opus", run_id=run)
+    prepared.world.now_ms += MINUTE_MS
     words = "being tried after its limit (7d opus window, "
     page = operator.get("/")
     said = text_of(page)
@@ -142,41 +142,41 @@ def test_an_agent_that_is_limited_for_a_while_needs_nobody(operator: Visitor, de
     for expected in ("claude/default", f"read from run {run[:8]}", words, "Release opus"):
         assert expected in said
     assert operator.post("/agents/claude/release", {"family": "opus"}).status == 303
-    assert [left.family for left in desk.agents()[0].holds] == [None]
+    assert [left.family for left in prepared.agents()[0].holds] == [None]
     assert operator.post("/agents/claude/release", {"family": "no family"}).status == 422
 
 
-def test_release_ends_the_holds_and_leads_back(operator: Visitor, desk: PreparedService) -> None:
-    desk.add_agent("claude")
-    desk.limit("claude")
+def test_release_ends_the_holds_and_leads_back(operator: Visitor, prepared: PreparedService) -> None:
+    prepared.add_agent("claude")
+    prepared.limit("claude")
     answer = operator.post("/agents/claude/release")
     assert (answer.status, answer.headers["location"]) == (303, "/#agents")
-    assert not desk.agents()[0].limited
+    assert not prepared.agents()[0].limited
     assert operator.post("/agents/nobody/release").status == 404
 
 
-def test_every_wait_tells_its_reason_and_its_time(operator: Visitor, desk: PreparedService) -> None:
-    desk.add("later", Waiting(WaitReason.TIME, START_MS + HOUR_MS))
-    desk.add_agent("claude")
-    desk.limit("claude", START_MS + 47 * MINUTE_MS)
-    desk.add("limited", Queued(QueueReason.LIMITED, START_MS + 47 * MINUTE_MS))
+def test_every_wait_tells_its_reason_and_its_time(operator: Visitor, prepared: PreparedService) -> None:
+    prepared.add("later", Waiting(WaitReason.TIME, START_MS + HOUR_MS))
+    prepared.add_agent("claude")
+    prepared.limit("claude", START_MS + 47 * MINUTE_MS)
+    prepared.add("limited", Queued(QueueReason.LIMITED, START_MS + 47 * MINUTE_MS))
     queue = section(operator.get("/"), "queue")
     assert "not before" in queue
     for instant in ("2026-09-21T15:13:20.000Z", "2026-09-21T15:00:20.000Z"):
         assert f'<time datetime="{instant}" data-show="until">' in queue
 
 
-def test_failures_are_counted_by_their_reason(operator: Visitor, desk: PreparedService) -> None:
+def test_failures_are_counted_by_their_reason(operator: Visitor, prepared: PreparedService) -> None:
     for number in range(3):
-        desk.add(f"t{number}", Failed(Reason.TIMEOUT))
-    desk.add("t3", Failed(Reason.LOST))
+        prepared.add(f"t{number}", Failed(Reason.TIMEOUT))
+    prepared.add("t3", Failed(Reason.LOST))
     assert "3 timeout, 1 lost" in section(operator.get("/"), "problems")
 
 
-def test_filters_are_in_the_address(operator: Visitor, desk: PreparedService) -> None:
-    desk.add("fix-login", Failed(Reason.TIMEOUT), tags=["shop"])
-    desk.add("fix-logout", Completed(), tags=["shop"], done_by="plumber")
-    desk.add("write-notes", Failed(Reason.TIMEOUT))
+def test_filters_are_in_the_address(operator: Visitor, prepared: PreparedService) -> None:
+    prepared.add("fix-login", Failed(Reason.TIMEOUT), tags=["shop"])
+    prepared.add("fix-logout", Completed(), tags=["shop"], done_by="plumber")
+    prepared.add("write-notes", Failed(Reason.TIMEOUT))
     for query, expected in (
         ("q=LOG", {"fix-login", "fix-logout"}),
         ("state=FAILED", {"fix-login", "write-notes"}),
@@ -201,8 +201,8 @@ def test_an_impossible_filter_is_refused_with_the_remedy(operator: Visitor) -> N
     assert "is not one of" in text_of(answer)
 
 
-def test_a_long_list_goes_on_on_the_next_page(operator: Visitor, desk: PreparedService) -> None:
-    names = {desk.add(f"t{number:03}", Cancelled()) and f"t{number:03}" for number in range(60)}
+def test_a_long_list_goes_on_on_the_next_page(operator: Visitor, prepared: PreparedService) -> None:
+    names = {prepared.add(f"t{number:03}", Cancelled()) and f"t{number:03}" for number in range(60)}
     seen: set[str] = set()
     path = "/?state=CANCELLED"
     for _ in range(2):
@@ -215,11 +215,11 @@ def test_a_long_list_goes_on_on_the_next_page(operator: Visitor, desk: PreparedS
 
 
 @pytest.mark.parametrize("words", [HOSTILE, '"><script>alert(1)</script>', "{{ 7 * 7 }}", "a' onclick='x", "&lt;b&gt;"])
-def test_what_strangers_wrote_is_shown_and_never_run(operator: Visitor, desk: PreparedService, words: str) -> None:
-    task = desk.add("it", Completed(), tags=[words], working_dir=f"/srv/{words}")
-    desk.move(task, Completed(), result_text=f"{words}<script>alert(2)</script>")
-    desk.refuse_file(f"tasks/{words}.yaml", Problem(message=words))
-    desk.add_agent(words, problem=words)
+def test_what_strangers_wrote_is_shown_and_never_run(operator: Visitor, prepared: PreparedService, words: str) -> None:
+    task = prepared.add("it", Completed(), tags=[words], working_dir=f"/srv/{words}")
+    prepared.move(task, Completed(), result_text=f"{words}<script>alert(2)</script>")
+    prepared.refuse_file(f"tasks/{words}.yaml", Problem(message=words))
+    prepared.add_agent(words, problem=words)
     for path in ("/", f"/?tag={quote(words)}", f"/tasks/{task}", f"/tasks/{task}/restart"):
         page = operator.get(path)
         assert words in text_of(page)
@@ -228,9 +228,9 @@ def test_what_strangers_wrote_is_shown_and_never_run(operator: Visitor, desk: Pr
         assert " onclick='" not in page.body.decode()
 
 
-def test_terminal_codes_and_hidden_directions_are_left_out(operator: Visitor, desk: PreparedService) -> None:
-    task = desk.add("it", Completed())
-    desk.move(
+def test_terminal_codes_and_hidden_directions_are_left_out(operator: Visitor, prepared: PreparedService) -> None:
+    task = prepared.add("it", Completed())
+    prepared.move(
         task, Completed(), result_text="\x1b[31mred\x1b[0m \x1b]8;;http://evil\x07link \u202et\u200bx\u2066et\x00"
     )
     for path in ("/", f"/tasks/{task}"):
@@ -239,10 +239,10 @@ def test_terminal_codes_and_hidden_directions_are_left_out(operator: Visitor, de
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2060-\u2069]", page.body.decode())
 
 
-def test_a_question_is_shown_itself(operator: Visitor, desk: PreparedService) -> None:
-    task = desk.add("it", NeedsInput(InputKind.QUESTION))
-    desk.add_run(task, outcome=Outcome(status=OutcomeStatus.NEEDS_INPUT))
-    desk.move(task, NeedsInput(InputKind.QUESTION), result_text="Which one?")
+def test_a_question_is_shown_itself(operator: Visitor, prepared: PreparedService) -> None:
+    task = prepared.add("it", NeedsInput(InputKind.QUESTION))
+    prepared.add_run(task, outcome=Outcome(status=OutcomeStatus.NEEDS_INPUT))
+    prepared.move(task, NeedsInput(InputKind.QUESTION), result_text="Which one?")
     assert "Which one?" in section(operator.get("/"), "needs-you")
 
 
@@ -255,27 +255,27 @@ def test_amounts() -> None:
 
 
 def test_schedules_say_when_they_come_and_what_became_of_the_last_time(
-    operator: Visitor, desk: PreparedService
+    operator: Visitor, prepared: PreparedService
 ) -> None:
     assert "Schedules" not in text_of(operator.get("/"))
     spec = TaskSpec(name="nightly", instructions="x", schedule="0 3 * * *", timezone="Europe/Berlin")
-    desk.schedules.add(spec)
+    prepared.schedules.add(spec)
     page = operator.get("/")
     assert "0 3 * * * (Europe/Berlin)" in text_of(page)
     assert '<time datetime="2026-09-22T01:00:00.000Z" data-show="until">' in page.body.decode()
     answer = operator.post("/schedules/nightly/run")
-    (task,) = map(desk.task, desk.task_ids())
+    (task,) = map(prepared.task, prepared.task_ids())
     assert (answer.status, answer.headers["location"]) == (303, f"/tasks/{task.id}")
     page = operator.get("/")
     assert f'<a href="/tasks/{task.id}">{task.name}</a> queued, by hand' in page.body.decode()
     answer = operator.post("/schedules/nightly/pause")
     assert (answer.status, answer.headers["location"]) == (303, "/#schedules")
-    assert desk.schedules.one("nightly").paused_since is not None
+    assert prepared.schedules.one("nightly").paused_since is not None
     assert "paused" in text_of(operator.get("/"))
     assert operator.post("/schedules/nightly/resume").status == 303
-    assert desk.schedules.one("nightly").paused_since is None
-    desk.world.now_ms = parse_instant("2026-09-22T01:00:00.000Z")
-    desk.world.schedule_runner.run_due()
+    assert prepared.schedules.one("nightly").paused_since is None
+    prepared.world.now_ms = parse_instant("2026-09-22T01:00:00.000Z")
+    prepared.world.schedule_runner.run_due()
     said = f"skipped 2026-09-22 01:00 UTC : {task.name} had not ended (QUEUED)"
     assert said in text_of(operator.get("/"))
     assert operator.post("/schedules/nobody/run").status == 404

@@ -25,17 +25,17 @@ HOUR_MS = 3_600_000
 
 
 @pytest.fixture
-def policed(desk: PreparedService) -> Iterator[PreparedService]:
+def policed(prepared: PreparedService) -> Iterator[PreparedService]:
     """Three rules, and a task for each of two, besides one that nothing is said of."""
-    desk.world.policy_rules = tuple(map(Rule.model_validate, RULES))
-    desk.world.restarted_daemon()
-    desk.world.service.submit(spec("live", tags=("prod",)))
-    desk.world.service.submit(spec("dig"))
-    desk.world.service.submit(spec("plain", tags=("odd",)))
-    desk.world.router.route()
-    yield desk
-    desk.world.policy_rules = ()
-    desk.world.restarted_daemon()
+    prepared.world.policy_rules = tuple(map(Rule.model_validate, RULES))
+    prepared.world.restarted_daemon()
+    prepared.world.service.submit(spec("live", tags=("prod",)))
+    prepared.world.service.submit(spec("dig"))
+    prepared.world.service.submit(spec("plain", tags=("odd",)))
+    prepared.world.router.route()
+    yield prepared
+    prepared.world.policy_rules = ()
+    prepared.world.restarted_daemon()
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_only_who_may_sees_it_and_what_it_may_do(policed: PreparedService, tmp_p
         assert policed.world.row("dig").id not in other.get("/policy").body.decode()
 
 
-def test_nobody_has_written_rules(operator: Visitor, desk: PreparedService) -> None:
+def test_nobody_has_written_rules(operator: Visitor, prepared: PreparedService) -> None:
     said = text_of(operator.get("/policy"))
     assert "Nothing waits for an approval." in said
     assert "high-risk built in" in said

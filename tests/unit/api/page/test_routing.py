@@ -21,8 +21,8 @@ from tests.unit.api.page.conftest import Visitor, log_in, text_of
 DUMP = {"text": "Restore last night's dump.", "name": "night", "tags": "database, urgent"}
 
 
-def test_who_would_do_it_with_what_the_scores_are_made_of(operator: Visitor, desk: PreparedService) -> None:
-    specialists = desk.access.as_(OPERATOR).specialists
+def test_who_would_do_it_with_what_the_scores_are_made_of(operator: Visitor, prepared: PreparedService) -> None:
+    specialists = prepared.access.as_(OPERATOR).specialists
     skills = [{"id": "backup", "name": "Backups", "examples": ["Restore last night's dump of the database."]}]
     specialists.register(card("db-admin", skills=skills))
     specialists.register(card("painter", keywords=["fresh paint"]))
@@ -39,7 +39,7 @@ def test_who_would_do_it_with_what_the_scores_are_made_of(operator: Visitor, des
         assert words in said
     for kept in ("Restore last night&#39;s dump.</textarea>", 'value="night"', 'value="database, urgent"'):
         assert kept in page.body.decode()
-    assert desk.task_ids() == []
+    assert prepared.task_ids() == []
 
 
 def test_a_question_without_a_text_is_refused(operator: Visitor) -> None:
@@ -52,8 +52,8 @@ def test_there_are_no_specialists(operator: Visitor) -> None:
     assert "There are no specialists." in text_of(operator.post("/routing", DUMP))
 
 
-def test_nothing_is_routed(desk: PreparedService, tmp_path: Path) -> None:
-    world = desk.world
+def test_nothing_is_routed(prepared: PreparedService, tmp_path: Path) -> None:
+    world = prepared.world
     unrouted = Specialists(world.database, world.clock, world.repeats)
     access = Access(
         world.service,
@@ -83,22 +83,22 @@ def test_what_is_asked_is_text(operator: Visitor) -> None:
 
 
 @pytest.fixture
-def taught(desk: PreparedService) -> PreparedService:
+def taught(prepared: PreparedService) -> PreparedService:
     """Two tasks that were routed by their texts, one of which an operator gave to somebody else; all was learned."""
     for one in (
         card("db-admin", skills=[{"id": "backup", "name": "Backups", "examples": ["Restore last night's dump."]}]),
         card("painter", skills=[{"id": "paint", "name": "Painting", "examples": ["Paint the kitchen blue."]}]),
     ):
-        desk.access.as_(OPERATOR).specialists.register(one)
+        prepared.access.as_(OPERATOR).specialists.register(one)
     for name in ("right", "wrong"):
-        desk.service.submit(spec(name, instructions="Restore last night's dump of the orders."))
-    desk.world.router.route()
-    desk.service.cancel("wrong")
-    desk.service.restart("wrong", RestartRequest(specialist="painter"))
-    desk.world.router.route()
-    desk.service.cancel("right")
-    Learner(desk.database, LearningSettings, desk.world.clock).round()
-    return desk
+        prepared.service.submit(spec(name, instructions="Restore last night's dump of the orders."))
+    prepared.world.router.route()
+    prepared.service.cancel("wrong")
+    prepared.service.restart("wrong", RestartRequest(specialist="painter"))
+    prepared.world.router.route()
+    prepared.service.cancel("right")
+    Learner(prepared.database, LearningSettings, prepared.world.clock).round()
+    return prepared
 
 
 def test_how_routing_does(operator: Visitor, taught: PreparedService) -> None:
@@ -161,7 +161,7 @@ def test_learning_is_frozen_and_goes_on(operator: Visitor, taught: PreparedServi
 
 
 def test_what_was_learned_elsewhere_is_not_shown(
-    desk: PreparedService, taught: PreparedService, tmp_path: Path
+    prepared: PreparedService, taught: PreparedService, tmp_path: Path
 ) -> None:
     with running(taught, tmp_path / "state") as daemon:
         made = taught.world.tokens.create(TokenRequest(name="bob", role="read", organisation="bolt"))

@@ -21,10 +21,10 @@ def send(operator: Visitor, change: str, *tasks: str, sure: bool = False) -> Ans
     return operator.post_raw(f"/select/{change}", urlencode(fields).encode())
 
 
-def test_what_is_chosen_is_looked_at_and_then_done(operator: Visitor, desk: PreparedService) -> None:
+def test_what_is_chosen_is_looked_at_and_then_done(operator: Visitor, prepared: PreparedService) -> None:
     for name in ("fix-login", "fix-logout"):
-        desk.add(name, Failed(Reason.TIMEOUT), tags=("shop",))
-    desk.add("write-notes", Failed(Reason.LOST))
+        prepared.add(name, Failed(Reason.TIMEOUT), tags=("shop",))
+    prepared.add("write-notes", Failed(Reason.LOST))
     assert "/select?state=FAILED&amp;tag=shop" in operator.get("/?state=FAILED&tag=shop").body.decode()
     page = operator.get("/select?state=FAILED&tag=shop")
     chosen = picks(page)
@@ -33,32 +33,32 @@ def test_what_is_chosen_is_looked_at_and_then_done(operator: Visitor, desk: Prep
     assert operator.get("/select?state=FAILED&marked=all").body.decode().count(" checked>") == 3
     asked = send(operator, "restart", *chosen.values())
     assert (asked.status, "Restart these 2 tasks?" in text_of(asked)) == (200, True)
-    assert {task.state for task in map(desk.task, desk.task_ids())} == {"FAILED"}
+    assert {task.state for task in map(prepared.task, prepared.task_ids())} == {"FAILED"}
     done = send(operator, "restart", *chosen.values(), sure=True)
     assert (done.status, "Restart: 2 done" in text_of(done)) == (200, True)
-    assert {task.name: task.state for task in map(desk.task, desk.task_ids())} == {
+    assert {task.name: task.state for task in map(prepared.task, prepared.task_ids())} == {
         "fix-login": "QUEUED",
         "fix-logout": "QUEUED",
         "write-notes": "FAILED",
     }
 
 
-def test_one_that_changed_meanwhile_is_left_and_said(operator: Visitor, desk: PreparedService) -> None:
-    works, waits = desk.add("works", Running()), desk.add("waits")
+def test_one_that_changed_meanwhile_is_left_and_said(operator: Visitor, prepared: PreparedService) -> None:
+    works, waits = prepared.add("works", Running()), prepared.add("waits")
     chosen = picks(operator.get("/select"))
-    desk.move(works, Completed())
+    prepared.move(works, Completed())
     done = send(operator, "cancel", *chosen.values(), sure=True)
     assert "Cancel: 1 done, 1 not" in text_of(done)
     assert "Check its current state" in text_of(done)
-    assert (desk.task(works).state, desk.task(waits).state) == ("COMPLETED", "CANCELLED")
+    assert (prepared.task(works).state, prepared.task(waits).state) == ("COMPLETED", "CANCELLED")
 
 
-def test_what_is_no_choice_is_refused(operator: Visitor, stranger: Visitor, desk: PreparedService) -> None:
-    task = desk.add("it")
+def test_what_is_no_choice_is_refused(operator: Visitor, stranger: Visitor, prepared: PreparedService) -> None:
+    task = prepared.add("it")
     assert send(operator, "cancel").status == 422
     for bad in ("it", "it:x", f"{task}:99999999999999999999"):
         assert send(operator, "cancel", bad, sure=True).status == 422
     assert send(operator, "delete", f"{task}:1").status in (404, 422)
     assert send(stranger, "cancel", f"{task}:1", sure=True).status == 401
-    assert desk.task(task).state == "QUEUED"
+    assert prepared.task(task).state == "QUEUED"
     assert "No task matches" in text_of(operator.get("/select?state=COMPLETED"))

@@ -74,10 +74,10 @@ def test_another_page_logs_nobody_out(operator: Visitor) -> None:
 
 
 def test_who_has_another_token_sees_its_own_only(tmp_path: Path) -> None:
-    desk = PreparedService()
-    made = desk.world.tokens.create(TokenRequest(name="viewer", role="read"))
+    prepared = PreparedService()
+    made = prepared.world.tokens.create(TokenRequest(name="viewer", role="read"))
     sent: dict[str, str | None] = {"Authorization": f"Bearer {made.token}"}
-    with running(desk, tmp_path / "state") as daemon:
+    with running(prepared, tmp_path / "state") as daemon:
         operator = log_in(daemon)
         code = daemon.ask("POST", "/v1/login-codes", headers=sent).json()["code"]
         answer = Visitor(daemon).post("/login", {"code": code})

@@ -34,21 +34,21 @@ PLUMBER = card(
 )
 
 
-def register(desk: PreparedService, one: Card = PLUMBER, by: Principal = OPERATOR) -> SpecialistView:
-    return desk.access.as_(by).specialists.register(one)
+def register(prepared: PreparedService, one: Card = PLUMBER, by: Principal = OPERATOR) -> SpecialistView:
+    return prepared.access.as_(by).specialists.register(one)
 
 
-def found(desk: PreparedService, specialist_id: str = "plumber") -> SpecialistView:
-    return desk.access.as_(OPERATOR).specialists.one(specialist_id)
+def found(prepared: PreparedService, specialist_id: str = "plumber") -> SpecialistView:
+    return prepared.access.as_(OPERATOR).specialists.one(specialist_id)
 
 
 def test_there_are_none(operator: Visitor) -> None:
     assert "There are no specialists." in text_of(operator.get("/specialists"))
 
 
-def test_they_are_listed_and_found(operator: Visitor, desk: PreparedService) -> None:
-    register(desk)
-    register(desk, card("painter", visibility="private"), ANN)
+def test_they_are_listed_and_found(operator: Visitor, prepared: PreparedService) -> None:
+    register(prepared)
+    register(prepared, card("painter", visibility="private"), ANN)
     said = text_of(operator.get("/specialists"))
     for words in (
         "Pipe Doctor",
@@ -67,17 +67,17 @@ def test_they_are_listed_and_found(operator: Visitor, desk: PreparedService) -> 
     assert "No specialist matches." in text_of(operator.get("/specialists?q=zebra"))
 
 
-def test_a_long_list_comes_in_parts(operator: Visitor, desk: PreparedService) -> None:
+def test_a_long_list_comes_in_parts(operator: Visitor, prepared: PreparedService) -> None:
     for number in range(51):
-        register(desk, card(f"one-{number:02}"))
+        register(prepared, card(f"one-{number:02}"))
     first = operator.get("/specialists").body.decode()
     assert (first.count('<li class="row">'), "one-50" in first) == (50, False)
     following = first.partition('<p class="more"><a href="')[2].partition('"')[0]
     assert "one-50" in text_of(operator.get(following))
 
 
-def test_everything_about_one(operator: Visitor, desk: PreparedService) -> None:
-    register(desk)
+def test_everything_about_one(operator: Visitor, prepared: PreparedService) -> None:
+    register(prepared)
     said = text_of(operator.get("/specialists/plumber"))
     for words in (
         "Pipe Doctor shared plumber",
@@ -100,28 +100,28 @@ def test_everything_about_one(operator: Visitor, desk: PreparedService) -> None:
         assert words in said
 
 
-def test_its_tasks_are_a_link_away(operator: Visitor, desk: PreparedService) -> None:
-    register(desk)
-    desk.add("leak", done_by="plumber")
-    desk.add("tea")
+def test_its_tasks_are_a_link_away(operator: Visitor, prepared: PreparedService) -> None:
+    register(prepared)
+    prepared.add("leak", done_by="plumber")
+    prepared.add("tea")
     (url,) = re.findall(r'id="tasks" href="([^"]+)"', operator.get("/specialists/plumber").body.decode())
     said = text_of(operator.get(url))
     assert "leak" in said
     assert "tea" not in said
 
 
-def test_what_is_odd_about_one(operator: Visitor, desk: PreparedService) -> None:
-    register(desk, card("nobody"))
-    register(desk, card("odd", fallback="nobody"))
-    desk.access.as_(OPERATOR).specialists.remove("nobody")
+def test_what_is_odd_about_one(operator: Visitor, prepared: PreparedService) -> None:
+    register(prepared, card("nobody"))
+    register(prepared, card("odd", fallback="nobody"))
+    prepared.access.as_(OPERATOR).specialists.remove("nobody")
     said = text_of(operator.get("/specialists/odd"))
     assert "its `fallback` names nobody, and there is no such specialist." in said
 
 
-def test_how_a_remote_one_is_reached(operator: Visitor, desk: PreparedService) -> None:
+def test_how_a_remote_one_is_reached(operator: Visitor, prepared: PreparedService) -> None:
     skill = {"id": "pipes", "name": "Pipes", "creator": "bob", "pricing": {"input": 3}, "tags": ["water"]}
     register(
-        desk,
+        prepared,
         card(
             "remote",
             url="https://agents.example/a2a",
@@ -139,30 +139,30 @@ def test_how_a_remote_one_is_reached(operator: Visitor, desk: PreparedService) -
     assert "HTTP" in text_of(operator.get("/specialists"))
 
 
-def test_what_others_wrote_is_text(operator: Visitor, desk: PreparedService) -> None:
+def test_what_others_wrote_is_text(operator: Visitor, prepared: PreparedService) -> None:
     hostile = "</textarea><script>alert(1)</script>"
-    register(desk, card("evil", name=hostile, description=hostile, system_prompt=hostile, keywords=[hostile]))
+    register(prepared, card("evil", name=hostile, description=hostile, system_prompt=hostile, keywords=[hostile]))
     for path in ("", "/evil", "/evil/edit", "/evil/remove"):
         page = operator.get(f"/specialists{path}")
         assert hostile in text_of(page)
         assert hostile not in page.body.decode()
 
 
-def test_a_card_is_edited(operator: Visitor, desk: PreparedService) -> None:
-    register(desk)
+def test_a_card_is_edited(operator: Visitor, prepared: PreparedService) -> None:
+    register(prepared)
     form = operator.get("/specialists/plumber/edit")
     assert "Prove each with a test." in text_of(form)
     changed = card_text({**PLUMBER.document, "system_prompt": "You fix leaks.\n\nQuickly.\n"}).replace("\n", "\r\n")
     answer = operator.post("/specialists/plumber/edit", {"version": hidden(form, "version"), "text": changed})
     assert (answer.status, answer.headers["location"]) == (303, "/specialists/plumber")
-    now = found(desk)
+    now = found(prepared)
     assert (now.version, now.content.system_prompt) == (2, "You fix leaks.\n\nQuickly.")
 
 
-def test_what_changed_meanwhile_is_shown_before_it_is_replaced(operator: Visitor, desk: PreparedService) -> None:
-    register(desk)
+def test_what_changed_meanwhile_is_shown_before_it_is_replaced(operator: Visitor, prepared: PreparedService) -> None:
+    register(prepared)
     seen = hidden(operator.get("/specialists/plumber/edit"), "version")
-    register(desk, PLUMBER.model_copy(update={"description": "Somebody else wrote this."}))
+    register(prepared, PLUMBER.model_copy(update={"description": "Somebody else wrote this."}))
     mine = card_text({**PLUMBER.document, "description": "Mine."})
     refused = operator.post("/specialists/plumber/edit", {"version": seen, "text": mine})
     assert refused.status == 412
@@ -173,10 +173,10 @@ def test_what_changed_meanwhile_is_shown_before_it_is_replaced(operator: Visitor
         "description: Mine.",
     ):
         assert words in text_of(refused)
-    assert found(desk).description == "Somebody else wrote this."
+    assert found(prepared).description == "Somebody else wrote this."
     again = {"version": hidden(refused, "version"), "text": mine}
     assert operator.post("/specialists/plumber/edit", again).status == 303
-    assert found(desk).description == "Mine."
+    assert found(prepared).description == "Mine."
 
 
 @pytest.mark.parametrize(
@@ -191,29 +191,29 @@ def test_what_changed_meanwhile_is_shown_before_it_is_replaced(operator: Visitor
     ],
 )
 def test_a_wrong_card_is_shown_again_with_what_is_wrong(
-    operator: Visitor, desk: PreparedService, text: str, problem: str
+    operator: Visitor, prepared: PreparedService, text: str, problem: str
 ) -> None:
-    register(desk)
+    register(prepared)
     answer = operator.post("/specialists/plumber/edit", {"version": 1, "text": text})
     assert answer.status == 422
     assert problem in text_of(answer)
     assert " ".join(text.split()) in text_of(answer)
-    assert found(desk).version == 1
+    assert found(prepared).version == 1
 
 
-def test_one_is_registered(operator: Visitor, desk: PreparedService) -> None:
+def test_one_is_registered(operator: Visitor, prepared: PreparedService) -> None:
     refused = operator.post("/specialists", {"text": "id: plumber\n"})
     assert refused.status == 422
     assert "description: is missing" in text_of(refused)
     answer = operator.post("/specialists", {"text": card_text(PLUMBER.document)})
     assert (answer.status, answer.headers["location"]) == (303, "/specialists/plumber")
-    assert found(desk).content == PLUMBER
+    assert found(prepared).content == PLUMBER
 
 
-def test_remove_asks_first_and_leaves_what_has_changed(operator: Visitor, desk: PreparedService) -> None:
-    register(desk)
+def test_remove_asks_first_and_leaves_what_has_changed(operator: Visitor, prepared: PreparedService) -> None:
+    register(prepared)
     seen = hidden(operator.get("/specialists/plumber/remove"), "version")
-    register(desk, PLUMBER.model_copy(update={"description": "Another."}))
+    register(prepared, PLUMBER.model_copy(update={"description": "Another."}))
     refused = operator.post("/specialists/plumber/remove", {"version": seen})
     assert (refused.status, "Changed in the meantime" in text_of(refused)) == (412, True)
     answer = operator.post("/specialists/plumber/remove", {"version": hidden(refused, "version")})
@@ -221,10 +221,10 @@ def test_remove_asks_first_and_leaves_what_has_changed(operator: Visitor, desk: 
     assert operator.get("/specialists/plumber").status == 404
 
 
-def test_what_follows_a_file_is_changed_there(operator: Visitor, desk: PreparedService) -> None:
-    desk.database.write(
+def test_what_follows_a_file_is_changed_there(operator: Visitor, prepared: PreparedService) -> None:
+    prepared.database.write(
         lambda connection: changes.register(
-            connection, PLUMBER, OPERATOR, desk.world.now_ms, source="file", file_path="cards/plumber.yaml"
+            connection, PLUMBER, OPERATOR, prepared.world.now_ms, source="file", file_path="cards/plumber.yaml"
         )
     )
     page = operator.get("/specialists/plumber")
@@ -234,42 +234,42 @@ def test_what_follows_a_file_is_changed_there(operator: Visitor, desk: PreparedS
         assert "It follows the file cards/plumber.yaml" in text_of(operator.get(f"/specialists/plumber/{form}"))
         refused = operator.post(f"/specialists/plumber/{form}", {"version": 1, "text": card_text(PLUMBER.document)})
         assert refused.status == 409
-    assert found(desk).version == 1
+    assert found(prepared).version == 1
 
 
-def test_grants_are_given_and_taken_back(operator: Visitor, desk: PreparedService) -> None:
-    register(desk)
+def test_grants_are_given_and_taken_back(operator: Visitor, prepared: PreparedService) -> None:
+    register(prepared)
     answer = operator.post("/specialists/plumber/grant", {"grantee": " org:acme "})
     assert (answer.status, answer.headers["location"]) == (303, "/specialists/plumber#sharing")
-    assert found(desk).grants == ("org:acme",)
+    assert found(prepared).grants == ("org:acme",)
     assert hidden(operator.get("/specialists/plumber"), "grantee") == "org:acme"
     for wrong in ("", "Not a name!"):
         refused = operator.post("/specialists/plumber/grant", {"grantee": wrong})
         assert (refused.status, f'value="{wrong}"' in refused.body.decode()) == (422, True)
     assert operator.post("/specialists/plumber/revoke", {"grantee": "org:acme"}).status == 303
-    assert found(desk).grants == ()
+    assert found(prepared).grants == ()
 
 
-def test_only_a_shared_one_takes_grants(operator: Visitor, desk: PreparedService) -> None:
-    register(desk, card("painter"))
+def test_only_a_shared_one_takes_grants(operator: Visitor, prepared: PreparedService) -> None:
+    register(prepared, card("painter"))
     assert 'name="grantee"' not in operator.get("/specialists/painter").body.decode()
     refused = operator.post("/specialists/painter/grant", {"grantee": "ann"})
     assert (refused.status, "only a shared one takes grants" in text_of(refused)) == (409, True)
 
 
 @pytest.fixture
-def open_daemon(tmp_path: Path, desk: PreparedService) -> Iterator[Daemon]:
+def open_daemon(tmp_path: Path, prepared: PreparedService) -> Iterator[Daemon]:
     """With tokens."""
-    with running(desk, tmp_path / "state") as daemon:
+    with running(prepared, tmp_path / "state") as daemon:
         yield daemon
 
 
-def test_what_is_hidden_is_answered_as_what_is_absent(open_daemon: Daemon, desk: PreparedService) -> None:
+def test_what_is_hidden_is_answered_as_what_is_absent(open_daemon: Daemon, prepared: PreparedService) -> None:
     with open_daemon.client() as client:
         made = client.create_token(TokenRequest(name="bob", role="operate", organisation="bolt"))
     bob = log_in(open_daemon, made.token)
     for one in (card("pilferer", visibility="private"), PLUMBER, card("painter")):
-        register(desk, one, ANN)
+        register(prepared, one, ANN)
     listed = text_of(bob.get("/specialists"))
     assert ("painter" in listed, "pilferer" in listed, "Pipe Doctor" in listed) == (True, False, False)
     assert "No specialist matches." in text_of(bob.get("/specialists?q=pilferer"))
@@ -282,10 +282,10 @@ def test_what_is_hidden_is_answered_as_what_is_absent(open_daemon: Daemon, desk:
         assert bob.post(f"/specialists/pilferer/{change}", fields).status == 404
 
 
-def test_who_only_looks_is_offered_nothing_else(open_daemon: Daemon, desk: PreparedService) -> None:
+def test_who_only_looks_is_offered_nothing_else(open_daemon: Daemon, prepared: PreparedService) -> None:
     with open_daemon.client() as client:
         viewer = log_in(open_daemon, client.create_token(TokenRequest(name="viewer", role="read")).token)
-    register(desk)
+    register(prepared)
     for path in ("/specialists", "/specialists/plumber"):
         page = viewer.get(path)
         assert page.status == 200
@@ -296,15 +296,15 @@ def test_who_only_looks_is_offered_nothing_else(open_daemon: Daemon, desk: Prepa
         assert viewer.post(f"/specialists{change}", fields).status == 403
     assert viewer.get("/specialists/plumber/edit").status == 403
     assert viewer.post("/routing", {"text": "Who?"}).status == 200
-    assert found(desk).version == 1
+    assert found(prepared).version == 1
 
 
-def test_what_is_another_s_is_seen_and_not_changed(open_daemon: Daemon, desk: PreparedService) -> None:
+def test_what_is_another_s_is_seen_and_not_changed(open_daemon: Daemon, prepared: PreparedService) -> None:
     with open_daemon.client() as client:
         made = client.create_token(TokenRequest(name="bob", role="operate", organisation="acme"))
     bob = log_in(open_daemon, made.token)
-    register(desk, PLUMBER, ANN)
-    desk.access.as_(ANN).specialists.grant("plumber", "org:secretive")
+    register(prepared, PLUMBER, ANN)
+    prepared.access.as_(ANN).specialists.grant("plumber", "org:secretive")
     page = bob.get("/specialists/plumber")
     assert page.status == 200
     assert "org:secretive" not in page.body.decode()
@@ -314,4 +314,4 @@ def test_what_is_another_s_is_seen_and_not_changed(open_daemon: Daemon, desk: Pr
     fields = {"version": 2, "grantee": "bob", "text": card_text(PLUMBER.document)}
     for change in ("edit", "remove", "grant", "revoke"):
         assert bob.post(f"/specialists/plumber/{change}", fields).status == 403
-    assert found(desk).version == 2
+    assert found(prepared).version == 2

@@ -29,8 +29,8 @@ from tests.fakes.world import spec
 from tests.unit.api.page.conftest import Visitor, hidden, log_in, text_of
 
 
-def test_everything_about_a_task(operator: Visitor, desk: PreparedService) -> None:
-    task = desk.add("fix-login", Running(Phase.RUNNING), instructions="Find out why.", tags=["shop"], source="file")
+def test_everything_about_a_task(operator: Visitor, prepared: PreparedService) -> None:
+    task = prepared.add("fix-login", Running(Phase.RUNNING), instructions="Find out why.", tags=["shop"], source="file")
     outcome = Outcome(
         status=OutcomeStatus.FAILED,
         reason=Reason.CHECK_FAILED,
@@ -38,8 +38,8 @@ def test_everything_about_a_task(operator: Visitor, desk: PreparedService) -> No
         tokens=Tokens(input=18_200, output=1_240),
         cost_usd=0.31,
     )
-    first = desk.add_run(task, outcome=outcome)
-    last = desk.add_run(task)
+    first = prepared.add_run(task, outcome=outcome)
+    last = prepared.add_run(task)
     page = operator.get(f"/tasks/{task}")
     said = text_of(page)
     for words in (
@@ -57,21 +57,21 @@ def test_everything_about_a_task(operator: Visitor, desk: PreparedService) -> No
     assert f'data-run="{first}"' in operator.get(f"/tasks/{task}?run={first}").body.decode()
 
 
-def test_why_it_ran_where_it_did(operator: Visitor, desk: PreparedService) -> None:
+def test_why_it_ran_where_it_did(operator: Visitor, prepared: PreparedService) -> None:
     for agent in ("claude", "codex"):
-        desk.add_agent(agent)
-    desk.limit("claude", START_MS + HOUR_MS)
-    task = desk.add("it")
-    desk.world.tick()
+        prepared.add_agent(agent)
+    prepared.limit("claude", START_MS + HOUR_MS)
+    task = prepared.add("it")
+    prepared.world.tick()
     said = text_of(operator.get(f"/tasks/{task}"))
     for words in ("limited", "least active"):
         assert words in said
 
 
 def test_the_check_of_a_run_with_its_commands_and_the_way_to_its_output(
-    operator: Visitor, desk: PreparedService
+    operator: Visitor, prepared: PreparedService
 ) -> None:
-    task = desk.add("it", Failed(Reason.CHECK_FAILED))
+    task = prepared.add("it", Failed(Reason.CHECK_FAILED))
     failed = Outcome(status=OutcomeStatus.FAILED, reason=Reason.CHECK_FAILED, detail="check `make lint` exited")
     check = CheckResult(
         status="failed",
@@ -82,7 +82,7 @@ def test_the_check_of_a_run_with_its_commands_and_the_way_to_its_output(
         ended_ms=START_MS + 3_000,
         output="E501 <b>",
     )
-    run = desk.add_run(task, outcome=failed, check=check)
+    run = prepared.add_run(task, outcome=failed, check=check)
     page = operator.get(f"/tasks/{task}")
     said = text_of(page)
     assert "E501 <b> check failed took 3s output of the check of Run 1" in said
@@ -106,35 +106,35 @@ def test_the_check_of_a_run_with_its_commands_and_the_way_to_its_output(
     ],
 )
 def test_exactly_the_actions_that_are_offered(
-    operator: Visitor, desk: PreparedService, state: State, offered: set[str]
+    operator: Visitor, prepared: PreparedService, state: State, offered: set[str]
 ) -> None:
-    task = desk.add("it", state)
+    task = prepared.add("it", state)
     body = operator.get(f"/tasks/{task}").body.decode()
     assert set(re.findall(r'<a class="button[^>]*>([^<]+)</a>', body)) == offered
 
 
-def test_looking_at_a_form_changes_nothing(operator: Visitor, desk: PreparedService) -> None:
-    task = desk.add("it", Waiting(WaitReason.TIME))
+def test_looking_at_a_form_changes_nothing(operator: Visitor, prepared: PreparedService) -> None:
+    task = prepared.add("it", Waiting(WaitReason.TIME))
     for form in ("cancel", "restart"):
         assert operator.get(f"/tasks/{task}/{form}").status == 200
-    assert desk.task(task).version == 1
+    assert prepared.task(task).version == 1
 
 
-def test_cancel_asks_first(operator: Visitor, desk: PreparedService) -> None:
-    task = desk.add("it", Running())
-    desk.add_run(task)
+def test_cancel_asks_first(operator: Visitor, prepared: PreparedService) -> None:
+    task = prepared.add("it", Running())
+    prepared.add_run(task)
     form = operator.get(f"/tasks/{task}/cancel")
     assert "Its run is stopped." in text_of(form)
     answer = operator.post(f"/tasks/{task}/cancel", {"version": hidden(form, "version")})
     assert (answer.status, answer.headers["location"]) == (303, f"/tasks/{task}")
-    desk.settle()
-    assert desk.task(task).state == "CANCELLED"
+    prepared.settle()
+    assert prepared.task(task).state == "CANCELLED"
 
 
-def test_what_was_denied_is_offered_to_be_allowed(operator: Visitor, desk: PreparedService) -> None:
+def test_what_was_denied_is_offered_to_be_allowed(operator: Visitor, prepared: PreparedService) -> None:
     def asks(name: str) -> tuple[str, str]:
-        task = desk.add(name, NeedsInput(InputKind.APPROVAL))
-        desk.add_run(task)
+        task = prepared.add(name, NeedsInput(InputKind.APPROVAL))
+        prepared.add_run(task)
         form = operator.get(f"/tasks/{task}/approve")
         assert ">Bash(npm publish)</textarea>" in form.body.decode()
         return task, hidden(form, "version")
@@ -145,41 +145,41 @@ def test_what_was_denied_is_offered_to_be_allowed(operator: Visitor, desk: Prepa
     ):
         task, version = asks(name)
         assert operator.post(f"/tasks/{task}/approve", {"version": version, "tools": tools}).status == 303
-        assert desk.heard()[-1][1:] == ("approved", {"tools": allowed})
+        assert prepared.heard()[-1][1:] == ("approved", {"tools": allowed})
     task, version = asks("none")
     refused = operator.post(f"/tasks/{task}/approve", {"version": version, "tools": " "})
     assert refused.status == 422
     assert "No tool to allow was named." in text_of(refused)
 
 
-def test_nobody_acts_on_what_he_has_not_seen(operator: Visitor, desk: PreparedService) -> None:
-    task = desk.add("it", Waiting(WaitReason.TIME))
+def test_nobody_acts_on_what_he_has_not_seen(operator: Visitor, prepared: PreparedService) -> None:
+    task = prepared.add("it", Waiting(WaitReason.TIME))
     seen = hidden(operator.get(f"/tasks/{task}/cancel"), "version")
-    desk.move(task, Running())
+    prepared.move(task, Running())
     answer = operator.post(f"/tasks/{task}/cancel", {"version": seen})
     assert answer.status == 412
     assert "Changed in the meantime" in text_of(answer)
     assert "Check its current state" in text_of(answer)
     assert "Its run is stopped." in text_of(answer)  # the form as it is now
-    assert desk.task(task).state == "RUNNING"
+    assert prepared.task(task).state == "RUNNING"
     again = operator.post(f"/tasks/{task}/cancel", {"version": hidden(answer, "version")})
     assert again.status == 303
 
 
-def test_what_has_ended_cannot_be_cancelled(operator: Visitor, desk: PreparedService) -> None:
-    task = desk.add("it")
+def test_what_has_ended_cannot_be_cancelled(operator: Visitor, prepared: PreparedService) -> None:
+    task = prepared.add("it")
     version = hidden(operator.get(f"/tasks/{task}/cancel"), "version")
-    desk.move(task, Completed())
+    prepared.move(task, Completed())
     answer = operator.post(f"/tasks/{task}/cancel", {"version": int(version) + 1})
     assert answer.status == 409
     assert "has ended already" in text_of(answer)
     assert 'name="version"' not in answer.body.decode()
 
 
-def test_restart_with_changes(operator: Visitor, desk: PreparedService) -> None:
-    desk.add_agent("claude")
-    desk.add_agent("codex")
-    task = desk.add("it", Failed(Reason.TIMEOUT))
+def test_restart_with_changes(operator: Visitor, prepared: PreparedService) -> None:
+    prepared.add_agent("claude")
+    prepared.add_agent("codex")
+    task = prepared.add("it", Failed(Reason.TIMEOUT))
     form = operator.get(f"/tasks/{task}/restart")
     assert re.findall(r"<option[^>]*>([a-z]+)</option>", form.body.decode()) == [
         "claude",
@@ -190,54 +190,54 @@ def test_restart_with_changes(operator: Visitor, desk: PreparedService) -> None:
     ]
     fields = {"version": hidden(form, "version"), "agent": "codex", "tier": "powerful", "model": " ", "reason": "again"}
     assert operator.post(f"/tasks/{task}/restart", fields).status == 303
-    found = desk.task(task)
+    found = prepared.task(task)
     assert (found.state, found.generation, found.agent) == ("QUEUED", 2, "codex")
 
 
-def test_restarting_what_runs_says_that_it_is_cancelled(operator: Visitor, desk: PreparedService) -> None:
-    task = desk.add("it", Running())
-    desk.add_run(task)
+def test_restarting_what_runs_says_that_it_is_cancelled(operator: Visitor, prepared: PreparedService) -> None:
+    task = prepared.add("it", Running())
+    prepared.add_run(task)
     form = operator.get(f"/tasks/{task}/restart")
     assert "that run is cancelled first" in text_of(form)
     fields = {"version": hidden(form, "version"), "force": hidden(form, "force")}
     assert operator.post(f"/tasks/{task}/restart", fields).status == 303
-    desk.settle()
-    assert desk.task(task).generation == 2
+    prepared.settle()
+    assert prepared.task(task).generation == 2
 
 
-def test_a_refused_restart_keeps_what_was_entered(operator: Visitor, desk: PreparedService) -> None:
-    task = desk.add("it", Failed(Reason.TIMEOUT))
+def test_a_refused_restart_keeps_what_was_entered(operator: Visitor, prepared: PreparedService) -> None:
+    task = prepared.add("it", Failed(Reason.TIMEOUT))
     fields = {"version": 1, "tier": "enormous", "reason": 'said "so"', "model": "opus"}
     answer = operator.post(f"/tasks/{task}/restart", fields)
     assert answer.status == 422
     assert "`enormous` is not one of fast, balanced, powerful" in text_of(answer)
     assert 'value="opus"' in answer.body.decode()
     assert "said &#34;so&#34;</textarea>" in answer.body.decode()
-    assert desk.task(task).state == "FAILED"
+    assert prepared.task(task).state == "FAILED"
 
 
-def test_a_conversation_can_be_gone_on_with_where_there_is_one(operator: Visitor, desk: PreparedService) -> None:
-    task = desk.add("it", Failed(Reason.TIMEOUT))
+def test_a_conversation_can_be_gone_on_with_where_there_is_one(operator: Visitor, prepared: PreparedService) -> None:
+    task = prepared.add("it", Failed(Reason.TIMEOUT))
     assert 'name="resume"' not in operator.get(f"/tasks/{task}/restart").body.decode()
     outcome = Outcome(status=OutcomeStatus.FAILED, reason=Reason.TIMEOUT, conversation_id="abc")
-    desk.add_run(task, outcome=outcome)
+    prepared.add_run(task, outcome=outcome)
     assert 'name="resume"' in operator.get(f"/tasks/{task}/restart").body.decode()
 
 
 @pytest.mark.parametrize("version", ["", "x", "-1", "1.5"])
-def test_a_form_without_a_version_does_nothing(operator: Visitor, desk: PreparedService, version: str) -> None:
-    task = desk.add("it")
+def test_a_form_without_a_version_does_nothing(operator: Visitor, prepared: PreparedService, version: str) -> None:
+    task = prepared.add("it")
     answer = operator.post(f"/tasks/{task}/cancel", {"version": version})
     assert answer.status == 422
     assert answer.headers["content-type"].startswith("text/html")
-    assert desk.task(task).state == "QUEUED"
+    assert prepared.task(task).state == "QUEUED"
 
 
-def test_hostile_instructions_and_results_are_text(operator: Visitor, desk: PreparedService) -> None:
-    task = desk.add("it", Completed(), instructions="</pre><script>alert(1)</script>", env={"A": "<b>"})
+def test_hostile_instructions_and_results_are_text(operator: Visitor, prepared: PreparedService) -> None:
+    task = prepared.add("it", Completed(), instructions="</pre><script>alert(1)</script>", env={"A": "<b>"})
     outcome = Outcome(status=OutcomeStatus.FAILED, reason=Reason.AGENT_ERROR, detail="<svg onload=alert(1)>")
-    desk.add_run(task, outcome=outcome)
-    desk.move(task, Completed(), result_text="<script>alert(2)</script>")
+    prepared.add_run(task, outcome=outcome)
+    prepared.move(task, Completed(), result_text="<script>alert(2)</script>")
     page = operator.get(f"/tasks/{task}")
     for words in ("</pre><script>alert(1)</script>", "<script>alert(2)</script>", "<svg onload=alert(1)>"):
         assert words in text_of(page)
@@ -245,20 +245,20 @@ def test_hostile_instructions_and_results_are_text(operator: Visitor, desk: Prep
 
 
 @pytest.fixture
-def routed(desk: PreparedService) -> str:
+def routed(prepared: PreparedService) -> str:
     """A task that was routed by its text."""
     examples = ["Restore last night's dump."]
     for one in (
         card("db-admin", name="Keeper", skills=[{"id": "backup", "name": "Backups", "examples": examples}]),
         card("painter"),
     ):
-        desk.access.as_(OPERATOR).specialists.register(one)
-    task = desk.service.submit(spec("it", instructions="Restore last night's dump of the orders.")).id
-    desk.world.router.route()
+        prepared.access.as_(OPERATOR).specialists.register(one)
+    task = prepared.service.submit(spec("it", instructions="Restore last night's dump of the orders.")).id
+    prepared.world.router.route()
     return task
 
 
-def test_who_does_it_and_who_else_was_compared(operator: Visitor, desk: PreparedService, routed: str) -> None:
+def test_who_does_it_and_who_else_was_compared(operator: Visitor, prepared: PreparedService, routed: str) -> None:
     page = operator.get(f"/tasks/{routed}")
     said = text_of(page)
     for words in (
@@ -273,12 +273,12 @@ def test_who_does_it_and_who_else_was_compared(operator: Visitor, desk: Prepared
         assert words in said
     assert '<dd><a id="specialist" href="/specialists/db-admin">db-admin</a></dd>' in page.body.decode()
     assert "?specialist=" not in page.body.decode()  # a queued one is not restarted
-    desk.service.cancel(routed)
+    prepared.service.cancel(routed)
     assert f'href="/tasks/{routed}/restart?specialist=painter"' in operator.get(f"/tasks/{routed}").body.decode()
 
 
-def test_a_restart_gives_it_to_somebody_else(operator: Visitor, desk: PreparedService, routed: str) -> None:
-    desk.service.cancel(routed)
+def test_a_restart_gives_it_to_somebody_else(operator: Visitor, prepared: PreparedService, routed: str) -> None:
+    prepared.service.cancel(routed)
     form = operator.get(f"/tasks/{routed}/restart?specialist=painter")
     body = form.body.decode()
     assert 'name="specialist" value="painter"' in body
@@ -287,37 +287,37 @@ def test_a_restart_gives_it_to_somebody_else(operator: Visitor, desk: PreparedSe
     refused = operator.post(f"/tasks/{routed}/restart", {"version": version, "specialist": "paintre"})
     assert (refused.status, "did you mean `painter`?" in text_of(refused)) == (422, True)
     assert operator.post(f"/tasks/{routed}/restart", {"version": version, "specialist": "painter"}).status == 303
-    desk.world.router.route()
-    assert desk.task(routed).specialist == "painter"
+    prepared.world.router.route()
+    assert prepared.task(routed).specialist == "painter"
     assert "it went to painter" in text_of(operator.get(f"/tasks/{routed}"))
 
 
-def test_who_is_asked_for_a_specialist_is_offered_them(operator: Visitor, desk: PreparedService) -> None:
-    specialists = desk.access.as_(OPERATOR).specialists
+def test_who_is_asked_for_a_specialist_is_offered_them(operator: Visitor, prepared: PreparedService) -> None:
+    specialists = prepared.access.as_(OPERATOR).specialists
     for one in ("painter", "plumber"):
         specialists.register(card(one))
-    task = desk.service.submit(spec("it", specialist="painter")).id
+    task = prepared.service.submit(spec("it", specialist="painter")).id
     specialists.remove("painter")
-    desk.world.router.route()
+    prepared.world.router.route()
     form = operator.get(f"/tasks/{task}/answer")
     assert "The specialist" in text_of(form)
     assert '<option value="plumber">plumber</option>' in form.body.decode()
     fields = {"version": hidden(form, "version"), "text": "plumber"}
     assert operator.post(f"/tasks/{task}/answer", fields).status == 303
-    desk.world.router.route()
-    assert desk.task(task).specialist == "plumber"
+    prepared.world.router.route()
+    assert prepared.task(task).specialist == "plumber"
     assert "plumber" in text_of(operator.get("/")).partition("Queued and waiting")[2].partition("Recent")[0]
 
 
 def test_who_does_it_is_no_link_where_that_does_not_exist_for_whoever_looks(
-    desk: PreparedService, tmp_path: Path
+    prepared: PreparedService, tmp_path: Path
 ) -> None:
     ann = Principal("ann", Role.OPERATE, organisation="acme")
-    desk.access.as_(ann).specialists.register(card("secretive", visibility="private"))
-    task = desk.access.as_(ann).service.submit(spec("it", specialist="secretive")).id
-    desk.world.router.route()
-    made = desk.world.tokens.create(TokenRequest(name="bob", role="read", organisation="acme"))
-    with running(desk, tmp_path / "state") as daemon:
+    prepared.access.as_(ann).specialists.register(card("secretive", visibility="private"))
+    task = prepared.access.as_(ann).service.submit(spec("it", specialist="secretive")).id
+    prepared.world.router.route()
+    made = prepared.world.tokens.create(TokenRequest(name="bob", role="read", organisation="acme"))
+    with running(prepared, tmp_path / "state") as daemon:
         page = log_in(daemon, made.token).get(f"/tasks/{task}")
     assert page.status == 200
     assert "/specialists/secretive" not in page.body.decode()
