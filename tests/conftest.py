@@ -22,6 +22,7 @@ from claudomator_py.store.database import Database
 from tests.compiled import compile_once
 from tests.databases import open_migrated
 from tests.postgresql import PostgresqlDatabases, connected, named
+from tests.warm.starter import WarmStarter
 
 _FIGURES = pytest.StashKey[list[str]]()
 _numbers = itertools.count(1)
@@ -94,6 +95,14 @@ def tell(request: pytest.FixtureRequest) -> Callable[[str], None]:
         figures.append(f"{request.node.name}: {text}")
 
     return tell
+
+
+@pytest.fixture(scope="session")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmStarter]:
+    """Starts daemons and commands fast. All workers of a test run share one process to fork them from."""
+    folder = tmp_path_factory.getbasetemp()
+    with WarmStarter.shared(folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) as starter:
+        yield starter
 
 
 @pytest.fixture(scope="session")

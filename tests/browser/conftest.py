@@ -16,8 +16,8 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, e
 from claudomator_py.api.settings import WebSettings
 from claudomator_py.domain.views import TaskView
 from tests.e2e.harness import Daemon, Site, open_site, wait_until
-from tests.e2e.warm import WarmStarter
 from tests.patience import PATIENCE_S
+from tests.warm.starter import WarmStarter
 
 # The engine alone first: a page in it takes a quarter of the CPU that one takes in the whole browser without a window.
 COMMANDS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
@@ -148,13 +148,6 @@ def browser() -> Iterator[Browser]:
         opened = playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
         yield opened
         opened.close()
-
-
-@pytest.fixture(scope="session")
-def warm() -> Iterator[WarmStarter]:
-    """Starts daemons fast."""
-    with WarmStarter() as starter:
-        yield starter
 
 
 @contextmanager

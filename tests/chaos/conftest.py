@@ -1,5 +1,5 @@
 """Fixtures: those of the tests against a running daemon."""
 
-from tests.e2e.conftest import site, warm
+from tests.e2e.conftest import site
 
-__all__ = ["site", "warm"]
+__all__ = ["site"]

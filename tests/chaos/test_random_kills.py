@@ -23,7 +23,7 @@ from claudomator_py.hosts.shim import procfs, record
 from tests.chaos.workload import Operator
 from tests.e2e.harness import Daemon, Site, open_site, wait_until
 from tests.e2e.invariants import Facts, hold
-from tests.e2e.warm import WarmStarter
+from tests.warm.starter import WarmStarter
 
 EARLY_S = 0.3
 LATE_S = 1.0

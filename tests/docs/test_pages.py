@@ -1,7 +1,6 @@
 """What the pages show is what happens: every block with commands is run, or says why it cannot be."""
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from claudomator_py.schema.yamltext import BadText, read_documents
 from tests.docs.follow import follow
 from tests.docs.page import steps_of
 from tests.docs.terminal import COMMAND
-from tests.docs.warm import warm_command
+from tests.warm.starter import WarmStarter
 
 REPOSITORY = Path(__file__).parents[2]
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("**/*.md"))]
@@ -25,19 +24,12 @@ def _name(page: Path) -> str:
     return str(page.relative_to(REPOSITORY))
 
 
-@pytest.fixture(scope="module")
-def command() -> Iterator[list[str]]:
-    """The command, without its start."""
-    with warm_command() as command:
-        yield command
-
-
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=_name)
-def test_the_page_shows_what_happens(page: Path, tmp_path: Path, command: list[str]) -> None:
+def test_the_page_shows_what_happens(page: Path, tmp_path: Path, warm: WarmStarter) -> None:
     if "$ curl " in page.read_text() and shutil.which("curl") is None:
         pytest.skip("curl is not installed")
     # The page that everybody begins with is followed with the command as it is installed.
-    assert follow(page, tmp_path / "home", command=COMMAND if page.name == "README.md" else command) > 0
+    assert follow(page, tmp_path / "home", command=COMMAND if page.name == "README.md" else warm.command) > 0
 
 
 def test_the_tutorial_and_the_readme_are_among_them() -> None:

@@ -6,14 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.harness import Site, open_site
-from tests.e2e.warm import WarmStarter
-
-
-@pytest.fixture(scope="session")
-def warm() -> Iterator[WarmStarter]:
-    """Starts daemons fast."""
-    with WarmStarter() as starter:
-        yield starter
+from tests.warm.starter import WarmStarter
 
 
 @pytest.fixture

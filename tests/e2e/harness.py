@@ -21,8 +21,8 @@ from claudomator_py.client.http import Client
 from claudomator_py.domain.views import TaskView
 from claudomator_py.hosts.shim import procfs
 from tests.databases import put_migrated
-from tests.e2e.warm import WarmStarter
 from tests.patience import PATIENCE_S
+from tests.warm.starter import WarmStarter
 
 T = TypeVar("T")
 

@@ -33,9 +33,9 @@ from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.views import TokenRequest
 from tests.e2e.harness import Daemon, open_site, wait_until
-from tests.e2e.warm import WarmStarter
 from tests.fakes.daemon import openapi_document
 from tests.patience import PATIENCE_S
+from tests.warm.starter import WarmStarter
 
 # Any refusal will do, such as 413 for what is too long and 414 for what is too long in a path.
 CONFIG = SchemathesisConfig.from_dict({"checks": {"negative_data_rejection": {"expected-statuses": ["4xx"]}}})

@@ -13,7 +13,7 @@ from claudomator_py.domain.views import AgentView, TaskView
 from claudomator_py.domain.wording import worded
 from tests.e2e.harness import Daemon, Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, started, waits_for, why
-from tests.e2e.warm import WarmStarter
+from tests.warm.starter import WarmStarter
 
 BUSY = "simulate: outcome=hang"
 DONE = "simulate: outcome=success"

@@ -10,7 +10,7 @@ from claudomator_py.domain.views import TaskView
 from tests.e2e.harness import Daemon, Site, open_site, wait_until
 from tests.e2e.reloading import reload
 from tests.e2e.scenarios_support import document, ended, waits_for, why
-from tests.e2e.warm import WarmStarter
+from tests.warm.starter import WarmStarter
 
 USUAL: dict[str, Any] = {"kind": "simulated", "auto_select": True, "max_concurrent": 4}
 AGENTS = {"alpha": USUAL, "beta": USUAL}

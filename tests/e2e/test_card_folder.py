@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.harness import Daemon, Site, open_site, wait_until
-from tests.e2e.warm import WarmStarter
+from tests.warm.starter import WarmStarter
 
 PLUMBER = "id: plumber\ndescription: Fixes leaking pipes.\n"
 

@@ -9,8 +9,8 @@ from claudomator_py.domain.channel import ChannelSettings, NewChannel, NewMessag
 from claudomator_py.domain.triage import PrimaryRule
 from claudomator_py.domain.views.channels import MessageView
 from tests.e2e.harness import Daemon, Site, open_site, wait_until
-from tests.e2e.warm import WarmStarter
 from tests.fakes.cards import card
+from tests.warm.starter import WarmStarter
 
 POINTS = ("answer-due", "answer-given")
 """The crash points on the way of an answer; ``test_crash_points`` leaves them to this module."""

@@ -7,7 +7,7 @@ import pytest
 
 import claudomator_py.client
 from tests.e2e.harness import open_site
-from tests.e2e.warm import WarmStarter
+from tests.warm.starter import WarmStarter
 
 AGENTS = {"simulated": {"kind": "simulated", "auto_select": True}}
 

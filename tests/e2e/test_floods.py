@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.harness import Daemon, Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, last_run, why
-from tests.e2e.warm import WarmStarter
+from tests.warm.starter import WarmStarter
 
 FLOODS = {
     "plain": ("command", "exec yes"),

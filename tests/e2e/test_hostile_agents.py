@@ -12,7 +12,7 @@ from claudomator_py.domain.views import TaskView
 from claudomator_py.hosts.shim import procfs
 from tests.e2e.harness import REPOSITORY, Daemon, Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, last_run, waits_for, why
-from tests.e2e.warm import WarmStarter
+from tests.warm.starter import WarmStarter
 
 CAP_BYTES = 2**20
 SPAWN_NAPPER = """

@@ -19,8 +19,8 @@ from websockets.sync.client import ClientConnection, connect
 from claudomator_py.domain.views import TokenRequest
 from tests.e2e.harness import Daemon, Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, last_run
-from tests.e2e.warm import WarmStarter
 from tests.patience import PATIENCE_S
+from tests.warm.starter import WarmStarter
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "hub_agent.py"
 CARD = {"description": "Counts sheep.", "skills": [{"id": "count", "name": "Counting", "examples": ["Count sheep"]}]}

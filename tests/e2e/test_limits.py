@@ -7,7 +7,7 @@ import pytest
 
 from tests.e2e.harness import Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, waits_for
-from tests.e2e.warm import WarmStarter
+from tests.warm.starter import WarmStarter
 
 MANY = 6
 

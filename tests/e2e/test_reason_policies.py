@@ -18,7 +18,7 @@ from claudomator_py.domain.views import AgentView, HoldView, RejectRequest, RunV
 from claudomator_py.schema.taskfile import from_document
 from tests.e2e.harness import Daemon, Site, open_site, wait_until
 from tests.e2e.scenarios_support import ENDED, document, ended, in_state, kill_run, last_run
-from tests.e2e.warm import WarmStarter
+from tests.warm.starter import WarmStarter
 
 MODELS = {"fast": "small", "balanced": "middling", "powerful": "large"}
 HeldFor = Literal["a while", "a reset", "an operator"]

@@ -12,9 +12,9 @@ from claudomator_py.client.http import Client
 from claudomator_py.domain.views import AnswerRequest, TokenRequest
 from tests.e2e.harness import Daemon, Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, kill_run, last_run
-from tests.e2e.warm import WarmStarter
 from tests.fakes.a2a import Request, Seen, plain_server, reply, sdk_server
 from tests.fakes.cards import card
+from tests.warm.starter import WarmStarter
 
 SECRET = "s3cret-of-the-docs-bot"
 

@@ -9,8 +9,8 @@ from claudomator_py.domain.views import AnswerRequest, HoldRequest, RestartReque
 from claudomator_py.domain.views.routing import RouteRequest
 from tests.e2e.harness import Daemon, Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, in_state, why
-from tests.e2e.warm import WarmStarter
 from tests.fakes.cards import card
+from tests.warm.starter import WarmStarter
 
 DONE = "simulate: outcome=success"
 CARDS = (

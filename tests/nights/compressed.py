@@ -1,10 +1,6 @@
-"""Starts daemons, as ``tests.e2e.warm`` does, whose own waiting times are shorter, as the windows of the accounts are.
-
-Five hours are seconds in such a night.
-"""
+"""A daemon's own waiting times, shorter, as the windows of the accounts are: five hours are seconds in such a night."""
 
 from claudomator_py.domain import limits
-from tests.e2e import warm
 
 TIMES_MS = {
     "BRIEF_MS": 500,
@@ -21,13 +17,3 @@ def compress() -> None:
     for name, value in TIMES_MS.items():
         getattr(limits, name)
         setattr(limits, name, value)
-
-
-def main() -> None:
-    """Answer requests until the input ends."""
-    compress()
-    warm.main()
-
-
-if __name__ == "__main__":
-    main()

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.harness import open_site
-from tests.e2e.warm import WarmStarter
 from tests.nights.outside import Outside
 from tests.nights.simulated_night import UNIT_MS, Night, Plan, services
+from tests.warm.starter import WarmStarter
 
 
-@pytest.fixture(scope="module")
-def compressed() -> Iterator[WarmStarter]:
-    with WarmStarter("tests.nights.compressed") as starter:
+@pytest.fixture
+def compressed(warm: WarmStarter) -> Iterator[WarmStarter]:
+    with warm.first("tests.nights.compressed:compress") as starter:
         yield starter
 
 

@@ -22,7 +22,7 @@ from claudomator_py.domain.notice import DeliveryState
 from claudomator_py.domain.views import HoldRequest, RejectRequest
 from tests.e2e.harness import Daemon, Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state
-from tests.e2e.warm import WarmStarter
+from tests.warm.starter import WarmStarter
 
 CANARY = "canary-of-the-kitchen"
 HOOK_PATH = "services/T0/B0/hook-path-8Jd2kQx"

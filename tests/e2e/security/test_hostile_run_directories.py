@@ -12,7 +12,7 @@ import pytest
 from claudomator_py.domain.run import Stream
 from tests.e2e.harness import Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, started
-from tests.e2e.warm import WarmStarter
+from tests.warm.starter import WarmStarter
 
 KILL_SHIM = "kill -9 $PPID"
 STREAMS: tuple[Stream, ...] = ("stdout", "stderr")

@@ -18,8 +18,8 @@ from claudomator_py.client import Client, ServiceProblem, TaskSpec
 from claudomator_py.client.errors import NotAuthorised
 from claudomator_py.domain.views import TaskFilter, TokenRequest
 from tests.e2e.harness import COMMAND, Daemon, Site, open_site, wait_until
-from tests.e2e.warm import WarmStarter
 from tests.patience import PATIENCE_S
+from tests.warm.starter import WarmStarter
 
 
 @dataclass(frozen=True)

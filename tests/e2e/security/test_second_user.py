@@ -15,7 +15,7 @@ import pytest
 from tests.e2e.harness import Daemon, Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, ended, started
 from tests.e2e.security.second_user import as_second_user, needs_root, open_to_all
-from tests.e2e.warm import WarmStarter
+from tests.warm.starter import WarmStarter
 
 pytestmark = needs_root
 

@@ -19,8 +19,8 @@ from claudomator_py.domain.channel import NewChannel, NewMessage
 from claudomator_py.domain.views import HoldRequest
 from tests.e2e.harness import COMMAND, REPOSITORY, Site, wait_until
 from tests.e2e.security.leaky import CANARY, Spilt, forms_of, leaky_site
-from tests.e2e.warm import WarmStarter
 from tests.patience import PATIENCE_S
+from tests.warm.starter import WarmStarter
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Have a command run by ``tests.docs.warm``, with what this process was started with: SOCKET ARGUMENT..."""
+"""Have a command run by ``tests.warm.server``, with what this process was started with: SOCKET ARGUMENT..."""
 
 import json
 import os
@@ -12,13 +12,12 @@ def main() -> None:
     umask = os.umask(0)
     os.umask(umask)
     folder = os.getcwd()  # noqa: PTH109 - it starts faster without pathlib
-    request = {"arguments": sys.argv[2:], "environ": dict(os.environ), "cwd": folder, "umask": umask}
+    command = {"arguments": sys.argv[2:], "environ": dict(os.environ), "cwd": folder, "umask": umask}
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(sys.argv[1])
-        text = json.dumps(request).encode()
+        text = json.dumps({"command": command}).encode() + b"\n"
         sent = socket.send_fds(connection, [text], [0, 1, 2])
         connection.sendall(text[sent:])
-        connection.shutdown(socket.SHUT_WR)
         with connection.makefile() as answers:
             pid = int(answers.readline())
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -1,0 +1,284 @@
+"""A process that has imported everything, and forks daemons and commands, which so cost a tenth of a cold start.
+
+All workers of a test run share one, by a Unix socket. A request is a line of JSON, and so is its answer: ``{"stay"}``,
+as long as whose connection lasts the process does; ``{"start": ...}``, a daemon, with its pid; ``{"reap": pid}``, for a
+daemon that has ended, with its exit status, negative for a signal. ``{"command": ...}`` comes with the first three
+files of whoever asks, from ``tests.warm.command``; the command itself answers, with its pid and then its exit status.
+What was started ends with this process.
+"""
+
+import ctypes
+import gc
+import importlib
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tests.e2e.harness import Site
+
+from pydantic import BaseModel
+
+from tests.patience import PATIENCE_S
+
+_PR_SET_PDEATHSIG = 1
+# What a daemon imports when it first needs it.
+_IMPORTED_LATE = (
+    *("anyio._backends._asyncio", "apscheduler.triggers.interval", "encodings.idna", "stringprep", "tomllib"),
+    *("tzdata.zoneinfo", "uvicorn.lifespan.off"),
+    *("claudomator_py.api.a2a.routes", "claudomator_py.api.page.application", "claudomator_py.sources.alarms"),
+    *("claudomator_py.agents.command.kind", "claudomator_py.agents.simulated.kind"),
+    *("claudomator_py.routing.danger", "claudomator_py.routing.harm"),
+)
+_FIRST_FREE = 3
+
+
+def main() -> None:
+    """Warm up, have a child listen, and come back; the child answers until nobody is left who stays."""
+    path = Path(sys.argv[1])
+    warm_up()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        if os.fork():
+            os._exit(0)
+        os.setsid()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            Server(listener).serve()
+        finally:
+            shutil.rmtree(path.parent, ignore_errors=True)
+
+
+class Server:
+    """Answers, one after another: each answer is a fork, or shorter."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        self._listener = listener
+        self._asking: dict[socket.socket, _Request] = {}
+        self._staying: set[socket.socket] = set()
+        self._commands: dict[int, int] = {}  # pid by the descriptor that tells of its end
+
+    def serve(self) -> None:
+        """Until the last who stays has gone, or nobody has come."""
+        came = False
+        while self._staying or not came:
+            watched: list[Any] = [self._listener, *self._asking, *self._commands]
+            found = select.select(watched, [], [], None if came else PATIENCE_S)[0]
+            if not found:
+                return
+            for one in found:
+                if one is self._listener:
+                    self._asking[self._listener.accept()[0]] = _Request()
+                elif isinstance(one, int):
+                    os.waitpid(self._commands.pop(one), 0)
+                    os.close(one)
+                else:
+                    self._hear(one)
+            came = came or bool(self._staying)
+
+    def _hear(self, connection: socket.socket) -> None:
+        request = self._asking[connection]
+        piece, fds, *_ = socket.recv_fds(connection, 1 << 16, 3)
+        request.text += piece
+        request.fds += fds
+        if not piece:
+            self._staying.discard(connection)
+            self._forget(connection)
+        elif request.text.endswith(b"\n"):
+            asked = json.loads(request.text)
+            request.text = b""
+            if "command" in asked:
+                pid = _forked(lambda: _run(asked["command"], request.fds, connection))
+                self._commands[os.pidfd_open(pid)] = pid
+                self._forget(connection)
+            else:
+                connection.sendall(b"%d\n" % self._answer(connection, asked))
+
+    def _answer(self, connection: socket.socket, asked: dict[str, Any]) -> int:
+        if "start" in asked:
+            return _forked(lambda: _serve(asked["start"]))
+        if "reap" in asked:
+            return os.waitstatus_to_exitcode(os.waitpid(asked["reap"], 0)[1])
+        self._staying.add(connection)
+        return 0
+
+    def _forget(self, connection: socket.socket) -> None:
+        for fd in self._asking.pop(connection).fds:
+            os.close(fd)
+        connection.close()
+
+
+@dataclass(slots=True)
+class _Request:
+    """What has come of one."""
+
+    text: bytes = b""
+    fds: list[int] = field(default_factory=list)
+
+
+def warm_up() -> None:
+    """Do once what every daemon would do for itself."""
+    from claudomator_py.imports import many
+
+    with many():
+        import claudomator_py.app.serving  # noqa: F401 - with all that a daemon imports
+    from claudomator_py.api import app
+    from claudomator_py.api.page import rendering
+    from tests.compiled import compile_once
+    from tests.fakes.daemon import openapi_document
+
+    for name in _IMPORTED_LATE:
+        importlib.import_module(name)
+    document = openapi_document()  # with which every route is made
+    setattr(app, "build", lambda *_: document)  # noqa: B010 - which a daemon calls when somebody asks for it
+    for template in rendering._environment().list_templates():
+        rendering._environment().get_template(template)
+    compile_once()
+    _live_once()
+    for model in _models(BaseModel):
+        model.model_rebuild()  # which a daemon leaves to the first use of each
+    gc.collect()
+    gc.freeze()  # else each daemon's first collection writes to every page that it shares with this process
+
+
+def _models(kind: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    for model in kind.__subclasses__():
+        if not getattr(model, "__pydantic_generic_metadata__", {}).get("parameters"):
+            yield model
+        yield from _models(model)
+
+
+def _live_once() -> None:
+    """A daemon's life in this process: all that it imports, makes or compiles when it first needs it is there then."""
+    from claudomator_py.app.serving import serve
+    from tests.e2e.harness import open_site
+
+    with tempfile.TemporaryDirectory() as folder, open_site(Path(folder, "site")) as site:
+        user = threading.Thread(target=_use, args=[site])
+        log, kept = os.open(site.log_file, os.O_WRONLY | os.O_CREAT), [(fd, os.dup(fd)) for fd in (1, 2)]
+        environ, its_own = dict(os.environ), site.environ()
+        try:
+            os.environ.clear()
+            os.environ.update(its_own)
+            for fd, _ in kept:
+                os.dup2(log, fd)
+            user.start()
+            code = serve(site.config_file, None, None)
+        finally:
+            os.environ.update(environ)
+            for fd, copy in kept:
+                os.dup2(copy, fd)
+        user.join()
+        assert code == 0, site.log_text()
+        assert threading.enumerate() == [threading.main_thread()], "whoever forks has one, or locks stay held for ever"
+
+
+def _use(site: "Site") -> None:
+    """What most tests ask of a daemon; then it is asked to end."""
+    from claudomator_py.domain.task import TaskSpec
+    from tests.e2e.harness import Daemon, wait_until
+
+    try:
+        daemon = Daemon(site, os.getpid(), lambda _: 0).ready()
+        client = daemon.client
+        task = client.submit(TaskSpec(name="one", instructions="do: true"))
+        site.drop("two.yaml", "instructions: do it\n")
+        wait_until(lambda: len(list(client.all_tasks())) == 2, "both tasks to be there")
+        site.drain(daemon)
+        client.why(task.id)
+        client.runs(task.id)
+        client.agents()
+        client.close()
+    finally:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _forked(work: Callable[[], int]) -> int:
+    """The pid of a process that does the work, exits with what it returns, and does not outlive this one."""
+    if pid := os.fork():
+        return pid
+    code = 70
+    try:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        os.setsid()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        code = work()
+    except Exception:
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+def _serve(request: dict[str, Any]) -> int:
+    """Be a daemon."""
+    from claudomator_py.app.serving import serve
+
+    log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    _take(request, [os.open(os.devnull, os.O_RDWR), log, log])
+    if request["first"] is not None:
+        module, _, function = request["first"].partition(":")
+        getattr(importlib.import_module(module), function)()
+    arguments: dict[str, str] = request["arguments"]
+    config, state_dir = arguments.get("config"), arguments.get("state_dir")
+    return serve(
+        Path(config) if config is not None else None,
+        Path(state_dir) if state_dir is not None else None,
+        arguments.get("listen"),
+    )
+
+
+def _run(request: dict[str, Any], fds: list[int], connection: socket.socket) -> int:
+    """Be the command, as if it had been started with that."""
+    from claudomator_py.__main__ import main as command
+
+    told = os.dup(connection.fileno())
+    _take(request, fds, told)
+    os.umask(request["umask"])
+    time.tzset()
+    os.write(_FIRST_FREE, b"%d\n" % os.getpid())
+    sys.stdin, sys.stdout = open(0), open(1, "w")  # noqa: SIM115 - as long as the process lives
+    sys.stderr = open(2, "w", buffering=1)  # noqa: SIM115 - likewise
+    sys.argv = [str(Path(sys.executable).with_name("claudomator")), *request["arguments"]]
+    code: object = 0
+    try:
+        command()
+    except SystemExit as end:
+        code = end.code
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            pass
+    status = code if isinstance(code, int) else int(code is not None)
+    os.write(_FIRST_FREE, b"%d\n" % status)
+    return status
+
+
+def _take(request: dict[str, Any], files: list[int], *further: int) -> None:
+    """Go to its folder, with its variables, those three files and a further one, and nothing else of this process."""
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environ.update(request["environ"])
+    for target, fd in enumerate([*files, *further]):
+        os.dup2(fd, target)
+    os.closerange(len(files) + len(further), 1024)
+
+
+if __name__ == "__main__":
+    main()
