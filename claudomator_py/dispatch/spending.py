@@ -106,7 +106,8 @@ class Budgets:
 
     def window_holds(self, agent: AgentSpec, said: Mapping[str, WindowUse], now_ms: int) -> list[ActiveHold]:
         """What its share of a window keeps from beginning on the agent. said: by its account, of each window last."""
-        share = agent.budget.window or 100
+        # Divided, as what was used came; multiplied, 0.57 would be less than 57 %.
+        share = (agent.budget.window or 100) / 100
         return [
             ActiveHold(
                 bucket=f"{agent.name} {name}",
@@ -117,10 +118,10 @@ class Budgets:
                 family=use.family,
                 window=name,
                 used=use.used,
-                share=share / 100,
+                share=share,
             )
             for name, use in said.items()
-            if use.used * 100 >= share and use.resets_at > now_ms
+            if use.used >= share and use.resets_at > now_ms
         ]
 
     def telling(

@@ -237,6 +237,16 @@ EQUIVALENT = {
     ),
     "dispatch/policing.py: the condition is True: "
     "spent = self._budgets.spent(connection, now_ms).total if self._spends else Spending()": "no condition looks at it",
+    "dispatch/spending.py: the condition is False: if not spec.budget.units:": (
+        "a budget that limits nothing stops no run; it saves a look"
+    ),
+    "dispatch/spending.py: the condition is False: if not agent.budget.units and not self._budget().units:": (
+        "a budget that limits nothing stops no run; it saves a look"
+    ),
+    "dispatch/spending.py: the condition is False: "
+    "return today, today if by.sees_all else self.spent(connection, at_ms, by)": (
+        "whoever sees all work sees all that was spent; it saves a look"
+    ),
     "dispatch/start.py: the condition is False: if not starts:": "of no starts nothing is begun",
     "dispatch/run_context.py: the condition is True: "
     "runs = run_rows.of_task(connection, task.id) if task.seq > 0 else ()": "before its first run it has none",
