@@ -4,7 +4,8 @@ import re
 import unicodedata
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,14 @@ LONGEST = 20_000
 """Characters of a text that count."""
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _GRAMS = (3, 4, 5)
-_OF_WORD, _OF_PAIR, _OF_GRAM = 1.0, 0.7, 0.4
-"""How much a feature of each sort counts. Grams carry what typing errors and inflection leave of a word."""
+_WEIGHTS = (1.0, 0.7, 0.4)
+"""How much a feature of each sort counts: words, pairs of them, grams. Grams carry what typing errors and inflection
+leave of a word."""
+_USUAL = 32
+"""Characters of a word whose features are kept for its next time, in some kilobytes."""
+_WORD_SEED, _PAIR_SEED, _GRAM_SEED = (zlib.crc32(sort) for sort in (b"w", b"b", b"c"))
+_PAIR, _GRAM = 1 << 32, 2 << 32
+"""A feature is a number: the CRC-32 of its text, and above that its sort."""
 
 
 class Hashed:
@@ -34,23 +41,36 @@ class Hashed:
         import numpy as np  # a daemon without tasks has no use for it
 
         rows = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
+        weights = np.array(_WEIGHTS)
         for row, text in zip(rows, texts, strict=True):
-            for (feature, weight), count in Counter(_features(text[:LONGEST])).items():
-                # Two features of one place are rare enough, at this width, to need no sign.
-                row[zlib.crc32(feature.encode()) % DIMENSIONS] += weight * count**0.5
+            found = _features(text[:LONGEST])
+            features = np.fromiter(found, np.int64, len(found))
+            counts = np.fromiter(found.values(), np.float64, len(found))
+            sorts, hashes = np.divmod(features, _PAIR)
+            # Two features of one place are rare enough, at this width, to need no sign.
+            np.add.at(row, hashes % DIMENSIONS, (weights[sorts] * np.sqrt(counts)).astype(np.float32))
         return rows
 
     def close(self) -> None:
         """Nothing to let go of."""
 
 
-def _features(text: str) -> Iterator[tuple[str, float]]:
+def _features(text: str) -> Counter[int]:
     words = _WORD.findall(unicodedata.normalize("NFKC", text).lower())
-    for word in words:
-        yield f"w{word}", _OF_WORD
-        framed = f"<{word}>"
-        for length in _GRAMS:
-            for start in range(len(framed) - length + 1):
-                yield f"c{framed[start : start + length]}", _OF_GRAM
-    for one, other in pairwise(words):
-        yield f"b{one} {other}", _OF_PAIR
+    features = Counter([feature for word in words for feature in _known(word)])
+    features.update([zlib.crc32(f"{one} {other}".encode(), _PAIR_SEED) | _PAIR for one, other in pairwise(words)])
+    return features
+
+
+def _known(word: str) -> list[int]:
+    return _remembered(word) if len(word) <= _USUAL else _of_word(word)
+
+
+def _of_word(word: str) -> list[int]:
+    """Itself, and the grams of it."""
+    framed = f"<{word}>"
+    grams = [framed[start : start + length] for length in _GRAMS for start in range(len(framed) - length + 1)]
+    return [zlib.crc32(word.encode(), _WORD_SEED), *(zlib.crc32(gram.encode(), _GRAM_SEED) | _GRAM for gram in grams)]
+
+
+_remembered = lru_cache(2_048)(_of_word)
