@@ -22,6 +22,7 @@ _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
 }
 _OPERATORS: dict[type[ast.AST], type[ast.AST]] = {ast.And: ast.Or, ast.Or: ast.And, ast.Add: ast.Sub, ast.Sub: ast.Add}
 _NAMES = {"any": "all", "all": "any", "min": "max", "max": "min"}
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ def control(module: str) -> CodeType:
     file = ROOT / PACKAGE / module
     tree = ast.parse(file.read_text())
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef):
+        if isinstance(node, _Function):
             error = ast.Call(ast.Name("AssertionError", ast.Load()), [], [])
             node.body.insert(0, ast.copy_location(ast.Raise(error), node.body[0]))
     return compile(ast.fix_missing_locations(tree), str(file), "exec")
@@ -97,7 +98,7 @@ def _sites(tree: ast.Module) -> Iterator[tuple[int, str, Callable[[], None]]]:
         elif isinstance(node, ast.comprehension):
             for index, test in enumerate(node.ifs):
                 yield test.lineno, "no filter", partial(node.ifs.__setitem__, index, ast.Constant(True))
-        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        elif isinstance(node, ast.Expr) and _called(node.value) is not None:
             yield node.lineno, "left out", partial(setattr, node, "value", ast.Constant(None))
 
 
@@ -109,7 +110,7 @@ def _only_shown(tree: ast.Module) -> set[int]:
         found.update(id(each) for each in ast.walk(node))
 
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef):
+        if isinstance(node, _Function):
             for part in (*node.decorator_list, *(arg.annotation for arg in node.args.args), node.returns):
                 if part is not None:
                     leave(part)
@@ -119,8 +120,8 @@ def _only_shown(tree: ast.Module) -> set[int]:
             isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
         ):
             leave(node)
-        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-            called = ast.unparse(node.value.func)
+        elif isinstance(node, ast.Expr) and (call := _called(node.value)) is not None:
+            called = ast.unparse(call.func)
             if called.startswith(("log.", "about.", "bound.", "held.", "_log_of(")) or called in (
                 "crashpoint",
                 "crash",
@@ -136,8 +137,14 @@ def _only_shown(tree: ast.Module) -> set[int]:
 
 def _in_functions(tree: ast.Module) -> set[int]:
     """What is evaluated when a function is called, and not when the module is imported."""
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    functions = [node for node in ast.walk(tree) if isinstance(node, _Function)]
     return {id(part) for function in functions for statement in function.body for part in ast.walk(statement)}
+
+
+def _called(value: ast.expr) -> ast.Call | None:
+    """The call, awaited or not; None: it is no call."""
+    call = value.value if isinstance(value, ast.Await) else value
+    return call if isinstance(call, ast.Call) else None
 
 
 def _words(one: ast.AST, other: type[ast.AST]) -> str:

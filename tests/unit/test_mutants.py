@@ -1,11 +1,12 @@
 """The list of mutated modules stays true: what it names is there, and what changes nothing still could be changed."""
 
 import gc
+from types import CodeType
 
 import pytest
 
 from tests.mutants import PACKAGE, ROOT
-from tests.mutants.changes import names
+from tests.mutants.changes import control, names
 from tests.mutants.modules import EQUIVALENT, MODULES
 from tests.mutants.trial import exchange, loaded
 
@@ -19,6 +20,23 @@ def test_each_module_and_its_tests_are_there(module: str) -> None:
 def test_each_change_that_is_said_to_matter_to_nobody_can_be_made() -> None:
     modules = {name.partition(":")[0] for name in EQUIVALENT}
     assert set(EQUIVALENT) <= {name for module in modules for name in names(module)}
+
+
+def test_what_is_awaited_is_left_out_and_the_flags_of_a_coroutine_are_turned_round() -> None:
+    found = names("dispatch/hub.py")
+    assert any(": left out: await self._mailboxes.put(" in name for name in found)
+    assert any(": durable=False -> True: await self._mailboxes.put(" in name for name in found)
+
+
+def test_the_control_raises_in_coroutines_too() -> None:
+    assert "AssertionError" in _of(control("dispatch/mailbox.py"), "Mailboxes", "put").co_names
+
+
+def _of(code: CodeType, *path: str) -> CodeType:
+    """The code of what has that name inside of it, and so on."""
+    for name in path:
+        code = next(part for part in code.co_consts if isinstance(part, CodeType) and part.co_name == name)
+    return code
 
 
 def _known() -> str:
