@@ -61,10 +61,8 @@ class Configured:
     """The specialists as the configured encoder sees them; None: nothing is routed."""
     fitted: Mapping[str, Fitted]
     """What was fitted on the operator's own tasks, by id of the encoder."""
-    policy: Policy
-    """The rules on what tasks may do."""
-    policing: Policing | None
-    """Asks them; None: there are none, and nothing is routed."""
+    policing: Policing
+    """Asks the rules on what tasks may do."""
     shadowed: Settings | None
     """Those of ``shadow``."""
     shadow: ShadowConfiguration | None
@@ -115,9 +113,7 @@ def _shadow(
     return other, ShadowConfiguration(rules, agents_of(other), decider)
 
 
-def _policing(settings: Settings) -> Policing | None:
-    if not (settings.policy or settings.routing.enabled):
-        return None
+def _policing(settings: Settings) -> Policing:
     budgets, reviews = Budgets(lambda: settings.budget), settings.routing.enabled
     return Policing(Policy(settings.policy), budgets, now_ms, reviews=reviews)
 
@@ -147,11 +143,11 @@ def _router(
     asker: TierAsker | None,
     fitted: Mapping[str, Fitted],
     former: Configured | None,
-    policing: Policing | None,
+    policing: Policing,
 ) -> tuple[SpecialistDirectory | None, SpecialistRouter | None]:
     """The former ones as long as nothing that they depend on is different, so that nothing is encoded again."""
     routing = settings.routing
-    if not routing.enabled and policing is None:
+    if not routing.enabled and not policing.has_rules:
         return None, None
     if former is not None and former.asker is asker and former.fitted == fitted:
         before, after = ((one.routing, one.policy, one.budget) for one in (former.settings, settings))
@@ -161,15 +157,14 @@ def _router(
     asks = asker is not None and routing.enabled and routing.on_ambiguity is OnAmbiguity.CLASSIFIER
     weighs = asker is not None and routing.enabled and routing.judge_risk
     model = None if asker is None else Chooser(asker.model, database, settings.classifier.timeout, now_ms)
-    pool = ThreadPoolExecutor(AT_ONCE, "route") if asks or weighs or not decider.answers_at_once else None
     router = SpecialistRouter(
         database,
         registry,
         decider,
         now_ms,
         faults,
+        ThreadPoolExecutor(AT_ONCE, "route"),
         model if asks else None,
-        pool,
         routing.max_handoffs,
         routing.answer_within,
         model if weighs else None,
@@ -184,7 +179,7 @@ def _decider(
     registry: AgentRegistry,
     rules: Rules,
     fitted: Mapping[str, Fitted],
-    policing: Policing | None,
+    policing: Policing,
 ) -> tuple[Decider, SpecialistDirectory | None]:
     """Raises ValueError where there is no such encoder."""
     routing, versions = settings.routing, Versions(configuration=rules.settings_hash)
@@ -249,10 +244,7 @@ def configured_by(
     policing = _policing(settings)
     shadowed, shadow = _shadow(settings, environ, state, database, registry, former)
     directory, router = _router(settings, environ, database, registry, faults, rules, asker, fitted, former, policing)
-    policy = Policy(settings.policy) if policing is None else policing.policy
-    return Configured(
-        settings, rules, launch, workdirs, asker, router, directory, fitted, policy, policing, shadowed, shadow
-    )
+    return Configured(settings, rules, launch, workdirs, asker, router, directory, fitted, policing, shadowed, shadow)
 
 
 def now_ms() -> int:

@@ -99,8 +99,7 @@ class Parts:
 
     def message_checks(self, connection: Connection, channel: Channel, message: Incoming) -> tuple[PolicyCheck, ...]:
         """What the policy says of a message."""
-        policing = self.current().policing
-        return () if policing is None else policing.of_message(connection, channel, message)
+        return self.current().policing.of_message(connection, channel, message)
 
     def close(self) -> None:
         """Let go of what works beside the loop."""

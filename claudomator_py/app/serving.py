@@ -299,7 +299,7 @@ async def _serve(
     run_requests = RunRequests(database, now_ms, parts.host, lambda: parts.current().launch, secrets, repeats)
     policy = PolicyService(
         database,
-        lambda: parts.current().policy,
+        lambda: parts.current().policing.policy,
         now_ms,
         lambda: parts.current().settings.routing.enabled,
         lambda: parts.current().settings.budget,

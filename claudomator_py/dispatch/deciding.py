@@ -71,19 +71,19 @@ class Subject:
     task: Task
     spec: TaskSpec
     asked: Asked
+    judged: Judged
+    """What the policy says of it."""
     before: Task | None = None
     """The task that it continues."""
     said: str | None = None
     """What a person said who was asked which specialist is meant, or approved the task for one."""
     handed: HandoffRecord | None = None
     """How it was handed on last in this generation."""
-    judged: Judged | None = None
-    """What the policy says of it; None: there is none."""
 
     @property
     def stopped(self) -> bool:
         """Whether the policy lets nobody begin with it now."""
-        return self.judged is not None and self.judged.stopped
+        return self.judged.stopped
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +92,16 @@ class Decided:
 
     subject: Subject
     record: SpecialistRecord | None
-    judged: Judged | None = None
+    judged: Judged
 
 
 class Decider:
     """Decides who does a task, within what the policy allows. No fault of an encoder does more than leave words to be
     compared.
 
-    directory: None: no specialist is looked for, and only the policy is asked. policing: None: everything is allowed.
-    rules: those in force. fallback: compares words: beside the encoder as far as the calibration says,
-    and instead of it where it cannot be asked.
+    directory: None: no specialist is looked for, and only the policy is asked. rules: those in force.
+    fallback: compares words: beside the encoder as far as the calibration says, and instead of it where it cannot be
+    asked.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Decider:
         rules: RoutingRules,
         fallback_rules: RoutingRules,
         clock: Clock,
-        policing: Policing | None = None,
+        policing: Policing,
     ) -> None:
         self._database = database
         self._registry = registry
@@ -181,19 +181,17 @@ class Decider:
         if (handed or not no_role) and whose not in known:
             by = Principal(task.creator, Role.OPERATE, task.organisation)
             known[whose] = frozenset(specialist_rows.ids_seen(connection, by))
-        judged = None
-        if self.policing is not None:
-            judged = self.policing.judge(connection, task, spec, reads=not no_role)
+        judged = self.policing.judge(connection, task, spec, reads=not no_role)
         needs = _needs_of(spec, judged)
         # Nobody is looked for, so that nobody asks who there is, see ``needs_no_route``.
         there = known[whose] if handed or not no_role else frozenset[str]()
         asked = Asked(Request.of(spec), there, task.organisation, needs, finally_=said is not None)
         before = _before(connection, task, spec)
-        return Subject(task, spec, asked, before, said, next(iter(handed), None), judged)
+        return Subject(task, spec, asked, judged, before, said, next(iter(handed), None))
 
     def is_outdated(self, connection: Connection, task: Task) -> bool:
         """Whether the policy says something else of a queued task by now, of which somebody has decided who does it."""
-        if self.policing is None or not self.policing.may_have_changed(connection, task):
+        if not self.policing.may_have_changed(connection, task):
             return False
         spec = task_rows.spec_of(connection, task.id, task.revision)
         judged = self.policing.judge(
@@ -204,8 +202,6 @@ class Decider:
 
     def raised(self, connection: Connection, subject: Subject, risk: Risk, by: str) -> Subject:
         """The task as the policy sees it with the risk that the model of that name sees, if that is more."""
-        if subject.judged is None or self.policing is None:
-            return subject
         judged = self.policing.raised(connection, subject.task, subject.judged, risk, by)
         return replace(subject, judged=judged, asked=replace(subject.asked, needs=_needs_of(subject.spec, judged)))
 
@@ -229,13 +225,14 @@ class Decider:
 
     def judged_again(self, subject: Subject, record: SpecialistRecord) -> Decided:
         """With what the policy says of whoever was chosen, by whatever; a person is asked where they may not do it."""
-        judged = subject.judged
-        if judged is not None and self.policing is not None:
-            judged = self.policing.again(judged, record.specialist, record.skill)
-            told = {"risk": judged.verdict.risk, "policy_checks": judged.verdict.checks}
-            record = record.model_copy(update=told)
+        judged = self.policing.again(subject.judged, record.specialist, record.skill)
         needs = _needs_of(subject.spec, judged)
-        record = record.model_copy(update={"required_capabilities": needs.capabilities})
+        told = {
+            "risk": judged.verdict.risk,
+            "policy_checks": judged.verdict.checks,
+            "required_capabilities": needs.capabilities,
+        }
+        record = record.model_copy(update=told)
         if (why := self._unmet(needs, record)) is not None:
             asking = {"reason": why, "route": Route.CLARIFY, "specialist": None, "skill": None}
             record = record.model_copy(update=asking)
@@ -257,8 +254,7 @@ class Decider:
     def _settled(self, subject: Subject) -> SpecialistRecord | None:
         """What is decided without comparing anything. Whom the policy excludes gets a task in no way."""
         record = self._given(subject)
-        verdict = None if subject.judged is None else subject.judged.verdict
-        if record is None or verdict is None or record.specialist not in verdict.excluded:
+        if record is None or record.specialist not in subject.judged.verdict.excluded:
             return record
         why = rationale(RationaleCode.EXCLUDED, specialist=record.specialist)
         return SpecialistRecord(reason=why, route=Route.CLARIFY, specialist=None, versions=self.versions)
@@ -267,7 +263,7 @@ class Decider:
         """To whom somebody or something has given it; None: to nobody."""
         spec, code = subject.spec, None
         named = spec.specialist
-        by_rule = None if subject.judged is None else subject.judged.verdict.specialist
+        by_rule = subject.judged.verdict.specialist
         if by_rule is not None and by_rule not in subject.asked.seen:
             why = rationale(RationaleCode.GONE, specialist=by_rule)
             return SpecialistRecord(reason=why, route=Route.CLARIFY, specialist=None, versions=self.versions)
@@ -383,10 +379,8 @@ class Decider:
         return records
 
 
-def _needs_of(spec: TaskSpec, judged: Judged | None) -> Needs:
+def _needs_of(spec: TaskSpec, judged: Judged) -> Needs:
     """What the task says that it needs, and what the policy says."""
-    if judged is None:
-        return Needs(None, spec.requires)
     verdict = judged.verdict
     return Needs(verdict.risk, tuple(dict.fromkeys((*spec.requires, *verdict.requires))), verdict.excluded)
 
@@ -428,7 +422,7 @@ def _handed_on(handed: HandoffRecord, to: str, seen: Collection[str], versions: 
 
 def _rule_for(subject: Subject, specialist: str) -> str:
     """The rule that gives the task to that specialist."""
-    checks = () if subject.judged is None else subject.judged.verdict.checks
+    checks = subject.judged.verdict.checks
     return next((one.rule for one in checks if one.effect and "specialist" in one.effect.split(", ")), specialist)
 
 

@@ -41,8 +41,8 @@ log = get_logger("claudomator.routing")
 class SpecialistRouter:
     """Routes what is queued: writes what is decided, and what follows from it for the task.
 
-    decider: who decides. chooser: who chooses among close candidates; None: signals do. pool: where an encoder is asked
-    that does not answer at once, and the chooser; None: in the tick. max_handoffs: how often a task may be handed on.
+    decider: who decides. pool: where whatever does not answer at once is asked: an encoder, the chooser, the weigher.
+    chooser: who chooses among close candidates; None: signals do. max_handoffs: how often a task may be handed on.
     answer_within_ms: how long a person has who is asked, where no rule of the policy says; None: any time.
     weigher: says how risky a task is, which can only raise its risk; None: words and rules do.
     """
@@ -54,8 +54,8 @@ class SpecialistRouter:
         decider: Decider,
         clock: Clock,
         faults: Faults,
+        pool: Executor,
         chooser: Chooser | None = None,
-        pool: Executor | None = None,
         max_handoffs: int = 2,
         answer_within_ms: int | None = None,
         weigher: Chooser | None = None,
@@ -65,8 +65,8 @@ class SpecialistRouter:
         self._registry = registry
         self._clock = clock
         self._faults = faults
-        self._chooser = chooser
         self._pool = pool
+        self._chooser = chooser
         self._max_handoffs = max_handoffs
         self._answer_within_ms = answer_within_ms
         self._weigher = weigher
@@ -74,31 +74,34 @@ class SpecialistRouter:
         self._lock = threading.Lock()
         self._reached: str | None = None
 
-    def route(self) -> int:
-        """Route the next tasks that are not routed; how many of them are. Raises StoreUnavailable."""
+    def route(self) -> None:
+        """Route the next tasks that are not routed. Raises StoreUnavailable."""
         self._follow_policy()
         digest, found = self._database.read(self._look)
         self._reach(digest)
-        self._written([Decided(subject, None, subject.judged) for subject in found if subject.stopped])
-        open_ = [subject for subject in found if not subject.stopped]
-        subjects = [subject for subject in open_ if not self.decider.needs_no_route(subject)]
-        if len(subjects) < len(open_):
-            self._pass([subject for subject in open_ if subject not in subjects])
+        stopped: list[Subject] = []
+        passed: list[Subject] = []
+        subjects: list[Subject] = []
+        for subject in found:
+            group = stopped if subject.stopped else passed if self.decider.needs_no_route(subject) else subjects
+            group.append(subject)
+        self._written([Decided(subject, None, subject.judged) for subject in stopped])
+        if passed:
+            self._pass(passed)
         if not subjects:
-            return 0
+            return
         if self._weigher is not None:
             for subject in subjects:
                 self._go([subject], partial(self._weigh, self._weigher, subject))
-            return 0
-        if self.decider.answers_at_once or self._pool is None:
-            return self._decide(subjects, digest)
-        self._go(subjects, lambda: self._decide(subjects))
-        return 0
+        elif self.decider.answers_at_once:
+            self._decide(subjects, digest)
+        else:
+            self._go(subjects, partial(self._decide, subjects))
 
     @property
     def rejudges(self) -> bool:
         """Whether what the policy says may change while a task waits."""
-        return self.decider.policing is not None and self.decider.policing.moves
+        return self.decider.policing.moves
 
     def judged_again(self, task: Task) -> bool:
         """Whether a task that is about to start is judged and routed again first, as rules on the time or on what was
@@ -110,19 +113,15 @@ class SpecialistRouter:
 
     def _follow_policy(self) -> None:
         """What was queued under other rules is judged by those in force."""
-        if (
-            self.decider.policing is not None
-            and (again := self._database.read(self.decider.policing.follow)) is not None
-        ):
+        if (again := self._database.read(self.decider.policing.follow)) is not None:
             number = self._database.write(again)
             if number:
                 log.info("policy_changed", tasks=number, note="queued tasks are judged again")
 
     def _pass(self, subjects: Sequence[Subject]) -> None:
         """Nobody in particular does these."""
-        policed = [one for one in subjects if self.decider.policing is not None and self.decider.policing.has_rules]
-        if policed:
-            self._written([Decided(subject, None, subject.judged) for subject in policed])
+        if self.decider.policing.has_rules:
+            self._written([Decided(subject, None, subject.judged) for subject in subjects])
             return
         ids = [subject.task.id for subject in subjects]
         # Whoever starts one of them meanwhile commits it together with this, which comes first.
@@ -146,15 +145,11 @@ class SpecialistRouter:
 
     def close(self) -> None:
         """Ask nothing more."""
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool.shutdown(wait=False, cancel_futures=True)
         self.decider.close()
 
     def _go(self, subjects: Sequence[Subject], work: Callable[[], object]) -> None:
-        """Do it beside the tick, if there is somewhere to; the tasks are left alone until then."""
-        if self._pool is None:
-            work()
-            return
+        """Do it beside the tick; the tasks are left alone until then."""
         with self._lock:
             self._away.update(subject.task.id for subject in subjects)
         self._pool.submit(self._beside, subjects, work)
@@ -170,8 +165,8 @@ class SpecialistRouter:
             with self._lock:
                 self._away -= Counter(subject.task.id for subject in subjects)
 
-    def _decide(self, subjects: Sequence[Subject], digest: str | None = None) -> int:
-        """How many of them are routed now. digest: of the registry, if it was read just before."""
+    def _decide(self, subjects: Sequence[Subject], digest: str | None = None) -> None:
+        """Route them. digest: of the registry, if it was read just before."""
         decided = self.decider.decide(subjects, digest)
         choosing = set()
         if self._chooser is not None:
@@ -181,12 +176,13 @@ class SpecialistRouter:
                     choosing.add(subject.task.id)
                     self._go([subject], partial(self._choose, self._chooser, subject, record))
         ready = [one for one in subjects if one.task.id not in choosing]
-        return self._written([self.decider.judged_again(one, decided[one.task.id]) for one in ready])
+        self._written([self.decider.judged_again(one, decided[one.task.id]) for one in ready])
 
-    def _written(self, decided: Sequence[Decided]) -> int:
-        """How many of them are routed now."""
+    def _written(self, decided: Sequence[Decided]) -> None:
+        """Write them down, all in few transactions; what fails with one is told of that one."""
         written = [(one.subject.task, self._database.submit(partial(self._write, one))) for one in decided]
-        return sum(bool(self._faults.attempt(item_of(Doing.ROUTE, task), future.result)) for task, future in written)
+        for task, future in written:
+            self._faults.attempt(item_of(Doing.ROUTE, task), future.result)
 
     def _weigh(self, weigher: Chooser, subject: Subject) -> None:
         """Ask how risky it is. Whatever comes of that, the task is routed, or stopped as the policy says."""
@@ -212,33 +208,28 @@ class SpecialistRouter:
         took_ms = (record.latency_ms or 0) + self._clock() - begun_ms
         self._written([self.decider.judged_again(subject, record.model_copy(update={"latency_ms": took_ms}))])
 
-    def _write(self, decided: Decided, connection: Connection) -> bool:
-        """Whether it is routed; not if the task has changed meanwhile, and is looked at again."""
+    def _write(self, decided: Decided, connection: Connection) -> None:
+        """Nothing of it, if the task has changed meanwhile: it is looked at again."""
         subject, record, judged, now_ms = decided.subject, decided.record, decided.judged, self._clock()
         task = subject.task
         by_ms = None if self._answer_within_ms is None else now_ms + self._answer_within_ms
-        said = (
-            None
-            if judged is None or self.decider.policing is None
-            else self.decider.policing.record(judged, self.decider.versions)
-        )
+        said = self.decider.policing.record(judged, self.decider.versions)
         card = None if record is None else _card_of(connection, record)
         try:
-            if judged is not None and said is not None and judged.stopped:
+            if said is not None and judged.stopped:
                 stop(connection, task, judged, said, now_ms, by_ms)
-                return True
+                return
             if record is not None and record.route is Route.CLARIFY:
                 task = ask(connection, task, _question(record, now_ms, by_ms), now_ms)
             else:
                 task = self._route(connection, decided, card, now_ms)
         except VersionConflict:
-            return False
+            return
         if said is not None:
             record_policy(connection, task, said, now_ms)
         if record is not None:
             correct(connection, task, record, now_ms, subject.before)
             record_specialist(connection, task, self._planned(record, card), now_ms)
-        return True
 
     def _planned(self, record: SpecialistRecord, card: Card | None) -> SpecialistRecord:
         """With what the card says at present of who answers for the task, what comes of it, and where it goes next."""
@@ -251,13 +242,11 @@ class SpecialistRouter:
         """Raises VersionConflict. card: of whoever does it."""
         task, record, judged = decided.subject.task, decided.record, decided.judged
         name = None if record is None else record.specialist
-        constraints = Constraints() if card is None else constraints_of(card)
-        risk = None if record is None else record.risk
-        if judged is not None:
-            constraints, risk = constraints.and_those(judged.verdict.constraints), judged.verdict.risk
+        of_card = Constraints() if card is None else constraints_of(card)
+        constraints = of_card.and_those(judged.verdict.constraints)
         lane = lane_columns(done_by(decided.subject.spec, card, constraints), resumption_of(task))
         skill = None if record is None else record.skill
-        routing = Routing(specialist=name, skill=skill, risk=risk, constraints=constraints)
+        routing = Routing(specialist=name, skill=skill, risk=judged.verdict.risk, constraints=constraints)
         return route(connection, task, routing, now_ms, lane=lane)
 
 

@@ -258,12 +258,11 @@ def _actual(connection: Connection, row: Decision) -> Chosen | None:
 
 
 def _said(decider: Decider, decided: Decided) -> PolicyRecord | None:
-    judged = decided.judged
-    return None if judged is None or decider.policing is None else decider.policing.record(judged, decider.versions)
+    return decider.policing.record(decided.judged, decider.versions)
 
 
 def _chosen(decided: Decided) -> Chosen:
-    verdict = PolicyVerdict.ALLOWED if decided.judged is None else decided.judged.says
+    verdict = decided.judged.says
     record = decided.record
     if verdict in _STOPS:
         return Chosen(route=_STOPS[verdict], verdict=verdict)

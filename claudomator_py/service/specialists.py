@@ -113,7 +113,7 @@ class Specialists:
             self._database, lambda connection: frozenset(specialist_rows.ids_seen(connection, self._by))
         )
         name = asked.name or "Such a task"
-        verdict = None if decided.judged is None else decided.judged.verdict.shown(name)
+        verdict = decided.judged.verdict.shown(name)
         return tried_view(name, decided.record, verdict, seen)
 
     def register(self, card: Card, *, key: RequestKey | None = None) -> SpecialistView:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -214,7 +215,13 @@ class World:
             database, self.registry, directory, directory, routing, routing, self.clock, policing=policing
         )
         self.router = SpecialistRouter(
-            database, self.registry, decider, self.clock, self.faults, answer_within_ms=self._answer_within_ms
+            database,
+            self.registry,
+            decider,
+            self.clock,
+            self.faults,
+            ThreadPoolExecutor(1),
+            answer_within_ms=self._answer_within_ms,
         )
         # Without an encoder for searches, whose scores are then those of words alone.
         self.specialists = Specialists(database, self.clock, self.repeats, router=decider.preview)

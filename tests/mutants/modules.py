@@ -137,6 +137,14 @@ EQUIVALENT = {
     "routing/danger.py: any -> all: return (_ONLY_WORDS.search(sentence) is not None or "
     "any(map(_tells, clauses(sentence)[:1]))) and _THEN_DO.search(": "it is one clause",
     "dispatch/routing.py: the condition is False: if not subjects:": "of no tasks none is routed",
+    "dispatch/routing.py: the condition is True: if passed:": "of no tasks none is passed",
+    "dispatch/routing.py: the condition is False: if digest == self._reached:": "they are the same agents",
+    "dispatch/routing.py: lazily=True -> False: "
+    "self._database.submit(lambda connection: queue.pass_routing(connection, ids), lazily=True)": (
+        "it only costs a commit of its own"
+    ),
+    "dispatch/routing.py: the condition is False: "
+    "return None if name is None else specialist_rows.cards(connection, [name]).get(name)": "nobody has no card",
     "routing/mentions.py: LtE -> Lt: if ends and start <= ends[-1]:": "parts side by side are found one by one, too",
     "routing/mentions.py: the condition is False: if place < 0:": "in a text without @ nothing is found anyway",
     "routing/mentions.py: the condition is False: if not self._root.following:": "of no phrases none is found anyway",

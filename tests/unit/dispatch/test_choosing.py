@@ -33,7 +33,9 @@ TASK = "Find out why the handles of the connection pool leak, and mend it."
 class Routed:
     """A world with two specialists who are equally good at everything."""
 
-    def __init__(self, database: Database, *says: str | Exception, policy: tuple[Rule, ...] = ()) -> None:
+    def __init__(
+        self, database: Database, *says: str | Exception, policy: tuple[Rule, ...] = (), says_at_once: bool = True
+    ) -> None:
         self.world = World(database)
         for name in ("twin-a", "twin-b"):
             mends = "Mends whatever is broken, leaking handles of connection pools too."
@@ -41,6 +43,7 @@ class Routed:
             self.world.specialists.register(one)
         self.model, self.pool = Model(*says), Later()
         clock, self.encoder = self.world.clock, Hashed()
+        self.encoder.immediate = says_at_once
         calibration = calibration_for(Preset.CALIBRATED, self.encoder.id)
         directory = SpecialistDirectory(database, self.encoder, calibration, clock)
         rules = RoutingRules(calibration, on_ambiguity=OnAmbiguity.CLASSIFIER)
@@ -48,7 +51,7 @@ class Routed:
         registry, faults = self.world.registry, self.world.faults
         policing = Policing(Policy(policy), self.world.budgets, clock, reviews=True)
         decider = Decider(database, registry, directory, directory, rules, rules, clock, policing)
-        self.router = SpecialistRouter(database, registry, decider, clock, faults, self.chooser, self.pool)
+        self.router = SpecialistRouter(database, registry, decider, clock, faults, self.pool, self.chooser)
 
     def submit(self, name: str, text: str = TASK) -> None:
         self.world.submit(name, instructions=text)
@@ -103,8 +106,8 @@ def test_the_tick_does_not_wait_for_the_model_and_asks_once(database: Database) 
     routed = Routed(database)
     routed.submit("leak")
 
-    assert routed.router.route() == 0
-    assert routed.router.route() == 0
+    routed.router.route()
+    routed.router.route()
 
     assert len(routed.pool.given) == 1
     assert routed.specialist("leak") is None
@@ -152,6 +155,17 @@ def test_where_whom_a_person_has_named_is_gone_signals_choose_and_nobody_else_is
     routed.world.specialists.remove("third")
 
     routed.route()
+
+    assert (routed.specialist("leak"), routed.model.asked) == ("twin-a", [])
+
+
+def test_where_one_of_two_is_gone_by_then_the_model_is_not_asked(database: Database) -> None:
+    routed = Routed(database)
+    routed.submit("leak")
+    routed.router.route()
+    routed.world.specialists.remove("twin-b")
+
+    routed.pool.work()
 
     assert (routed.specialist("leak"), routed.model.asked) == ("twin-a", [])
 

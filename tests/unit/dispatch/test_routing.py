@@ -6,17 +6,22 @@ from functools import partial
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from claudomator_py.dispatch.routing import SpecialistRouter
+from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.inputs import InputRequest
+from claudomator_py.domain.learning import LabelRule
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
-from claudomator_py.domain.units import HOUR_MS
+from claudomator_py.domain.routing import Constraints
+from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.policy.rule import Rule
 from claudomator_py.scheduler.decision import DecisionKind, SpecialistRecord
 from claudomator_py.store import decision_rows
 from claudomator_py.store.database import Database
+from claudomator_py.store.tables import LABEL
 from tests.fakes.cards import card
-from tests.fakes.world import World
+from tests.fakes.world import World, spec
 from tests.unit.dispatch.test_choosing import Routed
 
 ANN = Principal("ann", Role.OPERATE, "acme")
@@ -97,6 +102,34 @@ def test_a_decision_says_who_answers_for_the_task_what_comes_of_it_and_where_it_
     assert (nobody.owner, nobody.expected_output, nobody.max_handoffs, nobody.escalation) == (None, None, 2, ())
 
 
+def test_a_task_has_its_skill_and_the_tier_and_agents_of_whoever_does_it(world: World) -> None:
+    world.specialists.register(card("plumber", default_tier="fast", allowed_agents=["codex"]))
+    world.submit("sink", specialist="plumber", skill="plumber-work")
+
+    world.router.route()
+
+    found = Constraints.parse(world.row("sink").constraints)
+    assert (found.default_tier, found.agents) == (Tier.FAST, ("codex",))
+    assert world.row("sink").skill == "plumber-work"
+
+
+def test_whoever_is_named_instead_corrects_the_decision_that_stood(world: World) -> None:
+    for name in ("plumber", "roofer"):
+        world.specialists.register(card(name))
+    asked = {"instructions": "do some plumber"}
+    world.take("sink.yaml", spec("sink", **asked))
+    world.router.route()
+    wrong = world.row("sink")
+    assert wrong.specialist == "plumber"
+
+    world.take("sink.yaml", spec("sink", **asked, specialist="roofer"), mtime_ns=2)
+    world.router.route()
+
+    assert world.row("sink").specialist == "roofer"
+    labels = world.database.read(lambda connection: connection.execute(select(LABEL)).all())
+    assert [(one.task_id, one.rule, one.wanted) for one in labels] == [(wrong.id, LabelRule.OVERRIDDEN, "roofer")]
+
+
 def test_what_has_changed_while_it_was_decided_on_stays_as_it_is(database: Database) -> None:
     routed = Routed(database)
     routed.submit("leak")
@@ -138,6 +171,58 @@ def test_a_task_is_judged_again_before_it_starts_only_where_time_or_spending_mat
     assert world.router.rejudges is rejudges
 
 
+def test_a_task_of_which_rules_say_something_else_by_now_is_routed_again(database: Database) -> None:
+    world = World(database, total=1)
+    spent = {"name": "spent", "when": "spent.day.runs >= 1", "tier": {"ceiling": "fast"}}
+    world.policy_rules = (Rule.model_validate(spent),)
+    world.restarted_daemon()
+    world.submit("first", priority="high")
+    world.submit("second")
+    world.router.route()
+    world.tick()
+    assert world.running().keys() == {"first"}
+    before = world.row("second")
+
+    assert not world.router.judged_again(before), "it was judged just now"
+    assert world.row("second") == before
+
+    world.now_ms += MINUTE_MS
+    assert world.router.judged_again(before)
+    world.router.route()
+    assert '"fast"' in str(world.row("second").constraints)
+
+
+# --- what nobody in particular does --------------------------------------------------------------------------------
+
+
+def test_without_rules_and_specialists_a_task_waits_for_no_route(database: Database) -> None:
+    world = World(database, routing=True)
+    world.submit("t")
+    before = world.row("t")
+
+    world.router.route()
+
+    # It is written with whatever comes next, as a change that voids nothing which was planned.
+    world.submit("next")
+    after = world.row("t")
+    assert (before.constraints, after.constraints) == (None, Constraints().text)
+    assert after.version == before.version
+
+
+# --- what takes its time --------------------------------------------------------------------------------------------
+
+
+def test_an_encoder_that_takes_its_time_is_asked_beside_the_tick(database: Database) -> None:
+    routed = Routed(database, says_at_once=False)
+    routed.world.submit("named", specialist="twin-a")
+
+    routed.router.route()
+    assert routed.specialist("named") is None
+
+    routed.pool.work()
+    assert routed.specialist("named") == "twin-a"
+
+
 # --- agents that remote specialists are -----------------------------------------------------------------------------
 
 
@@ -166,7 +251,7 @@ def test_whoever_closes_it_waits_for_no_answer_and_nothing_else_is_asked(databas
     asked, answer = threading.Event(), threading.Event()
     pool = ThreadPoolExecutor(1)
     router = SpecialistRouter(
-        database, routed.world.registry, routed.router.decider, routed.world.clock, routed.world.faults, pool=pool
+        database, routed.world.registry, routed.router.decider, routed.world.clock, routed.world.faults, pool
     )
 
     def work() -> None:

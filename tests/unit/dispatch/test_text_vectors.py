@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy import Connection
 
 from claudomator_py.dispatch.deciding import Decider
+from claudomator_py.dispatch.policing import Policing
 from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.dispatch.text_vectors import KEPT_MS, TextVectors
 from claudomator_py.domain.card import Registration
@@ -14,6 +15,7 @@ from claudomator_py.domain.encoder import EncoderFault
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.vectors import Vector
 from claudomator_py.embed.hashed import Hashed
+from claudomator_py.policy.verdict import Policy
 from claudomator_py.routing.calibration import Calibration, Weights, calibration_for
 from claudomator_py.routing.profile import Request
 from claudomator_py.routing.ranking import RoutingRules
@@ -186,7 +188,8 @@ def test_words_are_compared_beside_an_encoder_as_its_calibration_says(database: 
     by_words = RoutingRules(calibration_for(Preset.CALIBRATED, plain.id))
     directory = SpecialistDirectory(database, encoder, rules.calibration, world.clock)
     words = SpecialistDirectory(database, plain, by_words.calibration, world.clock)
-    decider = Decider(database, world.registry, directory, words, rules, by_words, world.clock)
+    policing = Policing(Policy(()), world.budgets, world.clock, reviews=True)
+    decider = Decider(database, world.registry, directory, words, rules, by_words, world.clock, policing)
 
     def parts(text: str) -> dict[str, dict[str, float]]:
         decided = decider.preview(Request(text), OPERATOR)

@@ -44,7 +44,7 @@ class Weighed:
         decider = Decider(database, world.registry, directory, directory, routing, routing, clock, policing)
         weigher = Chooser(GuardedModel(self.model, clock, ACCOUNT), database, 5_000, clock)
         self.router = SpecialistRouter(
-            database, world.registry, decider, clock, world.faults, pool=self.pool, weigher=weigher
+            database, world.registry, decider, clock, world.faults, self.pool, weigher=weigher
         )
 
     def route(self, name: str, text: str = TEXT, **more: Any) -> str:
@@ -76,6 +76,12 @@ def test_who_takes_on_less_is_left_out(database: Database, says: str, who: str) 
     assert weighed.route("pools") == f"QUEUED ready {who} {says}"
     told = "model-risk (risk): lite/1 judges its risk medium"
     assert (told in str(weighed.world.queries.why("pools").sentences)) == (says == "medium")
+
+
+def test_of_what_it_has_held_nobody_asks_who_does_it(database: Database) -> None:
+    rule = Rule.model_validate({"name": "busy", "when": 'task.specialist == "careful"', "deny": "on holiday"})
+    weighed = Weighed(database, '{"risk": "high"}', rules=(rule,))
+    assert weighed.route("pools").startswith("NEEDS_INPUT approval")
 
 
 def test_rules_see_what_it_says(database: Database) -> None:
