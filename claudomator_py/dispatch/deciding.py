@@ -47,6 +47,8 @@ AT_ONCE = 200
 """Tasks that one look decides."""
 _SAID_SO = (RationaleCode.BY_HAND, RationaleCode.GIVEN_BY_RULE)
 """A person, or a rule of the policy, has said who does it, whatever the card says that they may take on."""
+_Whose = tuple[str, str | None]
+"""Who made a task, and of which organisation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +160,7 @@ class Decider:
 
     def subjects(self, connection: Connection, leave: Collection[str] = ()) -> list[Subject]:
         """The next tasks of which nobody has decided yet who does them, but for these, with what the policy says."""
-        seen: dict[tuple[str, str | None], frozenset[str]] = {}
+        seen: dict[_Whose, frozenset[str]] = {}
         found = []
         for task, content in queue.unrouted(connection, AT_ONCE + len(leave)):
             if task.id not in leave:
@@ -170,21 +172,18 @@ class Decider:
         connection: Connection,
         task: Task,
         spec: TaskSpec,
-        seen: dict[tuple[str, str | None], frozenset[str]] | None = None,
+        seen: dict[_Whose, frozenset[str]] | None = None,
     ) -> Subject:
         """The task with all that its decision depends on. seen: which specialists exist for whom, as far as is known;
         is added to."""
-        known, whose = {} if seen is None else seen, (task.creator, task.organisation)
         handed = hops(connection, task.id, task.generation)[-1:] if task.seq else ()
         said = specialist_meant(task)
         no_role = self._takes_no_role(spec, said)
-        if (handed or not no_role) and whose not in known:
-            by = Principal(task.creator, Role.OPERATE, task.organisation)
-            known[whose] = frozenset(specialist_rows.ids_seen(connection, by))
         judged = self.policing.judge(connection, task, spec, reads=not no_role)
         needs = _needs_of(spec, judged)
-        # Nobody is looked for, so that nobody asks who there is, see ``needs_no_route``.
-        there = known[whose] if handed or not no_role else frozenset[str]()
+        # Where nobody is looked for, nobody asks who there is, see ``needs_no_route``.
+        looked_for = bool(handed) or not no_role
+        there = _seen(connection, task, {} if seen is None else seen) if looked_for else frozenset[str]()
         asked = Asked(Request.of(spec), there, task.organisation, needs, finally_=said is not None)
         before = _before(connection, task, spec)
         return Subject(task, spec, asked, judged, before, said, next(iter(handed), None))
@@ -256,52 +255,51 @@ class Decider:
         record = self._given(subject)
         if record is None or record.specialist not in subject.judged.verdict.excluded:
             return record
-        why = rationale(RationaleCode.EXCLUDED, specialist=record.specialist)
-        return SpecialistRecord(reason=why, route=Route.CLARIFY, specialist=None, versions=self.versions)
+        return self._asking(RationaleCode.EXCLUDED, record.specialist)
 
     def _given(self, subject: Subject) -> SpecialistRecord | None:
         """To whom somebody or something has given it; None: to nobody."""
-        spec, code = subject.spec, None
-        named = spec.specialist
+        spec, seen, before = subject.spec, subject.asked.seen, subject.before
         by_rule = subject.judged.verdict.specialist
-        if by_rule is not None and by_rule not in subject.asked.seen:
-            why = rationale(RationaleCode.GONE, specialist=by_rule)
-            return SpecialistRecord(reason=why, route=Route.CLARIFY, specialist=None, versions=self.versions)
         if by_rule is not None:
+            if by_rule not in seen:
+                return self._asking(RationaleCode.GONE, by_rule)
             why = rationale(RationaleCode.GIVEN_BY_RULE, rule=_rule_for(subject, by_rule), specialist=by_rule)
             return SpecialistRecord(
                 reason=why, route=Route.SPECIALIST, specialist=by_rule, skill=None, versions=self.versions
             )
-        if subject.said is not None and subject.said.strip() in subject.asked.seen:
-            named, code = subject.said.strip(), RationaleCode.BY_HAND
-        elif (handed := subject.handed) is not None and handed.specialist is not None:
-            return _handed_on(handed, handed.specialist, subject.asked.seen, self.versions)
-        elif handed is not None:
-            return self._by_default(handed, subject)
-        elif named is not None:
-            code = RationaleCode.NAMED
-        elif (addressed := self._addressed(subject.asked)) is not None:
-            named, code = addressed, RationaleCode.MENTIONED
-        elif subject.before is not None and subject.before.specialist in subject.asked.seen:
-            named, code = subject.before.specialist, RationaleCode.CONTINUED
-        if named is not None and code is not None:
-            if named not in subject.asked.seen:
-                why = rationale(RationaleCode.NAMED_GONE, specialist=named)
-                return SpecialistRecord(reason=why, route=Route.CLARIFY, specialist=None, versions=self.versions)
-            return to(code, named, self.versions, spec.skill)
+        if subject.said is not None and subject.said.strip() in seen:
+            return to(RationaleCode.BY_HAND, subject.said.strip(), self.versions, spec.skill)
+        if subject.handed is not None:
+            return self._handed_on(subject.handed, subject.asked)
+        if spec.specialist is not None:
+            if spec.specialist not in seen:
+                return self._asking(RationaleCode.NAMED_GONE, spec.specialist)
+            return to(RationaleCode.NAMED, spec.specialist, self.versions, spec.skill)
+        if (addressed := self._addressed(subject.asked)) is not None:
+            return to(RationaleCode.MENTIONED, addressed, self.versions, spec.skill)
+        if before is not None and before.specialist in seen:
+            return to(RationaleCode.CONTINUED, before.specialist, self.versions, spec.skill)
         return None
 
-    def _by_default(self, handed: HandoffRecord, subject: Subject) -> SpecialistRecord:
-        """The default specialist continues; nobody in particular where there is none, or it is the one that failed."""
-        default = self._rules.default
-        open_ = subject.asked.seen - subject.asked.needs.excluded
-        there = default is not None and default != handed.by and default in open_
+    def _asking(self, code: RationaleCode, specialist: str | None) -> SpecialistRecord:
+        """A person is asked. code: why; it names the specialist."""
+        why = rationale(code, specialist=specialist)
+        return SpecialistRecord(reason=why, route=Route.CLARIFY, specialist=None, versions=self.versions)
+
+    def _handed_on(self, handed: HandoffRecord, asked: Asked) -> SpecialistRecord:
+        """Who continues with a task that was handed on, unless they have gone meanwhile.
+
+        By default the default specialist does; nobody in particular where there is none, or it is the one that failed.
+        """
+        route, who = Route.SPECIALIST, handed.specialist
+        if who is None:
+            default, open_ = self._rules.default, asked.seen - asked.needs.excluded
+            route, who = Route.DEFAULT, default if default != handed.by and default in open_ else None
+        elif who not in asked.seen:
+            return self._asking(RationaleCode.GONE, who)
         return SpecialistRecord(
-            reason=handed.reason,
-            risk=handed.risk,
-            route=Route.DEFAULT,
-            specialist=default if there else None,
-            versions=self.versions,
+            reason=handed.reason, risk=handed.risk, route=route, specialist=who, versions=self.versions
         )
 
     def _addressed(self, asked: Asked) -> str | None:
@@ -410,14 +408,13 @@ def _unmade(spec: TaskSpec, by: Principal, now_ms: int) -> Task:
     )
 
 
-def _handed_on(handed: HandoffRecord, to: str, seen: Collection[str], versions: Versions) -> SpecialistRecord:
-    """Who continues with a task that was handed on, unless they have gone meanwhile."""
-    if to not in seen:
-        why = rationale(RationaleCode.GONE, specialist=to)
-        return SpecialistRecord(reason=why, route=Route.CLARIFY, specialist=None, versions=versions)
-    return SpecialistRecord(
-        reason=handed.reason, risk=handed.risk, route=Route.SPECIALIST, specialist=to, versions=versions
-    )
+def _seen(connection: Connection, task: Task, known: dict[_Whose, frozenset[str]]) -> frozenset[str]:
+    """The specialists that exist for whoever made it. known: for whom that is known; is added to."""
+    whose = task.creator, task.organisation
+    if whose not in known:
+        by = Principal(task.creator, Role.OPERATE, task.organisation)
+        known[whose] = frozenset(specialist_rows.ids_seen(connection, by))
+    return known[whose]
 
 
 def _rule_for(subject: Subject, specialist: str) -> str:
@@ -430,5 +427,6 @@ def _before(connection: Connection, task: Task, spec: TaskSpec) -> Task | None:
     """The task that it continues, if it does."""
     if spec.continues is None:
         return None
-    ids = [found for name, found, _ in dependency_rows.bound(connection, task.id) if name == spec.continues]
-    return None if not ids or ids[0] is None else task_rows.find(connection, ids[0])
+    bound = {name: task_id for name, task_id, _ in dependency_rows.bound(connection, task.id)}
+    before = bound.get(spec.continues)
+    return None if before is None else task_rows.find(connection, before)

@@ -32,11 +32,9 @@ MODULES = {
     "dispatch/policing.py": [f"{_DISPATCH}/test_policing.py", f"{_DISPATCH}/test_weighing.py"],
     "dispatch/choosing.py": [f"{_DISPATCH}/test_choosing.py", f"{_DISPATCH}/test_weighing.py"],
     "dispatch/deciding.py": [
+        f"{_DISPATCH}/test_deciding.py",
         f"{_DISPATCH}/test_routing.py",
-        f"{_DISPATCH}/test_choosing.py",
-        f"{_DISPATCH}/test_weighing.py",
-        f"{_SERVICE}_policy_specialists.py",
-        f"{_SERVICE}_handoffs.py",
+        f"{_DISPATCH}/test_text_vectors.py",
     ],
     "dispatch/routing.py": [
         f"{_DISPATCH}/test_routing.py",
