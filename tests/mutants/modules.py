@@ -97,7 +97,7 @@ MODULES = {
     "api/guard/roles.py": ["tests/unit/api/test_roles.py"],
     "service/keyring.py": ["tests/unit/service/test_keyring.py"],
     "service/run_requests.py": [f"{_SERVICE}_run_requests.py"],
-    "tasks/handing_on.py": [f"{_SERVICE}_handoffs.py", f"{_SERVICE}_failing_twice.py"],
+    "tasks/handing_on.py": ["tests/unit/tasks/test_handing_on.py"],
     "tasks/inputs.py": ["tests/unit/tasks/test_inputs.py"],
 }
 """The modules that decide what runs where, when and what follows from its end, and the unit tests that hold each."""
