@@ -4,7 +4,7 @@ import http.client
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,8 @@ AGENTS = {
     "other": {"kind": "simulated", "auto_select": False, "max_concurrent": 2},
 }
 expect.set_options(timeout=TIMEOUT_MS)
+_HERE = Path(__file__).parent
+_OPENED = pytest.StashKey[tuple[Browser, ExitStack]]()
 
 
 @dataclass
@@ -139,15 +141,29 @@ class Desktop:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Chromium, without a window. Not for the session: while Playwright is there, no test can have an event loop."""
+def browser(pytestconfig: pytest.Config) -> Browser:
+    """Chromium, without a window; one for all modules that come one after the other."""
     if CHROMIUM is None:
         pytest.skip("no Chromium is installed; on Debian: apt install chromium-headless-shell")
-    flags = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
-        yield opened
-        opened.close()
+    if _OPENED not in pytestconfig.stash:
+        flags = ["--no-sandbox"] if os.geteuid() == 0 else []
+        with ExitStack() as stack:
+            playwright = stack.enter_context(sync_playwright())
+            opened = playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
+            stack.callback(opened.close)
+            pytestconfig.stash[_OPENED] = opened, stack.pop_all()
+    return pytestconfig.stash[_OPENED][0]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """With the last test here Chromium ends: while Playwright is there, no other test can have an event loop."""
+    try:
+        return (yield)
+    finally:
+        if (nextitem is None or _HERE not in nextitem.path.parents) and _OPENED in item.config.stash:
+            item.config.stash[_OPENED][1].close()
+            del item.config.stash[_OPENED]
 
 
 @contextmanager

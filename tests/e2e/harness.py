@@ -21,6 +21,7 @@ from claudomator_py.client.http import Client
 from claudomator_py.domain.views import TaskView
 from claudomator_py.hosts.shim import procfs
 from tests.databases import put_migrated
+from tests.fakes.command import Command
 from tests.patience import PATIENCE_S
 from tests.warm.starter import WarmStarter
 
@@ -146,7 +147,7 @@ class Site:
         new: bool = True,
     ) -> None:
         self.root = root
-        self.command = tuple(command)
+        self._command = tuple(command)
         self.inbox = root / "tasks"
         self.state = root / "state"
         self.work = root / "work"
@@ -221,12 +222,17 @@ class Site:
         return Daemon(self, pid, self._warm.reap)
 
     def _start_cold(self, environ: Mapping[str, str]) -> Daemon:
-        command = [*self.command, "serve", "--config", str(self.config_file)]
+        command = [*self._command, "serve", "--config", str(self.config_file)]
         with self.log_file.open("ab") as log:
             process = subprocess.Popen(
                 command, env=dict(environ), cwd=self.root, stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
         return Daemon(self, process.pid, lambda _: process.wait())
+
+    @property
+    def command(self) -> Command:
+        """Runs ``claudomator`` in its folder, as a person would; without its start where daemons start fast."""
+        return Command(self.root, words=self._command if self._warm is None else self._warm.command)
 
     @property
     def endpoint(self) -> str | None:

@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import sqlite3
-import subprocess
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -16,25 +15,13 @@ from pathlib import Path
 
 from claudomator_py.client.http import Client
 from claudomator_py.schema.taskfile import from_document
-from tests.e2e.harness import COMMAND, REPOSITORY, Daemon, Site, open_site, wait_until
+from tests.e2e.harness import Daemon, Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, started
 from tests.patience import PATIENCE_S
+from tests.warm.starter import WarmStarter
 
 FOREVER = "do: while :; do sleep 0.1; done"
 HINT = {"type": "sh", "strict": True}
-
-
-def command(site: Site, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    variables = {"PATH": "/usr/bin:/bin", "HOME": str(site.root / "home"), "PYTHONPATH": str(REPOSITORY)}
-    return subprocess.run(
-        [*COMMAND, *arguments, "--config", str(site.config_file)],
-        env=variables,
-        cwd=site.root,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
 
 
 def rows(file: Path, query: str) -> list[tuple[object, ...]]:
@@ -93,7 +80,9 @@ def test_copies_made_under_load_are_whole_and_of_one_moment(site: Site) -> None:
     assert counts == sorted(counts)
 
 
-def test_a_copy_goes_on_elsewhere_without_the_runs_that_it_takes_for_live(site: Site, tmp_path: Path) -> None:
+def test_a_copy_goes_on_elsewhere_without_the_runs_that_it_takes_for_live(
+    site: Site, tmp_path: Path, warm: WarmStarter
+) -> None:
     daemon = site.start().ready()
     site.drop("done.yaml", document(None, "do: true"))
     ended(daemon, "done")
@@ -110,7 +99,7 @@ def test_a_copy_goes_on_elsewhere_without_the_runs_that_it_takes_for_live(site: 
     assert set(live) <= running
 
     # Another machine: the database is there, the run directories are not; what its runs say comes into the same ledger.
-    with open_site(tmp_path / "elsewhere") as elsewhere:
+    with open_site(tmp_path / "elsewhere", warm=warm, new=True) as elsewhere:
         elsewhere.config_file.write_bytes(site.config_file.read_bytes())
         elsewhere.state.mkdir(mode=0o700)
         shutil.copy(copy, elsewhere.state / "claudomator.db")
@@ -132,13 +121,15 @@ def test_a_copy_goes_on_elsewhere_without_the_runs_that_it_takes_for_live(site: 
         elsewhere.no_processes()
 
 
-def test_no_daemon_works_on_a_copy_beside_the_one_on_the_original(site: Site, tmp_path: Path) -> None:
+def test_no_daemon_works_on_a_copy_beside_the_one_on_the_original(
+    site: Site, tmp_path: Path, warm: WarmStarter
+) -> None:
     daemon = site.start().ready()
     site.drop("live.yaml", document(None, FOREVER))
     started(site)
     copy = Path(daemon.client.backup().path)
 
-    with open_site(tmp_path / "elsewhere") as elsewhere:
+    with open_site(tmp_path / "elsewhere", warm=warm, new=True) as elsewhere:
         elsewhere.state.mkdir(mode=0o700)
         shutil.copy(copy, elsewhere.state / "claudomator.db")
         assert elsewhere.start().wait() == 1
@@ -160,14 +151,14 @@ def test_the_command_puts_it_where_it_is_told_and_replaces_nothing(site: Site) -
     site.drop("one.yaml", document("one"))
     ended(daemon, "one")
     target = site.root / "kept.db"
-    done = command(site, "backup", str(target), "-o", "json")
+    done = site.command("backup", str(target), "-o", "json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["path"] == str(target)
     assert rows(target, "SELECT name, state FROM task") == [("one", "COMPLETED")]
     assert list((site.state / "backups").iterdir()) == []
-    again = command(site, "backup", str(target))
+    again = site.command("backup", str(target))
     assert (again.returncode, "already exists" in again.stderr) == (1, True)
-    stays = command(site, "backup")
+    stays = site.command("backup")
     assert Path(stays.stdout.strip()).parent == site.state / "backups"
 
 

@@ -2,8 +2,6 @@
 
 import json
 import stat
-import subprocess
-import sys
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,6 @@ from typing import Any
 import pytest
 
 from tests.e2e.harness import Site, wait_until
-from tests.patience import PATIENCE_S
 
 PASSED = "passed-on-7Hq2mXw9"
 GIVEN = "given-by-the-file-8Kd3"
@@ -53,17 +50,7 @@ def troubled(site: Site) -> Site:
 def bundle(site: Site, *arguments: str) -> tuple[Path, dict[str, str]]:
     """The bundle that doctor writes, and its files by name."""
     path = site.root / f"report{len(arguments)}.tar.gz"
-    variables = {
-        "PATH": "/usr/bin:/bin",
-        "HOME": str(site.root / "home"),
-        "PYTHONPATH": str(Path(__file__).parents[2]),
-        "PASSED_KEY": PASSED,
-        "LC_ALL": "C.UTF-8",
-    }
-    command = [sys.executable, "-m", "claudomator_py", "doctor", "--config", str(site.config_file)]
-    done = subprocess.run(
-        [*command, "--bundle", str(path), *arguments], env=variables, capture_output=True, text=True, timeout=PATIENCE_S
-    )
+    done = site.command("doctor", "--bundle", str(path), *arguments, PATH="/usr/bin:/bin", PASSED_KEY=PASSED)
     assert "written; review it" in done.stderr, done.stderr
     with tarfile.open(path) as archive:
         members = archive.getmembers()
@@ -111,11 +98,7 @@ def test_with_tasks_it_has_texts_and_still_no_secret(troubled: Site) -> None:
 def test_nothing_is_overwritten(site: Site) -> None:
     path = site.root / "report0.tar.gz"
     path.write_text("mine")
-    command = [sys.executable, "-m", "claudomator_py", "doctor", "--config", str(site.config_file)]
-    variables = {"PATH": "/usr/bin:/bin", "HOME": str(site.root), "PYTHONPATH": str(Path(__file__).parents[2])}
-    done = subprocess.run(
-        [*command, "--bundle", str(path)], env=variables, capture_output=True, text=True, timeout=PATIENCE_S
-    )
+    done = site.command("doctor", "--bundle", str(path))
     assert done.returncode == 1
     assert "already exists" in done.stderr
     assert path.read_text() == "mine"

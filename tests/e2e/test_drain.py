@@ -9,7 +9,6 @@ import pytest
 
 from tests.e2e.harness import Daemon, Site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, started, waits_for, why
-from tests.fakes.command import Command
 
 
 @pytest.fixture
@@ -66,7 +65,7 @@ def test_it_stays_drained_over_a_crash(site: Site) -> None:
 
 def test_the_commands(site: Site, go_on: Path) -> None:
     daemon = site.start().ready()
-    command = Command(site.root)
+    command = site.command
     site.drop("one.yaml", waiting("one", go_on))
     started(site, 1)
     late = command("drain", "--wait", "--timeout", "200ms")

@@ -7,7 +7,6 @@ import signal
 import socket
 import sqlite3
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.views import ProblemDetails
 from claudomator_py.hosts.shim import procfs
 from claudomator_py.schema.taskfile import from_document
-from tests.e2e.harness import REPOSITORY, Daemon, Site, open_site, wait_until
+from tests.e2e.harness import Daemon, Site, open_site, wait_until
 from tests.e2e.scenarios_support import (
     ENDED,
     agent_file,
@@ -31,6 +30,7 @@ from tests.e2e.scenarios_support import (
     stranger,
 )
 from tests.patience import PATIENCE_S
+from tests.warm.starter import WarmStarter
 
 NAP = "do: until [ -e ../../../../go ]; do sleep 0.05; done"
 """Works until the site's folder has a file ``go``: a scratch folder is four levels below it."""
@@ -104,9 +104,9 @@ def test_a_locked_database_is_said_and_outlived(site: Site) -> None:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Site]:
+def small_disk(tmp_path: Path, warm: WarmStarter) -> Iterator[Site]:
     """A site whose state folder is a disk of its own, of a few megabytes."""
-    with open_site(tmp_path / "site") as site:
+    with open_site(tmp_path / "site", warm=warm, new=True) as site:
         site.state.mkdir()
         mounted = subprocess.run(
             ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", site.state], capture_output=True, text=True, check=False
@@ -187,10 +187,7 @@ def test_a_read_only_state_folder_is_said_at_the_start(small_disk: Site) -> None
     assert daemon.stop() == 0
     subprocess.run(["mount", "-o", "remount,ro", site.state], check=True)
 
-    command = [sys.executable, "-m", "claudomator_py", "serve", "--config", str(site.config_file)]
-    environ = {"PATH": os.environ["PATH"], "HOME": str(site.root)}
-    answer = subprocess.run(command, env=environ, cwd=REPOSITORY, capture_output=True, text=True, check=False)
-
+    answer = site.command("serve")
     assert answer.returncode == 1
     assert "ead-only" in answer.stderr
     assert "Traceback" not in answer.stderr

@@ -1,7 +1,5 @@
 """Programs that misbehave, run by a daemon: whatever they do, they end, they are told apart, and nothing is left."""
 
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +8,7 @@ import pytest
 
 from claudomator_py.domain.views import TaskView
 from claudomator_py.hosts.shim import procfs
-from tests.e2e.harness import REPOSITORY, Daemon, Site, open_site, wait_until
+from tests.e2e.harness import Daemon, Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, last_run, waits_for, why
 from tests.warm.starter import WarmStarter
 
@@ -116,15 +114,10 @@ def test_bytes_that_are_no_text_reach_nobodys_terminal(place: Site) -> None:
     run_id = last_run(daemon, "task").id
     assert b"\x1b[31mred" in daemon.client.log(run_id).data, "the log itself is kept as it was written"
     for command in (("show", "task"), ("result", "task"), ("why", "task"), ("logs", "task")):
-        shown = subprocess.run(
-            [sys.executable, "-m", "claudomator_py", *command, "--config", str(place.config_file)],
-            env={"PATH": os.environ["PATH"], "HOME": str(place.root), "LANG": "C.UTF-8", "PYTHONPATH": str(REPOSITORY)},
-            capture_output=True,
-            check=False,
-        )
+        shown = place.command(*command)
         assert shown.returncode == 0, (command, shown.stderr)
-        assert not set(shown.stdout) & {0x00, 0x07, 0x1B}, command
-        shown.stdout.decode()
+        assert not set(shown.stdout) & set("\x00\x07\x1b"), command
+        shown.stdout.encode()  # in vain if a byte was no text
 
 
 def test_one_that_closes_its_output_is_waited_for(place: Site) -> None:

@@ -5,7 +5,6 @@ import pytest
 from claudomator_py.client.errors import ConnectionLost
 from claudomator_py.domain.task import TaskSpec
 from tests.e2e.harness import Site
-from tests.fakes.command import Command
 from tests.patience import PATIENCE_S
 
 TASK = TaskSpec(name="asked", instructions="do: true")
@@ -56,7 +55,7 @@ def test_changes_are_done_once_over_a_crash(site: Site, action: str) -> None:
 def test_the_command_submits_once_though_the_daemon_dies_over_it(site: Site) -> None:
     (site.root / "asked.yaml").write_text("instructions: 'do: true'\n")
     crashing = site.start(crash_at="submit-committed").ready()
-    command = Command(site.root)
+    command = site.command
     submitting = command.start("submit", "asked.yaml", "--wait", "--config", str(site.config_file))
     try:
         crashing.wait()

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import IO
 
 from tests.e2e.harness import Site, wait_until
-from tests.fakes.command import Command
 
 SECRET = "hunter22-of-the-daemon"
 
@@ -15,7 +14,7 @@ SECRET = "hunter22-of-the-daemon"
 @contextmanager
 def output_of(site: Site, *arguments: str) -> Iterator[IO[str]]:
     """What the command writes, until the block ends."""
-    running = Command(site.root).start(*arguments)
+    running = site.command.start(*arguments)
     with running:
         try:
             assert running.stdout is not None
@@ -50,7 +49,7 @@ def test_an_agents_output_is_followed_over_a_restart_of_the_daemon(site: Site) -
         assert output.readline() == "two\n"
         assert output.read() == ""  # it ends by itself, when the run does
     site.drain(daemon)
-    raw = Command(site.root)("logs", "it", "--raw")
+    raw = site.command("logs", "it", "--raw")
     assert raw.stdout == f"one {SECRET}\ntwo\n"
 
 
@@ -68,13 +67,13 @@ def test_tasks_are_watched_from_their_acceptance_to_their_end(site: Site) -> Non
             elif (event["kind"], event["task_id"]) == ("state", task_id):
                 told.append(event["data"]["state"])
     assert list(dict.fromkeys(told)) == ["QUEUED", "RUNNING", "COMPLETED"]
-    shown = Command(site.root)("logs", "it")
+    shown = site.command("logs", "it")
     assert shown.stdout.endswith("[simulated] hi\n")
 
 
 def _begun(site: Site, output: IO[str]) -> bool:
     """Whether the command has an open stream: then what is asked of the daemon is told there."""
-    Command(site.root)("release", "simulated")
+    site.command("release", "simulated")
     if select.select([output], [], [], 0.2)[0]:
         return bool(output.readline())
     return False

@@ -2,9 +2,6 @@
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -17,9 +14,8 @@ from mcp import Client, MCPError, StdioServerParameters
 from claudomator_py.agents.own_programs import mcp_command
 from claudomator_py.domain.views import AnswerRequest, RunView
 from claudomator_py.environment.variables import RunTokens
-from tests.e2e.harness import REPOSITORY, Daemon, Site, wait_until
+from tests.e2e.harness import Daemon, Site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, last_run
-from tests.patience import PATIENCE_S
 
 SLEEPS = "simulate: delay=300s text=painted"
 
@@ -73,17 +69,9 @@ def held() -> Iterator[tuple[str, threading.Event]]:
 
 def typed(site: Site, *arguments: str) -> str:
     """What a person reads who types that."""
-    token = (site.state / "token").read_text().strip()
-    env = {
-        "CLAUDOMATOR_URL": str(site.endpoint),
-        "CLAUDOMATOR_TOKEN": token,
-        "COLUMNS": "200",
-        "PATH": os.environ["PATH"],
-    }
-    command = [sys.executable, "-m", "claudomator_py", *arguments]
-    return subprocess.run(
-        command, env=env, cwd=REPOSITORY, capture_output=True, text=True, timeout=PATIENCE_S, check=True
-    ).stdout
+    done = site.command(*arguments, COLUMNS="200")
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def said(result: Any) -> str:

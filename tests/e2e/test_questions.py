@@ -1,38 +1,18 @@
 """Questions and approvals, from the command line to the agent's own process, which remembers, and over crashes."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
 from claudomator_py.client.errors import ConnectionLost, DaemonNotRunning, ServiceProblem
 from claudomator_py.domain.views import AnswerRequest, RunView, TaskView
-from tests.e2e.harness import REPOSITORY, Daemon, Site, wait_until
+from tests.e2e.harness import Daemon, Site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, last_run
-from tests.patience import PATIENCE_S
 
 ASKS = "simulate: outcome=question text='Red or blue?'"
 DONE = "simulate: text=painted"
 ALLOWED = "shell(publish)"
 PUBLISHES = f"simulate: needs={ALLOWED} write=published text=out"
-
-
-def command(site: Site, *arguments: str, stdin: str | None = None) -> "subprocess.CompletedProcess[str]":
-    """What a person types."""
-    token = (site.state / "token").read_text().strip()
-    where = {"CLAUDOMATOR_URL": str(site.endpoint), "CLAUDOMATOR_TOKEN": token, "HOME": str(site.root / "home")}
-    return subprocess.run(
-        [sys.executable, "-m", "claudomator_py", *arguments],
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(REPOSITORY), "COLUMNS": "200", **where},
-        cwd=site.root,
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
 
 
 def asking(site: Site, name: str, *script: str, **fields: object) -> tuple[Daemon, TaskView]:
@@ -52,19 +32,19 @@ def test_a_person_answers_and_the_agent_goes_on_where_it_asked(site: Site) -> No
     daemon, task = asking(site, "fence", ASKS, ASKS, DONE, working_dir=str(site.work))
     first = last_run(daemon, "fence")
     assert (task.reason, task.reason_text) == ("question", "[simulated] Red or blue?")
-    shown = command(site, "status").stdout
+    shown = site.command("status").stdout
     assert shown.index("NEEDS YOU") < shown.index("Red or blue?")
-    typed = command(site, "answer", "fence", "Blue.")
+    typed = site.command("answer", "fence", "Blue.")
     assert typed.returncode == 0, typed.stderr
     wait_until(lambda: last_run(daemon, "fence").id != first.id, "the next run")
     in_state(daemon, "fence", "NEEDS_INPUT")
-    assert command(site, "answer", "fence", "--file", "-", stdin="Not red,\nblue.\n").returncode == 0
+    assert site.command("answer", "fence", "--file", "-", stdin="Not red,\nblue.\n").returncode == 0
     task = ended(daemon, "fence")
     assert (task.state, task.result_text, task.attempts, task.generation) == ("COMPLETED", "[simulated] painted", 1, 1)
     last = last_run(daemon, "fence")
     assert remembered(daemon, last)[1:] == ["The operator answers your question:\n\nBlue.\n"]
     assert [run.resumes for run in daemon.client.runs("fence")][0::2] == [None, daemon.client.runs("fence")[1].id]
-    again = command(site, "answer", "fence", "Blue.")
+    again = site.command("answer", "fence", "Blue.")
     assert again.returncode == 1
     assert "fence is COMPLETED: it asks nothing that could be answered." in again.stderr
 
@@ -73,9 +53,9 @@ def test_a_denied_tool_is_allowed_by_a_person_and_then_works(site: Site) -> None
     daemon, task = asking(site, "ship", PUBLISHES, PUBLISHES, working_dir=str(site.work))
     assert task.reason_text == "simulated asks to use shell(publish)"
     assert not (site.work / "published").exists()
-    explained = command(site, "why", "ship").stdout
+    explained = site.command("why", "ship").stdout
     assert f"`claudomator approve ship` allows {ALLOWED};" in explained
-    typed = command(site, "approve", "ship")
+    typed = site.command("approve", "ship")
     assert typed.returncode == 0, typed.stderr
     assert ended(daemon, "ship").state == "COMPLETED"
     assert (site.work / "published").read_text() == "out\n"
@@ -85,8 +65,8 @@ def test_nothing_runs_before_the_approval_and_a_rejection_ends_it(site: Site) ->
     daemon, _ = asking(site, "one", DONE, approval=True)
     site.drop("two.yaml", document(None, "Paint.", agent="simulated", approval=True))
     in_state(daemon, "two", "NEEDS_INPUT")
-    assert command(site, "reject", "two", "Not today.").returncode == 0
-    assert command(site, "approve", "one").returncode == 0
+    assert site.command("reject", "two", "Not today.").returncode == 0
+    assert site.command("approve", "one").returncode == 0
     assert ended(daemon, "one").state == "COMPLETED"
     task = ended(daemon, "two")
     assert (task.reason, task.runs) == ("rejected", 0)

@@ -4,7 +4,6 @@ import os
 import shlex
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +127,7 @@ def test_what_needs_a_restart_is_said_and_the_rest_applied(site: Site) -> None:
 
 def test_closing_the_terminal_of_a_daemon_is_its_end_and_no_reload(site: Site) -> None:
     ours, its = os.openpty()
-    line = [sys.executable, "-m", "claudomator_py", "serve", "--config", str(site.config_file)]
+    line = [*site.command.words, "serve"]
     environ = {"PATH": os.environ["PATH"], "HOME": str(site.root / "home"), "PYTHONPATH": str(REPOSITORY)}
     # A new session, whose first terminal to be opened is its own.
     script = f"exec <{os.ttyname(its)} >{site.log_file} 2>&1; exec {shlex.join(line)}"

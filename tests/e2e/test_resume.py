@@ -1,19 +1,15 @@
 """Restart with ``--resume``, from the command line to the agent's own process, which remembers."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
 from claudomator_py.client.errors import DaemonNotRunning
 from claudomator_py.domain.views import RestartRequest, RunView
-from tests.e2e.harness import REPOSITORY, Daemon, Site, wait_until
+from tests.e2e.harness import Daemon, Site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, last_run, why
-from tests.patience import PATIENCE_S
 
 TOLD = "Dig a hole."
 
@@ -24,21 +20,6 @@ def begun(site: Site, *script: str, **fields: object) -> tuple[Daemon, RunView]:
     site.drop("dig.yaml", document(None, TOLD, *script, agent="simulated", **fields))
     ended(daemon, "dig")
     return daemon, last_run(daemon, "dig")
-
-
-def command(daemon: Daemon, site: Site, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """What a person types."""
-    token = (site.state / "token").read_text().strip()
-    where = {"CLAUDOMATOR_URL": str(site.endpoint), "CLAUDOMATOR_TOKEN": token, "HOME": str(site.root / "home")}
-    return subprocess.run(
-        [sys.executable, "-m", "claudomator_py", *arguments],
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(REPOSITORY), "COLUMNS": "200", **where},
-        cwd=site.root,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
 
 
 def resumed(daemon: Daemon, **request: Any) -> RunView:
@@ -58,7 +39,7 @@ def test_a_person_has_a_failed_task_go_on_where_it_stopped(site: Site) -> None:
     daemon, first = begun(site, "simulate: outcome=fail", "simulate: text=deeper", retry={"max_attempts": 1})
     assert daemon.client.task("dig").state == "FAILED"
 
-    typed = command(daemon, site, "restart", "dig", "--resume", "--reason", "Use the spade.")
+    typed = site.command("restart", "dig", "--resume", "--reason", "Use the spade.")
     assert typed.returncode == 0, typed.stderr
 
     assert ended(daemon, "dig").result_text == "[simulated] deeper"
@@ -66,9 +47,9 @@ def test_a_person_has_a_failed_task_go_on_where_it_stopped(site: Site) -> None:
     assert second.resumes == first.id
     (told,) = remembered(daemon, second)
     assert told.startswith(TOLD)
-    shown = command(daemon, site, "show", "dig").stdout
+    shown = site.command("show", "dig").stdout
     assert shown.count(first.id[:8]) == 2, shown
-    explained = command(daemon, site, "why", "dig").stdout
+    explained = site.command("why", "dig").stdout
     assert f"resumes the conversation of run {first.id[:8]} on simulated" in explained
 
     third = resumed(daemon)
@@ -81,7 +62,7 @@ def test_a_command_that_makes_no_sense_says_what_to_do(site: Site) -> None:
     daemon = site.start().ready()
     site.drop("run.yaml", document(None, "do: true"))
     ended(daemon, "run")
-    typed = command(daemon, site, "restart", "run", "--resume")
+    typed = site.command("restart", "run", "--resume")
     assert typed.returncode != 0
     assert "which holds no conversations" in typed.stderr
     assert "Restart it without `resume`." in typed.stderr

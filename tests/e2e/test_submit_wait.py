@@ -8,7 +8,6 @@ from contextlib import contextmanager
 
 from tests.e2e.harness import Site, wait_until
 from tests.e2e.scenarios_support import document, in_state, started
-from tests.fakes.command import Command
 from tests.patience import PATIENCE_S
 
 GATED = "do: until [ -e go ]; do sleep 0.05; done"
@@ -18,7 +17,7 @@ GATED = "do: until [ -e go ]; do sleep 0.05; done"
 def waiting(site: Site, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
     """``submit --wait`` on a task that ends once its folder has ``go`` in it."""
     (site.root / "gated.yaml").write_text(document(None, GATED, working_dir=str(site.work)))
-    process = Command(site.root).start("submit", "gated.yaml", "--wait", *arguments)
+    process = site.command.start("submit", "gated.yaml", "--wait", *arguments)
     with process:
         try:
             yield process

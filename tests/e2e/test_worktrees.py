@@ -1,7 +1,6 @@
 """Tasks on branches of their own in one repository: side by side, over retries, restarts, crashes and a cleanup."""
 
 import json
-import os
 import re
 import subprocess
 from pathlib import Path
@@ -12,7 +11,7 @@ from claudomator_py.client.errors import ServiceProblem
 from claudomator_py.domain.retention import CleanupRequest
 from claudomator_py.domain.task import AgentHint, TaskSpec
 from claudomator_py.domain.views import RestartRequest
-from tests.e2e.harness import COMMAND, REPOSITORY, Daemon, Site, wait_until
+from tests.e2e.harness import Daemon, Site, wait_until
 from tests.e2e.repositories import COMMIT, done, git, spec
 
 
@@ -208,9 +207,7 @@ def test_after_a_cleanup_a_task_begins_again_with_a_tree(site: Site, shop: Path)
 
 
 def command(site: Site, *arguments: str) -> str:
-    environ = {"PATH": os.environ["PATH"], "HOME": str(site.root / "home"), "PYTHONPATH": str(REPOSITORY)}
-    called = [*COMMAND, *arguments, "--config", str(site.config_file)]
-    done = subprocess.run(called, env=environ, cwd=site.root, capture_output=True, text=True, check=False)
+    done = site.command(*arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -20,6 +20,8 @@ class Command:
 
     home: Path
     environ: Mapping[str, str] = field(default_factory=dict)
+    words: Sequence[str] = (sys.executable, "-W", "error", "-m", "claudomator_py")
+    """What stands for it."""
 
     def __call__(self, *arguments: str, stdin: str | bytes = b"", **environ: str) -> "subprocess.CompletedProcess[str]":
         """Run it to its end."""
@@ -49,7 +51,7 @@ class Command:
         )
 
     def argv(self, arguments: Sequence[str]) -> list[str]:
-        return [sys.executable, "-W", "error", "-m", "claudomator_py", *arguments]
+        return [*self.words, *arguments]
 
     def variables(self, more: Mapping[str, str]) -> dict[str, str]:
         """What it finds in its environment."""

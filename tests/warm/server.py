@@ -12,18 +12,23 @@ import gc
 import importlib
 import json
 import os
+import resource
 import select
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -31,6 +36,7 @@ if TYPE_CHECKING:
 
 from pydantic import BaseModel
 
+from claudomator_py.hosts.local import launcher
 from tests.patience import PATIENCE_S
 
 _PR_SET_PDEATHSIG = 1
@@ -43,6 +49,8 @@ _IMPORTED_LATE = (
     *("claudomator_py.routing.danger", "claudomator_py.routing.harm"),
 )
 _FIRST_FREE = 3
+_REPOSITORY = Path(__file__).parents[2]
+_LIMITS = [number for name, number in vars(resource).items() if name.startswith("RLIMIT_")]
 
 
 def main() -> None:
@@ -56,9 +64,12 @@ def main() -> None:
             os._exit(0)
         os.setsid()
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        zygote = _zygote(path.with_name("zygote"))
         try:
             Server(listener).serve()
         finally:
+            zygote.kill()
+            zygote.wait()
             shutil.rmtree(path.parent, ignore_errors=True)
 
 
@@ -206,6 +217,53 @@ def _use(site: "Site") -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
+def _zygote(path: Path) -> "subprocess.Popen[bytes]":
+    """That of ``tests.warm.zygote``, which from here on makes the fork servers of daemons. path: of its socket."""
+    # Tests look for a fork server by its command line, which is this one's.
+    code = (
+        f"import sys; sys.path.append({str(_REPOSITORY)!r}); from tests.warm.zygote import serve, forkserver; serve()"
+    )
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(str(path))
+        listener.listen(128)
+        command = [sys.executable, "-I", "-S", "-X", "utf8", "-c", code]
+        process = subprocess.Popen(command, env={}, stdin=listener.fileno())
+    stand_in = SimpleNamespace(Popen=partial(_ForkServer, path), TimeoutExpired=subprocess.TimeoutExpired)
+    setattr(launcher, "subprocess", stand_in)  # noqa: B010 - what the module has imported
+    return process
+
+
+class _ForkServer:
+    """What the launcher uses of ``Popen``."""
+
+    def __init__(self, path: Path, command: list[str], *, env: Mapping[str, str], stdin: int, start_new_session: bool):
+        assert (env, start_new_session) == ({}, True), "what the zygote does"
+        limits = [(number, resource.getrlimit(number)) for number in _LIMITS]
+        request = json.dumps({"command": command, "cwd": os.fspath(Path.cwd()), "limits": limits})
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+            connection.connect(str(path))
+            socket.send_fds(connection, [request.encode()], [stdin, 1, 2])
+            self.pid = int(connection.recv(64))
+        try:
+            self._fd: int | None = os.pidfd_open(self.pid)
+        except ProcessLookupError:
+            self._fd = None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end, of which no status is known. Raises subprocess.TimeoutExpired."""
+        if self._fd is not None:
+            if not select.select([self._fd], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired("the fork server", timeout or 0)
+            os.close(self._fd)
+            self._fd = None
+        return 0
+
+    def kill(self) -> None:
+        """End it."""
+        if self._fd is not None:
+            signal.pidfd_send_signal(self._fd, signal.SIGKILL)
+
+
 def _forked(work: Callable[[], int]) -> int:
     """The pid of a process that does the work, exits with what it returns, and does not outlive this one."""
     if pid := os.fork():
@@ -252,6 +310,8 @@ def _run(request: dict[str, Any], fds: list[int], connection: socket.socket) -> 
     sys.stdin, sys.stdout = open(0), open(1, "w")  # noqa: SIM115 - as long as the process lives
     sys.stderr = open(2, "w", buffering=1)  # noqa: SIM115 - likewise
     sys.argv = [str(Path(sys.executable).with_name("claudomator")), *request["arguments"]]
+    if request["arguments"][:1] != ["serve"]:
+        warnings.simplefilter("error")
     code: object = 0
     try:
         command()

@@ -4,15 +4,15 @@ import errno
 import os
 import signal
 import stat
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.e2e.harness import COMMAND, Site, open_site, wait_until
+from tests.e2e.harness import Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, ended
 from tests.e2e.security.second_user import NOBODY, as_second_user, needs_root, open_to_all
 from tests.patience import PATIENCE_S
+from tests.warm.starter import WarmStarter
 
 pytestmark = needs_root
 
@@ -80,8 +80,8 @@ def test_a_trusted_user_may_hand_in(site: Site) -> None:
         assert ended(daemon, "theirs").state == "COMPLETED"
 
 
-def test_the_daemon_of_root_leaves_a_state_folder_of_somebody_else_alone(tmp_path: Path) -> None:
-    with open_site(tmp_path / "site") as site:
+def test_the_daemon_of_root_leaves_a_state_folder_of_somebody_else_alone(tmp_path: Path, warm: WarmStarter) -> None:
+    with open_site(tmp_path / "site", warm=warm, new=True) as site:
         site.state.mkdir(mode=0o755)
         site.state.chmod(0o755)
         victim = site.root / "victim"
@@ -98,16 +98,16 @@ def test_the_daemon_of_root_leaves_a_state_folder_of_somebody_else_alone(tmp_pat
         assert list(site.state.iterdir()) == []
 
 
-def test_a_configuration_that_others_can_write_to_commands_no_daemon(tmp_path: Path) -> None:
+def test_a_configuration_that_others_can_write_to_commands_no_daemon(tmp_path: Path, warm: WarmStarter) -> None:
     """One that somebody else owns commands none either, unless the user names it."""
-    with open_site(tmp_path / "site") as site:
+    with open_site(tmp_path / "site", warm=warm, new=True) as site:
         site.config_file.chmod(0o666)
         assert site.start().wait(PATIENCE_S) == 1
         said = f"{site.config_file}: could have been written by other users: every user can write to it (mode 0666); "
         assert f"{said}look through it, and run `chmod go-w {site.config_file}`" in site.log_text()
         site.config_file.chmod(0o644)
         os.chown(site.config_file, NOBODY, -1)
-        found = subprocess.run([*COMMAND, "serve"], cwd=site.root, capture_output=True, text=True, timeout=PATIENCE_S)
+        found = site.command("serve")
         assert (found.returncode, "it belongs to nobody, who is not trusted" in found.stderr) == (1, True)
         daemon = site.start().ready()
         # A reload is as strict, and the former configuration stays in force.

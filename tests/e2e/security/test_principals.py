@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from claudomator_py.api.guard import roles
 from claudomator_py.client import Client, ServiceProblem, TaskSpec
 from claudomator_py.client.errors import NotAuthorised
 from claudomator_py.domain.views import TaskFilter, TokenRequest
-from tests.e2e.harness import COMMAND, Daemon, Site, open_site, wait_until
+from tests.e2e.harness import Daemon, Site, open_site, wait_until
 from tests.patience import PATIENCE_S
 from tests.warm.starter import WarmStarter
 
@@ -47,10 +46,6 @@ class Served:
     def ask(self, token: str, method: str, path: str, **more: Any) -> httpx.Response:
         headers = {"Authorization": f"Bearer {token}", **more.pop("headers", {})}
         return httpx.request(method, f"{self.url}{path}", headers=headers, timeout=PATIENCE_S, **more)
-
-    def command(self, *words: str) -> "subprocess.CompletedProcess[str]":
-        command = [*COMMAND, *words, "--config", str(self.site.config_file)]
-        return subprocess.run(command, cwd=self.site.root, capture_output=True, text=True, timeout=PATIENCE_S)
 
 
 @pytest.fixture(scope="module")
@@ -181,7 +176,7 @@ def test_who_did_what_is_told(served: Served) -> None:
     (served.site.inbox / "dropped.yaml").write_text(
         "name: dropped\ninstructions: 'do: true'\nnot_before: 2099-01-01T00:00:00Z\n"
     )
-    told = served.command("log", "--by", "carol", "-o", "json")
+    told = served.site.command("log", "--by", "carol", "-o", "json")
     events = [json.loads(line) for line in told.stdout.splitlines()]
     assert {event["by"] for event in events} == {"carol"}
     assert next(event["kind"] for event in events if event["task_id"] == task.id) == "accepted"
@@ -192,20 +187,20 @@ def test_who_did_what_is_told(served: Served) -> None:
 
 
 def test_the_command_line_gives_out_lists_and_revokes(served: Served) -> None:
-    made = served.command("token", "create", "dave", "--role", "read", "--expires", "30d")
+    made = served.site.command("token", "create", "dave", "--role", "read", "--expires", "30d")
     assert made.returncode == 0, made.stderr
     token = made.stdout.strip()
     with Client(served.url, token) as dave:
         assert dave.tasks().items is not None
         with pytest.raises(ServiceProblem, match="needs operate"):
             dave.submit(sleeping("none"))
-        assert token not in served.command("token", "list", "-o", "json").stdout
-        assert "dave" in served.command("token", "list").stdout
-        assert "revoked" in served.command("token", "revoke", "dave").stdout
+        assert token not in served.site.command("token", "list", "-o", "json").stdout
+        assert "dave" in served.site.command("token", "list").stdout
+        assert "revoked" in served.site.command("token", "revoke", "dave").stdout
         with pytest.raises(NotAuthorised):
             dave.tasks()
-    assert served.command("token", "create", "eve", "--role", "run").returncode == 2
-    assert served.command("token", "create", "eve", "--role", "read", "--expires", "soon").returncode == 2
+    assert served.site.command("token", "create", "eve", "--role", "run").returncode == 2
+    assert served.site.command("token", "create", "eve", "--role", "read", "--expires", "soon").returncode == 2
 
 
 def test_what_others_have_does_not_exist(served: Served) -> None:

@@ -5,7 +5,6 @@ import json
 import re
 import signal
 import sqlite3
-import subprocess
 import tarfile
 from collections.abc import Iterator
 from contextlib import closing
@@ -17,7 +16,7 @@ import pytest
 
 from claudomator_py.domain.channel import NewChannel, NewMessage
 from claudomator_py.domain.views import HoldRequest
-from tests.e2e.harness import COMMAND, REPOSITORY, Site, wait_until
+from tests.e2e.harness import Site, wait_until
 from tests.e2e.security.leaky import CANARY, Spilt, forms_of, leaky_site
 from tests.patience import PATIENCE_S
 from tests.warm.starter import WarmStarter
@@ -120,9 +119,9 @@ def bundled(spilt: Spilt) -> str:
     """All that a bundle for a bug report holds, with the texts of people and agents."""
     site = spilt.site
     path = site.root / "report.tar.gz"
-    variables = {"PATH": "/usr/bin:/bin", "HOME": str(site.root / "home"), "PYTHONPATH": str(REPOSITORY)}
-    arguments = ("doctor", "--config", str(site.config_file), "--bundle", str(path), "--include-tasks")
-    subprocess.run([*COMMAND, *arguments], env=variables, capture_output=True, timeout=PATIENCE_S, check=False)
+    path.unlink(missing_ok=True)
+    done = site.command("doctor", "--bundle", str(path), "--include-tasks")
+    assert "written; review it" in done.stderr, done.stderr
     with tarfile.open(path) as archive:
         files = [archive.extractfile(member) for member in archive.getmembers()]
         return "\n".join(file.read().decode() for file in files if file is not None)
@@ -131,19 +130,17 @@ def bundled(spilt: Spilt) -> str:
 def shown_by_commands(spilt: Spilt) -> str:
     """What the command line says of everything."""
     site = spilt.site
-    variables = {"PATH": "/usr/bin:/bin", "HOME": str(site.root / "home"), "PYTHONPATH": str(REPOSITORY)}
     said = ""
     for words in (
         ["status"],
         ["why", "fails"],
         ["show", "denied"],
-        ["schedules", "-o", "json"],
+        ["schedule", "list", "-o", "json"],
         ["show", "tells", "-o", "json"],
     ):
-        command = [*COMMAND, *words, "--config", str(site.config_file)]
-        said += subprocess.run(
-            command, env=variables, capture_output=True, text=True, timeout=PATIENCE_S, check=False
-        ).stdout
+        done = site.command(*words)
+        assert done.returncode == 0, (words, done.stderr)
+        said += done.stdout
     return said
 
 

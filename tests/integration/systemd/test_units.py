@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.command import Command
+from tests.fakes.command import Command, QuickCommand
 from tests.patience import PATIENCE_S
 
 REPOSITORY = Path(__file__).parents[3]
@@ -26,7 +26,7 @@ control = pytest.mark.skipif(shutil.which("systemctl") is None, reason="systemct
 def written(tmp_path: Path, kind: str, *drop_ins: str) -> Path:
     """The unit as ``init`` writes it below a root."""
     options = [word for name in drop_ins for word in ("--drop-in", name)]
-    done = Command(tmp_path)("init", "--systemd", kind, "--root", "root", *options)
+    done = QuickCommand(tmp_path)("init", "--systemd", kind, "--root", "root", *options)
     assert done.returncode == 0, done.stderr
     return tmp_path / "root/etc/systemd" / kind / "claudomator.service"
 
