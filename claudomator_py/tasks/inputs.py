@@ -256,21 +256,23 @@ def _with_exchange(
     a fresh one is told all.
     """
     spec = task_rows.spec_of(connection, task.id, task.revision)
-    before = resumption_of(task)
-    heard = (*(() if before is None else before.heard), exchange)[-_MOST_HEARD:]
-    found = conversation_of(run, None if before is None else before.words)
+    resumption = ConversationRef(run_id=run.id, agent=run.agent, kind=run.kind, tier=run.tier, revision=run.revision)
+    before = resumption_of(task) or resumption
     agent = registry.find(run.agent)
     why = None
-    if found is None:
+    if conversation_of(run, None) is None:
         why = f"{run.agent} left none behind"
     elif agent is None or agent.kind != run.kind:
         why = f"{run.agent}, which has it, is no longer configured"
-    resumption = found or ConversationRef(
-        run_id=run.id, agent=run.agent, kind=run.kind, tier=run.tier, revision=run.revision
+    resumption = resumption.model_copy(
+        update={
+            "words": before.words,
+            "follows": before.follows,
+            "heard": (*before.heard, exchange)[-_MOST_HEARD:],
+            "answering": why is None,
+            "given_up": why is not None,
+        }
     )
-    follows = None if before is None else before.follows
-    update = {"heard": heard, "answering": why is None, "given_up": why is not None, "follows": follows}
-    resumption = resumption.model_copy(update=update)
     if why is not None:
         tell_given_up(connection, task, None, run.id, why, now_ms)
     changes = columns_of(resumption, spec)
@@ -279,13 +281,14 @@ def _with_exchange(
 
 def _rules(task: Task, asked: InputRequest) -> tuple[str, ...]:
     """What allows the calls that were denied. Raises Conflict where there is nothing as narrow as the call."""
-    without = [one.tool for one in asked.tools if one.rule is None]
-    if without:
-        tool = without[0]
-        detail = f"What {task.name} was denied cannot be allowed on its own: {tool} has no rule that narrow."
-        remedy = f"Name what to allow, such as `--tool {tool}`, or answer the agent."
-        raise Conflict(detail, remedy=remedy)
-    return tuple(dict.fromkeys(one.rule for one in asked.tools if one.rule is not None))
+    rules: dict[str, None] = {}
+    for one in asked.tools:
+        if one.rule is None:
+            detail = f"What {task.name} was denied cannot be allowed on its own: {one.tool} has no rule that narrow."
+            remedy = f"Name what to allow, such as `--tool {one.tool}`, or answer the agent."
+            raise Conflict(detail, remedy=remedy)
+        rules[one.rule] = None
+    return tuple(rules)
 
 
 def _lacking(grant: ToolGrant, spec: TaskSpec, run: Run, registry: AgentRegistry) -> list[Problem]:

@@ -15,11 +15,11 @@ from claudomator_py.domain.outcome import RefusedHandoff
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.units import HOUR_MS
-from claudomator_py.domain.views import AnswerRequest, ApproveRequest, RejectRequest
+from claudomator_py.domain.views import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 from claudomator_py.prompts.conversations import GIVEN_UP
 from claudomator_py.store import decision_rows, events
 from claudomator_py.store.tables import RUN, TASK
-from claudomator_py.tasks.inputs import GO_ON_YOURSELF, expire, may_approve
+from claudomator_py.tasks.inputs import GO_ON_YOURSELF, expire, may_approve, specialist_meant
 from tests.databases import open_migrated
 from tests.fakes.cards import card
 from tests.fakes.world import CLAUDE, CODEX, World
@@ -164,7 +164,7 @@ def test_whoever_is_named_is_meant(world: World, text: str) -> None:
     ask(world, "clarification", begun=False)
     answer(world, text)
     row = world.row("t")
-    assert (row.state, row.revision, (row.asks or {})["answer"]) == ("QUEUED", 1, "ben")
+    assert (row.state, row.revision, specialist_meant(row)) == ("QUEUED", 1, "ben")
     assert told(world, "answered") == [(False, {"meant": "ben"})]
 
 
@@ -229,6 +229,31 @@ def test_where_the_conversation_is_gone_a_fresh_one_is_told_and_that_is_said(
     assert (row.resume["answering"], row.resume["given_up"]) == (why is None, why is not None)
     assert row.kept_until_ms == (world.now_ms + HOUR_MS if why is None else None)
     assert told(world, GIVEN_UP) == ([] if why is None else [(False, {"resumes": run_id, "why": why})])
+
+
+@pytest.mark.parametrize(
+    ("begin", "known"),
+    [
+        (lambda world: world.restart("root", resume=True, reason="Use tabs."), "Use tabs."),
+        (lambda world: world.submit("t", continues="root"), "do root"),
+    ],
+    ids=["said at the restart", "the task that it continues"],
+)
+def test_and_is_told_what_the_one_that_is_gone_knew_besides(
+    world: World, begin: Callable[[World], TaskView], known: str
+) -> None:
+    world.submit("root")
+    world.tick()
+    world.succeed("root")
+    name = begin(world).name
+    world.tick()
+    world.end(name, text=f"{MARKER} Red or blue?")
+    world.tick()
+    write(world, RUN.update().values(conversation_id=None))
+    world.service.answer(name, AnswerRequest(text="Blue."))
+    said = prompt(world)
+    assert "Blue." in said
+    assert known in said
 
 
 @pytest.mark.parametrize("length", [300, 301])
@@ -319,6 +344,10 @@ def test_a_rejected_task_has_failed_and_says_why(world: World, reason: str | Non
     row = world.row("t")
     assert (row.state, row.reason, (row.asks or {})["rejected"]) == ("FAILED", "rejected", reason)
     assert told(world, "rejected") == [(True, {} if reason is None else {"reason": reason})]
+    (ended,) = [data for _, data in told(world, "state") if data.get("reason") == "rejected"]
+    assert {name: value for name, value in ended.items() if name == "why"} == (
+        {} if reason is None else {"why": reason}
+    )
     assert world.state("after") == "FAILED dependency_failed"
 
 
@@ -329,6 +358,14 @@ def test_a_task_that_nobody_answered_in_time_has_failed_and_still_says_what_it_a
     world.database.write(lambda connection: expire(connection, row, world.now_ms))
     assert (world.state("t"), world.row("t").asks) == ("FAILED expired", row.asks)
     assert world.state("after") == "FAILED dependency_failed"
+
+
+def test_one_that_an_older_version_asked_fails_in_time_as_well(world: World) -> None:
+    ask(world, "question", begun=True)
+    write(world, TASK.update().values(asks=None))
+    row = world.row("t")
+    world.database.write(lambda connection: expire(connection, row, world.now_ms))
+    assert (world.state("t"), world.row("t").asks) == ("FAILED expired", None)
 
 
 # --- who may --------------------------------------------------------------------------------------------------------
