@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ ON_CODE = ("explanation/a-limit-in-the-code.md", "how-to/add-a-field.md", "how-t
 NOT_OURS = {"POST", "JSON", "API"}
 
 
+@cache
 def _defined_in(file: Path) -> set[str]:
     """Classes, what is defined in them with and without the class before it, functions, and names that are assigned."""
     found = set()
@@ -26,6 +28,7 @@ def _defined_in(file: Path) -> set[str]:
     return found
 
 
+@cache
 def _defined() -> set[str]:
     return {name for file in PACKAGE.rglob("*.py") for name in _defined_in(file)}
 

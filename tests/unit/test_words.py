@@ -3,7 +3,8 @@
 import ast
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -63,7 +64,12 @@ INSTEAD = {
 ODD = re.compile(r"\b(?:" + "|".join(f"(?:{pattern})" for pattern in INSTEAD) + r")\b", re.IGNORECASE)
 
 
-def _program_texts() -> Iterator[tuple[str, str]]:
+@cache
+def _program_texts() -> Sequence[tuple[str, str]]:
+    return [*_texts_of_code(), *_lines((REPOSITORY / "claudomator_py").rglob("*.html"))]
+
+
+def _texts_of_code() -> Iterator[tuple[str, str]]:
     """Each text in the code that may reach a person, with its place; docstrings of what is not shown are left out."""
     package = REPOSITORY / "claudomator_py"
     for file in sorted(package.rglob("*.py")):
@@ -76,15 +82,13 @@ def _program_texts() -> Iterator[tuple[str, str]]:
                 continue
             if node not in docs and node.value not in PARAMETERS:
                 yield f"{file.relative_to(REPOSITORY)}:{node.lineno}", node.value
-    yield from _lines(package.rglob("*.html"))
 
 
 INSTALLED = re.compile(r"pip install '?(claudomator[\w-]*\[\w+\])")
 
 
-def _page_texts() -> Iterator[tuple[str, str]]:
-    for pattern in PAGES:
-        yield from _lines(REPOSITORY.glob(pattern))
+def _page_texts() -> Sequence[tuple[str, str]]:
+    return [each for pattern in PAGES for each in _lines(REPOSITORY.glob(pattern))]
 
 
 def _lines(files: Iterable[Path]) -> Iterator[tuple[str, str]]:
@@ -94,13 +98,13 @@ def _lines(files: Iterable[Path]) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("texts", [_program_texts, _page_texts])
-def test_people_read_plain_english(texts: Callable[[], Iterator[tuple[str, str]]]) -> None:
+def test_people_read_plain_english(texts: Callable[[], Sequence[tuple[str, str]]]) -> None:
     odd = [f"{place}: {found[0]!r} in {text!r}" for place, text in texts() if (found := ODD.search(text))]
     assert not odd, "\n".join(odd)
 
 
 @pytest.mark.parametrize("texts", [_program_texts, _page_texts])
-def test_what_people_are_told_to_install_exists(texts: Callable[[], Iterator[tuple[str, str]]]) -> None:
+def test_what_people_are_told_to_install_exists(texts: Callable[[], Sequence[tuple[str, str]]]) -> None:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
     known = {f"{project['name']}[{extra}]" for extra in project["optional-dependencies"]}
     told = [(place, found) for place, text in texts() for found in INSTALLED.findall(text)]

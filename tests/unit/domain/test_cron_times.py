@@ -14,8 +14,9 @@ from claudomator_py.domain.schedule import Recurrence, parse_cron
 QUARTER = 15
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 DAY_MINUTES = 24 * 60
-# With a leap day.
-BEGIN, END = datetime(2027, 1, 1, tzinfo=UTC), datetime(2029, 1, 1, tzinfo=UTC)
+# Two years, with a leap day, in minutes since 1970.
+FIRST = int(datetime(2027, 1, 1, tzinfo=UTC).timestamp()) // 60
+LAST = int(datetime(2029, 1, 1, tzinfo=UTC).timestamp()) // 60
 ZONES = (
     "UTC", "Europe/Berlin", "Europe/London", "America/New_York", "America/Sao_Paulo", "America/Santiago",
     "America/Havana", "Africa/Cairo", "Africa/Casablanca", "Asia/Beirut", "Asia/Kathmandu", "Atlantic/Azores",
@@ -132,9 +133,9 @@ class Walk:
         self.first: dict[int, int] = {}
         self.changes: list[int] = []
         latest = offset = None
-        for minute in range(to_minute(BEGIN - timedelta(days=3)), to_minute(END + timedelta(days=3)), QUARTER):
-            clock = datetime.fromtimestamp(minute * 60, ZoneInfo(zone))
-            ahead = clock.utcoffset()
+        clock = ZoneInfo(zone)
+        for minute in range(FIRST - 3 * DAY_MINUTES, LAST + 3 * DAY_MINUTES, QUARTER):
+            ahead = datetime.fromtimestamp(minute * 60, clock).utcoffset()
             assert ahead is not None
             reading = minute + ahead // MINUTE
             self.shown[reading].append(minute)
@@ -149,23 +150,19 @@ class Walk:
     def fires(self, expression: str) -> list[int]:
         """Every minute at which the expression fires within the years, by trying every reading."""
         cron, found = parse_cron(expression), set()
-        for day in range(to_minute(BEGIN) // DAY_MINUTES - 2, to_minute(END) // DAY_MINUTES + 2):
+        for day in range(FIRST // DAY_MINUTES - 2, LAST // DAY_MINUTES + 2):
             if not cron.has_day(date(1970, 1, 1) + day * DAY):
                 continue
             for hour in cron.hours:
                 for minute in cron.minutes:
                     reading = day * DAY_MINUTES + hour * 60 + minute
                     found.update(self.shown[reading] if cron.every_hour else [self.first[reading]])
-        return sorted(one for one in found if to_minute(BEGIN) <= one < to_minute(END))
+        return sorted(one for one in found if FIRST <= one < LAST)
 
 
 @cache
 def walk(zone: str) -> Walk:
     return Walk(zone)
-
-
-def to_minute(at: datetime) -> int:
-    return int(at.timestamp()) // 60
 
 
 def computed(expression: str, zone: str, begin: int, end: int) -> list[int]:
@@ -181,11 +178,11 @@ def computed(expression: str, zone: str, begin: int, end: int) -> list[int]:
 def test_two_years_are_as_a_walk_through_them_shows(zone: str) -> None:
     for expression in RARE:
         expected = walk(zone).fires(expression)
-        assert computed(expression, zone, to_minute(BEGIN), to_minute(END)) == expected, expression
+        assert computed(expression, zone, FIRST, LAST) == expected, expression
     for expression in HOURLY:
         expected = walk(zone).fires(expression)
-        for change in [*walk(zone).changes, to_minute(BEGIN) + 50_000]:
-            begin, end = max(change - 600, to_minute(BEGIN)), min(change + 600, to_minute(END))
+        for change in [*walk(zone).changes, FIRST + 50_000]:
+            begin, end = max(change - 600, FIRST), min(change + 600, LAST)
             there = [one for one in expected if begin <= one < end]
             assert computed(expression, zone, begin, end) == there, expression
 
@@ -202,10 +199,10 @@ def test_two_years_are_as_a_walk_through_them_shows(zone: str) -> None:
 def test_the_next_time_around_any_change_is_that_of_the_walk(
     zone: str, hours: str, minutes: str, days: str, weekdays: str, change: int, before: int
 ) -> None:
-    changes = walk(zone).changes or [to_minute(BEGIN) + 100_000]
-    at = min(max(changes[change % len(changes)] + before, to_minute(BEGIN)), to_minute(END) - 1)
+    changes = walk(zone).changes or [FIRST + 100_000]
+    at = min(max(changes[change % len(changes)] + before, FIRST), LAST - 1)
     expression = f"{minutes} {hours} {days} * {weekdays}"
     later = [one for one in walk(zone).fires(expression) if one > at]
     found = Recurrence(expression, ZoneInfo(zone)).next_after(at * 60_000)
     assert found is not None
-    assert found // 60_000 == later[0] if later else found >= END.timestamp() * 1_000
+    assert found // 60_000 == later[0] if later else found >= LAST * 60_000
