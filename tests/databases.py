@@ -1,8 +1,12 @@
-"""Databases with the tables of this version, migrated once a process and copied from then on.
+"""Databases with the tables of this version, migrated once a process, then copied, or lent again and again.
 
-The migrations have tests of their own; every other test only needs what they come to.
+The migrations and how a file is opened have tests of their own; every other test only needs what they come to.
 """
 
+import atexit
+import itertools
+import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,18 +15,100 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, delete, text
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import QueuePool
 from sqlalchemy.pool.base import _ConnectionFairy
 from sqlmodel import SQLModel
 
-from claudomator_py.store.database import FILE_NAME, Database
+from claudomator_py.store.database import BUSY_TIMEOUT_MS, FILE_NAME, Database, _Engines, _sqlite_engines
 from claudomator_py.store.migrate import migrate
+
+_free: list["_Lent"] = []
 
 
 def open_migrated(state_dir: Path) -> Database:
-    """A SQLite database of its own in that folder, which is made if missing."""
-    put_migrated(state_dir)
-    return Database.open("sqlite", state_dir=state_dir)
+    """An empty SQLite database with that state folder, which is made if missing. Its file is elsewhere, see ``_Lent``.
+
+    Whoever needs the file in the folder, or one that was never used, takes ``put_migrated``.
+    """
+    state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lent = _free.pop() if _free else _Lent(_folder() / str(next(_numbers)))
+    return Database(state_dir=state_dir, file=lent.file, engines=lent.engines())
+
+
+class _Lent:
+    """A file with its open connections: most of what a small test costs is opening one, and learning its tables.
+
+    A database that is closed comes back. It is emptied, and lent again unless a test has changed its schema, made it
+    large, or holds on to it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        put_migrated(folder)
+        self.file = folder / FILE_NAME
+        self._engines = _sqlite_engines(self.file, BUSY_TIMEOUT_MS)
+        with self._engines.writer.connect() as connection:
+            self._schema = _schema(connection)
+
+    def engines(self) -> _Engines:
+        """For one database: what listens to them hears of no other."""
+        of_this = (self._engines.reader, self._engines.writer, self._engines.schema)
+        return _OfOneDatabase(self, *(engine.execution_options() for engine in of_this))
+
+    def come_back(self) -> None:
+        """Nobody has it any more."""
+        if self._is_sound():
+            _free.append(self)
+        else:
+            self._engines.dispose()
+            shutil.rmtree(self.file.parent, ignore_errors=True)
+
+    def _is_sound(self) -> bool:
+        pools = (self._engines.reader.pool, self._engines.writer.pool)
+        if any(isinstance(pool, QueuePool) and pool.checkedout() for pool in pools):
+            return False
+        try:
+            with self._engines.writer.connect() as connection, connection.begin():
+                empty(connection)
+                return _schema(connection) == self._schema and self.file.stat().st_size < _LARGE_BYTES
+        except (OSError, SQLAlchemyError):
+            return False
+
+
+class _OfOneDatabase(_Engines):
+    """Engines that outlast the database that they are of."""
+
+    def __init__(self, lent: _Lent, reader: Engine, writer: Engine, schema: Engine) -> None:
+        super().__init__(reader, writer, schema)
+        self._lent: _Lent | None = lent
+
+    def dispose(self) -> None:
+        lent, self._lent = self._lent, None
+        if lent is not None:
+            lent.come_back()
+
+
+_LARGE_BYTES = 4 * 2**20
+_numbers = itertools.count(1)
+
+
+def _schema(connection: Connection) -> Any:
+    return connection.exec_driver_sql("PRAGMA schema_version").scalar_one()
+
+
+@cache
+def _folder() -> Path:
+    """Of this process."""
+    folder, process = Path(tempfile.mkdtemp(prefix="claudomator-databases-")), os.getpid()
+
+    def remove() -> None:
+        # Not by a child that was forked, and ends first.
+        if os.getpid() == process:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
+    return folder
 
 
 def put_migrated(state_dir: Path, *, begun: bool = False) -> None:
@@ -36,9 +122,14 @@ def put_migrated(state_dir: Path, *, begun: bool = False) -> None:
 
 def empty(connection: Connection) -> None:
     """Remove all rows of a SQLite database, and begin to count at 1 again."""
-    for table in reversed(SQLModel.metadata.sorted_tables):
-        connection.execute(delete(table))
-    connection.execute(text("DELETE FROM sqlite_sequence"))
+    driver: Any = connection.connection.dbapi_connection
+    for table in _tables():
+        driver.execute(f'DELETE FROM "{table}"')
+
+
+@cache
+def _tables() -> list[str]:
+    return [*(table.name for table in reversed(SQLModel.metadata.sorted_tables)), "sqlite_sequence"]
 
 
 @cache
