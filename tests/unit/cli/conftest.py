@@ -6,6 +6,7 @@ import pytest
 
 from tests.fakes.command import Command, QuickCommand
 from tests.fakes.daemon import Daemon
+from tests.warm.starter import WarmStarter
 
 
 @pytest.fixture
@@ -28,5 +29,11 @@ def daemon_url(daemon: Daemon) -> str:
 
 @pytest.fixture
 def process(command: Command) -> Command:
-    """The same, as a process of its own."""
+    """The same, as a process of its own, from its cold start on."""
     return Command(command.home)
+
+
+@pytest.fixture
+def forked(command: Command, warm: WarmStarter) -> Command:
+    """The same, as a process of its own that has imported all that it needs: where it is not about how it starts."""
+    return Command(command.home, words=warm.command)

@@ -78,14 +78,14 @@ def test_which_tasks_has_to_be_said(command: Command, prepared: PreparedService)
     assert states(prepared) == {"it": "QUEUED"}
 
 
-def test_a_terminal_is_asked_whether_that_many_are_meant(process: Command, prepared: PreparedService) -> None:
+def test_a_terminal_is_asked_whether_that_many_are_meant(forked: Command, prepared: PreparedService) -> None:
     a_shop(prepared)
     for answer, code, expected in (("n", 1, "RUNNING"), ("y", 0, "CANCELLED")):
         master, terminal = pty.openpty()
         with subprocess.Popen(
-            process.argv(["cancel", "--tag", "shop"]),
-            cwd=process.home,
-            env=process.variables({}),
+            forked.argv(["cancel", "--tag", "shop"]),
+            cwd=forked.home,
+            env=forked.variables({}),
             stdin=terminal,
             stdout=subprocess.PIPE,
             stderr=terminal,

@@ -38,9 +38,9 @@ def test_a_large_log_comes_whole(command: Command, prepared: PreparedService) ->
     assert command("logs", "it").stdout == written.decode()
 
 
-def test_following_ends_with_the_run(command: Command, prepared: PreparedService) -> None:
+def test_following_ends_with_the_run(forked: Command, prepared: PreparedService) -> None:
     run_id = prepared.add_run(prepared.add("it", Running()), stdout=b"one\n")
-    process = command.start("logs", "it", "-f")
+    process = forked.start("logs", "it", "-f")
     with process:
         assert process.stdout is not None
         assert process.stdout.readline() == "one\n"
@@ -51,9 +51,9 @@ def test_following_ends_with_the_run(command: Command, prepared: PreparedService
     assert (process.returncode, rest, errors) == (0, "", "")
 
 
-def test_following_waits_for_the_first_run(command: Command, prepared: PreparedService) -> None:
+def test_following_waits_for_the_first_run(forked: Command, prepared: PreparedService) -> None:
     task_id = prepared.add("it")
-    process = command.start("logs", "it", "-f")
+    process = forked.start("logs", "it", "-f")
     with process:
         assert process.stderr is not None
         assert process.stderr.readline() == "it has not run yet; waiting for it to start.\n"

@@ -59,11 +59,11 @@ stat -c '%a %U' "${{1#file://}}" > {tmp_path}/mode
     return program
 
 
-def test_the_link_is_in_no_argument_of_the_browser(process: Command, browser: Path, daemon: Daemon) -> None:
+def test_the_link_is_in_no_argument_of_the_browser(forked: Command, browser: Path, daemon: Daemon) -> None:
     left = daemon.state_dir / "login-old.html"
     left.touch()
     os.utime(left, (0, 0))
-    done = process("open", "--browser", BROWSER=f"{browser} %s")
+    done = forked("open", "--browser", BROWSER=f"{browser} %s")
     assert done.returncode == 0
     link = done.stdout.strip()
     arguments = (browser.parent / "arguments").read_text().strip()
@@ -78,23 +78,23 @@ def test_the_link_is_in_no_argument_of_the_browser(process: Command, browser: Pa
 
 
 def test_without_a_state_folder_the_page_is_in_the_folder_of_the_session(
-    process: Command, browser: Path, daemon: Daemon, tmp_path: Path
+    forked: Command, browser: Path, daemon: Daemon, tmp_path: Path
 ) -> None:
     session = tmp_path / "session"
     session.mkdir(mode=0o700)
     where = {"CLAUDOMATOR_URL": daemon.url, "CLAUDOMATOR_TOKEN": daemon.token, "BROWSER": f"{browser} %s"}
-    done = process("open", "--browser", XDG_RUNTIME_DIR=str(session), **where)
+    done = forked("open", "--browser", XDG_RUNTIME_DIR=str(session), **where)
     assert f"file://{session}/login-" in (browser.parent / "arguments").read_text()
     session.chmod(0o755)
     (browser.parent / "arguments").unlink()
-    done = process("open", "--browser", XDG_RUNTIME_DIR=str(session), **where)
+    done = forked("open", "--browser", XDG_RUNTIME_DIR=str(session), **where)
     assert (done.returncode, "/login?code=" in done.stdout) == (0, True)
     assert "open the link yourself" in done.stderr
     assert not (browser.parent / "arguments").exists()
 
 
-def test_a_browser_that_does_not_start_leaves_no_page(process: Command, daemon: Daemon) -> None:
-    done = process("open", "--browser", BROWSER="false %s", PATH="/nonexistent")
+def test_a_browser_that_does_not_start_leaves_no_page(forked: Command, daemon: Daemon) -> None:
+    done = forked("open", "--browser", BROWSER="false %s", PATH="/nonexistent")
     assert done.returncode == 0
     assert "Could not start a browser" in done.stderr
     assert not list(daemon.state_dir.glob("login-*"))

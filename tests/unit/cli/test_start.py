@@ -24,7 +24,6 @@ HEAVY = (
     *("sqlmodel", "sqlalchemy", "fastapi", "starlette", "uvicorn", "alembic", "structlog", "prometheus_client"),
     "claudomator_py.app",
 )
-LAZY = ("httpx", "rich", "yaml")
 
 
 def _modules_after(command: Command, *arguments: str) -> set[str]:
@@ -46,7 +45,8 @@ def test_version(process: Command) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, f"claudomator {__version__}\n", "")
 
 
-@pytest.mark.parametrize("arguments", [("--version",), ("status",), ("--help",), ("validate", "t.yaml"), ("doctor",)])
+# What tells of itself alone, and what asks the daemon: tests/unit/test_start.py.
+@pytest.mark.parametrize("arguments", [("validate", "t.yaml"), ("doctor",)])
 def test_no_command_imports_the_daemon(process: Command, arguments: tuple[str, ...]) -> None:
     (process.home / "t.yaml").write_text("instructions: Do it.\n")
     assert not _modules_after(process, *arguments) & set(HEAVY)
@@ -54,11 +54,6 @@ def test_no_command_imports_the_daemon(process: Command, arguments: tuple[str, .
 
 def test_replay_imports_no_server(process: Command) -> None:
     assert not _modules_after(process, "replay") & {"fastapi", "starlette", "uvicorn", "claudomator_py.api.app"}
-
-
-def test_what_is_not_needed_is_not_imported(process: Command) -> None:
-    assert not _modules_after(process, "--version") & set(LAZY)
-    assert not _modules_after(process, "--help") & set(LAZY)
 
 
 def test_every_command_has_help(offline: Command) -> None:
@@ -196,10 +191,10 @@ def test_ctrl_c_is_clean(process: Command, prepared: PreparedService) -> None:
     assert errors == ""
 
 
-def test_a_reader_that_leaves_is_no_error(process: Command, prepared: PreparedService) -> None:
+def test_a_reader_that_leaves_is_no_error(forked: Command, prepared: PreparedService) -> None:
     for number in range(50):
         prepared.add(f"task-{number}")
-    running = process.start("status", "--watch")
+    running = forked.start("status", "--watch")
     with running:
         assert running.stdout is not None
         assert running.stderr is not None
@@ -229,11 +224,11 @@ def _on_a_terminal(command: Command, *arguments: str, **environ: str) -> str:
     return b"".join(parts).decode()
 
 
-def test_colour_is_for_terminals_that_want_it(process: Command, prepared: PreparedService) -> None:
+def test_colour_is_for_terminals_that_want_it(forked: Command, prepared: PreparedService) -> None:
     prepared.add("it")
-    assert "\x1b[" in _on_a_terminal(process, "status")
-    assert "\x1b[" not in _on_a_terminal(process, "status", NO_COLOR="1")
-    assert "\x1b[" not in _on_a_terminal(process, "status", TERM="dumb")
+    assert "\x1b[" in _on_a_terminal(forked, "status")
+    assert "\x1b[" not in _on_a_terminal(forked, "status", NO_COLOR="1")
+    assert "\x1b[" not in _on_a_terminal(forked, "status", TERM="dumb")
 
 
 def test_configuration_of_a_folder_can_be_named(command: Command, tmp_path: Path) -> None:

@@ -23,18 +23,18 @@ def watching(command: Command, *arguments: str) -> Iterator[IO[str]]:
             assert running.stdout is not None
             yield running.stdout
         finally:
-            running.kill()
+            running.terminate()
 
 
 def says_something(output: IO[str]) -> bool:
     return bool(select.select([output], [], [], 0.2)[0])
 
 
-def test_in_a_pipe_what_there_is_and_then_a_line_for_each_change(command: Command, prepared: PreparedService) -> None:
+def test_in_a_pipe_what_there_is_and_then_a_line_for_each_change(forked: Command, prepared: PreparedService) -> None:
     prepared.add_agent("claude")
     task_id = prepared.add("it", tags=("shop",))
     prepared.add("over", Completed())
-    with watching(command) as output:
+    with watching(forked) as output:
         assert output.readline().split()[1:] == ["it", "QUEUED", "ready"]
         prepared.move(task_id, Running())
         assert output.readline().split()[1:] == ["it", "RUNNING", "starting"]
@@ -42,10 +42,10 @@ def test_in_a_pipe_what_there_is_and_then_a_line_for_each_change(command: Comman
         assert output.readline().split()[1:] == ["another", "QUEUED", "ready"]
 
 
-def test_filters_hold_for_changes_as_well(command: Command, prepared: PreparedService) -> None:
+def test_filters_hold_for_changes_as_well(forked: Command, prepared: PreparedService) -> None:
     shop, other = prepared.add("in-shop", tags=("shop",)), prepared.add("other")
     running = prepared.add("runs", Running())
-    with watching(command, "--tag", "shop") as by_tag, watching(command, "--state", "RUNNING") as by_state:
+    with watching(forked, "--tag", "shop") as by_tag, watching(forked, "--state", "RUNNING") as by_state:
         assert by_tag.readline().split()[1] == "in-shop"
         assert by_state.readline().split()[1] == "runs"
         prepared.move(running, Completed())
@@ -57,10 +57,10 @@ def test_filters_hold_for_changes_as_well(command: Command, prepared: PreparedSe
 
 
 def test_filters_by_who_does_it_and_who_made_it_hold_for_changes_as_well(
-    command: Command, prepared: PreparedService
+    forked: Command, prepared: PreparedService
 ) -> None:
     leak, other = prepared.add("leak", done_by="plumber"), prepared.add("other")
-    with watching(command, "--specialist", "plumber") as by_specialist, watching(command, "--creator", "mara") as hers:
+    with watching(forked, "--specialist", "plumber") as by_specialist, watching(forked, "--creator", "mara") as hers:
         assert by_specialist.readline().split()[1] == "leak"
         prepared.move(other, Running())
         prepared.move(leak, Running())
@@ -68,24 +68,24 @@ def test_filters_by_who_does_it_and_who_made_it_hold_for_changes_as_well(
         assert not says_something(hers)
 
 
-def test_as_json_each_event_is_a_line(command: Command, prepared: PreparedService) -> None:
+def test_as_json_each_event_is_a_line(forked: Command, prepared: PreparedService) -> None:
     def told() -> bool:
         prepared.happen("hold", agent="claude")
         return says_something(output)
 
-    with watching(command, "-o", "json") as output:
+    with watching(forked, "-o", "json") as output:
         wait_until(told, "the command to listen")
         event = json.loads(output.readline())
         assert (event["kind"], event["data"]) == ("hold", {"agent": "claude"})
 
 
-def test_on_a_terminal_it_is_drawn_anew_when_something_changes(command: Command, prepared: PreparedService) -> None:
+def test_on_a_terminal_it_is_drawn_anew_when_something_changes(forked: Command, prepared: PreparedService) -> None:
     task_id = prepared.add("first-task")
     pid, terminal = pty.fork()
     if pid == 0:
-        os.chdir(command.home)
-        argv = command.argv(("status", "--watch"))
-        os.execve(argv[0], argv, {**command.variables({}), "TERM": "xterm", "COLUMNS": "100", "LINES": "30"})
+        os.chdir(forked.home)
+        argv = forked.argv(("status", "--watch"))
+        os.execve(argv[0], argv, {**forked.variables({}), "TERM": "xterm", "COLUMNS": "100", "LINES": "30"})
     seen = b""
 
     def reads(text: bytes) -> bool:
