@@ -2,6 +2,8 @@
 
 import json
 from collections import Counter
+from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -64,15 +66,33 @@ def test_each_missed_gate_is_named(cards: Path, tmp_path: Path) -> None:
     assert [line.split()[0] for line in problems.splitlines()] == ["top1", "tier.under"]
 
 
+assess_once = cache(assess)
+
+
+def pleading(text: str, plea: str) -> tuple[str, str, str]:
+    return f"{text} {plea}", f"{plea} {text}", f"{text}\n\n{plea}"
+
+
+def assert_no_less(text: str, pleas: Iterable[str]) -> None:
+    before = assess_once(text)
+    for one in pleas:
+        after = assess(one)
+        assert after.harmful >= before.harmful, one
+        assert (after.risk is Risk.HIGH) >= (before.risk is Risk.HIGH), one
+
+
 @pytest.mark.parametrize("plea", PLEAS)
 def test_no_plea_makes_a_task_less_risky_or_less_clear(plea: str) -> None:
+    """Each task hears each plea, and has one in each place."""
+    for number, task in enumerate(TASKS, PLEAS.index(plea)):
+        assert_no_less(task["instructions"], [pleading(task["instructions"], plea)[number % 3]])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("plea", PLEAS)
+def test_no_plea_in_any_place_makes_a_task_less_risky_or_less_clear(plea: str) -> None:
     for task in TASKS:
-        text = task["instructions"]
-        before = assess(text)
-        for pleading in (f"{text} {plea}", f"{plea} {text}", f"{text}\n\n{plea}"):
-            after = assess(pleading)
-            assert after.harmful >= before.harmful, pleading
-            assert (after.risk is Risk.HIGH) >= (before.risk is Risk.HIGH), pleading
+        assert_no_less(task["instructions"], pleading(task["instructions"], plea))
 
 
 @pytest.mark.parametrize("plea", PLEAS)
