@@ -44,6 +44,8 @@ def _read_once(verify: Any = True, cert: Any = None, trust_env: bool = True) -> 
 
 setattr(httpx._transports.default, "create_ssl_context", _read_once)  # noqa: B010 - what the module has imported
 
+_OF_THE_SERVICE = ("test_service_", "test_replay", "test_shadow")
+
 # What is imported stays: the collector would search it again and again, in vain, and once more after every few tests.
 gc.disable()
 _COLLECT_AFTER = (20_000, 20, 50)
@@ -71,7 +73,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     The SQL is one for both, and the store's own suite tells how they differ.
     """
     for item in items:
-        if not isinstance(item, pytest.Function) or not item.path.name.startswith("test_service_"):
+        if not isinstance(item, pytest.Function) or not item.path.name.startswith(_OF_THE_SERVICE):
             continue
         on_postgresql = hasattr(item, "callspec") and item.callspec.params.get("database_kind") == "postgresql"
         if on_postgresql and item.get_closest_marker("both_databases") is None:

@@ -70,8 +70,7 @@ def failing_twice(world: World, fallback: str, *, risk: str = "low", **fields: A
     return second
 
 
-@pytest.mark.both_databases
-@pytest.mark.parametrize("risk", ["low", "medium"])
+@pytest.mark.parametrize("risk", [pytest.param("low", marks=pytest.mark.both_databases), "medium"])
 def test_a_person_decides_after_two_failures_where_the_card_says_so(world: World, risk: str) -> None:
     # Nothing risky falls to the default.
     failed = failing_twice(world, "human_review" if risk == "low" else "default", risk=risk)
@@ -94,11 +93,10 @@ def test_a_person_decides_after_two_failures_where_the_card_says_so(world: World
     assert world.state("t") == "FAILED rejected"
 
 
-@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("refused", "why"),
     [
-        ("had it", "It was not handed on to ben: ben already had it."),
+        pytest.param("had it", "It was not handed on to ben: ben already had it.", marks=pytest.mark.both_databases),
         ("is gone", "It was not handed on to ben: there is no specialist ben."),
         (
             "is for less risk",
@@ -152,8 +150,7 @@ def test_what_a_person_says_instead_becomes_part_of_the_task(world: World) -> No
     assert "Use the other torch." in prompt(world)
 
 
-@pytest.mark.both_databases
-@pytest.mark.parametrize("default", ["generalist", None])
+@pytest.mark.parametrize("default", [pytest.param("generalist", marks=pytest.mark.both_databases), None])
 def test_the_default_takes_over_after_two_failures(world: World, default: str | None) -> None:
     if default is not None:
         world.specialists.register(card(default, description="Does what fits nobody."))
