@@ -16,6 +16,7 @@ import httpx
 import pytest
 from httpx import create_ssl_context
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 from sqlalchemy import text
 
 from claudomator_py.store.database import Database
@@ -61,6 +62,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_finish() -> None:
     """From here on the collector looks at what the tests make, and seldom: it took a seventh of their time."""
+    if settings.get_current_profile_name() == "gate":
+        # Of 40 examples hardly one would hold a constant of our code, for which each worker parses all of it: seconds.
+        setattr(providers, "_get_local_constants", lambda: providers._local_constants)  # noqa: B010 - it is private
     gc.freeze()
     gc.set_threshold(*_COLLECT_AFTER)
     gc.enable()
