@@ -113,9 +113,30 @@ def _in_turn() -> Select[Any]:
     )
 
 
+def _on_ended() -> Select[Any]:
+    """See ``waiting_on_ended``."""
+    dependency = TASK.alias("dependency")
+    bound = TASK_DEPENDENCY.join(dependency, dependency.c.id == TASK_DEPENDENCY.c.depends_on_id)
+    failed = (
+        exists()
+        .select_from(bound)
+        .where(TASK_DEPENDENCY.c.task_id == TASK.c.id, dependency.c.state.in_(("FAILED", "CANCELLED")))
+    )
+    open_dependency = (
+        exists()
+        .select_from(TASK_DEPENDENCY.outerjoin(dependency, dependency.c.id == TASK_DEPENDENCY.c.depends_on_id))
+        .where(
+            TASK_DEPENDENCY.c.task_id == TASK.c.id, or_(dependency.c.id.is_(None), dependency.c.state != "COMPLETED")
+        )
+    )
+    query = select(TASK).where(TASK.c.state == "WAITING", TASK.c.reason == "dependency", or_(failed, ~open_dependency))
+    return query.limit(bindparam("most"))
+
+
 # Each tick asks nearly all of them.
 _LANES = Statement(_lanes())
 _IN_TURN = Statement(_in_turn())
+_ON_ENDED = Statement(_on_ended())
 _HEADS = select(TASK.c.id).where(
     _QUEUED,
     TASK.c.lane == bindparam("in_lane"),
@@ -286,22 +307,7 @@ def waiting_on_ended(connection: Connection, limit: int) -> Sequence[Task]:
     The end of a task readies its dependents in its own transaction; this finds none, unless an older version of the
     program left some behind.
     """
-    dependency = TASK.alias("dependency")
-    bound = TASK_DEPENDENCY.join(dependency, dependency.c.id == TASK_DEPENDENCY.c.depends_on_id)
-    failed = (
-        exists()
-        .select_from(bound)
-        .where(TASK_DEPENDENCY.c.task_id == TASK.c.id, dependency.c.state.in_(("FAILED", "CANCELLED")))
-    )
-    open_dependency = (
-        exists()
-        .select_from(TASK_DEPENDENCY.outerjoin(dependency, dependency.c.id == TASK_DEPENDENCY.c.depends_on_id))
-        .where(
-            TASK_DEPENDENCY.c.task_id == TASK.c.id, or_(dependency.c.id.is_(None), dependency.c.state != "COMPLETED")
-        )
-    )
-    query = select(TASK).where(TASK.c.state == "WAITING", TASK.c.reason == "dependency", or_(failed, ~open_dependency))
-    return [task_from(row) for row in connection.execute(query.limit(limit))]
+    return [task_from(row) for row in _ON_ENDED.rows(connection, most=limit)]
 
 
 def next_times(connection: Connection, now_ms: int) -> NextTimes:

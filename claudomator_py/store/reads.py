@@ -4,19 +4,37 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, String, and_, cast, exists, func, or_, select, tuple_
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Connection,
+    String,
+    and_,
+    bindparam,
+    cast,
+    exists,
+    func,
+    or_,
+    select,
+    tuple_,
+)
 
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.views import TaskFilter
 from claudomator_py.store.run_rows import run_from
+from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import RUN, SPECIALIST, TASK, Run, Task
 from claudomator_py.store.task_rows import task_from
 from claudomator_py.store.visibility import agent_hidden, cards_hidden, tasks_seen
 
 SHORTEST_PREFIX = 4
+_RUNS_OF = Statement(
+    select(RUN).where(RUN.c.task_id.in_(bindparam("tasks", expanding=True))).order_by(RUN.c.generation, RUN.c.seq)
+)
 Position = tuple[int, str]
 
 
@@ -133,18 +151,23 @@ def matching(connection: Connection, ref: str, by: Principal = OPERATOR) -> Sequ
     """
     if "\0" in ref:
         return []
-    mine = select(TASK).where(tasks_seen(by))
-    exact = connection.execute(mine.where(TASK.c.id == ref)).one_or_none()
-    if exact is not None:
-        return [task_from(exact)]
-    newest = mine.where(TASK.c.name == ref).order_by(TASK.c.created_ms.desc(), TASK.c.id.desc()).limit(1)
-    named = connection.execute(newest).one_or_none()
-    if named is not None:
-        return [task_from(named)]
+    for query in _exactly(by):
+        if (row := query.row(connection, ref=ref)) is not None:
+            return [task_from(row)]
     if len(ref) < SHORTEST_PREFIX:
         return []
-    prefixed = mine.where(TASK.c.id.startswith(ref, autoescape=True)).order_by(TASK.c.created_ms.desc())
-    return [task_from(row) for row in connection.execute(prefixed.limit(10))]
+    prefixed = select(TASK).where(tasks_seen(by), TASK.c.id.startswith(ref, autoescape=True))
+    found = connection.execute(prefixed.order_by(TASK.c.created_ms.desc()).limit(10))
+    return [task_from(row) for row in found]
+
+
+@lru_cache(maxsize=64)
+def _exactly(by: Principal) -> tuple[Statement, Statement]:
+    """By id, and by name, for that principal."""
+    ref: BindParameter[str] = bindparam("ref")
+    mine = select(TASK).where(tasks_seen(by))
+    newest = mine.where(TASK.c.name == ref).order_by(TASK.c.created_ms.desc(), TASK.c.id.desc()).limit(1)
+    return Statement(mine.where(TASK.c.id == ref)), Statement(newest)
 
 
 def names_like(connection: Connection, by: Principal = OPERATOR) -> list[str]:
@@ -155,8 +178,8 @@ def names_like(connection: Connection, by: Principal = OPERATOR) -> list[str]:
 
 def runs_of(connection: Connection, task_ids: Collection[str]) -> Mapping[str, Sequence[Run]]:
     """The runs of these tasks, oldest first, by task."""
-    query = select(RUN).where(RUN.c.task_id.in_(sorted(task_ids))).order_by(RUN.c.generation, RUN.c.seq)
     runs: dict[str, list[Run]] = defaultdict(list)
-    for row in connection.execute(query):
-        runs[row._mapping["task_id"]].append(run_from(row))
+    for row in _RUNS_OF.rows(connection, tasks=sorted(task_ids)):
+        run = run_from(row)
+        runs[run.task_id].append(run)
     return runs
