@@ -17,6 +17,7 @@ from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.report import RunReport
 from claudomator_py.domain.run import LaunchRequest, RunConflict, RunFate, RunLimits, RunSpec, RunStatus
 from claudomator_py.domain.task import TaskSpec
+from claudomator_py.hosts.local.fate import shim_identity
 from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.local.sweep import kill_survivors
@@ -105,11 +106,12 @@ class Local(Place):
 
     def lose_shim(self, *, agent_lives: bool = False) -> None:
         until(lambda: (self.local.path(RUN) / "agent.json").exists())
-        pid = self.local.launched_pid(RUN)
-        assert pid is not None
+        path = self.local.path(RUN)
+        shim = shim_identity(path)
+        assert shim is not None
         agent = self._agent()
-        os.kill(pid, signal.SIGKILL)
-        until(lambda: self.local.launched_pid(RUN) is None)
+        os.kill(shim.pid, signal.SIGKILL)
+        until(lambda: shim_identity(path) is None)
         if not agent_lives:
             os.kill(agent, signal.SIGKILL)
 

@@ -128,11 +128,6 @@ class LocalRunHost(ReportingHost):
         if before is not None:
             before.close()
 
-    def launched_pid(self, run_id: str, step: int = 0) -> int | None:
-        """The pid of the shim that was spawned for it here, while it has the run."""
-        shim = self._awaited(self.place(run_id, step))
-        return None if shim is None else shim.pid
-
     def reconcile(self, run_id: str, step: int = 0) -> RunStatus:
         """What became of the run. One that nobody holds and that has not started is revoked by this look, unless the
         shim spawned for it here is still on its way.

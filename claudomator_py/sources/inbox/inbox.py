@@ -8,7 +8,7 @@ What follows from each happening:
   is complete each time it is closed: it is taken, and replaced by the next state.
 - **Changed.** A changed stamp has the file read and offered again; the intake compares contents. A file is offered
   whole. Bytes that change without a change of the stamp, right after a reading, are found by a second look.
-- **Refused.** Every problem is in ``problems()`` and in ``<file>.error.txt``, removed once the file is good or gone.
+- **Refused.** Every problem is in ``refusals`` and in ``<file>.error.txt``, removed once the file is good or gone.
   What was accepted of the file before stays as it is. Deleting the error file changes nothing. A refusal is not
   remembered across a restart, the file is read again. What the intake refused is offered again whenever other files
   change, and by every rescan.
@@ -36,9 +36,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -48,30 +46,18 @@ from claudomator_py.schema.trust import InboxGuard
 from claudomator_py.sources.inbox.burst import Burst
 from claudomator_py.sources.inbox.claims import Claims
 from claudomator_py.sources.inbox.folder import FolderScan, is_wanted
-from claudomator_py.sources.inbox.refusals import Refusals, readable
-from claudomator_py.sources.inbox.scanner import Scanner, merged
+from claudomator_py.sources.inbox.refusals import Refusals
+from claudomator_py.sources.inbox.scanner import Scanner
 from claudomator_py.sources.inbox.values import (
     TASK_FILES,
     AfterAccept,
     FileFormat,
-    FileReading,
-    FileStamp,
     FolderStatus,
     Intake,
     ScanReport,
 )
 from claudomator_py.sources.inbox.watch import Watcher
 from claudomator_py.store.database import StoreUnavailable
-
-__all__ = [
-    "AfterAccept",
-    "FileReading",
-    "FileStamp",
-    "FolderStatus",
-    "Inbox",
-    "Intake",
-    "ScanReport",
-]
 
 Names = dict[str, None] | None  # of one folder, in the order in which something happened to them; None: all
 
@@ -112,7 +98,6 @@ class Inbox:
         self._on_change = on_change
         self._rescan_s = rescan_s
         self._stop = threading.Event()
-        self._scanning = threading.Lock()
         self.refusals = Refusals() if refusals is None else refusals
         folders = [
             FolderScan(path, intake, after_accept, self._stop.is_set, self.refusals, claim, guard, file_format)
@@ -161,22 +146,6 @@ class Inbox:
         more urgent than they are. See ``Burst``."""
         return time.monotonic() < self._burst.over_at
 
-    def scan_once(self) -> ScanReport:
-        """Look at everything now. Raises what the intake raises, StoreUnavailable above all."""
-        reports = [self._scan(lambda: self._scanner.survey(self._paths))]
-        while self._scanner.unread and not self._stop.is_set():
-            reports.append(self._scan(lambda: self._scanner.step({})))
-        status = self.status()
-        return replace(
-            merged(reports),
-            waiting=tuple(chain.from_iterable(folder.waiting for folder in status.values())),
-            unavailable=tuple(path for path, folder in status.items() if not folder.available),
-        )
-
-    def problems(self) -> Mapping[str, tuple[Problem, ...]]:
-        """The refused files, by path, with every reason."""
-        return {readable(refused.path): refused.problems for refused in self.refusals.page()}
-
     def status(self) -> Mapping[str, FolderStatus]:
         """Each inbox, by path, as it was at its last scan."""
         with self._wake:
@@ -184,15 +153,12 @@ class Inbox:
 
     # --- scanning ---
 
-    def _scan(self, scan: Callable[[], ScanReport]) -> ScanReport:
+    def _scan(self, scan: Callable[[], ScanReport]) -> None:
         try:
-            with self._scanning:
-                try:
-                    return scan()
-                finally:
-                    self._untold |= self._scanner.changed
-                    self._publish()
+            scan()
         finally:
+            self._untold |= self._scanner.changed
+            self._publish()
             if self._untold and not self.arriving:
                 self._untold = False
                 self._tell()

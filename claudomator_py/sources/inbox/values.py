@@ -95,10 +95,6 @@ class ScanReport:
     accepted: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
-    waiting: tuple[str, ...] = ()
-    """Seen, not settled yet."""
-    unavailable: tuple[str, ...] = ()
-    """Inboxes that could not be read."""
 
 
 @dataclass(frozen=True, slots=True)

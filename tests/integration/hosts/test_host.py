@@ -3,7 +3,7 @@
 import itertools
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from claudomator_py.domain.output import OutputPiece, tail_of
 from claudomator_py.domain.run import RunFate, RunSpec, RunStatus, Stream, Swept
 from claudomator_py.hosts.local.directory import RunStarted
 from claudomator_py.hosts.local.host import LocalRunHost
-from claudomator_py.hosts.local.launcher import Launcher
+from claudomator_py.hosts.local.launcher import Launcher, Shim
 from claudomator_py.hosts.local.sweep import kill_survivors, survivors
 from claudomator_py.ports import RunHost
 from tests.integration.hosts.rig import LIMITS, PATH
@@ -26,9 +26,25 @@ RUN_ID = f"host-test-run-{os.getpid()}"
 """Tests in another process end and count the processes of theirs."""
 
 
+class CountingLauncher(Launcher):
+    """Remembers whom it gave a run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shims: list[Shim] = []
+
+    def start(self, run_dir: Path, env: Mapping[str, str]) -> Shim:
+        self.shims.append(super().start(run_dir, env))
+        return self.shims[-1]
+
+
 @pytest.fixture
-def host(tmp_path: Path) -> Iterator[LocalRunHost]:
-    launcher = Launcher()
+def launcher() -> CountingLauncher:
+    return CountingLauncher()
+
+
+@pytest.fixture
+def host(tmp_path: Path, launcher: CountingLauncher) -> Iterator[LocalRunHost]:
     yield LocalRunHost(tmp_path / "state" / "runs", launcher, grace_ms=100)
     launcher.close()
     kill_survivors(RUN_ID, grace_ms=0)
@@ -92,11 +108,13 @@ def test_a_run_just_spawned_is_never_revoked_by_a_look(host: LocalRunHost) -> No
     assert all_of(host, "stdout") == b"once\n"
 
 
-def test_a_run_whose_shim_was_lost_from_sight_is_revoked_by_a_look(host: LocalRunHost) -> None:
+def test_a_run_whose_shim_was_lost_from_sight_is_revoked_by_a_look(
+    host: LocalRunHost, launcher: CountingLauncher
+) -> None:
     host.prepare(order("echo never"))
     assert host.reconcile(RUN_ID).fate is RunFate.REVOKED
     host.spawn(RUN_ID, ENV)
-    until(lambda: host.launched_pid(RUN_ID) is None)
+    until(lambda: not launcher.shims[0].is_alive)
     assert host.reconcile(RUN_ID).fate is RunFate.REVOKED
     assert all_of(host, "stdout") == b""
 
@@ -141,16 +159,16 @@ def test_survivors_of_a_lost_shim_are_ended(host: LocalRunHost) -> None:
     assert not survivors(RUN_ID)
 
 
-def test_an_agent_that_outlives_its_shim_is_taken_over_once(host: LocalRunHost, tmp_path: Path) -> None:
+def test_an_agent_that_outlives_its_shim_is_taken_over_once(
+    host: LocalRunHost, launcher: CountingLauncher, tmp_path: Path
+) -> None:
     host.prepare(order(f"echo ready; until [ -e {tmp_path / 'go'} ]; do sleep 0.02; done; echo done"))
     host.spawn(RUN_ID, {**ENV, "CLAUDOMATOR_CRASH_SHIM": "agent-recorded"})
-    first = host.launched_pid(RUN_ID)
     # While the first is on its way out, the run is orphaned already, and nobody has taken it over yet.
-    until(lambda: host.reconcile(RUN_ID).fate is RunFate.ORPHANED and host.launched_pid(RUN_ID) not in (None, first))
+    until(lambda: host.reconcile(RUN_ID).fate is RunFate.ORPHANED and len(launcher.shims) == 2)
 
-    pid = host.launched_pid(RUN_ID)
     assert host.reconcile(RUN_ID).fate in (RunFate.ORPHANED, RunFate.STARTING, RunFate.ALIVE), "there is one already"
-    assert host.launched_pid(RUN_ID) == pid
+    assert len(launcher.shims) == 2
     until(lambda: host.reconcile(RUN_ID).fate is RunFate.ALIVE)
 
     (tmp_path / "go").touch()

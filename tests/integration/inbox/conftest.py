@@ -8,10 +8,12 @@ import pytest
 from claudomator_py.domain import crashpoint
 from claudomator_py.schema.settings import Inbox as Trusting
 from claudomator_py.schema.trust import InboxGuard
-from claudomator_py.sources.inbox.inbox import AfterAccept, Inbox
-from tests.integration.inbox.fakes import MemoryIntake
+from claudomator_py.sources.inbox.inbox import Inbox
+from claudomator_py.sources.inbox.values import AfterAccept
+from tests.integration.inbox.fakes import InboxInSteps, MemoryIntake
 
 MakeInbox = Callable[..., Inbox]
+MakeSteps = Callable[..., InboxInSteps]
 
 
 @pytest.fixture
@@ -33,19 +35,11 @@ def make_inbox(folder: Path) -> Iterator[MakeInbox]:
     def make(
         intake: MemoryIntake,
         *paths: Path,
-        after_accept: AfterAccept = "keep",
         on_change: Callable[[], None] = lambda: None,
         rescan_s: float = 3600.0,
-        trusting: Trusting | None = None,
     ) -> Inbox:
-        inbox = Inbox(
-            paths or (folder,),
-            intake,
-            after_accept=after_accept,
-            on_change=on_change,
-            guard=InboxGuard(trusting or Trusting()),
-            rescan_s=rescan_s,
-        )
+        guard = InboxGuard(Trusting())
+        inbox = Inbox(paths or (folder,), intake, on_change=on_change, guard=guard, rescan_s=rescan_s)
         made.append(inbox)
         return inbox
 
@@ -55,8 +49,23 @@ def make_inbox(folder: Path) -> Iterator[MakeInbox]:
 
 
 @pytest.fixture
-def inbox(make_inbox: MakeInbox, intake: MemoryIntake) -> Inbox:
+def watching(make_inbox: MakeInbox, intake: MemoryIntake) -> Inbox:
     return make_inbox(intake)
+
+
+@pytest.fixture
+def make_steps(folder: Path) -> MakeSteps:
+    def make(
+        intake: MemoryIntake, *paths: Path, after_accept: AfterAccept = "keep", trusting: Trusting | None = None
+    ) -> InboxInSteps:
+        return InboxInSteps(paths or (folder,), intake, InboxGuard(trusting or Trusting()), after_accept)
+
+    return make
+
+
+@pytest.fixture
+def inbox(make_steps: MakeSteps, intake: MemoryIntake) -> InboxInSteps:
+    return make_steps(intake)
 
 
 class Crashed(BaseException):

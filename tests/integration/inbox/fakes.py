@@ -1,12 +1,19 @@
 """An intake in memory, with the rules of the real one, and helpers that drop files as people and programs do."""
 
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.sources.inbox.inbox import FileReading, FileStamp
+from claudomator_py.schema.trust import InboxGuard
+from claudomator_py.sources.inbox.folder import FolderScan
+from claudomator_py.sources.inbox.inbox import Inbox
+from claudomator_py.sources.inbox.refusals import Refusals, readable
+from claudomator_py.sources.inbox.scanner import Scanner, merged
+from claudomator_py.sources.inbox.values import TASK_FILES, AfterAccept, FileReading, FileStamp, FolderStatus
 from claudomator_py.store.errors import StoreUnavailable
 
 
@@ -91,6 +98,53 @@ class MemoryIntake:
         self.scheduled = {(reading.path if path == old else path, name) for path, name in self.scheduled}
         for path, name in [key for key in self.documents if key[0] == old]:
             self.documents[reading.path, name] = self.documents.pop((path, name))
+
+
+@dataclass(frozen=True)
+class Scanned:
+    """What one look at everything did, and what it found, by path."""
+
+    accepted: tuple[str, ...]
+    refused: tuple[str, ...]
+    gone: tuple[str, ...]
+    waiting: tuple[str, ...]
+    unavailable: tuple[str, ...]
+
+
+class InboxInSteps:
+    """An ``Inbox`` without its thread and its watch: it looks when it is asked to, so a test knows when it has."""
+
+    def __init__(
+        self, paths: Iterable[Path], intake: MemoryIntake, guard: InboxGuard, after_accept: AfterAccept = "keep"
+    ) -> None:
+        self.refusals = Refusals()
+        self._paths = [str(path) for path in paths]
+        rest = self.refusals, lambda _: None, guard, TASK_FILES
+        folders = [FolderScan(path, intake, after_accept, lambda: False, *rest) for path in self._paths]
+        self._scanner = Scanner(folders, intake, lambda: False)
+
+    def scan_once(self) -> Scanned:
+        """Look at everything. Raises what the intake raises."""
+        reports = [self._scanner.survey(self._paths), self._scanner.step({})]
+        while self._scanner.unread:
+            reports.append(self._scanner.step({}))
+        report, status = merged(reports), self.status()
+        return Scanned(
+            report.accepted,
+            report.refused,
+            report.gone,
+            waiting=tuple(chain.from_iterable(folder.waiting for folder in status.values())),
+            unavailable=tuple(path for path, folder in status.items() if not folder.available),
+        )
+
+    def status(self) -> Mapping[str, FolderStatus]:
+        """Each folder, by path."""
+        return self._scanner.status()
+
+
+def problems_of(inbox: Inbox | InboxInSteps) -> Mapping[str, tuple[Problem, ...]]:
+    """The refused files, by path, with every reason."""
+    return {readable(refused.path): refused.problems for refused in inbox.refusals.page()}
 
 
 def task(name: str, instructions: str = "Do it.") -> str:

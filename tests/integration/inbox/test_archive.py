@@ -9,10 +9,9 @@ from claudomator_py.schema.settings import Inbox as Trusting
 from claudomator_py.schema.trust import InboxGuard
 from claudomator_py.sources.inbox import archive
 from claudomator_py.sources.inbox.files import Entry, Folder
-from claudomator_py.sources.inbox.inbox import Inbox
 from claudomator_py.store.errors import StoreUnavailable
-from tests.integration.inbox.conftest import Crashed, MakeInbox
-from tests.integration.inbox.fakes import MemoryIntake, drop, task
+from tests.integration.inbox.conftest import Crashed, MakeSteps
+from tests.integration.inbox.fakes import InboxInSteps, MemoryIntake, drop, problems_of, task
 from tests.patience import until
 
 
@@ -22,15 +21,15 @@ def intake() -> MemoryIntake:
 
 
 @pytest.fixture
-def inbox(make_inbox: MakeInbox, intake: MemoryIntake) -> Inbox:
-    return make_inbox(intake, after_accept="move")
+def inbox(make_steps: MakeSteps, intake: MemoryIntake) -> InboxInSteps:
+    return make_steps(intake, after_accept="move")
 
 
 def archived(folder: Path) -> list[str]:
     return sorted(path.name.partition("-")[2] for path in (folder / ".accepted").iterdir())
 
 
-def test_each_arrival_is_new(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
+def test_each_arrival_is_new(inbox: InboxInSteps, intake: MemoryIntake, folder: Path) -> None:
     for _ in range(2):
         path = drop(folder, "a.yaml", task("a"))
         inbox.scan_once()
@@ -41,7 +40,7 @@ def test_each_arrival_is_new(inbox: Inbox, intake: MemoryIntake, folder: Path) -
     assert (folder / ".accepted").stat().st_mode & 0o077 == 0
 
 
-def test_a_file_moved_back_by_hand_runs_again(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
+def test_a_file_moved_back_by_hand_runs_again(inbox: InboxInSteps, intake: MemoryIntake, folder: Path) -> None:
     drop(folder, "a.yaml", task("a"))
     inbox.scan_once()
     [kept] = (folder / ".accepted").iterdir()
@@ -50,7 +49,7 @@ def test_a_file_moved_back_by_hand_runs_again(inbox: Inbox, intake: MemoryIntake
     assert len(intake.runs) == 2
 
 
-def test_a_move_stops_no_schedule(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
+def test_a_move_stops_no_schedule(inbox: InboxInSteps, intake: MemoryIntake, folder: Path) -> None:
     path = drop(folder, "a.yaml", task("a"))
     inbox.scan_once()
     inbox.scan_once()
@@ -58,22 +57,22 @@ def test_a_move_stops_no_schedule(inbox: Inbox, intake: MemoryIntake, folder: Pa
     assert (str(path), "a") in intake.scheduled
 
 
-def test_bad_files_stay(inbox: Inbox, folder: Path) -> None:
+def test_bad_files_stay(inbox: InboxInSteps, folder: Path) -> None:
     path = drop(folder, "a.yaml", "name: [")
     inbox.scan_once()
     assert path.exists()
-    assert inbox.problems()
+    assert problems_of(inbox)
 
 
 @pytest.mark.parametrize("point", ["inbox-before-take", "inbox-after-take", "inbox-before-move", "inbox-after-move"])
 def test_a_crash_anywhere_runs_it_once_and_moves_it_once(
-    make_inbox: MakeInbox, intake: MemoryIntake, folder: Path, crash_at: Callable[[str], None], point: str
+    make_steps: MakeSteps, intake: MemoryIntake, folder: Path, crash_at: Callable[[str], None], point: str
 ) -> None:
     drop(folder, "a.yaml", task("a"))
     crash_at(point)
     with pytest.raises(Crashed):
-        make_inbox(intake, after_accept="move").scan_once()
-    make_inbox(intake, after_accept="move").scan_once()
+        make_steps(intake, after_accept="move").scan_once()
+    make_steps(intake, after_accept="move").scan_once()
     assert len(intake.runs) == 1
     assert archived(folder) == ["a.yaml"]
     assert not intake.known
@@ -81,7 +80,7 @@ def test_a_crash_anywhere_runs_it_once_and_moves_it_once(
 
 
 def test_a_store_that_fails_after_the_move_hears_of_it_later(
-    inbox: Inbox, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch
+    inbox: InboxInSteps, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(paths: object) -> None:
         raise StoreUnavailable("the disk is full", "make room")
@@ -98,7 +97,7 @@ def test_a_store_that_fails_after_the_move_hears_of_it_later(
 
 
 def test_a_file_saved_again_before_the_move_is_a_new_arrival(
-    inbox: Inbox, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch
+    inbox: InboxInSteps, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     move = archive.archive
     path = drop(folder, "a.yaml", task("a", "First."))
@@ -117,23 +116,25 @@ def test_a_file_saved_again_before_the_move_is_a_new_arrival(
     assert archived(folder) == ["a.yaml"]
 
 
-def test_where_it_cannot_be_moved_it_runs_once_and_says_so(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
+def test_where_it_cannot_be_moved_it_runs_once_and_says_so(
+    inbox: InboxInSteps, intake: MemoryIntake, folder: Path
+) -> None:
     (folder / ".accepted").write_text("in the way")
     path = drop(folder, "a.yaml", task("a"))
     for _ in range(3):
         inbox.scan_once()
     assert len(intake.runs) == 1
-    [problem] = inbox.problems()[str(path)]
+    [problem] = problems_of(inbox)[str(path)]
     assert "cannot be moved" in problem.message
     (folder / ".accepted").unlink()
     inbox.scan_once()
     assert not path.exists()
-    assert not inbox.problems()
+    assert not problems_of(inbox)
     assert not (folder / "a.yaml.error.txt").exists()
     assert len(intake.runs) == 1
 
 
-def test_nothing_is_moved_through_a_link(inbox: Inbox, folder: Path, tmp_path: Path) -> None:
+def test_nothing_is_moved_through_a_link(inbox: InboxInSteps, folder: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (folder / ".accepted").symlink_to(elsewhere)
@@ -143,7 +144,7 @@ def test_nothing_is_moved_through_a_link(inbox: Inbox, folder: Path, tmp_path: P
     assert not list(elsewhere.iterdir())
 
 
-def test_names_never_collide_and_the_longest_fits(inbox: Inbox, folder: Path) -> None:
+def test_names_never_collide_and_the_longest_fits(inbox: InboxInSteps, folder: Path) -> None:
     longest = "x" * 245 + ".yaml"
     with Folder(str(folder), InboxGuard(Trusting())) as opened:
         for name in ("a.yaml", "a.yaml", longest):

@@ -7,8 +7,8 @@ import pytest
 
 from claudomator_py.schema.settings import Inbox as Trusting
 from claudomator_py.sources.inbox.inbox import Inbox
-from tests.integration.inbox.conftest import MakeInbox
-from tests.integration.inbox.fakes import MemoryIntake, drop, task
+from tests.integration.inbox.conftest import MakeInbox, MakeSteps
+from tests.integration.inbox.fakes import InboxInSteps, MemoryIntake, drop, problems_of, task
 from tests.patience import until
 
 NOBODY = 65534
@@ -20,17 +20,17 @@ def names(intake: MemoryIntake) -> list[str]:
     return [name for _, name in intake.runs]
 
 
-def refused(inbox: Inbox) -> dict[str, str]:
-    return {Path(path).name: str(problems[0]) for path, problems in inbox.problems().items()}
+def refused(inbox: Inbox | InboxInSteps) -> dict[str, str]:
+    return {Path(path).name: str(problems[0]) for path, problems in problems_of(inbox).items()}
 
 
-def unread(inbox: Inbox, folder: Path) -> str:
+def unread(inbox: InboxInSteps, folder: Path) -> str:
     return str(inbox.status()[str(folder)].problem)
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o1777, 0o702])
 def test_an_inbox_that_others_can_write_to_is_not_read(
-    inbox: Inbox, intake: MemoryIntake, folder: Path, mode: int
+    inbox: InboxInSteps, intake: MemoryIntake, folder: Path, mode: int
 ) -> None:
     path = drop(folder, "a.yaml", task("a"))
     folder.chmod(mode)
@@ -44,12 +44,12 @@ def test_an_inbox_that_others_can_write_to_is_not_read(
 
 
 def test_an_inbox_that_others_can_exchange_is_not_read_and_none_is_made(
-    make_inbox: MakeInbox, intake: MemoryIntake, folder: Path
+    make_steps: MakeSteps, intake: MemoryIntake, folder: Path
 ) -> None:
     drop(folder, "a.yaml", task("a"))
     missing = folder.parent / "missing"
     folder.parent.chmod(0o777)
-    inbox = make_inbox(intake, folder, missing)
+    inbox = make_steps(intake, folder, missing)
     inbox.scan_once()
     assert unread(inbox, folder).startswith(f"{folder.parent}, on the path to it: every user can write to it")
     assert intake.runs == []
@@ -71,7 +71,7 @@ def test_one_that_is_exposed_keeps_no_other_from_being_read(
     until(lambda: "b" in names(intake))
 
 
-def test_nothing_is_gone_while_an_inbox_is_exposed(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
+def test_nothing_is_gone_while_an_inbox_is_exposed(inbox: InboxInSteps, intake: MemoryIntake, folder: Path) -> None:
     path = drop(folder, "a.yaml", task("a"))
     inbox.scan_once()
     folder.chmod(0o777)
@@ -81,27 +81,27 @@ def test_nothing_is_gone_while_an_inbox_is_exposed(inbox: Inbox, intake: MemoryI
 
 
 def test_a_file_that_others_can_write_to_is_refused_until_they_cannot(
-    inbox: Inbox, intake: MemoryIntake, folder: Path
+    watching: Inbox, intake: MemoryIntake, folder: Path
 ) -> None:
     path = drop(folder, "a.yaml", task("a"))
     path.chmod(0o666)
-    inbox.start()
+    watching.start()
     until(lambda: (folder / "a.yaml.error.txt").exists())
-    assert refused(inbox) == {"a.yaml": f"every user can write to it (mode 0666); run `chmod go-w {path}`"}
+    assert refused(watching) == {"a.yaml": f"every user can write to it (mode 0666); run `chmod go-w {path}`"}
     assert intake.runs == []
     path.chmod(0o644)
     until(lambda: names(intake) == ["a"])
     until(lambda: not (folder / "a.yaml.error.txt").exists())
-    assert refused(inbox) == {}
+    assert refused(watching) == {}
     path.chmod(0o666)
-    until(lambda: "a.yaml" in refused(inbox))
+    until(lambda: "a.yaml" in refused(watching))
     path.chmod(0o644)
-    until(lambda: not refused(inbox))
+    until(lambda: not refused(watching))
     assert names(intake) == ["a"]
 
 
 @as_root
-def test_a_file_of_somebody_else_is_refused(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
+def test_a_file_of_somebody_else_is_refused(inbox: InboxInSteps, intake: MemoryIntake, folder: Path) -> None:
     path = drop(folder, "a.yaml", task("a"))
     os.chown(path, NOBODY, -1)
     inbox.scan_once()
@@ -112,17 +112,17 @@ def test_a_file_of_somebody_else_is_refused(inbox: Inbox, intake: MemoryIntake, 
 
 
 @as_root
-def test_files_of_trusted_users_are_taken(make_inbox: MakeInbox, intake: MemoryIntake, folder: Path) -> None:
+def test_files_of_trusted_users_are_taken(make_steps: MakeSteps, intake: MemoryIntake, folder: Path) -> None:
     os.chown(drop(folder, "a.yaml", task("a")), NOBODY, -1)
     os.chown(folder, NOBODY, -1)
-    inbox = make_inbox(intake, trusting=Trusting(trusted_users=(str(NOBODY),)))
+    inbox = make_steps(intake, trusting=Trusting(trusted_users=(str(NOBODY),)))
     inbox.scan_once()
     assert names(intake) == ["a"]
 
 
 @as_root
 def test_links_in_the_inbox_lead_only_to_files_that_are_trusted(
-    inbox: Inbox, intake: MemoryIntake, folder: Path
+    inbox: InboxInSteps, intake: MemoryIntake, folder: Path
 ) -> None:
     sub = folder / "sub"
     sub.mkdir(mode=0o755)
@@ -145,14 +145,16 @@ def test_links_in_the_inbox_lead_only_to_files_that_are_trusted(
     assert names(intake) == ["a"]
 
 
-def test_a_hard_link_is_a_file_like_any_other(inbox: Inbox, intake: MemoryIntake, folder: Path, tmp_path: Path) -> None:
+def test_a_hard_link_is_a_file_like_any_other(
+    inbox: InboxInSteps, intake: MemoryIntake, folder: Path, tmp_path: Path
+) -> None:
     os.link(drop(tmp_path, "template.yaml", task("a")), folder / "a.yaml")
     inbox.scan_once()
     assert names(intake) == ["a"]
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
-def test_an_error_file_is_for_those_who_can_read_the_file(inbox: Inbox, folder: Path, mode: int) -> None:
+def test_an_error_file_is_for_those_who_can_read_the_file(inbox: InboxInSteps, folder: Path, mode: int) -> None:
     drop(folder, "a.yaml", "instructions: [secret]").chmod(mode)
     before = os.umask(0)
     try:
@@ -162,7 +164,7 @@ def test_an_error_file_is_for_those_who_can_read_the_file(inbox: Inbox, folder: 
     assert (folder / "a.yaml.error.txt").stat().st_mode & 0o777 == mode
 
 
-def test_an_error_file_of_what_is_no_file_is_private(inbox: Inbox, folder: Path) -> None:
+def test_an_error_file_of_what_is_no_file_is_private(inbox: InboxInSteps, folder: Path) -> None:
     os.mkfifo(folder / "a.yaml", 0o644)
     inbox.scan_once()
     assert (folder / "a.yaml.error.txt").stat().st_mode & 0o777 == 0o600

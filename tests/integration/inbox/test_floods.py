@@ -14,10 +14,10 @@ import pytest
 from claudomator_py.domain.errors import Problem
 from claudomator_py.schema import taskfiles
 from claudomator_py.sources.inbox import refusals
-from claudomator_py.sources.inbox.inbox import FileReading, Inbox
 from claudomator_py.sources.inbox.refusals import MOST_PROBLEMS, Refusals
+from claudomator_py.sources.inbox.values import FileReading
 from tests.integration.inbox.conftest import MakeInbox
-from tests.integration.inbox.fakes import MemoryIntake, drop, task
+from tests.integration.inbox.fakes import InboxInSteps, MemoryIntake, drop, problems_of, task
 from tests.patience import until
 
 MANY = 3_000
@@ -87,7 +87,7 @@ def test_a_stop_does_not_wait_for_what_is_still_to_be_read(
 
 
 def test_a_slow_store_is_given_fewer_files_at_once(
-    inbox: Inbox, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch
+    inbox: InboxInSteps, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(600):
         (folder / f"t{number:03}.yaml").write_text(task(f"t{number}"))
@@ -107,7 +107,7 @@ def test_a_slow_store_is_given_fewer_files_at_once(
 
 
 def test_very_many_deletions_are_told_in_parts(
-    inbox: Inbox, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch
+    inbox: InboxInSteps, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paths = [folder / f"t{number}.yaml" for number in range(600)]
     for number, path in enumerate(paths):
@@ -141,16 +141,20 @@ def test_the_refused_are_told_in_parts_the_last_one_first() -> None:
     assert len(refusals) == 9
 
 
-def test_of_very_many_problems_of_one_file_the_first_are_kept(inbox: Inbox, folder: Path) -> None:
+def test_of_very_many_problems_of_one_file_the_first_are_kept(inbox: InboxInSteps, folder: Path) -> None:
     drop(folder, "a.yaml", "".join(f"---\ninstructions: x\nname: a\nx{number}: 1\n" for number in range(200)))
     inbox.scan_once()
-    [problems] = inbox.problems().values()
+    [problems] = problems_of(inbox).values()
     assert len(problems) == MOST_PROBLEMS + 1
     assert "more problems" in problems[-1].message
 
 
 def test_a_name_too_long_for_an_error_file_is_refused_and_retaken(
-    inbox: Inbox, intake: MemoryIntake, folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    inbox: InboxInSteps,
+    intake: MemoryIntake,
+    folder: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(refusals._NOT_WRITTEN, "_next_s", 0.0)
     paths = [folder / f"{letter * 250}.yaml" for letter in "abc"]
@@ -159,20 +163,20 @@ def test_a_name_too_long_for_an_error_file_is_refused_and_retaken(
     with caplog.at_level(logging.WARNING, "claudomator.inbox"):
         inbox.scan_once()
         inbox.scan_once()
-    assert inbox.problems().keys() == {str(path) for path in paths}
+    assert problems_of(inbox).keys() == {str(path) for path in paths}
     assert len(caplog.records) == 1, "one message for all of them"
     assert "File name too long" in caplog.text
     for path in paths:
         path.write_text(task(path.name[0]))
     inbox.scan_once()
     assert len(intake.runs) == 3
-    assert not inbox.problems()
+    assert not problems_of(inbox)
     assert len(list(folder.iterdir())) == 3, "nothing half written is left"
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT, errno.EIO])
 def test_where_no_error_file_can_be_written_nothing_else_fails(
-    inbox: Inbox, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch, number: int
+    inbox: InboxInSteps, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise OSError(number, os.strerror(number))

@@ -12,14 +12,15 @@ import pytest
 from claudomator_py.schema import taskfiles
 from claudomator_py.sources.inbox import files
 from claudomator_py.sources.inbox.inbox import Inbox
-from tests.integration.inbox.fakes import MemoryIntake, drop, task
+from tests.integration.inbox.conftest import MakeSteps
+from tests.integration.inbox.fakes import InboxInSteps, MemoryIntake, drop, problems_of, task
 from tests.patience import until
 
 WHOLE = b"name: fix-login\ninstructions: |\n  The login page redirects twice.\n  Find out why, fix it, run the tests.\n"
 
 
 def test_a_file_written_byte_by_byte_is_never_taken_before_it_is_closed(
-    inbox: Inbox, intake: MemoryIntake, folder: Path
+    inbox: InboxInSteps, intake: MemoryIntake, folder: Path
 ) -> None:
     prefixes = [WHOLE[:length] for length in range(len(WHOLE) + 1)]
     valid = [prefix for prefix in prefixes if not taskfiles.parse_task_file(prefix, "a.yaml").problems]
@@ -30,15 +31,15 @@ def test_a_file_written_byte_by_byte_is_never_taken_before_it_is_closed(
             report = inbox.scan_once()
             assert report.waiting == (str(folder / "a.yaml"),)
         assert not intake.runs
-        assert not inbox.problems()
+        assert not problems_of(inbox)
         assert "open for writing" in inbox.status()[str(folder)].waiting[str(folder / "a.yaml")]
     assert inbox.scan_once().accepted == (str(folder / "a.yaml"),)
     assert intake.runs == [(str(folder / "a.yaml"), "fix-login")]
     assert "run the tests" in intake.documents[intake.runs[0]].instructions
 
 
-def test_a_slow_writer_in_another_process_is_waited_for(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
-    inbox.start()
+def test_a_slow_writer_in_another_process_is_waited_for(watching: Inbox, intake: MemoryIntake, folder: Path) -> None:
+    watching.start()
     script = (
         "import sys\n"
         "with open(sys.argv[1], 'wb', buffering=0) as file:\n"
@@ -55,34 +56,36 @@ def test_a_slow_writer_in_another_process_is_waited_for(inbox: Inbox, intake: Me
         writer.stdin.write(line)
         writer.stdin.flush()
         assert writer.stdout.readline() == b"written\n"
-        until(lambda: inbox.status()[str(folder)].waiting)
+        until(lambda: watching.status()[str(folder)].waiting)
         assert not intake.runs
     writer.stdin.close()
     assert writer.wait() == 0
     writer.stdout.close()
     until(lambda: intake.runs)
     assert "run the tests" in intake.documents[intake.runs[0]].instructions
-    until(lambda: not inbox.status()[str(folder)].waiting)
-    assert not inbox.problems()
+    until(lambda: not watching.status()[str(folder)].waiting)
+    assert not problems_of(watching)
 
 
-def test_a_file_built_up_by_reopening_ends_as_its_last_state(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
+def test_a_file_built_up_by_reopening_ends_as_its_last_state(
+    inbox: InboxInSteps, intake: MemoryIntake, folder: Path
+) -> None:
     path = folder / "a.yaml"
     for line in WHOLE.splitlines(keepends=True):
         with path.open("ab") as file:
             file.write(line)
         inbox.scan_once()
     assert "run the tests" in intake.documents[str(path), "fix-login"].instructions
-    assert not inbox.problems()
+    assert not problems_of(inbox)
     assert not (folder / "a.yaml.error.txt").exists()
 
 
 def test_a_move_a_copy_and_a_save_by_an_editor_are_each_seen_once(
-    inbox: Inbox, intake: MemoryIntake, folder: Path, tmp_path: Path
+    watching: Inbox, make_steps: MakeSteps, intake: MemoryIntake, folder: Path, tmp_path: Path
 ) -> None:
     source = tmp_path / "moved.yaml"
     source.write_text(task("moved"))
-    inbox.start()
+    watching.start()
     source.rename(folder / "moved.yaml")
     subprocess.run(["cp", "/dev/stdin", str(folder / "copied.yaml")], input=task("copied").encode(), check=True)
     until(lambda: len(intake.runs) == 2)
@@ -99,25 +102,26 @@ def test_a_move_a_copy_and_a_save_by_an_editor_are_each_seen_once(
     saved.write_text(task("moved", "Do it better.") + "# a comment\n")
     drop(folder, "last.yaml", task("last"))
     until(lambda: any(name == "last" for _, name in intake.runs))
-    inbox.scan_once()
+    watching.stop()
+    make_steps(intake).scan_once()
     assert sorted(name for _, name in intake.runs) == ["copied", "last", "moved", "moved"]
     assert not intake.gone_calls
-    assert not inbox.problems()
+    assert not problems_of(watching)
 
 
-def test_an_empty_file_is_given_a_second(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
+def test_an_empty_file_is_given_a_second(inbox: InboxInSteps, intake: MemoryIntake, folder: Path) -> None:
     (folder / "a.yaml").touch()
     assert inbox.scan_once().waiting == (str(folder / "a.yaml"),)
-    assert not inbox.problems()
-    until(lambda: inbox.scan_once() and inbox.problems())
+    assert not problems_of(inbox)
+    until(lambda: inbox.scan_once() and problems_of(inbox))
     (folder / "a.yaml").write_text(task("a"))
     inbox.scan_once()
-    assert not inbox.problems()
+    assert not problems_of(inbox)
     assert not (folder / "a.yaml.error.txt").exists()
 
 
 def test_where_leases_say_nothing_a_file_must_be_quiet_for_a_second(
-    inbox: Inbox, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch
+    inbox: InboxInSteps, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "written_elsewhere", lambda device: True)
     path = drop(folder, "a.yaml", task("a"))
@@ -129,7 +133,7 @@ def test_where_leases_say_nothing_a_file_must_be_quiet_for_a_second(
 
 
 def test_a_writer_that_comes_while_the_file_is_read_ends_nothing(
-    inbox: Inbox, intake: MemoryIntake, folder: Path
+    inbox: InboxInSteps, intake: MemoryIntake, folder: Path
 ) -> None:
     """Breaking a lease sends its holder a signal, which by default would end the process."""
     assert signal.getsignal(signal.SIGIO) is signal.SIG_DFL
@@ -153,11 +157,11 @@ def test_a_writer_that_comes_while_the_file_is_read_ends_nothing(
         writer.join()
     until(lambda: not inbox.scan_once().waiting)
     assert path.read_text() == task("a", intake.documents[str(path), "a"].instructions.strip())
-    assert not inbox.problems()
+    assert not problems_of(inbox)
 
 
 def test_a_change_while_the_file_is_parsed_is_read_again(
-    inbox: Inbox, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch
+    inbox: InboxInSteps, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = drop(folder, "a.yaml", task("a", "Old."))
     parse = taskfiles.parse_task_file
@@ -178,7 +182,7 @@ def test_a_change_while_the_file_is_parsed_is_read_again(
 
 
 def test_a_change_that_the_stamp_does_not_show_is_found_by_a_second_look(
-    inbox: Inbox, intake: MemoryIntake, folder: Path
+    inbox: InboxInSteps, intake: MemoryIntake, folder: Path
 ) -> None:
     path = drop(folder, "a.yaml", task("a", "Plan A."))
     before = path.stat()

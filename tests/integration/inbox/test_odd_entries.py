@@ -10,7 +10,7 @@ import pytest
 
 from claudomator_py.sources.inbox.files import Folder
 from claudomator_py.sources.inbox.inbox import Inbox
-from tests.integration.inbox.fakes import MemoryIntake, drop, task
+from tests.integration.inbox.fakes import InboxInSteps, MemoryIntake, drop, problems_of, task
 from tests.patience import until
 
 
@@ -23,12 +23,12 @@ def rights_bind() -> bool:
 where_rights_bind = pytest.mark.skipif(not rights_bind(), reason="root may read everything")
 
 
-def messages(inbox: Inbox) -> dict[str, str]:
-    return {Path(path).name: problems[0].message for path, problems in inbox.problems().items()}
+def messages(inbox: InboxInSteps) -> dict[str, str]:
+    return {Path(path).name: problems[0].message for path, problems in problems_of(inbox).items()}
 
 
 def test_folders_pipes_and_sockets_are_refused_unopened(
-    inbox: Inbox, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch
+    inbox: InboxInSteps, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "folder.yaml").mkdir()
     drop(folder / "folder.yaml", "inner.yaml", task("inner"))
@@ -52,7 +52,7 @@ def test_folders_pipes_and_sockets_are_refused_unopened(
 
 
 def test_a_pipe_put_in_the_place_of_a_file_blocks_nothing(
-    inbox: Inbox, folder: Path, monkeypatch: pytest.MonkeyPatch
+    inbox: InboxInSteps, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = drop(folder, "a.yaml", task("a"))
     read = Folder.read
@@ -69,7 +69,7 @@ def test_a_pipe_put_in_the_place_of_a_file_blocks_nothing(
 
 
 def test_a_link_out_of_the_inbox_is_refused_and_says_nothing_of_its_target(
-    inbox: Inbox, intake: MemoryIntake, folder: Path, tmp_path: Path
+    inbox: InboxInSteps, intake: MemoryIntake, folder: Path, tmp_path: Path
 ) -> None:
     secret = tmp_path / "secret.yaml"
     secret.write_text("name: top-secret\ninstructions: Do it.\nwrong: key\n")
@@ -89,7 +89,7 @@ def test_a_link_out_of_the_inbox_is_refused_and_says_nothing_of_its_target(
 
 
 def test_a_link_to_nothing_and_one_to_itself_are_refused_until_they_lead_somewhere(
-    inbox: Inbox, intake: MemoryIntake, folder: Path
+    inbox: InboxInSteps, intake: MemoryIntake, folder: Path
 ) -> None:
     (folder / "templates").mkdir()
     (folder / "link.yaml").symlink_to("templates/a.yaml")
@@ -100,14 +100,16 @@ def test_a_link_to_nothing_and_one_to_itself_are_refused_until_they_lead_somewhe
     (folder / "loop.yaml").unlink()
     drop(folder / "templates", "a.yaml", task("a"))
     inbox.scan_once()
-    assert not inbox.problems()
+    assert not problems_of(inbox)
     assert intake.runs == [(str(folder / "link.yaml"), "a")]
     drop(folder / "templates", "a.yaml", task("a", "Do it otherwise."))
     inbox.scan_once()
     assert len(intake.runs) == 2
 
 
-def test_hidden_files_and_what_editors_leave_are_no_tasks(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
+def test_hidden_files_and_what_editors_leave_are_no_tasks(
+    inbox: InboxInSteps, intake: MemoryIntake, folder: Path
+) -> None:
     for name in (".a.yaml", ".#a.yaml", "#a.yaml#", "a.yaml~", ".a.yaml.swp", "~a.yaml", "a.yaml.error.txt", "a.txt"):
         (folder / name).write_text(task("a"))
     report = inbox.scan_once()
@@ -115,21 +117,23 @@ def test_hidden_files_and_what_editors_leave_are_no_tasks(inbox: Inbox, intake: 
 
 
 @where_rights_bind
-def test_a_file_that_may_not_be_read_is_taken_once_it_may(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
+def test_a_file_that_may_not_be_read_is_taken_once_it_may(watching: Inbox, intake: MemoryIntake, folder: Path) -> None:
     path = drop(folder, "a.yaml", task("a"))
     path.chmod(0)
-    inbox.start()
-    until(inbox.problems)
-    [problem] = inbox.problems()[str(path)]
+    watching.start()
+    until(lambda: problems_of(watching))
+    [problem] = problems_of(watching)[str(path)]
     assert "may not read" in problem.message
     assert "chmod" in str(problem.remedy)
     path.chmod(0o644)
     until(lambda: intake.runs)
-    until(lambda: not inbox.problems())
+    until(lambda: not problems_of(watching))
 
 
 @where_rights_bind
-def test_an_inbox_that_cannot_be_written_to_still_works(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
+def test_an_inbox_that_cannot_be_written_to_still_works(
+    inbox: InboxInSteps, intake: MemoryIntake, folder: Path
+) -> None:
     drop(folder, "good.yaml", task("good"))
     drop(folder, "bad.yaml", "name: [")
     folder.chmod(0o555)
@@ -144,7 +148,7 @@ def test_an_inbox_that_cannot_be_written_to_still_works(inbox: Inbox, intake: Me
 @where_rights_bind
 @pytest.mark.parametrize("mode", [0o000, 0o200, 0o400, 0o600])
 def test_in_an_inbox_that_cannot_be_read_nothing_is_gone(
-    inbox: Inbox, intake: MemoryIntake, folder: Path, mode: int
+    inbox: InboxInSteps, intake: MemoryIntake, folder: Path, mode: int
 ) -> None:
     drop(folder, "a.yaml", task("a"))
     inbox.scan_once()

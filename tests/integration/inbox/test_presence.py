@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.sources.inbox.inbox import Inbox
-from tests.integration.inbox.conftest import MakeInbox
-from tests.integration.inbox.fakes import MemoryIntake, drop, task
+from tests.integration.inbox.conftest import MakeInbox, MakeSteps
+from tests.integration.inbox.fakes import InboxInSteps, MemoryIntake, drop, problems_of, task
 from tests.patience import until
 
 
-def test_a_deleted_file_is_gone_once(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
+def test_a_deleted_file_is_gone_once(inbox: InboxInSteps, intake: MemoryIntake, folder: Path) -> None:
     path = drop(folder, "a.yaml", task("a"))
     drop(folder, "b.yaml", task("b"))
     inbox.scan_once()
@@ -30,24 +29,24 @@ def test_a_deleted_file_is_gone_once(inbox: Inbox, intake: MemoryIntake, folder:
 
 
 def test_a_file_deleted_while_nothing_watched_is_gone_at_the_start(
-    make_inbox: MakeInbox, intake: MemoryIntake, folder: Path
+    make_steps: MakeSteps, intake: MemoryIntake, folder: Path
 ) -> None:
     path = drop(folder, "a.yaml", task("a"))
-    make_inbox(intake).scan_once()
+    make_steps(intake).scan_once()
     path.unlink()
-    assert make_inbox(intake).scan_once().gone == (str(path),)
+    assert make_steps(intake).scan_once().gone == (str(path),)
     assert intake.gone_calls == [str(path)]
 
 
 @pytest.mark.parametrize("down", [False, True])
 def test_a_renamed_file_is_known_as_the_one_it_was(
-    make_inbox: MakeInbox, intake: MemoryIntake, folder: Path, *, down: bool
+    make_steps: MakeSteps, intake: MemoryIntake, folder: Path, *, down: bool
 ) -> None:
-    inbox = make_inbox(intake)
+    inbox = make_steps(intake)
     old = drop(folder, "old.yaml", task("same-name"))
     inbox.scan_once()
     new = old.rename(folder / "new.yaml")
-    inbox = make_inbox(intake) if down else inbox
+    inbox = make_steps(intake) if down else inbox
     report = inbox.scan_once()
     assert (report.gone, report.accepted, report.refused) == ((), (str(new),), ())
     assert intake.renames == [(str(old), str(new))]
@@ -59,23 +58,23 @@ def test_a_renamed_file_is_known_as_the_one_it_was(
 
 
 def test_a_file_that_is_renamed_while_it_waits_or_is_refused_is_still_known(
-    inbox: Inbox, intake: MemoryIntake, folder: Path
+    inbox: InboxInSteps, intake: MemoryIntake, folder: Path
 ) -> None:
     path = drop(folder, "old.yaml", task("a"))
     inbox.scan_once()
     poisoned = path.rename(folder / "poison.yaml")
     intake.poisonous = "poison"
     inbox.scan_once()
-    assert inbox.problems().keys() == {str(poisoned)}
+    assert problems_of(inbox).keys() == {str(poisoned)}
     last = poisoned.rename(folder / "last.yaml")
     inbox.scan_once()
     assert intake.renames == [(str(path), str(last))]
-    assert not inbox.problems()
+    assert not problems_of(inbox)
     assert not intake.gone_calls
     assert len(intake.runs) == 1
 
 
-def test_a_renamed_file_that_is_then_deleted_is_gone(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
+def test_a_renamed_file_that_is_then_deleted_is_gone(inbox: InboxInSteps, intake: MemoryIntake, folder: Path) -> None:
     path = drop(folder, "old.yaml", task("a"))
     inbox.scan_once()
     poisoned = path.rename(folder / "poison.yaml")
@@ -87,7 +86,7 @@ def test_a_renamed_file_that_is_then_deleted_is_gone(inbox: Inbox, intake: Memor
 
 
 def test_a_copy_is_no_rename_and_a_rename_with_an_edit_is_none(
-    inbox: Inbox, intake: MemoryIntake, folder: Path
+    inbox: InboxInSteps, intake: MemoryIntake, folder: Path
 ) -> None:
     path = drop(folder, "old.yaml", task("a"))
     inbox.scan_once()
@@ -101,13 +100,13 @@ def test_a_copy_is_no_rename_and_a_rename_with_an_edit_is_none(
 
 
 def test_files_of_other_inboxes_are_left_alone(
-    make_inbox: MakeInbox, intake: MemoryIntake, folder: Path, tmp_path: Path
+    make_steps: MakeSteps, intake: MemoryIntake, folder: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "other"
     other.mkdir()
     drop(other, "a.yaml", task("a"))
-    make_inbox(intake, folder, other).scan_once()
-    make_inbox(intake, folder).scan_once()
+    make_steps(intake, folder, other).scan_once()
+    make_steps(intake, folder).scan_once()
     assert not intake.gone_calls
 
 
@@ -169,7 +168,7 @@ def test_an_inbox_replaced_in_a_moment_is_watched_again(
         until(partial(intake.known.__contains__, path))
 
 
-def test_a_file_in_the_place_of_the_inbox_is_said(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
+def test_a_file_in_the_place_of_the_inbox_is_said(inbox: InboxInSteps, intake: MemoryIntake, folder: Path) -> None:
     drop(folder, "a.yaml", task("a"))
     inbox.scan_once()
     shutil.rmtree(folder)
@@ -192,13 +191,13 @@ def other_file_system(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_what_lay_on_a_file_system_that_is_not_mounted_now_is_not_gone(
-    make_inbox: MakeInbox, intake: MemoryIntake, tmp_path: Path, folder: Path, other_file_system: Path
+    make_steps: MakeSteps, intake: MemoryIntake, tmp_path: Path, folder: Path, other_file_system: Path
 ) -> None:
     """As after an unmounting: the same path leads to an empty folder of another device."""
     place = tmp_path / "inbox"
     place.symlink_to(other_file_system)
     drop(other_file_system, "a.yaml", task("a"))
-    inbox = make_inbox(intake, place)
+    inbox = make_steps(intake, place)
     inbox.scan_once()
     place.unlink()
     place.symlink_to(folder)
@@ -213,10 +212,10 @@ def test_what_lay_on_a_file_system_that_is_not_mounted_now_is_not_gone(
 
 
 def test_a_missing_inbox_is_made_at_the_start_where_its_parent_exists(
-    make_inbox: MakeInbox, intake: MemoryIntake, tmp_path: Path
+    make_steps: MakeSteps, intake: MemoryIntake, tmp_path: Path
 ) -> None:
     beside, below = tmp_path / "inbox", tmp_path / "no" / "parent"
-    report = make_inbox(intake, beside, below).scan_once()
+    report = make_steps(intake, beside, below).scan_once()
     assert beside.is_dir()
     assert beside.stat().st_mode & 0o077 == 0
     assert not below.parent.exists()

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.sources.inbox.inbox import Inbox
-from tests.integration.inbox.conftest import Crashed, MakeInbox
-from tests.integration.inbox.fakes import MemoryIntake, drop, task
+from tests.integration.inbox.conftest import Crashed, MakeSteps
+from tests.integration.inbox.fakes import InboxInSteps, MemoryIntake, drop, problems_of, task
 from tests.patience import until
 
 BAD = "name: a\ninstructions: Do it.\npriorty: high\n"
@@ -18,100 +17,102 @@ def error_files(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if "error" in path.name)
 
 
-def test_the_error_file_names_line_field_problem_and_remedy(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
+def test_the_error_file_names_line_field_problem_and_remedy(
+    inbox: InboxInSteps, intake: MemoryIntake, folder: Path
+) -> None:
     path = drop(folder, "a.yaml", BAD)
     assert inbox.scan_once().refused == (str(path),)
     text = (folder / "a.yaml.error.txt").read_text()
     for part in ("a.yaml", "3", "priorty", "priority"):
         assert part in text
-    [problem] = inbox.problems()[str(path)]
+    [problem] = problems_of(inbox)[str(path)]
     assert problem.line == 3
     assert not intake.runs
 
 
-def test_it_goes_when_the_file_is_mended(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
+def test_it_goes_when_the_file_is_mended(inbox: InboxInSteps, intake: MemoryIntake, folder: Path) -> None:
     path = drop(folder, "a.yaml", BAD)
     inbox.scan_once()
     drop(folder, "a.yaml", task("a"))
     inbox.scan_once()
     assert error_files(folder) == []
-    assert inbox.problems() == {}
+    assert problems_of(inbox) == {}
     assert intake.runs == [(str(path), "a")]
 
 
-def test_it_goes_when_the_file_is_deleted(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
+def test_it_goes_when_the_file_is_deleted(inbox: InboxInSteps, intake: MemoryIntake, folder: Path) -> None:
     drop(folder, "a.yaml", BAD).unlink()
     path = drop(folder, "a.yaml", BAD)
     inbox.scan_once()
     path.unlink()
     inbox.scan_once()
     assert error_files(folder) == []
-    assert inbox.problems() == {}
+    assert problems_of(inbox) == {}
 
 
-def test_it_goes_when_the_file_is_put_back_as_it_was(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
+def test_it_goes_when_the_file_is_put_back_as_it_was(inbox: InboxInSteps, intake: MemoryIntake, folder: Path) -> None:
     path = drop(folder, "a.yaml", task("a"))
     inbox.scan_once()
     path.rename(folder / "a.yaml.orig")
     drop(folder, "a.yaml", BAD)
     inbox.scan_once()
-    assert inbox.problems()
+    assert problems_of(inbox)
     (folder / "a.yaml.orig").rename(path)
     inbox.scan_once()
     assert error_files(folder) == []
-    assert inbox.problems() == {}
+    assert problems_of(inbox) == {}
     assert len(intake.runs) == 1
 
 
-def test_a_bad_change_leaves_what_was_accepted(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
+def test_a_bad_change_leaves_what_was_accepted(inbox: InboxInSteps, intake: MemoryIntake, folder: Path) -> None:
     path = drop(folder, "a.yaml", task("a"))
     inbox.scan_once()
     drop(folder, "a.yaml", BAD)
     inbox.scan_once()
-    assert inbox.problems()
+    assert problems_of(inbox)
     assert not intake.gone_calls
     path.unlink()
     until(lambda: inbox.scan_once().gone)
     assert intake.gone_calls == [str(path)]
 
 
-def test_a_restart_shows_the_same_problems(make_inbox: MakeInbox, intake: MemoryIntake, folder: Path) -> None:
+def test_a_restart_shows_the_same_problems(make_steps: MakeSteps, intake: MemoryIntake, folder: Path) -> None:
     drop(folder, "bad.yaml", BAD)
     drop(folder, "unknown.yaml", "name: b\ninstructions: Do it.\nagent: {type: nobody}\n")
-    before = make_inbox(intake)
+    before = make_steps(intake)
     before.scan_once()
-    after = make_inbox(intake)
+    after = make_steps(intake)
     after.scan_once()
-    assert len(before.problems()) == 2
-    assert after.problems() == before.problems()
+    assert len(problems_of(before)) == 2
+    assert problems_of(after) == problems_of(before)
     assert error_files(folder) == ["bad.yaml.error.txt", "unknown.yaml.error.txt"]
 
 
 def test_a_start_removes_what_an_earlier_process_left(
-    make_inbox: MakeInbox, intake: MemoryIntake, folder: Path, crash_at: Callable[[str], None]
+    make_steps: MakeSteps, intake: MemoryIntake, folder: Path, crash_at: Callable[[str], None]
 ) -> None:
     path = drop(folder, "a.yaml", BAD)
     crash_at("inbox-before-error-file")
     with pytest.raises(Crashed):
-        make_inbox(intake).scan_once()
+        make_steps(intake).scan_once()
     assert len(error_files(folder)) == 1
     assert error_files(folder)[0].startswith(".")
     (folder / "deleted.yaml.error.txt").write_text("from before")
     (folder / "notes.error.txt").write_text("not ours: no task file has this name")
-    make_inbox(intake).scan_once()
+    make_steps(intake).scan_once()
     assert error_files(folder) == ["a.yaml.error.txt", "notes.error.txt"]
     crash_at("inbox-after-error-file")
     drop(folder, "b.yaml", BAD)
     with pytest.raises(Crashed):
-        make_inbox(intake).scan_once()
+        make_steps(intake).scan_once()
     path.unlink()
     drop(folder, "b.yaml", task("b"))
-    make_inbox(intake).scan_once()
+    make_steps(intake).scan_once()
     assert error_files(folder) == ["notes.error.txt"]
 
 
 @pytest.mark.parametrize("link", [True, False])
-def test_writing_it_follows_no_link(inbox: Inbox, folder: Path, tmp_path: Path, link: bool) -> None:
+def test_writing_it_follows_no_link(inbox: InboxInSteps, folder: Path, tmp_path: Path, link: bool) -> None:
     victim = tmp_path / "precious"
     victim.write_text("precious")
     place = folder / "a.yaml.error.txt"
@@ -132,18 +133,22 @@ def test_writing_it_follows_no_link(inbox: Inbox, folder: Path, tmp_path: Path, 
     assert victim.read_text() == "precious"
 
 
-def test_where_it_cannot_be_written_the_problem_still_shows(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
+def test_where_it_cannot_be_written_the_problem_still_shows(
+    inbox: InboxInSteps, intake: MemoryIntake, folder: Path
+) -> None:
     path = drop(folder, "a.yaml", BAD)
     (folder / "a.yaml.error.txt").mkdir()
     long = drop(folder, "x" * 244 + ".yaml", BAD)
     drop(folder, "b.yaml", task("b"))
     inbox.scan_once()
-    assert set(inbox.problems()) == {str(path), str(long)}
+    assert set(problems_of(inbox)) == {str(path), str(long)}
     assert len(intake.runs) == 1
     assert error_files(folder) == ["a.yaml.error.txt"]
 
 
-def test_bombs_and_junk_are_refused_and_the_rest_goes_on(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
+def test_bombs_and_junk_are_refused_and_the_rest_goes_on(
+    inbox: InboxInSteps, intake: MemoryIntake, folder: Path
+) -> None:
     bomb = "a: &a [x, x, x, x, x, x, x, x, x]\n"
     for letter, former in zip("bcdefghij", "abcdefghi", strict=True):
         bomb += f"{letter}: &{letter} [{', '.join([f'*{former}'] * 9)}]\n"
@@ -155,29 +160,33 @@ def test_bombs_and_junk_are_refused_and_the_rest_goes_on(inbox: Inbox, intake: M
     drop(folder, "good.yaml", task("good"))
     inbox.scan_once()
     assert [name for _, name in intake.runs] == ["good"]
-    assert {Path(path).name for path in inbox.problems()} == {
+    assert {Path(path).name for path in problems_of(inbox)} == {
         "bomb.yaml",
         "junk.yaml",
         "deep.yaml",
         "object.yaml",
         "large.yaml",
     }
-    for path, problems in inbox.problems().items():
+    for path, problems in problems_of(inbox).items():
         assert all(problem.message and problem.remedy for problem in problems), path
         assert Path(f"{path}.error.txt").exists()
 
 
-def test_a_name_that_is_not_utf8_is_refused_and_can_be_shown(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
+def test_a_name_that_is_not_utf8_is_refused_and_can_be_shown(
+    inbox: InboxInSteps, intake: MemoryIntake, folder: Path
+) -> None:
     (folder / os.fsdecode(b"caf\xe9.yaml")).write_text(task("a"))
     inbox.scan_once()
-    [path] = inbox.problems()
+    [path] = problems_of(inbox)
     path.encode()
     assert path.endswith("caf\\xe9.yaml")
     assert (folder / os.fsdecode(b"caf\xe9.yaml.error.txt")).exists()
     assert not intake.runs
 
 
-def test_a_name_that_becomes_free_is_taken_without_a_touch(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
+def test_a_name_that_becomes_free_is_taken_without_a_touch(
+    inbox: InboxInSteps, intake: MemoryIntake, folder: Path
+) -> None:
     first = drop(folder, "a.yaml", task("same"))
     inbox.scan_once()
     second = drop(folder, "b.yaml", task("same"))
@@ -189,10 +198,12 @@ def test_a_name_that_becomes_free_is_taken_without_a_touch(inbox: Inbox, intake:
     assert error_files(folder) == []
 
 
-def test_what_the_intake_refused_is_offered_again_by_a_rescan(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
+def test_what_the_intake_refused_is_offered_again_by_a_rescan(
+    inbox: InboxInSteps, intake: MemoryIntake, folder: Path
+) -> None:
     path = drop(folder, "a.yaml", "name: a\ninstructions: Do it.\nagent: {type: gemini}\n")
     inbox.scan_once()
-    assert inbox.problems()[str(path)][0].field == "agent.type"
+    assert problems_of(inbox)[str(path)][0].field == "agent.type"
     intake.agents.add("gemini")
     assert inbox.scan_once().accepted == (str(path),)
     assert error_files(folder) == []

@@ -12,10 +12,10 @@ from claudomator_py.domain.errors import Problem
 from claudomator_py.schema import taskfiles
 from claudomator_py.sources.inbox import burst, watch
 from claudomator_py.sources.inbox import inbox as inbox_module
-from claudomator_py.sources.inbox.inbox import FileReading, Inbox, ScanReport
+from claudomator_py.sources.inbox.values import FileReading, ScanReport
 from claudomator_py.store.errors import StoreUnavailable
-from tests.integration.inbox.conftest import Crashed, MakeInbox
-from tests.integration.inbox.fakes import MemoryIntake, drop, task
+from tests.integration.inbox.conftest import Crashed, MakeInbox, MakeSteps
+from tests.integration.inbox.fakes import InboxInSteps, MemoryIntake, drop, problems_of, task
 from tests.patience import PATIENCE_S, until
 
 
@@ -35,7 +35,7 @@ def test_what_is_there_and_what_comes_is_taken_and_told(
     told.clear()
     path = drop(folder, "c.yaml", "name: [")
     until(told.is_set)
-    assert list(inbox.problems()) == [str(path)]
+    assert list(problems_of(inbox)) == [str(path)]
 
 
 def test_events_alone_carry_edits_deletions_and_renames(
@@ -95,11 +95,11 @@ def test_no_name_ends_the_watch(make_inbox: MakeInbox, intake: MemoryIntake, fol
     bad.write_text(task("bad"))
     until(lambda: Path(f"{bad}.error.txt").exists())
     (folder / "line\nbreak.yaml").write_text("name: [")
-    until(lambda: len(inbox.problems()) == 2)
+    until(lambda: len(problems_of(inbox)) == 2)
     drop(folder, "good.yaml", task("good"))
     until(lambda: [name for _, name in intake.runs] == ["good"])
     bad.unlink()
-    until(lambda: len(inbox.problems()) == 1)
+    until(lambda: len(problems_of(inbox)) == 1)
     assert inbox._watcher is watcher
     assert watcher is not None
     assert watcher.alive
@@ -141,11 +141,11 @@ def test_a_rescan_can_be_asked_for(make_inbox: MakeInbox, intake: MemoryIntake, 
     inbox = make_inbox(intake)
     inbox.start()
     drop(folder, "a.yaml", "name: a\ninstructions: Do it.\nagent: {type: gemini}\n")
-    until(inbox.problems)
+    until(lambda: problems_of(inbox))
     intake.agents.add("gemini")
     inbox.rescan()
     until(lambda: intake.runs)
-    until(lambda: not inbox.problems())
+    until(lambda: not problems_of(inbox))
 
 
 def test_several_inboxes_are_one(make_inbox: MakeInbox, intake: MemoryIntake, folder: Path, tmp_path: Path) -> None:
@@ -156,10 +156,10 @@ def test_several_inboxes_are_one(make_inbox: MakeInbox, intake: MemoryIntake, fo
     first = drop(folder, "a.yaml", task("same"))
     until(lambda: intake.runs)
     second = drop(other, "b.yaml", task("same"))
-    until(lambda: str(second) in inbox.problems())
+    until(lambda: str(second) in problems_of(inbox))
     first.unlink()
     until(lambda: len(intake.runs) == 2)
-    until(lambda: not inbox.problems())
+    until(lambda: not problems_of(inbox))
     assert inbox.status().keys() == {str(folder), str(other)}
 
 
@@ -183,7 +183,7 @@ def test_many_writers_at_once_lose_nothing(make_inbox: MakeInbox, intake: Memory
     until(lambda: len(intake.runs) == 400)
     assert len(set(intake.runs)) == 400
     until(lambda: not inbox.status()[str(folder)].waiting)
-    assert not inbox.problems()
+    assert not problems_of(inbox)
 
 
 def test_an_idle_inbox_is_left_in_peace(
@@ -195,15 +195,15 @@ def test_an_idle_inbox_is_left_in_peace(
     drop(folder, "a.yaml", task("a"))
     drop(folder, "b.yaml", "name: [")
     (folder / "empty.yaml").touch()
-    until(lambda: len(inbox.problems()) == 2 and intake.runs)
+    until(lambda: len(problems_of(inbox)) == 2 and intake.runs)
     until(lambda: not inbox._due)
     scans = 0
     scan = inbox._scan
 
-    def count(scan_now: Callable[[], ScanReport]) -> ScanReport:
+    def count(scan_now: Callable[[], ScanReport]) -> None:
         nonlocal scans
         scans += 1
-        return scan(scan_now)
+        scan(scan_now)
 
     monkeypatch.setattr(inbox, "_scan", count)
     threading.Event().wait(0.5)
@@ -212,37 +212,37 @@ def test_an_idle_inbox_is_left_in_peace(
 
 @pytest.mark.parametrize("point", ["inbox-before-take", "inbox-after-take"])
 def test_a_crash_around_the_taking_runs_it_once(
-    make_inbox: MakeInbox, intake: MemoryIntake, folder: Path, crash_at: Callable[[str], None], point: str
+    make_steps: MakeSteps, intake: MemoryIntake, folder: Path, crash_at: Callable[[str], None], point: str
 ) -> None:
     drop(folder, "a.yaml", task("a"))
     crash_at(point)
     with pytest.raises(Crashed):
-        make_inbox(intake).scan_once()
-    after = make_inbox(intake)
+        make_steps(intake).scan_once()
+    after = make_steps(intake)
     after.scan_once()
     after.scan_once()
     assert len(intake.runs) == 1
 
 
 def test_a_store_that_is_down_is_asked_again(
-    make_inbox: MakeInbox, intake: MemoryIntake, folder: Path, caplog: pytest.LogCaptureFixture
+    make_inbox: MakeInbox, make_steps: MakeSteps, intake: MemoryIntake, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     intake.available = False
-    inbox = make_inbox(intake)
     drop(folder, "a.yaml", task("a"))
     with pytest.raises(StoreUnavailable):
-        inbox.scan_once()
+        make_steps(intake).scan_once()
+    inbox = make_inbox(intake)
     with caplog.at_level(logging.WARNING, "claudomator.inbox"):
         inbox.start()
         until(lambda: "the disk is full" in caplog.text)
-    assert not inbox.problems(), "the file is not at fault"
+    assert not problems_of(inbox), "the file is not at fault"
     intake.available = True
     until(lambda: intake.runs)
     assert not (folder / "a.yaml.error.txt").exists()
 
 
 def test_a_store_that_fails_after_its_commit_is_asked_what_it_knows(
-    inbox: Inbox, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch
+    inbox: InboxInSteps, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     intake.each_arrival = True
     take = intake.take
@@ -261,18 +261,20 @@ def test_a_store_that_fails_after_its_commit_is_asked_what_it_knows(
     assert len(intake.runs) == 2
 
 
-def test_one_file_the_intake_stumbles_over_stops_no_other(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
+def test_one_file_the_intake_stumbles_over_stops_no_other(
+    inbox: InboxInSteps, intake: MemoryIntake, folder: Path
+) -> None:
     for name in ("a", "poison", "z"):
         drop(folder, f"{name}.yaml", task(name))
     intake.poisonous = "poison"
     inbox.scan_once()
     assert {name for _, name in intake.runs} == {"a", "z"}
-    [[problem]] = inbox.problems().values()
+    [[problem]] = problems_of(inbox).values()
     assert "RuntimeError" in problem.message
     intake.poisonous = ""
     inbox.scan_once()
     assert len(intake.runs) == 3
-    assert not inbox.problems()
+    assert not problems_of(inbox)
 
 
 def test_a_parser_and_a_listener_that_fail_end_nothing(
@@ -285,13 +287,15 @@ def test_a_parser_and_a_listener_that_fail_end_nothing(
     inbox = make_inbox(intake, on_change=fail)
     inbox.start()
     path = drop(folder, "a.yaml", task("a"))
-    until(lambda: str(path) in inbox.problems())
+    until(lambda: str(path) in problems_of(inbox))
     monkeypatch.undo()
     drop(folder, "b.yaml", task("b"))
     until(lambda: intake.runs)
 
 
-def test_a_start_takes_files_in_the_order_of_their_arrival(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
+def test_a_start_takes_files_in_the_order_of_their_arrival(
+    inbox: InboxInSteps, intake: MemoryIntake, folder: Path
+) -> None:
     for age, name in enumerate("dacb"):
         path = drop(folder, f"{name}.yaml", task(name))
         os.utime(path, (1_700_000_000 + age, 1_700_000_000 + age))
@@ -301,7 +305,7 @@ def test_a_start_takes_files_in_the_order_of_their_arrival(inbox: Inbox, intake:
 
 @pytest.mark.parametrize("count", [2_000, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_a_full_inbox_is_taken_in_few_commits_and_never_parsed_again(
-    make_inbox: MakeInbox,
+    make_steps: MakeSteps,
     intake: MemoryIntake,
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -311,7 +315,7 @@ def test_a_full_inbox_is_taken_in_few_commits_and_never_parsed_again(
         path = folder / f"t{number}.yaml"
         path.write_text(task(f"t{number}"))
         os.utime(path, (1_700_000_000, 1_700_000_000))
-    report = make_inbox(intake).scan_once()
+    report = make_steps(intake).scan_once()
     assert len(report.accepted) == len(intake.runs) == count
     assert intake.commits <= count / 100
 
@@ -319,14 +323,14 @@ def test_a_full_inbox_is_taken_in_few_commits_and_never_parsed_again(
         raise AssertionError("an unchanged file was parsed")
 
     monkeypatch.setattr(taskfiles, "parse_task_file", fail)
-    again = make_inbox(intake)
+    again = make_steps(intake)
     report = again.scan_once()
     assert report.accepted == report.refused == report.gone == ()
     assert again.status()[str(folder)].files == count
 
 
 def test_stopping_in_the_middle_loses_nothing(
-    make_inbox: MakeInbox, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch
+    make_inbox: MakeInbox, make_steps: MakeSteps, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(600):
         (folder / f"t{number}.yaml").write_text(task(f"t{number}"))
@@ -349,6 +353,6 @@ def test_stopping_in_the_middle_loses_nothing(
     stopped.set()
     stopper.join()
     assert 0 < len(intake.runs) < 600
-    make_inbox(intake).scan_once()
+    make_steps(intake).scan_once()
     assert len(intake.runs) == len(set(intake.runs)) == 600
     assert not intake.gone_calls
