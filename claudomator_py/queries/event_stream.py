@@ -18,7 +18,7 @@ from claudomator_py.ports import RunHost
 from claudomator_py.queries.log_stream import EntryFeed, LogFeed, LogPosition, LogView, Source, TextFeed
 from claudomator_py.queries.reading import find_run, find_task
 from claudomator_py.queries.views import event_views
-from claudomator_py.store import events, pruning, requests, task_rows
+from claudomator_py.store import events, pruning, task_rows, transactions
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import EventQuery
 from claudomator_py.store.tables import Run
@@ -81,11 +81,11 @@ class Live:
 
     def newest_event(self) -> int:
         """The id of the newest event; 0 when there is none."""
-        return requests.read(self._database, events.last_id)
+        return transactions.read(self._database, events.last_id)
 
     def events_gone(self) -> int:
         """The greatest id of an event that is not kept any more; 0: all are kept."""
-        return requests.read(self._database, pruning.events_gone_upto)
+        return transactions.read(self._database, pruning.events_gone_upto)
 
     def event_filter(self, task: str | None, kinds: Collection[str], by: str | None = None) -> EventFilter:
         """The filter that is meant; task: as for ``TaskService``; by: who caused them. Raises NotFound, Ambiguous."""
@@ -96,7 +96,7 @@ class Live:
         if task is None:
             return EventFilter(None, known, whose)
         return EventFilter(
-            requests.read(self._database, lambda connection: find_task(connection, task, self._by).id), known, whose
+            transactions.read(self._database, lambda connection: find_task(connection, task, self._by).id), known, whose
         )
 
     def events(self, wanted: EventFilter, after: int, limit: int) -> EventPage:
@@ -109,7 +109,7 @@ class Live:
             upto = items[-1].id if more else max(after, events.last_id(connection))
             return EventPage(items, upto, more)
 
-        return requests.read(self._database, page)
+        return transactions.read(self._database, page)
 
     def last_events(self, wanted: EventFilter, limit: int) -> EventPage:
         """The newest events, oldest first, at most ``limit``."""
@@ -118,7 +118,7 @@ class Live:
             found = events.newest(connection, limit, self._sought(wanted))
             return EventPage(event_views(connection, found, self._by), events.last_id(connection), more=False)
 
-        return requests.read(self._database, page)
+        return transactions.read(self._database, page)
 
     def on_change(self, callback: Callable[[], None]) -> None:
         """Call callback, on any thread, after something was stored. It must be quick and must not wait."""
@@ -128,8 +128,8 @@ class Live:
         self, run_id: str, stream: Stream, view: LogView, position: LogPosition, *, check: bool = False
     ) -> LogFeed:
         """A way through what the run writes, from that place. check: what its check does. Raises NotFound."""
-        run = requests.read(self._database, lambda connection: find_run(connection, run_id, self._by))
-        spec = requests.read(
+        run = transactions.read(self._database, lambda connection: find_run(connection, run_id, self._by))
+        spec = transactions.read(
             self._database, lambda connection: task_rows.spec_of(connection, run.task_id, run.revision)
         )
         redactor = self._secrets.redactor(spec.env, run.id)
@@ -144,7 +144,7 @@ class Live:
 
     def is_over(self, run_id: str) -> bool:
         """Whether the run has ended."""
-        return not requests.read(self._database, lambda connection: find_run(connection, run_id, self._by)).live
+        return not transactions.read(self._database, lambda connection: find_run(connection, run_id, self._by)).live
 
     @property
     def commits(self) -> int:

@@ -64,10 +64,10 @@ from claudomator_py.store import (
     events,
     queue,
     reads,
-    requests,
     run_rows,
     specialist_rows,
     task_rows,
+    transactions,
 )
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.tasks.holds import drain_check, drain_view
@@ -297,7 +297,7 @@ class Queries:
 
     def read(self, fn: Callable[[Connection], T]) -> T:
         """What fn reads. Raises what fn raises, and Unavailable."""
-        return requests.read(self._database, fn)
+        return transactions.read(self._database, fn)
 
     def _checks(self) -> list[CheckView]:
         return [*self._store_checks(), *self._health()]

@@ -5,7 +5,7 @@ from pathlib import Path
 from claudomator_py.domain.units import format_instant
 from claudomator_py.domain.views import BackupView
 from claudomator_py.ports import Clock
-from claudomator_py.store import requests
+from claudomator_py.store import transactions
 from claudomator_py.store.database import Database
 
 FOLDER = "backups"
@@ -16,6 +16,6 @@ def make_backup(database: Database, clock: Clock) -> BackupView:
     made = format_instant(clock())
     stamp = made.translate({ord(mark): None for mark in "-:."})
     target = Path(database.state_dir, FOLDER, f"claudomator-{stamp}.db")
-    with requests.refusing():
+    with transactions.or_unavailable():
         database.backup(target)
     return BackupView(path=str(target), bytes=target.stat().st_size, created_at=made)

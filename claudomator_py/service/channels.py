@@ -30,7 +30,7 @@ from claudomator_py.queries import channels as queries
 from claudomator_py.routing.profile import Request
 from claudomator_py.routing.reply_question import Reply, ReplyQuestion
 from claudomator_py.routing.triage import triage, without_mentions
-from claudomator_py.store import channel_rows, requests
+from claudomator_py.store import channel_rows, transactions
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Channel, ChannelMessage
 from claudomator_py.tasks import channels as changes
@@ -82,13 +82,13 @@ class Channels:
 
     def page(self, cursor: str | None = None, limit: int = 50) -> Page[ChannelView]:
         """A part of the list, by id. Raises BadCursor."""
-        return requests.read(
+        return transactions.read(
             self._database, lambda connection: queries.channel_page(connection, self._by, cursor, limit)
         )
 
     def one(self, ref: str) -> ChannelView:
         """The channel."""
-        return requests.read(
+        return transactions.read(
             self._database,
             lambda connection: queries.channel_view(connection, changes.find(connection, ref, self._by)),
         )
@@ -111,7 +111,7 @@ class Channels:
         self, ref: str, wanted: SettingsRequest, *, versions: Collection[int] | None = None
     ) -> ChannelView:
         """Set it to this. Raises StaleVersion, Invalid, Forbidden."""
-        before = requests.read(self._database, lambda connection: changes.find(connection, ref, self._by))
+        before = transactions.read(self._database, lambda connection: changes.find(connection, ref, self._by))
         self._check(wanted.settings, ChannelSettings.model_validate(before.settings))
         return self._changed(
             before.id,
@@ -143,7 +143,7 @@ class Channels:
 
     def messages(self, ref: str, cursor: str | None = None, limit: int = 50) -> Page[MessageView]:
         """A part of its messages, newest first. Raises BadCursor."""
-        return requests.read(
+        return transactions.read(
             self._database,
             lambda connection: queries.message_page(connection, changes.find(connection, ref, self._by), cursor, limit),
         )
@@ -155,7 +155,7 @@ class Channels:
             channel = changes.find(connection, ref, self._by)
             return queries.message_views(connection, [_message(connection, channel, message_id)])[0]
 
-        return requests.read(self._database, find)
+        return transactions.read(self._database, find)
 
     def post(self, ref: str, message: NewMessage, *, key: RequestKey | None = None) -> MessageView:
         """Write in the channel, as whoever asks; who answers is decided when this returns."""
@@ -166,7 +166,7 @@ class Channels:
         with self._repeats.claim(key, self._by.id) as earlier:
             if earlier is not None:
                 return MessageView.model_validate(earlier)
-            channel = requests.read(self._database, lambda connection: changes.find(connection, ref, self._by))
+            channel = transactions.read(self._database, lambda connection: changes.find(connection, ref, self._by))
             advice = self._advice(channel, written)
 
             def transaction(connection: Connection) -> MessageView:
@@ -182,7 +182,7 @@ class Channels:
 
     def processed(self, ref: str, message_id: int, attachment_id: str, wanted: AttachmentRequest) -> MessageView:
         """Say what came of processing an attachment. Raises NotFound."""
-        channel = requests.read(self._database, lambda connection: changes.find(connection, ref, self._by))
+        channel = transactions.read(self._database, lambda connection: changes.find(connection, ref, self._by))
         advice = Advice(dir_key=self._place(channel), policy=self._policy)
 
         def transaction(connection: Connection) -> MessageView:
@@ -206,7 +206,7 @@ class Channels:
 
     def stats(self, ref: str, days: int = 30) -> ChannelStatsView:
         """How triage did in it in the last days."""
-        return requests.read(
+        return transactions.read(
             self._database,
             lambda connection: queries.channel_stats(
                 connection, changes.find(connection, ref, self._by), days, self._clock()
@@ -234,7 +234,7 @@ class Channels:
             primary = next((one.display_name for one in members if one.id == channel.primary_agent), None)
             return primary or "", without_mentions(written.message.content, members)
 
-        primary, subject = requests.read(self._database, look)
+        primary, subject = transactions.read(self._database, look)
         advice = Advice(dir_key=self._place(channel), policy=self._policy)
         if wanted_yes and self._judge is not None:
             reply = self._judge(ReplyQuestion(channel.name, primary, written.message.content))
@@ -246,7 +246,7 @@ class Channels:
 
     def _best(self, channel: Channel, subject: str, among: Sequence[str]) -> str | None:
         """The one of them whose card fits best what the message is about; None: nothing is routed."""
-        with requests.refusing():
+        with transactions.or_unavailable():
             decided = self._router(Request(subject, "", ()), changes.creator_of(channel))
         candidates = () if decided is None or decided.record is None else decided.record.specialist_candidates
         return next((one.specialist for one in candidates if one.specialist in among), None)
@@ -282,7 +282,7 @@ class Channels:
         return self._write(transaction)
 
     def _write(self, transaction: Callable[[Connection], T]) -> T:
-        return requests.write(self._database, transaction, self._by.id)
+        return transactions.write(self._database, transaction, self._by.id)
 
 
 def _message(connection: Connection, channel: Channel, message_id: int) -> ChannelMessage:

@@ -10,7 +10,7 @@ from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.views.routing import ForgetRequest, LabelledTasksView, LearnedView, RoutingStatsView
 from claudomator_py.ports import Clock
 from claudomator_py.queries import routing_stats
-from claudomator_py.store import requests, specialist_rows, switch_rows
+from claudomator_py.store import specialist_rows, switch_rows, transactions
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import record
 from claudomator_py.tasks import learning
@@ -35,17 +35,17 @@ class Learned:
 
     def stats(self, days: int = 30) -> RoutingStatsView:
         """How routing did in the last days."""
-        return requests.read(
+        return transactions.read(
             self._database, lambda connection: routing_stats.stats(connection, self._by, days, self._clock())
         )
 
     def all(self) -> LearnedView:
         """What was learned so far."""
-        return requests.read(self._database, self._all)
+        return transactions.read(self._database, self._all)
 
     def labelled(self, limit: int = 1_000) -> LabelledTasksView:
         """Tasks of which it is known who is right for them, the newest first."""
-        return requests.read(self._database, lambda connection: routing_stats.labelled(connection, self._by, limit))
+        return transactions.read(self._database, lambda connection: routing_stats.labelled(connection, self._by, limit))
 
     def forget(self, asked: ForgetRequest) -> LearnedView:
         """Have it count no more, nor what is still to be learned of what has ended. Raises NotFound."""
@@ -88,4 +88,4 @@ class Learned:
         return routing_stats.learned(connection, self._by)
 
     def _write(self, transaction: Callable[[Connection], T]) -> T:
-        return requests.write(self._database, transaction, self._by.id)
+        return transactions.write(self._database, transaction, self._by.id)

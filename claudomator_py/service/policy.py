@@ -19,7 +19,7 @@ from claudomator_py.queries import approvals, policy
 from claudomator_py.queries.reading import find_task
 from claudomator_py.queries.routing import verdict_view
 from claudomator_py.schema.taskfiles import parse_task_file
-from claudomator_py.store import requests, specialist_rows
+from claudomator_py.store import specialist_rows, transactions
 from claudomator_py.store.database import Database
 
 _AS_FILE = "task.yaml"
@@ -56,7 +56,7 @@ class PolicyService:
     def view(self, days: int = 30) -> PolicyView:
         """The rules in force, and how often each applied in the last days."""
         rules, now_ms, reviews = self._in_force(), self._clock(), self._reviews()
-        return requests.read(
+        return transactions.read(
             self._database,
             lambda connection: policy.view(connection, rules, self._by, days, now_ms, reviews=reviews),
         )
@@ -69,7 +69,7 @@ class PolicyService:
             raise Invalid.of(parsed.problems)
         rules, now_ms, limits, reviews = self._in_force(), self._clock(), self._limits(), self._reviews()
         seen = frozenset(
-            requests.read(self._database, lambda connection: specialist_rows.ids_seen(connection, self._by))
+            transactions.read(self._database, lambda connection: specialist_rows.ids_seen(connection, self._by))
         )
         verdicts = (
             try_rules(
@@ -87,7 +87,7 @@ class PolicyService:
 
     def approvals(self) -> ApprovalsView:
         """What waits for an approval, and what became of others."""
-        return requests.read(self._database, lambda connection: approvals.view(connection, self._by))
+        return transactions.read(self._database, lambda connection: approvals.view(connection, self._by))
 
     def candidates(self, ref: str, limit: int) -> tuple[SpecialistView, ...]:
         """The specialists to whom whoever asks may give the task, at most ``limit``."""
@@ -96,4 +96,4 @@ class PolicyService:
         def find(connection: Connection) -> tuple[SpecialistView, ...]:
             return policy.candidates(connection, find_task(connection, ref, self._by), rules, self._by, limit)
 
-        return requests.read(self._database, find)
+        return transactions.read(self._database, find)

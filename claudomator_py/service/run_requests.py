@@ -35,7 +35,7 @@ from claudomator_py.ports import Clock, RunHost
 from claudomator_py.queries.concealment import SOMEBODY, handoff_told
 from claudomator_py.queries.reading import find_run
 from claudomator_py.scheduler.decision import HandoffRecord
-from claudomator_py.store import requests, run_rows, specialist_rows, spending_rows, task_rows
+from claudomator_py.store import run_rows, specialist_rows, spending_rows, task_rows, transactions
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Run, Task
@@ -244,10 +244,10 @@ class RunRequests:
         return Conflict(detail, remedy="A run hands its task on once, and asks nothing after that.")
 
     def _read(self, fn: Callable[[Connection], T]) -> T:
-        return requests.read(self._database, fn)
+        return transactions.read(self._database, fn)
 
     def _write(self, fn: Callable[[Connection], T]) -> T:
-        return requests.write(self._database, fn, self._by.id)
+        return transactions.write(self._database, fn, self._by.id)
 
 
 def _under_way(connection: Connection, run: Run, does: str) -> _Asking:

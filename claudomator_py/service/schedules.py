@@ -15,7 +15,7 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import Workdirs, directory_key, local_zone
 from claudomator_py.ports import Clock
 from claudomator_py.queries.schedules import schedule_views
-from claudomator_py.store import requests, schedule_rows
+from claudomator_py.store import schedule_rows, transactions
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Schedule
@@ -156,10 +156,10 @@ class Schedules:
         return placement_problems(spec, self._registry, self._workdirs())
 
     def _read(self, query: Callable[[Connection], T]) -> T:
-        return requests.read(self._database, query)
+        return transactions.read(self._database, query)
 
     def _change(self, transaction: Callable[[Connection], T]) -> T:
-        told = requests.write(self._database, transaction, self._by.id)
+        told = transactions.write(self._database, transaction, self._by.id)
         self._changed()
         return told
 

@@ -23,7 +23,7 @@ from claudomator_py.queries.routing import tried_view
 from claudomator_py.queries.specialists import Similarity
 from claudomator_py.routing.oddities import duplicates, oddities
 from claudomator_py.routing.profile import Request
-from claudomator_py.store import requests, specialist_rows
+from claudomator_py.store import specialist_rows, transactions
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.tasks import specialists as changes
 from claudomator_py.tasks.idempotency import IdempotentRequests
@@ -76,7 +76,7 @@ class Specialists:
 
     def page(self, cursor: str | None = None, limit: int = 50) -> Page[SpecialistView]:
         """A part of the list, by id. Raises BadCursor."""
-        return requests.read(self._database, lambda connection: queries.page(connection, self._by, cursor, limit))
+        return transactions.read(self._database, lambda connection: queries.page(connection, self._by, cursor, limit))
 
     def one(self, specialist_id: str) -> SpecialistView:
         """The specialist of that id."""
@@ -87,29 +87,29 @@ class Specialists:
                 raise changes.unknown(connection, specialist_id, self._by)
             return queries.view(found, self._by)
 
-        return self._warned(requests.read(self._database, find))
+        return self._warned(transactions.read(self._database, find))
 
     def search(self, query: str, limit: int = 10) -> SearchView:
         """The specialists that match, the best first; by words alone where the encoder fails."""
         try:
-            with requests.refusing():
+            with transactions.or_unavailable():
                 semantic = self._similarity(query)
         except EncoderFault as fault:
             log.warning("the encoder failed; specialists are searched by words alone: %s", fault)
             semantic = None
-        return requests.read(
+        return transactions.read(
             self._database, lambda connection: queries.search(connection, query, self._by, limit, semantic)
         )
 
     def route(self, asked: RouteRequest) -> TriedRouteView:
         """Who would do such a task, if whoever asks made it now, and what the policy would say. Raises Conflict where
         nothing is routed."""
-        with requests.refusing():
+        with transactions.or_unavailable():
             decided = self._router(Request(asked.instructions, asked.name or "", asked.tags), self._by, asked.requires)
         if decided is None or decided.record is None:
             remedy = "Set another `routing.preset` than `none`."
             raise Conflict("Nothing is routed: the configuration says so.", remedy=remedy)
-        seen = requests.read(
+        seen = transactions.read(
             self._database, lambda connection: frozenset(specialist_rows.ids_seen(connection, self._by))
         )
         name = asked.name or "Such a task"
@@ -181,7 +181,7 @@ class Specialists:
 
     def _cards(self) -> Mapping[str, Card]:
         """All that exist for whoever asks, by id."""
-        found = requests.read(self._database, lambda connection: specialist_rows.seen(connection, self._by))
+        found = transactions.read(self._database, lambda connection: specialist_rows.seen(connection, self._by))
         return {one.card.id: one.card for one in found}
 
     def _odd(self, card: Card, cards: Mapping[str, Card]) -> Sequence[CardWarning]:
@@ -197,4 +197,4 @@ class Specialists:
         return self._write(lambda connection: queries.view(change(connection, self._clock()), self._by))
 
     def _write(self, transaction: Callable[[Connection], T]) -> T:
-        return requests.write(self._database, transaction, self._by.id)
+        return transactions.write(self._database, transaction, self._by.id)

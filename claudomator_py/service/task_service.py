@@ -42,7 +42,7 @@ from claudomator_py.queries.queries import Queries
 from claudomator_py.queries.reading import find_task
 from claudomator_py.service.backups import make_backup
 from claudomator_py.service.cleanup import Cleaner
-from claudomator_py.store import requests, task_rows
+from claudomator_py.store import task_rows, transactions
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Task
@@ -283,7 +283,7 @@ class TaskService:
 
     def clean_up(self, request: CleanupRequest) -> CleanupView:
         """Remove what ended tasks no longer need. Raises Conflict if that is under way."""
-        with requests.refusing():
+        with transactions.or_unavailable():
             found = self._cleaner.clean(request)
         removed = sum(one.removed for one in found.items)
         if removed and not request.dry_run:
@@ -310,7 +310,7 @@ class TaskService:
 
     def _write(self, transaction: Callable[[Connection], T]) -> T:
         try:
-            return requests.write(self._database, transaction, self._by.id)
+            return transactions.write(self._database, transaction, self._by.id)
         except task_rows.VersionConflict as error:
             raise Conflict(
                 "The task changed at the same time.", remedy="Check its current state, then try again."

@@ -12,7 +12,7 @@ from claudomator_py.domain.units import format_instant, parse_duration
 from claudomator_py.domain.views.access import DEFAULT_LIFE_MS, NEVER, NewTokenView, TokenRequest, TokenView
 from claudomator_py.ports import Clock
 from claudomator_py.service.keyring import Keyring, hash_of, is_good, new_token
-from claudomator_py.store import requests, token_rows
+from claudomator_py.store import token_rows, transactions
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import ApiToken
@@ -34,7 +34,7 @@ class Tokens:
     def all(self) -> list[TokenView]:
         """Every token that was given out, the newest first; to an organisation's principal, its own organisation's."""
         now_ms = self._clock()
-        given = requests.read(self._database, token_rows.all_given)
+        given = transactions.read(self._database, token_rows.all_given)
         return [_view(one, now_ms) for one in given if self._by.sees(one.organisation)]
 
     def create(self, request: TokenRequest) -> NewTokenView:
@@ -103,8 +103,8 @@ class Tokens:
         return asked
 
     def _write(self, transaction: Callable[[Connection], ApiToken]) -> ApiToken:
-        row = requests.write(self._database, transaction, self._by.id)
-        with requests.refusing():
+        row = transactions.write(self._database, transaction, self._by.id)
+        with transactions.or_unavailable():
             self._keyring.reload()
         return row
 

@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS
-from claudomator_py.store import requests, session_rows
+from claudomator_py.store import session_rows, transactions
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import BrowserSession
@@ -173,7 +173,7 @@ class Sessions:
         """Durable on return. Raises Unavailable."""
         if self._database is None:
             return
-        requests.write(self._database, transaction, by)
+        transactions.write(self._database, transaction, by)
 
     def _note_use(self, session: BrowserSession) -> None:
         """Have it written, and wait for nothing."""

@@ -1,4 +1,4 @@
-"""Reading and writing for somebody who asks: that the store cannot be used is a refusal to them, ``Unavailable``."""
+"""One transaction for whoever asks: to them, a store that cannot be used is a refusal, ``Unavailable``."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 @contextmanager
-def refusing() -> Iterator[None]:
+def or_unavailable() -> Iterator[None]:
     """Raises Unavailable where the block raises StoreUnavailable."""
     try:
         yield
@@ -24,11 +24,11 @@ def refusing() -> Iterator[None]:
 
 def read(database: Database, fn: Callable[[Connection], T]) -> T:
     """What fn reads. Raises what fn raises, and Unavailable."""
-    with refusing():
+    with or_unavailable():
         return database.read(fn)
 
 
 def write(database: Database, fn: Callable[[Connection], T], by: str) -> T:
     """What fn returns, once what it wrote is durable; events name who asked. Raises what fn raises, and Unavailable."""
-    with refusing():
+    with or_unavailable():
         return database.write(caused_by(by, fn))
