@@ -29,7 +29,8 @@ from claudomator_py.policy.facts import Facts
 from claudomator_py.policy.verdict import Policy, with_built_in
 from claudomator_py.routing.assessment import assess
 from claudomator_py.routing.calibration import calibration_for
-from claudomator_py.routing.evaluation import Case, evaluate
+from claudomator_py.routing.evaluation import evaluate
+from claudomator_py.routing.labelled_set import Case
 from claudomator_py.routing.profile import Request
 from claudomator_py.scheduler.decision import Chosen, DecisionKind, DecisionRecord, ShadowRecord
 from claudomator_py.scheduler.replay import decided_again, first_difference, under

@@ -18,7 +18,7 @@ from claudomator_py.domain.text import plain
 if TYPE_CHECKING:
     from claudomator_py.domain.card import Card
     from claudomator_py.domain.encoder import Encoder
-    from claudomator_py.routing.evaluation import Case
+    from claudomator_py.routing.labelled_set import Case
     from claudomator_py.schema.routing_settings import EncoderSettings
 
 CardsOption = Annotated[
@@ -70,7 +70,7 @@ def compared(opened: Opened, settings: "EncoderSettings") -> "Iterator[tuple[Enc
 
 def read_set(cards: Path, tasks: Path) -> "tuple[list[Card], list[Case]]":
     """The cards and the tasks of the files; what cannot be used ends the command, and says where it stands."""
-    from claudomator_py.routing.evaluation import card_of, case_of, ignored
+    from claudomator_py.routing.labelled_set import card_of, case_of, ignored
 
     unknown: Counter[str] = Counter()
 

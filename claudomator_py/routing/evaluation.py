@@ -1,20 +1,20 @@
-"""How good routing is: a labelled set of tasks, the decisions that are made on it, and how many of them are right."""
+"""How good routing is: the decisions that are made on a labelled set, and how many of them are right."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from claudomator_py.domain.agent import TIERS, Tier
-from claudomator_py.domain.card import ALIASES, Card
+from claudomator_py.domain.card import Card
 from claudomator_py.domain.encoder import Encoder
 from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.routing import Risk
 from claudomator_py.routing.assessment import Assessment, assess
 from claudomator_py.routing.calibration import Calibration, calibration_for
-from claudomator_py.routing.handoff_evaluation import Demand, demand_of, figures, handed_over, plain
+from claudomator_py.routing.handoff_evaluation import figures, handed_over, plain
+from claudomator_py.routing.labelled_set import TO_SOMEBODY, Case
 from claudomator_py.routing.mentions import Names, Participant
 from claudomator_py.routing.orders import Sign
 from claudomator_py.routing.profile import Likeness, Request, profile_of, text_hash
@@ -23,31 +23,9 @@ from claudomator_py.routing.signals import keyword_in
 from claudomator_py.routing.space import Space
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
 from claudomator_py.schema.routing_settings import Preset
-from claudomator_py.schema.validation import first_problem
 
-_TO_SOMEBODY = (Route.SPECIALIST, Route.HUMAN_REVIEW)
 _NS_PER_MS = 1_000_000
 _WORD = re.compile(r"\w{4,}")
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One task of the set."""
-
-    id: str
-    request: Request
-    expected: frozenset[str] | None = None
-    """Who would be right: any of these; empty: nobody. None: it has no label."""
-    route: Route | None = None
-    """Which way would be right; None: the set does not say."""
-    risk: Risk | None = None
-    """How risky it is; None: the set does not say."""
-    mentions: tuple[str, ...] = ()
-    """Whom it addresses."""
-    tiers: tuple[Tier, ...] = ()
-    """The tiers that will do; empty: the set does not say."""
-    demand: Demand | None = None
-    """What its handoffs have to be; None: the set does not say."""
 
 
 class Latency(BaseModel):
@@ -149,65 +127,6 @@ class Evaluation(BaseModel):
     that end with whoever is right, who is told what they need."""
     cost: float = 0.0
     """US dollars of what was asked while deciding: nobody is."""
-
-
-def card_of(data: Mapping[str, Any]) -> Card:
-    """The card that a line of a set describes: a card, or one with ``display_name`` and ``allowed_backends``.
-
-    Raises ValueError.
-    """
-    renamed = dict(data)
-    for old, new in ALIASES.items():
-        if old in renamed:
-            renamed.setdefault(new, renamed.pop(old))
-    known = {name: value for name, value in renamed.items() if name in Card.model_fields}
-    try:
-        return Card.model_validate(known)
-    except ValidationError as error:
-        raise ValueError(first_problem(Card, error).render()) from None
-
-
-def ignored(data: Mapping[str, Any]) -> list[str]:
-    """The keys of such a line that say nothing of a card."""
-    return sorted(set(data) - set(Card.model_fields) - set(ALIASES))
-
-
-def case_of(data: Mapping[str, Any]) -> Case:
-    """The case that a line of a set describes, of either kind: ``text``, with ``agent`` and ``oos`` as its label; or
-    ``instructions``, ``name`` and ``tags``, with ``expected``. Raises ValueError.
-    """
-    identity, text = data.get("id"), data.get("instructions", data.get("text"))
-    if not isinstance(identity, str) or not isinstance(text, str):
-        raise ValueError("it needs an `id` and a `text` or `instructions`")
-    tags = data.get("tags") or ()
-    if not isinstance(tags, list | tuple) or not all(isinstance(tag, str) for tag in tags):
-        raise ValueError("`tags` is not a list of texts")
-    request = Request(text, str(data.get("name") or ""), tuple(tags))
-    label, demand = data.get("expected"), demand_of(data, text)
-    if not isinstance(label, Mapping):
-        return Case(identity, request, _expected(data), demand=demand)
-    route, risk = label.get("route"), label.get("risk")
-    return Case(
-        identity,
-        request,
-        _expected(data),
-        Route(route) if route in tuple(Route) else None,
-        Risk(risk) if risk in tuple(Risk) else None,
-        tuple(one for one in label.get("mentions") or () if isinstance(one, str)),
-        tuple(Tier(one) for one in label.get("acceptable_tiers") or [label.get("tier")] if one in tuple(Tier)),
-        demand,
-    )
-
-
-def _expected(data: Mapping[str, Any]) -> frozenset[str] | None:
-    label = data.get("expected")
-    if isinstance(label, Mapping):
-        if label.get("route") not in _TO_SOMEBODY:
-            return frozenset()
-        return frozenset(one for one in (label.get("specialist"), *(label.get("acceptable") or ())) if one)
-    if "agent" not in data:
-        return None
-    return frozenset() if data.get("oos") or data["agent"] is None else frozenset({str(data["agent"])})
 
 
 def space_of(cards: Sequence[Card], encoder: Encoder, calibration: Calibration) -> Space:
@@ -391,21 +310,21 @@ def _summed(
         task_threshold=calibration.least(2),
         top1=_share([_best(one) in right for right, one in inside]),
         accuracy_with_none=_share([_is_right(right, one) for right, one in labelled]),
-        oos_recall=_share([one.route not in _TO_SOMEBODY for one in outside]),
-        in_scope_fallback=_share([one.route not in _TO_SOMEBODY for _, one in inside]),
-        wrong_agent=_share([one.route in _TO_SOMEBODY and one.specialist not in right for right, one in labelled]),
+        oos_recall=_share([one.route not in TO_SOMEBODY for one in outside]),
+        in_scope_fallback=_share([one.route not in TO_SOMEBODY for _, one in inside]),
+        wrong_agent=_share([one.route in TO_SOMEBODY and one.specialist not in right for right, one in labelled]),
         latency_ms=latency,
     )
 
 
 def _best(record: SpecialistRecord) -> str | None:
-    if record.route in _TO_SOMEBODY:
+    if record.route in TO_SOMEBODY:
         return record.specialist
     return record.specialist_candidates[0].specialist if record.specialist_candidates else None
 
 
 def _is_right(right: frozenset[str], record: SpecialistRecord) -> bool:
-    return record.specialist in right if record.route in _TO_SOMEBODY else not right
+    return record.specialist in right if record.route in TO_SOMEBODY else not right
 
 
 def _share(hits: Sequence[bool]) -> float | None:

@@ -8,7 +8,7 @@ from claudomator_py.domain.errors import NotFound
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.units import DAY_MS
 from claudomator_py.domain.views.routing import ForgetRequest
-from claudomator_py.routing.evaluation import case_of
+from claudomator_py.routing.labelled_set import case_of
 from claudomator_py.routing.profile import Request
 from claudomator_py.store.database import Database
 from tests.contract.taught import ANSWER, LATER_QUERIES, QUERIES, Taught

@@ -7,8 +7,9 @@ import pytest
 from claudomator_py.domain.card import Card, Skill
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.routing.calibration import SHIPPED, Calibration, Weights
-from claudomator_py.routing.evaluation import Case, evaluate
+from claudomator_py.routing.evaluation import evaluate
 from claudomator_py.routing.fitting import FEWEST, fit
+from claudomator_py.routing.labelled_set import Case
 from claudomator_py.routing.profile import Request
 
 ENCODER = Hashed()
