@@ -5,9 +5,10 @@ from typing import Annotated
 from fastapi import Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from claudomator_py.api.conditional import NOT_MODIFIED, IdempotencyKey, IfMatch, IfNoneMatch, etag
+from claudomator_py.api.conditional import NOT_MODIFIED, IdempotencyKey, IfMatch, IfNoneMatch
 from claudomator_py.api.guard.roles import OPERATE, READ
 from claudomator_py.api.operation import Allowed, Operations, Tagged, body, location
+from claudomator_py.api.request import PageQuery
 from claudomator_py.domain.channel import NewChannel, NewMessage
 from claudomator_py.domain.views import Page
 from claudomator_py.domain.views.channels import (
@@ -29,15 +30,6 @@ MessageId = Annotated[int, Path(ge=1, le=2**53, description="A message's id.")]
 AttachmentId = Annotated[str, Path(max_length=100, description="An attachment's id, within its message.")]
 
 
-class ChannelQuery(BaseModel):
-    """How much of the list."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    cursor: str | None = Field(default=None, max_length=500, description="The next_cursor of the previous page.")
-    limit: int = Field(default=50, ge=1, le=200, description="Maximum number of items, 1 to 200.")
-
-
 class ChannelStatsQuery(BaseModel):
     """Of which time."""
 
@@ -47,7 +39,7 @@ class ChannelStatsQuery(BaseModel):
 
 
 @channels.operation("GET /v1/channels", "listChannels", READ, "Channels, by id")
-def list_channels(granted: Allowed, query: Annotated[ChannelQuery, Query()]) -> Page[ChannelView]:
+def list_channels(granted: Allowed, query: Annotated[PageQuery, Query()]) -> Page[ChannelView]:
     """Those of the organisation of whoever asks; without one, all. Others are refused as what does not exist."""
     return granted.channels.page(query.cursor, query.limit)
 
@@ -99,10 +91,7 @@ def get_channel(
     granted: Allowed, channel: ChannelRef, if_none_match: IfNoneMatch, tagged: Tagged
 ) -> ChannelView | Response:
     """The channel with its settings and participants. With If-None-Match, 304 says that neither has changed since."""
-    found = granted.channels.one(channel)
-    if if_none_match is not None and if_none_match.matches(found.version):
-        return Response(status_code=304, headers={"ETag": etag(found.version)})
-    return tagged(found)
+    return tagged.unless(if_none_match, granted.channels.one(channel))
 
 
 @channels.operation(
@@ -181,7 +170,7 @@ def mute(
     "Messages of a channel, newest first",
     refuses=(404, 409),
 )
-def list_messages(granted: Allowed, channel: ChannelRef, query: Annotated[ChannelQuery, Query()]) -> Page[MessageView]:
+def list_messages(granted: Allowed, channel: ChannelRef, query: Annotated[PageQuery, Query()]) -> Page[MessageView]:
     """Each with the decision who answers it, and what became of that."""
     return granted.channels.messages(channel, query.cursor, query.limit)
 

@@ -5,10 +5,11 @@
 from typing import Annotated, Literal
 
 from fastapi import Path, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from claudomator_py.api.guard.roles import ADMIN_WHOLE, OPEN, READ, READ_WHOLE
 from claudomator_py.api.operation import Allowed, Operations, access_of, body
+from claudomator_py.api.request import PageQuery
 from claudomator_py.domain.notice import DeliveryState, DeliveryView
 from claudomator_py.domain.outcome import REASON_POLICIES, Reason
 from claudomator_py.domain.principal import OPERATOR
@@ -30,16 +31,7 @@ daemon = Operations("status")
 _LAST_ID = 2**63 - 1
 
 
-class PartQuery(BaseModel):
-    """Which part of a list."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    cursor: str | None = Field(default=None, max_length=500, description="The next_cursor of the previous page.")
-    limit: int = Field(default=50, ge=1, le=200, description="Maximum number of items, 1 to 200.")
-
-
-class NotificationQuery(PartQuery):
+class NotificationQuery(PageQuery):
     """What to list, and how much of it."""
 
     state: DeliveryState | None = Field(default=None, description="Only those in this state.")
@@ -58,7 +50,7 @@ def status(granted: Allowed) -> StatusView:
 
 
 @daemon.operation("GET /v1/inbox", "listFileProblems", READ, "Files of the inbox that were refused")
-def inbox(granted: Allowed, query: Annotated[PartQuery, Query()]) -> FileProblemPage:
+def inbox(granted: Allowed, query: Annotated[PageQuery, Query()]) -> FileProblemPage:
     """The last one refused first, each with its reasons; a file is accepted whole or not at all."""
     return granted.queries.inbox_problems(query.cursor, query.limit)
 

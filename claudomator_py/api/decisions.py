@@ -3,23 +3,18 @@
 from typing import Annotated
 
 from fastapi import Path, Query
-from pydantic import ConfigDict, Field
 
 from claudomator_py.api.guard.roles import READ
 from claudomator_py.api.operation import Allowed, Operations
+from claudomator_py.api.request import PageQuery
 from claudomator_py.domain.views import Page
 from claudomator_py.domain.views.decisions import DecisionFilter, RecordedDecisionView
 
 decisions = Operations("decisions")
 
 
-class DecisionQuery(DecisionFilter):
+class DecisionQuery(DecisionFilter, PageQuery):
     """What to list, and how much of it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    cursor: str | None = Field(default=None, max_length=500, description="The next_cursor of the previous page.")
-    limit: int = Field(default=50, ge=1, le=200, description="Maximum number of decisions, 1 to 200.")
 
 
 @decisions.operation("GET /v1/decisions", "listDecisions", READ, "List decisions, newest first")

@@ -15,7 +15,7 @@ from fastapi.params import Depends as Dependency
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
-from claudomator_py.api.conditional import ETAG_HEADER, request_key, set_etag, versions_to_match
+from claudomator_py.api.conditional import ETAG_HEADER, Tags, etag, request_key, set_etag, versions_to_match
 from claudomator_py.api.guard import roles
 from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.guard.roles import Needed
@@ -119,6 +119,12 @@ class _Tagging:
     def __call__(self, view: V) -> V:
         set_etag(self._response, view.version)
         return view
+
+    def unless(self, seen: Tags | None, view: V) -> V | Response:
+        """The same, or 304 where whoever asks has seen that version."""
+        if seen is not None and seen.matches(view.version):
+            return Response(status_code=304, headers={"ETag": etag(view.version)})
+        return self(view)
 
 
 def _tagging(response: Response) -> _Tagging:

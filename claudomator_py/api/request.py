@@ -1,4 +1,4 @@
-"""A JSON object from a request, read strictly: what is ambiguous or out of the standard is refused, not guessed."""
+"""Body and query of a request, read strictly: what is ambiguous or out of the standard is refused, not guessed."""
 
 import codecs
 import json
@@ -10,7 +10,7 @@ from typing import Annotated, Any, get_args, get_origin
 from fastapi import Depends, Request
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
 
 from claudomator_py.api.problem import Refused
 from claudomator_py.domain.errors import Invalid, Problem, shown, suggestion
@@ -73,6 +73,15 @@ async def _optional(request: Request) -> dict[str, object] | None:
 
 JsonObject = Annotated[dict[str, object], Depends(_json_object)]
 OptionalJsonObject = Annotated[dict[str, object] | None, Depends(_optional)]
+
+
+class PageQuery(BaseModel):
+    """Which part of a list."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    cursor: str | None = Field(default=None, max_length=500, description="The next_cursor of the previous page.")
+    limit: int = Field(default=50, ge=1, le=200, description="Maximum number of items, 1 to 200.")
 
 
 _MOST = 20

@@ -5,9 +5,10 @@ from typing import Annotated
 from fastapi import Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from claudomator_py.api.conditional import NOT_MODIFIED, IdempotencyKey, IfMatch, IfNoneMatch, etag
+from claudomator_py.api.conditional import NOT_MODIFIED, IdempotencyKey, IfMatch, IfNoneMatch
 from claudomator_py.api.guard.roles import OPERATE, READ
 from claudomator_py.api.operation import Allowed, Operations, Tagged, body, location
+from claudomator_py.api.request import PageQuery
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.views import Page
@@ -44,15 +45,6 @@ _Card = Annotated[
 ]
 
 
-class SpecialistQuery(BaseModel):
-    """How much of the list."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    cursor: str | None = Field(default=None, max_length=500, description="The next_cursor of the previous page.")
-    limit: int = Field(default=50, ge=1, le=200, description="Maximum number of specialists, 1 to 200.")
-
-
 class SearchQuery(BaseModel):
     """What to search for, and how much of what is found."""
 
@@ -63,7 +55,7 @@ class SearchQuery(BaseModel):
 
 
 @specialists.operation("GET /v1/specialists", "listSpecialists", READ, "Specialists, by id")
-def list_specialists(granted: Allowed, query: Annotated[SpecialistQuery, Query()]) -> Page[SpecialistView]:
+def list_specialists(granted: Allowed, query: Annotated[PageQuery, Query()]) -> Page[SpecialistView]:
     """Those that exist for whoever asks: public ones, which is the default, shared ones of its organisation or with a
     grant, and its own. All others are not listed, found or counted, and refused as what does not exist."""
     return granted.specialists.page(query.cursor, query.limit)
@@ -107,10 +99,7 @@ def get_specialist(
     granted: Allowed, specialist_id: SpecialistId, if_none_match: IfNoneMatch, tagged: Tagged
 ) -> SpecialistView | Response:
     """The specialist with its card. With If-None-Match, 304 says that it has not been changed since."""
-    found = granted.specialists.one(specialist_id)
-    if if_none_match is not None and if_none_match.matches(found.version):
-        return Response(status_code=304, headers={"ETag": etag(found.version)})
-    return tagged(found)
+    return tagged.unless(if_none_match, granted.specialists.one(specialist_id))
 
 
 @specialists.operation(

@@ -3,11 +3,11 @@
 from typing import Annotated
 
 from fastapi import Path, Query, Response
-from pydantic import ConfigDict, Field
 
-from claudomator_py.api.conditional import NOT_MODIFIED, IdempotencyKey, IfMatch, IfNoneMatch, etag
+from claudomator_py.api.conditional import NOT_MODIFIED, IdempotencyKey, IfMatch, IfNoneMatch
 from claudomator_py.api.guard.roles import OPERATE, READ, READ_OWN
 from claudomator_py.api.operation import Allowed, Operations, Tagged, body, links, location, task_document
+from claudomator_py.api.request import PageQuery
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.views import (
     AnswerRequest,
@@ -26,13 +26,8 @@ tasks = Operations("tasks")
 Ref = Annotated[str, Path(max_length=128, description="A task's id, a unique prefix of it, or its name.")]
 
 
-class TaskQuery(TaskFilter):
+class TaskQuery(TaskFilter, PageQuery):
     """What to list, and how much of it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    cursor: str | None = Field(default=None, max_length=500, description="The next_cursor of the previous page.")
-    limit: int = Field(default=50, ge=1, le=200, description="Maximum number of tasks, 1 to 200.")
 
 
 _LOCATION = location("URL of the task")
@@ -111,10 +106,7 @@ def list_tasks(granted: Allowed, query: Annotated[TaskQuery, Query()]) -> Page[T
 )
 def get_task(granted: Allowed, ref: Ref, if_none_match: IfNoneMatch, tagged: Tagged) -> TaskView | Response:
     """The task with its content. With If-None-Match, 304 says that it has not been changed since."""
-    task = granted.queries.task(ref)
-    if if_none_match is not None and if_none_match.matches(task.version):
-        return Response(status_code=304, headers={"ETag": etag(task.version)})
-    return tagged(task)
+    return tagged.unless(if_none_match, granted.queries.task(ref))
 
 
 @tasks.operation(
