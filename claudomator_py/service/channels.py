@@ -99,13 +99,10 @@ class Channels:
 
         def transaction(connection: Connection) -> ChannelView:
             made = changes.create(connection, wanted, self._by, self._clock())
-            told = queries.channel_view(connection, made)
-            if key is not None:
-                self._repeats.record(connection, key, told, self._by.id)
-            return told
+            return self._repeats.kept(connection, key, queries.channel_view(connection, made), self._by.id)
 
-        with self._repeats.claim(key, self._by.id) as earlier:
-            return ChannelView.model_validate(earlier) if earlier is not None else self._write(transaction)
+        with self._repeats.claim(key, self._by.id, ChannelView) as earlier:
+            return earlier or self._write(transaction)
 
     def change_settings(
         self, ref: str, wanted: SettingsRequest, *, versions: Collection[int] | None = None
@@ -163,9 +160,9 @@ class Channels:
 
     def write(self, ref: str, written: Written, *, key: RequestKey | None = None) -> MessageView:
         """Write in the channel, as somebody for whom whoever asks speaks."""
-        with self._repeats.claim(key, self._by.id) as earlier:
+        with self._repeats.claim(key, self._by.id, MessageView) as earlier:
             if earlier is not None:
-                return MessageView.model_validate(earlier)
+                return earlier
             channel = transactions.read(self._database, lambda connection: changes.find(connection, ref, self._by))
             advice = self._advice(channel, written)
 
@@ -173,10 +170,8 @@ class Channels:
                 posted = messages.post(
                     connection, channel_rows.get(connection, channel.id), written, advice, self._clock()
                 )
-                told = queries.message_views(connection, [posted])[0]
-                if key is not None:
-                    self._repeats.record(connection, key, told, self._by.id)
-                return told
+                view = queries.message_views(connection, [posted])[0]
+                return self._repeats.kept(connection, key, view, self._by.id)
 
             return self._write(transaction)
 

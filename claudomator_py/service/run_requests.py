@@ -202,15 +202,10 @@ class RunRequests:
 
         def transaction(connection: Connection) -> SubtaskView:
             asking = _under_way(connection, find_run(connection, run_id, self._by), "creates tasks")
-            view = self._created(connection, asking, request)
-            if key is not None:
-                self._repeats.record(connection, key, view, self._by.id)
-            return view
+            return self._repeats.kept(connection, key, self._created(connection, asking, request), self._by.id)
 
-        with self._repeats.claim(key, self._by.id) as earlier:
-            if earlier is not None:
-                return SubtaskView.model_validate(earlier)
-            return self._write(transaction)
+        with self._repeats.claim(key, self._by.id, SubtaskView) as earlier:
+            return earlier or self._write(transaction)
 
     def _created(self, connection: Connection, asking: _Asking, request: SubtaskRequest) -> SubtaskView:
         run, task, most = asking.run, asking.task, self._rules().max_subtasks

@@ -78,14 +78,11 @@ class Schedules:
                 remedy = f"Choose another name, or end that schedule first: claudomator schedule delete {spec.name}"
                 raise Conflict(f"There is another schedule named {spec.name}.", remedy=remedy)
             schedule = there if there is not None else begin(connection, plan, self._clock())
-            view = schedule_views(connection, [schedule])[0]
-            if key is not None:
-                self._repeats.record(connection, key, view, self._by.id)
-            return view
+            return self._repeats.kept(connection, key, schedule_views(connection, [schedule])[0], self._by.id)
 
-        with self._repeats.claim(key, self._by.id) as earlier:
+        with self._repeats.claim(key, self._by.id, ScheduleView) as earlier:
             if earlier is not None:
-                return ScheduleView.model_validate(earlier)
+                return earlier
             refuse(_no_times(spec) or zone_problems(spec) or self._problems(spec))
             return self._change(transaction)
 
@@ -100,8 +97,8 @@ class Schedules:
     def run(self, name: str, *, key: RequestKey | None = None) -> TaskView:
         """Run a schedule now, besides its times, paused or not. Raises Conflict where the last one has not ended
         and the schedule does not let them queue."""
-        with self._repeats.claim(key, self._by.id) as earlier:
-            return TaskView.model_validate(earlier) if earlier is not None else self._run(name, key)
+        with self._repeats.claim(key, self._by.id, TaskView) as earlier:
+            return earlier or self._run(name, key)
 
     def _run(self, name: str, key: RequestKey | None) -> TaskView:
         spec = TaskSpec.model_validate(self._read(lambda connection: _named(connection, name, self._by)).spec)
@@ -120,9 +117,7 @@ class Schedules:
             while schedule_rows.was_fired(connection, schedule.id, at_ms):
                 at_ms += 1
             view = self._told(connection, fire(connection, schedule, at_ms, dir_key, "operator", now_ms).id)
-            if key is not None:
-                self._repeats.record(connection, key, view, self._by.id)
-            return view
+            return self._repeats.kept(connection, key, view, self._by.id)
 
         return self._change(transaction)
 

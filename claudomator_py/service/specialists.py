@@ -121,13 +121,10 @@ class Specialists:
 
         def transaction(connection: Connection) -> SpecialistView:
             found = changes.register(connection, card, self._by, self._clock())
-            told = queries.view(found, self._by)
-            if key is not None:
-                self._repeats.record(connection, key, told, self._by.id)
-            return told
+            return self._repeats.kept(connection, key, queries.view(found, self._by), self._by.id)
 
-        with self._repeats.claim(key, self._by.id) as earlier:
-            told = SpecialistView.model_validate(earlier) if earlier is not None else self._write(transaction)
+        with self._repeats.claim(key, self._by.id, SpecialistView) as earlier:
+            told = earlier or self._write(transaction)
         return self._warned(told)
 
     def register_itself(self, card: Card) -> bool:

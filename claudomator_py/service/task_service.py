@@ -121,9 +121,9 @@ class TaskService:
             refuse(cycle_problems(connection, [(task, spec)]))
             return self._changed(connection, task.id, key)
 
-        with self._repeats.claim(key, self._by.id) as earlier:
+        with self._repeats.claim(key, self._by.id, TaskView) as earlier:
             if earlier is not None:
-                return TaskView.model_validate(earlier)
+                return earlier
             refuse(_of_a_schedule(spec) or placement_problems(spec, self._registry, self._workdirs()))
             # Only now: a directory that cannot be looked at has been refused.
             order = NewTask(
@@ -215,9 +215,9 @@ class TaskService:
         self, change: Callable[[Connection], str], key: RequestKey | None, committed: Callable[[], None]
     ) -> TaskView:
         """The task that was changed, once for each key. change: gives its id. committed: called after that."""
-        with self._repeats.claim(key, self._by.id) as earlier:
+        with self._repeats.claim(key, self._by.id, TaskView) as earlier:
             if earlier is not None:
-                return TaskView.model_validate(earlier)
+                return earlier
             task_id, told = self._write(lambda connection: self._changed(connection, change(connection), key))
             committed()
             return told or self._queries.read(lambda connection: self._queries.task_views.one(connection, task_id))
@@ -243,12 +243,10 @@ class TaskService:
         def transaction(connection: Connection) -> AgentView:
             change(connection, found, self._clock())
             view = next(view for view in self._queries.agent_views(connection) if view.name == agent)
-            if key is not None:
-                self._repeats.record(connection, key, view, self._by.id)
-            return view
+            return self._repeats.kept(connection, key, view, self._by.id)
 
-        with self._repeats.claim(key, self._by.id) as earlier:
-            return AgentView.model_validate(earlier) if earlier is not None else self._write(transaction)
+        with self._repeats.claim(key, self._by.id, AgentView) as earlier:
+            return earlier or self._write(transaction)
 
     def _agent(self, name: str) -> AgentSpec:
         found = self._registry.find(name)
@@ -300,8 +298,7 @@ class TaskService:
         if key is None:
             return task_id, None
         view = self._queries.task_views.one(connection, task_id)
-        self._repeats.record(connection, key, view, self._by.id)
-        return task_id, view
+        return task_id, self._repeats.kept(connection, key, view, self._by.id)
 
     def _note(self, telling: Callable[[Connection], None]) -> None:
         """Tell of what is done already: that it cannot be told does not undo it."""

@@ -5,9 +5,9 @@ it. A request that was refused has changed nothing and is not kept: it is judged
 """
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TypeVar
 
 from pydantic import BaseModel
 from sqlalchemy import Connection
@@ -17,6 +17,8 @@ from claudomator_py.domain.principal import RequestKey
 from claudomator_py.ports import Clock
 from claudomator_py.store import request_rows
 from claudomator_py.store.tables import AnsweredRequest
+
+A = TypeVar("A", bound=BaseModel)
 
 Find = Callable[[Callable[[Connection], AnsweredRequest | None]], AnsweredRequest | None]
 
@@ -32,10 +34,10 @@ class IdempotentRequests:
         self._lock = threading.Lock()
 
     @contextmanager
-    def claim(self, key: RequestKey | None, principal_id: str) -> Iterator[Mapping[str, Any] | None]:
+    def claim(self, key: RequestKey | None, principal_id: str, answer: type[A]) -> Iterator[A | None]:
         """Keep the key for this request while the block lasts. Gives the answer of an earlier one, or None.
 
-        principal_id: who sent it: another's key of the same name is another one.
+        principal_id: who sent it: another's key of the same name is another one. answer: its shape.
 
         Raises KeyInUse while another request has it, and KeyReused where it names a different request. Without a key
         there is nothing to keep.
@@ -52,17 +54,19 @@ class IdempotentRequests:
                 )
             self._in_work.add(mine)
         try:
-            yield self._earlier(key, principal_id)
+            yield self._earlier(key, principal_id, answer)
         finally:
             with self._lock:
                 self._in_work.discard(mine)
 
-    def record(self, connection: Connection, key: RequestKey, answer: BaseModel, principal_id: str) -> None:
-        """Keep the answer, in the transaction of what it tells."""
-        document = answer.model_dump(mode="json")
-        request_rows.add(connection, principal_id, key.key, key.fingerprint, document, self._clock())
+    def kept(self, connection: Connection, key: RequestKey | None, answer: A, principal_id: str) -> A:
+        """The answer, kept in the transaction of what it tells. Without a key there is nothing to keep."""
+        if key is not None:
+            document = answer.model_dump(mode="json")
+            request_rows.add(connection, principal_id, key.key, key.fingerprint, document, self._clock())
+        return answer
 
-    def _earlier(self, key: RequestKey, principal_id: str) -> Mapping[str, Any] | None:
+    def _earlier(self, key: RequestKey, principal_id: str, answer: type[A]) -> A | None:
         now_ms = self._clock()
         found = self._read(lambda connection: request_rows.find(connection, principal_id, key.key, now_ms))
         if found is None:
@@ -72,4 +76,4 @@ class IdempotentRequests:
                 "This Idempotency-Key was used for a different request.",
                 remedy="Use a new key for each new request, and repeat requests unchanged.",
             )
-        return found.answer
+        return answer.model_validate(found.answer)
