@@ -3,16 +3,14 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from sqlalchemy import JSON, Connection, and_, or_, select, type_coerce
+from sqlalchemy import Connection
 
 from claudomator_py.domain.lifecycle import InputKind
-from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.views import TaskFilter
 from claudomator_py.domain.views.policy import ApprovalsView, HeldTaskView, SettledApprovalView
 from claudomator_py.store import events, reads
-from claudomator_py.store.tables import EVENT, TASK, Task
-from claudomator_py.store.visibility import tasks_seen
+from claudomator_py.store.tables import Task
 from claudomator_py.tasks.inputs import asked_before, asked_of, may_approve
 
 MOST = 200
@@ -25,6 +23,8 @@ _OUTCOMES: Mapping[str, Literal["given", "refused", "expired"]] = {
     "rejected": "refused",
     "state": "expired",
 }
+_WHY = {"approved": "why", "rejected": "reason"}
+"""Under which key such an event has the person's words."""
 
 
 def view(connection: Connection, by: Principal) -> ApprovalsView:
@@ -52,29 +52,15 @@ def _held(task: Task, by: Principal) -> HeldTaskView | None:
 
 
 def _settled(connection: Connection, by: Principal) -> tuple[SettledApprovalView, ...]:
-    expired = type_coerce(EVENT.c.data, JSON)["reason"].as_string() == Reason.EXPIRED.value
-    query = (
-        select(EVENT.c.kind, EVENT.c.by, EVENT.c.data, EVENT.c.at_ms, EVENT.c.task_id, TASK.c.name, TASK.c.asks)
-        .join(TASK, TASK.c.id == EVENT.c.task_id)
-        .where(
-            EVENT.c.id > events.last_id(connection) - _SAMPLE,
-            EVENT.c.run_id.is_(None),
-            or_(EVENT.c.kind.in_(("approved", "rejected")), and_(EVENT.c.kind == "state", expired)),
-            tasks_seen(by),
-        )
-        .order_by(EVENT.c.id.desc())
-        .limit(_SHOWN)
-    )
     return tuple(
-        SettledApprovalView(
-            task_id=task_id,
-            task_name=name,
-            outcome=_OUTCOMES[kind],
-            by=None if kind == "state" else principal,
-            why=data.get("why") if kind == "approved" else data.get("reason") if kind == "rejected" else None,
-            rules=tuple(data.get("rules") or (asks or {}).get("rules") or ()),
-            at=at_ms,
+        SettledApprovalView.of(
+            one,
+            outcome=_OUTCOMES[one.kind],
+            by=None if one.kind == "state" else one.by,
+            why=one.data.get(_WHY[one.kind]) if one.kind in _WHY else None,
+            rules=tuple(one.data.get("rules") or one.asks.get("rules") or ()),
+            at=one.at_ms,
         )
-        for kind, principal, data, at_ms, task_id, name, asks in connection.execute(query)
-        if kind != "state" or (asks or {}).get("kind") == InputKind.APPROVAL.value
+        for one in events.settled_inputs(connection, by, sample=_SAMPLE, limit=_SHOWN)
+        if one.kind != "state" or one.asks.get("kind") == InputKind.APPROVAL.value
     )

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from claudomator_py.dispatch.policing import IN_FORCE
 from claudomator_py.domain.principal import Principal
@@ -17,8 +17,8 @@ from claudomator_py.policy.verdict import Policy
 from claudomator_py.queries.concealment import SOMEBODY
 from claudomator_py.queries.specialists import view as view_of
 from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, PolicyVerdict
-from claudomator_py.store import decision_rows, remembered, specialist_rows
-from claudomator_py.store.tables import DECISION, Task
+from claudomator_py.store import decision_log, decision_rows, remembered, specialist_rows
+from claudomator_py.store.tables import Task
 from claudomator_py.tasks.inputs import specialists_for
 
 _LITERAL = re.compile(r"""(["'])(.*?)\1""")
@@ -30,19 +30,14 @@ SAMPLE = 5_000
 def view(connection: Connection, policy: Policy, by: Principal, days: int, now_ms: int, *, reviews: bool) -> PolicyView:
     """The rules, with what they said in the last days of the tasks that exist for that principal. reviews: whether
     those that are built in hold."""
-    query = select(DECISION.c.data, DECISION.c.at_ms).where(
-        DECISION.c.kind == DecisionKind.POLICY.value, DECISION.c.at_ms >= now_ms - days * DAY_MS
-    )
-    if by.organisation is not None:
-        query = query.where(DECISION.c.organisation == by.organisation)
     applied, faults, last, said = Counter[str](), Counter[str](), dict[str, int](), Counter[PolicyVerdict]()
-    for data, at_ms in connection.execute(query.order_by(DECISION.c.at_ms.desc()).limit(SAMPLE)):
-        record = PolicyRecord.model_validate(data)
+    for decision in decision_log.newest_of_kind(connection, DecisionKind.POLICY, now_ms - days * DAY_MS, SAMPLE, by):
+        record = PolicyRecord.model_validate(decision.data)
         said[record.verdict] += 1
         for check in record.policy_checks:
             if check.matched:
                 applied[check.rule] += 1
-                last.setdefault(check.rule, at_ms)
+                last.setdefault(check.rule, decision.at_ms)
             faults[check.rule] += check.matched is None
     known = remembered.find(connection, IN_FORCE)
     named: set[str | None] = set()

@@ -12,9 +12,9 @@ from claudomator_py.domain.units import format_instant
 from claudomator_py.domain.views import Page
 from claudomator_py.ports import Clock
 from claudomator_py.queries import cursors
-from claudomator_py.store import outbox_rows
+from claudomator_py.store import outbox_rows, transactions
 from claudomator_py.store.database import Database
-from claudomator_py.store.events import caused_by, record
+from claudomator_py.store.events import record
 from claudomator_py.store.tables import Outbox
 
 
@@ -44,7 +44,7 @@ class Notices:
             more = len(found) > limit
             return Page(items=items, next_cursor=cursors.write_number(items[-1].id, listed) if more else None)
 
-        return self._database.read(read)
+        return transactions.read(self._database, read)
 
     def again(self, delivery: int) -> DeliveryView:
         """Send one that was given up again. Raises NotFound, Conflict."""
@@ -60,7 +60,7 @@ class Notices:
             record(connection, self._clock(), "notification_retried", data={"delivery": delivery, "to": row.target})
             return outbox_rows.find(connection, delivery) or row
 
-        return _view(self._database.write(caused_by(self._by.id, transaction)))
+        return _view(transactions.write(self._database, transaction, self._by.id))
 
     def test(self, target: str) -> DeliveryView:
         """Send a test notice now and say how it went; it is not kept. Raises NotFound."""

@@ -72,6 +72,14 @@ def of_kind(
     return [decision_from(row) for row in connection.execute(query)]
 
 
+def newest_of_kind(
+    connection: Connection, kind: DecisionKind, since_ms: int, limit: int, by: Principal
+) -> Sequence[Decision]:
+    """Those of that kind that exist for that principal, from that time on, the newest first."""
+    query = select(DECISION).where(DECISION.c.kind == kind.value, decisions_seen(by), *_between(since_ms, None))
+    return [decision_from(row) for row in connection.execute(query.order_by(DECISION.c.at_ms.desc()).limit(limit))]
+
+
 def newest_shadow(connection: Connection, since_ms: int | None, until_ms: int | None) -> Decision | None:
     """The last shadow of that time."""
     query = select(DECISION).where(DECISION.c.kind == DecisionKind.SHADOW.value, *_between(since_ms, until_ms))

@@ -161,3 +161,11 @@ def _newest_named(connection: Connection, name: str, besides: str) -> str | None
         .limit(1)
     )
     return connection.execute(query).scalar_one_or_none()
+
+
+def is_followed(connection: Connection, task_id: str) -> bool:
+    """Whether a task continues in the thread of this one."""
+    follows = exists().where(
+        TASK_DEPENDENCY.c.depends_on_id == task_id, TASK.c.id == TASK_DEPENDENCY.c.task_id, TASK.c.thread.is_not(None)
+    )
+    return bool(connection.execute(select(follows)).scalar_one())

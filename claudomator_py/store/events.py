@@ -4,13 +4,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Select, func, insert, select
+from sqlalchemy import JSON, Connection, Select, and_, func, insert, or_, select, type_coerce
 
+from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.store.loading import loader
 from claudomator_py.store.statement import Statement
-from claudomator_py.store.tables import EVENT, Event
-from claudomator_py.store.visibility import events_seen
+from claudomator_py.store.tables import EVENT, TASK, Event
+from claudomator_py.store.visibility import events_seen, tasks_seen
 
 T = TypeVar("T")
 
@@ -123,3 +124,37 @@ def newest(connection: Connection, limit: int, sought: EventQuery = EventQuery()
     """The newest events, in order, at most limit."""
     query = sought.query.order_by(EVENT.c.id.desc()).limit(limit)
     return [_event_from(row) for row in reversed(connection.execute(query).all())]
+
+
+@dataclass(frozen=True, slots=True)
+class SettledInput:
+    """An event that says what became of what a task asked for before its first run, and of which task that was."""
+
+    kind: str
+    """``approved``, ``rejected``, or ``state`` where the task expired."""
+    by: str | None
+    data: Mapping[str, Any]
+    at_ms: int
+    task_id: str
+    task_name: str
+    asks: Mapping[str, Any]
+    """What the task asks, or asked last."""
+
+
+def settled_inputs(connection: Connection, by: Principal, *, sample: int, limit: int) -> Sequence[SettledInput]:
+    """Of the tasks that exist for that principal, the newest first, at most limit. sample: so many of the newest events
+    are looked at."""
+    expired = type_coerce(EVENT.c.data, JSON)["reason"].as_string() == Reason.EXPIRED.value
+    query = (
+        select(EVENT.c.kind, EVENT.c.by, EVENT.c.data, EVENT.c.at_ms, EVENT.c.task_id, TASK.c.name, TASK.c.asks)
+        .join(TASK, TASK.c.id == EVENT.c.task_id)
+        .where(
+            EVENT.c.id > last_id(connection) - sample,
+            EVENT.c.run_id.is_(None),
+            or_(EVENT.c.kind.in_(("approved", "rejected")), and_(EVENT.c.kind == "state", expired)),
+            tasks_seen(by),
+        )
+        .order_by(EVENT.c.id.desc())
+        .limit(limit)
+    )
+    return [SettledInput(*row[:-1], asks=row[-1] or {}) for row in connection.execute(query)]

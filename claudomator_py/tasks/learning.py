@@ -3,7 +3,7 @@ transaction, so that no label is learned twice, whatever happens in between."""
 
 from typing import Final
 
-from sqlalchemy import Connection, exists, select
+from sqlalchemy import Connection
 
 from claudomator_py.domain.learning import LabelRule, Verdict, rule_for, verdict_of
 from claudomator_py.domain.lifecycle import ENDED
@@ -15,7 +15,7 @@ from claudomator_py.routing.signals import NO_PERFORMANCE
 from claudomator_py.scheduler.decision import DecisionKind, SpecialistRecord
 from claudomator_py.store import decision_rows, dependency_rows, events, learning_rows, run_rows, switch_rows, task_rows
 from claudomator_py.store.learning_rows import Progress
-from claudomator_py.store.tables import TASK, TASK_DEPENDENCY, Decision, Event, Label, Standing, Task
+from claudomator_py.store.tables import Decision, Event, Label, Standing, Task
 
 FROZEN: Final = "learning_frozen"
 """The switch: nothing is learned, and nothing later of what happens meanwhile."""
@@ -95,7 +95,7 @@ def _label(connection: Connection, event: Event, now_ms: int) -> None:
         str(event.data["state"]),
         reason,
         0 if answer is None else len(answer.strip()),
-        followed=_is_followed(connection, task_id),
+        followed=dependency_rows.is_followed(connection, task_id),
     )
     chars = None if answer is None else len(answer)
     learning_rows.put(connection, _row(decision, rule, now_ms, answer_chars=chars))
@@ -168,14 +168,6 @@ def _continued_by(connection: Connection, task_id: str) -> str | None:
         return None
     bound = dependency_rows.bound(connection, task_id)
     return next((found for name, found, _ in bound if name == continues), None)
-
-
-def _is_followed(connection: Connection, task_id: str) -> bool:
-    """Whether a task continues in the thread of this one."""
-    follows = exists().where(
-        TASK_DEPENDENCY.c.depends_on_id == task_id, TASK.c.id == TASK_DEPENDENCY.c.task_id, TASK.c.thread.is_not(None)
-    )
-    return bool(connection.execute(select(follows)).scalar_one())
 
 
 def _answer(connection: Connection, event: Event) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from claudomator_py.dispatch.notifications import ATTEMPTS, NotificationDispatcher
-from claudomator_py.domain.errors import Conflict, NotFound
+from claudomator_py.domain.errors import Conflict, NotFound, Unavailable
 from claudomator_py.domain.notice import (
     DeliveryFault,
     DeliveryState,
@@ -334,3 +334,12 @@ def test_an_event_that_cannot_be_read_and_a_notice_that_cannot_be_sent_hold_up_n
     world.now_ms += HOUR_MS
     post.dispatcher.wake()
     assert post.mail["phone"].next().task_name == "unsendable"
+
+
+def test_a_store_that_cannot_be_used_is_a_refusal(world: World) -> None:
+    notices = Post(world, phone=ALL).notices
+    world.database.close()
+    with pytest.raises(Unavailable):
+        notices.deliveries(None, None, 1)
+    with pytest.raises(Unavailable):
+        notices.again(1)

@@ -65,3 +65,17 @@ def test_a_page_on_the_code_names_what_is_in_the_files_that_it_names(page: str) 
     functions = set(re.findall(r"`([A-Za-z_.]+)\(\)`", text))
     assert functions <= _defined(), functions - _defined()
     assert all(_file(name) for name in re.findall(r"`([a-z_]+(?:/[a-z_]+)+\.py)`", text))
+
+
+def test_statements_of_sql_are_made_in_the_store_alone() -> None:
+    statements = {"delete", "exists", "insert", "select", "text", "update"}
+    files = [file for file in PACKAGE.rglob("*.py") if PACKAGE / "store" not in file.parents]
+    found = {
+        file.relative_to(PACKAGE).as_posix(): names
+        for file in files
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module == "sqlalchemy"
+        if (names := statements & {name.name for name in node.names})
+    }
+    assert len(files) > 300
+    assert not found
