@@ -44,8 +44,8 @@ def channel_page(connection: Connection, by: Principal, cursor: str | None, limi
     listed = {"list": "channels"}
     after = None if cursor is None else cursors.read_text(cursor, listed)
     found = channel_rows.seen(connection, by, after=after, limit=limit + 1)
-    following = cursors.write_text(found[limit - 1].id, listed) if len(found) > limit else None
-    return Page[ChannelView](items=tuple(channel_view(connection, one) for one in found[:limit]), next_cursor=following)
+    part, following = cursors.part(found, limit, lambda one: cursors.write_text(one.id, listed))
+    return Page[ChannelView](items=tuple(channel_view(connection, one) for one in part), next_cursor=following)
 
 
 def message_page(connection: Connection, channel: Channel, cursor: str | None, limit: int) -> Page[MessageView]:
@@ -53,8 +53,8 @@ def message_page(connection: Connection, channel: Channel, cursor: str | None, l
     listed = {"list": "messages", "channel": channel.id}
     before = None if cursor is None else cursors.read_number(cursor, listed)
     found = channel_rows.messages(connection, channel.id, before=before, limit=limit + 1)
-    following = cursors.write_number(found[limit - 1].id or 0, listed) if len(found) > limit else None
-    return Page[MessageView](items=tuple(message_views(connection, found[:limit])), next_cursor=following)
+    part, following = cursors.part(found, limit, lambda one: cursors.write_number(one.id or 0, listed))
+    return Page[MessageView](items=tuple(message_views(connection, part)), next_cursor=following)
 
 
 def message_views(connection: Connection, messages: Sequence[ChannelMessage]) -> list[MessageView]:

@@ -10,18 +10,29 @@ import binascii
 import hashlib
 import json
 import uuid
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from claudomator_py.domain.errors import BadCursor
 from claudomator_py.domain.views import TaskFilter
 from claudomator_py.store.reads import Position
+
+T = TypeVar("T")
 
 _CHECK_BYTES = 8
 _LARGEST = 2**63
 
 Listed = Mapping[str, Any]
 """Which list: its name, and its filters."""
+
+
+def part(found: Sequence[T], limit: int, behind: Callable[[T], str]) -> tuple[Sequence[T], str | None]:
+    """The items of one part of a list, and the cursor behind them if others follow.
+
+    found: one item more than limit where there are as many. behind: the cursor behind an item.
+    """
+    items = found[:limit]
+    return items, behind(items[-1]) if len(found) > limit else None
 
 
 def write(position: Position, wanted: TaskFilter) -> str:

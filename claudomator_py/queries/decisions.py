@@ -40,14 +40,13 @@ def page(
     listed = {"list": "decisions", **wanted.model_dump(mode="json", exclude_none=True)}
     before = cursors.read_time(cursor, listed) if cursor is not None else None
     found = decision_log.page(connection, wanted, before, limit + 1, by)
-    items = found[:limit]
+    items, following = cursors.part(
+        found, limit, lambda one: cursors.write_time(one.decision.at_ms, one.decision.id, listed)
+    )
     seen = known_to(connection, [one.decision for one in items], by)
     channels = _channels(connection, items, by)
-    last = items[-1].decision if len(found) > limit else None
-    return Page(
-        items=concealed(connection, [_view(one, seen, channels) for one in items], by),
-        next_cursor=None if last is None else cursors.write_time(last.at_ms, last.id, listed),
-    )
+    views = [_view(one, seen, channels) for one in items]
+    return Page(items=concealed(connection, views, by), next_cursor=following)
 
 
 def one(connection: Connection, decision_id: str, by: Principal) -> RecordedDecisionView:

@@ -53,8 +53,8 @@ def page(connection: Connection, by: Principal, cursor: str | None, limit: int) 
     """A part of the cards that exist for the principal, by id. Raises BadCursor."""
     after = None if cursor is None else cursors.read_text(cursor, _LIST)
     found = specialist_rows.seen(connection, by, after=after, limit=limit + 1)
-    following = cursors.write_text(found[limit - 1].card.id, _LIST) if len(found) > limit else None
-    return Page[SpecialistView](items=tuple(view(one, by) for one in found[:limit]), next_cursor=following)
+    part, following = cursors.part(found, limit, lambda one: cursors.write_text(one.card.id, _LIST))
+    return Page[SpecialistView](items=tuple(view(one, by) for one in part), next_cursor=following)
 
 
 def search(
