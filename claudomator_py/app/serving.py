@@ -257,9 +257,9 @@ async def _serve(
         parts.faults,
         parts.isolating.trees,
     )
-    repeats = IdempotentRequests(queries.read, now_ms)
+    repeats = IdempotentRequests(database, now_ms)
     schedules = Schedules(
-        database, parts.registry, lambda: parts.workdirs, now_ms, queries.task_views.one, repeats, cron_worker.wake
+        database, parts.registry, lambda: parts.workdirs, now_ms, queries.task_views, repeats, cron_worker.wake
     )
     cleaner = Cleaner(database, parts.host, parts.isolating, now_ms)
     retainer = Retainer(

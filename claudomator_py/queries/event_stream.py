@@ -1,7 +1,6 @@
 """What can be followed, read from the store and from the files of runs."""
 
 from collections.abc import Callable, Collection
-from copy import copy
 from dataclasses import dataclass
 from functools import partial
 
@@ -9,16 +8,16 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain.errors import Unavailable
 from claudomator_py.domain.output import OutputPiece
-from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.run import Stream
 from claudomator_py.domain.views import EventView
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.ports import RunHost
+from claudomator_py.queries.bound import Bound
 from claudomator_py.queries.log_stream import EntryFeed, LogFeed, LogPosition, LogView, Source, TextFeed
 from claudomator_py.queries.reading import find_run, find_task
 from claudomator_py.queries.views import event_views
-from claudomator_py.store import events, pruning, task_rows, transactions
+from claudomator_py.store import events, pruning, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import EventQuery
 from claudomator_py.store.tables import Run
@@ -61,31 +60,24 @@ class _Commits:
         self.number += 1
 
 
-class Live:
+class Live(Bound):
     """Synchronous and safe to call from many threads. Every method may raise ``domain.errors.ServiceError``."""
 
     def __init__(self, database: Database, registry: AgentRegistry, host: RunHost, secrets: Secrets) -> None:
-        self._database = database
+        super().__init__(database)
         self._registry = registry
         self._host = host
         self._secrets = secrets
         self._commits = _Commits()
-        self._by = OPERATOR
         database.on_commit(self._commits.count)
-
-    def as_(self, by: Principal) -> "Live":
-        """The same, for who asks."""
-        bound = copy(self)
-        bound._by = by
-        return bound
 
     def newest_event(self) -> int:
         """The id of the newest event; 0 when there is none."""
-        return transactions.read(self._database, events.last_id)
+        return self._read(events.last_id)
 
     def events_gone(self) -> int:
         """The greatest id of an event that is not kept any more; 0: all are kept."""
-        return transactions.read(self._database, pruning.events_gone_upto)
+        return self._read(pruning.events_gone_upto)
 
     def event_filter(self, task: str | None, kinds: Collection[str], by: str | None = None) -> EventFilter:
         """The filter that is meant; task: as for ``TaskService``; by: who caused them. Raises NotFound, Ambiguous."""
@@ -95,9 +87,7 @@ class Live:
         whose = "" if by is not None and "\0" in by else by
         if task is None:
             return EventFilter(None, known, whose)
-        return EventFilter(
-            transactions.read(self._database, lambda connection: find_task(connection, task, self._by).id), known, whose
-        )
+        return EventFilter(self._read(lambda connection: find_task(connection, task, self._by).id), known, whose)
 
     def events(self, wanted: EventFilter, after: int, limit: int) -> EventPage:
         """Events with a greater id than ``after``, oldest first, at most ``limit``."""
@@ -109,7 +99,7 @@ class Live:
             upto = items[-1].id if more else max(after, events.last_id(connection))
             return EventPage(items, upto, more)
 
-        return transactions.read(self._database, page)
+        return self._read(page)
 
     def last_events(self, wanted: EventFilter, limit: int) -> EventPage:
         """The newest events, oldest first, at most ``limit``."""
@@ -118,7 +108,7 @@ class Live:
             found = events.newest(connection, limit, self._sought(wanted))
             return EventPage(event_views(connection, found, self._by), events.last_id(connection), more=False)
 
-        return transactions.read(self._database, page)
+        return self._read(page)
 
     def on_change(self, callback: Callable[[], None]) -> None:
         """Call callback, on any thread, after something was stored. It must be quick and must not wait."""
@@ -128,12 +118,10 @@ class Live:
         self, run_id: str, stream: Stream, view: LogView, position: LogPosition, *, check: bool = False
     ) -> LogFeed:
         """A way through what the run writes, from that place. check: what its check does. Raises NotFound."""
-        run = transactions.read(self._database, lambda connection: find_run(connection, run_id, self._by))
-        spec = transactions.read(
-            self._database, lambda connection: task_rows.spec_of(connection, run.task_id, run.revision)
-        )
+        run = self._read(lambda connection: find_run(connection, run_id, self._by))
+        spec = self._read(lambda connection: task_rows.spec_of(connection, run.task_id, run.revision))
         redactor = self._secrets.redactor(spec.env, run.id)
-        source = Source(partial(self._read, run.id, stream, log_step(run, check=check)), _Over(self, run.id))
+        source = Source(partial(self._output, run.id, stream, log_step(run, check=check)), _Over(self, run.id))
         kind = self._registry.kinds.get(CHECK_KIND if check else run.kind)
         if view == "text" or kind is None:
             return TextFeed(source, redactor, position)
@@ -144,14 +132,14 @@ class Live:
 
     def is_over(self, run_id: str) -> bool:
         """Whether the run has ended."""
-        return not transactions.read(self._database, lambda connection: find_run(connection, run_id, self._by)).live
+        return not self._read(lambda connection: find_run(connection, run_id, self._by)).live
 
     @property
     def commits(self) -> int:
         """How often something was stored."""
         return self._commits.number
 
-    def _read(self, run_id: str, stream: Stream, step: int, offset: int, limit: int) -> OutputPiece:
+    def _output(self, run_id: str, stream: Stream, step: int, offset: int, limit: int) -> OutputPiece:
         try:
             return self._host.read(run_id, stream, offset, limit, step)
         except OSError as error:

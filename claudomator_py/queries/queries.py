@@ -1,16 +1,15 @@
 """What one principal may know about tasks, runs and agents. Reads only."""
 
 from collections.abc import Callable
-from copy import copy
 from functools import partial
-from typing import TypeVar
+from typing import Self
 
 from sqlalchemy import Connection
 
 from claudomator_py.dispatch.observe import Observer
 from claudomator_py.domain.card import Card, Visibility
 from claudomator_py.domain.output import with_zeros
-from claudomator_py.domain.principal import OPERATOR, Principal
+from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.run import Stream
 from claudomator_py.domain.units import DAY_MS
 from claudomator_py.domain.views import (
@@ -35,6 +34,7 @@ from claudomator_py.environment.worktrees import with_tree
 from claudomator_py.faults import Faults
 from claudomator_py.ports import Clock, RunHost, Trees
 from claudomator_py.queries import cursors, decisions
+from claudomator_py.queries.bound import Bound
 from claudomator_py.queries.budgets import (
     budget_sentences,
     day_budget,
@@ -67,12 +67,9 @@ from claudomator_py.store import (
     run_rows,
     specialist_rows,
     task_rows,
-    transactions,
 )
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.tasks.holds import drain_check, drain_view
-
-T = TypeVar("T")
 
 SHOWN = 50
 MOST_LOG_BYTES = 1024 * 1024
@@ -82,7 +79,7 @@ def _refused_file(refused: Refusal) -> FileProblemView:
     return FileProblemView(path=readable(refused.path), problems=refused.problems)
 
 
-class Queries:
+class Queries(Bound):
     """What one principal may know; the operator's own until bound to another.
 
     Synchronous and safe to call from many threads. Every method may raise ``domain.errors.ServiceError``. ref: as for
@@ -107,7 +104,7 @@ class Queries:
         trees: where work trees are; None: there are none. secrets: what agents may know and their output may not show;
         None: nothing but what is known by its shape.
         """
-        self._database = database
+        super().__init__(database)
         self._registry = registry
         self._host = host
         self._observer = observer
@@ -117,12 +114,10 @@ class Queries:
         self.task_views = TaskViews(registry, observer, faults or Faults(clock))
         self._trees = trees
         self.live = Live(database, registry, host, secrets or Secrets())
-        self._by = OPERATOR
 
-    def as_(self, by: Principal) -> "Queries":
+    def as_(self, by: Principal) -> Self:
         """The same, for who asks."""
-        bound = copy(self)
-        bound._by = by
+        bound = super().as_(by)
         bound.live = self.live.as_(by)
         bound.task_views = self.task_views.as_(by)
         return bound
@@ -133,31 +128,29 @@ class Queries:
 
         def read(connection: Connection) -> Page[TaskView]:
             found = reads.page(connection, wanted, before, limit + 1, self._by)
-            items = found[:limit]
-            more = len(found) > limit
-            last = cursors.write((items[-1].created_ms, items[-1].id), wanted) if more and items else None
-            return Page(items=tuple(self.task_views.of(connection, items)), next_cursor=last)
+            part, following = cursors.part(found, limit, lambda one: cursors.write((one.created_ms, one.id), wanted))
+            return Page(items=tuple(self.task_views.of(connection, part)), next_cursor=following)
 
-        return self.read(read)
+        return self._read(read)
 
     def task(self, ref: str) -> TaskView:
         """The task with its content."""
-        view = self.read(
+        view = self._read(
             lambda connection: self.task_views.of(connection, [find_task(connection, ref, self._by)], with_spec=True)[0]
         )
-        return view if self._trees is None else with_tree(view, self._trees, self.read)
+        return view if self._trees is None else with_tree(view, self._trees, self._read)
 
     def decisions(self, wanted: DecisionFilter, cursor: str | None, limit: int) -> Page[RecordedDecisionView]:
         """Decisions of every kind, newest first, at most ``limit``. Raises BadCursor."""
-        return self.read(lambda connection: decisions.page(connection, wanted, cursor, limit, self._by))
+        return self._read(lambda connection: decisions.page(connection, wanted, cursor, limit, self._by))
 
     def decision(self, decision_id: str) -> RecordedDecisionView:
         """One decision, by its whole id."""
-        return self.read(lambda connection: decisions.one(connection, decision_id, self._by))
+        return self._read(lambda connection: decisions.one(connection, decision_id, self._by))
 
     def explained(self, decision_id: str) -> ExplainedDecisionView:
         """The same, as people read it."""
-        return self.read(lambda connection: decisions.explained(connection, decision_id, self._by))
+        return self._read(lambda connection: decisions.explained(connection, decision_id, self._by))
 
     def runs(self, ref: str) -> list[RunView]:
         """All runs of the task, oldest first."""
@@ -166,7 +159,7 @@ class Queries:
             runs = unnamed(connection, run_rows.of_task(connection, find_task(connection, ref, self._by).id), self._by)
             return list(concealed(connection, [run_view(run) for run in runs], self._by))
 
-        return self.read(read)
+        return self._read(read)
 
     def run(self, run_id: str) -> RunView:
         """One run, by its whole id."""
@@ -175,11 +168,11 @@ class Queries:
             run = unnamed(connection, [find_run(connection, run_id, self._by)], self._by)[0]
             return concealed(connection, [run_view(run)], self._by)[0]
 
-        return self.read(read)
+        return self._read(read)
 
     def log(self, run_id: str, stream: Stream, offset: int, limit: int, *, check: bool = False) -> LogChunk:
         """At most ``limit`` bytes of what the run wrote, or its check; empty when there is nothing yet."""
-        run = self.read(lambda connection: find_run(connection, run_id, self._by))
+        run = self._read(lambda connection: find_run(connection, run_id, self._by))
         reading = partial(self._host.read, run.id, stream, step=log_step(run, check=check))
         data = with_zeros(reading, offset, min(limit, MOST_LOG_BYTES))
         end = offset + len(data)
@@ -222,11 +215,11 @@ class Queries:
             )
             return concealed(connection, [shape], self._by)[0]
 
-        return self.read(read)
+        return self._read(read)
 
     def agents(self) -> list[AgentView]:
         """The configured agents, in the order of the configuration."""
-        return self.read(self.agent_views)
+        return self._read(self.agent_views)
 
     def status(self) -> StatusView:
         """Everything at a glance."""
@@ -256,14 +249,14 @@ class Queries:
                 totals={**{name: found.total for name, found in lists.items()}, "inbox": refused},
             )
 
-        found = self.read(read)
+        found = self._read(read)
         if not self._by.sees_all:
             return found  # what troubles the daemon may name what others have
         return found.model_copy(update={"trouble": tuple(check for check in self._checks() if not check.ok)})
 
     def drain_state(self) -> DrainView:
         """Whether the daemon is drained, and how many runs are live."""
-        return self.read(drain_view)
+        return self._read(drain_view)
 
     def inbox_problems(self, cursor: str | None, limit: int) -> FileProblemPage:
         """Files of the inbox that were refused, the last one first. Raises BadCursor."""
@@ -272,9 +265,8 @@ class Queries:
         listed = {"list": "inbox"}
         before = None if cursor is None else cursors.read_number(cursor, listed)
         found = self._refusals.page(before, limit + 1)
-        following = cursors.write_number(found[limit - 1].number, listed) if len(found) > limit else None
-        items = tuple(map(_refused_file, found[:limit]))
-        return FileProblemPage(items=items, next_cursor=following, total=len(self._refusals))
+        part, following = cursors.part(found, limit, lambda one: cursors.write_number(one.number, listed))
+        return FileProblemPage(items=tuple(map(_refused_file, part)), next_cursor=following, total=len(self._refusals))
 
     def readiness(self) -> ReadinessView:
         """Whether tasks are accepted and started. Never raises."""
@@ -292,12 +284,8 @@ class Queries:
 
     def public_cards(self) -> list[Card]:
         """The cards of specialists that everybody may know of, by id."""
-        found = self.read(specialist_rows.seen)
+        found = self._read(specialist_rows.seen)
         return [one.card for one in found if one.card.visibility is Visibility.PUBLIC]
-
-    def read(self, fn: Callable[[Connection], T]) -> T:
-        """What fn reads. Raises what fn raises, and Unavailable."""
-        return transactions.read(self._database, fn)
 
     def _checks(self) -> list[CheckView]:
         return [*self._store_checks(), *self._health()]

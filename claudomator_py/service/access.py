@@ -77,11 +77,10 @@ class Access:
 
     def as_(self, by: Principal) -> Granted:
         """What that principal may ask. It costs nothing."""
-        queries = self._queries.as_(by)
         return Granted(
-            self._service.as_(by, queries),
-            queries,
-            self._schedules.as_(by, queries.task_views.one),
+            self._service.as_(by),
+            self._queries.as_(by),
+            self._schedules.as_(by),
             self._notices.as_(by),
             self._tokens.as_(by),
             self._specialists.as_(by),

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from copy import copy
 from dataclasses import replace
 from typing import TypeVar
 
@@ -12,7 +11,7 @@ from claudomator_py.dispatch.channel_answers import place_key
 from claudomator_py.dispatch.deciding import Decided
 from claudomator_py.domain.channel import ChannelSettings, NewChannel, NewMessage
 from claudomator_py.domain.errors import Forbidden, Invalid, NotFound, Problem
-from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey, Role
+from claudomator_py.domain.principal import Principal, RequestKey, Role
 from claudomator_py.domain.views import Page
 from claudomator_py.domain.views.channels import (
     AttachmentRequest,
@@ -27,6 +26,7 @@ from claudomator_py.domain.views.channels import (
 from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.ports import Clock
 from claudomator_py.queries import channels as queries
+from claudomator_py.queries.bound import Bound
 from claudomator_py.routing.profile import Request
 from claudomator_py.routing.reply_question import Reply, ReplyQuestion
 from claudomator_py.routing.triage import triage, without_mentions
@@ -47,7 +47,7 @@ Router = Callable[[Request, Principal], Decided | None]
 """See ``service.specialists.Router``."""
 
 
-class Channels:
+class Channels(Bound):
     """What can be asked about channels. Every method may raise ``domain.errors.ServiceError``.
 
     ref: a channel's id, or its name. versions: the change is made only if the channel has one of these; None: any. key:
@@ -65,31 +65,21 @@ class Channels:
         policy: Policy = no_policy,
     ) -> None:
         """judge: None: there is no cheap model. policy: what policy says of a message before triage's own rules."""
-        self._database = database
+        super().__init__(database)
         self._clock = clock
         self._repeats = repeats
         self._workdirs = workdirs
         self._judge = judge
         self._router = router
         self._policy = policy
-        self._by = OPERATOR
-
-    def as_(self, by: Principal) -> "Channels":
-        """The same, for who asks."""
-        bound = copy(self)
-        bound._by = by
-        return bound
 
     def page(self, cursor: str | None = None, limit: int = 50) -> Page[ChannelView]:
         """A part of the list, by id. Raises BadCursor."""
-        return transactions.read(
-            self._database, lambda connection: queries.channel_page(connection, self._by, cursor, limit)
-        )
+        return self._read(lambda connection: queries.channel_page(connection, self._by, cursor, limit))
 
     def one(self, ref: str) -> ChannelView:
         """The channel."""
-        return transactions.read(
-            self._database,
+        return self._read(
             lambda connection: queries.channel_view(connection, changes.find(connection, ref, self._by)),
         )
 
@@ -108,7 +98,7 @@ class Channels:
         self, ref: str, wanted: SettingsRequest, *, versions: Collection[int] | None = None
     ) -> ChannelView:
         """Set it to this. Raises StaleVersion, Invalid, Forbidden."""
-        before = transactions.read(self._database, lambda connection: changes.find(connection, ref, self._by))
+        before = self._read(lambda connection: changes.find(connection, ref, self._by))
         self._check(wanted.settings, ChannelSettings.model_validate(before.settings))
         return self._changed(
             before.id,
@@ -140,8 +130,7 @@ class Channels:
 
     def messages(self, ref: str, cursor: str | None = None, limit: int = 50) -> Page[MessageView]:
         """A part of its messages, newest first. Raises BadCursor."""
-        return transactions.read(
-            self._database,
+        return self._read(
             lambda connection: queries.message_page(connection, changes.find(connection, ref, self._by), cursor, limit),
         )
 
@@ -152,7 +141,7 @@ class Channels:
             channel = changes.find(connection, ref, self._by)
             return queries.message_views(connection, [_message(connection, channel, message_id)])[0]
 
-        return transactions.read(self._database, find)
+        return self._read(find)
 
     def post(self, ref: str, message: NewMessage, *, key: RequestKey | None = None) -> MessageView:
         """Write in the channel, as whoever asks; who answers is decided when this returns."""
@@ -163,7 +152,7 @@ class Channels:
         with self._repeats.claim(key, self._by.id, MessageView) as earlier:
             if earlier is not None:
                 return earlier
-            channel = transactions.read(self._database, lambda connection: changes.find(connection, ref, self._by))
+            channel = self._read(lambda connection: changes.find(connection, ref, self._by))
             advice = self._advice(channel, written)
 
             def transaction(connection: Connection) -> MessageView:
@@ -177,7 +166,7 @@ class Channels:
 
     def processed(self, ref: str, message_id: int, attachment_id: str, wanted: AttachmentRequest) -> MessageView:
         """Say what came of processing an attachment. Raises NotFound."""
-        channel = transactions.read(self._database, lambda connection: changes.find(connection, ref, self._by))
+        channel = self._read(lambda connection: changes.find(connection, ref, self._by))
         advice = Advice(dir_key=self._place(channel), policy=self._policy)
 
         def transaction(connection: Connection) -> MessageView:
@@ -201,8 +190,7 @@ class Channels:
 
     def stats(self, ref: str, days: int = 30) -> ChannelStatsView:
         """How triage did in it in the last days."""
-        return transactions.read(
-            self._database,
+        return self._read(
             lambda connection: queries.channel_stats(
                 connection, changes.find(connection, ref, self._by), days, self._clock()
             ),
@@ -229,7 +217,7 @@ class Channels:
             primary = next((one.display_name for one in members if one.id == channel.primary_agent), None)
             return primary or "", without_mentions(written.message.content, members)
 
-        primary, subject = transactions.read(self._database, look)
+        primary, subject = self._read(look)
         advice = Advice(dir_key=self._place(channel), policy=self._policy)
         if wanted_yes and self._judge is not None:
             reply = self._judge(ReplyQuestion(channel.name, primary, written.message.content))
@@ -275,9 +263,6 @@ class Channels:
             return queries.channel_view(connection, change(connection, channel))
 
         return self._write(transaction)
-
-    def _write(self, transaction: Callable[[Connection], T]) -> T:
-        return transactions.write(self._database, transaction, self._by.id)
 
 
 def _message(connection: Connection, channel: Channel, message_id: int) -> ChannelMessage:

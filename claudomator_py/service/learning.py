@@ -1,16 +1,14 @@
 """What was learned about who does what: to be seen, forgotten and frozen."""
 
-from collections.abc import Callable
-from copy import copy
 from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.views.routing import ForgetRequest, LabelledTasksView, LearnedView, RoutingStatsView
 from claudomator_py.ports import Clock
 from claudomator_py.queries import routing_stats
-from claudomator_py.store import specialist_rows, switch_rows, transactions
+from claudomator_py.queries.bound import Bound
+from claudomator_py.store import specialist_rows, switch_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import record
 from claudomator_py.tasks import learning
@@ -19,33 +17,24 @@ from claudomator_py.tasks.specialists import unknown
 T = TypeVar("T")
 
 
-class Learned:
+class Learned(Bound):
     """What can be asked about learning. Every method may raise ``domain.errors.ServiceError``."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
-        self._database = database
+        super().__init__(database)
         self._clock = clock
-        self._by = OPERATOR
-
-    def as_(self, by: Principal) -> "Learned":
-        """The same, for who asks."""
-        bound = copy(self)
-        bound._by = by
-        return bound
 
     def stats(self, days: int = 30) -> RoutingStatsView:
         """How routing did in the last days."""
-        return transactions.read(
-            self._database, lambda connection: routing_stats.stats(connection, self._by, days, self._clock())
-        )
+        return self._read(lambda connection: routing_stats.stats(connection, self._by, days, self._clock()))
 
     def all(self) -> LearnedView:
         """What was learned so far."""
-        return transactions.read(self._database, self._all)
+        return self._read(self._all)
 
     def labelled(self, limit: int = 1_000) -> LabelledTasksView:
         """Tasks of which it is known who is right for them, the newest first."""
-        return transactions.read(self._database, lambda connection: routing_stats.labelled(connection, self._by, limit))
+        return self._read(lambda connection: routing_stats.labelled(connection, self._by, limit))
 
     def forget(self, asked: ForgetRequest) -> LearnedView:
         """Have it count no more, nor what is still to be learned of what has ended. Raises NotFound."""
@@ -86,6 +75,3 @@ class Learned:
 
     def _all(self, connection: Connection) -> LearnedView:
         return routing_stats.learned(connection, self._by)
-
-    def _write(self, transaction: Callable[[Connection], T]) -> T:
-        return transactions.write(self._database, transaction, self._by.id)

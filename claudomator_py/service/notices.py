@@ -1,37 +1,28 @@
 """Notices: what was sent to whom, what was given up, and sending it again."""
 
-from copy import copy
-
 from sqlalchemy import Connection
 
 from claudomator_py.dispatch.notifications import NotificationDispatcher
 from claudomator_py.domain.errors import Conflict, NotFound
 from claudomator_py.domain.notice import DeliveryFault, DeliveryState, DeliveryView, Notice, NoticeKind
-from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.units import format_instant
 from claudomator_py.domain.views import Page
 from claudomator_py.ports import Clock
 from claudomator_py.queries import cursors
-from claudomator_py.store import outbox_rows, transactions
+from claudomator_py.queries.bound import Bound
+from claudomator_py.store import outbox_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Outbox
 
 
-class Notices:
+class Notices(Bound):
     """What can be asked about notices. Every method may raise ``domain.errors.ServiceError``."""
 
     def __init__(self, database: Database, dispatcher: NotificationDispatcher, clock: Clock) -> None:
-        self._database = database
+        super().__init__(database)
         self._dispatcher = dispatcher
         self._clock = clock
-        self._by = OPERATOR
-
-    def as_(self, by: Principal) -> "Notices":
-        """The same, for who asks."""
-        bound = copy(self)
-        bound._by = by
-        return bound
 
     def deliveries(self, state: DeliveryState | None, cursor: str | None, limit: int) -> Page[DeliveryView]:
         """Newest first, at most ``limit``. Raises Invalid for a cursor that was not given out."""
@@ -40,11 +31,10 @@ class Notices:
 
         def read(connection: Connection) -> Page[DeliveryView]:
             found = outbox_rows.page(connection, state.value if state is not None else None, before, limit + 1)
-            items = tuple(_view(row) for row in found[:limit])
-            more = len(found) > limit
-            return Page(items=items, next_cursor=cursors.write_number(items[-1].id, listed) if more else None)
+            part, following = cursors.part(found, limit, lambda row: cursors.write_number(row.id or 0, listed))
+            return Page(items=tuple(map(_view, part)), next_cursor=following)
 
-        return transactions.read(self._database, read)
+        return self._read(read)
 
     def again(self, delivery: int) -> DeliveryView:
         """Send one that was given up again. Raises NotFound, Conflict."""
@@ -60,7 +50,7 @@ class Notices:
             record(connection, self._clock(), "notification_retried", data={"delivery": delivery, "to": row.target})
             return outbox_rows.find(connection, delivery) or row
 
-        return _view(transactions.write(self._database, transaction, self._by.id))
+        return _view(self._write(transaction))
 
     def test(self, target: str) -> DeliveryView:
         """Send a test notice now and say how it went; it is not kept. Raises NotFound."""

@@ -1,14 +1,12 @@
 """The policy: to be seen by whoever may operate."""
 
 from collections.abc import Callable
-from copy import copy
 
 from sqlalchemy import Connection
 
 from claudomator_py.dispatch.policing import try_rules
 from claudomator_py.domain.budget import DayBudget, Spending
 from claudomator_py.domain.errors import Invalid
-from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.views.policy import ApprovalsView, PolicyView, VerdictView
 from claudomator_py.domain.views.specialists import SpecialistView
 from claudomator_py.environment.registry import AgentRegistry
@@ -16,17 +14,18 @@ from claudomator_py.policy.facts import Facts
 from claudomator_py.policy.verdict import Policy
 from claudomator_py.ports import Clock
 from claudomator_py.queries import approvals, policy
+from claudomator_py.queries.bound import Bound
 from claudomator_py.queries.reading import find_task
 from claudomator_py.queries.routing import verdict_view
 from claudomator_py.schema.taskfiles import parse_task_file
-from claudomator_py.store import specialist_rows, transactions
+from claudomator_py.store import specialist_rows
 from claudomator_py.store.database import Database
 
 _AS_FILE = "task.yaml"
 """As what a text is read: YAML, which JSON is too. A task without a name is called after it."""
 
 
-class PolicyService:
+class PolicyService(Bound):
     """What can be asked about the policy. in_force: the rules at present; reviews: whether those that are built in
     hold; limits: the budget of a day; registry: the agents. Every method may raise ``domain.errors.ServiceError``."""
 
@@ -39,25 +38,17 @@ class PolicyService:
         limits: Callable[[], DayBudget],
         registry: AgentRegistry,
     ) -> None:
-        self._database = database
+        super().__init__(database)
         self._in_force = in_force
         self._clock = clock
         self._reviews = reviews
         self._limits = limits
         self._registry = registry
-        self._by = OPERATOR
-
-    def as_(self, by: Principal) -> "PolicyService":
-        """The same, for who asks."""
-        bound = copy(self)
-        bound._by = by
-        return bound
 
     def view(self, days: int = 30) -> PolicyView:
         """The rules in force, and how often each applied in the last days."""
         rules, now_ms, reviews = self._in_force(), self._clock(), self._reviews()
-        return transactions.read(
-            self._database,
+        return self._read(
             lambda connection: policy.view(connection, rules, self._by, days, now_ms, reviews=reviews),
         )
 
@@ -68,9 +59,7 @@ class PolicyService:
         if parsed.problems:
             raise Invalid.of(parsed.problems)
         rules, now_ms, limits, reviews = self._in_force(), self._clock(), self._limits(), self._reviews()
-        seen = frozenset(
-            transactions.read(self._database, lambda connection: specialist_rows.ids_seen(connection, self._by))
-        )
+        seen = frozenset(self._read(lambda connection: specialist_rows.ids_seen(connection, self._by)))
         verdicts = (
             try_rules(
                 rules,
@@ -87,7 +76,7 @@ class PolicyService:
 
     def approvals(self) -> ApprovalsView:
         """What waits for an approval, and what became of others."""
-        return transactions.read(self._database, lambda connection: approvals.view(connection, self._by))
+        return self._read(lambda connection: approvals.view(connection, self._by))
 
     def candidates(self, ref: str, limit: int) -> tuple[SpecialistView, ...]:
         """The specialists to whom whoever asks may give the task, at most ``limit``."""
@@ -96,4 +85,4 @@ class PolicyService:
         def find(connection: Connection) -> tuple[SpecialistView, ...]:
             return policy.candidates(connection, find_task(connection, ref, self._by), rules, self._by, limit)
 
-        return transactions.read(self._database, find)
+        return self._read(find)

@@ -2,7 +2,6 @@
 answer, a task beside its own; and what it says of its progress."""
 
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -14,7 +13,7 @@ from claudomator_py.domain.budget import Budget, Unit, left
 from claudomator_py.domain.errors import Conflict, NotFound, ended, refuse
 from claudomator_py.domain.handoff import Handoff
 from claudomator_py.domain.outcome import HandoffRequest
-from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey, Role
+from claudomator_py.domain.principal import Principal, RequestKey, Role
 from claudomator_py.domain.redaction import clean
 from claudomator_py.domain.run_requests import (
     DEEPEST,
@@ -32,10 +31,11 @@ from claudomator_py.domain.views import AskedView, HandoffView, ProgressView, Su
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.environment.workdirs import directory_key
 from claudomator_py.ports import Clock, RunHost
+from claudomator_py.queries.bound import Bound
 from claudomator_py.queries.concealment import SOMEBODY, handoff_told
 from claudomator_py.queries.reading import find_run
 from claudomator_py.scheduler.decision import HandoffRecord
-from claudomator_py.store import run_rows, specialist_rows, spending_rows, task_rows, transactions
+from claudomator_py.store import run_rows, specialist_rows, spending_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Run, Task
@@ -77,7 +77,7 @@ class _Asking:
     spec: TaskSpec
 
 
-class RunRequests:
+class RunRequests(Bound):
     """What a run can ask. Every method may raise ``domain.errors.ServiceError``, and NotFound for another's run."""
 
     def __init__(
@@ -90,19 +90,12 @@ class RunRequests:
         repeats: IdempotentRequests,
     ) -> None:
         """rules: those in force. secrets: what no request may have stored."""
-        self._database = database
+        super().__init__(database)
         self._clock = clock
         self._host = host
         self._rules = rules
         self._secrets = secrets
         self._repeats = repeats
-        self._by = OPERATOR
-
-    def as_(self, by: Principal) -> "RunRequests":
-        """The same, for who asks."""
-        bound = copy(self)
-        bound._by = by
-        return bound
 
     def handoff(self, run_id: str) -> Handoff:
         """What the run was told about decisions, authority and the work before it. Raises NotFound: nothing."""
@@ -237,12 +230,6 @@ class RunRequests:
             to = SOMEBODY
         detail = f"{task.name} goes to {to} already."
         return Conflict(detail, remedy="A run hands its task on once, and asks nothing after that.")
-
-    def _read(self, fn: Callable[[Connection], T]) -> T:
-        return transactions.read(self._database, fn)
-
-    def _write(self, fn: Callable[[Connection], T]) -> T:
-        return transactions.write(self._database, fn, self._by.id)
 
 
 def _under_way(connection: Connection, run: Run, does: str) -> _Asking:

@@ -1,21 +1,22 @@
 """Schedules: looking at them, making, pausing and ending them, and having one make a task now."""
 
 from collections.abc import Callable
-from copy import copy
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from sqlalchemy import Connection
 
 from claudomator_py.domain.errors import Ambiguous, Conflict, NotFound, Problem, refuse
-from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey
+from claudomator_py.domain.principal import Principal, RequestKey
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.views import TaskView
 from claudomator_py.domain.views.schedules import ScheduleView
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import Workdirs, directory_key, local_zone
 from claudomator_py.ports import Clock
+from claudomator_py.queries.bound import Bound
 from claudomator_py.queries.schedules import schedule_views
-from claudomator_py.store import schedule_rows, transactions
+from claudomator_py.queries.task_views import TaskViews
+from claudomator_py.store import schedule_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Schedule
@@ -26,11 +27,10 @@ from claudomator_py.tasks.schedules import Plan, begin, end, fire, overlapping
 T = TypeVar("T")
 
 
-class Schedules:
+class Schedules(Bound):
     """What can be asked about schedules. Every method may raise ``domain.errors.ServiceError``, NotFound above all.
 
-    name: a schedule's name. key: as for ``TaskService``. changed: told after a change of any. told: what is said of a
-    task.
+    name: a schedule's name. key: as for ``TaskService``. changed: called after a change of any.
     """
 
     def __init__(
@@ -39,23 +39,22 @@ class Schedules:
         registry: AgentRegistry,
         workdirs: Callable[[], Workdirs],
         clock: Clock,
-        told: Callable[[Connection, str], TaskView],
+        task_views: TaskViews,
         repeats: IdempotentRequests,
         changed: Callable[[], None] = lambda: None,
     ) -> None:
-        self._database = database
+        super().__init__(database)
         self._registry = registry
         self._workdirs = workdirs
         self._clock = clock
-        self._told = told
+        self._task_views = task_views
         self._repeats = repeats
         self._changed = changed
-        self._by = OPERATOR
 
-    def as_(self, by: Principal, told: Callable[[Connection, str], TaskView]) -> "Schedules":
-        """The same, for who asks. told: what that one is told about a task."""
-        bound = copy(self)
-        bound._by, bound._told = by, told
+    def as_(self, by: Principal) -> Self:
+        """The same, for who asks."""
+        bound = super().as_(by)
+        bound._task_views = self._task_views.as_(by)
         return bound
 
     def all(self) -> list[ScheduleView]:
@@ -116,7 +115,7 @@ class Schedules:
             now_ms = at_ms = self._clock()
             while schedule_rows.was_fired(connection, schedule.id, at_ms):
                 at_ms += 1
-            view = self._told(connection, fire(connection, schedule, at_ms, dir_key, "operator", now_ms).id)
+            view = self._task_views.one(connection, fire(connection, schedule, at_ms, dir_key, "operator", now_ms).id)
             return self._repeats.kept(connection, key, view, self._by.id)
 
         return self._change(transaction)
@@ -150,11 +149,8 @@ class Schedules:
     def _problems(self, spec: TaskSpec) -> list[Problem]:
         return placement_problems(spec, self._registry, self._workdirs())
 
-    def _read(self, query: Callable[[Connection], T]) -> T:
-        return transactions.read(self._database, query)
-
     def _change(self, transaction: Callable[[Connection], T]) -> T:
-        told = transactions.write(self._database, transaction, self._by.id)
+        told = self._write(transaction)
         self._changed()
         return told
 

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
-from copy import copy
 from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import Connection
@@ -12,13 +11,14 @@ from claudomator_py.domain.card import Card, Registration
 from claudomator_py.domain.card_warnings import CardWarning
 from claudomator_py.domain.encoder import EncoderFault
 from claudomator_py.domain.errors import Conflict
-from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey
+from claudomator_py.domain.principal import Principal, RequestKey
 from claudomator_py.domain.views import Page
 from claudomator_py.domain.views.policy import TriedRouteView
 from claudomator_py.domain.views.routing import RouteRequest
 from claudomator_py.domain.views.specialists import CardWarningView, SearchView, SpecialistView
 from claudomator_py.ports import Clock
 from claudomator_py.queries import specialists as queries
+from claudomator_py.queries.bound import Bound
 from claudomator_py.queries.routing import tried_view
 from claudomator_py.queries.specialists import Similarity
 from claudomator_py.routing.oddities import duplicates, oddities
@@ -44,7 +44,7 @@ EncoderFault."""
 log = logging.getLogger(__name__)
 
 
-class Specialists:
+class Specialists(Bound):
     """What can be asked about specialists. Every method may raise ``domain.errors.ServiceError``: NotFound in the same
     words for a card that does not exist and for one that does not exist for whoever asks.
 
@@ -60,23 +60,16 @@ class Specialists:
         router: Router = lambda *_: None,
         twins: Twins = lambda _: (),
     ) -> None:
-        self._database = database
+        super().__init__(database)
         self._clock = clock
         self._repeats = repeats
         self._similarity = similarity
         self._router = router
         self._twins = twins
-        self._by = OPERATOR
-
-    def as_(self, by: Principal) -> "Specialists":
-        """The same, for who asks."""
-        bound = copy(self)
-        bound._by = by
-        return bound
 
     def page(self, cursor: str | None = None, limit: int = 50) -> Page[SpecialistView]:
         """A part of the list, by id. Raises BadCursor."""
-        return transactions.read(self._database, lambda connection: queries.page(connection, self._by, cursor, limit))
+        return self._read(lambda connection: queries.page(connection, self._by, cursor, limit))
 
     def one(self, specialist_id: str) -> SpecialistView:
         """The specialist of that id."""
@@ -87,7 +80,7 @@ class Specialists:
                 raise changes.unknown(connection, specialist_id, self._by)
             return queries.view(found, self._by)
 
-        return self._warned(transactions.read(self._database, find))
+        return self._warned(self._read(find))
 
     def search(self, query: str, limit: int = 10) -> SearchView:
         """The specialists that match, the best first; by words alone where the encoder fails."""
@@ -97,9 +90,7 @@ class Specialists:
         except EncoderFault as fault:
             log.warning("the encoder failed; specialists are searched by words alone: %s", fault)
             semantic = None
-        return transactions.read(
-            self._database, lambda connection: queries.search(connection, query, self._by, limit, semantic)
-        )
+        return self._read(lambda connection: queries.search(connection, query, self._by, limit, semantic))
 
     def route(self, asked: RouteRequest) -> TriedRouteView:
         """Who would do such a task, if whoever asks made it now, and what the policy would say. Raises Conflict where
@@ -109,9 +100,7 @@ class Specialists:
         if decided is None or decided.record is None:
             remedy = "Set another `routing.preset` than `none`."
             raise Conflict("Nothing is routed: the configuration says so.", remedy=remedy)
-        seen = transactions.read(
-            self._database, lambda connection: frozenset(specialist_rows.ids_seen(connection, self._by))
-        )
+        seen = self._read(lambda connection: frozenset(specialist_rows.ids_seen(connection, self._by)))
         name = asked.name or "Such a task"
         verdict = decided.judged.verdict.shown(name)
         return tried_view(name, decided.record, verdict, seen)
@@ -178,7 +167,7 @@ class Specialists:
 
     def _cards(self) -> Mapping[str, Card]:
         """All that exist for whoever asks, by id."""
-        found = transactions.read(self._database, lambda connection: specialist_rows.seen(connection, self._by))
+        found = self._read(lambda connection: specialist_rows.seen(connection, self._by))
         return {one.card.id: one.card for one in found}
 
     def _odd(self, card: Card, cards: Mapping[str, Card]) -> Sequence[CardWarning]:
@@ -192,6 +181,3 @@ class Specialists:
 
     def _changed(self, change: Callable[[Connection, int], Registration]) -> SpecialistView:
         return self._write(lambda connection: queries.view(change(connection, self._clock()), self._by))
-
-    def _write(self, transaction: Callable[[Connection], T]) -> T:
-        return transactions.write(self._database, transaction, self._by.id)

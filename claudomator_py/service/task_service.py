@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from copy import copy
 from functools import partial
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from sqlalchemy import Connection
 
@@ -19,7 +18,7 @@ from claudomator_py.domain.errors import (
     refuse,
 )
 from claudomator_py.domain.lifecycle import ENDED
-from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey
+from claudomator_py.domain.principal import Principal, RequestKey
 from claudomator_py.domain.retention import CleanupRequest, CleanupView
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.views import (
@@ -38,6 +37,7 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import Workdirs, directory_key
 from claudomator_py.ports import Clock, RunHost
 from claudomator_py.prompts.conversations import ResumePolicy
+from claudomator_py.queries.bound import Bound
 from claudomator_py.queries.queries import Queries
 from claudomator_py.queries.reading import find_task
 from claudomator_py.service.backups import make_backup
@@ -74,7 +74,7 @@ def require_version(name: str, version: int, wanted: Versions) -> None:
         raise StaleVersion(detail, remedy="Fetch it again and retry with its current version.")
 
 
-class TaskService:
+class TaskService(Bound):
     """What one principal may change, each request in one transaction; the operator's own until bound to another.
 
     Synchronous and safe to call from many threads. Every method may raise ``domain.errors.ServiceError``.
@@ -96,20 +96,19 @@ class TaskService:
         repeats: IdempotentRequests,
     ) -> None:
         """workdirs: what is allowed at present."""
-        self._database = database
+        super().__init__(database)
         self._cleaner = cleaner
         self._queries = queries
         self._registry = registry
         self._workdirs = workdirs
         self._clock = clock
         self._repeats = repeats
-        self._by = OPERATOR
         self._resuming = ResumePolicy(registry, host)
 
-    def as_(self, by: Principal, queries: Queries) -> "TaskService":
-        """The same, for who asks. queries: that one's."""
-        bound = copy(self)
-        bound._by, bound._queries = by, queries
+    def as_(self, by: Principal) -> Self:
+        """The same, for who asks."""
+        bound = super().as_(by)
+        bound._queries = self._queries.as_(by)
         return bound
 
     def submit(self, spec: TaskSpec, *, key: RequestKey | None = None) -> TaskView:
@@ -131,7 +130,7 @@ class TaskService:
             )
             task_id, told = self._write(lambda connection: transaction(connection, order))
             crashpoint("submit-committed")
-            return told or self._queries.read(lambda connection: self._queries.task_views.one(connection, task_id))
+            return told or self._read(lambda connection: self._queries.task_views.one(connection, task_id))
 
     def cancel(self, ref: str, *, if_version: Versions = None, key: RequestKey | None = None) -> TaskView:
         """Ask for its end; a running one ends a little later. Raises Conflict when it has ended already."""
@@ -220,7 +219,7 @@ class TaskService:
                 return earlier
             task_id, told = self._write(lambda connection: self._changed(connection, change(connection), key))
             committed()
-            return told or self._queries.read(lambda connection: self._queries.task_views.one(connection, task_id))
+            return told or self._read(lambda connection: self._queries.task_views.one(connection, task_id))
 
     def hold(self, agent: str, request: HoldRequest, *, key: RequestKey | None = None) -> AgentView:
         """Start nothing on the agent, as an operator."""
@@ -305,9 +304,9 @@ class TaskService:
         with suppress(Unavailable):
             self._write(telling)
 
-    def _write(self, transaction: Callable[[Connection], T]) -> T:
+    def _write(self, fn: Callable[[Connection], T]) -> T:
         try:
-            return transactions.write(self._database, transaction, self._by.id)
+            return super()._write(fn)
         except task_rows.VersionConflict as error:
             raise Conflict(
                 "The task changed at the same time.", remedy="Check its current state, then try again."

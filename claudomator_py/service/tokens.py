@@ -2,15 +2,15 @@
 
 import uuid
 from collections.abc import Callable
-from typing import Self
 
 from sqlalchemy import Connection
 
 from claudomator_py.domain.errors import Conflict, Forbidden, Invalid, NotFound, Problem
-from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from claudomator_py.domain.principal import Role
 from claudomator_py.domain.units import format_instant, parse_duration
 from claudomator_py.domain.views.access import DEFAULT_LIFE_MS, NEVER, NewTokenView, TokenRequest, TokenView
 from claudomator_py.ports import Clock
+from claudomator_py.queries.bound import Bound
 from claudomator_py.service.keyring import Keyring, hash_of, is_good, new_token
 from claudomator_py.store import token_rows, transactions
 from claudomator_py.store.database import Database
@@ -18,23 +18,18 @@ from claudomator_py.store.events import record
 from claudomator_py.store.tables import ApiToken
 
 
-class Tokens:
+class Tokens(Bound):
     """What can be asked about tokens. Every method may raise ``domain.errors.ServiceError``."""
 
-    def __init__(self, database: Database, keyring: Keyring, clock: Clock, by: Principal = OPERATOR) -> None:
-        self._database = database
+    def __init__(self, database: Database, keyring: Keyring, clock: Clock) -> None:
+        super().__init__(database)
         self._keyring = keyring
         self._clock = clock
-        self._by = by
-
-    def as_(self, by: Principal) -> Self:
-        """The same, for who asks."""
-        return type(self)(self._database, self._keyring, self._clock, by)
 
     def all(self) -> list[TokenView]:
         """Every token that was given out, the newest first; to an organisation's principal, its own organisation's."""
         now_ms = self._clock()
-        given = transactions.read(self._database, token_rows.all_given)
+        given = self._read(token_rows.all_given)
         return [_view(one, now_ms) for one in given if self._by.sees(one.organisation)]
 
     def create(self, request: TokenRequest) -> NewTokenView:
@@ -65,7 +60,7 @@ class Tokens:
         if not self._by.role.permits(Role(request.role)):
             detail = f"{self._by.id} has the role {self._by.role.value}, and cannot grant {request.role}."
             raise Forbidden(detail, remedy=f"Ask for at most {self._by.role.value}.")
-        row = self._write(transaction)
+        row = self._change(transaction)
         return NewTokenView.of(_view(row, row.created_ms), token=token)
 
     def revoke(self, ref: str) -> TokenView:
@@ -82,7 +77,7 @@ class Tokens:
                 record(connection, now_ms, "token_revoked", data={"name": row.name})
             return _found(connection, row.id) or row
 
-        return _view(self._write(transaction), self._clock())
+        return _view(self._change(transaction), self._clock())
 
     def _organisation(self, request: TokenRequest) -> str | None:
         if self._by.organisation is not None and request.organisation not in (None, self._by.organisation):
@@ -102,8 +97,8 @@ class Tokens:
             raise Invalid.of([Problem(field="expires", message=message, remedy="leave it out, or ask for less")])
         return asked
 
-    def _write(self, transaction: Callable[[Connection], ApiToken]) -> ApiToken:
-        row = transactions.write(self._database, transaction, self._by.id)
+    def _change(self, transaction: Callable[[Connection], ApiToken]) -> ApiToken:
+        row = self._write(transaction)
         with transactions.or_unavailable():
             self._keyring.reload()
         return row

@@ -5,7 +5,7 @@ it. A request that was refused has changed nothing and is not kept: it is judged
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -15,20 +15,17 @@ from sqlalchemy import Connection
 from claudomator_py.domain.errors import KeyInUse, KeyReused
 from claudomator_py.domain.principal import RequestKey
 from claudomator_py.ports import Clock
-from claudomator_py.store import request_rows
-from claudomator_py.store.tables import AnsweredRequest
+from claudomator_py.store import request_rows, transactions
+from claudomator_py.store.database import Database
 
 A = TypeVar("A", bound=BaseModel)
-
-Find = Callable[[Callable[[Connection], AnsweredRequest | None]], AnsweredRequest | None]
 
 
 class IdempotentRequests:
     """Knows the keys in work and the answers given. Safe to use from any thread; one per database."""
 
-    def __init__(self, read: Find, clock: Clock) -> None:
-        """read: runs a query, as ``Database.read`` does."""
-        self._read = read
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
         self._clock = clock
         self._in_work: set[tuple[str, str]] = set()
         self._lock = threading.Lock()
@@ -68,7 +65,9 @@ class IdempotentRequests:
 
     def _earlier(self, key: RequestKey, principal_id: str, answer: type[A]) -> A | None:
         now_ms = self._clock()
-        found = self._read(lambda connection: request_rows.find(connection, principal_id, key.key, now_ms))
+        found = transactions.read(
+            self._database, lambda connection: request_rows.find(connection, principal_id, key.key, now_ms)
+        )
         if found is None:
             return None
         if found.fingerprint != key.fingerprint:

@@ -184,9 +184,9 @@ class World:
             trees=self.trees,
         )
         self.notices = Notices(database, _NoCouriers(database, self.messengers, self.clock), self.clock)
-        self.repeats = IdempotentRequests(self.queries.read, self.clock)
+        self.repeats = IdempotentRequests(database, self.clock)
         self.schedules = Schedules(
-            database, self.registry, lambda: self.workdirs, self.clock, self.queries.task_views.one, self.repeats
+            database, self.registry, lambda: self.workdirs, self.clock, self.queries.task_views, self.repeats
         )
         self.schedule_faults = Faults(self.clock)
         self.schedule_runner = ScheduleRunner(
