@@ -268,6 +268,8 @@ def test_nobody_takes_over_anothers_name(site: Site) -> None:
     made = daemon.client.create_token(TokenRequest(name="ann", role="operate", organisation="acme"))
     ann = Agent(site, secret=made.token)
     assert ann.register()["error"]["code"] == -32009
+    hers = Agent(site, "hers", secret=made.token)
+    assert hers.register(card={**CARD, "organisation": "globex"})["error"]["code"] == -32001
     made = daemon.client.create_token(TokenRequest(name="reader", role="read"))
     reader = Agent(site, "reader", secret=made.token)
     assert reader.register()["error"]["code"] == -32001

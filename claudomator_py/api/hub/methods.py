@@ -7,11 +7,11 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from claudomator_py.api.events import Streams
 from claudomator_py.api.guard.roles import OPERATIONS, may, not_permitted
+from claudomator_py.api.events import Streams
 from claudomator_py.dispatch.hub import Hub, Link, Peer
 from claudomator_py.domain.card import Card
-from claudomator_py.domain.errors import Conflict, Invalid, NotFound, ServiceError, problems_text
+from claudomator_py.domain.errors import ErrorStatus, ServiceError, problems_text
 from claudomator_py.domain.fields import Name
 from claudomator_py.domain.principal import Principal, RequestKey
 from claudomator_py.schema.a2a_card import A2A_FIELDS, is_a2a, read_a2a
@@ -25,6 +25,13 @@ MOST_BYTES: Final = 1024 * 1024
 
 PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INVALID_PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
 NOT_PERMITTED, NOT_FOUND, CONFLICT, UNAVAILABLE = -32001, -32004, -32009, -32050
+_CODES: Final[Mapping[ErrorStatus, int]] = {
+    "not_found": NOT_FOUND,
+    "not_permitted": NOT_PERMITTED,
+    "conflict": CONFLICT,
+    "unavailable": UNAVAILABLE,
+}
+"""Of what the service refuses; all else is in the parameters."""
 
 
 class RpcError(Exception):
@@ -230,7 +237,4 @@ def _checked(shape: type[Any], params: Mapping[str, Any]) -> Any:
 
 
 def _refusal(error: ServiceError) -> RpcError:
-    code = CONFLICT if isinstance(error, Conflict) else NOT_FOUND if isinstance(error, NotFound) else INVALID_PARAMS
-    if not isinstance(error, Conflict | NotFound | Invalid):
-        code = {"forbidden": NOT_PERMITTED, "unavailable": UNAVAILABLE}.get(error.status, INVALID_PARAMS)
-    return RpcError(code, f"{error.detail} {error.remedy}".strip())
+    return RpcError(_CODES.get(error.status, INVALID_PARAMS), f"{error.detail} {error.remedy}".strip())
