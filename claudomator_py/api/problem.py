@@ -34,6 +34,12 @@ _HTTP_STATUS: dict[ErrorStatus, int] = {
     "unavailable": 503,
 }
 
+
+def status_of(refusal: ServiceError | None) -> int:
+    """The HTTP status of an answer that tells this refusal; None: it tells none."""
+    return 200 if refusal is None else _HTTP_STATUS[refusal.status]
+
+
 # What the framework refuses by itself: a code, and what to do about it.
 _PLAIN: dict[int, tuple[str, str]] = {
     400: ("bad_request", "Send well-formed JSON."),

@@ -10,6 +10,7 @@ from fastapi.responses import RedirectResponse, Response
 from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.wanted import read_fields
+from claudomator_py.api.problem import status_of
 from claudomator_py.api.section import guarded
 from claudomator_py.domain.channel import LONGEST_MESSAGE, AnswerState, MarkVerdict, NewChannel, NewMessage
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError
@@ -37,7 +38,6 @@ MessageId = Annotated[int, Path(ge=1, le=2**53)]
 ReplyTo = Annotated[int | None, Query(alias="reply", ge=1, le=2**53)]
 Short = Annotated[str, Form(max_length=2_000)]
 MessageText = Annotated[str, Form(max_length=2 * LONGEST_MESSAGE)]
-_STATUS: dict[type[ServiceError], int] = {Conflict: 409, Invalid: 422}
 _REASONS = {
     TriageReason.DIRECT_MENTION: "mentioned",
     TriageReason.REPLY_TO_AGENT: "answers an agent",
@@ -97,7 +97,7 @@ def router(access: Access) -> APIRouter:
     @routes.post("/{channel}/messages/{message}/verdict")
     def mark(by: Asking, channel: ChannelRef, message: MessageId, verdict: Short = "") -> Response:
         granted = access.as_(by)
-        granted.channels.mark(channel, message, read_fields(MarkRequest, {"verdict": verdict or None}))
+        granted.channels.mark(channel, message, read_fields(MarkRequest, {"verdict": verdict}))
         return RedirectResponse(f"{url_of(channel)}#message-{message}", 303)
 
     @routes.post("/{channel}/join")
@@ -117,7 +117,7 @@ def router(access: Access) -> APIRouter:
     @routes.post("/{channel}/participants/{member}/mute")
     def mute(by: Asking, channel: ChannelRef, member: MemberId, duration: Short = "") -> Response:
         granted = access.as_(by)
-        granted.channels.mute(channel, member, read_fields(MuteRequest, {"duration": duration or None}))
+        granted.channels.mute(channel, member, read_fields(MuteRequest, {"duration": duration}))
         return RedirectResponse(f"{url_of(channel)}#participants", 303)
 
     return routes
@@ -137,7 +137,7 @@ def _list(
         "refusal": refusal,
         "given": given or {"name": "", "specialists": "", "primary": ""},
     }
-    return render("channels.html", values, _status(refusal), by=by)
+    return render("channels.html", values, status_of(refusal), by=by)
 
 
 def _page(
@@ -159,11 +159,7 @@ def _page(
         "refusal": refusal,
         "text": text,
     }
-    return render("channel.html", values, _status(refusal), by=by)
-
-
-def _status(refusal: ServiceError | None) -> int:
-    return 200 if refusal is None else _STATUS[type(refusal)]
+    return render("channel.html", values, status_of(refusal), by=by)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,25 +5,24 @@ done and the form is shown again, with what is true now.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 from fastapi import APIRouter, Form, Path
 from fastapi.responses import RedirectResponse, Response
-from pydantic import BaseModel
 
 from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import row_of
 from claudomator_py.api.page.specialist_model import OFFERED, choices_of
+from claudomator_py.api.page.wanted import read_fields
+from claudomator_py.api.problem import status_of
 from claudomator_py.api.section import guarded
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.views import AnswerRequest, ApproveRequest, RejectRequest, TaskView
-from claudomator_py.schema.validation import validate
 from claudomator_py.service.access import Access, Granted
 
-R = TypeVar("R", bound=BaseModel)
 Ref = Annotated[str, Path(max_length=128)]
 Version = Annotated[int, Form(ge=0)]
 Answer = Annotated[str, Form(max_length=20_000)]
@@ -32,7 +31,6 @@ Tools = Annotated[str, Form(max_length=20_000)]
 Specialist = Annotated[str, Form(max_length=128)]
 _NOTHING: Mapping[str, str] = {"text": "", "tools": "", "reason": "", "specialist": ""}
 """What the fields hold before anybody has typed anything."""
-_STATUS: dict[type[ServiceError], int] = {StaleVersion: 412, Conflict: 409, Invalid: 422}
 
 
 def router(access: Access) -> APIRouter:
@@ -48,7 +46,7 @@ def router(access: Access) -> APIRouter:
         granted = access.as_(by)
 
         def send() -> TaskView:
-            return granted.service.answer(ref, _valid(AnswerRequest, {"text": text.strip()}), if_version=version)
+            return granted.service.answer(ref, read_fields(AnswerRequest, {"text": text.strip()}), if_version=version)
 
         return _sent(granted, by, "answer", ref, send, {"text": text})
 
@@ -71,10 +69,10 @@ def router(access: Access) -> APIRouter:
                 raise Invalid("No tool to allow was named.", remedy="Name a tool, or reject the task.")
             told: dict[str, object] = {
                 "tools": rules,
-                "reason": reason.strip() or None,
-                "specialist": specialist.strip() or None,
+                "reason": reason.strip(),
+                "specialist": specialist.strip(),
             }
-            return granted.service.approve(ref, _valid(ApproveRequest, told), if_version=version)
+            return granted.service.approve(ref, read_fields(ApproveRequest, told), if_version=version)
 
         return _sent(granted, by, "approve", ref, send, {"tools": tools, "reason": reason, "specialist": specialist})
 
@@ -87,7 +85,7 @@ def router(access: Access) -> APIRouter:
         granted = access.as_(by)
 
         def send() -> TaskView:
-            request = _valid(RejectRequest, {"reason": reason.strip() or None})
+            request = read_fields(RejectRequest, {"reason": reason.strip()})
             return granted.service.reject(ref, request, if_version=version)
 
         return _sent(granted, by, "reject", ref, send, {"reason": reason})
@@ -128,16 +126,9 @@ def _form(
         "rules": _rules(task),
         "typed": {**_NOTHING, **typed},
     }
-    return render("input.html", values, 200 if refusal is None else _STATUS[type(refusal)], by=by)
+    return render("input.html", values, status_of(refusal), by=by)
 
 
 def _rules(task: TaskView) -> list[str]:
     """What allows the calls that its agent was denied."""
     return list(dict.fromkeys(one.rule for one in task.asks.tools if one.rule)) if task.asks else []
-
-
-def _valid(model: type[R], given: dict[str, object]) -> R:
-    found = validate(model, given, {})
-    if not isinstance(found, model):
-        raise Invalid.of(found if isinstance(found, list) else [])
-    return found

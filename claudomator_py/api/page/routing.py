@@ -12,8 +12,9 @@ from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.route_model import route_of
 from claudomator_py.api.page.specialist_model import url_of
 from claudomator_py.api.page.wanted import read_fields
+from claudomator_py.api.problem import status_of
 from claudomator_py.api.section import guarded
-from claudomator_py.domain.errors import Conflict, Invalid, ServiceError
+from claudomator_py.domain.errors import Conflict, Invalid
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.task import LONGEST_INSTRUCTIONS
 from claudomator_py.domain.views.routing import (
@@ -32,7 +33,6 @@ from claudomator_py.service.access import Access
 Text = Annotated[str, Form(max_length=LONGEST_INSTRUCTIONS)]
 Days = Annotated[int, Query(ge=1, le=365)]
 Field = Annotated[str, Form(max_length=2_000)]
-_STATUS: dict[type[ServiceError], int] = {Conflict: 409, Invalid: 422}
 DAYS = (1, 7, 30, 90)
 """The spans that are offered."""
 NOBODY = "nobody in particular"
@@ -76,7 +76,7 @@ def router(access: Access) -> APIRouter:
         try:
             return _page(by, given, {"route": route_of(access.as_(by).specialists.route(given.request()))})
         except (Conflict, Invalid) as refusal:
-            return _page(by, given, {"refusal": refusal}, _STATUS[type(refusal)])
+            return _page(by, given, {"refusal": refusal}, status_of(refusal))
 
     @routes.get("/forget")
     def ask_to_forget(by: Asking) -> Response:

@@ -15,6 +15,7 @@ from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.routing import corrections_of, standings_of
 from claudomator_py.api.page.specialist_model import found_row_of, page_of, row_of, url_of
 from claudomator_py.api.page.wanted import read_fields
+from claudomator_py.api.problem import status_of
 from claudomator_py.api.section import guarded
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import Conflict, Invalid, Problem, ServiceError, StaleVersion
@@ -33,7 +34,6 @@ SpecialistId = Annotated[str, Path(max_length=128)]
 Version = Annotated[int, Form(ge=0)]
 CardText = Annotated[str, Form(max_length=1_000_000)]
 Grantee = Annotated[str, Form(max_length=200)]
-_STATUS: dict[type[ServiceError], int] = {StaleVersion: 412, Conflict: 409, Invalid: 422}
 
 
 def router(access: Access) -> APIRouter:
@@ -156,7 +156,7 @@ def _page(
         "refusal": refusal,
         "grantee": grantee,
     }
-    return render("specialist.html", values, _status(refusal), by=by)
+    return render("specialist.html", values, status_of(refusal), by=by)
 
 
 def _card_form(
@@ -170,12 +170,10 @@ def _card_form(
         "stale": isinstance(refusal, StaleVersion),
         "refusal": refusal,
     }
-    return render("specialist_edit.html", values, _status(refusal), by=by)
+    return render("specialist_edit.html", values, status_of(refusal), by=by)
 
 
 def _removal_form(specialist: SpecialistView, by: Principal, refusal: ServiceError | None) -> Response:
-    return render("specialist_remove.html", {"page": page_of(specialist), "refusal": refusal}, _status(refusal), by=by)
-
-
-def _status(refusal: ServiceError | None) -> int:
-    return 200 if refusal is None else _STATUS[type(refusal)]
+    return render(
+        "specialist_remove.html", {"page": page_of(specialist), "refusal": refusal}, status_of(refusal), by=by
+    )

@@ -15,12 +15,13 @@ from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import row_of
 from claudomator_py.api.page.specialist_model import OFFERED, choices_of
 from claudomator_py.api.page.task_model import task_page_of
+from claudomator_py.api.page.wanted import read_fields
+from claudomator_py.api.problem import status_of
 from claudomator_py.api.section import guarded
 from claudomator_py.domain.agent import TIERS
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.views import RestartRequest, TaskView
-from claudomator_py.schema.validation import validate
 from claudomator_py.service.access import Access, Granted
 
 Ref = Annotated[str, Path(max_length=128)]
@@ -28,7 +29,6 @@ RunId = Annotated[str | None, Query(max_length=128)]
 Name = Annotated[str, Query(max_length=128)]
 Version = Annotated[int, Form(ge=0)]
 Field = Annotated[str, Form(max_length=2_000)]
-_STATUS: dict[type[ServiceError], int] = {StaleVersion: 412, Conflict: 409, Invalid: 422}
 
 
 def router(access: Access) -> APIRouter:
@@ -83,18 +83,11 @@ def router(access: Access) -> APIRouter:
             "resume": bool(resume),
         }
         try:
-            return _back(granted.service.restart(ref, _request(given), if_version=version))
+            return _back(granted.service.restart(ref, read_fields(RestartRequest, given), if_version=version))
         except (StaleVersion, Conflict, Invalid) as refusal:
             return _restart_form(granted, ref, by, given, refusal)
 
     return routes
-
-
-def _request(given: Mapping[str, object]) -> RestartRequest:
-    found = validate(RestartRequest, {key: value for key, value in given.items() if value}, {})
-    if not isinstance(found, RestartRequest):
-        raise Invalid.of(found)
-    return found
 
 
 def _back(task: TaskView) -> Response:
@@ -104,7 +97,7 @@ def _back(task: TaskView) -> Response:
 def _cancel_form(task: TaskView, by: Principal, refusal: ServiceError | None) -> Response:
     offered = "cancel" in task.available_actions
     values = {"task": task, "row": row_of(task), "refusal": refusal, "offered": offered}
-    return render("cancel.html", values, _status(refusal), by=by)
+    return render("cancel.html", values, status_of(refusal), by=by)
 
 
 def _restart_form(
@@ -126,8 +119,4 @@ def _restart_form(
         "specialists": choices_of(granted.policy.candidates(ref, OFFERED)),
         "given": nothing | dict(given),
     }
-    return render("restart.html", values, _status(refusal), by=by)
-
-
-def _status(refusal: ServiceError | None) -> int:
-    return 200 if refusal is None else _STATUS[type(refusal)]
+    return render("restart.html", values, status_of(refusal), by=by)

@@ -17,7 +17,7 @@ def read_fields(kind: type[V], given: Mapping[str, object]) -> V:
     """What the fields that are filled in say. Raises Invalid."""
     found = validate(kind, {key: value for key, value in given.items() if value}, {})
     if isinstance(found, list):
-        raise Invalid.of(found, remedy="Go back, and choose something else.")
+        raise Invalid.of(found)
     return found
 
 
