@@ -15,7 +15,7 @@ from claudomator_py.api.channels import channels
 from claudomator_py.api.credentials import credentials
 from claudomator_py.api.daemon import daemon
 from claudomator_py.api.decisions import decisions
-from claudomator_py.api.events import Streams, events
+from claudomator_py.api.events import events
 from claudomator_py.api.guard.limits import Throttle
 from claudomator_py.api.guard.login_codes import LoginCodes
 from claudomator_py.api.guard.security import Security
@@ -33,6 +33,7 @@ from claudomator_py.api.schedules import schedules
 from claudomator_py.api.section import Section
 from claudomator_py.api.settings import WebSettings
 from claudomator_py.api.specialists import specialists
+from claudomator_py.api.streams import Streams
 from claudomator_py.api.tasks import tasks
 from claudomator_py.daemon.metering import Meter
 from claudomator_py.dispatch.hub import Hub

@@ -1,186 +1,34 @@
 """/v1/events: what happens, as a stream of events or in pages."""
 
-import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable
 from functools import partial
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
-from fastapi import Depends, Header, Query, Request, Response
-from fastapi.responses import StreamingResponse
-from pydantic import BaseModel
-from starlette.types import Receive, Scope, Send
+from fastapi import Header, Query, Request, Response
 
 from claudomator_py.api.guard.asking import Standing
 from claudomator_py.api.guard.roles import READ
 from claudomator_py.api.operation import Allowed, Operations
-from claudomator_py.api.problem import Refused
+from claudomator_py.api.streams import (
+    HEARTBEAT,
+    HEARTBEAT_S,
+    EventStream,
+    Following,
+    Streams,
+    message,
+    opening,
+    stream_response,
+    wants_stream,
+)
 from claudomator_py.domain.errors import Gone, Invalid, ServiceError
-from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.units import format_instant
 from claudomator_py.domain.views import EventView, Page
 from claudomator_py.queries import cursors
 from claudomator_py.queries.event_stream import EventFilter, Live
 
-T = TypeVar("T")
-
 events = Operations("events")
-
-MEDIA_TYPE = "text/event-stream"
-MOST_STREAMS = 64
-HEARTBEAT_S = 15.0
-RETRY_MS = 2_000
-"""How long a client waits before it connects again."""
-HEARTBEAT = b":\n\n"
-
-_READERS = 4
-"""Threads that read for all streams together, so that no other request ever waits for one."""
-_GATHER_S = 0.02
-
-
-class Streams:
-    """All event streams of one server. ``wake`` and ``close`` may be called from any thread."""
-
-    def __init__(self, most: int = MOST_STREAMS) -> None:
-        self._most = most
-        self._open = 0
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._bell = asyncio.Event()
-        self._end = asyncio.Event()
-        self._ringing = False
-        self._closing = False
-        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="stream-reader")
-
-    @property
-    def open(self) -> int:
-        """How many there are."""
-        return self._open
-
-    @property
-    def closing(self) -> bool:
-        """Whether every stream is to end."""
-        return self._closing
-
-    @contextmanager
-    def place(self, whose: Principal) -> Iterator[None]:
-        """A stream's place among those there may be. Raises Refused when all that it may have are taken.
-
-        The last quarter is the operator's: nobody to whom a token was given can keep its giver from looking.
-        """
-        self._loop = asyncio.get_running_loop()
-        most = self._most if whose == OPERATOR else self._most - self._most // 4
-        if self._closing or self._open >= most:
-            raise _no_place(most)
-        self._open += 1
-        try:
-            yield
-        finally:
-            self._open -= 1
-
-    def wake(self) -> None:
-        """Something has changed: let every stream look. Never waits."""
-        loop = self._loop
-        if loop is None or self._ringing:
-            return
-        self._ringing = True
-        try:
-            loop.call_soon_threadsafe(self._ring)
-        except RuntimeError:  # the loop has ended, and every stream with it
-            return
-
-    def close(self) -> None:
-        """End every stream, and let none begin."""
-        self._closing = True
-        self.wake()
-
-    def bell(self) -> asyncio.Event:
-        """What the next change sets. Take it before reading, so that no change is missed."""
-        return self._bell
-
-    async def wait(self, bell: asyncio.Event, seconds: float) -> bool:
-        """Wait for the bell; False if that long nothing has changed. Changes that come together are waited for."""
-        try:
-            async with asyncio.timeout(seconds):
-                await bell.wait()
-        except TimeoutError:
-            return False
-        if not self._closing:
-            await asyncio.sleep(_GATHER_S)
-        return True
-
-    async def pause(self, seconds: float) -> None:
-        """Wait that long, or until every stream is to end."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._end.wait()
-        except TimeoutError:
-            return
-
-    async def run(self, read: Callable[[], T]) -> T:
-        """What ``read`` returns or raises, on a thread of the streams."""
-        return await asyncio.get_running_loop().run_in_executor(self._readers, read)
-
-    def _ring(self) -> None:
-        self._ringing = False
-        if self._closing:
-            self._end.set()
-        rung, self._bell = self._bell, asyncio.Event()
-        rung.set()
-
-
-class EventStream(StreamingResponse):
-    """The response that is an event stream."""
-
-    media_type = MEDIA_TYPE
-
-    def __init__(self, streams: Streams, content: AsyncIterator[bytes]) -> None:
-        # Proxies that gather what passes would hold back events.
-        super().__init__(content, headers={"X-Accel-Buffering": "no"})
-        self._streams = streams
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Raises Refused, before anything is sent, when there is no place."""
-        with self._streams.place(scope["state"]["principal"]):
-            await super().__call__(scope, receive, send)
-
-
-def wants_stream(request: Request) -> bool:
-    """Whether the client asks for an event stream, as a browser's EventSource does."""
-    accepted = request.headers.get("accept", "")
-    return any(part.partition(";")[0].strip().lower() == MEDIA_TYPE for part in accepted.split(","))
-
-
-def opening(last_id: object) -> bytes:
-    """What a stream begins with: when to come again, and where it begins, so that even a silent one is resumed."""
-    return f"retry: {RETRY_MS}\nid: {last_id}\n\n".encode()
-
-
-def message(kind: str, data: BaseModel, last_id: object) -> bytes:
-    """One event. JSON has no line ends, so the data is one line."""
-    return f"id: {last_id}\nevent: {_line(kind)}\ndata: {data.model_dump_json()}\n\n".encode()
-
-
-def stream_response(description: str, examples: str) -> dict[str, Any]:
-    """The event stream as the API's document tells it."""
-    return {MEDIA_TYPE: {"schema": {"type": "string", "description": description}, "example": examples}}
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _no_place(most: int) -> Refused:
-    return Refused(
-        503,
-        "too_many_streams",
-        f"There are {most} event streams open, which is the maximum.",
-        "Close a page, a `logs -f` or a `status --watch`; or ask without `Accept: text/event-stream`.",
-        headers={"Retry-After": "10"},
-    )
-
 
 log = logging.getLogger(__name__)
 
@@ -209,15 +57,6 @@ Last = Annotated[
     Query(ge=1, le=500, description="Only this many of the newest, oldest first. Not with `after` or `cursor`."),
 ]
 Limit = Annotated[int, Query(ge=1, le=500, description="Maximum number of events, 1 to 500.")]
-
-
-async def _streams(request: Request) -> Streams:
-    streams: Streams = request.app.state.streams
-    return streams
-
-
-Following = Annotated[Streams, Depends(_streams)]
-"""The event streams of this server."""
 
 
 @events.operation(

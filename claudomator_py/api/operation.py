@@ -30,8 +30,6 @@ from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.validation import odd_values, validate
 from claudomator_py.service.access import Access, Granted
 
-__all__ = ["Allowed", "Body", "Operations", "Tagged", "access_of", "body", "links", "location", "task_document"]
-
 R = TypeVar("R")
 V = TypeVar("V", TaskView, SpecialistView, ChannelView)
 F = TypeVar("F", bound=Callable[..., Any])

@@ -9,7 +9,10 @@ from typing import Annotated, Literal
 from fastapi import Header, Path, Query, Request, Response
 
 from claudomator_py.api.conditional import IdempotencyKey
-from claudomator_py.api.events import (
+from claudomator_py.api.guard.asking import Standing
+from claudomator_py.api.guard.roles import OPERATE_OWN, READ_OWN
+from claudomator_py.api.operation import Allowed, Operations, body
+from claudomator_py.api.streams import (
     HEARTBEAT,
     HEARTBEAT_S,
     EventStream,
@@ -20,9 +23,6 @@ from claudomator_py.api.events import (
     stream_response,
     wants_stream,
 )
-from claudomator_py.api.guard.asking import Standing
-from claudomator_py.api.guard.roles import OPERATE_OWN, READ_OWN
-from claudomator_py.api.operation import Allowed, Operations, body
 from claudomator_py.domain.errors import BadCursor, Invalid, ServiceError
 from claudomator_py.domain.handoff import Handoff
 from claudomator_py.domain.outcome import HandoffRequest

@@ -24,10 +24,10 @@ from claudomator_py.api.endpoint import (
     url_of,
     withdraw_endpoint,
 )
-from claudomator_py.api.events import Streams
 from claudomator_py.api.guard.operator_token import TokenFileError
 from claudomator_py.api.server import WebServer
 from claudomator_py.api.settings import WebSettings
+from claudomator_py.api.streams import Streams
 from claudomator_py.app.allocator import give_back
 from claudomator_py.app.configured import now_ms
 from claudomator_py.app.listening import CannotListen, StateExposed, make_private, open_sockets, remove_leftovers

@@ -76,11 +76,14 @@ def used_up(connection: Connection, task: Task, spec: TaskSpec) -> Blocked:
 def failed_by_budget(connection: Connection, task: Task, spec: TaskSpec, failure: str, *, told: bool) -> str:
     """What is said of a task that a budget has ended. failure: what its run says; told: with the figures."""
     failed = sentence(failure)
-    if spent(spec.budget, spending_rows.of_task(connection, task.id)) is None:
+    spending = spending_rows.of_task(connection, task.id)
+    unit = spent(spec.budget, spending)
+    if unit is None:
         resume = f"`claudomator restart {task.name} --resume`"
         return f"{failed} Run {resume} to continue once the daily budget allows."
-    figures_too = "" if told else f" {_used_up(connection, task, spec)}."
-    remedy = _remedy(connection, task, spec)
+    figures_too = "" if told else f" It has used {figures_of(spec.budget, spending, unit).text}."
+    more = f"allow it more with `claudomator restart {task.name} --budget-{unit} ...`"
+    remedy = more if task.file_path is None else f"raise budget.{unit} in {task.file_path}, or {more}"
     return f"{failed}{figures_too} {sentence(remedy)}"
 
 
@@ -89,20 +92,6 @@ def budget_sentences(connection: Connection, task: Task, spec: TaskSpec) -> list
     if not spec.budget.units:
         return []
     return [f"It has used {all_figures(spec.budget, spending_rows.of_task(connection, task.id))}."]
-
-
-def _used_up(connection: Connection, task: Task, spec: TaskSpec) -> str:
-    spending = spending_rows.of_task(connection, task.id)
-    unit = spent(spec.budget, spending) or Unit.USD
-    return f"it has used {figures_of(spec.budget, spending, unit).text}"
-
-
-def _remedy(connection: Connection, task: Task, spec: TaskSpec) -> str:
-    unit = spent(spec.budget, spending_rows.of_task(connection, task.id)) or Unit.USD
-    restart = f"`claudomator restart {task.name} --budget-{unit} ...`"
-    if task.file_path is None:
-        return f"allow it more with {restart}"
-    return f"raise budget.{unit} in {task.file_path}, or allow it more with {restart}"
 
 
 def _view(budget: Budget, spending: Spending, end_ms: int | None = None) -> BudgetView:

@@ -20,8 +20,8 @@ from claudomator_py.domain.views.tasks import VersionsView
 from claudomator_py.queries import cursors
 from claudomator_py.queries.concealment import concealed
 from claudomator_py.queries.decision_details import details_of
-from claudomator_py.queries.explanation import explanation_of
-from claudomator_py.queries.reading import find_task
+from claudomator_py.queries.decision_sentences import explanation_of
+from claudomator_py.queries.finding import find_task
 from claudomator_py.queries.routing import known_to, reason_for
 from claudomator_py.scheduler.decision import RECORDS, DecisionKind
 from claudomator_py.store import channel_rows, decision_log

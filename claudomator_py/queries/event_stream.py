@@ -14,8 +14,8 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.ports import RunHost
 from claudomator_py.queries.bound import Bound
+from claudomator_py.queries.finding import find_run, find_task
 from claudomator_py.queries.log_stream import EntryFeed, LogFeed, LogPosition, LogView, Source, TextFeed
-from claudomator_py.queries.reading import find_run, find_task
 from claudomator_py.queries.views import event_views
 from claudomator_py.store import events, pruning, task_rows
 from claudomator_py.store.database import Database

@@ -50,10 +50,10 @@ from claudomator_py.queries.explain import (
     thread_sentences,
     tree_sentences,
 )
+from claudomator_py.queries.finding import find_run, find_task
 from claudomator_py.queries.history import history_sentences, schedule_sentences
 from claudomator_py.queries.holds import agent_views, hold_sentences
 from claudomator_py.queries.inputs import input_sentences
-from claudomator_py.queries.reading import find_run, find_task
 from claudomator_py.queries.routing import known_to, routed_before, routing_of
 from claudomator_py.queries.schedules import by_next_time
 from claudomator_py.queries.task_views import TaskViews

@@ -45,8 +45,6 @@ from claudomator_py.store.task_rows import state_of
 from claudomator_py.tasks.decisions import ROUTED
 from claudomator_py.tasks.handing_on import HANDED_ON
 
-__all__ = ["agent_view", "decision_view", "event_views", "run_view", "task_view"]
-
 _SPECIALISTS: Final[Mapping[str, tuple[str, ...]]] = {ROUTED: ("specialist",), HANDED_ON: ("from", "to")}
 """Keys under which events of a kind name specialists, whoever chose these."""
 

@@ -15,7 +15,7 @@ from claudomator_py.policy.verdict import Policy
 from claudomator_py.ports import Clock
 from claudomator_py.queries import approvals, policy
 from claudomator_py.queries.bound import Bound
-from claudomator_py.queries.reading import find_task
+from claudomator_py.queries.finding import find_task
 from claudomator_py.queries.routing import verdict_view
 from claudomator_py.schema.taskfiles import parse_task_file
 from claudomator_py.store import specialist_rows

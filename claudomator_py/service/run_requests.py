@@ -33,7 +33,7 @@ from claudomator_py.environment.workdirs import directory_key
 from claudomator_py.ports import Clock, RunHost
 from claudomator_py.queries.bound import Bound
 from claudomator_py.queries.concealment import SOMEBODY, handoff_told
-from claudomator_py.queries.reading import find_run
+from claudomator_py.queries.finding import find_run
 from claudomator_py.scheduler.decision import HandoffRecord
 from claudomator_py.store import run_rows, specialist_rows, spending_rows, task_rows
 from claudomator_py.store.database import Database

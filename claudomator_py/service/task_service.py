@@ -38,8 +38,8 @@ from claudomator_py.environment.workdirs import Workdirs, directory_key
 from claudomator_py.ports import Clock, RunHost
 from claudomator_py.prompts.conversations import ResumePolicy
 from claudomator_py.queries.bound import Bound
+from claudomator_py.queries.finding import find_task
 from claudomator_py.queries.queries import Queries
-from claudomator_py.queries.reading import find_task
 from claudomator_py.service.backups import make_backup
 from claudomator_py.service.cleanup import Cleaner
 from claudomator_py.store import task_rows, transactions

@@ -14,12 +14,12 @@ from unittest.mock import MagicMock
 
 from claudomator_py.api.app import create_app
 from claudomator_py.api.endpoint import bind, bind_own, bound_address, publish_endpoint, url_of
-from claudomator_py.api.events import Streams
 from claudomator_py.api.guard.limits import ConnectionLimit, Limits
 from claudomator_py.api.guard.operator_token import ensure_token
 from claudomator_py.api.guard.protocol import Connection
 from claudomator_py.api.server import WebServer
 from claudomator_py.api.settings import MIN_TOKEN_LENGTH, WebSettings
+from claudomator_py.api.streams import Streams
 from claudomator_py.client.http import Client
 from claudomator_py.daemon.metering import Meter
 from claudomator_py.service.access import Access

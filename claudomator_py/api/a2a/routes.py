@@ -32,12 +32,12 @@ from claudomator_py.api.a2a.messages import (
     parse_message,
 )
 from claudomator_py.api.a2a.tasks import Version
-from claudomator_py.api.events import HEARTBEAT, HEARTBEAT_S, EventStream, Following, Streams
 from claudomator_py.api.guard.asking import Asking, Standing
 from claudomator_py.api.guard.roles import OPERATIONS, may, not_permitted
 from claudomator_py.api.operation import Allowed, access_of
 from claudomator_py.api.request import JsonObject
 from claudomator_py.api.section import guarded
+from claudomator_py.api.streams import HEARTBEAT, HEARTBEAT_S, EventStream, Following, Streams
 from claudomator_py.domain.errors import Ambiguous, Conflict, Invalid, KeyReused, NotFound, ServiceError, problems_text
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.views import TaskView

@@ -15,7 +15,6 @@ from typing import Any, Final
 
 from starlette.websockets import WebSocket, WebSocketState
 
-from claudomator_py.api.events import Streams
 from claudomator_py.api.hub.methods import (
     INTERNAL,
     INVALID_PARAMS,
@@ -24,6 +23,7 @@ from claudomator_py.api.hub.methods import (
     Methods,
     RpcError,
 )
+from claudomator_py.api.streams import Streams
 from claudomator_py.dispatch.hub import Gone, Hub, Refused
 from claudomator_py.domain.errors import ServiceError, problems_text
 from claudomator_py.domain.principal import OPERATOR, Principal

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from claudomator_py.api.guard.roles import OPERATIONS, may, not_permitted
-from claudomator_py.api.events import Streams
+from claudomator_py.api.streams import Streams
 from claudomator_py.dispatch.hub import Hub, Link, Peer
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import ErrorStatus, ServiceError, problems_text

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.api.events import MOST_STREAMS, Streams
 from claudomator_py.api.guard.protocol import Connection
 from claudomator_py.api.problem import Refused
+from claudomator_py.api.streams import MOST_STREAMS, Streams
 from claudomator_py.domain.lifecycle import Completed, Running
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus
 from claudomator_py.domain.principal import OPERATOR, Principal, Role

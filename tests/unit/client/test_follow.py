@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.api.events import MOST_STREAMS
+from claudomator_py.api.streams import MOST_STREAMS
 from claudomator_py.client.errors import DaemonNotRunning, NotAuthorised, ServiceProblem
 from claudomator_py.client.http import Client
 from claudomator_py.domain.lifecycle import Completed, Running

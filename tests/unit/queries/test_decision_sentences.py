@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from claudomator_py.domain.rationale import RationaleCode
-from claudomator_py.queries.explanation import explanation_of
+from claudomator_py.queries.decision_sentences import explanation_of
 from claudomator_py.store.tables import Decision
 
 AT = 1_790_000_000_000
