@@ -106,7 +106,12 @@ def failure_text(reason: str, outcome: Outcome | None, dependencies: Sequence[De
     detail = outcome.error if outcome is not None and outcome.reason == reason else None
     if detail and reason == Reason.CHECK_FAILED:
         detail = detail.splitlines()[0]  # what the check wrote is told with the check
-    return f"{meaning} {_short(detail)}" if detail else meaning
+    return f"{meaning} {_error_text(reason, detail)}" if detail else meaning
+
+
+def _error_text(reason: str | None, error: str) -> str:
+    """The error, told after a sentence: what was spent of a budget in our words, all else as the agent said it."""
+    return sentence(_short(error)) if reason == Reason.BUDGET else _short(error)
 
 
 def failure_clause(reason: str, outcome: Outcome | None, dependencies: Sequence[DependencyState] = ()) -> str:
@@ -170,7 +175,9 @@ def run_sentence(run: Run, number: int, now_ms: int, note_of: str | None = None)
         reset = f" It resets at {clock_text(outcome.reset_at, run.ended_ms)}{f' ({named})' if named else ''}."
         if outcome.provenance is Provenance.ESTIMATED:
             reset = " The reset it named is more than 35 days away and is ignored."
-    detail = f" {_short(outcome.error)}" if outcome.error and outcome.status is not OutcomeStatus.SUCCEEDED else ""
+    detail = ""
+    if outcome.error and outcome.status is not OutcomeStatus.SUCCEEDED:
+        detail = f" {_error_text(outcome.reason, outcome.error)}"
     if run.check_result is not None and outcome.reason is Reason.CHECK_FAILED:
         detail = ""  # the check's own sentence says it
     denied = outcome.status is OutcomeStatus.NEEDS_INPUT and outcome.question is None and outcome.denied

@@ -151,7 +151,7 @@ def test_a_run_is_stopped_once_what_it_has_used_exceeds_the_budget(world: World)
     world.tick()
     view = world.task("a")
     assert (view.state, view.reason) == ("FAILED", "budget")
-    assert "its budget is used up, 1,300 of 1,000 tokens" in (view.reason_text or "")
+    assert "done. Its budget is used up, 1,300 of 1,000 tokens. Raise" in (view.reason_text or "")
     (run,) = world.queries.runs("a")
     assert run.outcome is not None
     assert (run.outcome.status, run.outcome.reason) == ("failed", "budget")
