@@ -273,12 +273,12 @@ def policy_test(config: Path | None) -> "policy.Tester":
 
 OTHERS: Mapping[str, Command] = {
     "validate": Command("Check task files and card files. Exits with 1 if one has a problem.", validate_command),
-    "diagnose": Command("Read a saved run of an agent, and print what it came to.", diagnose_command),
-    "calibrate": Command("Fit thresholds and weights on labelled tasks.", calibrate_command),
+    "diagnose": Command("Print the outcome of an agent run that was saved to files.", diagnose_command),
+    "calibrate": Command("Fit thresholds and weights to labelled tasks.", calibrate_command),
     "eval": Command("Evaluate routing, or triage, on a labelled set.", eval_command),
     "mcp": Command("Serve a run's tools to its agent (MCP).", mcp_server),
     "policy": Command("The policy: show its rules, test them on task files.", policy_group),
-    "replay": Command("Decide recorded placements again, from their snapshots.", replay_command),
+    "replay": Command("Replay recorded placements from their snapshots.", replay_command),
     "serve": Command("Run the daemon in the foreground.", serve_command),
 }
 

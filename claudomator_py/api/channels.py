@@ -120,7 +120,7 @@ def change_settings(
     "POST /v1/channels/{channel}/participants",
     "joinChannel",
     OPERATE,
-    "Have a specialist take part",
+    "Add a specialist to a channel",
     refuses=(404, 409),
 )
 def join(
@@ -129,7 +129,7 @@ def join(
     wanted: Annotated[JoinRequest, body(JoinRequest, required=True, a_specialist={"specialist": "plumber"})],
     tagged: Tagged,
 ) -> ChannelView:
-    """Harmless when repeated. People take part by writing."""
+    """Harmless when repeated. People join by writing."""
     return tagged(granted.channels.join(channel, wanted))
 
 

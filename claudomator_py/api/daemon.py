@@ -71,7 +71,7 @@ def drain(
         body(DrainRequest, without_a_reason={}, with_a_reason={"reason": "The machine is restarted at six."}),
     ],
 ) -> DrainView:
-    """Harmless when repeated. It holds over restarts of the daemon, until it is taken back."""
+    """Harmless when repeated. It survives restarts of the daemon and lasts until `undrain`."""
     return granted.service.drain(request.reason)
 
 

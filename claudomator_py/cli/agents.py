@@ -127,8 +127,8 @@ _COLUMNS = (
 def agents(client: "Client", output: FormatOption = Format.TABLE) -> None:
     """List the agents.
 
-    With their slots in use, what is wrong with them, and every hold on what they draw on: until when, how that is
-    known, and whether it is being tried already.
+    Shows the slots in use, problems, and every hold: on what, until when, how that is known, and whether it is
+    being tried already.
     """
     found = client.agents()
     if output is Format.JSON:

@@ -44,7 +44,7 @@ COMMANDS: Mapping[str, Command] = {
     "submit": Command("Submit the tasks in files.", _function("submit:submit")),
     "status": Command("Show everything at a glance.", _function("status:status")),
     "show": Command("Show one task and its runs.", _function("show:show")),
-    "result": Command("Print what a task handed back. Exits with 1 unless it completed.", _function("show:result")),
+    "result": Command("Print the result of a task. Exits with 1 unless it completed.", _function("show:result")),
     "logs": Command("Print what a run wrote.", _function("logs:logs")),
     "log": Command("Show what happened, newest last, and who did it.", _function("logs:log")),
     "why": Command("Explain why a task is where it is.", _function("show:why")),

@@ -82,7 +82,7 @@ def open_page(
 ) -> None:
     """Print a link that logs a browser in.
 
-    It works once, within a minute, and only where it is opened by hand.
+    It works once, within a minute, and only if it is opened directly, not followed from another page.
     """
     code = client.login_code()
     if output is Format.JSON:

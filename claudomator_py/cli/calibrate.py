@@ -39,7 +39,7 @@ def command(opened: Opened, keep: Keep) -> Callable[..., None]:
         state_dir: StateDirOption = None,
         output: FormatOption = Format.TABLE,
     ) -> None:
-        """Fit thresholds and weights on labelled tasks."""
+        """Fit thresholds and weights to labelled tasks."""
         from claudomator_py.routing.calibration import calibration_for
         from claudomator_py.routing.fitting import fit
         from claudomator_py.schema.routing_settings import Preset

@@ -266,13 +266,13 @@ def approve(
     ] = None,
     reason: Annotated[str | None, typer.Option(metavar="REASON", help="Reason to store with the task.")] = None,
     specialist: Annotated[
-        str | None, typer.Option(metavar="ID", help="Who is to do it, for a task that has not begun.")
+        str | None, typer.Option(metavar="ID", help="Give the task to this specialist, if it has not started.")
     ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Allow what a task asks for: its first run, or a tool.
 
-    It holds for this content of the task, until that is restarted.
+    The approval applies to this content of the task, until it is restarted.
     """
     request = checked(ApproveRequest, {"tools": tool or [], "reason": reason, "specialist": specialist})
     _write_task(client.approve(task, request), output)

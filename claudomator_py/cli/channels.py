@@ -105,7 +105,7 @@ def show(client: "Client", channel: ChannelArgument, output: FormatOption = Form
 def join(
     client: "Client", channel: ChannelArgument, specialist: SpecialistArgument, output: FormatOption = Format.TABLE
 ) -> None:
-    """Have a specialist take part. People take part by writing."""
+    """Add a specialist. People join by writing."""
     _show(client.join_channel(channel, specialist), output)
 
 

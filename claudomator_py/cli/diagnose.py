@@ -46,7 +46,7 @@ def command(readers: Readers) -> Callable[..., None]:
         ] = None,
         output: FormatOption = Format.TABLE,
     ) -> None:
-        """Read a saved run of an agent, and print what it came to."""
+        """Print the outcome of an agent run that was saved to files."""
         from claudomator_py.domain.errors import suggestion
         from claudomator_py.domain.run import ExitRecord
         from claudomator_py.domain.views import OutcomeView

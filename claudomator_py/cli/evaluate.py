@@ -12,7 +12,6 @@ import typer
 from claudomator_py.cli import exits
 from claudomator_py.cli.evaluation_report import Held, page, terminal
 from claudomator_py.cli.labelled import (
-    CardsOption,
     EncoderOption,
     Identified,
     Opened,
@@ -52,7 +51,10 @@ def command(opened: Opened) -> Callable[..., None]:
     """The command, with the encoders of this program."""
 
     def evaluate(
-        specialists: CardsOption | None = None,
+        specialists: Annotated[
+            Path | None,
+            typer.Option(metavar="FILE", help="With --data: cards, as a card file (YAML) or JSON lines."),
+        ] = None,
         data: Annotated[
             Path | None, typer.Option(metavar="FILE", help="Tasks, with or without labels, as JSON lines.")
         ] = None,

@@ -104,7 +104,8 @@ def init(
         ),
     ] = None,
     systemd: Annotated[
-        Manager | None, typer.Option(help="Also write a systemd unit: for this user, or for the system.")
+        Manager | None,
+        typer.Option(help="Write a systemd unit with its configuration: for this user or the system."),
     ] = None,
     drop_ins: Annotated[
         list[DropIn] | None,
@@ -117,8 +118,8 @@ def init(
 ) -> None:
     """Write a configuration and a first task, or a service.
 
-    The first are claudomator.yaml and tasks/hello.yaml; existing files are not changed. With --systemd these are
-    the configuration of a service, its unit, and its drop-ins.
+    Writes claudomator.yaml and tasks/hello.yaml; existing files are not changed. With --systemd, writes the
+    configuration of a service, its unit and its drop-ins instead.
     """
     if systemd is not None:
         _service(systemd, directory, drop_ins or [], root, force=force)

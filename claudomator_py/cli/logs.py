@@ -110,8 +110,8 @@ def logs(
 ) -> None:
     """Print what a run wrote.
 
-    Of an agent that writes events: what it said and did. With -o json, an entry a line. Secrets are taken out. With
-    --check: both outputs of the last check, and how it ended.
+    For an agent that writes events, shows what it said and did; with -o json, one entry per line. Secrets are
+    removed. With --check, shows both outputs of the last check, and how it ended.
     """
     run = _find_run(client, task, follow=follow, check=check)
     stream: Stream = "stderr" if stderr else "stdout"

@@ -44,7 +44,7 @@ def command(replayer: Replayer, shadowed: Shadowed) -> Callable[..., None]:
         state_dir: Annotated[Path | None, typer.Option("--state-dir", metavar="DIR", help="The state folder.")] = None,
         output: FormatOption = Format.TABLE,
     ) -> None:
-        """Decide recorded placements again, from their snapshots."""
+        """Replay recorded placements from their snapshots."""
         window = _time(since, "--since"), _time(until, "--until")
         if shadow:
             if config is not None:

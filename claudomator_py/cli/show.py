@@ -91,7 +91,7 @@ def show(client: "Client", task: TaskArgument, output: FormatOption = Format.TAB
 
 @connected
 def result(client: "Client", task: TaskArgument, output: FormatOption = Format.TABLE) -> None:
-    """Print what a task handed back. Exits with 1 unless it completed."""
+    """Print the result of a task. Exits with 1 unless it completed."""
     found = client.task(task)
     if output is Format.JSON:
         out_json(found)

@@ -82,9 +82,9 @@ def command(lacking: Lacking, judge: Callable[[Path | None], Judge]) -> Callable
     ) -> None:
         """Check task files and card files. Exits with 1 if one has a problem.
 
-        What is in a folder of specialists is read as cards, all else as tasks, unless --specialists is given. Those
-        folders, agents, directories and time zones are those of the daemon of the configuration found; without one, an
-        agent is any kind that there is.
+        Files in a folder of specialists are read as cards, all others as tasks, unless --specialists is given. Folders,
+        agents, directories and time zones are taken from the configuration that is found; without one, every kind of
+        agent is accepted.
         """
         from claudomator_py.schema.json_schema import card_json_schema, task_json_schema
 

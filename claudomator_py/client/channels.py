@@ -55,7 +55,7 @@ class ChannelCalls(Transport):
         return self._view(ChannelView, "PUT", f"{_channel(ref)}/settings", json=document, headers=headers)
 
     def join_channel(self, ref: str, specialist: str) -> ChannelView:
-        """Have a specialist take part. Harmless when repeated."""
+        """Add a specialist. Harmless when repeated."""
         return self._view(ChannelView, "POST", f"{_channel(ref)}/participants", json={"specialist": specialist})
 
     def leave_channel(self, ref: str, participant: str) -> ChannelView:

@@ -255,7 +255,7 @@ class TaskService(Bound):
         return found
 
     def drain(self, reason: str | None) -> DrainView:
-        """Start nothing new from here on, over restarts of the daemon, too. Harmless when repeated."""
+        """Start nothing new from here on; this survives restarts of the daemon. Harmless when repeated."""
 
         def transaction(connection: Connection) -> DrainView:
             drain(connection, reason, self._clock())

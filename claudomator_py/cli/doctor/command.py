@@ -30,8 +30,8 @@ def doctor(
 ) -> None:
     """Check the set-up, and say what to fix.
 
-    Configuration, folders, daemon, agents and their logins, the service and the machine, each with its remedy. Exits
-    with 1 if there is a problem; a warning is none.
+    Checks configuration, folders, daemon, agents and their logins, the service and the machine, and says how to fix
+    what is wrong. Exits with 1 if there is a problem; warnings do not count.
     """
     from claudomator_py.cli.doctor.finding import Verdict
 
