@@ -14,7 +14,7 @@ import asyncio
 import hmac
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -152,9 +152,7 @@ class Security:
             headers = RequestHeaders(scope)
             self._throttle.check_target(scope["raw_path"], scope["query_string"])
             host = self._check_host(headers, over_unix=_over_unix(scope))
-            own = {f"http://{host}".encode("latin-1"), f"https://{host}".encode("latin-1")}
-            if any(origin.lower() not in own for origin in headers.all(b"origin")):
-                raise _cross_site()
+            _check_origins(headers, host)
             token = headers.bearer()
             by = None if token is None or token.startswith(RUN_PREFIX) else self._holder(token)
             if by is None:
@@ -274,17 +272,23 @@ def _sender(headers: RequestHeaders, host: str, scope: Scope) -> _From:
 
     That a whole page is opened by a link is allowed, since the other page sees nothing of it.
     """
-    own = {f"http://{host}".encode("latin-1"), f"https://{host}".encode("latin-1")}
     sites = headers.all(b"sec-fetch-site")
-    origins = headers.all(b"origin")
-    if any(origin.lower() not in own for origin in origins):
-        raise _cross_site()
+    origins = _check_origins(headers, host)
     if any(site not in _ALLOWED_SITES for site in sites):
         opened = headers.all(b"sec-fetch-mode") == [b"navigate"] and headers.all(b"sec-fetch-dest") == [b"document"]
         if len(sites) == 1 and opened and not origins and scope["method"] == "GET" and is_page(scope["path"]):
             return _From.LINK
         raise _cross_site()
     return _From.OWN_PAGE if b"same-origin" in sites or (origins and not sites) else _From.NOBODY
+
+
+def _check_origins(headers: RequestHeaders, host: str) -> Sequence[bytes]:
+    """What the request says of the origin of its page. Raises Refused for one of another host."""
+    own = {f"http://{host}".encode("latin-1"), f"https://{host}".encode("latin-1")}
+    origins = headers.all(b"origin")
+    if any(origin.lower() not in own for origin in origins):
+        raise _cross_site()
+    return origins
 
 
 def is_page(path: str) -> bool:

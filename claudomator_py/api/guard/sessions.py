@@ -7,7 +7,6 @@ waited for: that one began, and that one ended.
 import hashlib
 import hmac
 import logging
-import re
 import secrets
 import threading
 import uuid
@@ -16,42 +15,11 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS
 from claudomator_py.store import session_rows, transactions
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import BrowserSession
-
-_MOST = 60
-# The first that fits: most of them claim to be the ones after, too.
-_BROWSERS = (
-    ("Edge", re.compile(r"\bEdgA?/(\d+)")),
-    ("Opera", re.compile(r"\bOPR/(\d+)")),
-    ("Firefox", re.compile(r"\b(?:Firefox|FxiOS)/(\d+)")),
-    ("Chrome", re.compile(r"\b(?:HeadlessChrome|Chrome|CriOS)/(\d+)")),
-    ("Safari", re.compile(r"\bVersion/(\d+)\S* (?:\S+ )?Safari/")),
-)
-_SYSTEMS = (
-    ("Android", "Android"),
-    ("iOS", "iPhone"),
-    ("iPadOS", "iPad"),
-    ("Windows", "Windows"),
-    ("macOS", "Mac OS X"),
-    ("ChromeOS", "CrOS"),
-    ("Linux", "Linux"),
-)
-
-
-def browser_name(user_agent: str) -> str:
-    """Such as ``Firefox 131 on Linux``; of what is not known, the beginning of what it said. Never empty."""
-    name = next((f"{name} {found[1]}" for name, known in _BROWSERS if (found := known.search(user_agent))), None)
-    if name is None:
-        said = one_line(user_agent)
-        return f"{said[:_MOST]}…" if len(said) > _MOST else said or "unknown"
-    system = next((name for name, part in _SYSTEMS if part in user_agent), None)
-    return name if system is None else f"{name} on {system}"
-
 
 IDLE_MS: Final = 2 * HOUR_MS
 """How long a session lasts after its last use. A page that is open uses it."""

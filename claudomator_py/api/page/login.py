@@ -14,7 +14,8 @@ from claudomator_py.api.credentials import SessionId, named, seen_by, views_of
 from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.guard.limits import Throttle
 from claudomator_py.api.guard.login_codes import LoginCodes
-from claudomator_py.api.guard.sessions import LONGEST_MS, Sessions, browser_name
+from claudomator_py.api.guard.sessions import LONGEST_MS, Sessions
+from claudomator_py.api.guard.user_agent import browser_name
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.section import guarded
 from claudomator_py.api.settings import WebSettings

@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Query
+from fastapi import APIRouter, Form
 from fastapi.responses import Response
 
 from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.page.decisions import Check, check_of
 from claudomator_py.api.page.rendering import render
+from claudomator_py.api.page.wanted import DAYS, Days
+from claudomator_py.api.problem import status_of
 from claudomator_py.api.section import guarded
 from claudomator_py.domain.errors import Invalid
 from claudomator_py.domain.principal import Principal
@@ -27,10 +29,7 @@ from claudomator_py.domain.views.policy import (
 from claudomator_py.service.access import Access
 from claudomator_py.service.policy import PolicyService
 
-Days = Annotated[int, Query(ge=1, le=365)]
 Text = Annotated[str, Form(max_length=LONGEST_INSTRUCTIONS)]
-DAYS = (1, 7, 30, 90)
-"""The spans that are offered."""
 _TONES = {"given": "good", "refused": "bad", "expired": "off"}
 
 
@@ -69,7 +68,7 @@ def _page(
         "verdicts": tuple(map(verdict_of, verdicts)),
         "refusal": refusal,
     }
-    return render("policy.html", values, 200 if refusal is None else 422, by=by)
+    return render("policy.html", values, status_of(refusal), by=by)
 
 
 @dataclass(frozen=True, slots=True)

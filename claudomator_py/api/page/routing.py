@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Query
+from fastapi import APIRouter, Form
 from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.route_model import route_of
 from claudomator_py.api.page.specialist_model import url_of
-from claudomator_py.api.page.wanted import read_fields
+from claudomator_py.api.page.wanted import DAYS, Days, read_fields
 from claudomator_py.api.problem import status_of
 from claudomator_py.api.section import guarded
 from claudomator_py.domain.errors import Conflict, Invalid
@@ -31,10 +31,7 @@ from claudomator_py.domain.views.routing import (
 from claudomator_py.service.access import Access
 
 Text = Annotated[str, Form(max_length=LONGEST_INSTRUCTIONS)]
-Days = Annotated[int, Query(ge=1, le=365)]
 Field = Annotated[str, Form(max_length=2_000)]
-DAYS = (1, 7, 30, 90)
-"""The spans that are offered."""
 NOBODY = "nobody in particular"
 
 

@@ -1,15 +1,19 @@
 """What a form or an address says, as a value; or the refusal that names the field."""
 
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Annotated, TypeVar
 from urllib.parse import urlencode
 
+from fastapi import Query
 from pydantic import BaseModel
 
 from claudomator_py.domain.errors import Invalid
 from claudomator_py.domain.views import TaskFilter
 from claudomator_py.schema.validation import validate
 
+Days = Annotated[int, Query(ge=1, le=365)]
+DAYS = (1, 7, 30, 90)
+"""The spans that are offered where figures of the last days are shown."""
 V = TypeVar("V", bound=BaseModel)
 
 
