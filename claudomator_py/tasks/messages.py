@@ -192,7 +192,8 @@ def processed(
         place = _Place(channel, settings, channel_rows.members(connection, channel.id), advice)
         for answer in channel_rows.answers(connection, [message.id or 0]):
             if answer.state == AnswerState.HELD:
-                _ask_now(connection, place, message, answer, now_ms)
+                why_not = _not_asked(connection, place, message, answer.specialist, now_ms, itself=1)
+                _ask(connection, place, message, answer, why_not, now_ms)
     return message
 
 
@@ -287,20 +288,22 @@ def _have_answered(
         channel_rows.put_answer(connection, answer)
         if why is not None:
             skipped[specialist] = why
-            channel_rows.change_answer(connection, answer, state=AnswerState.SKIPPED.value, skipped=why.value)
-        elif not waits:
-            task = _task(connection, place, message, specialist, now_ms)
-            channel_rows.change_answer(connection, answer, state=AnswerState.ASKED.value, task_id=task.id)
+        if not waits:
+            _ask(connection, place, message, answer, why, now_ms)
     return skipped
 
 
-def _ask_now(
-    connection: Connection, place: _Place, message: ChannelMessage, answer: ChannelAnswer, now_ms: int
+def _ask(
+    connection: Connection,
+    place: _Place,
+    message: ChannelMessage,
+    answer: ChannelAnswer,
+    why_not: SkipReason | None,
+    now_ms: int,
 ) -> None:
-    """Ask somebody who waited until attachments were processed."""
-    why = _not_asked(connection, place, message, answer.specialist, now_ms, itself=1)
-    if why is not None:
-        channel_rows.change_answer(connection, answer, state=AnswerState.SKIPPED.value, skipped=why.value)
+    """Have a task made for somebody who is to answer; why_not: or put down why not."""
+    if why_not is not None:
+        channel_rows.change_answer(connection, answer, state=AnswerState.SKIPPED.value, skipped=why_not.value)
         return
     task = _task(connection, place, message, answer.specialist, now_ms)
     channel_rows.change_answer(connection, answer, state=AnswerState.ASKED.value, task_id=task.id)
