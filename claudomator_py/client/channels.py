@@ -65,7 +65,7 @@ class ChannelCalls(Transport):
     def mute_participant(self, ref: str, participant: str, wanted: MuteRequest) -> ChannelView:
         """Mute a specialist for a time, or unmute it."""
         path = f"{_channel(ref)}/participants/{path_segment(participant)}/mute"
-        return self._view(ChannelView, "POST", path, json=wanted.model_dump(mode="json", exclude_none=True))
+        return self._view(ChannelView, "POST", path, json=body_of(wanted))
 
     def messages(self, ref: str, *, cursor: str | None = None, limit: int = 50) -> Page[MessageView]:
         """One part of a channel's messages, newest first."""
@@ -86,7 +86,7 @@ class ChannelCalls(Transport):
     def process_attachment(self, ref: str, message: int, attachment: str, wanted: AttachmentRequest) -> MessageView:
         """Say what came of processing an attachment."""
         path = f"{_channel(ref)}/messages/{message}/attachments/{path_segment(attachment)}"
-        return self._view(MessageView, "PUT", path, json=wanted.model_dump(mode="json", exclude_none=True))
+        return self._view(MessageView, "PUT", path, json=body_of(wanted))
 
     def mark_message(self, ref: str, message: int, verdict: MarkVerdict | None) -> MessageView:
         """Mark whether the right participants answered a message; None: nothing any more."""

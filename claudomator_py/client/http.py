@@ -46,7 +46,7 @@ class Client(TaskCalls, SpecialistCalls, ChannelCalls):
 
     def hold(self, agent: str, request: HoldRequest | None = None, *, idempotency_key: str | None = None) -> AgentView:
         """Start nothing on an agent, until it is released unless the request says until when."""
-        body = (request or HoldRequest()).model_dump(mode="json", exclude_none=True)
+        body = body_of(request or HoldRequest())
         return self._view(
             AgentView,
             "POST",
@@ -59,7 +59,7 @@ class Client(TaskCalls, SpecialistCalls, ChannelCalls):
         self, agent: str, request: ReleaseRequest | None = None, *, idempotency_key: str | None = None
     ) -> AgentView:
         """End all holds of an agent, or those on a family of its models."""
-        body = (request or ReleaseRequest()).model_dump(mode="json", exclude_none=True)
+        body = body_of(request or ReleaseRequest())
         return self._view(
             AgentView,
             "POST",
@@ -74,7 +74,7 @@ class Client(TaskCalls, SpecialistCalls, ChannelCalls):
 
     def drain(self, reason: str | None = None) -> DrainView:
         """Stop starting tasks; running ones finish."""
-        return self._view(DrainView, "POST", "/v1/drain", json=DrainRequest(reason=reason).model_dump())
+        return self._view(DrainView, "POST", "/v1/drain", json=body_of(DrainRequest(reason=reason)))
 
     def undrain(self) -> DrainView:
         """Start tasks again."""
@@ -127,7 +127,7 @@ class Client(TaskCalls, SpecialistCalls, ChannelCalls):
 
     def create_token(self, request: TokenRequest) -> NewTokenView:
         """Create a token; it is shown this once."""
-        body = request.model_dump(mode="json", exclude_none=True)
+        body = body_of(request)
         return self._view(NewTokenView, "POST", "/v1/tokens", json=body)
 
     def revoke_token(self, ref: str) -> TokenView:

@@ -83,9 +83,8 @@ class SpecialistCalls(Transport):
         self, wanted: DecisionFilter | None = None, *, cursor: str | None = None, limit: int = 50
     ) -> Page[RecordedDecisionView]:
         """One part of the decisions, newest first."""
-        query = (wanted or DecisionFilter()).model_dump(mode="json", exclude_none=True) | {"limit": limit}
-        more = {} if cursor is None else {"cursor": cursor}
-        return self._view(Page[RecordedDecisionView], "GET", "/v1/decisions", params=query | more)
+        query = {**body_of(wanted or DecisionFilter()), **part_of(cursor, limit)}
+        return self._view(Page[RecordedDecisionView], "GET", "/v1/decisions", params=query)
 
     def all_decisions(self, wanted: DecisionFilter | None = None) -> Iterator[RecordedDecisionView]:
         """All of them, newest first, fetched as they are read."""

@@ -6,7 +6,15 @@ import httpx
 
 from claudomator_py.client.logs import RunLogs
 from claudomator_py.client.streams import PATIENCE_S
-from claudomator_py.client.transport import LARGEST_PAGE, all_items, body_of, change_headers, path_segment
+from claudomator_py.client.transport import (
+    LARGEST_PAGE,
+    all_items,
+    body_of,
+    change_headers,
+    given,
+    part_of,
+    path_segment,
+)
 from claudomator_py.domain.handoff import Handoff
 from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.run_requests import ProgressRequest, QuestionRequest, SubtaskRequest
@@ -40,9 +48,8 @@ class TaskCalls(RunLogs):
 
     def tasks(self, wanted: TaskFilter | None = None, *, cursor: str | None = None, limit: int = 50) -> Page[TaskView]:
         """One part of the list, newest first."""
-        query = (wanted or TaskFilter()).model_dump(mode="json", exclude_none=True)
-        cursors = {} if cursor is None else {"cursor": cursor}
-        return self._view(Page[TaskView], "GET", "/v1/tasks", params={**query, **cursors, "limit": limit})
+        query = {**body_of(wanted or TaskFilter()), **part_of(cursor, limit)}
+        return self._view(Page[TaskView], "GET", "/v1/tasks", params=query)
 
     def all_tasks(self, wanted: TaskFilter | None = None) -> Iterator[TaskView]:
         """The whole list, newest first, fetched as it is read."""
@@ -183,15 +190,13 @@ class TaskCalls(RunLogs):
         limit: int = 100,
     ) -> Page[EventView]:
         """One part of what happened, oldest first. by: only what that name caused."""
-        query = {"cursor": cursor, "task": task, "kind": list(kinds), "by": by, "limit": limit}
-        given = {name: value for name, value in query.items() if value is not None}
-        return self._view(Page[EventView], "GET", "/v1/events", params=given)
+        query = given(task=task, kind=list(kinds), by=by) | part_of(cursor, limit)
+        return self._view(Page[EventView], "GET", "/v1/events", params=query)
 
     def last_events(self, last: int, *, task: str | None = None, by: str | None = None) -> list[EventView]:
         """The newest of what happened, oldest first. by: only what that name caused."""
-        query = {"last": last, "task": task, "by": by}
-        given = {name: value for name, value in query.items() if value is not None}
-        return list(self._view(Page[EventView], "GET", "/v1/events", params=given).items)
+        query = given(last=last, task=task, by=by)
+        return list(self._view(Page[EventView], "GET", "/v1/events", params=query).items)
 
     def why(self, ref: str) -> WhyView:
         """Why a task is where it is."""

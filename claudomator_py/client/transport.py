@@ -109,7 +109,7 @@ class Transport:
         self, path: str, query: Mapping[str, Any], patience_s: float, on_connect: Callable[[], None] = lambda: None
     ) -> Iterator[tuple[str, str]]:
         """Kind and data of the events of a stream."""
-        params = {name: value for name, value in query.items() if value is not None}
+        params = given(**query)
 
         @contextmanager
         def connect(last_id: str | None) -> Iterator[EventSource | None]:
@@ -221,13 +221,18 @@ def path_segment(text: str) -> str:
 
 
 def body_of(request: BaseModel) -> dict[str, Any]:
-    """The request as JSON, without what it leaves at its default."""
+    """The request, or the filters of a list, as JSON, without what is left at its default."""
     return request.model_dump(mode="json", exclude_defaults=True)
+
+
+def given(**query: Any) -> dict[str, Any]:
+    """The parameters of a query that say something."""
+    return {name: value for name, value in query.items() if value is not None}
 
 
 def part_of(cursor: str | None, limit: int) -> dict[str, object]:
     """Which part of a list."""
-    return {"limit": limit} if cursor is None else {"cursor": cursor, "limit": limit}
+    return given(cursor=cursor, limit=limit)
 
 
 def all_items(fetch: Callable[[str | None], Page[V]]) -> Iterator[V]:
