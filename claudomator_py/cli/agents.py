@@ -12,15 +12,13 @@ from claudomator_py.cli.output import Column, Format, FormatOption, heading, not
 from claudomator_py.cli.times import ago, clock, now_ms, until
 from claudomator_py.domain.budget import Unit, amount_text
 from claudomator_py.domain.limits import window_text
-from claudomator_py.domain.units import parse_duration
+from claudomator_py.domain.units import parse_duration, short_id
 from claudomator_py.domain.views import AgentView, HoldRequest, HoldView, NearLimitView, ReleaseRequest
 from claudomator_py.domain.wording import worded
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
 
-_RUN = 8
-"""Characters of a run's id that are enough for people."""
 _HOLDS = (
     Column("BUCKET", flexible=True),
     Column("AGENTS", flexible=True),
@@ -81,7 +79,7 @@ def _until(hold: HoldView, now: int) -> str:
 
 
 def _read(hold: HoldView) -> str:
-    run = f"run {hold.run_id[:_RUN]}" if hold.run_id is not None else ""
+    run = f"run {short_id(hold.run_id)}" if hold.run_id is not None else ""
     return ": ".join(part for part in (run, hold.read) if part)
 
 
@@ -91,7 +89,7 @@ def _warning(near: NearLimitView, names: Sequence[str], now: int) -> tuple[str, 
         window_text(near.window) if near.window is not None else "",
         "" if near.used is None else f"{near.used:.0%}",
         clock(near.until, now),
-        f"run {near.run_id[:_RUN]}" if near.run_id else "",
+        f"run {short_id(near.run_id)}" if near.run_id else "",
         near.until,
         ago(near.since, now),
     )

@@ -8,6 +8,7 @@ from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Column, Format, FormatOption, fields, note, out, out_json, out_json_line, render
 from claudomator_py.cli.times import ago, now_ms
 from claudomator_py.domain.text import one_line
+from claudomator_py.domain.units import short_id
 from claudomator_py.domain.verdict_text import constraint_sentences
 from claudomator_py.domain.views.decisions import DecisionFilter, RecordedDecisionView
 from claudomator_py.schema.validation import validate
@@ -29,7 +30,6 @@ _COLUMNS = (
     Column("MADE"),
     Column("ID", wide=True),
 )
-_SHORT = 8
 _IN_ROWS = {
     "rationale",
     "policy_checks",
@@ -199,7 +199,7 @@ def _verdict(matched: bool | None) -> str:
 def _row(one: RecordedDecisionView, now: int) -> tuple[str, ...]:
     return (
         one.kind,
-        "" if one.task_id is None else one.task_id[:_SHORT],
+        "" if one.task_id is None else short_id(one.task_id),
         one.route or "",
         one.specialist or one.agent or one.tier or "",
         "" if one.confidence is None else f"{one.confidence:.2f}",

@@ -27,6 +27,7 @@ from claudomator_py.cli.show import check_section
 from claudomator_py.client.errors import ServiceProblem
 from claudomator_py.domain.run import Stream
 from claudomator_py.domain.text import plain
+from claudomator_py.domain.units import short_id
 from claudomator_py.domain.views import EventView, LogEntryView, LogKind, RunView
 
 if TYPE_CHECKING:
@@ -216,8 +217,6 @@ def _checked(runs: Sequence[RunView], named: str, *, follow: bool) -> RunView:
 
 
 _MOST = 500
-_TASK = 8
-"""Characters of a task's id that are enough for people."""
 _COLUMNS = (
     Column("AT"),
     Column("BY", flexible=True),
@@ -257,7 +256,7 @@ def _event_table(found: Sequence[EventView], *, wide: bool) -> str:
             event.at[:19].replace("T", " "),
             event.by or "",
             event.kind.replace("_", " "),
-            (event.task_id or "")[:_TASK],
+            short_id(event.task_id or ""),
             _event_detail(event.data),
             str(event.id),
         )

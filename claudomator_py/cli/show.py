@@ -12,7 +12,7 @@ from claudomator_py.domain.blocked_words import predicate
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.principal import INBOX, OPERATOR
 from claudomator_py.domain.text import plain
-from claudomator_py.domain.units import parse_instant
+from claudomator_py.domain.units import parse_instant, short_id
 from claudomator_py.domain.views import (
     CandidateView,
     DecisionView,
@@ -62,8 +62,6 @@ _RUN_COLUMNS = (
     Column("USD", wide=True, right=True),
 )
 _RESUMED_COLUMNS = (Column("ID"), Column("RESUMES"))
-_RUN = 8
-"""Characters of a run's id that are enough for people."""
 
 
 @connected
@@ -203,7 +201,7 @@ def _runs_table(runs: Sequence[RunView], *, wide: bool) -> str:
                 short_duration(max(0, ended - parse_instant(run.started_at))),
                 "" if tokens is None else str(tokens),
                 "" if cost is None else f"{cost:.4f}",
-                *([run.id[:_RUN], (run.resumes or "")[:_RUN]] if resumed else []),
+                *([short_id(run.id), short_id(run.resumes or "")] if resumed else []),
             )
         )
     return render((*_RUN_COLUMNS, *(_RESUMED_COLUMNS if resumed else ())), rows, wide=wide)

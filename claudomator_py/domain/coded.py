@@ -21,10 +21,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema
 
-from claudomator_py.domain.units import format_instant, parse_instant
-
-_RUN = 8
-"""Characters of a run's id that are enough for people."""
+from claudomator_py.domain.units import format_instant, parse_instant, short_id
 
 
 class WordedCode(StrEnum):
@@ -90,7 +87,7 @@ class ConversationRef(Coded):
     def text(self) -> str:
         """Such as ``run 41c98f14 of build on claude``."""
         whose = f" of {self.task}" if self.task is not None else ""
-        return f"run {self.run[:_RUN]}{whose} on {self.agent}"
+        return f"run {short_id(self.run)}{whose} on {self.agent}"
 
 
 def known_or_none(value: object, handler: ValidatorFunctionWrapHandler) -> Any:

@@ -12,6 +12,7 @@ MINUTE_MS = 60 * SECOND_MS
 HOUR_MS = 60 * MINUTE_MS
 DAY_MS = 24 * HOUR_MS
 
+_SHORT_ID = 8
 _UNIT_MS = {"ms": 1, "s": SECOND_MS, "m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
 _PART = re.compile(r"(\d{1,9})(ms|s|m|h|d)")
 _DURATION = re.compile(r"(?:\d{1,9}(?:ms|s|m|h|d))+", re.ASCII)
@@ -94,3 +95,8 @@ def zone_remedy(name: str, known: Iterable[str]) -> str:
             return f"did you mean `{by_folded[zone]}`?"
     nearest = difflib.get_close_matches(folded, by_folded, n=1, cutoff=0.85)
     return f"did you mean `{by_folded[nearest[0]]}`?" if nearest else "write a name such as Europe/Berlin or UTC"
+
+
+def short_id(whole: str) -> str:
+    """The beginning of an id of a task, run or decision, which is enough for people."""
+    return whole[:_SHORT_ID]

@@ -10,6 +10,7 @@ from claudomator_py.domain.conversation import ConversationRef, Conversations, U
 from claudomator_py.domain.errors import Conflict, Invalid, Problem
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.task import Isolation, TaskSpec
+from claudomator_py.domain.units import short_id
 from claudomator_py.domain.views import RestartRequest
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import resolve
@@ -138,7 +139,7 @@ class ResumePolicy:
         if not runs:
             raise Conflict(f"No run of {task.name} has begun, so it has no conversation.", remedy=_FRESH)
         run = runs[-1]
-        where = f"The last run of {task.name} ({run.id[:8]})"
+        where = f"The last run of {task.name} ({short_id(run.id)})"
         agent = self._registry.find(run.agent)
         if agent is None or agent.kind != run.kind:
             remedy = f"Configure {run.agent} as kind {run.kind} again, or restart it without `resume`."
@@ -167,7 +168,7 @@ class ResumePolicy:
             detail = f"The conversation belongs to another folder: {task.name} has isolation {spec.isolation} by now."
             raise Conflict(detail, remedy=_FRESH)
         if spec.working_dir is None and not self._host.has_scratch(scratch_of(run)):
-            raise Conflict(f"The scratch folder of run {scratch_of(run)[:8]} is gone.", remedy=_FRESH)
+            raise Conflict(f"The scratch folder of run {short_id(scratch_of(run))} is gone.", remedy=_FRESH)
         agent = self._registry.find(run.agent)
         lacking = [] if agent is None else self._registry.unsupported(spec, agent)
         if lacking:

@@ -15,7 +15,7 @@ from claudomator_py.domain.readiness import DependencyState
 from claudomator_py.domain.report import Backlog
 from claudomator_py.domain.run import CheckResult, CheckStatus
 from claudomator_py.domain.text import clause, subject_line
-from claudomator_py.domain.units import DAY_MS, format_duration, format_instant, parse_instant, size_text
+from claudomator_py.domain.units import DAY_MS, format_duration, format_instant, parse_instant, short_id, size_text
 from claudomator_py.domain.views import RunCheckView, TaskView
 from claudomator_py.domain.wording import Clock
 from claudomator_py.environment.worktrees import TREE_USED
@@ -26,8 +26,6 @@ from claudomator_py.store.tables import Event, Run, Task
 
 _DETAIL = 1_000
 _COMMIT = 10
-_RUN = 8
-"""Characters of a run's id that are enough for people."""
 
 ENDED_HOW = {
     OutcomeStatus.SUCCEEDED: "succeeded",
@@ -155,9 +153,9 @@ def run_sentence(run: Run, number: int, now_ms: int, note_of: str | None = None)
     """How one run went. number: among all of the task's. note_of: the run from which it got a note, if it got one."""
     where = f"Run {number} on {run.agent}"
     if run.resumes is not None:
-        where += f", in the conversation of run {run.resumes[:_RUN]},"
+        where += f", in the conversation of run {short_id(run.resumes)},"
     elif note_of is not None:
-        where += f", in a fresh conversation with a note from run {note_of[:_RUN]},"
+        where += f", in a fresh conversation with a note from run {short_id(note_of)},"
     if run.state == "revoked":
         return f"{where} was given up before it started; it cost nothing."
     if run.live or run.ended_ms is None:
@@ -202,7 +200,7 @@ def thread_sentences(view: TaskView) -> list[str]:
         return []
     began = ""
     if view.thread is not None and view.thread != view.continues.task_id:
-        began = f", in the thread that task {view.thread[:_RUN]} began"
+        began = f", in the thread that task {short_id(view.thread)} began"
     return [f"It continues {view.continues.name} ({view.continues.state or 'not seen yet'}){began}."]
 
 
@@ -213,11 +211,11 @@ def conversation_sentences(task: Task, events: Sequence[Event]) -> list[str]:
         if event.kind == "restart_requested":
             sentences.clear()
         elif event.kind == GIVEN_UP:
-            run, why = str(event.data["resumes"])[:_RUN], event.data["why"]
+            run, why = short_id(str(event.data["resumes"])), event.data["why"]
             sentences.append(f"The conversation of run {run} was given up: {why}. A fresh one takes its place.")
     resumption = resumption_of(task)
     if task.state == "WAITING" and resumption is not None and resumption.holder is not None:
-        run = resumption.run_id[:_RUN]
+        run = short_id(resumption.run_id)
         sentences.append(f"Its next run resumes the conversation of run {run} on {resumption.agent}.")
     return sentences
 

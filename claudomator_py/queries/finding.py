@@ -4,6 +4,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain.errors import Ambiguous, NotFound
 from claudomator_py.domain.principal import Principal
+from claudomator_py.domain.units import short_id
 from claudomator_py.store import reads, run_rows
 from claudomator_py.store.tables import Run, Task
 
@@ -14,7 +15,7 @@ def find_task(connection: Connection, ref: str, by: Principal) -> Task:
     if not found:
         raise NotFound.among("task", ref, reads.names_like(connection, by))
     if len(found) > 1:
-        ids = ", ".join(f"{task.id[:8]} ({task.name})" for task in found)
+        ids = ", ".join(f"{short_id(task.id)} ({task.name})" for task in found)
         raise Ambiguous(f"{ref!r} could mean {ids}.", remedy="Use a longer prefix of the id.")
     return found[0]
 

@@ -13,7 +13,7 @@ from claudomator_py.domain.blocked_words import predicate
 from claudomator_py.domain.limits import Hold
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.principal import Principal
-from claudomator_py.domain.units import format_instant
+from claudomator_py.domain.units import format_instant, short_id
 from claudomator_py.domain.views import AgentView, HoldView, NearLimitView
 from claudomator_py.domain.wording import instant_text, worded
 from claudomator_py.environment.registry import AgentRegistry
@@ -92,7 +92,7 @@ def _hold_sentence(hold: HoldView) -> str:
     if hold.reason is None:
         return f"An operator has held {hold.bucket} since {instant_text(hold.since)}."
     # Without a run it is one that the classifier met, or whose run is forgotten.
-    read = f" from run {hold.run_id[:8]}" if hold.run_id is not None else ""
+    read = f" from run {short_id(hold.run_id)}" if hold.run_id is not None else ""
     said = f": {_shown(hold.source)}" if hold.source else ""
     return f"The hold on {hold.bucket} ({hold.reason}) was read at {instant_text(hold.since)}{read}{said}."
 

@@ -16,7 +16,7 @@ from claudomator_py.domain.errors import Conflict
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.retention import CleanupItemView, CleanupRequest, CleanupView
 from claudomator_py.domain.run import RunConflict
-from claudomator_py.domain.units import format_duration
+from claudomator_py.domain.units import format_duration, short_id
 from claudomator_py.domain.worktree import Tree, TreeFault, TreeStanding, TreeState
 from claudomator_py.environment.worktrees import WorktreeManager
 from claudomator_py.faults import Doing, Faults, Item, error_text
@@ -191,7 +191,7 @@ class Cleaner:
         there = set(self._host.run_ids()) - gone if sharing else set()
         for other in sharing:
             if other in there:
-                return item(f"run {other[:8]} worked in its scratch folder, and is kept")
+                return item(f"run {short_id(other)} worked in its scratch folder, and is kept")
         users = self._host.users(run.id)
         if users:
             return item(f"process {users[0]} works in it")

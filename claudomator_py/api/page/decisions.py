@@ -21,6 +21,7 @@ from claudomator_py.domain.outcome import Tokens
 from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.text import one_line
+from claudomator_py.domain.units import short_id
 from claudomator_py.domain.verdict_text import applies
 from claudomator_py.domain.views.decisions import (
     DecisionFilter,
@@ -42,8 +43,6 @@ ROUTES: tuple[str, ...] = get_args(RouteName)
 RISKS = tuple(one.value for one in Risk)
 REASONS = tuple(one.value for one in RationaleCode)
 """What the filters offer."""
-_SHORT = 8
-"""Characters of an id that are enough for people."""
 _ENDINGS = {"succeeded": "good", "failed": "bad", "lost": "bad", "limited": "ask", "needs_input": "ask"}
 
 
@@ -264,7 +263,7 @@ def _title(decision: RecordedDecisionView) -> str:
     if decision.channel_name is not None:
         return f"message {decision.message_id} in {decision.channel_name}"
     if decision.task_name is None and decision.task_id is not None:
-        return f"task {decision.task_id[:_SHORT]}"
+        return f"task {short_id(decision.task_id)}"
     return decision.task_name or "a message in a channel that was removed"
 
 
@@ -272,8 +271,8 @@ def _task(decision: RecordedDecisionView) -> Link | None:
     if decision.task_id is None:
         return None
     if decision.task_state is None:
-        return Link(f"task {decision.task_id[:_SHORT]}, removed")
-    return Link(f"task {decision.task_id[:_SHORT]}", f"/tasks/{decision.task_id}")
+        return Link(f"task {short_id(decision.task_id)}, removed")
+    return Link(f"task {short_id(decision.task_id)}", f"/tasks/{decision.task_id}")
 
 
 def _message(decision: RecordedDecisionView) -> Link | None:
@@ -286,7 +285,7 @@ def _message(decision: RecordedDecisionView) -> Link | None:
 def _run(decision: RecordedDecisionView) -> Link | None:
     if decision.run_id is None:
         return None
-    words = f"run {decision.run_id[:_SHORT]}"
+    words = f"run {short_id(decision.run_id)}"
     there = decision.task_id is not None and decision.task_state is not None
     return Link(words, f"/tasks/{decision.task_id}?run={decision.run_id}#log" if there else None)
 
@@ -336,11 +335,11 @@ def _outcome(explained: ExplainedDecisionView) -> tuple[tuple[str, Link], ...]:
     found += [
         ("Task is now", None if state is None else state.replace("_", " ").lower()),
         ("Overridden", "an operator assigned the task to another specialist" if decision.overridden else None),
-        ("Superseded by", None if later is None else Link(f"decision {later[:_SHORT]}", url_of(later))),
+        ("Superseded by", None if later is None else Link(f"decision {short_id(later)}", url_of(later))),
     ]
     if earlier is not None:
         kept = explained.supersedes_kept
-        words = f"decision {earlier[:_SHORT]}" + ("" if kept else ", removed for its age")
+        words = f"decision {short_id(earlier)}" + ("" if kept else ", removed for its age")
         found.append(("Supersedes", Link(words, url_of(earlier) if kept else None)))
     return tuple((name, value if isinstance(value, Link) else Link(value)) for name, value in found if value)
 
