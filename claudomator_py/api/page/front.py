@@ -11,7 +11,7 @@ from fastapi.responses import RedirectResponse, Response
 from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import Row, row_of, words_of
-from claudomator_py.api.page.schedule_cards import ScheduleCard, cards_of
+from claudomator_py.api.page.schedules import ScheduleCard, cards_of
 from claudomator_py.api.page.wanted import filter_url, read_fields, read_filter
 from claudomator_py.api.page.words import cost_text, meaning_of
 from claudomator_py.api.section import guarded

@@ -1,12 +1,17 @@
-"""/schedules/{name}/...: the buttons of a schedule on the front page."""
+"""Schedules at the side of the front page: when each comes next, what became of its last time, and its buttons."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Path
 from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.guard.asking import Asking
+from claudomator_py.api.page.rows import words_of
 from claudomator_py.api.section import guarded
+from claudomator_py.domain.views.schedules import FireView, ScheduleView
+from claudomator_py.domain.wording import Piece, Sentence
 from claudomator_py.service.access import Access
 
 Name = Annotated[str, Path(max_length=128)]
@@ -35,3 +40,44 @@ def router(access: Access) -> APIRouter:
 
 def _back() -> Response:
     return RedirectResponse("/#schedules", 303)
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleCard:
+    """A schedule. last: what became of its last time; task_url: the task that it made then."""
+
+    name: str
+    times: str
+    paused: bool
+    next_at: str | None
+    last: Sentence | None
+    task: str | None
+    task_url: str | None
+
+
+def cards_of(schedules: Sequence[ScheduleView]) -> tuple[ScheduleCard, ...]:
+    """The cards, in this order."""
+    return tuple(_card(one) for one in schedules)
+
+
+def _card(schedule: ScheduleView) -> ScheduleCard:
+    last = schedule.last
+    made = last is not None and last.task_id is not None
+    return ScheduleCard(
+        name=schedule.name,
+        times=f"{schedule.schedule} ({schedule.timezone})",
+        paused=schedule.paused_since is not None,
+        next_at=schedule.next_at,
+        last=None if last is None else _last(last),
+        task=last.task_name if last is not None and made else None,
+        task_url=f"/tasks/{last.task_id}" if last is not None and made else None,
+    )
+
+
+def _last(last: FireView) -> Sentence:
+    """What is said behind the task's name, if one was made."""
+    if last.skipped is not None:
+        return (Piece("skipped "), Piece(instant=last.due_at), Piece(f": {last.skipped}"))
+    state = words_of(last.task_state) if last.task_state is not None else "made"
+    by = ", by hand" if last.by == "operator" else ""
+    return (Piece(f" {state}{by}, "), Piece(instant=last.due_at))
