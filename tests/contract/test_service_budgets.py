@@ -151,7 +151,7 @@ def test_a_run_is_stopped_once_what_it_has_used_exceeds_the_budget(world: World)
     world.tick()
     view = world.task("a")
     assert (view.state, view.reason) == ("FAILED", "budget")
-    assert "done. Its budget is used up, 1,300 of 1,000 tokens. Raise" in (view.reason_text or "")
+    assert "done. Its budget is used up, 1,300 of 1,000 tokens. Allow" in (view.reason_text or "")
     (run,) = world.queries.runs("a")
     assert run.outcome is not None
     assert (run.outcome.status, run.outcome.reason) == ("failed", "budget")
@@ -286,7 +286,7 @@ def test_all_that_runs_is_stopped_when_the_days_budget_is_exceeded(world: World)
     for _ in range(3):
         world.tick()
     assert (world.state("a"), world.state("b")) == ("FAILED budget", "FAILED budget")
-    assert "the day's budget of all agents is used up, 1,600 of 1,000 tokens" in str(world.task("a").reason_text)
+    assert "The day's budget of all agents is used up, 1,600 of 1,000 tokens" in str(world.task("a").reason_text)
     on_claude = next(name for name in ("a", "b") if world.task(name).agent == "claude")
     assert f"`claudomator restart {on_claude} --resume`" in str(world.task(on_claude).reason_text)
     assert world.restart(on_claude, resume=True).reason == "budget"
