@@ -60,11 +60,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_FIGURES] = []
 
 
+def pytest_collection() -> None:
+    """Of 40 examples hardly one would hold a constant of our code, for which each worker would parse all of it."""
+    if settings.get_current_profile_name() == "gate":
+        setattr(providers, "_get_local_constants", lambda: providers._local_constants)  # noqa: B010 - it is private
+
+
 def pytest_collection_finish() -> None:
     """From here on the collector looks at what the tests make, and seldom: it took a seventh of their time."""
-    if settings.get_current_profile_name() == "gate":
-        # Of 40 examples hardly one would hold a constant of our code, for which each worker parses all of it: seconds.
-        setattr(providers, "_get_local_constants", lambda: providers._local_constants)  # noqa: B010 - it is private
     gc.freeze()
     gc.set_threshold(*_COLLECT_AFTER)
     gc.enable()
