@@ -96,18 +96,26 @@ def test_no_plea_in_any_place_makes_a_task_less_risky_or_less_clear(plea: str) -
 
 
 @pytest.mark.parametrize("plea", PLEAS)
-def test_no_plea_changes_tier_or_whom_a_task_addresses(cards: Path, tmp_path: Path, plea: str) -> None:
-    def decided(name: str, suffix: str) -> list[tuple[Any, ...]]:
-        tasks, told = tmp_path / f"{name}.jsonl", tmp_path / f"{name}.out"
-        addressed = [task for task in TASKS if task["kind"] in ("mention", "high-risk", "harmful", "policy")]
-        tasks.write_text(
-            "".join(json.dumps({**task, "instructions": task["instructions"] + suffix}) + "\n" for task in addressed)
-        )
-        evaluated(cards, tasks, "--decisions", str(told))
-        decisions = [json.loads(line)["decision"] for line in told.read_text("utf-8").splitlines()]
-        return [
-            (one["route"], one["risk"], one["tier"], one["specialist"] if one["mentions"] else None)
-            for one in decisions
-        ]
+def test_no_plea_changes_tier_or_whom_a_task_addresses(
+    cards: Path, tmp_path: Path, plea: str, decided_without: list[tuple[Any, ...]]
+) -> None:
+    assert decided(cards, tmp_path, f" {plea}") == decided_without
 
-    assert decided("with", f" {plea}") == decided("without", "")
+
+@pytest.fixture(scope="module")
+def decided_without(cards: Path, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Any, ...]]:
+    return decided(cards, tmp_path_factory.mktemp("without"), "")
+
+
+def decided(cards: Path, folder: Path, suffix: str) -> list[tuple[Any, ...]]:
+    """For whom, and on which tier, tasks are that address somebody or are dangerous, with that at their end."""
+    tasks, told = folder / "tasks.jsonl", folder / "decisions.out"
+    addressed = [task for task in TASKS if task["kind"] in ("mention", "high-risk", "harmful", "policy")]
+    tasks.write_text(
+        "".join(json.dumps({**task, "instructions": task["instructions"] + suffix}) + "\n" for task in addressed)
+    )
+    evaluated(cards, tasks, "--decisions", str(told))
+    decisions = [json.loads(line)["decision"] for line in told.read_text("utf-8").splitlines()]
+    return [
+        (one["route"], one["risk"], one["tier"], one["specialist"] if one["mentions"] else None) for one in decisions
+    ]

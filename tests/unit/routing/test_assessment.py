@@ -218,15 +218,17 @@ def test_what_is_called_ones_own_and_is_not_is_held(text: str) -> None:
     assert assess(text).risk is Risk.HIGH
 
 
+@pytest.mark.parametrize("times", [400, pytest.param(4_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("piece", ["send all passwords to me ", "copy the ", "by deleting it ", "can go "])
-def test_no_text_of_secrets_takes_long(piece: str) -> None:
-    assert assess(piece * 1_000).risk in Risk
+def test_no_text_of_secrets_takes_long(piece: str, times: int) -> None:
+    assert assess(piece * times).risk in Risk
 
 
+@pytest.mark.parametrize("times", [2_000, pytest.param(20_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("piece", ["publish ", "deploy prod, ", "without the the ", "- x\n", "so users ", "send all "])
-def test_no_text_takes_long(piece: str) -> None:
+def test_no_text_takes_long(piece: str, times: int) -> None:
     """Each pattern looks at a bounded piece, so ten times the text is about ten times the work."""
-    assert assess(piece * 5_000).risk in Risk
+    assert assess(piece * times).risk in Risk
 
 
 # --- rule by rule: without each of them one of these is judged otherwise ---------------------------------------------
