@@ -151,7 +151,6 @@ def test_one_that_continues_is_of_the_same_thread(world: World) -> None:
     assert set(world.running()) == {"first"}
 
 
-@pytest.mark.both_databases
 def test_many_in_a_busy_conversation_hide_nobody(world: World) -> None:
     done(world)
     begun(world, "second")
@@ -166,6 +165,7 @@ def test_many_in_a_busy_conversation_hide_nobody(world: World) -> None:
     assert set(world.running()) == {"second", "other"}
 
 
+@pytest.mark.both_databases
 def test_nobody_speaks_between_a_question_and_its_answer(world: World) -> None:
     done(world)
     begun(world, "second")

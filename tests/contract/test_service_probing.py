@@ -140,7 +140,6 @@ def met_until(world: World, hours: int) -> list[int]:
     return met
 
 
-@pytest.mark.both_databases
 def test_a_hundred_tasks_probe_a_limit_without_a_known_end_ever_less_often(world: World) -> None:
     world = World(world.database, agents=(CLAUDE,))
     world.take("/in/many.yaml", *(spec(f"t{number}") for number in range(100)))
@@ -160,6 +159,7 @@ def test_trying_all_the_same_tries_an_account_and_not_every_task(world: World) -
     assert len([minute for minute in met if minute >= 60]) < 20
 
 
+@pytest.mark.both_databases
 def test_a_try_that_is_answered_lets_others_follow(world: World) -> None:
     world = World(world.database, agents=(WIDE,), total=6, when_all_limited="try")
     limit_on(world, "claude", reset_at=START_MS + HOUR_MS)
