@@ -2,16 +2,18 @@
 
 import json
 import re
+import tempfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from alembic import command
 from sqlalchemy import Connection, inspect, text
 
-from claudomator_py.store.database import Database
+from claudomator_py.store.database import FILE_NAME, Database
 from claudomator_py.store.migrate import alembic_config
 
 ROWS = Path(__file__).parents[2] / "fixtures" / "databases"
@@ -27,13 +29,31 @@ Content = Mapping[str, list[dict[str, Any]]]
 @contextmanager
 def earlier(revision: str, database_url: str, state_dir: Path) -> Iterator[Database]:
     """A database with the tables of that schema, and rows in each."""
+    if database_url == "sqlite":
+        state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = state_dir / FILE_NAME
+        file.touch(mode=0o600)
+        file.write_bytes(_sqlite_file(revision))
     with Database.open(database_url, state_dir=state_dir) as database:
-        with database.exclusive() as connection:
-            config = alembic_config()
-            config.attributes["connection"] = connection
-            command.upgrade(config, revision)
-        database.write(lambda connection: _fill(connection, revision))
+        if database_url != "sqlite":
+            _make(database, revision)
         yield database
+
+
+@cache
+def _sqlite_file(revision: str) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        with Database.open("sqlite", state_dir=Path(folder)) as database:
+            _make(database, revision)
+        return (Path(folder) / FILE_NAME).read_bytes()
+
+
+def _make(database: Database, revision: str) -> None:
+    with database.exclusive() as connection:
+        config = alembic_config()
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
+    database.write(lambda connection: _fill(connection, revision))
 
 
 def _fill(connection: Connection, revision: str) -> None:
