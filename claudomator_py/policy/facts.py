@@ -23,10 +23,15 @@ from claudomator_py.domain.units import SECOND_MS
 
 MOST_PATHS = 200
 """Paths of a text that rules can look at. Of one that names more, no rule on paths can be sure, see ``verdict``."""
+_LONGEST_NAME = 255
+"""Characters of a file's name, of which no system has longer ones: so no text is read again from each of its places."""
 _PATH = re.compile(
-    r"(?<![\w./~-])(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+[\w.@+*-]*|(?<![\w./~-])[\w@+-]+\.[a-z][a-z0-9]{0,4}\b"
+    rf"(?<![\w./~-])(?:~|\.{{1,2}})?/?(?:[\w.@+-]{{1,{_LONGEST_NAME}}}+/)++[\w.@+*-]*+"
+    rf"|(?<![\w./~-])[\w@+-]{{1,{_LONGEST_NAME}}}+\.[a-z][a-z0-9]{{0,4}}\b"
 )
-_URL = re.compile(r"\b[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
+_URL = re.compile(r"\b[a-z][a-z0-9+.-]{0,31}://\S+", re.IGNORECASE)
+_MOST_FOLDERS = 100
+"""Of a path that is looked for on the disk as it is written; each of them is a question to the system."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +172,17 @@ def paths_in(text: str, working_dir: str, real: Callable[[str], str] = posixpath
         elif not working_dir:
             path = posixpath.normpath(named)
         else:
-            path = real(posixpath.join(working_dir, named)).removeprefix(f"{working_dir.rstrip('/')}/")
+            path = _looked_for(posixpath.join(working_dir, named), real).removeprefix(f"{working_dir.rstrip('/')}/")
         found.setdefault(path)
         if len(found) > MOST_PATHS:
             break
     return tuple(found)
+
+
+def _looked_for(path: str, real: Callable[[str], str]) -> str:
+    """Where the path really is; of one with a great many folders, what is left of it without ``..`` and the like, if
+    that has not as many."""
+    if path.count("/") <= _MOST_FOLDERS:
+        return real(path)
+    path = posixpath.normpath(path)
+    return real(path) if path.count("/") <= _MOST_FOLDERS else path

@@ -10,6 +10,7 @@ from claudomator_py.domain.budget import Budget
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.policy.facts import MOST_PATHS, Facts, names, paths_in
+from tests.growth import grows_linearly
 
 
 def facts(by: Principal | None = None, **fields: Any) -> Facts:
@@ -75,6 +76,31 @@ def test_links_are_followed_to_where_they_lead() -> None:
         return posixpath.normpath(path).replace("/srv/link", "/srv/infra")
 
     assert paths_in("link/main.tf", "/srv", real) == ("infra/main.tf",)
+
+
+def test_a_link_is_followed_in_a_path_of_many_folders_too() -> None:
+    def real(path: str) -> str:
+        return posixpath.normpath(path).replace("/srv/link", "/srv/infra")
+
+    assert paths_in(f"{'link/x/../../' * 100}link/main.tf", "/srv", real) == ("infra/main.tf",)
+
+
+def test_of_a_path_not_every_folder_is_looked_for() -> None:
+    asked: list[str] = []
+
+    def real(path: str) -> str:
+        asked.append(path)
+        return path
+
+    assert paths_in("a/" * 100_000, "/srv", real) == (("a/" * 100_000).rstrip("/"),)
+    assert asked == []
+
+
+@pytest.mark.parametrize("piece", ["a.", "a-", "a@", "@", "www.", "a+", "a@a.", "w@", "a://", "~/", "ab/", "a b/"])
+def test_a_text_is_searched_for_paths_in_time_that_grows_with_its_length(piece: str) -> None:
+    """Each of these once was read again from each of its places: 40,000 characters took sixteen times as long as
+    10,000, and a million more than half an hour."""
+    assert grows_linearly(lambda text: paths_in(text, "/srv"), piece)
 
 
 @pytest.mark.parametrize(("named", "found"), [(3, 3), (MOST_PATHS, MOST_PATHS), (MOST_PATHS + 9, MOST_PATHS + 1)])
