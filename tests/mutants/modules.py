@@ -46,6 +46,7 @@ MODULES = {
     "dispatch/observe.py": [_DISPATCH],
     "dispatch/reconciler.py": [_DISPATCH],
     "dispatch/probing.py": [f"{_DISPATCH}/test_probing.py"],
+    "dispatch/mailbox.py": [f"{_DISPATCH}/test_mailbox.py"],
     "dispatch/start.py": [
         f"{_DISPATCH}/test_starting.py",
         f"{_DISPATCH}/test_item_faults.py",
@@ -134,6 +135,21 @@ EQUIVALENT = {
     ),
     "routing/danger.py: any -> all: return (_ONLY_WORDS.search(sentence) is not None or "
     "any(map(_tells, clauses(sentence)[:1]))) and _THEN_DO.search(": "it is one clause",
+    "dispatch/deciding.py: the condition is True: "
+    "handed = hops(connection, task.id, task.generation)[-1:] if task.seq else ()": (
+        "without a run nothing is handed on"
+    ),
+    "dispatch/deciding.py: LtE -> Lt: return kinds <= set(BY_NAME_KINDS)": "a hint means one kind of several",
+    "dispatch/deciding.py: Or -> And: if not asked or self._directory is None or self._fallback is None:": (
+        "of no tasks none is compared"
+    ),
+    "dispatch/deciding.py: the condition is True: if whose not in known:": "what is known is only read again",
+    "dispatch/deciding.py: the condition is False: if spec.continues is None:": "nothing is bound by the name None",
+    "dispatch/deciding.py: the condition is False: "
+    "return None if before is None else task_rows.find(connection, before)": "no task has the id None",
+    'dispatch/deciding.py: the condition is False: if "@" not in asked.request.text:': (
+        "in a text without @ nothing is found anyway"
+    ),
     "dispatch/routing.py: the condition is False: if not subjects:": "of no tasks none is routed",
     "dispatch/routing.py: the condition is True: if passed:": "of no tasks none is passed",
     "dispatch/routing.py: the condition is False: if digest == self._reached:": "they are the same agents",

@@ -1,0 +1,59 @@
+"""The mailbox of a run: what is written to it, and what is read of it."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from claudomator_py.dispatch.mailbox import MailboxContent, Mailboxes, check_same
+from claudomator_py.domain.errors import Conflict
+from tests.fakes.world import World
+
+DONE = {"type": "end", "outcome": "completed"}
+LOST = {"type": "end", "outcome": "lost"}
+
+
+@pytest.fixture
+def run_id(world: World) -> str:
+    world.submit("t")
+    world.tick()
+    return world.live("t").id
+
+
+def put(world: World, run_id: str, **message: Any) -> None:
+    asyncio.run(Mailboxes(world.host).put(run_id, message))
+
+
+def heard(world: World, run_id: str) -> MailboxContent:
+    return asyncio.run(Mailboxes(world.host).heard(run_id))
+
+
+def test_the_first_result_counts_however_often_one_comes(world: World, run_id: str) -> None:
+    assert heard(world, run_id) == MailboxContent(accepted=False, end=None)
+    put(world, run_id, type="progress", text="on it")
+    assert heard(world, run_id) == MailboxContent(accepted=False, end=None)
+    put(world, run_id, type="accepted")
+    assert heard(world, run_id) == MailboxContent(accepted=True, end=None)
+    for end in (DONE, LOST):
+        put(world, run_id, **end)
+    assert heard(world, run_id) == MailboxContent(accepted=True, end=DONE)
+
+
+def test_what_is_no_message_is_passed_over(world: World, run_id: str) -> None:
+    for line in (b'["end"]', b'{"type": "end", "outc'):
+        world.host.tell(run_id, line, durable=True)
+    put(world, run_id, **DONE)
+    assert heard(world, run_id) == MailboxContent(accepted=False, end=DONE)
+
+
+def test_a_message_is_a_line_of_json_in_its_own_letters(world: World, run_id: str) -> None:
+    put(world, run_id, type="progress", text="Zwölf\nBoxkämpfer")
+    assert world.host.told(run_id).decode() == '{"type": "progress", "text": "Zwölf\\nBoxkämpfer"}\n'
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        put(world, run_id, type="progress", used=float("nan"))
+
+
+def test_a_result_may_come_again_and_another_one_may_not() -> None:
+    check_same(DONE, dict(DONE))
+    with pytest.raises(Conflict):
+        check_same(DONE, LOST)
