@@ -242,32 +242,31 @@ class Reconciler:
 
     def _ask(self, asks: Sequence[AskTier]) -> None:
         asker = self._asker()
-        if asker is None or not asks:
+        if asker is None:
             return
         now_ms = self._clock()
-        items = {
-            ask.head.task_id: Item(Doing.CLASSIFY, ask.head.task_id, ask.head.name, ask.head.task_id) for ask in asks
-        }
-        paused = {task_id for task_id, item in items.items() if self._faults.is_paused(item, now_ms)}
-        wanted = [ask for ask in asks if ask.head.task_id not in paused]
-        failed = self._faults.attempt(Item(Doing.CLASSIFY, ALL_RUNS, "all tasks"), lambda: asker.ask(wanted))
-        for task_id, item in items.items():
-            if failed is None or task_id in paused:
-                continue
-            if (error := failed.get(task_id)) is not None:
+        items = [(ask, Item(Doing.CLASSIFY, ask.head.task_id, ask.head.name, ask.head.task_id)) for ask in asks]
+        wanted = [(ask, item) for ask, item in items if not self._faults.is_paused(item, now_ms)]
+        asking = partial(asker.ask, [ask for ask, _ in wanted])
+        failed = self._faults.attempt(Item(Doing.CLASSIFY, ALL_RUNS, "all tasks"), asking)
+        if failed is None:
+            return
+        for ask, item in wanted:
+            if (error := failed.get(ask.head.task_id)) is not None:
                 self._faults.note(item, error)
             else:
                 self._faults.over(item)
 
     def _forget_ended(self) -> None:
         """Nothing is tried any more for a task that has ended."""
-        faults = [fault.item for fault in self._faults.all() if fault.item.doing in _FOR_TASKS and fault.item.task_id]
-        if not faults:
+        items = [fault.item for fault in self._faults.all() if fault.item.doing in _FOR_TASKS]
+        task_ids = {item: item.task_id for item in items if item.task_id is not None}
+        if not task_ids:
             return
-        ids = {item.task_id for item in faults if item.task_id}
+        ids = set(task_ids.values())
         found = self._database.read(lambda connection: [task_rows.find(connection, task_id) for task_id in ids])
         there = {task.id for task in found if task is not None and task.state not in ENDED}
-        self._faults.forget(item for item in faults if item.task_id not in there)
+        self._faults.forget(item for item, task_id in task_ids.items() if task_id not in there)
 
     def _report(self, started: int, wanted: Sequence[Task], begun_ms: int, *, held_back: bool) -> TickReport:
         """wanted: what is to be cancelled or restarted. begun_ms: when the tick began; what fell due since it may not

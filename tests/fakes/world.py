@@ -10,6 +10,7 @@ from sqlalchemy import select
 
 from claudomator_py.dispatch.apply_report import ReportApplier
 from claudomator_py.dispatch.channel_answers import AnswerDispatcher
+from claudomator_py.dispatch.classify import TierAsker
 from claudomator_py.dispatch.collect import Collector
 from claudomator_py.dispatch.deciding import Decider
 from claudomator_py.dispatch.launch import LaunchRules
@@ -159,6 +160,7 @@ class World:
         self.webhook_secrets: dict[str, str] = {}
         self.primary_says: Callable[[ReplyQuestion], Reply] = lambda _: Reply(yes=False)
         self.secrets = Secrets()
+        self.asker: TierAsker | None = None
         self.restarted_daemon()
 
     def restarted_daemon(self) -> None:
@@ -279,6 +281,7 @@ class World:
             collector=self.collector,
             clock=self.clock,
             faults=self.faults,
+            asker=lambda: self.asker,
             router=lambda: self.router if self._routes else None,
         )
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
 from claudomator_py.dispatch.cheap_model import GuardedModel
 from claudomator_py.dispatch.classify import TierAsker
@@ -18,7 +18,8 @@ from claudomator_py.domain.breaker import FAILURES, FIRST_PAUSE_MS
 from claudomator_py.domain.limits import FIRST_ESTIMATE_MS, Bucket, Hold
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.rationale import RationaleCode
-from claudomator_py.domain.units import HOUR_MS, format_instant
+from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, format_instant
+from claudomator_py.faults import Doing
 from claudomator_py.scheduler.classification import PROMPT_VERSION, Cause, ModelFault, ModelQuestion
 from claudomator_py.scheduler.decision import TierRecord
 from claudomator_py.scheduler.tiers import AskTier
@@ -230,6 +231,16 @@ def test_another_agent_in_the_answer_is_shown_and_changes_nothing(
     assert sentence in why.sentences
 
 
+def test_an_answer_that_names_the_kind_of_its_agent_names_no_other(database: Database) -> None:
+    asking = Asking(database, FAST)
+    asking.world.agents = (ROOMY.model_copy(update={"name": "mine"}),)
+    asking.world.restarted_daemon()
+    asking.ask("t")
+    asking.world.tick()
+    assert asking.world.running() == {"t": "mine"}
+    assert asking.world.queries.why("t").decisions[0].classification.said_agent is None
+
+
 # --- questions that are not put, and answers that come too late -------------------------------------------------------
 
 
@@ -321,6 +332,86 @@ def test_an_answer_about_a_task_that_was_restarted_decides_nothing(database: Dat
     asking.asker.ask(asking.questions("t"))
     assert asking.model.asked == ["t"]
     assert asking.tiers("t") == []
+
+
+# --- in ticks ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_question_that_cannot_be_stored_waits_for_its_next_try_and_no_other_waits_with_it(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asking = Asking(database)
+    world, add = asking.world, classification_rows.add
+
+    def broken(connection: Connection, row: Classification) -> None:
+        if row.task_id == world.row("bad").id:
+            raise ValueError("a row that makes no sense")
+        add(connection, row)
+
+    def failed() -> list[tuple[Doing, str, int]]:
+        return [(fault.item.doing, fault.item.name, fault.times) for fault in world.faults.all()]
+
+    monkeypatch.setattr(classification_rows, "add", broken)
+    world.asker = asking.asker
+    world.submit("bad")
+    world.submit("good")
+    world.tick()
+    assert asking.model.asked == ["good"]
+    assert failed() == [(Doing.CLASSIFY, "bad", 1)]
+    world.tick()
+    assert failed() == [(Doing.CLASSIFY, "bad", 1)], "it was not tried in the pause"
+    world.tick(MINUTE_MS)
+    assert failed() == [(Doing.CLASSIFY, "bad", 2)]
+    monkeypatch.undo()
+    world.tick(MINUTE_MS)
+    assert asking.model.asked == ["good", "bad"]
+    assert failed() == []
+
+
+def test_a_tick_carries_on_where_nothing_can_be_asked_at_all(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asking = Asking(database)
+    asking.world.asker = asking.asker
+    asking.world.submit("pinned", agent={"tier": "fast"}, priority="low")
+    asking.world.submit("t")
+    monkeypatch.setattr(asking.asker, "ask", lambda asks: 1 / 0)
+    asking.world.tick()
+    assert list(asking.world.running()) == ["pinned"]
+    monkeypatch.undo()
+    asking.world.tick(MINUTE_MS)
+    assert asking.model.asked == ["t"]
+
+
+def test_a_task_whose_question_is_given_up_starts_before_an_urgent_one_whose_question_is_open(
+    database: Database,
+) -> None:
+    asking = Asking(database, *[RuntimeError("a crash in the middle")] * 2)
+    asking.ask("early")
+    asking.world.now_ms += 1
+    asking.world.submit("late", priority="urgent")
+    assert asking.ask_again("late").deadline_ms == asking.known("early").deadline_ms + 1
+    asking.world.tick(TIMEOUT_MS - 1)
+    assert list(asking.world.running()) == ["early"]
+
+
+def test_an_answer_about_an_agent_that_is_gone_counts_for_another(database: Database) -> None:
+    asking = Asking(database, FAST)
+    asking.ask("t")
+    asking.world.agents = (ROOMY.model_copy(update={"name": "other"}),)
+    asking.world.restarted_daemon()
+    asking.world.tick()
+    assert (asking.world.live("t").agent, asking.world.live("t").tier) == ("other", Tier.FAST)
+
+
+def test_once_nothing_is_asked_any_more_an_answer_from_before_says_nothing(database: Database) -> None:
+    asking = Asking(database, FAST)
+    assert asking.ask("t").tier == Tier.FAST
+    without = World(database, agents=(ROOMY,))
+    without.tick()
+    assert without.live("t").tier == ROOMY.default_tier != Tier.FAST
+    (decided,) = without.queries.why("t").decisions[:1]
+    assert (decided.classification.source, decided.classification.cause) == ("default", Cause.OFF)
 
 
 @pytest.mark.parametrize("wait", [True, False])

@@ -7,9 +7,13 @@ from typing import Any
 
 import pytest
 
+from claudomator_py.dispatch.observe import Observer
 from claudomator_py.domain.run import RunStatus
 from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
-from claudomator_py.faults import Doing, checks
+from claudomator_py.faults import Doing, Item, checks, item_of
+from claudomator_py.scheduler.plan import Planner
+from claudomator_py.scheduler.snapshot import QueueHead
+from claudomator_py.store.tables import RUN, Task
 from claudomator_py.tasks.readiness import ready
 from tests.fakes.world import START_MS, World, spec
 
@@ -150,21 +154,50 @@ def test_a_change_of_one_task_that_raises_keeps_no_other_from_its_change(
     assert set(world.running()) == {"a", "bad", "c"}
 
 
-def test_content_that_cannot_be_read_keeps_no_other_task_from_starting(
-    world: World, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("of", "step"), [(Observer, "head"), (Planner, "consider")])
+def test_what_cannot_be_understood_or_planned_keeps_no_other_task_from_starting(
+    world: World, monkeypatch: pytest.MonkeyPatch, of: type, step: str
 ) -> None:
     world.submit("bad")
     world.submit("good")
-    head = world.observer.head
+    usual = getattr(of, step)
 
-    def broken(task: Any, *rest: Any) -> Any:
-        if task.name == "bad":
+    def broken(self: object, about: Task | QueueHead, *rest: Any) -> Any:
+        if about.name == "bad":
             raise ValueError("no such field")
-        return head(task, *rest)
+        return usual(self, about, *rest)
 
-    monkeypatch.setattr(world.observer, "head", broken)
+    monkeypatch.setattr(of, step, broken)
     world.tick()
     assert list(world.running()) == ["good"]
+    assert [(fault.item.doing, fault.item.name) for fault in world.faults.all()] == [(Doing.START, "bad")]
+    monkeypatch.undo()
+    world.tick(MINUTE_MS)
+    assert set(world.running()) == {"bad", "good"}
+
+
+def test_a_task_whose_routing_failed_is_not_held_up_where_nobody_routes(world: World) -> None:
+    """As after the last specialist was removed."""
+    world.submit("t")
+    world.faults.note(item_of(Doing.ROUTE, world.row("t")), ValueError("no such field"))
+    world.tick()
+    assert list(world.running()) == ["t"]
+
+
+def test_the_faults_of_a_task_that_has_ended_and_of_a_run_that_is_gone_are_forgotten(world: World) -> None:
+    for name in ("ended", "goes"):
+        world.submit(name, not_before="2026-09-22T00:00:00Z")
+    world.submit("runs")
+    world.tick()
+    for name in ("ended", "goes"):
+        world.faults.note(item_of(Doing.READY, world.row(name)), ValueError("a row that makes no sense"))
+    for doing in (Doing.COLLECT, Doing.STOP):
+        world.faults.note(Item(doing, world.live("runs").id, "its run"), OSError("an odd file"))
+    world.service.cancel("ended")
+    over = RUN.update().values(live=False)
+    world.database.write(lambda connection: connection.execute(over))
+    world.tick()
+    assert [fault.item.name for fault in world.faults.all()] == ["goes"]
 
 
 def test_a_spawn_that_cannot_work_ends_its_task_and_no_other(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

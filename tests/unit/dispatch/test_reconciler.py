@@ -7,12 +7,13 @@ import pytest
 from sqlalchemy import Connection, select
 
 from claudomator_py.dispatch.reconciler import ARRIVING_MS, Unserved
-from claudomator_py.domain.run import RunLimits, RunSpec
+from claudomator_py.domain.run import RunLimits, RunSpec, Swept
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.scheduler.plan import StartRun, plan
 from claudomator_py.scheduler.snapshot import Snapshot
 from claudomator_py.store import decision_rows, run_rows
-from claudomator_py.store.tables import DECISION, RUN, SNAPSHOT
+from claudomator_py.store.errors import StoreUnavailable
+from claudomator_py.store.tables import DECISION, RUN, SNAPSHOT, TASK
 from tests.fakes.world import START_MS, World, spec
 
 
@@ -52,6 +53,13 @@ def test_a_tick_with_nothing_to_do_writes_nothing(world: World) -> None:
     assert (report.started, len(report.live), report.wake_ms) == (0, 1, None)
 
 
+def test_a_tick_finds_out_whether_a_store_in_trouble_works_again(world: World) -> None:
+    """Though it has nothing to write: nobody else may try for long."""
+    world.database._writer.trouble = StoreUnavailable("the disk was full", "make room")
+    world.tick()
+    assert world.database.trouble is None
+
+
 def test_nothing_starts_while_tasks_are_arriving(world: World) -> None:
     """One of those that arrive may be more urgent. Whatever has begun goes on."""
     world.submit("before")
@@ -80,8 +88,28 @@ def test_directories_without_a_row_are_swept_and_others_stay(world: World) -> No
     world.tick()
     known = world.live("t").id
     world.host.prepare(replace(world.host.directories[known, 0].order, run_id="stray"))
+    world.tick()
+    assert ("stray", 0) in world.host.directories, "a tick looks again only for what could not be removed"
     assert world.reconciler.sweep() == ["stray"]
     assert list(world.host.directories) == [(known, 0)]
+
+
+def test_while_run_directories_cannot_be_looked_at_none_is_swept(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = RunLimits(timeout_ms=None, stall_ms=None, grace_ms=0, output_bytes=1)
+    world.host.prepare(RunSpec("stray", (("true",),), None, (), (), "", limits))
+
+    def broken(known: frozenset[str]) -> list[Swept]:
+        raise OSError(5, "Input/output error", "/state/runs")
+
+    monkeypatch.setattr(world.host, "sweep", broken)
+    assert world.reconciler.sweep() == []
+    world.tick(MINUTE_MS)
+    (fault,) = world.faults.all()
+    assert fault.times == 2
+    monkeypatch.undo()
+    world.tick(2 * MINUTE_MS)
+    assert world.host.directories == {}
+    assert world.faults.all() == []
 
 
 @pytest.mark.parametrize("alive", [False, True])
@@ -101,6 +129,16 @@ def test_a_run_that_the_store_does_not_know_is_swept_and_the_task_started(world:
 
     assert world.state("t").startswith("RUNNING")
     assert world.live("t").id == run_id
+
+
+def test_a_task_that_nobody_answers_in_time_fails(world: World) -> None:
+    world.submit("t", approval=True)
+    limited = TASK.update().values(until_ms=START_MS + HOUR_MS)
+    world.database.write(lambda connection: connection.execute(limited))
+    world.tick(HOUR_MS - 1)
+    assert world.state("t") == "NEEDS_INPUT approval"
+    world.tick(1)
+    assert world.state("t") == "FAILED expired"
 
 
 def test_a_request_that_a_tick_does_not_get_to_is_told_until_one_does(world: World) -> None:
