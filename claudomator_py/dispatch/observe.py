@@ -94,43 +94,35 @@ class Observation:
 class _Front:
     """The next task of a lane. asked: whether somebody has asked for its tier, or need not, as it is known."""
 
-    position: queue.Position
+    task: Task
     item: Item
     queued: QueuedTask | None
     """None: it cannot be understood."""
-    eligibility: str
     asked: bool
 
     @property
-    def head(self) -> QueueHead | None:
-        """As planning sees it."""
-        return None if self.queued is None else self.queued.head
+    def position(self) -> queue.Position:
+        """Where it is in the queue's order."""
+        return queue.position(self.task)
 
     def fits(self, taken: Taken) -> bool:
         """Whether it works where nothing is taken."""
-        if self.head is None:
-            return True
-        placed = self.head.dir_key not in taken.dir_keys or self.head.task_id in taken.keepers
-        return placed and (self.head.exclusive not in taken.threads or self.head.task_id in taken.in_turn)
+        task = self.task
+        placed = task.dir_key not in taken.dir_keys or task.id in taken.keepers
+        return placed and ((task.thread or task.id) not in taken.threads or task.id in taken.in_turn)
 
 
 @dataclass(frozen=True, slots=True)
 class _About:
     """What is known of queued tasks from other rows."""
 
-    questions: Mapping[str, Classification] = field(default_factory=dict)
-    """Those for their tiers, by the task's id."""
+    questions: Mapping[tuple[str, int], Classification] = field(default_factory=dict)
+    """Those for their tiers, by the task's id and generation."""
     cards: Mapping[str, Card] = field(default_factory=dict)
     """Of the specialists who do them, by id."""
 
 
 _Planned = tuple[QueuedTask, Action]
-
-
-def _of_its_own(verdict: Blocked, head: QueueHead) -> bool:
-    """Whether the head is blocked by what the others of its lane need not be: its place, or a question that is open."""
-    asking = verdict.why is Why.CLASSIFYING and head.asked is not None
-    return asking or verdict.why in (Why.WORKDIR, Why.KEPT, Why.CONVERSATION)
 
 
 def _awaits_preferred(verdict: Blocked) -> bool:
@@ -192,8 +184,8 @@ class Observer:
         fronts = self._fronts(connection, lanes, planner, without=paused)
         blocked: set[str] = set()
         waited: dict[str, int] = {}
-        to_ask = AHEAD * rules.total if rules.classifier else 0
-        known = {front.eligibility for front in fronts.values() if front.asked}
+        to_ask = AHEAD * rules.total
+        known = {front.task.eligibility for front in fronts.values() if front.asked}
         while fronts and not planner.exhausted:
             lane, front = min(fronts.items(), key=lambda item: item[1].position)
             again = {lane}
@@ -211,11 +203,12 @@ class Observer:
                 waited[lane] = waited_ms
             elif queued is not None and isinstance(verdict, Blocked):
                 asking = verdict.why is Why.CLASSIFYING
-                if to_ask > 0 and not front.asked and (asking or front.eligibility not in known):
+                if to_ask > 0 and not front.asked and (asking or front.task.eligibility not in known):
                     yield from self._question(planner, front, queued, verdict)
-                known.add(front.eligibility)
+                known.add(front.task.eligibility)
                 to_ask -= 1 if asking else 0
-                if not _of_its_own(verdict, queued.head) and not (asking and to_ask > 0):
+                # An open question is about that task alone; what blocks it otherwise blocks its lane.
+                if not (asking and (queued.head.asked is not None or to_ask > 0)):
                     blocked.add(lane)
                     again = set()
             fronts = {name: other for name, other in fronts.items() if name != lane and name not in again}
@@ -251,21 +244,23 @@ class Observer:
         queued: QueuedTask | None = self._faults.attempt(item, reading, whole=False)
         pinned = queued is not None and queued.head.tier is not None
         asked = task.asked_tier is not None or task.tier is not None or pinned
-        return _Front(queue.position(task), item, queued, task.eligibility, asked)
+        return _Front(task, item, queued, asked)
 
     def _queued(self, task: Task, content: dict[str, object], about: "_About") -> QueuedTask:
         return self._given(task, TaskSpec.model_validate(content), about)
 
     def _given(self, task: Task, content: TaskSpec, about: "_About") -> QueuedTask:
-        question = about.questions.get(task.id)
+        question = about.questions.get((task.id, task.generation))
         asked = None if question is None else _asked(question, self._registry)
         card = about.cards.get(task.specialist or "")
         spec = done_by(content, card, Constraints.parse(task.constraints))
         return QueuedTask(task, spec, self.head(task, spec, asked), content, card)
 
     def _about(self, connection: Connection, tasks: Sequence[Task]) -> "_About":
+        ids = [task.id for task in tasks]
+        questions = classification_rows.of_tasks(connection, ids) if self._rules().classifier else {}
         specialists = {task.specialist for task in tasks if task.specialist is not None}
-        return _About(self._questions(connection, tasks), specialist_rows.cards(connection, specialists))
+        return _About(questions, specialist_rows.cards(connection, specialists))
 
     def _paused(self, connection: Connection) -> set[str]:
         """The tasks that are not tried now, as starting them has failed by a fault of their own."""
@@ -288,9 +283,9 @@ class Observer:
         fronts = {str(task.lane): self._front(task, spec, about) for task, spec in samples}
         near: list[queue.Position] = []
         for lane, front in fronts.items():
-            if front.head is None:
+            if (queued := front.queued) is None:
                 continue
-            verdict = self._faults.attempt(front.item, partial(planner.decide, front.head), whole=False)
+            verdict = self._faults.attempt(front.item, partial(planner.decide, queued.head), whole=False)
             if verdict is not None and (
                 not isinstance(verdict, Blocked) or verdict.why in (Why.CLASSIFYING, Why.SLOTS)
             ):
@@ -310,13 +305,6 @@ class Observer:
         """By id, each of these tasks as planning sees it."""
         about = self._about(connection, [task for task, _ in tasks])
         return {task.id: self._given(task, spec, about).head for task, spec in tasks}
-
-    def _questions(self, connection: Connection, tasks: Sequence[Task]) -> dict[str, Classification]:
-        if not self._rules().classifier:
-            return {}
-        rows = classification_rows.of_tasks(connection, [task.id for task in tasks if task.asked_tier is not None])
-        present = ((task, rows.get((task.id, task.generation))) for task in tasks)
-        return {task.id: row for task, row in present if row is not None}
 
     def head(self, task: Task, spec: TaskSpec, asked: AskedTier | None = None) -> QueueHead:
         """The task as planning sees it. asked: what was asked about its tier."""
@@ -390,13 +378,13 @@ class Observer:
 
     def _spent_holds(self, connection: Connection, spent: Spent | None, now_ms: int) -> dict[str, list[ActiveHold]]:
         """What their own budgets keep from beginning on the agents, by agent."""
-        found = {}
+        found: dict[str, list[ActiveHold]] = {}
         for agent in self._registry.agents:
-            if spent is not None and agent.budget.units:
-                found[agent.name] = self._budgets.day_holds(agent, spent)
+            holds = [] if spent is None else self._budgets.day_holds(agent, spent)
             if agent.budget.window is not None:
                 said = spending_rows.windows(connection, agent.kind, agent.quota_account)
-                found.setdefault(agent.name, []).extend(self._budgets.window_holds(agent, said, now_ms))
+                holds += self._budgets.window_holds(agent, said, now_ms)
+            found[agent.name] = holds
         return found
 
 

@@ -134,11 +134,27 @@ def cost(connection: Connection, look: Callable[[Connection], Observation]) -> t
     return len(statements), len(steps)
 
 
-def test_a_lane_of_thousands_that_cannot_be_understood_stops_nobody(world: World) -> None:
+def not_understood(world: World, number: int) -> None:
     world.submit("odd", working_dir="/srv/odd", agent={"type": "claude", "strict": True})
-    world.database.write(lambda connection: multiply(connection, "odd", 50, folders=True))
+    world.database.write(lambda connection: multiply(connection, "odd", number, folders=True))
     spoil = update(TASK).where(TASK.c.name.startswith("odd")).values(tier="no such tier")
     world.database.write(lambda connection: connection.execute(spoil))
+
+
+def test_a_lane_of_many_that_cannot_be_understood_stops_nobody(world: World) -> None:
+    not_understood(world, 50)
     world.submit("good", priority="low")
     world.tick()
     assert set(world.running()) == {"good"}
+
+
+def test_in_the_pause_after_their_faults_they_are_left_out_together(tmp_path: Path) -> None:
+    statements = []
+    for number in (2, 20):
+        with open_migrated(tmp_path / str(number)) as database:
+            world = World(database)
+            not_understood(world, number)
+            world.tick()
+            statements.append(database.read(partial(cost, look=world.observer.observe))[0])
+    few, many = statements
+    assert few == many

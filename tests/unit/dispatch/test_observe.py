@@ -17,9 +17,11 @@ from claudomator_py.domain.blocked import Blocked
 from claudomator_py.domain.limits import Bucket, Hold
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.scheduler.plan import Action, Planner, StartRun, plan
 from claudomator_py.scheduler.snapshot import QueueHead, Snapshot
 from claudomator_py.store import hold_rows, task_rows
+from claudomator_py.store.database import Database
 from claudomator_py.store.tables import TASK
 from tests.databases import open_migrated
 from tests.fakes.world import CLAUDE, CODEX, LINT, START_MS, World, spec
@@ -141,38 +143,128 @@ def test_lanes_start_what_a_look_at_the_whole_queue_would(
         assert classifier or not observed.questions
 
 
-def test_a_tick_decides_on_each_task_once_and_reads_its_content_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    decided: list[str] = []
-    read: list[object] = []
-    consider, validate = Planner.consider, TaskSpec.model_validate
+class Looks:
+    """What observing has done so far. read, decided: the names of the tasks whose content it has read, and on which it
+    has decided, as often as it has."""
 
-    def counting(planner: Planner, head: QueueHead) -> StartRun | Blocked:
-        decided.append(head.name)
-        return consider(planner, head)
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.read: list[str] = []
+        self.decided: list[str] = []
+        consider, validate = Planner.consider, TaskSpec.model_validate
 
-    def reading(content: object) -> TaskSpec:
-        read.append(content)
-        return validate(content)
+        def considering(planner: Planner, head: QueueHead) -> StartRun | Blocked:
+            self.decided.append(head.name)
+            return consider(planner, head)
 
-    with open_migrated(tmp_path) as database:
-        world = World(database)
-        queue(world, spec("a"), spec("b"), spec("elsewhere", working_dir="/srv/a"))
-        monkeypatch.setattr(Planner, "consider", counting)
+        def reading(content: Any) -> TaskSpec:
+            self.read.append(content["name"])
+            return validate(content)
+
+        monkeypatch.setattr(Planner, "consider", considering)
         monkeypatch.setattr(TaskSpec, "model_validate", reading)
-        world.tick()
-        assert len(world.running()) == 3
-    assert sorted(decided) == ["a", "b", "elsewhere"]
-    assert len(read) == 3
 
 
-def test_five_hundred_tasks_on_one_busy_directory_hide_nobody(tmp_path: Path) -> None:
-    with open_migrated(tmp_path) as database:
-        world = World(database)
-        busy = [spec(f"busy{number}", working_dir="/srv/busy", priority="urgent") for number in range(500)]
-        queue(world, *busy, spec("elsewhere", working_dir="/srv/quiet", priority="low"), spec("scratch"))
+def test_a_tick_decides_on_each_task_once_and_reads_its_content_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue(world, spec("a"), spec("b"), spec("elsewhere", working_dir="/srv/a"))
+    looks = Looks(monkeypatch)
+    world.tick()
+    assert len(world.running()) == 3
+    assert sorted(looks.decided) == sorted(looks.read) == ["a", "b", "elsewhere"]
+
+
+def test_after_a_start_only_those_are_left_out_whose_place_or_turn_it_took(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each in a lane of its own. One for whom a directory is kept, or whose turn it is in a thread, loses neither."""
+    roomy = CLAUDE.model_copy(update={"max_concurrent": 9})
+    world = World(database, agents=(roomy,), total=9)
+    there: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+        "first": ({"priority": "urgent", "working_dir": "/srv/a"}, {"thread": "new"}),
+        "in-its-directory": ({"working_dir": "/srv/a", "agent": {"type": "claude"}}, {}),
+        "in-its-thread": ({"max_turns": 9}, {"thread": "new"}),
+        "elsewhere": ({"working_dir": "/srv/b", "agent": {"tier": "fast"}}, {}),
+        "keeper": ({"working_dir": "/srv/kept", "agent": {"tier": "balanced"}}, {"kept_until_ms": START_MS + 1}),
+        "in-turn": ({"agent": {"tier": "powerful"}}, {"thread": "begun", "seq": 1}),
+    }
+    queue(world, *(spec(name, **fields) for name, (fields, _) in there.items()))
+    for name, (_, columns) in there.items():
+        change = TASK.update().where(TASK.c.name == name).values(name=name, **columns)
+        database.write(partial(Connection.execute, statement=change))
+    looks = Looks(monkeypatch)
+    observed = database.read(world.observer.observe)
+    assert {start.head.name for start in observed.starts} == {"first", "elsewhere", "keeper", "in-turn"}
+    assert sorted(looks.decided) == sorted(start.head.name for start in observed.starts)
+    assert sorted(looks.read) == sorted(there)
+
+
+# --- questions for tiers ----------------------------------------------------------------------------------------------
+
+
+def asks(database: Database, *tasks: TaskSpec, running: Sequence[TaskSpec] = (), **rules: Any) -> World:
+    """A world that asks for tiers, in which these run, those wait, and codex is limited."""
+    world = World(database, agents=(CLAUDE, CODEX, SECOND), classifier=True, **rules)
+    limited = Hold(Bucket(agent="codex"), Reason.RATE_LIMITED, START_MS + HOUR_MS, Provenance.REPORTED, "", START_MS)
+    database.write(partial(hold_rows.add, hold=limited, run_id=None))
+    for one in running:
+        queue(world, one)
         world.tick()
-        assert set(world.running()) - {"elsewhere", "scratch"} == {"busy0"}
-        assert len(world.running()) == 3
-        assert database.read(world.observer.observe).snapshot.heads == ()
+    assert len(world.running()) == len(running)
+    world.take("/in/waiting.yaml", *tasks)
+    return world
+
+
+def asked_about(world: World) -> list[str]:
+    return [question.head.name for question in world.database.read(world.observer.observe).questions]
+
+
+ON_CODEX = {"agent": {"type": "codex", "strict": True}}
+ON_SECOND = {"agent": {"type": "second", "strict": True}}
+PINNED = {"agent": {"tier": "fast"}}
+
+
+def test_no_more_is_asked_nor_looked_at_than_may_be(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    many = [spec(f"t{number}") for number in range(9)]
+    limited = spec("limited", agent={"type": "codex", "strict": True, "tier": "fast"})
+    world = asks(database, limited, *many, spec("in-another-lane", max_turns=9), total=1)
+    looks = Looks(monkeypatch)
+    assert asked_about(world) == ["t0", "t1"]
+    assert looks.decided == ["limited", "t0", "t1", "in-another-lane"]
+
+
+def test_where_its_agent_is_busy_one_task_of_those_alike_is_asked_about(database: Database) -> None:
+    busy = spec("busy", agent={"type": "second", "strict": True, "tier": "fast"})
+    alike = [spec(name, **ON_SECOND) for name in ("first", "second", "third")]
+    world = asks(database, *alike, running=[busy], total=9)
+    assert asked_about(world) == ["first"]
+    is_asked = TASK.update().where(TASK.c.name == "third").values(asked_tier="open")
+    database.write(partial(Connection.execute, statement=is_asked))
+    assert asked_about(world) == []
+
+
+def test_while_no_slot_is_free_the_next_tasks_that_wait_for_nothing_else_are_asked_about(database: Database) -> None:
+    world = asks(
+        database,
+        *(spec(f"limited{number}", **ON_CODEX) for number in range(4)),
+        spec("odd", max_turns=9),
+        spec("pinned", **PINNED),
+        *(spec(name) for name in ("a", "b", "asked", "beyond")),
+        running=[spec("one", **PINNED), spec("two", **PINNED)],
+        total=2,
+    )
+    for name, column in (("odd", {"tier": "no such tier"}), ("asked", {"asked_tier": "open"})):
+        change = TASK.update().where(TASK.c.name == name).values(name=name, **column)
+        database.write(partial(Connection.execute, statement=change))
+    assert asked_about(world) == ["a", "b"]
+    world.service.drain(None)
+    assert asked_about(world) == []
+
+
+def test_five_hundred_tasks_on_one_busy_directory_hide_nobody(world: World) -> None:
+    busy = [spec(f"busy{number}", working_dir="/srv/busy", priority="urgent") for number in range(500)]
+    queue(world, *busy, spec("elsewhere", working_dir="/srv/quiet", priority="low"), spec("scratch"))
+    world.tick()
+    assert set(world.running()) - {"elsewhere", "scratch"} == {"busy0"}
+    assert len(world.running()) == 3
+    assert world.database.read(world.observer.observe).snapshot.heads == ()
