@@ -117,7 +117,7 @@ class Policing:
         text of a task for an agent that does what it is configured to do is not judged."""
         now_ms = self._clock()
         judgement = assess(spec.instructions) if reads else None
-        spent = self._budgets.spent(connection, now_ms).total if self._spends else Spending()
+        spent = self._spent(connection, now_ms)
         risk = Risk.LOW if judgement is None else judgement.risk
         facts = Facts(
             spec,
@@ -140,7 +140,7 @@ class Policing:
         if not self.has_rules or not message.content.strip():
             return ()
         spec, now_ms = TaskSpec(name=channel.name, instructions=message.content, tags=("channel",)), self._clock()
-        spent = self._budgets.spent(connection, now_ms).total if self._spends else Spending()
+        spent = self._spent(connection, now_ms)
         actor = self._actor(connection, channel.creator, channel.organisation)
         facts = found_here(Facts(spec, actor, "channel"), self._budgets.total, spent, now_ms)
         verdict = self.policy.judge(facts)
@@ -180,6 +180,10 @@ class Policing:
             said = PolicyCheck(rule=MODEL_RISK, allowed=True, effect="risk", detail=seen)
             verdict = replace(verdict, checks=(said, *verdict.checks))
         return replace(judged, verdict=with_built_in(verdict, harmful=judged.harmful, reviews=self._reviews, seen=seen))
+
+    def _spent(self, connection: Connection, now_ms: int) -> Spending:
+        """What was spent today, if a rule depends on it."""
+        return self._budgets.spent(connection, now_ms).total if self._spends else Spending()
 
     def _actor(self, connection: Connection, creator: str, organisation: str | None) -> Principal:
         """Who made it, with the role that they have; without one any more they are as good as strangers."""

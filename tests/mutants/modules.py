@@ -233,6 +233,9 @@ EQUIVALENT = {
     "return [dict(zip(_KEPT_AS, row, strict=True)) for row in _KEPT.rows(connection, now=now_ms)]": (
         "a row has the columns that were asked for"
     ),
+    "store/queue.py: expanding=True -> False: return bindparam(name, expanding=True)": (
+        "SQLAlchemy sets it by itself in IN, although it asks for it"
+    ),
     "queries/concealment.py: the condition is False: if by.sees_all:": (
         "nobody is hidden from whoever sees all work; it saves a look"
     ),
@@ -258,7 +261,20 @@ EQUIVALENT = {
         "without rules no condition looks at it"
     ),
     "dispatch/policing.py: the condition is True: "
-    "spent = self._budgets.spent(connection, now_ms).total if self._spends else Spending()": "no condition looks at it",
+    "return self._budgets.spent(connection, now_ms).total if self._spends else Spending()": "no condition looks at it",
+    "dispatch/observe.py: the condition is False: "
+    "planned = [] if planner.exhausted else list(self._looked_at(connection, planner, present.rules))": (
+        "where nothing can start no lane is followed; it saves a look"
+    ),
+    "dispatch/observe.py: the condition is True: if not planner.exhausted:": (
+        "where nothing more can start no lane is followed; it saves a look"
+    ),
+    "dispatch/reconciler.py: the condition is True: if self._database.trouble is not None:": (
+        "it only costs a write to find that a store works which does"
+    ),
+    "dispatch/reconciler.py: the condition is False: if not task_ids:": (
+        "without faults none is forgotten; it saves a look"
+    ),
     "dispatch/spending.py: the condition is False: if not spec.budget.units:": (
         "a budget that limits nothing stops no run; it saves a look"
     ),
