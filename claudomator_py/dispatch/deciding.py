@@ -183,7 +183,8 @@ class Decider:
         needs = _needs_of(spec, judged)
         # Where nobody is looked for, nobody asks who there is, see ``needs_no_route``.
         looked_for = bool(handed) or not no_role
-        there = _seen(connection, task, {} if seen is None else seen) if looked_for else frozenset[str]()
+        known = {} if seen is None else seen
+        there = _seen(connection, task, known) if looked_for else frozenset[str]()
         asked = Asked(Request.of(spec), there, task.organisation, needs, finally_=said is not None)
         before = _before(connection, task, spec)
         return Subject(task, spec, asked, judged, before, said, next(iter(handed), None))

@@ -143,6 +143,15 @@ EQUIVALENT = {
     "dispatch/deciding.py: Or -> And: if not asked or self._directory is None or self._fallback is None:": (
         "of no tasks none is compared"
     ),
+    "dispatch/deciding.py: the condition is True: known = {} if seen is None else seen": (
+        "what is known is only read again"
+    ),
+    "dispatch/deciding.py: strict=True -> False: "
+    "for one, compared, words in zip(asked, found, by_words, strict=True):": "each task is compared in either way",
+    "dispatch/deciding.py: strict=True -> False: "
+    "subject.task.id: record.model_copy(update=took) for subject, record in zip(compared, records, strict=True)": (
+        "each that is compared has a record"
+    ),
     "dispatch/deciding.py: the condition is True: if whose not in known:": "what is known is only read again",
     "dispatch/deciding.py: the condition is False: if spec.continues is None:": "nothing is bound by the name None",
     "dispatch/deciding.py: the condition is False: "
