@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-_SHORT = 10_000
+_SHORT = 5_000
 _TIMES = 4
 _MARGIN = 2
 """By how much more than the text the work may grow: what is quadratic grows four times as much."""

@@ -8,6 +8,7 @@ urgent, or tells who is to judge it, is content like the rest. The rules err on 
 and know neither irony nor context.
 """
 
+import hashlib
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,7 +16,7 @@ from typing import Final
 
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.transcript import spoken_in
-from claudomator_py.routing.orders import Sign
+from claudomator_py.routing.orders import Found, Sign
 from claudomator_py.routing.steering import unsteered
 
 
@@ -90,7 +91,9 @@ _SAYS_NOTHING: Final = _set(
 _MOST_WORDS: Final = 30
 
 
-@lru_cache(maxsize=64)
+_MOST_KNOWN: Final = 1_000
+
+
 def assess(instructions: str) -> Assessment:
     """Judge a task by its text. The same text is always judged the same.
 
@@ -100,10 +103,21 @@ def assess(instructions: str) -> Assessment:
     The risk is low or high: whether what is changed is the product or a text about it, words alone do not tell well
     enough; a rule of the policy can.
     """
+    known = _known(hashlib.sha256(instructions.encode(errors="surrogatepass")).digest())
+    if known:
+        return known[0]
     *before, last = spoken_in(instructions)
     if before and _vague(last) is not None:
         last = f"{before[-1]}\n{last}"
-    return _assess(last)
+    known.append(_assess(last))
+    return known[0]
+
+
+@lru_cache(maxsize=_MOST_KNOWN)
+def _known(digest: bytes) -> list[Assessment]:  # noqa: ARG001 - by which it is found
+    """What was said of the text with that hash; empty: nothing yet. The text, of up to a million characters, is not
+    kept."""
+    return []
 
 
 def _assess(instructions: str) -> Assessment:
@@ -112,7 +126,10 @@ def _assess(instructions: str) -> Assessment:
     from claudomator_py.routing.harm import harm
 
     texts = dict.fromkeys((instructions, unsteered(instructions)[0]))
-    signs = [sign for text in texts for sign in (*danger(text), *harm(text))]
+    # Most sentences of the second text are those of the first.
+    dangers: dict[tuple[str, str | None, str], Found] = {}
+    harms: dict[str, Found] = {}
+    signs = [sign for text in texts for sign in (*danger(text, dangers), *harm(text, harms))]
     if signs:
         return Assessment(Risk.HIGH, tuple(dict.fromkeys(signs)))
     words = _vague(instructions)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
-from claudomator_py.routing.orders import EITHER, Clause, Sign, Wants, clauses, sentences, whole_words
+from claudomator_py.routing.orders import EITHER, Clause, Found, Sign, Wants, clauses, sentences, whole_words
 from claudomator_py.routing.protected import in_somebodys_system, is_code, is_text, protected, refers_back, to_many
 from claudomator_py.routing.scope import only_own
 
@@ -254,6 +254,13 @@ _HEADING: Final = re.compile(r"\W*(?:\w+ ){0,2}\w+: ")
 """A few words that say what it is about."""
 _GERUND: Final = re.compile(r"(?!(?:bring|ping)\b)[a-z-]+ing\b", re.IGNORECASE)
 _MOST_TOLD: Final = 80
+_CROWDED: Final = 20
+"""A sentence with more orders takes as long as a hundred others: each order is compared with all that follows it."""
+_MOST_CROWDED: Final = 200
+"""Such sentences that are read of a text. Nobody writes more of them to be understood, so a person is to look."""
+_NOT_ALL_READ: Final = (
+    f"more than {_MOST_CROWDED} sentences of over {_CROWDED} orders each, of which the rest is not read"
+)
 _CREDENTIAL: Final = whole_words(
     r"""
     keys?|credentials?|secrets?|passwords?|certificates?|tokens?
@@ -281,13 +288,23 @@ _DESTROYS: Final = frozenset(
 )
 
 
-def danger(text: str) -> list[tuple[Sign, str]]:
-    """What of it touches what is in use, cannot be undone, or is public; with the words that say so."""
+def danger(text: str, known: dict[tuple[str, str | None, str], Found]) -> Found:
+    """What of it touches what is in use, cannot be undone, or is public; with the words that say so. known: what is
+    known of sentences; is added to."""
     parts = sentences(text)
     live = next((match.group() for part in parts if (match := _live(part))), None)
-    found = [sign for before, part in pairwise(["", *parts]) for sign in _of_sentence(part, live, before)]
-    leaked = _LEAKED.search(" ".join(parts)) is not None
-    if leaked or _CREDENTIAL.search(text):
+    found: Found = []
+    crowded = 0
+    for before, part in pairwise(["", *parts]):
+        crowded += sum(one.wants is not Wants.NOTHING for one in clauses(part)) > _CROWDED
+        if crowded > _MOST_CROWDED:
+            found.append((Sign.DOUBTFUL, _NOT_ALL_READ))
+            break
+        if (part, live, before) not in known:
+            known[part, live, before] = list(_of_sentence(part, live, before))
+        found += known[part, live, before]
+    leaked = _LEAKED.pattern.search(" ".join(parts)) is not None
+    if leaked or _CREDENTIAL.pattern.search(text):
         acting = (one for part in parts for one, tail in _acting(part) if not _NOBODYS.search(tail))
         found += [(Sign.CREDENTIALS, _told(one.text)) for one in acting if _withdraws(one, leaked)]
     return list({sign: (sign, words) for sign, words in reversed(found)}.values())[::-1]
@@ -299,7 +316,7 @@ def _withdraws(clause: Clause, leaked: bool) -> bool:
 
 
 def _live(text: str) -> re.Match[str] | None:
-    return _LIVE.search(_NOT_LIVE.sub(" ", text))
+    return _LIVE.search(_NOT_LIVE.sub(" ", text)) if _LIVE.may_match(text) else None
 
 
 def _of_sentence(part: str, live: str | None, before: str) -> Iterator[tuple[Sign, str]]:

@@ -102,7 +102,8 @@ def deceives(sentence: str) -> Iterator[re.Match[str]]:
     """What it says that is to deceive."""
     for pattern in (_EVADES, _MISLEADS, _IN_BULK):
         yield from pattern.finditer(sentence)
-    if not _MADE_FOR_TESTS.search(sentence):
+    false = _FALSIFIES.search(sentence) or _FALSE.search(sentence)
+    if false and not _MADE_FOR_TESTS.search(sentence):
         yield from _falsified(sentence)
 
 

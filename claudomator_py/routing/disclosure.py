@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from claudomator_py.routing.orders import Wants, clauses, whole_words
+from claudomator_py.routing.prefilter import prefiltered
 
 _SECRETS: Final = (
     r"(?:(?:api|access|private|signing|ssh|secret|encryption|deploy) ?keys?|keys|credentials|secrets|passwords?"
@@ -44,23 +45,21 @@ _TO_SOMEBODY: Final = (
     r"|to me|(?:so (?:that )?|where )i can|for me to"
     r"|my (?:own )?(?:google )?(?:server|mail|inbox|account|phone|drive|laptop|machine|box))"
 )
-_GATHERED: Final = re.compile(
+_GATHERED: Final = prefiltered(
     rf"\b{_CARRIES}\b.{{0,30}}\b{_ALL}\b.{{0,40}}(?:\b|[~/.]){_SECRETS}\b.{{0,120}}?{_TO_SOMEBODY}"
     rf"|\b{_CARRIES}\b.{{0,20}}[~/.](?:\w+/)?\.?(?:ssh|aws|env|netrc|kube|gnupg)\b.{{0,120}}?{_TO_SOMEBODY}"
     rf"|\b{_CARRIES}\b.{{0,20}}\s/(?:etc|root|home|var/lib)\b.{{0,120}}?{_TO_SOMEBODY}"
     rf"|\b{_CARRIES}\b.{{0,60}}\b{_PERSONAL}\b.{{0,120}}?{_TO_SOMEBODY}"
     rf"|\b{_PERSONAL}\b.{{0,80}}\b{_CARRIES} (?:it|them|that)\b.{{0,60}}?{_TO_SOMEBODY}"
-    rf"|\b{_SECRETS}\b.{{0,80}}\b(?:and|then) {_CARRIES} (?:it|them|that)\b.{{0,60}}?{_TO_SOMEBODY}",
-    re.IGNORECASE,
+    rf"|\b{_SECRETS}\b.{{0,80}}\b(?:and|then) {_CARRIES} (?:it|them|that)\b.{{0,60}}?{_TO_SOMEBODY}"
 )
 """Many are taken, and go to somebody."""
-_ALSO: Final = re.compile(
+_ALSO: Final = prefiltered(
     rf"\b(?:also|additionally|in addition|as well|a copy)\b.{{0,40}}\b{_SECRETS}\b.{{0,40}}\bto\s+"
-    r"(?:https?://\S+|[\w-]+(?:\.[\w-]+)+)",
-    re.IGNORECASE,
+    r"(?:https?://\S+|[\w-]+(?:\.[\w-]+)+)"
 )
 """What is typed goes to somebody else besides."""
-_SHOWN: Final = re.compile(
+_SHOWN: Final = prefiltered(
     r"\b(?:print|echo|dump|log|show|output|post|publish|put|push|commit|expose|paste)(?:s|es)?\b(?: \w+){0,2}? "
     r"(?:all|every|each|the (?:real|production|live))\b(?: \w+){0,2}? (?:secrets?|passwords?|credentials|tokens"
     r"|api keys"
@@ -70,8 +69,7 @@ _SHOWN: Final = re.compile(
     r"|production) "
     r"(?:credentials|passwords?|secrets|keys)\b"
     rf"|\b(?:publish|post|upload|put|leak|release)\b.{{0,20}}\b{_PERSONAL}\b.{{0,40}}\b(?:public\w*|online|web ?site"
-    r"|gist|internet|forum|github)\b",
-    re.IGNORECASE,
+    r"|gist|internet|forum|github)\b"
 )
 """They are shown where others see them."""
 _BREAKS: Final = whole_words(
@@ -95,7 +93,12 @@ def disclosed(sentence: str) -> Iterator[re.Match[str]]:
     """What it takes out, breaks or shows of secrets and people's data."""
     if _KEPT_SAFE.search(sentence):
         return
-    orders = [one for one in clauses(sentence) if one.wants is not Wants.NOTHING]
     for pattern in (_GATHERED, _ALSO, _SHOWN, _BREAKS):
-        if (match := pattern.search(sentence)) and (orders or pattern is not _GATHERED or _HAVE.match(sentence)):
+        if (match := pattern.search(sentence)) and (pattern is not _GATHERED or _orders(sentence)):
             yield match
+
+
+def _orders(sentence: str) -> bool:
+    """Whether it wants something done."""
+    wants = any(one.wants is not Wants.NOTHING for one in clauses(sentence))
+    return wants or _HAVE.match(sentence) is not None

@@ -11,7 +11,7 @@ from typing import Final
 
 from claudomator_py.routing.deceit import deceives
 from claudomator_py.routing.disclosure import disclosed
-from claudomator_py.routing.orders import MAKES, PEOPLE, Sign, Wants, clauses, sentences, whole_words
+from claudomator_py.routing.orders import MAKES, PEOPLE, Found, Sign, Wants, clauses, sentences, whole_words
 
 _OTHERS: Final = (
     r"(?:competitor\w*|competition|rival\w*|opponent\w*|enem(?:y|ies)|victim\w*|ex|ex-\w+|neighbou?r\w*|hospital"
@@ -33,7 +33,7 @@ _PRIVATE: Final = (
 _COVERT: Final = whole_words(
     r"""
     secretly|in secret|covert\w*|surreptitious\w*|clandestine\w*|stealth\w*|undetect\w+|unnoticed|untraceabl\w+
-    |behind \w+ backs?|without (?:\w+['\u2019]?\w* ){0,4}?(?:knowing|noticing|knowledge|consent|permission|realis\w+
+    |behind \w+ backs?|without (?:\w+(?:['\u2019]\w*)? ){0,4}?(?:knowing|noticing|knowledge|consent|permission|realis\w+
     |realiz\w+|being (?:told|asked|noticed|seen|caught)|telling|asking|awareness|suspecting)|so (?:that )?(?:nobody
     |no ?one|(?:they|he|she|the \w+|users?|customers?|people) (?:\w+ )?(?:never|not|cannot|(?:do|does|can
     |wo)n['\u2019]t)) (?:\w+ ){0,2}?(?:notices?|knows?|sees?|finds? out|suspects?|can (?:see|tell|prove|trace))
@@ -248,10 +248,14 @@ _NEAR: Final = 60
 """Characters before something harmful in which it is said that something is done against it."""
 
 
-def harm(text: str) -> list[tuple[Sign, str]]:
-    """What of it is meant to harm, or may be, with the words that say so."""
+def harm(text: str, known: dict[str, Found]) -> Found:
+    """What of it is meant to harm, or may be, with the words that say so. known: what is known of sentences; is added
+    to."""
     parts = sentences("\n".join(" ".join(piece.split()) for piece in re.split(r"\n\s*\n", text)))
-    found = [sign for part in parts for sign in _of_sentence(part)]
+    for part in parts:
+        if part not in known:
+            known[part] = list(_of_sentence(part))
+    found = [sign for part in parts for sign in known[part]]
     if not found and (hushed := next((match for part in parts if (match := _COVERT.search(part))), None)):
         taken = any(_TAKES.search(part) and _PERSONAL.search(part) for part in parts)
         found = [(Sign.DOUBTFUL, hushed.group()[:_MOST_TOLD])] if taken else []
@@ -297,9 +301,9 @@ def _meant(part: str) -> Iterator[re.Match[str]]:
 def _doubtful(part: str) -> Iterator[re.Match[str]]:
     yield from disclosed(part)
     yield from _UNFAIR.finditer(part)
-    if any(clause.wants is not Wants.NOTHING for clause in clauses(part)):
+    if _COVERT.search(part) and any(clause.wants is not Wants.NOTHING for clause in clauses(part)):
         yield from _COVERT.finditer(part)
-    quiet = _QUIET.search(_BENIGN_QUIET.sub(" ", part))
+    quiet = _QUIET.search(part) and _QUIET.search(_BENIGN_QUIET.sub(" ", part))
     if quiet and (_PERSONAL.search(part) or _AWAY.search(part)):
         yield quiet
 

@@ -11,6 +11,8 @@ from functools import lru_cache
 from textwrap import dedent
 from typing import Final
 
+from claudomator_py.routing.prefilter import Prefiltered, prefiltered
+
 
 class Wants(StrEnum):
     """What a clause wants done."""
@@ -62,6 +64,10 @@ class Sign(StrEnum):
     """It does not say what is wanted of what."""
 
 
+Found = list[tuple[Sign, str]]
+"""What was seen, each with the words in which it was."""
+
+
 def _set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
@@ -106,17 +112,15 @@ _STATES: Final = re.compile(
 )
 _ASKS: Final = re.compile(r"(?:when|what|where|who|why|how)\s+(?:do|does|did|will|would)\b", re.IGNORECASE)
 """How a question begins: "When does the bill need to be paid?" orders no payment."""
-_CAN_GO: Final = re.compile(
+_CAN_GO: Final = prefiltered(
     r"\bcan (?:all |both |now |safely )?(?:go|be (?:deleted|removed|dropped|wiped|erased|purged))"
-    r"(?=\W*$|\W+(?:(?:now|today|tonight|too)\b|from (?:the )?(?:prod|live)))",
-    re.IGNORECASE,
+    r"(?=\W*$|\W+(?:(?:now|today|tonight|too)\b|from (?:the )?(?:prod|live)))"
 )
 """What is not needed any more."""
-_PASSIVE: Final = re.compile(
+_PASSIVE: Final = prefiltered(
     r"\b(?:(?:has|have|had|needs?|ought|is|are)\s+to\s+be|(?:must|should|shall|needs?\s+to)\s+be|needs?|wants?"
     r"|^\W*let\s.{1,60}?\sbe|^\W*have\s.{1,60}?)\s+"
-    r"(?:\w+ly\s+)?([^\W\d_]+(?:-[^\W\d_]+)*)",
-    re.IGNORECASE,
+    r"(?:\w+ly\s+)?([^\W\d_]+(?:-[^\W\d_]+)*)"
 )
 _READING: Final = _set(
     """
@@ -209,24 +213,26 @@ def sentences(text: str) -> list[str]:
 def clauses(sentence: str) -> tuple[Clause, ...]:
     """The parts of a sentence, with what each wants."""
     found: list[Clause] = []
+    may_be_done = _CAN_GO.may_match(sentence) or _PASSIVE.may_match(sentence)
     for part in _PARTS.split(sentence):
         if part.strip():
-            found.append(_clause(part, bool(found) and found[-1].wants is Wants.DONE))
+            found.append(_clause(part, bool(found) and found[-1].wants is Wants.DONE, may_be_done))
     return tuple(found)
 
 
-def whole_words(patterns: str) -> re.Pattern[str]:
+def whole_words(patterns: str) -> Prefiltered:
     """One of these, as whole words in any case. A line that ends within a pattern continues in the next one."""
     joined = "".join(dedent(patterns).splitlines())
-    return re.compile(rf"\b(?:{joined})\b", re.IGNORECASE)
+    return prefiltered(rf"\b(?:{joined})\b")
 
 
-def _clause(text: str, goes_on: bool = False) -> Clause:
-    """goes_on: the clause before acts on something, so that "wiping the disks" says what more is to be done."""
+def _clause(text: str, goes_on: bool, may_be_done: bool) -> Clause:
+    """goes_on: the clause before acts on something, so that "wiping the disks" says what more is to be done.
+    may_be_done: whether it may say what is to be done with something."""
     polite = _POLITE.match(text)
     begins = 0 if polite is None else polite.end()
     first = _FIRST.match(text, begins)
-    if _CAN_GO.search(text) is not None:
+    if may_be_done and _CAN_GO.pattern.search(text) is not None:
         return Clause(text, Wants.DONE, "delete")
     if first is not None and not _STATES.match(text, first.end()):
         verb = first[1].lower()
@@ -237,7 +243,7 @@ def _clause(text: str, goes_on: bool = False) -> Clause:
             return Clause(text, wants, verb, first.start(1))
     if first is not None and _ASKS.match(text, first.start(1)):
         return Clause(text, Wants.WORDS)
-    passive = _PASSIVE.search(text, begins)
+    passive = _PASSIVE.pattern.search(text, begins) if may_be_done else None
     done = None if passive is None else _infinitive(passive[1].lower())
     if passive is not None and done is not None:
         done = _phrasal(f"{done} it{text[passive.end() :]}") or done

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from claudomator_py.routing.orders import Clause, Sign, whole_words
+from claudomator_py.routing.prefilter import Prefiltered, prefiltered
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,7 @@ class _Class:
 
     sign: Sign
     verbs: frozenset[str]
-    things: re.Pattern[str]
+    things: Prefiltered
 
 
 def _set(words: str) -> frozenset[str]:
@@ -363,12 +364,11 @@ _WHOM: Final = re.compile(
 )
 """A verb and what it is done to: something definite, that it names itself. How else something is done ("by dropping
 the flag") is judged by classes alone, as in "make the build faster by dropping the flag"."""
-_TO_MANY: Final = re.compile(
+_TO_MANY: Final = prefiltered(
     r"\b(?:to|mail|e-?mail|text|call|notify|inform|invite|remind)\s+(?:all|every|each|(?:our|the|a) (?:whole|entire)"
     r"|everyone|everybody)\b.{0,40}?(?:holders?|base|list|audience|users|customers|subscribers|members|recipients"
     r"|clients|buyers|sellers|patients|parents|students|guests|owners|drivers|applicants|employees|staff|partners"
-    r"|contacts|donors|suppliers|residents|everyone|everybody)\b|\bto (?:everyone|everybody)\b",
-    re.IGNORECASE,
+    r"|contacts|donors|suppliers|residents|everyone|everybody)\b|\bto (?:everyone|everybody)\b"
 )
 _TELLS: Final = _set("send mail e-mail email text sms notify inform invite announce broadcast push call remind message")
 _BACK: Final = re.compile(

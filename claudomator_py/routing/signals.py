@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from claudomator_py.domain.units import HOUR_MS
+from claudomator_py.routing.remembered import remembered
 
 HALF_LIFE_MS = 48 * HOUR_MS
 """How long it takes for a success to count half."""
@@ -25,7 +26,7 @@ def keyword_in(text: str, keywords: Iterable[str]) -> str | None:
     return None
 
 
-@lru_cache(maxsize=64)
+@remembered
 def _folded(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold()
 

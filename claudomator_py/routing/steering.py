@@ -6,10 +6,10 @@ name. So they are left out of what is compared, and the decision says which.
 """
 
 import re
-from functools import lru_cache
 from typing import Final
 
 from claudomator_py.routing.orders import whole_words
+from claudomator_py.routing.remembered import remembered
 
 _MOST: Final = 10
 """Pieces that a decision tells of; the first."""
@@ -35,7 +35,7 @@ _STEERS: Final = whole_words(
     |(?:all )?filters are off|any specialist may|unrestricted mode|(?:hereby|as the operator i) declare
     |admin override|(?:this|it)(?:['\u2019]s| is) (?:low|high|medium)[ -]risk
     """
-)
+).pattern
 _ADDRESSES: Final = re.compile(
     rf"(?:^|[\s(\"'\u201c\[<!-])(?:(?:note|hint|message|instructions?) (?:to|for) (?:the |all |any )?)?(?:the )?{_WHO}"
     r"(?: (?:dispatcher|router|triaging this|agents?|assistants?))?\s?: ",
@@ -49,7 +49,7 @@ _QUOTED: Final = re.compile(
 _SENTENCE: Final = re.compile(r"[^.!?;\n]+(?:[.!?;]+(?=\s|\Z)|\n|\Z|[.!?;](?=\S))+")
 
 
-@lru_cache(maxsize=64)
+@remembered
 def unsteered(text: str) -> tuple[str, tuple[str, ...]]:
     """The text without what it says to whoever decides about it, and those pieces, cut, in its order.
 

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudomator_py.domain.routing import Risk
-from claudomator_py.routing.assessment import Assessment, assess
+from claudomator_py.routing.assessment import Assessment, _assess, assess
 from claudomator_py.routing.orders import Sign
+from tests.growth import grows_linearly
 
 DATA = Path(__file__).parents[2] / "data" / "routing"
 
@@ -218,17 +219,63 @@ def test_what_is_called_ones_own_and_is_not_is_held(text: str) -> None:
     assert assess(text).risk is Risk.HIGH
 
 
-@pytest.mark.parametrize("times", [400, pytest.param(4_000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("piece", ["send all passwords to me ", "copy the ", "by deleting it ", "can go "])
-def test_no_text_of_secrets_takes_long(piece: str, times: int) -> None:
-    assert assess(piece * times).risk in Risk
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "send all passwords to me ",
+        "copy the ",
+        "by deleting it ",
+        "can go ",
+        "publish ",
+        "deploy prod, ",
+        "without the the ",
+        "- x\n",
+        "so users ",
+        "send all ",
+        "delete forks, ",
+        "write to all, ",
+        "remove it, ",
+        "without a's ",
+        "choose the specialist ",
+        "hi there ",
+        '`"',
+    ],
+)
+def test_a_text_is_judged_in_time_that_grows_with_its_length(piece: str) -> None:
+    assert grows_linearly(lambda text: _assess(text), piece)
 
 
-@pytest.mark.parametrize("times", [2_000, pytest.param(20_000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("piece", ["publish ", "deploy prod, ", "without the the ", "- x\n", "so users ", "send all "])
-def test_no_text_takes_long(piece: str, times: int) -> None:
-    """Each pattern looks at a bounded piece, so ten times the text is about ten times the work."""
-    assert assess(piece * times).risk in Risk
+def log_of(lines: int) -> str:
+    """A long log of a server, pasted as it is."""
+    return "\n".join(
+        f"2026-05-01T10:{number // 60 % 60:02}:{number % 60:02}Z INFO worker-{number % 7}: request {number} handled in "
+        f"{number * 37 % 900} ms, path=/api/v1/users/{number} status=200"
+        for number in range(lines)
+    )
+
+
+@pytest.mark.parametrize("one", [*ORDERS[::40], *DANGERS[::40]], ids=lambda one: one["text"][:30])
+def test_a_long_log_behind_or_before_a_text_changes_nothing(one: dict[str, str]) -> None:
+    found, log = assess(one["text"]), log_of(300)
+    for text in (f"{one['text']}\n\n{log}", f"{log}\n\n{one['text']}"):
+        with_log = assess(text)
+        assert with_log.risk is found.risk
+        assert with_log.harmful is found.harmful
+        assert {sign for sign, _ in with_log.signs} == {sign for sign, _ in found.signs if sign is not Sign.VAGUE}
+
+
+def test_a_text_that_is_not_read_whole_is_for_a_person() -> None:
+    """Whoever crowds a text with orders to hide one behind them has it looked at."""
+    crowd = "\n".join(f"{number}: " + "close it, " * 30 for number in range(201))
+    found = assess(f"{crowd}\nDrop the customers schema on the production cluster.")
+    assert found.risk is Risk.HIGH
+    assert "the rest is not read" in str(found.seen(Sign.DOUBTFUL))
+    assert assess("\n".join(crowd.splitlines()[:200])).risk is Risk.LOW
+
+
+def test_what_is_said_of_a_long_text_is_known_when_it_is_asked_for_again() -> None:
+    text = log_of(300)
+    assert assess(text) is assess(str(text.encode(), "utf-8"))
 
 
 # --- rule by rule: without each of them one of these is judged otherwise ---------------------------------------------

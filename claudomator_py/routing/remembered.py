@@ -1,0 +1,22 @@
+"""What was found in the last few texts, which each step of a decision asks for again."""
+
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+
+_MOST: Final = 64
+_LONGEST: Final = 20_000
+"""Characters of a text that is kept: 64 of a million would be as much memory as the daemon has otherwise."""
+
+
+def remembered(find: Callable[[str], T]) -> Callable[[str], T]:
+    """Remember what is found in texts, but for very long ones."""
+    known = lru_cache(maxsize=_MOST)(find)
+
+    @wraps(find)
+    def found(text: str) -> T:
+        return known(text) if len(text) <= _LONGEST else find(text)
+
+    return found
