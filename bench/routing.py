@@ -18,6 +18,7 @@ import numpy as np
 
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.embed.hashed import Hashed
+from claudomator_py.routing.assessment import _assess
 from claudomator_py.routing.profile import Profile, SkillTexts, text_hash
 from claudomator_py.routing.space import Space
 from claudomator_py.schema.shipped_cards import shipped_cards, shipped_files
@@ -31,6 +32,7 @@ SIZES = ((18, 1, 4_096), (18, 10, 4_096), (100, 10, 384), (1_000, 100, 384))
 ROUNDS = 30
 DECISIONS = 200
 ASKED_WORDS = 40
+JUDGED_CHARACTERS = 20_000
 _WORDS = [f"word{number}" for number in range(5_000)]
 
 
@@ -38,7 +40,20 @@ def measure() -> None:
     """Print medians, in milliseconds."""
     for cards, skills, dimensions in SIZES:
         _compared(cards, skills, dimensions)
+    _judged()
     _decided()
+
+
+def _judged() -> None:
+    """How long it takes to judge a text, which is cheapest where no sentence is an order."""
+    prose = " ".join(
+        text for card in shipped_cards(shipped_files()) for skill in card.skills for text in skill.examples
+    )
+    log = "\n".join(f"10:00:{number % 60:02} worker-{number % 7}: request {number} handled" for number in range(2_000))
+    hostile = "without the write to all, " * 1_000
+    for name, text in (("a log", log), ("orders", prose), ("a hostile text", hostile)):
+        took_ms = _median_ms(partial(_assess, text[:JUDGED_CHARACTERS]))
+        sys.stdout.write(f"    {f'judge {name}, a character':>30}: {took_ms / len(text[:JUDGED_CHARACTERS]):9.5f} ms\n")
 
 
 def _compared(cards: int, skills: int, dimensions: int) -> None:

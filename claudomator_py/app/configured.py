@@ -168,6 +168,7 @@ def _router(
         routing.max_handoffs,
         routing.answer_within,
         model if weighs else None,
+        ThreadPoolExecutor(1, "route-long"),
     )
     return directory, router
 

@@ -45,6 +45,8 @@ log = get_logger("claudomator.routing")
 
 AT_ONCE = 200
 """Tasks that one look decides."""
+_LONG = 20_000
+"""Characters of a task's text from which on it takes the processor a while to judge and compare it."""
 _SAID_SO = (RationaleCode.BY_HAND, RationaleCode.GIVEN_BY_RULE)
 """A person, or a rule of the policy, has said who does it, whatever the card says that they may take on."""
 _Whose = tuple[str, str | None]
@@ -158,14 +160,22 @@ class Decider:
         subject = self._database.read(read)
         return self.judged_again(subject, self.decide([subject])[task.id])
 
-    def subjects(self, connection: Connection, leave: Collection[str] = ()) -> list[Subject]:
-        """The next tasks of which nobody has decided yet who does them, but for these, with what the policy says."""
+    def subjects(
+        self, connection: Connection, leave: Collection[str] = ()
+    ) -> tuple[list[Subject], list[tuple[Task, TaskSpec]]]:
+        """The next tasks of which nobody has decided yet who does them, but for these, with what the policy says; and
+        those with a text that takes long to judge, without."""
         seen: dict[_Whose, frozenset[str]] = {}
-        found = []
+        found, long = [], []
         for task, content in queue.unrouted(connection, AT_ONCE + len(leave)):
-            if task.id not in leave:
-                found.append(self.subject(connection, task, TaskSpec.model_validate(content), seen))
-        return found
+            if task.id in leave:
+                continue
+            spec = TaskSpec.model_validate(content)
+            if _takes_long(spec):
+                long.append((task, spec))
+            else:
+                found.append(self.subject(connection, task, spec, seen))
+        return found, long
 
     def subject(
         self,
@@ -194,6 +204,8 @@ class Decider:
         if not self.policing.may_have_changed(connection, task):
             return False
         spec = task_rows.spec_of(connection, task.id, task.revision)
+        if _takes_long(spec):
+            return True  # that is found out where it is judged again, see ``SpecialistRouter``
         judged = self.policing.judge(
             connection, task, spec, reads=not self._takes_no_role(spec, specialist_meant(task))
         )
@@ -431,3 +443,8 @@ def _before(connection: Connection, task: Task, spec: TaskSpec) -> Task | None:
     bound = {name: task_id for name, task_id, _ in dependency_rows.bound(connection, task.id)}
     before = bound.get(spec.continues)
     return None if before is None else task_rows.find(connection, before)
+
+
+def _takes_long(spec: TaskSpec) -> bool:
+    """Whether other tasks are not to wait until it is judged."""
+    return len(spec.instructions) > _LONG

@@ -16,6 +16,7 @@ from claudomator_py.domain.inputs import InputRequest
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.routing import Constraints, Risk, Routing
+from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.faults import Doing, Faults, item_of
 from claudomator_py.log import get_logger
@@ -44,7 +45,8 @@ class SpecialistRouter:
     decider: who decides. pool: where whatever does not answer at once is asked: an encoder, the chooser, the weigher.
     chooser: who chooses among close candidates; None: signals do. max_handoffs: how often a task may be handed on.
     answer_within_ms: how long a person has who is asked, where no rule of the policy says; None: any time.
-    weigher: says how risky a task is, which can only raise its risk; None: words and rules do.
+    weigher: says how risky a task is, which can only raise its risk; None: words and rules do. reader: where very long
+    texts are judged, one after the other; None: in the pool.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class SpecialistRouter:
         max_handoffs: int = 2,
         answer_within_ms: int | None = None,
         weigher: Chooser | None = None,
+        reader: Executor | None = None,
     ) -> None:
         self.decider = decider
         self._database = database
@@ -66,6 +69,7 @@ class SpecialistRouter:
         self._clock = clock
         self._faults = faults
         self._pool = pool
+        self._reader = reader or pool
         self._chooser = chooser
         self._max_handoffs = max_handoffs
         self._answer_within_ms = answer_within_ms
@@ -77,8 +81,19 @@ class SpecialistRouter:
     def route(self) -> None:
         """Route the next tasks that are not routed. Raises StoreUnavailable."""
         self._follow_policy()
-        digest, found = self._database.read(self._look)
+        digest, found, long = self._database.read(self._look)
         self._reach(digest)
+        for task, spec in long:
+            self._go([task], partial(self._take_long, task, spec), self._reader)
+        self._take(found, digest)
+
+    def _take_long(self, task: Task, spec: TaskSpec) -> None:
+        """Route a task with a very long text."""
+        self._take([self._database.read(partial(self.decider.subject, task=task, spec=spec))])
+        self._database.flush()  # as at the end of a tick
+
+    def _take(self, found: Sequence[Subject], digest: str | None = None) -> None:
+        """Route these, or stop them as the policy says. digest: of the registry, if it was read just before."""
         stopped: list[Subject] = []
         passed: list[Subject] = []
         subjects: list[Subject] = []
@@ -92,11 +107,11 @@ class SpecialistRouter:
             return
         if self._weigher is not None:
             for subject in subjects:
-                self._go([subject], partial(self._weigh, self._weigher, subject))
+                self._go([subject.task], partial(self._weigh, self._weigher, subject))
         elif self.decider.answers_at_once:
             self._decide(subjects, digest)
         else:
-            self._go(subjects, partial(self._decide, subjects))
+            self._go([subject.task for subject in subjects], partial(self._decide, subjects))
 
     @property
     def rejudges(self) -> bool:
@@ -127,9 +142,10 @@ class SpecialistRouter:
         # Whoever starts one of them meanwhile commits it together with this, which comes first.
         self._database.submit(lambda connection: queue.pass_routing(connection, ids), lazily=True)
 
-    def _look(self, connection: Connection) -> tuple[str, list[Subject]]:
-        """The hash of the registry, and what is to be routed."""
-        return specialist_rows.registry_hash(connection), self.decider.subjects(connection, frozenset(self._away))
+    def _look(self, connection: Connection) -> tuple[str, list[Subject], list[tuple[Task, TaskSpec]]]:
+        """The hash of the registry, what is to be routed, and what has a very long text and is to be judged first."""
+        found, long = self.decider.subjects(connection, frozenset(self._away))
+        return specialist_rows.registry_hash(connection), found, long
 
     def _reach(self, digest: str) -> None:
         """Have the agents that remote specialists are, as their cards say at present. digest: of the registry.
@@ -145,16 +161,17 @@ class SpecialistRouter:
 
     def close(self) -> None:
         """Ask nothing more."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._pool, self._reader):
+            pool.shutdown(wait=False, cancel_futures=True)
         self.decider.close()
 
-    def _go(self, subjects: Sequence[Subject], work: Callable[[], object]) -> None:
+    def _go(self, tasks: Sequence[Task], work: Callable[[], object], pool: Executor | None = None) -> None:
         """Do it beside the tick; the tasks are left alone until then."""
         with self._lock:
-            self._away.update(subject.task.id for subject in subjects)
-        self._pool.submit(self._beside, subjects, work)
+            self._away.update(task.id for task in tasks)
+        (pool or self._pool).submit(self._beside, tasks, work)
 
-    def _beside(self, subjects: Sequence[Subject], work: Callable[[], object]) -> None:
+    def _beside(self, tasks: Sequence[Task], work: Callable[[], object]) -> None:
         try:
             work()
         except StoreUnavailable as error:
@@ -163,7 +180,7 @@ class SpecialistRouter:
             log.exception("routing_failed")
         finally:
             with self._lock:
-                self._away -= Counter(subject.task.id for subject in subjects)
+                self._away -= Counter(task.id for task in tasks)
 
     def _decide(self, subjects: Sequence[Subject], digest: str | None = None) -> None:
         """Route them. digest: of the registry, if it was read just before."""
@@ -174,7 +191,7 @@ class SpecialistRouter:
                 record = decided[subject.task.id]
                 if len(close_of(record)) > 1 and not subject.asked.finally_:
                     choosing.add(subject.task.id)
-                    self._go([subject], partial(self._choose, self._chooser, subject, record))
+                    self._go([subject.task], partial(self._choose, self._chooser, subject, record))
         ready = [one for one in subjects if one.task.id not in choosing]
         self._written([self.decider.judged_again(one, decided[one.task.id]) for one in ready])
 

@@ -98,7 +98,7 @@ class Deciding:
     def subjects(self, leave: Sequence[str] = ()) -> list[str]:
         """The names of those that are looked at next."""
         left = [self.world.row(name).id for name in leave]
-        found = self.world.database.read(partial(self.decider.subjects, leave=left))
+        found, _ = self.world.database.read(partial(self.decider.subjects, leave=left))
         return [one.task.name for one in found]
 
     def settled(self, subject: Subject) -> SpecialistRecord:
