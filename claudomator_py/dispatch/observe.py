@@ -336,6 +336,11 @@ class Observer:
         )
 
     @property
+    def routes(self) -> bool:
+        """Whether tasks are routed, or judged by a policy."""
+        return self._rules().routing
+
+    @property
     def budgets(self) -> Budgets:
         """What may be spent."""
         return self._budgets

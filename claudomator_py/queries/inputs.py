@@ -38,8 +38,9 @@ def expiry(task: Task, now_ms: int) -> str | None:
     return f"Nobody answered by {due}: {asked.words}"
 
 
-def input_sentences(task: Task, events: Sequence[Event], now_ms: int) -> list[str]:
-    """What was said to it in this generation, and what to do if it asks. events: the task's, in order."""
+def input_sentences(task: Task, events: Sequence[Event], now_ms: int, *, specialists: bool) -> list[str]:
+    """What was said to it in this generation, and what to do if it asks. events: the task's, in order. specialists:
+    whether there are any for whoever asks."""
     sentences: list[str] = []
     for event in events:
         if event.kind in _FORGETTING:
@@ -52,7 +53,7 @@ def input_sentences(task: Task, events: Sequence[Event], now_ms: int) -> list[st
             sentences.append(f"{who(event)} approved {what}{why}.")
     if task.state == "NEEDS_INPUT":
         asked = asked_of(task) or asked_before(task)
-        sentences += _remedies(task, asked)
+        sentences += _remedies(task, asked, specialists=specialists)
         if asked.until_ms is not None:
             sentences.append(f"If nobody does by {due_text(asked.until_ms, now_ms)}, it fails: expired.")
         if task.kept_until_ms is not None and task.kept_until_ms > now_ms:
@@ -61,13 +62,14 @@ def input_sentences(task: Task, events: Sequence[Event], now_ms: int) -> list[st
     return sentences
 
 
-def _remedies(task: Task, asked: InputRequest) -> list[str]:
+def _remedies(task: Task, asked: InputRequest, *, specialists: bool) -> list[str]:
     name = task.name
     reject = f"`claudomator reject {name}` ends it."
     match asked.kind:
         case InputKind.APPROVAL if asked.run_id is None:
-            routed = task.specialist is not None
-            lets = "lets it start" if routed else "lets it start, `--specialist ID` also says who does it"
+            lets = "lets it start"
+            if specialists and task.specialist is None:
+                lets += ", `--specialist ID` also says who does it"
             return [f"`claudomator approve {name}` {lets}; {reject}"]
         case InputKind.APPROVAL if asked.asks_to_continue:
             instead = f'`claudomator answer {name} "..."` also says how'

@@ -193,7 +193,9 @@ class Queries(Bound):
             sentences = [_headline(view), *(f"Warning: {warning}" for warning in view.warnings)]
             live = next((run.id for run in runs if run.live), None)
             sentences += backlog_sentences(None if live is None else self._host.backlog(live))
-            sentences += [*hold_sentences(view.holds), *input_sentences(task, told, now_ms)]
+            specialists = self._observer.routes and bool(specialist_rows.ids_seen(connection, self._by))
+            sentences += hold_sentences(view.holds)
+            sentences += input_sentences(task, told, now_ms, specialists=specialists)
             sentences += [*thread_sentences(view), *conversation_sentences(task, told), *tree_sentences(told)]
             sentences += [*cancelled_sentences(task, told), *discarded_sentences(told)]
             spec = task_rows.spec_of(connection, task.id, task.revision)

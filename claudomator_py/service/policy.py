@@ -26,8 +26,9 @@ _AS_FILE = "task.yaml"
 
 
 class PolicyService(Bound):
-    """What can be asked about the policy. in_force: the rules at present; reviews: whether those that are built in
-    hold; limits: the budget of a day; registry: the agents. Every method may raise ``domain.errors.ServiceError``."""
+    """What can be asked about the policy. in_force: the rules at present; reviews: whether tasks are routed, and those
+    that are built in hold; limits: the budget of a day; registry: the agents. Every method may raise
+    ``domain.errors.ServiceError``."""
 
     def __init__(
         self,
@@ -79,7 +80,9 @@ class PolicyService(Bound):
         return self._read(lambda connection: approvals.view(connection, self._by))
 
     def candidates(self, ref: str, limit: int) -> tuple[SpecialistView, ...]:
-        """The specialists to whom whoever asks may give the task, at most ``limit``."""
+        """The specialists to whom whoever asks may give the task, at most ``limit``; none where nothing is routed."""
+        if not self._reviews():
+            return ()
         rules = self._in_force()
 
         def find(connection: Connection) -> tuple[SpecialistView, ...]:

@@ -1,5 +1,6 @@
 """Rendering of pages: the templates, what every page is given, and the headers that every page carries."""
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from claudomator_py.domain.wording import instant_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 # `same-origin`, because with `no-referrer` a browser sends "Origin: null" with our own forms, too.
 _HEADERS = {
@@ -25,6 +27,7 @@ _HEADERS = {
     "Referrer-Policy": "same-origin",
     "Vary": "Cookie",
 }
+_CODE = re.compile(r"`([^`\n]+)`")
 
 
 def render(
@@ -44,6 +47,14 @@ def _clean(value: object) -> object:
     return plain(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
+def sentence(text: str) -> "Markup":
+    """A sentence of ours with what stands in backticks as code. It may quote strangers, so all of it is escaped first:
+    no tag begins or ends between two backticks."""
+    from markupsafe import Markup, escape  # comes with the templates
+
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(plain(text)))))  # noqa: S704
+
+
 @cache
 def _environment() -> "Environment":
     # For whoever looks at a page.
@@ -60,4 +71,5 @@ def _environment() -> "Environment":
     environment.globals.update(version=__version__, asset=static.url_of, event_kinds=KINDS)
     environment.filters["instant"] = instant_text
     environment.filters["remedy"] = remedy_text
+    environment.filters["sentence"] = sentence
     return environment

@@ -72,15 +72,25 @@ class _Text(HTMLParser):
         super().__init__()
         self.parts: list[str] = []
 
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self._apart(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._apart(tag)
+
     def handle_data(self, data: str) -> None:
         self.parts.append(data)
+
+    def _apart(self, tag: str) -> None:
+        if tag != "code":  # which stands within a sentence
+            self.parts.append(" ")
 
 
 def text_of(answer: Answer) -> str:
     """What the page says, without its markup, on one line."""
     parser = _Text()
     parser.feed(answer.body.decode())
-    return " ".join(" ".join(parser.parts).split())
+    return " ".join("".join(parser.parts).split())
 
 
 def hidden(answer: Answer, name: str) -> str:

@@ -147,8 +147,8 @@ def test_what_is_wrong_with_the_text_has_its_place_and_what_to_do(visitor: Visit
     page = visitor.post("/policy", {"text": "name: dig\ninstructions: x\npriority: soon\nagnt: {}\n"})
     said = text_of(page)
     assert page.status == 422
-    assert "3: priority: `soon` is not a priority; write one of high, low, normal, urgent" in said
-    assert "4: agnt: is not a known key; did you mean `agent`?" in said
+    assert "3: priority: soon is not a priority; write one of high, low, normal, urgent" in said
+    assert "4: agnt: is not a known key; did you mean agent?" in said
     assert "Fix the listed problems" in said
     assert "agnt: {}" in page.body.decode()
     assert visitor.post("/policy", {"text": " "}).status == 422

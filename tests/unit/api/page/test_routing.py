@@ -71,7 +71,7 @@ def test_nothing_is_routed(prepared: PreparedService, tmp_path: Path) -> None:
     with running(SimpleNamespace(access=access, keyring=world.keyring), tmp_path / "state") as daemon:
         page = log_in(daemon).post("/routing", DUMP)
     assert page.status == 409
-    assert "Set another `routing.preset` than `none`." in text_of(page)
+    assert "Set another routing.preset than none." in text_of(page)
     assert 'value="night"' in page.body.decode()
 
 

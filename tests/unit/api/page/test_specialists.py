@@ -182,7 +182,7 @@ def test_what_changed_meanwhile_is_shown_before_it_is_replaced(operator: Visitor
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("id: plumber\ndescriptoin: No.\n", "did you mean `description`?"),
+        ("id: plumber\ndescriptoin: No.\n", "did you mean description?"),
         ("id: painter\ndescription: Paints.\n", "is painter, but this is plumber"),
         ("id: a\ndescription: A.\n---\nid: b\ndescription: B.\n", "it contains 2 cards, but exactly one is expected"),
         ("id: plumber\ntier: huge\n", "description: is missing; add it 2: tier: is not a known key"),

@@ -210,7 +210,7 @@ def test_a_refused_restart_keeps_what_was_entered(operator: Visitor, prepared: P
     fields = {"version": 1, "tier": "enormous", "reason": 'said "so"', "model": "opus"}
     answer = operator.post(f"/tasks/{task}/restart", fields)
     assert answer.status == 422
-    assert "`enormous` is not one of fast, balanced, powerful" in text_of(answer)
+    assert "enormous is not one of fast, balanced, powerful" in text_of(answer)
     assert 'value="opus"' in answer.body.decode()
     assert "said &#34;so&#34;</textarea>" in answer.body.decode()
     assert prepared.task(task).state == "FAILED"
@@ -285,7 +285,7 @@ def test_a_restart_gives_it_to_somebody_else(operator: Visitor, prepared: Prepar
     assert '<option value="db-admin">Keeper</option>' in body
     version = hidden(form, "version")
     refused = operator.post(f"/tasks/{routed}/restart", {"version": version, "specialist": "paintre"})
-    assert (refused.status, "did you mean `painter`?" in text_of(refused)) == (422, True)
+    assert (refused.status, "did you mean painter?" in text_of(refused)) == (422, True)
     assert operator.post(f"/tasks/{routed}/restart", {"version": version, "specialist": "painter"}).status == 303
     prepared.world.router.route()
     assert prepared.task(routed).specialist == "painter"
@@ -322,3 +322,29 @@ def test_who_does_it_is_no_link_where_that_does_not_exist_for_whoever_looks(
     assert page.status == 200
     assert "/specialists/secretive" not in page.body.decode()
     assert "Specialists compared" not in text_of(page)
+
+
+def test_commands_in_why_are_code_and_what_strangers_wrote_is_no_tag(
+    operator: Visitor, prepared: PreparedService
+) -> None:
+    task = prepared.add("it", NeedsInput(InputKind.APPROVAL))
+    page = operator.get(f"/tasks/{task}").body.decode()
+    why = page[page.index('id="why-title"') :].partition("</section>")[0]
+    assert "<code>claudomator approve it</code>" in why
+    assert "`" not in why
+
+
+def test_forms_offer_a_choice_of_specialist_only_where_there_is_one(
+    operator: Visitor, prepared: PreparedService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asks, failed = prepared.add("asks", NeedsInput(InputKind.APPROVAL)), prepared.add("failed", Failed(Reason.TIMEOUT))
+
+    def offered() -> list[bool]:
+        forms = (f"/tasks/{asks}/approve", f"/tasks/{failed}/restart")
+        return ['name="specialist"' in operator.get(form).body.decode() for form in forms]
+
+    assert offered() == [False, False]
+    prepared.world.specialists.register(card("painter"))
+    assert offered() == [True, True]
+    monkeypatch.setattr(prepared.world.policy_desk, "_reviews", lambda: False)  # as with `preset: none`
+    assert offered() == [False, False]
