@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from claudomator_py.client.http import Client
 
 _INDENT = 2
+_NARROWEST = 80
 _NO_MATCH = "No task matches."
 _COLUMNS = (
     Column("NAME", flexible=True),
@@ -204,11 +206,21 @@ def _inbox(files: Sequence[FileProblemView]) -> str:
 
 
 def _trouble(checks: Sequence[CheckView]) -> str:
-    lines = [
-        one_line("; ".join(part for part in (f"{check.name}: {check.detail}", check.remedy) if part))
-        for check in checks
-    ]
-    return "\n".join(" " * _INDENT + line for line in lines)
+    """Sentences, and not a table, so they are broken for whoever has the narrowest terminal."""
+    lines: list[str] = []
+    for check in checks:
+        # On which PATH there is no agent is for `doctor`: it may be longer than all else that is said here.
+        detail = check.detail.partition(":")[0] if check.name == "agents" else check.detail
+        said = one_line("; ".join(part for part in (f"{check.name}: {detail}", check.remedy) if part))
+        lines += wrap(
+            said,
+            _NARROWEST,
+            initial_indent=" " * _INDENT,
+            subsequent_indent=" " * 2 * _INDENT,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    return "\n".join(lines)
 
 
 def _list(tasks: Sequence[TaskView], output: Format) -> str:

@@ -81,8 +81,8 @@ def agent_check(registry: AgentRegistry, path: str, *, configured: bool) -> Chec
     names = [agent.name for agent in registry.agents if agent.auto_select]
     if not names and not configured:
         remedy = (
-            "install one and log in, or configure its program under agents; tasks that name no agent wait for one, "
-            "and a service looks on the PATH of its unit"
+            "install one and log in, or configure its program under agents; tasks that name no agent wait for one; "
+            "`claudomator doctor` shows the PATH, which is that of its unit for a service"
         )
         return CheckView(name="agents", ok=False, detail=no_agent_found(path), remedy=remedy, blocking=False)
     detail = f"open to balancing: {', '.join(names)}" if names else "none is open to balancing, as configured"

@@ -69,10 +69,15 @@ def test_without_an_agent_a_task_waits_and_everything_says_so(cold_site: Site, t
     site.drop("unhinted.yaml", "instructions: Tidy up the changelog.\n")
     assert waits_for(daemon, "unhinted", "agent").agent is None
     status = daemon.client.status()
-    assert [(check.name, check.detail, check.blocking) for check in status.trouble] == [("agents", said, False)]
+    trouble = [(check.name, check.detail, check.blocking) for check in status.trouble]
+    assert trouble == [("agents", said, False)]
     assert daemon.client.readiness().ready
     assert said in site.log_text()
-    assert f"agents: {said}" in command(site, path, "status").stdout.partition("QUEUED")[0]
+    told = command(site, path, "status").stdout.partition("QUEUED")[0]
+    assert "agents: no agent found on PATH; install one" in told
+    assert "`claudomator doctor` shows the PATH" in " ".join(told.split())
+    assert str(path) not in told
+    assert max(map(len, told.splitlines())) <= 80
 
     site.drop("named.yaml", document(None, "Tidy up.", agent={"type": "simulated"}))
     assert ended(daemon, "named").state == "COMPLETED"
