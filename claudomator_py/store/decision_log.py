@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
-from sqlalchemy import JSON, ColumnElement, Connection, and_, case, exists, func, or_, select, type_coerce
+from sqlalchemy import JSON, ColumnElement, Connection, Select, and_, case, exists, func, or_, select, type_coerce
 
 from claudomator_py.domain.learning import LabelRule
 from claudomator_py.domain.lifecycle import StateName
@@ -178,9 +179,10 @@ def _overridden() -> ColumnElement[bool]:
 _OF_RUN = ("state", "ended_as", "reason", "input_tokens", "output_tokens", "cost_usd")
 
 
-def _read(connection: Connection, conditions: Sequence[ColumnElement[bool]], limit: int) -> Sequence[Recorded]:
+@cache
+def _all() -> Select[Any]:
     later = DECISION.alias("later")
-    query = (
+    return (
         select(
             DECISION,
             TASK.c.name.label("task_name"),
@@ -193,11 +195,13 @@ def _read(connection: Connection, conditions: Sequence[ColumnElement[bool]], lim
         .outerjoin(TASK, TASK.c.id == DECISION.c.task_id)
         .outerjoin(RUN, RUN.c.id == DECISION.c.run_id)
         .outerjoin(later, later.c.supersedes == DECISION.c.id)
-        .where(*conditions)
         .order_by(DECISION.c.at_ms.desc(), DECISION.c.id.desc())
-        .limit(limit)
     )
-    return [_recorded(row._mapping) for row in connection.execute(query)]
+
+
+def _read(connection: Connection, conditions: Sequence[ColumnElement[bool]], limit: int) -> Sequence[Recorded]:
+    rows = connection.execute(_all().where(*conditions).limit(limit))
+    return [_recorded(row._mapping) for row in rows]
 
 
 def _recorded(row: Any) -> Recorded:

@@ -21,6 +21,11 @@ _CARDS = Statement(
         SPECIALIST.c.id.in_(bindparam("specialists", expanding=True)), SPECIALIST.c.removed_ms.is_(None)
     )
 )
+_UNINDEX = Statement(delete(SPECIALIST_SKILL).where(SPECIALIST_SKILL.c.specialist_id == bindparam("specialist")))
+_INDEX = Statement(insert(SPECIALIST_SKILL))
+_GRANTED = select(SPECIALIST_GRANT.c.specialist_id, SPECIALIST_GRANT.c.grantee).order_by(SPECIALIST_GRANT.c.grantee)
+_GRANTS = Statement(_GRANTED)
+_GRANTS_OF = Statement(_GRANTED.where(SPECIALIST_GRANT.c.specialist_id.in_(bindparam("specialists", expanding=True))))
 
 
 def _hashes(by: Principal) -> Select[tuple[str, str]]:
@@ -159,7 +164,7 @@ def change(connection: Connection, specialist_id: str, **changes: Any) -> None:
 
 def index(connection: Connection, specialist_id: str, card: Card | None) -> None:
     """Have the specialist found by the text of that card, and by nothing else. None: not at all."""
-    connection.execute(delete(SPECIALIST_SKILL).where(SPECIALIST_SKILL.c.specialist_id == specialist_id))
+    _UNINDEX.run(connection, specialist=specialist_id)
     if card is None:
         return
     own = "\n".join((card.id, card.description, *card.keywords))
@@ -167,7 +172,7 @@ def index(connection: Connection, specialist_id: str, card: Card | None) -> None
     for skill in card.skills:
         body = "\n".join((skill.description, *skill.tags, *skill.examples))
         texts.append({"skill": skill.id, "title": skill.name, "body": body})
-    connection.execute(insert(SPECIALIST_SKILL), [{"specialist_id": specialist_id, **text} for text in texts])
+    _INDEX.run_all(connection, [{"specialist_id": specialist_id, **text} for text in texts])
 
 
 def grant(connection: Connection, specialist_id: str, grantee: str, by: str, now_ms: int) -> None:
@@ -183,12 +188,10 @@ def revoke(connection: Connection, specialist_id: str, grantee: str | None = Non
 
 
 def _grants(connection: Connection, ids: Sequence[str] | None) -> Mapping[str, Sequence[str]]:
-    query = select(SPECIALIST_GRANT.c.specialist_id, SPECIALIST_GRANT.c.grantee)
-    if ids is not None:
-        query = query.where(SPECIALIST_GRANT.c.specialist_id.in_(ids))
+    rows = _GRANTS.rows(connection) if ids is None else _GRANTS_OF.rows(connection, specialists=ids)
     found: dict[str, list[str]] = defaultdict(list)
-    for row in connection.execute(query.order_by(SPECIALIST_GRANT.c.grantee)):
-        found[row.specialist_id].append(row.grantee)
+    for specialist_id, grantee in rows:
+        found[specialist_id].append(grantee)
     return found
 
 
