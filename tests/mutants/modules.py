@@ -278,6 +278,19 @@ EQUIVALENT = {
     "dispatch/observe.py: the condition is True: if not planner.exhausted:": (
         "where nothing more can start no lane is followed; it saves a look"
     ),
+    "dispatch/observe.py: the condition is True: "
+    "spent = self._budgets.spent(connection, now_ms) if self.day_end(now_ms) is not None else None": (
+        "without a budget for the day nothing is kept from starting; it saves a look"
+    ),
+    "dispatch/observe.py: the condition is False: day=None if spent is None else self._budgets.day_left(spent),": (
+        "without a budget for the day nothing is told of it"
+    ),
+    "dispatch/observe.py: the condition is True: if isinstance(considered, Blocked):": (
+        "without a free slot none starts, and one about which nothing can be decided is in its pause"
+    ),
+    "dispatch/reconciler.py: the condition is False: if self._none_stale:": (
+        "this version leaves none behind; it saves a look"
+    ),
     "dispatch/reconciler.py: the condition is True: if self._database.trouble is not None:": (
         "it only costs a write to find that a store works which does"
     ),

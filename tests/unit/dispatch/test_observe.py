@@ -6,6 +6,7 @@ from functools import partial
 from itertools import cycle
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,6 +15,7 @@ from sqlalchemy import Connection, select
 
 from claudomator_py.domain.agent import AgentSpec, Tier
 from claudomator_py.domain.blocked import Blocked
+from claudomator_py.domain.budget import AgentBudget, DayBudget, day_of
 from claudomator_py.domain.limits import Bucket, Hold
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.task import TaskSpec
@@ -199,6 +201,17 @@ def test_after_a_start_only_those_are_left_out_whose_place_or_turn_it_took(
     assert sorted(looks.read) == sorted(there)
 
 
+@pytest.mark.parametrize("whose", ["an agent's", "all agents'"])
+def test_a_days_budget_leaves_the_rest_for_its_end(database: Database, whose: str) -> None:
+    of_agent, of_day = (AgentBudget(runs=1), None) if whose == "an agent's" else (AgentBudget(), 1)
+    world = World(database, agents=(CLAUDE.model_copy(update={"budget": of_agent}), LINT))
+    world.day_budget = DayBudget(runs=of_day, timezone="UTC")
+    queue(world, spec("first"), spec("second"))
+    world.tick()
+    assert list(world.running()) == ["first"]
+    assert world.tick().wake_ms == day_of(START_MS, ZoneInfo("UTC")).end_ms
+
+
 # --- questions for tiers ----------------------------------------------------------------------------------------------
 
 
@@ -222,6 +235,15 @@ def asked_about(world: World) -> list[str]:
 ON_CODEX = {"agent": {"type": "codex", "strict": True}}
 ON_SECOND = {"agent": {"type": "second", "strict": True}}
 PINNED = {"agent": {"tier": "fast"}}
+
+
+def test_what_is_not_to_start_after_all_leaves_the_rest_of_the_plan_as_it_is(database: Database) -> None:
+    world = asks(database, spec("one", **PINNED), spec("two", **PINNED), spec("a"), total=4)
+    observed = database.read(world.observer.observe)
+    left = observed.without({world.row("one").id})
+    assert [start.head.name for start in observed.starts] == ["one", "two"]
+    assert [start.head.name for start in left.starts] == ["two"]
+    assert [question.head.name for question in left.questions] == ["a"]
 
 
 def test_no_more_is_asked_nor_looked_at_than_may_be(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

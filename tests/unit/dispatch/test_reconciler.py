@@ -131,6 +131,15 @@ def test_a_run_that_the_store_does_not_know_is_swept_and_the_task_started(world:
     assert world.live("t").id == run_id
 
 
+def test_a_task_that_an_older_version_left_waiting_for_nothing_starts(world: World) -> None:
+    world.submit("first")
+    world.submit("second", depends_on=["first"])
+    ended = TASK.update().where(TASK.c.name == "first").values(state="COMPLETED", phase=None, reason=None)
+    world.database.write(lambda connection: connection.execute(ended))
+    world.tick()
+    assert list(world.running()) == ["second"]
+
+
 def test_a_task_that_nobody_answers_in_time_fails(world: World) -> None:
     world.submit("t", approval=True)
     limited = TASK.update().values(until_ms=START_MS + HOUR_MS)
