@@ -4,9 +4,13 @@ A text is asked for some sixty patterns, and most of its sentences have no word 
 words of a sentence are read once, and a pattern is tried only where one of its own is among them: what regular
 expression engines know as a literal prefilter. It spares work and never changes what is found: where a pattern cannot
 be told by words, it is always tried.
+
+To read a pattern takes as long as to compile it, which a daemon with a few short tasks would do in vain: a pattern that
+was tried in vain some times is read then.
 """
 
 import re
+import threading
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from importlib import import_module
@@ -18,6 +22,8 @@ _LONGEST: Final = 12
 _MOST_LETTERS: Final = 4
 """Letters that may stand in one place, as in ``[sz]``, before that place is taken for any letter."""
 _MOST_REPEATS: Final = 3
+TRIED: Final = 100
+"""Sentences in which a pattern is looked for before it is read."""
 _WORD: Final = re.compile(r"\b[a-z]+")
 _FOLDED: Final = str.maketrans({"\u0130": "i", "\u0131": "i", "\u017f": "s", "\u212a": "k"})
 """What is one of the letters a to z to a pattern that ignores case, but not to ``str.lower``."""
@@ -27,8 +33,7 @@ _parser: Final = import_module("re._parser")
 
 
 class _Signs:
-    """What it means for patterns that a word is there. Grows as modules with patterns are imported, one after the
-    other."""
+    """What it means for patterns that a word is there. Grows as patterns are read, one after the other."""
 
     def __init__(self) -> None:
         self.known: dict[frozenset[str], int] = {}
@@ -36,40 +41,61 @@ class _Signs:
         self.of: dict[str, int] = {}
         """By the beginning of a word, or a whole one with a blank behind it, the bits of the sets that it is in."""
 
+        self._lock = threading.Lock()
+
     def bit(self, words: frozenset[str]) -> int:
-        """The bit of such a set."""
-        if words not in self.known:
-            bit = 1 << len(self.known)
-            for word in words:
-                self.of[word] = self.of.get(word, 0) | bit
-            self.known[words] = bit
-        return self.known[words]
+        """The bit of such a set. Any thread may ask."""
+        with self._lock:
+            if words not in self.known:
+                bit = 1 << len(self.known)
+                for word in words:
+                    self.of[word] = self.of.get(word, 0) | bit
+                self.known[words] = bit  # last: what was found before is not taken for all
+            return self.known[words]
 
 
 _signs: Final = _Signs()
 
 
-class Prefiltered:
-    """A pattern for sentences, with the methods of ``re.Pattern`` that are asked of it."""
+class _Needs:
+    """What has to be in a text that the pattern matches."""
 
-    __slots__ = ("_always", "_first", "_needs", "pattern")
+    __slots__ = ("_always", "_any", "_first")
 
     def __init__(self, pattern: re.Pattern[str]) -> None:
-        self.pattern = pattern
-        """For a text that is no sentence."""
         needs = [[_signs.bit(one) for one in words] for words in needed(pattern)]
         self._always = [] in needs
-        self._needs = tuple({sum(set(bits)) for bits in needs})
+        self._any = tuple({sum(set(bits)) for bits in needs})
         """All bits of one of these have to be there."""
         self._first = sum({bits[0] for bits in needs if bits})
         """So one of these has, which is soon seen."""
 
-    def may_match(self, text: str) -> bool:
-        """Whether words are in the text without which it does not match."""
+    def met(self, text: str) -> bool:
         there = _signs_in(text, len(_signs.known))
         if self._always or not there & self._first:
             return self._always
-        return any(there & bits == bits for bits in self._needs)
+        return any(there & bits == bits for bits in self._any)
+
+
+class Prefiltered:
+    """A pattern for sentences, with the methods of ``re.Pattern`` that are asked of it."""
+
+    __slots__ = ("_needs", "_tried", "pattern")
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self.pattern = pattern
+        """For a text that is no sentence."""
+        self._tried = 0
+        self._needs: _Needs | None = None
+
+    def may_match(self, text: str) -> bool:
+        """Whether words are in the text without which it does not match."""
+        if self._needs is None:
+            self._tried += 1
+            if self._tried <= TRIED:
+                return True
+            self._needs = _Needs(self.pattern)
+        return self._needs.met(text)
 
     def search(self, text: str) -> re.Match[str] | None:
         """See ``re.Pattern.search``."""

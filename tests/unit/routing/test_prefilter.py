@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claudomator_py.routing import danger, deceit, disclosure, harm, orders, protected, scope
-from claudomator_py.routing.prefilter import Prefiltered, needed, prefiltered
+from claudomator_py.routing.prefilter import TRIED, Prefiltered, needed, prefiltered
 
 DATA = Path(__file__).parents[2] / "data" / "routing"
 MODULES = (danger, deceit, disclosure, harm, orders, protected, scope)
@@ -25,6 +25,19 @@ TEXTS = [
     for name in ("orders", "dangers")
     for line in (DATA / f"{name}.jsonl").read_text("utf-8").splitlines()
 ]
+
+
+def read(one: Prefiltered) -> Prefiltered:
+    """The same once it was tried so often that its words are known."""
+    for _ in range(TRIED + 1):
+        one.may_match("")
+    return one
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _read() -> None:
+    for one in PATTERNS.values():
+        read(one)
 
 
 def sets(*found: str) -> set[tuple[frozenset[str], ...]]:
@@ -97,11 +110,18 @@ def test_a_pattern_is_tried_on_whatever_it_matches(data: st.DataObject) -> None:
     "text", ["\u017fend a\u0131l \u212aeys", "SEND A\u0130L KEYS", "a\u0301 send ail keys", "x,send ail keys"]
 )
 def test_letters_that_are_the_same_to_a_pattern_are_the_same_to_its_prefilter(text: str) -> None:
-    everything_in(prefiltered(r"\bsend ail keys\b"), text)
-    assert prefiltered(r"\bsend ail keys\b").search(text) is not None
+    everything_in(read(prefiltered(r"\bsend ail keys\b")), text)
+    assert read(prefiltered(r"\bsend ail keys\b")).search(text) is not None
 
 
-def test_a_pattern_that_is_made_later_is_found_in_a_text_that_was_read_before() -> None:
+def test_a_pattern_that_is_read_later_is_found_in_a_text_that_was_asked_before() -> None:
     text = "the quixotic zebra"
-    assert prefiltered(r"\bquixotic\b").search(text) is not None
-    assert prefiltered(r"\bzebra\b").search(text) is not None
+    assert read(prefiltered(r"\bquixotic\b")).search(text) is not None
+    assert read(prefiltered(r"\bzebra\b")).search(text) is not None
+
+
+def test_a_pattern_is_read_when_it_was_tried_often_enough() -> None:
+    one = prefiltered(r"\bzebra\b")
+    told = [one.may_match("the horse") for _ in range(TRIED + 1)]
+    assert told == [*[True] * TRIED, False]
+    assert one.may_match("the zebra")
