@@ -256,24 +256,27 @@ def _parts(code: CodeType) -> Iterator[CodeType]:
 
 def in_child(work: Callable[[], int], longest_s: float) -> int | None:
     """What it returned in a process of its own; None: it was ended, as it took too long."""
-    pid = os.fork()
-    if not pid:
-        os.setpgid(0, 0)
-        code = 1
-        try:
-            code = work()
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(code)
-    deadline = time.monotonic() + longest_s
-    while time.monotonic() < deadline:
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(0.01)
-    os.killpg(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    return None
+    # It ends without what Python does at its end, such as to remove what is temporary.
+    with tempfile.TemporaryDirectory(prefix="m", ignore_cleanup_errors=True) as folder:
+        pid = os.fork()
+        if not pid:
+            os.setpgid(0, 0)
+            tempfile.tempdir = folder
+            code = 1
+            try:
+                code = work()
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(code)
+        deadline = time.monotonic() + longest_s
+        while time.monotonic() < deadline:
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done:
+                return os.waitstatus_to_exitcode(status)
+            time.sleep(0.01)
+        os.killpg(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        return None
