@@ -159,13 +159,14 @@ class Hub:
 
     async def join(self, link: Link, resume: Sequence[str]) -> list[str]:
         """The agent has connected; its assignments that continue. A connection of the same instance is replaced."""
-        there = self._links.setdefault(link.agent_id, {})
+        await self._read_live()
+        # Nothing is awaited until all it has is its own: whoever looks in between would offer it that again.
+        there = {name: one for name, one in self._links.get(link.agent_id, {}).items() if one is not link}
         former = there.get(link.instance_id)
-        there[link.instance_id] = link
-        if former is not None and former is not link:
+        self._links[link.agent_id] = there | {link.instance_id: link}
+        if former is not None:
             self._drop(former)
             former.peer.close(1008, "another connection has registered as this instance")
-        await self._read_live()
         resumed = []
         for run_id in dict.fromkeys(resume):
             one = self._assignments.get(run_id)
@@ -173,10 +174,11 @@ class Hub:
                 continue
             one.link = link
             link.runs.add(run_id)
+            resumed.append(one)
+        for one in resumed:
             await self._accept(one, link)
-            resumed.append(run_id)
         self._look_by(0)
-        return resumed
+        return [one.run_id for one in resumed]
 
     def leave(self, link: Link) -> None:
         """Its connection has ended: its assignments are its own until their lease is over. Harmless when repeated."""

@@ -2,10 +2,13 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import Awaitable, Callable, Mapping
+from itertools import count
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection
 
 from claudomator_py.dispatch.hub import Gone, Hub, Link, Refused
 from claudomator_py.dispatch.waking import NotWoken
@@ -163,18 +166,60 @@ def test_a_lease_begins_again_with_the_daemon(database: Database) -> None:
 
 def test_what_the_agent_took_and_the_daemon_forgot_goes_on(database: Database) -> None:
     """The daemon was killed before it wrote down that the agent had accepted."""
-    met = Met(database)
-    run_id = met.run("sheep")
-    peer = Peer()
+    met, peer = Met(database, max_concurrent=2), Peer()
+    taken, other = met.run("sheep"), met.run("more-sheep")
 
     async def scenario(hub: Hub) -> None:
-        assert await hub.join(link(peer), [run_id]) == [run_id]
-        await asyncio.sleep(0.1)
+        assert await hub.join(link(peer, most=2), [taken]) == [taken]
+        await until(lambda: met.told(other))
+
+    hubbed(met, scenario)
+
+    assert [params["assignment_id"] for _, params in peer.asked] == [other], "it is asked only for what it has not"
+    assert [one["type"] for one in met.told(taken)] == ["accepted"]
+
+
+def test_what_an_agent_has_is_not_offered_to_it_while_it_connects(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    met, peer = Met(database, wake_url="http://127.0.0.1:9/wake"), Peer()
+    taken = met.run("sheep")
+    looked, reads, read = threading.Event(), count(), database.read
+
+    def slow_at_first(query: Callable[[Connection], object]) -> object:
+        found = read(query)
+        if next(reads) == 0:
+            looked.wait(PATIENCE_S)
+        return found
+
+    async def scenario(hub: Hub) -> None:
+        monkeypatch.setattr(database, "read", slow_at_first)
+        joining = asyncio.create_task(hub.join(link(peer), [taken]))
+        await until(lambda: met.knocked or peer.asked)
+        looked.set()
+        assert await joining == [taken]
 
     hubbed(met, scenario)
 
     assert peer.asked == []
-    assert [one["type"] for one in met.told(run_id)] == ["accepted"]
+
+
+def test_an_agent_that_says_it_is_another_instance_stays_one_connection(database: Database) -> None:
+    met, peer = Met(database), Peer()
+    agent = link(peer)
+
+    async def scenario(hub: Hub) -> None:
+        await hub.join(agent, [])
+        agent.instance_id = "two"
+        await hub.join(agent, [])
+        hub.leave(agent)
+        run_id = met.run("sheep")
+        hub.wake()
+        await until(lambda: peer.asked or met.end(run_id))
+
+    hubbed(met, scenario)
+
+    assert peer.asked == [], "its connection has ended"
 
 
 def test_one_who_refuses_is_asked_again_and_given_up_in_the_end(database: Database) -> None:
