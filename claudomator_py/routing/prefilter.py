@@ -5,15 +5,16 @@ words of a sentence are read once, and a pattern is tried only where one of its 
 expression engines know as a literal prefilter. It spares work and never changes what is found: where a pattern cannot
 be told by words, it is always tried.
 
-To read a pattern takes as long as to compile it, which a daemon with a few short tasks would do in vain: a pattern that
-was tried in vain some times is read then.
+To read the patterns takes as long as to compile them, and a daemon with a few short tasks would do it in vain: they are
+read once they have been tried on some sentences.
 """
 
 import re
-import threading
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache, reduce
 from importlib import import_module
+from itertools import chain
+from operator import or_
 from string import ascii_lowercase
 from typing import Any, Final
 
@@ -22,80 +23,34 @@ _LONGEST: Final = 12
 _MOST_LETTERS: Final = 4
 """Letters that may stand in one place, as in ``[sz]``, before that place is taken for any letter."""
 _MOST_REPEATS: Final = 3
-TRIED: Final = 100
-"""Sentences in which a pattern is looked for before it is read."""
+TRIED: Final = 10_000
+"""How often patterns are tried before they are read: on some hundred sentences."""
 _WORD: Final = re.compile(r"\b[a-z]+")
 _FOLDED: Final = str.maketrans({"\u0130": "i", "\u0131": "i", "\u017f": "s", "\u212a": "k"})
 """What is one of the letters a to z to a pattern that ignores case, but not to ``str.lower``."""
 
-# How the standard library reads a pattern. That is none of its public names: what is not known here is any text.
-_parser: Final = import_module("re._parser")
-
-
-class _Signs:
-    """What it means for patterns that a word is there. Grows as patterns are read, one after the other."""
-
-    def __init__(self) -> None:
-        self.known: dict[frozenset[str], int] = {}
-        """Sets of words, by the bit that says that one of them is there."""
-        self.of: dict[str, int] = {}
-        """By the beginning of a word, or a whole one with a blank behind it, the bits of the sets that it is in."""
-
-        self._lock = threading.Lock()
-
-    def bit(self, words: frozenset[str]) -> int:
-        """The bit of such a set. Any thread may ask."""
-        with self._lock:
-            if words not in self.known:
-                bit = 1 << len(self.known)
-                for word in words:
-                    self.of[word] = self.of.get(word, 0) | bit
-                self.known[words] = bit  # last: what was found before is not taken for all
-            return self.known[words]
-
-
-_signs: Final = _Signs()
-
-
-class _Needs:
-    """What has to be in a text that the pattern matches."""
-
-    __slots__ = ("_always", "_any", "_first")
-
-    def __init__(self, pattern: re.Pattern[str]) -> None:
-        needs = [[_signs.bit(one) for one in words] for words in needed(pattern)]
-        self._always = [] in needs
-        self._any = tuple({sum(set(bits)) for bits in needs})
-        """All bits of one of these have to be there."""
-        self._first = sum({bits[0] for bits in needs if bits})
-        """So one of these has, which is soon seen."""
-
-    def met(self, text: str) -> bool:
-        there = _signs_in(text, len(_signs.known))
-        if self._always or not there & self._first:
-            return self._always
-        return any(there & bits == bits for bits in self._any)
+# How the standard library reads a pattern, which is none of its public names: what is not known here is any text, and
+# where there is no such module, every pattern is always tried.
+try:
+    _parser: Any = import_module("re._parser")
+except ImportError:
+    _parser = None
 
 
 class Prefiltered:
     """A pattern for sentences, with the methods of ``re.Pattern`` that are asked of it."""
 
-    __slots__ = ("_needs", "_tried", "pattern")
+    __slots__ = ("pattern",)
 
     def __init__(self, pattern: re.Pattern[str]) -> None:
         self.pattern = pattern
         """For a text that is no sentence."""
-        self._tried = 0
-        self._needs: _Needs | None = None
+        _all.patterns.append(self)
 
     def may_match(self, text: str) -> bool:
-        """Whether words are in the text without which it does not match."""
-        if self._needs is None:
-            self._tried += 1
-            if self._tried <= TRIED:
-                return True
-            self._needs = _Needs(self.pattern)
-        return self._needs.met(text)
+        """Whether words are in the text without which it does not match. Any thread may ask."""
+        needs = _all.needs(self)
+        return needs is None or needs.met(self, text)
 
     def search(self, text: str) -> re.Match[str] | None:
         """See ``re.Pattern.search``."""
@@ -119,26 +74,93 @@ def prefiltered(pattern: str) -> Prefiltered:
     return Prefiltered(re.compile(pattern, re.IGNORECASE))
 
 
-# Both are asked with the number of sets, so that what was found before another was known is not taken for all.
+class _Needs:
+    """What has to be in a text that one of these patterns matches. Nothing of it changes, so any thread may ask.
+
+    Each set of words has a bit, and a text the bits of all sets of which a word is in it: its signs. They are found
+    once, whichever patterns ask.
+    """
+
+    def __init__(self, patterns: Iterable[Prefiltered]) -> None:
+        bits: dict[frozenset[str], int] = {}
+        self._of_word: dict[str, int] = {}
+        """By the beginning of a word, or a whole one with a blank behind it, the bits of the sets that it is in."""
+        self._of_pattern: dict[Prefiltered, tuple[int, list[int]] | None] = {}
+        """The bits of which any has to be there, and combinations of which one has to be there whole. None: nothing."""
+        for pattern in patterns:
+            found = needed(pattern.pattern)
+            for words in chain(*found):
+                bit = bits.setdefault(words, 1 << len(bits))
+                self._of_word |= {word: self._of_word.get(word, 0) | bit for word in words}
+            each = [[bits[words] for words in one] for one in found]
+            first = reduce(or_, (one[0] for one in each if one), 0)
+            self._of_pattern[pattern] = None if [] in each else (first, [reduce(or_, one) for one in each])
+
+    def __contains__(self, pattern: Prefiltered) -> bool:
+        return pattern in self._of_pattern
+
+    def met(self, pattern: Prefiltered, text: str) -> bool:
+        """Whether what the pattern needs is in the text."""
+        wanted = self._of_pattern[pattern]
+        if wanted is None:
+            return True
+        signs = _signs(self, text)
+        return bool(signs & wanted[0]) and any(signs & bits == bits for bits in wanted[1])
+
+    def signs(self, text: str) -> int:
+        """The bits of the sets of which a word is in the text."""
+        words = set(_WORD.findall((text if text.isascii() else text.translate(_FOLDED)).lower()))
+        return reduce(or_, (_signs_of(self, word[:_LONGEST]) for word in words), 0)
+
+    def signs_of(self, word: str) -> int:
+        """Those of a word."""
+        beginnings = (self._of_word.get(word[:end], 0) for end in range(1, len(word) + 1))
+        return reduce(or_, beginnings, self._of_word.get(f"{word} ", 0))
+
+
 @lru_cache(maxsize=64)  # each rule asks for the sentence that is judged
-def _signs_in(text: str, known: int) -> int:
-    found = 0
-    for word in set(_WORD.findall((text if text.isascii() else text.translate(_FOLDED)).lower())):
-        found |= _signs_of(word[:_LONGEST], known)
-    return found
+def _signs(needs: _Needs, text: str) -> int:
+    return needs.signs(text)
 
 
 @lru_cache(maxsize=20_000)
-def _signs_of(word: str, known: int) -> int:  # noqa: ARG001 - part of what is cached
-    found = _signs.of.get(f"{word} ", 0)
-    for end in range(1, len(word) + 1):
-        found |= _signs.of.get(word[:end], 0)
-    return found
+def _signs_of(needs: _Needs, word: str) -> int:
+    return needs.signs_of(word)
 
 
+class _All:
+    """All patterns that there are, which are read when they have been tried often enough, or there are more."""
+
+    def __init__(self) -> None:
+        self.patterns: list[Prefiltered] = []
+        self._tried = 0
+        self._read: _Needs | None = None
+
+    def needs(self, pattern: Prefiltered) -> _Needs | None:
+        """What patterns need, this one among them; None: not read yet. Two threads may read them at the same time, and
+        find the same."""
+        needs = self._read
+        if needs is None or pattern not in needs:
+            self._tried += 1
+            if self._tried <= TRIED:
+                return None
+            needs = self._read = _Needs(self.patterns.copy())
+        return needs
+
+
+_all: Final = _All()
+
+
+@cache
 def needed(pattern: re.Pattern[str]) -> set[tuple[frozenset[str], ...]]:
-    """The words that texts have which the pattern matches: for one of these, a word of each of its sets. Words are in
-    small letters: as much of each as is certain, with a blank behind it if that is all of it."""
+    r"""The words that texts have which the pattern matches: for one of these, a word of each of its sets. Words are in
+    small letters: as much of each as is certain, with a blank behind it if that is all of it.
+
+    ``\b(?:log(?:s|ging)?|read\w*)\b .*\bkeys?\b`` needs one of ``log``, ``logs`` and ``logging``, and behind it ``key``
+    or ``keys``; or a word that begins with ``read``, and behind it those.
+    """
+    if _parser is None:
+        return {()}
     return {tuple(_in_turn(one)) for one in _alternatives(list(_parser.parse(pattern.pattern, pattern.flags)))}
 
 
@@ -187,9 +209,9 @@ def _read(items: Iterable[tuple[Any, Any]], places: set[str], found: set[str]) -
     for kind, value in items:
         match kind.name:
             case "LITERAL":
-                places = _behind({_sort(chr(value))}, places, found)
+                places = _after({_kind_of(chr(value))}, places, found)
             case "IN":
-                places = _behind(_one_of(value), places, found)
+                places = _after(_one_of(value), places, found)
             case "SUBPATTERN":
                 places = _read(value[3], places, found)
             case "ATOMIC_GROUP":
@@ -204,11 +226,11 @@ def _read(items: Iterable[tuple[Any, Any]], places: set[str], found: set[str]) -
             case "ASSERT" | "ASSERT_NOT":
                 pass
             case _:
-                places = _behind(None, places, found)
+                places = _after(None, places, found)
     return places
 
 
-def _behind(characters: set[str] | None, places: set[str], found: set[str]) -> set[str]:
+def _after(characters: set[str] | None, places: set[str], found: set[str]) -> set[str]:
     """Where one may be behind one of these characters. None: behind any text."""
     after = set()
     for place in places:
@@ -242,7 +264,7 @@ def _repeated(least: int, most: int, items: Any, places: set[str], found: set[st
             return after | places
         if number >= least:
             after |= places
-    return after if most <= _MOST_REPEATS else after | _behind(None, places, found)
+    return after if most <= _MOST_REPEATS else after | _after(None, places, found)
 
 
 def _one_of(choices: Iterable[tuple[Any, Any]]) -> set[str] | None:
@@ -250,7 +272,7 @@ def _one_of(choices: Iterable[tuple[Any, Any]]) -> set[str] | None:
     found = set()
     for kind, value in choices:
         if kind.name == "LITERAL":
-            found.add(_sort(chr(value)))
+            found.add(_kind_of(chr(value)))
         elif kind.name == "CATEGORY" and value.name in ("CATEGORY_SPACE", "CATEGORY_NOT_WORD"):
             found.add(_NO_WORD)
         elif kind.name == "CATEGORY" and value.name == "CATEGORY_DIGIT":
@@ -260,7 +282,7 @@ def _one_of(choices: Iterable[tuple[Any, Any]]) -> set[str] | None:
     return found if len(found) <= _MOST_LETTERS else None
 
 
-def _sort(character: str) -> str:
+def _kind_of(character: str) -> str:
     if (small := character.lower()) in ascii_lowercase:
         return small
     return _IN_WORD if character.isalnum() or character == "_" else _NO_WORD

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claudomator_py.routing import danger, deceit, disclosure, harm, orders, protected, scope
+from claudomator_py.routing import danger, deceit, disclosure, harm, orders, prefilter, protected, scope
 from claudomator_py.routing.prefilter import TRIED, Prefiltered, needed, prefiltered
 
 DATA = Path(__file__).parents[2] / "data" / "routing"
@@ -20,6 +20,7 @@ PATTERNS = {
     for name, found in vars(module).items()
     if isinstance(found, Prefiltered)
 } | {f"protected.{number}": one.things for number, one in enumerate(protected._CLASSES)}
+SOME = prefiltered(r"\bsome\b")
 TEXTS = [
     json.loads(line)["text"]
     for name in ("orders", "dangers")
@@ -27,17 +28,11 @@ TEXTS = [
 ]
 
 
-def read(one: Prefiltered) -> Prefiltered:
-    """The same once it was tried so often that its words are known."""
-    for _ in range(TRIED + 1):
-        one.may_match("")
-    return one
-
-
 @pytest.fixture(autouse=True, scope="module")
 def _read() -> None:
-    for one in PATTERNS.values():
-        read(one)
+    """They are tried so often that their words are known."""
+    for _ in range(TRIED + 1):
+        SOME.may_match("")
 
 
 def sets(*found: str) -> set[tuple[frozenset[str], ...]]:
@@ -74,6 +69,10 @@ def sets(*found: str) -> set[tuple[frozenset[str], ...]]:
         (r"\b(a)\1\b", sets("a")),
         (r"\b[^\W\d]+\b", sets("")),
         (r"\b\d+ keys\b", sets("keys_")),
+        (
+            r"\b(?:log(?:s|ging)?|read\w*)\b .*\bkeys?\b",
+            sets("log_,logs_,logging_|key_,keys_", "read,read_|key_,keys_"),
+        ),
         ("", sets("")),
     ],
 )
@@ -110,18 +109,25 @@ def test_a_pattern_is_tried_on_whatever_it_matches(data: st.DataObject) -> None:
     "text", ["\u017fend a\u0131l \u212aeys", "SEND A\u0130L KEYS", "a\u0301 send ail keys", "x,send ail keys"]
 )
 def test_letters_that_are_the_same_to_a_pattern_are_the_same_to_its_prefilter(text: str) -> None:
-    everything_in(read(prefiltered(r"\bsend ail keys\b")), text)
-    assert read(prefiltered(r"\bsend ail keys\b")).search(text) is not None
+    everything_in(prefiltered(r"\bsend ail keys\b"), text)
+    assert prefiltered(r"\bsend ail keys\b").search(text) is not None
 
 
 def test_a_pattern_that_is_read_later_is_found_in_a_text_that_was_asked_before() -> None:
     text = "the quixotic zebra"
-    assert read(prefiltered(r"\bquixotic\b")).search(text) is not None
-    assert read(prefiltered(r"\bzebra\b")).search(text) is not None
+    assert prefiltered(r"\bquixotic\b").search(text) is not None
+    assert prefiltered(r"\bzebra\b").search(text) is not None
 
 
-def test_a_pattern_is_read_when_it_was_tried_often_enough() -> None:
-    one = prefiltered(r"\bzebra\b")
-    told = [one.may_match("the horse") for _ in range(TRIED + 1)]
-    assert told == [*[True] * TRIED, False]
-    assert one.may_match("the zebra")
+def test_patterns_are_read_when_they_were_tried_often_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prefilter, "_all", prefilter._All())
+    zebra, horse = prefiltered(r"\bzebra\b"), prefiltered(r"\bhorse\b")
+    told = [zebra.may_match("the horse") for _ in range(TRIED)]
+    assert told == [True] * TRIED
+    assert (zebra.may_match("the horse"), horse.may_match("the horse")) == (False, True)
+    assert zebra.may_match("the zebra")
+
+
+def test_without_the_librarys_own_reader_a_pattern_is_always_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prefilter, "_parser", None)
+    assert needed(re.compile(r"\bno other test has this word\b")) == {()}
