@@ -334,7 +334,7 @@ class Site:
             raise AssertionError(f"{failure}: {self.processes()}") from None
 
     def close(self) -> None:
-        """End every process of this site."""
+        """End every process of this site. Fails if one is left."""
         for daemon in self._daemons:
             if daemon.running:
                 daemon.kill()
@@ -347,6 +347,7 @@ class Site:
                 except ProcessLookupError:
                     continue
             time.sleep(0.01)
+        assert not left, f"processes that cannot be ended: {left}"
 
 
 @contextmanager

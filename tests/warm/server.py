@@ -1,10 +1,13 @@
 """A process that has imported everything, and forks daemons and commands, which so cost a tenth of a cold start.
 
 All workers of a test run share one, by a Unix socket. A request is a line of JSON, and so is its answer: ``{"stay"}``,
-as long as whose connection lasts the process does; ``{"start": ...}``, a daemon, with its pid; ``{"reap": pid}``, for a
-daemon that has ended, with its exit status, negative for a signal. ``{"command": ...}`` comes with the first three
-files of whoever asks, from ``tests.warm.command``; the command itself answers, with its pid and then its exit status.
-What was started ends with this process.
+for whose connection the process lives on; ``{"start": ...}``, a daemon, with its pid; ``{"reap": pid}``, for a daemon
+that has ended, with its exit status, negative for a signal. ``{"command": ...}`` comes with the first three files of
+whoever asks, from ``tests.warm.command``; the command itself answers, with its pid and then its exit status. What was
+started ends with this process.
+
+What a daemon so started does not do itself: import, make the OpenAPI document, and start Python for its fork server.
+``tests/e2e/test_installed_command.py``, ``test_fresh_install.py`` and ``test_upgrade.py`` start theirs as users do.
 """
 
 import ctypes
@@ -49,6 +52,8 @@ _IMPORTED_LATE = (
     *("claudomator_py.routing.danger", "claudomator_py.routing.harm"),
 )
 _FIRST_FREE = 3
+_FILES = 1_024
+"""More than this process has open."""
 _REPOSITORY = Path(__file__).parents[2]
 _LIMITS = [number for name, number in vars(resource).items() if name.startswith("RLIMIT_")]
 
@@ -337,7 +342,7 @@ def _take(request: dict[str, Any], files: list[int], *further: int) -> None:
     os.environ.update(request["environ"])
     for target, fd in enumerate([*files, *further]):
         os.dup2(fd, target)
-    os.closerange(len(files) + len(further), 1024)
+    os.closerange(len(files) + len(further), _FILES)
 
 
 if __name__ == "__main__":

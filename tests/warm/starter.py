@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
+from tests.patience import PATIENCE_S
+
 _REPOSITORY = Path(__file__).parents[2]
 
 
@@ -38,7 +40,7 @@ class WarmStarter:
                 path = Path(tempfile.mkdtemp(prefix="claudomator-warm-"), "socket")
                 server = [sys.executable, "-m", "tests.warm.server", str(path)]
                 # It comes back when a child of it listens.
-                subprocess.run(server, stdin=subprocess.DEVNULL, cwd=_REPOSITORY, check=True)
+                subprocess.run(server, stdin=subprocess.DEVNULL, cwd=_REPOSITORY, check=True, timeout=PATIENCE_S)
                 told.write_text(str(path))
                 return cls(path)
 

@@ -13,6 +13,7 @@ import resource
 import signal
 import socket
 import sys
+import traceback
 from typing import Any
 
 from claudomator_py.hosts.shim import forkserver  # what the code imports
@@ -20,6 +21,9 @@ from claudomator_py.hosts.shim import forkserver  # what the code imports
 __all__ = ["forkserver", "serve"]
 _PR_SET_PDEATHSIG = 1
 _LONGEST = 1 << 16
+"""Bytes of a request."""
+_FILES = 1_024
+"""More than this process has open."""
 
 
 def serve() -> None:
@@ -49,9 +53,11 @@ def _become(request: dict[str, Any], fds: list[int]) -> None:
             resource.setrlimit(number, limits)
         for target, fd in enumerate(fds):
             os.dup2(fd, target)
-        os.closerange(len(fds), _LONGEST)
+        os.closerange(len(fds), _FILES)
         code = request["command"].index("-c") + 1
         sys.argv = ["-c", *request["command"][code + 1 :]]
         exec(request["command"][code], {"__name__": "__main__"})
-    finally:
-        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(70)
+    os._exit(0)
