@@ -43,8 +43,8 @@ MODULES = {
         f"{_DISPATCH}/test_policing.py",
     ],
     "dispatch/spending.py": [f"{_DISPATCH}/test_spending.py", f"{_SERVICE}_budgets.py"],
-    "dispatch/observe.py": [_DISPATCH],
-    "dispatch/reconciler.py": [_DISPATCH],
+    "dispatch/observe.py": [_DISPATCH, f"{_SERVICE}_budgets.py"],
+    "dispatch/reconciler.py": [_DISPATCH, f"{_SERVICE}_policy_time.py"],
     "dispatch/probing.py": [f"{_DISPATCH}/test_probing.py"],
     "dispatch/mailbox.py": [f"{_DISPATCH}/test_mailbox.py"],
     "dispatch/start.py": [
@@ -82,6 +82,7 @@ MODULES = {
     "routing/harm.py": [f"{_ROUTING}/test_assessment.py"],
     "routing/orders.py": [f"{_ROUTING}/test_assessment.py"],
     "routing/protected.py": [f"{_ROUTING}/test_assessment.py"],
+    "routing/prefilter.py": [f"{_ROUTING}/test_prefilter.py"],
     "policy/facts.py": ["tests/unit/policy"],
     "policy/rule.py": ["tests/unit/policy", "tests/unit/domain/test_settings.py"],
     "policy/verdict.py": ["tests/unit/policy/test_verdict.py"],
@@ -296,6 +297,20 @@ EQUIVALENT = {
     ),
     "dispatch/reconciler.py: the condition is False: if not task_ids:": (
         "without faults none is forgotten; it saves a look"
+    ),
+    "dispatch/reconciler.py: left out: self._collector.expect(begun.contents)": (
+        "what is known already is only read again"
+    ),
+    "dispatch/reconciler.py: the condition is True: running = queue.running(connection) if live else ()": (
+        "of no runs no task is asked for; it saves a look"
+    ),
+    "dispatch/reconciler.py: no filter: "
+    "items = [fault.item for fault in self._faults.all() if fault.item.doing in _FOR_TASKS]": (
+        "a run that lives is of a task that has not ended"
+    ),
+    "dispatch/reconciler.py: whole=False -> True: "
+    "self._faults.attempt(_collecting(subject.run, subject.task), begun.result, whole=False)": (
+        "a run that was seen to have begun was looked at just before without a fault"
     ),
     "dispatch/spending.py: the condition is False: if not spec.budget.units:": (
         "a budget that limits nothing stops no run; it saves a look"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from claudomator_py.dispatch.observe import Observer
+from claudomator_py.dispatch.reconciler import ALL_RUNS
 from claudomator_py.domain.run import RunStatus
 from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
 from claudomator_py.faults import Doing, Item, checks, item_of
@@ -132,6 +133,18 @@ def test_a_cancellation_does_not_wait_for_the_end_of_such_a_pause(
     assert world.faults.all() == []
 
 
+def test_a_cancellation_that_fails_leaves_what_failed_before_as_it_is(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.submit("t")
+    world.tick()
+    monkeypatch.setattr(world.host, "reconcile", lambda *_: 1 / 0)
+    world.tick()
+    world.service.cancel("t")
+    world.tick()
+    assert {fault.item.doing for fault in world.faults.all()} == {Doing.COLLECT, Doing.STOP}
+
+
 def test_a_change_of_one_task_that_raises_keeps_no_other_from_its_change(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,6 +213,16 @@ def test_the_faults_of_a_task_that_has_ended_and_of_a_run_that_is_gone_are_forgo
     assert [fault.item.name for fault in world.faults.all()] == ["goes"]
 
 
+def test_a_fault_of_all_tasks_is_not_forgotten_with_one_of_them(world: World) -> None:
+    of_all = Item(Doing.ROUTE, ALL_RUNS, "all tasks")
+    world.faults.note(of_all, ValueError("no such field"))
+    world.submit("ended")
+    world.faults.note(item_of(Doing.ROUTE, world.row("ended")), ValueError("no such field"))
+    world.service.cancel("ended")
+    world.tick()
+    assert [fault.item for fault in world.faults.all()] == [of_all]
+
+
 def test_a_spawn_that_cannot_work_ends_its_task_and_no_other(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """As with an environment that is too large for any process."""
     world.submit("bad", env={"BIG": "x"})
@@ -230,9 +253,12 @@ def test_a_directory_that_cannot_be_removed_keeps_nothing_from_starting(world: W
 
     assert world.reconciler.sweep() == ["two"]
     world.submit("next")
+    world.host.prepare(replace(order, run_id="three"))
     world.tick()
     assert set(world.running()) == {"gone", "next"}
+    assert ("three", 0) in world.host.directories, "a tick looks again only once the pause is over"
     world.tick(MINUTE_MS)
+    assert ("three", 0) not in world.host.directories
     (told,) = shown(world)
     assert "removing the run directory one failed" in told
     assert "/state/runs/.one.trash/work/root-owned: Operation not permitted" in told

@@ -20,12 +20,15 @@ from claudomator_py.domain.limits import Bucket, Hold
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import HOUR_MS
+from claudomator_py.faults import Doing, item_of
+from claudomator_py.policy.rule import Rule
 from claudomator_py.scheduler.plan import Action, Planner, StartRun, plan
 from claudomator_py.scheduler.snapshot import QueueHead, Snapshot
 from claudomator_py.store import hold_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import TASK
 from tests.databases import open_migrated
+from tests.fakes.cards import card
 from tests.fakes.world import CLAUDE, CODEX, LINT, START_MS, World, spec
 
 SECOND = AgentSpec(
@@ -62,6 +65,9 @@ FIELDS = st.fixed_dictionaries(
         "on_limit": st.sampled_from(["failover", "wait"]),
     }
 )
+
+FOR_NOBODY = "Zwölf Boxkämpfer jagen Viktor."
+"""Nobody's card says anything of it."""
 
 
 def everything(world: World) -> Snapshot:
@@ -212,6 +218,57 @@ def test_a_days_budget_leaves_the_rest_for_its_end(database: Database, whose: st
     assert world.tick().wake_ms == day_of(START_MS, ZoneInfo("UTC")).end_ms
 
 
+# --- who does it ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("specialists", "policed", "waits"), [(False, False, False), (True, False, True), (False, True, True)]
+)
+def test_a_task_waits_to_be_routed_only_where_specialists_or_a_policy_have_a_say(
+    database: Database, specialists: bool, policed: bool, waits: bool
+) -> None:
+    world = World(database, routing=True, policed=policed)
+    if specialists:
+        world.specialists.register(card("plumber"))
+    if policed:
+        world.policy_rules = (Rule.model_validate({"name": "odd", "when": '"odd" in task.tags', "deny": "no"}),)
+        world.restarted_daemon()
+    world.submit("tea", instructions=FOR_NOBODY)
+    world.tick()
+    assert ("tea" in world.running()) is not waits
+    world.router.route()
+    world.tick()
+    assert "tea" in world.running()
+
+
+def test_a_specialists_task_is_done_as_the_card_says_beside_one_that_nobody_in_particular_does(
+    database: Database,
+) -> None:
+    world = World(database, routing=True)
+    world.specialists.register(card("plumber", expected_output="A dry floor."))
+    world.submit("sink", specialist="plumber")
+    world.submit("tea", instructions=FOR_NOBODY, max_turns=9)
+    assert world.row("sink").lane != world.row("tea").lane, "both are looked at together"
+    world.router.route()
+    world.tick()
+    prompts = {name: world.host.prompt(world.live(name).id) for name in ("sink", "tea")}
+    assert {name: "A dry floor." in prompt for name, prompt in prompts.items()} == {"sink": True, "tea": False}
+
+
+def test_one_who_has_waited_for_the_agent_it_prefers_is_not_held_up_by_a_more_urgent_one(database: Database) -> None:
+    world = World(database, agents=(CLAUDE.model_copy(update={"max_concurrent": 1}), CODEX), prefer_wait=60_000)
+    on_claude: dict[str, Any] = {"agent": {"type": "claude"}}
+    queue(world, spec("runs", **on_claude))
+    world.tick()
+    world.take("/in/waited.yaml", spec("waited", **on_claude))
+    world.now_ms += 60_000
+    world.take("/in/urgent.yaml", spec("urgent", priority="urgent", **on_claude))
+    assert world.row("waited").lane == world.row("urgent").lane
+    (start,) = database.read(world.observer.observe).starts
+    assert (start.head.name, start.decision.agent) == ("waited", "codex")
+    assert start.head.lane == world.row("waited").lane
+
+
 # --- questions for tiers ----------------------------------------------------------------------------------------------
 
 
@@ -281,6 +338,19 @@ def test_while_no_slot_is_free_the_next_tasks_that_wait_for_nothing_else_are_ask
     assert asked_about(world) == ["a", "b"]
     world.service.drain(None)
     assert asked_about(world) == []
+
+
+@pytest.mark.parametrize("total", [1, 9])
+def test_what_is_asked_about_a_task_does_not_make_up_for_its_starts_that_failed(database: Database, total: int) -> None:
+    """Whether or not a slot is free."""
+    world = asks(database, spec("a"), running=[spec("busy", **PINNED)], total=total)
+    item = item_of(Doing.START, world.row("a"))
+    world.faults.note(item, OSError("no such folder"))
+    fault = world.faults.note(item, OSError("no such folder"))
+    assert asked_about(world) == [], "it is in its pause"
+    world.now_ms = fault.again_ms
+    assert asked_about(world) == ["a"]
+    assert world.faults.find(item) == fault
 
 
 def test_five_hundred_tasks_on_one_busy_directory_hide_nobody(world: World) -> None:

@@ -1,12 +1,14 @@
 """Ticks as a whole: replayed, idle, and with directories that nobody knows."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 from sqlalchemy import Connection, select
 
-from claudomator_py.dispatch.reconciler import ARRIVING_MS, Unserved
+from claudomator_py.dispatch import reconciler
+from claudomator_py.dispatch.reconciler import ARRIVING_MS, COUNT_MS, SOON_MS, Unserved
 from claudomator_py.domain.run import RunLimits, RunSpec, Swept
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.scheduler.plan import StartRun, plan
@@ -140,6 +142,20 @@ def test_a_task_that_an_older_version_left_waiting_for_nothing_starts(world: Wor
     assert list(world.running()) == ["second"]
 
 
+def test_all_that_an_older_version_left_waiting_for_nothing_starts_however_much_it_is(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reconciler, "DUE_AT_ONCE", 1)
+    world.submit("first")
+    for name in ("second", "third"):
+        world.submit(name, depends_on=["first"])
+    ended = TASK.update().where(TASK.c.name == "first").values(state="COMPLETED", phase=None, reason=None)
+    world.database.write(lambda connection: connection.execute(ended))
+    for _ in range(2):
+        world.tick()
+    assert set(world.running()) == {"second", "third"}
+
+
 def test_a_task_that_nobody_answers_in_time_fails(world: World) -> None:
     world.submit("t", approval=True)
     limited = TASK.update().values(until_ms=START_MS + HOUR_MS)
@@ -157,8 +173,56 @@ def test_a_request_that_a_tick_does_not_get_to_is_told_until_one_does(world: Wor
     world.host.stubborn = True
     world.service.cancel("t")
     assert world.tick(1).unserved is None, "its run was asked to end"
+    assert world.faults.all() == [], "it is cancelled once its run has ended"
     lost = RUN.update().where(RUN.c.id == world.live("t").id)
     world.database.write(lambda connection: connection.execute(lost.values(live=False)))
     assert world.tick(1).unserved == Unserved("t", START_MS)
     world.database.write(lambda connection: connection.execute(lost.values(live=True)))
     assert world.tick(1).unserved is None
+
+
+def test_of_several_such_requests_the_oldest_is_told(world: World) -> None:
+    asked = {"newer": START_MS + 3, "older": START_MS + 2, "newest": START_MS + 4}
+    for name in asked:
+        world.submit(name)
+    world.tick()
+    for name, at_ms in asked.items():
+        change = TASK.update().where(TASK.c.name == name).values(cancel_requested_ms=at_ms)
+        world.database.write(partial(Connection.execute, statement=change))
+    world.database.write(lambda connection: connection.execute(RUN.update().values(live=False)))
+    assert world.tick(2).unserved is None, "it was asked for while the tick ran"
+    assert world.tick(2).unserved == Unserved("older", START_MS + 2)
+
+
+@pytest.mark.parametrize(
+    ("fields", "state"),
+    [({}, "QUEUED"), ({"not_before": "2026-09-22T00:00:00Z"}, "WAITING"), ({"approval": True}, "NEEDS_INPUT")],
+)
+def test_a_task_whose_run_ended_just_before_it_was_to_be_cancelled_is_cancelled(
+    world: World, fields: dict[str, Any], state: str
+) -> None:
+    world.submit("t", **fields)
+    assert world.row("t").state == state
+    asked = TASK.update().values(cancel_requested_ms=START_MS)
+    world.database.write(lambda connection: connection.execute(asked))
+    report = world.tick(1)
+    assert world.state("t") == "CANCELLED"
+    assert (report.started, report.unserved) == (0, None)
+
+
+def test_the_next_tick_is_due_soon_while_a_run_starts(world: World) -> None:
+    world.submit("runs")
+    world.tick()
+    world.tick()
+    world.submit("later", not_before="2026-09-22T00:00:00Z")
+    world.submit("starts")
+    assert world.tick().wake_ms == START_MS + SOON_MS
+    assert world.tick().wake_ms == world.row("later").until_ms
+
+
+def test_the_next_tick_is_due_in_time_to_count_what_a_run_with_a_budget_uses(world: World) -> None:
+    world.submit("t", budget={"tokens": 1_000})
+    world.tick()
+    world.tick()
+    world.answer("t")
+    assert world.tick().wake_ms == START_MS + COUNT_MS
