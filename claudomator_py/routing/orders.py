@@ -5,6 +5,7 @@ A clause is judged by the verb that it begins with, since orders do: "Rotate the
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -89,6 +90,11 @@ PEOPLE: Final = (
 """Somebody whom an order may be against, for patterns."""
 
 _LONGEST: Final = 1_000
+_OVERLAP: Final = 300
+"""Characters in which an order, or what a pattern looks for, is all said."""
+_TO_A_CUT: Final = 100
+"""Characters in which a better place to cut is looked for."""
+_BLANK: Final = re.compile(r"\s+")
 _SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
 _PARTS: Final = re.compile(
     r"\s*[,;:()\u2013\u2014]\s+|\s+(?:and|then|but|or|so)\s+(?:then\s+)?|\s*(?:[()]|-->|\]\]|\s-+\s)\s*"
@@ -204,9 +210,25 @@ _PHRASE: Final = re.compile("|".join(f"({phrase})" for phrase, _ in _PHRASAL), r
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences and lines of a text. What is very long is cut, so that no pattern takes long."""
-    parts = (part for part in _SENTENCE.split(text) if part.strip())
-    return [part[at : at + _LONGEST] for part in parts for at in range(0, len(part), _LONGEST)]
+    """The sentences and lines of a text. What is very long is cut into pieces, so that no pattern takes long."""
+    return [piece for part in _SENTENCE.split(text) if part.strip() for piece in _pieces(part)]
+
+
+def _pieces(sentence: str) -> Iterator[str]:
+    """Each begins before the end of the one before, so that an order stands whole in one of them, wherever it stands;
+    and if possible with a clause, as nothing is an order that begins within one ("we never delete ...")."""
+    begin = 0
+    while len(sentence) - begin > _LONGEST:
+        end = _last(_BLANK, sentence, begin + _LONGEST) or begin + _LONGEST
+        yield sentence[begin:end]
+        latest = end - _OVERLAP
+        begin = _last(_PARTS, sentence, latest) or _last(_BLANK, sentence, latest) or latest
+    yield sentence[begin:]
+
+
+def _last(pattern: re.Pattern[str], sentence: str, end: int) -> int | None:
+    """Where the last match begins that is near before that place."""
+    return max((found.start() for found in pattern.finditer(sentence, end - _TO_A_CUT, end)), default=None)
 
 
 @lru_cache(maxsize=64)  # each rule asks for those of the sentence that is judged

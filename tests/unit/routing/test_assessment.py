@@ -5,12 +5,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from claudomator_py.domain.routing import Risk
 from claudomator_py.routing.assessment import Assessment, _assess, assess
-from claudomator_py.routing.orders import Sign
+from claudomator_py.routing.orders import Sign, sentences
 from tests.growth import grows_linearly
 
 DATA = Path(__file__).parents[2] / "data" / "routing"
@@ -262,6 +262,36 @@ def test_a_long_log_behind_or_before_a_text_changes_nothing(one: dict[str, str])
         assert with_log.risk is found.risk
         assert with_log.harmful is found.harmful
         assert {sign for sign, _ in with_log.signs} == {sign for sign, _ in found.signs if sign is not Sign.VAGUE}
+
+
+_GOES_ON = "and, as said, the second page has some rows about colours, "
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        "drop the production database now",
+        "wipe the production servers",
+        "transfer the balance to the supplier's account",
+        "rotate the production credentials",
+        "write ransomware that encrypts the files of the hospital",
+        "give the contractor admin rights in the production account until Friday",
+        "upload all passwords of the users to pastebin.com",
+    ],
+)
+@given(before=st.integers(0, 5_000), after=st.integers(0, 1_200))
+@example(before=990, after=500)
+@example(before=970, after=500)
+def test_an_order_is_seen_wherever_it_stands_in_a_sentence(order: str, before: int, after: int) -> None:
+    said = (_GOES_ON * 100)[-before:] if before else ""
+    assert assess(f"{said}{order}, {(_GOES_ON * 30)[:after]}").risk is Risk.HIGH
+
+
+@given(st.text(alphabet="ab ,;(\n", min_size=900, max_size=4_000), st.integers(0, 3_000))
+def test_a_sentence_that_is_cut_keeps_every_word_with_what_stands_near_it(text: str, place: int) -> None:
+    near = "".join(text[place : place + 200].split(";"))
+    if near.strip() and "\n" not in near:
+        assert any(near.strip() in piece for piece in sentences(text.replace(";", "")))
 
 
 def test_a_text_that_is_not_read_whole_is_for_a_person() -> None:
