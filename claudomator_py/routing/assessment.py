@@ -88,6 +88,8 @@ _SAYS_NOTHING: Final = _set(
     wednesday thursday friday saturday sunday
     """
 )
+_WRAP: Final = re.compile(r"(?<=[\w,)\"'`])[ \t\r]*\n[ \t]*(?=[\w`/~\"'(])(?!\d+[.)]\s)")
+"""Where a line may end within a sentence."""
 _MOST_WORDS: Final = 30
 
 
@@ -125,8 +127,11 @@ def _assess(instructions: str) -> Assessment:
     from claudomator_py.routing.danger import danger
     from claudomator_py.routing.harm import harm
 
-    texts = dict.fromkeys((instructions, unsteered(instructions)[0]))
-    # Most sentences of the second text are those of the first.
+    # With its lines as they are, too: a list may have an order on each.
+    texts = dict.fromkeys(
+        text for one in (instructions, unsteered(instructions)[0]) for text in (one, _WRAP.sub(" ", one))
+    )
+    # Most sentences of the other texts are those of the first.
     dangers: dict[tuple[str, str | None, str], Found] = {}
     harms: dict[str, Found] = {}
     signs = [sign for text in texts for sign in (*danger(text, dangers), *harm(text, harms))]

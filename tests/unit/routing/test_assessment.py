@@ -1,6 +1,7 @@
 """How much harm a task could do, by its text."""
 
 import json
+import textwrap
 from collections import Counter
 from pathlib import Path
 
@@ -238,6 +239,8 @@ def test_what_is_called_ones_own_and_is_not_is_held(text: str) -> None:
         "without a's ",
         "choose the specialist ",
         "hi there ",
+        "wipe the\n",
+        "the \t\r",
         '`"',
     ],
 )
@@ -292,6 +295,18 @@ def test_a_sentence_that_is_cut_keeps_every_word_with_what_stands_near_it(text: 
     near = "".join(text[place : place + 200].split(";"))
     if near.strip() and "\n" not in near:
         assert any(near.strip() in piece for piece in sentences(text.replace(";", "")))
+
+
+@pytest.mark.parametrize("width", [30, 40, 50, 72])
+def test_an_order_is_seen_wherever_its_lines_end(width: int) -> None:
+    orders = [str(one["text"]) for one in (*ORDERS, *DANGERS) if assess(one["text"]).risk is Risk.HIGH]
+    assert [
+        text for text in orders if assess(textwrap.fill(text, width, break_on_hyphens=False)).risk is Risk.LOW
+    ] == []
+
+
+def test_each_line_of_a_list_is_an_order_by_itself() -> None:
+    assert assess("look at the build of last night\ndrop the production database\nadd a test").risk is Risk.HIGH
 
 
 def test_a_text_that_is_not_read_whole_is_for_a_person() -> None:
