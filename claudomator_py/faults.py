@@ -24,7 +24,7 @@ from claudomator_py.domain.views import CheckView
 from claudomator_py.domain.worktree import TreeBusy
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock
-from claudomator_py.store.errors import StoreUnavailable
+from claudomator_py.store.errors import explain
 from claudomator_py.store.tables import Task
 from claudomator_py.store.task_rows import VersionConflict
 
@@ -137,7 +137,8 @@ _NOBODYS = (HostFault, RunConflict, TreeBusy)
 
 
 class Faults:
-    """The faults of the items that one thread works on. Only that thread attempts; any may ask."""
+    """The faults of the items that one thread works on. Only that thread attempts; any may note what has failed or is
+    over of what is done beside it, and ask."""
 
     def __init__(self, clock: Clock, redact: Callable[[str], str] = _SHAPES.redact_piece) -> None:
         """redact: takes secrets out of what was raised, of which the end may be cut off."""
@@ -163,12 +164,13 @@ class Faults:
         outer, self._doing = self._doing, item
         try:
             result = work()
-        except StoreUnavailable:
-            raise
         except VersionConflict:
             log.debug("task_changed_meanwhile", task_id=item.task_id)
             return None
         except Exception as error:
+            # Within a transaction the database's own trouble is not told as StoreUnavailable yet.
+            if explain(error) is not None:
+                raise
             self.note(item, error)
             return None
         finally:

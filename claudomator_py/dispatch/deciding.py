@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sqlalchemy import Connection
 
@@ -15,6 +16,7 @@ from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
+from claudomator_py.faults import Doing, Faults, item_of
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock
 from claudomator_py.routing.assessment import assess
@@ -161,21 +163,28 @@ class Decider:
         return self.judged_again(subject, self.decide([subject])[task.id])
 
     def subjects(
-        self, connection: Connection, leave: Collection[str] = ()
+        self, connection: Connection, faults: Faults, leave: Collection[str] = ()
     ) -> tuple[list[Subject], list[tuple[Task, TaskSpec]]]:
         """The next tasks of which nobody has decided yet who does them, but for these, with what the policy says; and
-        those with a text that takes long to judge, without."""
+        those with a text that takes long to judge, without. faults: of tasks that cannot be judged, which are left out.
+        """
         seen: dict[_Whose, frozenset[str]] = {}
         found, long = [], []
-        for task, content in queue.unrouted(connection, AT_ONCE + len(leave)):
-            if task.id in leave:
-                continue
-            spec = TaskSpec.model_validate(content)
-            if _takes_long(spec):
-                long.append((task, spec))
-            else:
-                found.append(self.subject(connection, task, spec, seen))
+        for task, content in queue.unrouted(connection, AT_ONCE, leave):
+            looking = partial(self._looked_at, connection, task, content, seen)
+            looked = faults.attempt(item_of(Doing.ROUTE, task), looking, whole=False)
+            if isinstance(looked, Subject):
+                found.append(looked)
+            elif looked is not None:
+                long.append((task, looked))
         return found, long
+
+    def _looked_at(
+        self, connection: Connection, task: Task, content: dict[str, object], seen: dict[_Whose, frozenset[str]]
+    ) -> Subject | TaskSpec:
+        """Its content alone, if that takes long to judge."""
+        spec = TaskSpec.model_validate(content)
+        return spec if _takes_long(spec) else self.subject(connection, task, spec, seen)
 
     def subject(
         self,

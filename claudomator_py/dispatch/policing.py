@@ -105,8 +105,12 @@ class Policing:
         """What lets queued tasks be judged again that were by other rules; None: there is no need."""
         if self._reached:
             return None
-        self._reached = remembered.find(connection, IN_FORCE).get("hash") == self.policy.hash
+        self._reached = self.is_in_force(connection)
         return None if self._reached else self._again
+
+    def is_in_force(self, connection: Connection) -> bool:
+        """Whether queued tasks are judged by these rules, and not by others yet or by now."""
+        return bool(remembered.find(connection, IN_FORCE).get("hash") == self.policy.hash)
 
     def _again(self, connection: Connection) -> int:
         remembered.keep(connection, IN_FORCE, {"hash": self.policy.hash, "at_ms": self._clock()})

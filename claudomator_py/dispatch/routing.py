@@ -2,9 +2,10 @@
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
+from typing import TypeVar
 
 from sqlalchemy import Connection
 
@@ -28,7 +29,7 @@ from claudomator_py.routing.risk_question import RiskQuestion
 from claudomator_py.routing.role import agent_of, constraints_of, done_by, escalation_of
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
 from claudomator_py.scheduler.lanes import lane_columns
-from claudomator_py.store import queue, specialist_rows
+from claudomator_py.store import queue, specialist_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.tables import Task
 from claudomator_py.store.task_rows import VersionConflict
@@ -37,6 +38,8 @@ from claudomator_py.tasks.learning import correct
 from claudomator_py.tasks.readiness import ask
 
 log = get_logger("claudomator.routing")
+
+T = TypeVar("T")
 
 
 class SpecialistRouter:
@@ -75,13 +78,16 @@ class SpecialistRouter:
         self._answer_within_ms = answer_within_ms
         self._weigher = weigher
         self._away: Counter[str] = Counter()
+        self._closed = False
         self._lock = threading.Lock()
         self._reached: str | None = None
 
     def route(self) -> None:
         """Route the next tasks that are not routed. Raises StoreUnavailable."""
         self._follow_policy()
-        digest, found, long = self._database.read(self._look)
+        with self._lock:
+            away = frozenset(self._away)
+        digest, found, long = self._database.read(partial(self._look, away=away))
         self._reach(digest)
         for task, spec in long:
             self._go([task], partial(self._take_long, task, spec), self._reader)
@@ -138,14 +144,29 @@ class SpecialistRouter:
         if self.decider.policing.has_rules:
             self._written([Decided(subject, None, subject.judged) for subject in subjects])
             return
-        ids = [subject.task.id for subject in subjects]
+        versions = {subject.task.id: subject.task.version for subject in subjects}
         # Whoever starts one of them meanwhile commits it together with this, which comes first.
-        self._database.submit(lambda connection: queue.pass_routing(connection, ids), lazily=True)
+        self._database.submit(partial(self._passed, versions), lazily=True)
+        for subject in subjects:
+            self._faults.over(item_of(Doing.ROUTE, subject.task))
 
-    def _look(self, connection: Connection) -> tuple[str, list[Subject], list[tuple[Task, TaskSpec]]]:
+    def _passed(self, versions: Mapping[str, int], connection: Connection) -> None:
+        if self._is_in_force(connection):
+            queue.pass_routing(connection, versions)
+
+    def _look(
+        self, connection: Connection, away: frozenset[str]
+    ) -> tuple[str, list[Subject], list[tuple[Task, TaskSpec]]]:
         """The hash of the registry, what is to be routed, and what has a very long text and is to be judged first."""
-        found, long = self.decider.subjects(connection, frozenset(self._away))
+        found, long = self.decider.subjects(connection, self._faults, away | self._paused(connection))
         return specialist_rows.registry_hash(connection), found, long
+
+    def _paused(self, connection: Connection) -> set[str]:
+        """The tasks that are not tried now, as that has failed by a fault of their own."""
+        now_ms = self._clock()
+        ids = [fault.item.id for fault in self._faults.all() if fault.item.doing is Doing.ROUTE]
+        tasks = [task for task_id in ids if (task := task_rows.find(connection, task_id)) is not None]
+        return {task.id for task in tasks if self._faults.is_paused(item_of(Doing.ROUTE, task), now_ms)}
 
     def _reach(self, digest: str) -> None:
         """Have the agents that remote specialists are, as their cards say at present. digest: of the registry.
@@ -160,7 +181,9 @@ class SpecialistRouter:
         self._reached = digest
 
     def close(self) -> None:
-        """Ask nothing more."""
+        """Ask nothing more. What was asked before is written no more either: something else is in force by then."""
+        with self._lock:
+            self._closed = True
         for pool in (self._pool, self._reader):
             pool.shutdown(wait=False, cancel_futures=True)
         self.decider.close()
@@ -168,38 +191,69 @@ class SpecialistRouter:
     def _go(self, tasks: Sequence[Task], work: Callable[[], object], pool: Executor | None = None) -> None:
         """Do it beside the tick; the tasks are left alone until then."""
         with self._lock:
+            if self._closed:
+                return
+            (pool or self._pool).submit(self._beside, tasks, work)
             self._away.update(task.id for task in tasks)
-        (pool or self._pool).submit(self._beside, tasks, work)
 
     def _beside(self, tasks: Sequence[Task], work: Callable[[], object]) -> None:
         try:
             work()
         except StoreUnavailable as error:
             log.warning("route_not_recorded", problem=str(error))
-        except Exception:
-            log.exception("routing_failed")
+        except Exception as error:
+            for task in tasks:
+                self._failed(task, error)
         finally:
             with self._lock:
                 self._away -= Counter(task.id for task in tasks)
 
+    def _alone(self, task: Task, work: Callable[[], T]) -> T | None:
+        """What is done for that task, on any thread; None: it failed, which keeps no other waiting. Raises
+        StoreUnavailable."""
+        try:
+            return work()
+        except StoreUnavailable:
+            raise
+        except Exception as error:
+            self._failed(task, error)
+            return None
+
+    def _failed(self, task: Task, error: Exception) -> None:
+        """It is tried again after a pause; whoever is closed has nothing to try."""
+        if not self._closed:
+            self._faults.note(item_of(Doing.ROUTE, task), error)
+
     def _decide(self, subjects: Sequence[Subject], digest: str | None = None) -> None:
         """Route them. digest: of the registry, if it was read just before."""
-        decided = self.decider.decide(subjects, digest)
-        choosing = set()
-        if self._chooser is not None:
-            for subject in subjects:
-                record = decided[subject.task.id]
-                if len(close_of(record)) > 1 and not subject.asked.finally_:
-                    choosing.add(subject.task.id)
-                    self._go([subject.task], partial(self._choose, self._chooser, subject, record))
-        ready = [one for one in subjects if one.task.id not in choosing]
-        self._written([self.decider.judged_again(one, decided[one.task.id]) for one in ready])
+        ready = []
+        for subject, record in self._decided(subjects, digest):
+            if self._chooser is not None and len(close_of(record)) > 1 and not subject.asked.finally_:
+                self._go([subject.task], partial(self._choose, self._chooser, subject, record))
+            else:
+                ready.append(self._alone(subject.task, partial(self.decider.judged_again, subject, record)))
+        self._written([one for one in ready if one is not None])
+
+    def _decided(self, subjects: Sequence[Subject], digest: str | None) -> list[tuple[Subject, SpecialistRecord]]:
+        """Who does each of them. Where that fails, it is asked of each half, until it is known with which task."""
+        try:
+            decided = self.decider.decide(subjects, digest)
+        except StoreUnavailable:
+            raise
+        except Exception as error:
+            if len(subjects) == 1:
+                self._failed(subjects[0].task, error)
+                return []
+            half = len(subjects) // 2
+            return self._decided(subjects[:half], digest) + self._decided(subjects[half:], digest)
+        return [(subject, decided[subject.task.id]) for subject in subjects]
 
     def _written(self, decided: Sequence[Decided]) -> None:
         """Write them down, all in few transactions; what fails with one is told of that one."""
         written = [(one.subject.task, self._database.submit(partial(self._write, one))) for one in decided]
         for task, future in written:
-            self._faults.attempt(item_of(Doing.ROUTE, task), future.result)
+            if self._alone(task, future.result):
+                self._faults.over(item_of(Doing.ROUTE, task))
 
     def _weigh(self, weigher: Chooser, subject: Subject) -> None:
         """Ask how risky it is. Whatever comes of that, the task is routed, or stopped as the policy says."""
@@ -225,28 +279,37 @@ class SpecialistRouter:
         took_ms = (record.latency_ms or 0) + self._clock() - begun_ms
         self._written([self.decider.judged_again(subject, record.model_copy(update={"latency_ms": took_ms}))])
 
-    def _write(self, decided: Decided, connection: Connection) -> None:
-        """Nothing of it, if the task has changed meanwhile: it is looked at again."""
+    def _is_in_force(self, connection: Connection) -> bool:
+        """Whether what it has decided still counts. In the writer, where that changes before or after."""
+        return not self._closed and self.decider.policing.is_in_force(connection)
+
+    def _write(self, decided: Decided, connection: Connection) -> bool:
+        """Whether it was written. Nothing of it, if the task or what is in force has changed meanwhile, or whoever was
+        chosen has gone: it is looked at again."""
         subject, record, judged, now_ms = decided.subject, decided.record, decided.judged, self._clock()
         task = subject.task
         by_ms = None if self._answer_within_ms is None else now_ms + self._answer_within_ms
         said = self.decider.policing.record(judged, self.decider.versions)
         card = None if record is None else _card_of(connection, record)
+        gone = record is not None and record.specialist is not None and card is None
+        if gone or not self._is_in_force(connection):
+            return False
         try:
             if said is not None and judged.stopped:
                 stop(connection, task, judged, said, now_ms, by_ms)
-                return
+                return True
             if record is not None and record.route is Route.CLARIFY:
                 task = ask(connection, task, _question(record, now_ms, by_ms), now_ms)
             else:
                 task = self._route(connection, decided, card, now_ms)
         except VersionConflict:
-            return
+            return False
         if said is not None:
             record_policy(connection, task, said, now_ms)
         if record is not None:
             correct(connection, task, record, now_ms, subject.before)
             record_specialist(connection, task, self._planned(record, card), now_ms)
+        return True
 
     def _planned(self, record: SpecialistRecord, card: Card | None) -> SpecialistRecord:
         """With what the card says at present of who answers for the task, what comes of it, and where it goes next."""

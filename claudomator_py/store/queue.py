@@ -160,7 +160,9 @@ _CONTENTS = Statement(
     .where(TASK.c.id.in_(_among("tasks")))
 )
 _FIRST_UNROUTED = Statement(select(TASK.c.id).where(_UNROUTED).order_by(*_ORDER).limit(bindparam("most")))
-_PASS_ROUTING = Statement(update(TASK).where(TASK.c.id.in_(_among("tasks")), _UNROUTED))
+_PASS_ROUTING = Statement(
+    update(TASK).where(TASK.c.id.in_(_among("tasks")), TASK.c.version == bindparam("of_version"), _UNROUTED)
+)
 _WITH_CAPS = Statement(
     select(TASK.c.constraints).where(TASK.c.state == "RUNNING", TASK.c.constraints.contains('"caps"'))
 )
@@ -254,14 +256,21 @@ def contents(connection: Connection, task_ids: Sequence[str]) -> list[tuple[Task
     return sorted(found, key=lambda one: position(one[0]))
 
 
-def unrouted(connection: Connection, limit: int) -> list[tuple[Task, Content]]:
-    """The first tasks of which nobody has decided who does them, with their content, in the queue's order."""
-    return contents(connection, _FIRST_UNROUTED.values(connection, most=limit))
+def unrouted(connection: Connection, limit: int, without: Collection[str] = ()) -> list[tuple[Task, Content]]:
+    """The first tasks of which nobody has decided who does them, with their content, in the queue's order. without:
+    tasks that are left out."""
+    first = _FIRST_UNROUTED.values(connection, most=limit + len(without))
+    return contents(connection, [task_id for task_id in first if task_id not in without][:limit])
 
 
-def pass_routing(connection: Connection, task_ids: Collection[str]) -> None:
-    """Nobody in particular does these tasks. No change of their own: what was planned of them stays planned."""
-    _PASS_ROUTING.run(connection, tasks=sorted(task_ids), constraints=Constraints().text)
+def pass_routing(connection: Connection, versions: Mapping[str, int]) -> None:
+    """Nobody in particular does these tasks. No change of their own: what was planned of them stays planned.
+
+    versions: by id, as it was when that was decided; a task that has changed since is left alone.
+    """
+    for version in sorted(set(versions.values())):
+        ids = sorted(task_id for task_id, of in versions.items() if of == version)
+        _PASS_ROUTING.run(connection, tasks=ids, of_version=version, constraints=Constraints().text)
 
 
 def route_again(connection: Connection, task_ids: Collection[str] | None = None) -> int:

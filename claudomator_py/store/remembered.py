@@ -3,16 +3,18 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
+from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import REMEMBERED
+
+# Asked with each decision on a task.
+_FIND = Statement(select(REMEMBERED.c.data).where(REMEMBERED.c.name == bindparam("of")))
 
 
 def find(connection: Connection, name: str) -> Mapping[str, Any]:
     """What is kept under that name; empty: nothing."""
-    data: Mapping[str, Any] | None = connection.execute(
-        select(REMEMBERED.c.data).where(REMEMBERED.c.name == name)
-    ).scalar_one_or_none()
+    data: Mapping[str, Any] | None = _FIND.value(connection, of=name)
     return data or {}
 
 

@@ -33,11 +33,15 @@ MODULES = {
     "dispatch/choosing.py": [f"{_DISPATCH}/test_choosing.py", f"{_DISPATCH}/test_weighing.py"],
     "dispatch/deciding.py": [
         f"{_DISPATCH}/test_deciding.py",
+        f"{_DISPATCH}/test_routing_faults.py",
         f"{_DISPATCH}/test_routing.py",
         f"{_DISPATCH}/test_text_vectors.py",
     ],
     "dispatch/routing.py": [
         f"{_DISPATCH}/test_routing.py",
+        f"{_DISPATCH}/test_routing_faults.py",
+        f"{_DISPATCH}/test_reloaded_rules.py",
+        f"{_DISPATCH}/test_long_texts.py",
         f"{_DISPATCH}/test_choosing.py",
         f"{_DISPATCH}/test_weighing.py",
         f"{_DISPATCH}/test_policing.py",
@@ -164,9 +168,7 @@ EQUIVALENT = {
     "dispatch/routing.py: the condition is True: if passed:": "of no tasks none is passed",
     "dispatch/routing.py: the condition is False: if digest == self._reached:": "they are the same agents",
     "dispatch/routing.py: lazily=True -> False: "
-    "self._database.submit(lambda connection: queue.pass_routing(connection, ids), lazily=True)": (
-        "it only costs a commit of its own"
-    ),
+    "self._database.submit(partial(self._passed, versions), lazily=True)": "it only costs a commit of its own",
     "dispatch/routing.py: the condition is False: "
     "return None if name is None else specialist_rows.cards(connection, [name]).get(name)": "nobody has no card",
     "routing/mentions.py: LtE -> Lt: if ends and start <= ends[-1]:": "parts side by side are found one by one, too",

@@ -18,7 +18,7 @@ from claudomator_py.policy.verdict import Policy
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.choice import Choice
 from claudomator_py.routing.ranking import RoutingRules
-from claudomator_py.scheduler.classification import Cause, ModelFault
+from claudomator_py.scheduler.classification import Cause, ModelFault, ModelQuestion
 from claudomator_py.scheduler.decision import DecisionKind, SpecialistRecord
 from claudomator_py.schema.routing_settings import OnAmbiguity, Preset
 from claudomator_py.store import decision_rows
@@ -96,8 +96,14 @@ def test_without_an_answer_the_signals_choose_and_the_task_is_routed(database: D
     routed.submit("leak")
 
     routed.route()
-    if isinstance(said, RuntimeError):  # A fault of our own: it is tried again at the next tick.
+    if isinstance(said, RuntimeError):  # A fault of our own: it is tried again after a pause.
+        (fault,) = routed.world.faults.all()
+        assert fault.item.name == "leak"
         routed.route()
+        assert len(routed.model.asked) == 1
+        routed.world.now_ms = fault.again_ms
+        routed.route()
+        assert routed.world.faults.all() == []
 
     assert routed.specialist("leak") in ("twin-a", "twin-b")
 
@@ -168,6 +174,25 @@ def test_where_one_of_two_is_gone_by_then_the_model_is_not_asked(database: Datab
     routed.pool.work()
 
     assert (routed.specialist("leak"), routed.model.asked) == ("twin-a", [])
+
+
+def test_whoever_goes_while_the_model_chooses_does_not_get_the_task(database: Database) -> None:
+    routed = Routed(database)
+    ask = routed.model.ask
+
+    def gone_meanwhile(question: ModelQuestion, timeout_s: float) -> str:
+        routed.world.specialists.remove("twin-b")
+        return ask(question, timeout_s)
+
+    routed.model.ask = gone_meanwhile  # type: ignore[method-assign]
+    routed.submit("leak")
+    routed.route()
+    task = routed.world.row("leak")
+    assert (task.state, task.specialist, task.constraints) == ("QUEUED", None, None)
+    assert routed.world.database.read(lambda connection: decision_rows.of_task(connection, task.id)) == []
+
+    routed.route()
+    assert routed.specialist("leak") == "twin-a"
 
 
 def test_any_other_fault_holds_nothing_and_the_next_task_is_asked_about(database: Database) -> None:

@@ -25,7 +25,7 @@ from claudomator_py.routing.profile import Request
 from claudomator_py.routing.ranking import RoutingRules, to
 from claudomator_py.scheduler.decision import HandoffRecord, Route, SpecialistRecord
 from claudomator_py.schema.routing_settings import OnAmbiguity, Preset
-from claudomator_py.store import task_rows
+from claudomator_py.store import queue, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.tasks.decisions import record_handoff
 from tests.fakes.cards import card
@@ -98,7 +98,7 @@ class Deciding:
     def subjects(self, leave: Sequence[str] = ()) -> list[str]:
         """The names of those that are looked at next."""
         left = [self.world.row(name).id for name in leave]
-        found, _ = self.world.database.read(partial(self.decider.subjects, leave=left))
+        found, _ = self.world.database.read(partial(self.decider.subjects, faults=self.world.faults, leave=left))
         return [one.task.name for one in found]
 
     def settled(self, subject: Subject) -> SpecialistRecord:
@@ -391,12 +391,20 @@ def test_the_text_of_a_task_that_takes_no_role_is_no_order(database: Database) -
 def test_tasks_that_are_left_alone_take_no_place_among_the_next_ones(
     open_: Deciding, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    contents, read = queue.contents, list[Sequence[str]]()
+
+    def counted(connection: Any, task_ids: Sequence[str]) -> Any:
+        read.append(task_ids)
+        return contents(connection, task_ids)
+
+    monkeypatch.setattr(queue, "contents", counted)
     monkeypatch.setattr(deciding, "AT_ONCE", 1)
     for number in range(3):
         open_.world.now_ms += 1
         open_.world.submit(f"t-{number}")
     assert open_.subjects() == ["t-0"]
     assert open_.subjects(leave=["t-0"]) == ["t-1"]
+    assert read == [[open_.world.row(name).id] for name in ("t-0", "t-1")], "and their contents are not read"
 
 
 def test_each_of_many_is_decided_by_itself(open_: Deciding) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from claudomator_py.dispatch.routing import SpecialistRouter
 from claudomator_py.store.database import Database
-from tests.fakes.world import World
+from tests.fakes.world import World, spec
 from tests.unit.dispatch.asked_model import Later
 
 LOG = "".join(f"10:00:{number % 60:02} worker-{number % 7}: request {number} handled\n" for number in range(1_000))
@@ -68,6 +68,20 @@ def test_a_task_that_ends_while_it_is_judged_is_left_alone(database: Database) -
     reading.later.work()
 
     assert reading.world.row("long").state == "CANCELLED"
+
+
+def test_a_text_that_is_exchanged_while_it_is_judged_is_judged_again(database: Database) -> None:
+    reading = Reading(database)
+    reading.world.take("long.yaml", spec("long", instructions=HARMLESS))
+    reading.router.route()
+    reading.world.take("long.yaml", spec("long", instructions=DANGEROUS), mtime_ns=2)
+
+    reading.later.work()
+    assert not reading.is_routed("long")
+
+    reading.router.route()
+    reading.later.work()
+    assert reading.world.row("long").state == "NEEDS_INPUT"
 
 
 def test_whoever_closes_it_judges_no_further_text(database: Database) -> None:

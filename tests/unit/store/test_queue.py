@@ -1,6 +1,6 @@
 """The queue: which task of a lane comes first, where it may begin, what is due, and when something is next."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -206,11 +206,12 @@ def test_who_does_a_task_is_decided_once_and_again_when_it_is_asked_for(tasks: Q
     tasks.put("held", state="NEEDS_INPUT")
     tasks.put("runs", state="RUNNING", constraints="{}")
 
-    def unrouted(limit: int = 9) -> list[str]:
-        return [task.id for task, _ in tasks.ask(lambda connection: queue.unrouted(connection, limit))]
+    def unrouted(limit: int = 9, without: Sequence[str] = ()) -> list[str]:
+        return [task.id for task, _ in tasks.ask(lambda connection: queue.unrouted(connection, limit, without))]
 
     assert (unrouted(), unrouted(2)) == (["b", "a", "c"], ["b", "a"])
-    tasks.ask(lambda connection: queue.pass_routing(connection, ["a", "b", "held"]))
+    assert (unrouted(1, ["b"]), unrouted(2, ["b", "held"])) == (["a"], ["a", "c"])
+    tasks.ask(lambda connection: queue.pass_routing(connection, {"a": 1, "b": 1, "c": 2, "held": 1}))
     assert unrouted() == ["c"]
     assert tasks.column("constraints") == {"a": "{}", "b": "{}", "c": None, "held": None, "runs": "{}"}
     assert set(tasks.column("version").values()) == {1}, "what was planned of them stays planned"
