@@ -192,7 +192,7 @@ def test_a_check_that_ran_at_the_time_of_the_copy_decides_after_the_restore(site
     assert ended(daemon, "other").state == "COMPLETED"
     assert [run.state for run in daemon.client.runs("checked")] == ["ended"]
     assert not (second.parent / "check-3").exists()
-    assert all(check.ok for check in daemon.client.readiness().checks)
+    wait_until(lambda: all(check.ok for check in daemon.client.readiness().checks), "all to be well")
 
 
 def test_a_daemon_goes_on_from_a_restored_one(site: Site) -> None:

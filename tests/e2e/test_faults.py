@@ -49,7 +49,7 @@ def test_a_second_daemon_on_the_same_state_names_the_first(site: Site) -> None:
 
     assert second.wait() == 1
     assert f"another daemon (pid {first.pid}) uses {site.state}; stop it first" in site.log_text()
-    assert first.client.readiness().ready
+    wait_until(lambda: first.client.readiness().ready, "the first to be ready")
 
 
 @pytest.mark.parametrize("forged", ["another boot", "reused pid", "same process"])
@@ -229,7 +229,8 @@ def test_a_second_signal_ends_the_daemon_at_once(site: Site) -> None:
         os.kill(daemon.pid, signal.SIGTERM)
 
         assert daemon.wait() == 1
-    assert site.start().ready().client.readiness().ready
+    again = site.start().ready()
+    wait_until(lambda: again.client.readiness().ready, "the next to be ready")
 
 
 def remove(folder: Path) -> None:
