@@ -88,8 +88,8 @@ def started(actions: Sequence[Action]) -> list[tuple[str, str]]:
     return [(action.head.task_id, action.decision.agent) for action in actions if isinstance(action, StartRun)]
 
 
-def queue(world: World, *contents: TaskSpec) -> None:
-    assert world.take("/in/queue.yaml", *contents) == []
+def queue(world: World, *contents: TaskSpec, path: str = "/in/queue.yaml") -> None:
+    assert world.take(path, *contents) == []
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -255,6 +255,40 @@ def test_a_specialists_task_is_done_as_the_card_says_beside_one_that_nobody_in_p
     assert {name: "A dry floor." in prompt for name, prompt in prompts.items()} == {"sink": True, "tea": False}
 
 
+def test_what_is_for_a_program_waits_to_be_routed_only_if_it_names_a_specialist(database: Database) -> None:
+    world = World(database, agents=(CLAUDE, LINT.model_copy(update={"max_concurrent": 9})), routing=True)
+    world.specialists.register(card("plumber"))
+    queue(world, spec("plain", agent={"type": "lint"}), spec("named", agent={"type": "lint"}, specialist="plumber"))
+    assert [start.head.name for start in database.read(world.observer.observe).starts] == ["plain"]
+
+
+@pytest.mark.parametrize(("policed", "runs"), [(True, {"first"}), (False, {"first", "second"})])
+def test_as_many_tasks_of_a_rule_run_as_it_says_while_there_are_rules(
+    database: Database, policed: bool, runs: set[str]
+) -> None:
+    world = World(database, routing=True, policed=policed)
+    world.policy_rules = (Rule.model_validate({"name": "one", "concurrency": 1}),)
+    world.restarted_daemon()
+    queue(world, spec("first", priority="urgent"))
+    world.router.route()
+    world.tick()
+    queue(world, spec("second"), path="/in/second.yaml")
+    world.router.route()
+    world.tick()
+    assert set(world.running()) == runs
+
+
+def test_a_task_whose_model_was_overloaded_is_given_the_one_that_stands_in(database: Database) -> None:
+    world = World(database, agents=(SECOND,))
+    queue(world, spec("t"))
+    (start,) = database.read(world.observer.observe).starts
+    assert start.decision.model == "opus"
+    failed = TASK.update().values(failed_on="second", failed_for="overloaded")
+    database.write(partial(Connection.execute, statement=failed))
+    (start,) = database.read(world.observer.observe).starts
+    assert start.decision.model == "haiku"
+
+
 def test_one_who_has_waited_for_the_agent_it_prefers_is_not_held_up_by_a_more_urgent_one(database: Database) -> None:
     world = World(database, agents=(CLAUDE.model_copy(update={"max_concurrent": 1}), CODEX), prefer_wait=60_000)
     on_claude: dict[str, Any] = {"agent": {"type": "claude"}}
@@ -316,6 +350,8 @@ def test_where_its_agent_is_busy_one_task_of_those_alike_is_asked_about(database
     busy = spec("busy", agent={"type": "second", "strict": True, "tier": "fast"})
     alike = [spec(name, **ON_SECOND) for name in ("first", "second", "third")]
     world = asks(database, *alike, running=[busy], total=9)
+    in_another_lane = TASK.update().where(TASK.c.name == "second").values(failed_on="second", failed_for="overloaded")
+    database.write(partial(Connection.execute, statement=in_another_lane))
     assert asked_about(world) == ["first"]
     is_asked = TASK.update().where(TASK.c.name == "third").values(asked_tier="open")
     database.write(partial(Connection.execute, statement=is_asked))
