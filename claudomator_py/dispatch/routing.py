@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from typing import TypeVar
@@ -144,15 +144,15 @@ class SpecialistRouter:
         if self.decider.policing.has_rules:
             self._written([Decided(subject, None, subject.judged) for subject in subjects])
             return
-        versions = {subject.task.id: subject.task.version for subject in subjects}
+        tasks = [subject.task for subject in subjects]
         # Whoever starts one of them meanwhile commits it together with this, which comes first.
-        self._database.submit(partial(self._passed, versions), lazily=True)
-        for subject in subjects:
-            self._faults.over(item_of(Doing.ROUTE, subject.task))
+        self._database.submit(partial(self._passed, tasks), lazily=True)
 
-    def _passed(self, versions: Mapping[str, int], connection: Connection) -> None:
+    def _passed(self, tasks: Sequence[Task], connection: Connection) -> None:
         if self._is_in_force(connection):
-            queue.pass_routing(connection, versions)
+            queue.pass_routing(connection, {task.id: task.version for task in tasks})
+            for task in tasks:
+                self._faults.over(item_of(Doing.ROUTE, task))
 
     def _look(
         self, connection: Connection, away: frozenset[str]

@@ -10,7 +10,9 @@ from claudomator_py.dispatch.deciding import Decider
 from claudomator_py.dispatch.policing import Policing
 from claudomator_py.dispatch.routing import SpecialistRouter
 from claudomator_py.dispatch.specialists import SpecialistDirectory
+from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.embed.hashed import Hashed
+from claudomator_py.faults import Doing, item_of
 from claudomator_py.policy.rule import Rule
 from claudomator_py.policy.verdict import Policy
 from claudomator_py.routing.calibration import calibration_for
@@ -66,15 +68,19 @@ def test_what_is_ready_once_other_rules_are_in_force_is_judged_by_those(
     world.submit("t", instructions=text)
     old.router.route()
     assert len(old.pool.given) == 1
+    world.faults.note(item_of(Doing.ROUTE, world.row("t")), ValueError("no such field"))
+    world.now_ms += MINUTE_MS
 
     new.router.route()
     while old.pool.given:
         old.pool.work()
     world.database.write(lambda _: None)  # that nobody in particular does a task is written a moment later
     assert world.row("t").constraints is None
+    assert world.faults.all() != [], "nothing was done for the task yet"
 
     while new.pool.given:
         new.pool.work()
+    assert world.faults.all() == []
     assert '"fast"' in str(world.row("t").constraints)
 
 

@@ -135,8 +135,12 @@ def test_what_fails_for_one_task_is_told_of_that_one_and_the_others_are_routed(
     assert failing(world) == [(Doing.ROUTE, "bad")]
     assert world.faults.all()[0].times == 1
 
-    monkeypatch.undo()
     world.now_ms += PAUSE_MS
+    routed.route()
+    assert world.faults.all()[0].times == 2
+
+    monkeypatch.undo()
+    world.now_ms += 2 * PAUSE_MS
     routed.encoder.immediate = at_once
     routed.route()
     assert unrouted(world, "bad") == []
@@ -197,11 +201,13 @@ def test_no_item_of_the_tick_is_said_to_be_worked_on_while_something_is_done_bes
     assert seen == [None]
 
 
-def test_a_fault_is_over_where_nobody_in_particular_does_the_task(world: World) -> None:
-    world.submit("t")
+@pytest.mark.parametrize("text", ["Mend the sink.", "Drop the customers schema on the production cluster."])
+def test_a_fault_is_over_where_nobody_in_particular_does_the_task_or_it_is_held(world: World, text: str) -> None:
+    world.submit("t", instructions=text)
     world.faults.note(item_of(Doing.ROUTE, world.row("t")), ValueError("no such field"))
     world.now_ms += PAUSE_MS
     world.router.route()
+    assert unrouted(world, "t") == ([] if world.row("t").state == "QUEUED" else ["t"])
     assert world.faults.all() == []
 
 
