@@ -92,7 +92,7 @@ class AgentKind(Protocol):
 
 
 class RunHost(Protocol):
-    """Where runs take place, and where what they leave behind is: this machine, or another one.
+    """Where runs take place, and where what they leave behind is. There is one, for this machine.
 
     A run outlives whoever asks here; all that is asked is about run directories, and what an earlier daemon asked for
     holds. Every method may be called again, from any thread but for ``watch``, and returns at once, but for disks and

@@ -10,7 +10,12 @@ import pytest
 REPOSITORY = Path(__file__).parents[2]
 PACKAGE = REPOSITORY / "claudomator_py"
 PAGE = (REPOSITORY / "docs" / "architecture.md").read_text()
-ON_CODE = ("explanation/a-limit-in-the-code.md", "how-to/add-a-field.md", "how-to/add-an-endpoint.md")
+ON_CODE = (
+    "explanation/a-limit-in-the-code.md",
+    "how-to/add-a-field.md",
+    "how-to/add-a-reason-code.md",
+    "how-to/add-an-endpoint.md",
+)
 NOT_OURS = {"POST", "JSON", "API"}
 
 
