@@ -288,6 +288,10 @@ EQUIVALENT = {
     "dispatch/observe.py: the condition is False: day=None if spent is None else self._budgets.day_left(spent),": (
         "without a budget for the day nothing is told of it"
     ),
+    "dispatch/observe.py: the condition is True: "
+    'tries(connection, live, in_force, now_ms) if rules.when_all_limited == "try" else {},': (
+        "where limits are waited for nobody asks how many may try them"
+    ),
     "dispatch/observe.py: the condition is True: if isinstance(considered, Blocked):": (
         "without a free slot none starts, and one about which nothing can be decided is in its pause"
     ),
