@@ -60,6 +60,7 @@ from claudomator_py.dispatch.tracing import SpanSender
 from claudomator_py.dispatch.waking import knock
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.notice import NotifyTarget
+from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.text import escaped
 from claudomator_py.domain.views import CheckView
@@ -310,7 +311,7 @@ async def _serve(
     )
     gauges = ProcessGauges(
         ticks=lambda: daemon.ticks,
-        checks=lambda: queries.readiness().checks,
+        checks=lambda: queries.as_(OPERATOR).readiness().checks,
         refused_files=lambda: len(refusals),
         free_bytes=lambda: shutil.disk_usage(state).free,
         least_free_bytes=least_free,

@@ -80,7 +80,7 @@ def _refused_file(refused: Refusal) -> FileProblemView:
 
 
 class Queries(Bound):
-    """What one principal may know; the operator's own until bound to another.
+    """What one principal may know.
 
     Synchronous and safe to call from many threads. Every method may raise ``domain.errors.ServiceError``. ref: as for
     ``service.task_service.TaskService``.

@@ -1,7 +1,6 @@
 """A task as people and programs see it, with why it is where it is, until when, and what would change that."""
 
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
@@ -13,7 +12,7 @@ from claudomator_py.domain.coded import TaskRef
 from claudomator_py.domain.errors import NotFound
 from claudomator_py.domain.lifecycle import WaitReason
 from claudomator_py.domain.outcome import Outcome, Reason
-from claudomator_py.domain.principal import OPERATOR, Principal
+from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import parse_instant
 from claudomator_py.domain.views import HoldView, TaskView
@@ -21,6 +20,7 @@ from claudomator_py.domain.wording import worded
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.worktrees import branch_of
 from claudomator_py.faults import Faults
+from claudomator_py.queries.bound import Asked
 from claudomator_py.queries.budgets import failed_by_budget, task_budget, used_up
 from claudomator_py.queries.concealment import concealed, unnamed
 from claudomator_py.queries.explain import due_clock, failure_clause, failure_text, not_ready
@@ -48,21 +48,14 @@ class _Wait:
     blocked: Blocked | None = None
 
 
-class TaskViews:
-    """The shapes of tasks, as one principal sees them; the operator until bound to another."""
+class TaskViews(Asked):
+    """The shapes of tasks, as one principal sees them."""
 
     def __init__(self, registry: AgentRegistry, observer: Observer, faults: Faults) -> None:
         """faults: what fails for single tasks."""
         self._registry = registry
         self._observer = observer
         self._faults = faults
-        self._by = OPERATOR
-
-    def as_(self, by: Principal) -> "TaskViews":
-        """The same, for that principal."""
-        bound = copy(self)
-        bound._by = by
-        return bound
 
     def one(self, connection: Connection, task_id: str) -> TaskView:
         """The shape of one task with its content. Raises NotFound: it was removed meanwhile."""

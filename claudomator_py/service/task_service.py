@@ -75,7 +75,7 @@ def require_version(name: str, version: int, wanted: Versions) -> None:
 
 
 class TaskService(Bound):
-    """What one principal may change, each request in one transaction; the operator's own until bound to another.
+    """What one principal may change, each request in one transaction.
 
     Synchronous and safe to call from many threads. Every method may raise ``domain.errors.ServiceError``.
 

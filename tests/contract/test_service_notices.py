@@ -20,6 +20,7 @@ from claudomator_py.domain.notice import (
     notice_of,
 )
 from claudomator_py.domain.outcome import Reason
+from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.units import DAY_MS, HOUR_MS
 from claudomator_py.domain.views import RejectRequest
 from claudomator_py.service.notices import Notices
@@ -93,7 +94,7 @@ class Post:
 
     @property
     def notices(self) -> Notices:
-        return Notices(self.world.database, self.dispatcher, self.world.clock)
+        return Notices(self.world.database, self.dispatcher, self.world.clock).as_(OPERATOR)
 
     def states(self) -> list[DeliveryState]:
         return [view.state for view in self.notices.deliveries(None, None, 100).items]

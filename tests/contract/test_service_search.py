@@ -134,7 +134,7 @@ def test_with_an_encoder_too_a_search_says_the_same_whatever_does_not_exist(data
     world, encoder = World(database), Hashed()
     calibration = calibration_for(Preset.CALIBRATED, encoder.id)
     directory = SpecialistDirectory(database, encoder, calibration, world.clock)
-    specialists = Specialists(database, world.clock, world.repeats, directory.cosines)
+    specialists = Specialists(database, world.clock, world.repeats, directory.cosines).as_(OPERATOR)
     of(world).register(card("plumber", description="Fixes leaking pipes."))
     of(world).register(card("painter", description="Paints walls, and pipes."))
 
@@ -155,7 +155,7 @@ def test_an_encoder_that_fails_leaves_the_words_at_their_full_score(database: Da
     def broken(query: str) -> Mapping[Found, float]:
         raise EncoderFault("no such model")
 
-    result = Specialists(database, world.clock, world.repeats, broken).search("drips")
+    result = Specialists(database, world.clock, world.repeats, broken).as_(OPERATOR).search("drips")
 
     assert result.degraded
     assert [one.score for one in result.items] == [1.0]
@@ -264,4 +264,4 @@ def test_where_nothing_is_routed_nobody_would_do_it(database: Database) -> None:
     world = World(database)
 
     with pytest.raises(Conflict, match="Nothing is routed"):
-        Specialists(database, world.clock, world.repeats).route(RouteRequest(instructions="any"))
+        Specialists(database, world.clock, world.repeats).as_(OPERATOR).route(RouteRequest(instructions="any"))

@@ -13,6 +13,7 @@ from claudomator_py.domain.channel import (
 )
 from claudomator_py.domain.decision import PolicyCheck
 from claudomator_py.domain.errors import NotFound
+from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.rationale import Rationale
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.triage import MentionRule, PrimaryRule, TriageReason
@@ -342,7 +343,7 @@ def test_policy_goes_before_every_rule(world: World) -> None:
         return (PolicyCheck(rule="quiet", allowed=False),)
 
     made(world)
-    strict = Channels(world.database, world.clock, world.repeats, lambda: world.workdirs, policy=policy)
+    strict = Channels(world.database, world.clock, world.repeats, lambda: world.workdirs, policy=policy).as_(OPERATOR)
     posted = strict.post("kitchen", NewMessage(content="@cook soup"))
     assert (posted.decision.reason, posted.answers) == (TriageReason.NO_TRIGGER, ())
     decision = decided(world, posted)

@@ -28,6 +28,7 @@ from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.notice import NotifyTarget
 from claudomator_py.domain.outcome import Outcome
+from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.run import Bounds
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.views import CheckView, RestartRequest, TaskFilter, TaskView
@@ -184,12 +185,12 @@ class World:
             self.secrets,
             self.faults,
             trees=self.trees,
-        )
-        self.notices = Notices(database, _NoCouriers(database, self.messengers, self.clock), self.clock)
+        ).as_(OPERATOR)
+        self.notices = Notices(database, _NoCouriers(database, self.messengers, self.clock), self.clock).as_(OPERATOR)
         self.repeats = IdempotentRequests(database, self.clock)
         self.schedules = Schedules(
             database, self.registry, lambda: self.workdirs, self.clock, self.queries.task_views, self.repeats
-        )
+        ).as_(OPERATOR)
         self.schedule_faults = Faults(self.clock)
         self.schedule_runner = ScheduleRunner(
             database, self.registry, lambda: self.workdirs, self.clock, self.schedule_faults
@@ -205,8 +206,8 @@ class World:
             self.clock,
             Cleaner(database, self.host, self.isolating, self.clock),
             self.repeats,
-        )
-        self.tokens = Tokens(database, self.keyring, self.clock)
+        ).as_(OPERATOR)
+        self.tokens = Tokens(database, self.keyring, self.clock).as_(OPERATOR)
         encoder = Hashed()
         calibration = calibration_for(Preset.CALIBRATED, encoder.id)
         directory = SpecialistDirectory(database, encoder, calibration, self.clock)
@@ -226,11 +227,11 @@ class World:
             answer_within_ms=self._answer_within_ms,
         )
         # Without an encoder for searches, whose scores are then those of words alone.
-        self.specialists = Specialists(database, self.clock, self.repeats, router=decider.preview)
-        self.learned = Learned(database, self.clock)
+        self.specialists = Specialists(database, self.clock, self.repeats, router=decider.preview).as_(OPERATOR)
+        self.learned = Learned(database, self.clock).as_(OPERATOR)
         self.run_requests = RunRequests(
             database, self.clock, self.host, lambda: self.launch_rules, self.secrets, self.repeats
-        )
+        ).as_(OPERATOR)
         self.channels = Channels(
             database,
             self.clock,
@@ -239,11 +240,11 @@ class World:
             lambda question: self.primary_says(question),
             decider.preview,
             policing.of_message,
-        )
+        ).as_(OPERATOR)
         self.answers = AnswerDispatcher(database, lambda: self.workdirs, self.clock, policing.of_message)
         self.policy_desk = PolicyService(
             database, lambda: rules_of_policy, self.clock, lambda: True, DayBudget, self.registry
-        )
+        ).as_(OPERATOR)
         self.access = Access(
             self.service,
             self.queries,
