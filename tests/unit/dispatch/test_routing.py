@@ -15,6 +15,7 @@ from claudomator_py.domain.learning import LabelRule
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.routing import Constraints
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
+from claudomator_py.faults import Doing, item_of
 from claudomator_py.policy.rule import Rule
 from claudomator_py.scheduler.decision import DecisionKind, SpecialistRecord
 from claudomator_py.store import decision_rows
@@ -134,12 +135,14 @@ def test_what_has_changed_while_it_was_decided_on_stays_as_it_is(database: Datab
     routed = Routed(database)
     routed.submit("leak")
     routed.router.route()
+    routed.world.faults.note(item_of(Doing.ROUTE, routed.world.row("leak")), ValueError("no such field"))
     routed.world.service.cancel("leak")
 
     routed.pool.work()
 
     task = routed.world.row("leak")
     assert (task.state, task.specialist) == ("CANCELLED", None)
+    assert len(routed.world.faults.all()) == 1, "it is not over, as nothing was done"
     assert routed.world.database.read(lambda connection: decision_rows.of_task(connection, task.id)) == []
 
 
