@@ -10,7 +10,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from claudomator_py.domain.personal import without_personal
-from claudomator_py.domain.redaction import MARK, Redactor
+from claudomator_py.domain.redaction import MARK, MAX_HELD, Redactor
 from claudomator_py.domain.transcript import named_in, spoken_in
 
 LONGEST_INTENT: Final = 200
@@ -58,7 +58,7 @@ def intent_of(text: str, redactor: Redactor | None = None) -> str:
 
 def extracted(text: str, redactor: Redactor | None = None) -> Extracted:
     """What it names. redactor: knows the secrets; None: what is one by its shape is left out."""
-    text = _clean(_CREDENTIALS.sub("", named_in(text)[:_MOST_READ]), redactor)
+    text = _clean(_CREDENTIALS.sub("", named_in(text)[: _MOST_READ + MAX_HELD]), redactor)
     urls = [_address(url) for url in _URL.findall(text)]
     commands = [
         found.strip() for found in (*_CODE.findall(text), *_PROMPT.findall(text)) if _COMMAND.fullmatch(found.strip())
@@ -77,7 +77,8 @@ def extracted(text: str, redactor: Redactor | None = None) -> Extracted:
 
 
 def _clean(text: str, redactor: Redactor | None) -> str:
-    return without_personal((redactor or Redactor()).redact(text[:_MOST_READ]))
+    # Cut only after secrets are out: one that is cut in two is not found.
+    return without_personal((redactor or Redactor()).redact(text[: _MOST_READ + MAX_HELD])[:_MOST_READ])
 
 
 def _address(url: str) -> str:

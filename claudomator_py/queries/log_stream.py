@@ -19,6 +19,7 @@ CHUNK = 64 * 1024
 CONTEXT = 1024 * 1024
 """Bytes before its beginning that a feed of entries looks at, to know which call a result answers."""
 SHOWN: dict[LogKind, int] = {"tool_call": 4_000, "tool_result": 4_000, "usage": 4_000, "notice": 4_000}
+_LONGEST_TOOL = 200
 MOST_SHOWN = 100_000
 """Characters of an entry's text; the calls and results of tools are shown shorter, as SHOWN says."""
 
@@ -184,16 +185,20 @@ class EntryFeed(LogFeed):
     def _view(self, entry: Entry) -> LogEntryView:
         part = entry.part
         limit = SHOWN.get(part.kind, MOST_SHOWN)
-        # Cut only after secrets are out: one that is cut in two is not found. Far behind, nothing need be searched.
-        text = self._redactor.redact(plain(part.text[: limit + MAX_HELD]))
+        text = self._without_secrets(part.text, limit)
         omitted = max(0, len(text) - limit) + max(0, len(part.text) - limit - MAX_HELD)
         return LogEntryView(
             offset=entry.offset,
             next_offset=entry.next_offset,
             kind=part.kind,
             text=text[:limit],
-            tool=self._redactor.redact(plain(part.tool[:200])) if part.tool is not None else None,
+            tool=self._without_secrets(part.tool, _LONGEST_TOOL)[:_LONGEST_TOOL] if part.tool is not None else None,
             at=format_instant(part.at_ms) if part.at_ms is not None else None,
             omitted=omitted,
             partial=part.partial,
         )
+
+    def _without_secrets(self, text: str, limit: int) -> str:
+        """To be cut at the limit only then: a secret that is cut in two is not found. Far behind it, nothing need be
+        searched."""
+        return self._redactor.redact(plain(text[: limit + MAX_HELD]))

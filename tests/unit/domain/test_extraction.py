@@ -67,6 +67,14 @@ def test_other_numbers_stay(text: str) -> None:
     assert without_personal(text) == text
 
 
+@pytest.mark.parametrize("cut", range(1, 15))
+def test_no_part_of_a_secret_is_extracted_where_a_long_text_is_cut(cut: int) -> None:
+    text = "./a\n" * 25_000
+    text = f"{text[: 100_000 - cut - 5]}/srv/hunter2-hunter2/a.py"
+    assert "hunter" not in extracted(text, Redactor(["hunter2-hunter2"])).model_dump_json()
+    assert "hunter" not in intent_of(text.replace("\n", " "), Redactor(["hunter2-hunter2"]))
+
+
 def test_no_secret_and_no_person_is_extracted() -> None:
     text = "Read /home/jane@example.org/keys.txt and /srv/hunter2-hunter2/a.py, then `curl -H hunter2-hunter2 x`"
     found = extracted(text, Redactor(["hunter2-hunter2"])).model_dump_json()

@@ -160,3 +160,15 @@ def test_text_is_whole_however_it_grows_and_wherever_it_is_gone_on_with(written:
         assert isinstance(item.view, LogTextView)
         assert item.after == LogPosition(item.view.next_offset)
         assert "".join(texts(everything(text_of(file, item.after)))) == "".join(texts(found[number:]))
+
+
+@pytest.mark.parametrize("before", range(180, 201, 4))
+def test_no_part_of_a_secret_is_left_where_the_name_of_a_tool_is_cut(before: int) -> None:
+    use = {"type": "tool_use", "id": "1", "name": "x" * before + SECRET, "input": {}}
+    file = File(json.dumps({"type": "assistant", "message": {"content": [use]}}).encode() + b"\n")
+    (item,) = everything(entries_of(file))
+    shown = item.view
+    assert isinstance(shown, LogEntryView)
+    assert shown.tool is not None
+    assert 180 <= len(shown.tool) <= 200
+    assert "hunter" not in shown.tool

@@ -69,6 +69,8 @@ def sets(*found: str) -> set[tuple[frozenset[str], ...]]:
         (r"\b(a)\1\b", sets("a")),
         (r"\b[^\W\d]+\b", sets("")),
         (r"\b\d+ keys\b", sets("keys_")),
+        (r"\b(log|read)\b", sets("log_", "read_")),
+        (r"\bk\d\b", sets("k_")),
         (
             r"\b(?:log(?:s|ging)?|read\w*)\b .*\bkeys?\b",
             sets("log_,logs_,logging_|key_,keys_", "read,read_|key_,keys_"),
