@@ -1,6 +1,7 @@
 """What one client may take of the daemon, and what it is told when that was too much."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -140,7 +141,8 @@ def test_trickling_does_not_buy_time(hasty: Daemon) -> None:
                 continue
             break
         sock.settimeout(PATIENCE_S)
-        received += rest_of(sock)
+        with suppress(ConnectionResetError):  # a byte may have been on its way to what was closed behind the answer
+            received += rest_of(sock)
     assert b"head_timeout" in received
 
 
