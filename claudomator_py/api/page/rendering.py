@@ -50,9 +50,9 @@ def _clean(value: object) -> object:
 def sentence(text: str) -> "Markup":
     """A sentence of ours with what stands in backticks as code. It may quote strangers, so all of it is escaped first:
     no tag begins or ends between two backticks."""
-    from markupsafe import Markup, escape  # comes with the templates
+    from markupsafe import Markup, escape  # with the templates: a daemon without a page open has no use for it
 
-    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(plain(text)))))  # noqa: S704
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(plain(text)))))  # noqa: S704 - escaped in it
 
 
 @cache
