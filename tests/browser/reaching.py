@@ -8,10 +8,10 @@ from playwright.sync_api import Locator, Page, expect
 
 def tab_to(page: Page, wanted: Locator) -> None:
     """Press Tab until that has the focus. What a page shows again meanwhile may take the focus along: it goes round."""
+    expect(wanted).to_be_visible()  # the page is there, and not the one before it
     if page.locator("[data-refresh]").count():
         # With its stream a page shows everything again; on a busy machine that is as late as the focus.
         expect(page.locator("#live")).to_have_text("Live")
-    expect(wanted).to_be_visible()
     for _ in range(200):
         page.keyboard.press("Tab")
         if wanted.evaluate("element => element === document.activeElement"):

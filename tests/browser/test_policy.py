@@ -57,7 +57,7 @@ def test_whoever_approves_says_who_does_it(desktop: Desktop, scripts: bool) -> N
     page.goto(f"{desktop.url}/policy")
     page.get_by_role("link", name="Approve… risky").click()
     chosen = page.get_by_label("Specialist")
-    assert page.locator("#specialists option[value=plumber]").count() == 1
+    expect(page.locator("#specialists option[value=plumber]")).to_have_count(1)
     approve = page.get_by_role("button", name="Approve the task")
     chosen.fill("plumbr")
     page.get_by_label("Reason").fill("seen the plan")
