@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine
 
-from claudomator_py.store.errors import StoreUnavailable
+from claudomator_py.store.errors import CLOSED, StoreUnavailable
 
 WAIT_S = 30.0
 """How long somebody waits for one of them to be free."""
@@ -30,7 +30,7 @@ class Connections:
         self._is_local = engine.dialect.name == "sqlite"
 
     def take(self) -> Connection:
-        """One that nobody else has meanwhile. Raises StoreUnavailable, and what opening one raises."""
+        """One that nobody else has meanwhile. Raises StoreUnavailable, once closed at once, and what opening raises."""
         try:
             connection = self._free.pop()
         except IndexError:
@@ -52,16 +52,23 @@ class Connections:
         self._put(connection if kept else None)
 
     def close(self) -> None:
-        """Close those that are free, and each of the others once it is given back."""
+        """Close those that are free, and each of the others once it is given back. Whoever waits for one is refused."""
         self._closed = True
+        self._close_free()
+        with self._returned:
+            self._returned.notify_all()
+
+    def _close_free(self) -> None:
         while self._free:
             if (connection := self._free.pop()) is not None:
                 connection.close()
 
     def _put(self, connection: Connection | None) -> None:
         self._free.append(connection)
+        if self._closed:
+            self._close_free()
         # Whoever waits has said so before the last look at what is free, so that nobody is forgotten here.
-        if self._waiting:
+        elif self._waiting:
             with self._returned:
                 self._returned.notify()
 
@@ -72,6 +79,8 @@ class Connections:
             self._waiting += 1
             try:
                 while (left_s := until_s - time.monotonic()) > 0:
+                    if self._closed:
+                        raise StoreUnavailable(*CLOSED)
                     # Another may take it before this one is awake.
                     if self._free:
                         try:

@@ -17,6 +17,7 @@ class StoreUnavailable(Exception):
 
 _RESTORE = "stop the daemon and restore the newest file of the folder backups in the state folder"
 
+CLOSED = ("the database is closed", "start the daemon again")
 READ_ONLY = (
     "the database is read-only",
     "make the file and its folder writable for the daemon's user, or remount the file system for writing",

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine, event
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.histogram import Histogram
 from claudomator_py.store.connections import Connections
-from claudomator_py.store.errors import StoreUnavailable, explain
+from claudomator_py.store.errors import CLOSED, StoreUnavailable, explain
 from claudomator_py.store.shown import Clean, cleaned_with
 
 T = TypeVar("T")
@@ -106,7 +106,7 @@ class Writer:
         items = [_Item(fn, Future(), now_s, quiet, planned) for fn in fns]
         with self._changed:
             if self._closed:
-                raise StoreUnavailable("the database is closed", "start the daemon again")
+                raise StoreUnavailable(*CLOSED)
             self._queue.extend(items)
             if not lazily:
                 self._due = True

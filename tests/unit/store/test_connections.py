@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Connection, create_engine
 
 from claudomator_py.store import connections
-from claudomator_py.store.connections import Connections
+from claudomator_py.store.connections import Connections, Snapshots
 from claudomator_py.store.errors import StoreUnavailable
 
 MOST = 2
@@ -62,3 +62,39 @@ def test_waiting_ends_after_a_while(shared: Connections, monkeypatch: pytest.Mon
         shared.take()
     with pytest.raises(StoreUnavailable, match="in use"):
         shared.take()
+
+
+def test_once_closed_nobody_gets_one_or_waits(shared: Connections) -> None:
+    first, second = shared.take(), shared.take()
+    refused: list[StoreUnavailable] = []
+
+    def wait() -> None:
+        with pytest.raises(StoreUnavailable) as error:
+            shared.take()
+        refused.append(error.value)
+
+    waiter = threading.Thread(target=wait)
+    waiter.start()
+    shared.close()
+    waiter.join()
+    shared.give_back(first)
+    with pytest.raises(StoreUnavailable, match="closed") as error:
+        shared.take()
+    assert [one.reason for one in (error.value, *refused)] == ["the database is closed"] * 2
+    assert first.closed
+    assert not second.closed
+    shared.give_back(second)
+    assert second.closed
+
+
+@pytest.mark.parametrize("kind", [Connections, Snapshots])
+def test_one_given_back_while_they_are_closed_is_closed_too(kind: type[Connections]) -> None:
+    engine = create_engine("sqlite://", connect_args={"check_same_thread": False})
+    shared = kind(engine, MOST)
+    connection = shared.take()
+    shared.close()
+    shared.give_back(connection)
+    assert connection.closed
+    with pytest.raises(StoreUnavailable, match="closed"):
+        shared.take()
+    engine.dispose()
