@@ -115,13 +115,17 @@ lock: ## resolve the dependencies again (UPGRADE=1: to the newest)
 	$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
-# All that tests import is compiled here, or several workers would do it at once; and what is there already while pip,
-# which uses one processor, installs the rest. A third of it nobody imports.
-COMPILEALL := .venv/bin/python -m compileall -qq .venv/lib -x \
+# All that tests import is compiled here, or several workers would do it at once. A third of it nobody imports.
+COMPILEALL := .venv/bin/python -m compileall -qq .venv/lib -j 0 -x \
 	'/(tests|testing|mypy|mypyc|pip|setuptools|pkg_resources|huggingface_hub|onnxruntime|lexers|mssql|mysql|oracle)/'
 
-.venv/dev.stamp: .venv/runtime.stamp
-	$(COMPILEALL) & $(PIP_INSTALL) --no-deps --require-hashes -r requirements.lock && wait && $(COMPILEALL) -j 0
+# pip uses one processor: the two parts of the lock are installed beside each other.
+.venv/dev.stamp: requirements.lock pyproject.toml
+	@$(MAKE_VENV)
+	sed '1,/^# Development$$/d' requirements.lock > .venv/dev.txt
+	$(PIP_INSTALL) --no-deps --require-hashes -r .venv/dev.txt & \
+	$(MAKE) --no-print-directory .venv/runtime.stamp; installed=$$?; wait $$! && exit $$installed
+	$(COMPILEALL)
 	@touch $@
 
 # A .venv whose Python is gone or too old is made anew.
