@@ -21,6 +21,7 @@ from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock
 from claudomator_py.routing.assessment import assess
 from claudomator_py.routing.mentions import Names, Participant
+from claudomator_py.routing.precedence import Claims, settled
 from claudomator_py.routing.profile import Likeness, Request
 from claudomator_py.routing.ranking import (
     ANYBODY,
@@ -29,7 +30,6 @@ from claudomator_py.routing.ranking import (
     RoutingRules,
     decide,
     rank,
-    to,
     topic_of,
     unless_vague,
 )
@@ -85,6 +85,22 @@ class Subject:
     """What a person said who was asked which specialist is meant, or approved the task for one."""
     handed: HandoffRecord | None = None
     """How it was handed on last in this generation."""
+    addressed: str | None = None
+    """The specialist whom its text addresses."""
+
+    @property
+    def claims(self) -> Claims:
+        """To whom it was given, by whom."""
+        by_rule = self.judged.verdict.specialist
+        return Claims(
+            by_rule=by_rule,
+            rule="" if by_rule is None else _rule_for(self.judged, by_rule),
+            by_hand=self.said,
+            handed=self.handed,
+            named=self.spec.specialist,
+            addressed=self.addressed,
+            before=None if self.before is None else self.before.specialist,
+        )
 
     @property
     def stopped(self) -> bool:
@@ -155,9 +171,9 @@ class Decider:
         task = _unmade(spec, by, self._clock())
 
         def read(connection: Connection) -> Subject:
-            seen = frozenset(specialist_rows.ids_seen(connection, by))
-            subject = self.subject(connection, task, spec)
-            return replace(subject, asked=replace(subject.asked, request=request, seen=seen))
+            seen = {(task.creator, task.organisation): frozenset(specialist_rows.ids_seen(connection, by))}
+            subject = self.subject(connection, task, spec, seen)
+            return replace(subject, asked=replace(subject.asked, request=request))
 
         subject = self._database.read(read)
         return self.judged_again(subject, self.decide([subject])[task.id])
@@ -206,7 +222,8 @@ class Decider:
         there = _seen(connection, task, known) if looked_for else frozenset[str]()
         asked = Asked(Request.of(spec), there, task.organisation, needs, finally_=said is not None)
         before = _before(connection, task, spec)
-        return Subject(task, spec, asked, judged, before, said, next(iter(handed), None))
+        addressed = _addressed(connection, spec.instructions, there)
+        return Subject(task, spec, asked, judged, before, said, next(iter(handed), None), addressed)
 
     def is_outdated(self, connection: Connection, task: Task) -> bool:
         """Whether the policy says something else of a queued task by now, of which somebody has decided who does it."""
@@ -230,11 +247,11 @@ class Decider:
         """Who does each of them, by the task's id. digest: of the registry, if it was read just before. Raises
         StoreUnavailable."""
         begun_ms = self._clock()
-        settled = {subject.task.id: record for subject in subjects if (record := self._settled(subject)) is not None}
-        compared = [subject for subject in subjects if subject.task.id not in settled]
+        given = {subject.task.id: record for subject in subjects if (record := self._given(subject)) is not None}
+        compared = [subject for subject in subjects if subject.task.id not in given]
         records = self._compared([subject.asked for subject in compared], digest)
         took = {"latency_ms": self._clock() - begun_ms}
-        return settled | {
+        return given | {
             subject.task.id: record.model_copy(update=took) for subject, record in zip(compared, records, strict=True)
         }
 
@@ -272,64 +289,10 @@ class Decider:
             return None
         return why.model_copy(update={"params": why.params.model_copy(update={"specialist": name})})
 
-    def _settled(self, subject: Subject) -> SpecialistRecord | None:
-        """What is decided without comparing anything. Whom the policy excludes gets a task in no way."""
-        record = self._given(subject)
-        if record is None or record.specialist not in subject.judged.verdict.excluded:
-            return record
-        return self._asking(RationaleCode.EXCLUDED, record.specialist)
-
     def _given(self, subject: Subject) -> SpecialistRecord | None:
-        """To whom somebody or something has given it; None: to nobody."""
-        spec, seen, before = subject.spec, subject.asked.seen, subject.before
-        by_rule = subject.judged.verdict.specialist
-        if by_rule is not None:
-            if by_rule not in seen:
-                return self._asking(RationaleCode.GONE, by_rule)
-            why = rationale(RationaleCode.GIVEN_BY_RULE, rule=_rule_for(subject, by_rule), specialist=by_rule)
-            return SpecialistRecord(
-                reason=why, route=Route.SPECIALIST, specialist=by_rule, skill=None, versions=self.versions
-            )
-        if subject.said is not None and subject.said.strip() in seen:
-            return to(RationaleCode.BY_HAND, subject.said.strip(), self.versions, spec.skill)
-        if subject.handed is not None:
-            return self._handed_on(subject.handed, subject.asked)
-        if spec.specialist is not None:
-            if spec.specialist not in seen:
-                return self._asking(RationaleCode.NAMED_GONE, spec.specialist)
-            return to(RationaleCode.NAMED, spec.specialist, self.versions, spec.skill)
-        if (addressed := self._addressed(subject.asked)) is not None:
-            return to(RationaleCode.MENTIONED, addressed, self.versions, spec.skill)
-        if before is not None and before.specialist in seen:
-            return to(RationaleCode.CONTINUED, before.specialist, self.versions, spec.skill)
-        return None
-
-    def _asking(self, code: RationaleCode, specialist: str | None) -> SpecialistRecord:
-        """A person is asked. code: why; it names the specialist."""
-        why = rationale(code, specialist=specialist)
-        return SpecialistRecord(reason=why, route=Route.CLARIFY, specialist=None, versions=self.versions)
-
-    def _handed_on(self, handed: HandoffRecord, asked: Asked) -> SpecialistRecord:
-        """Who continues with a task that was handed on, unless they have gone meanwhile.
-
-        By default the default specialist does; nobody in particular where there is none, or it is the one that failed.
-        """
-        route, who = Route.SPECIALIST, handed.specialist
-        if who is None:
-            default, open_ = self._rules.default, asked.seen - asked.needs.excluded
-            route, who = Route.DEFAULT, default if default != handed.by and default in open_ else None
-        elif who not in asked.seen:
-            return self._asking(RationaleCode.GONE, who)
-        return SpecialistRecord(
-            reason=handed.reason, risk=handed.risk, route=route, specialist=who, versions=self.versions
-        )
-
-    def _addressed(self, asked: Asked) -> str | None:
-        """Whom the text addresses with ``@``, of those who exist for whoever made it."""
-        if "@" not in asked.request.text:
-            return None
-        cards = self._database.read(lambda connection: specialist_rows.cards(connection, asked.seen))
-        return Names(Participant(one.id, one.title) for one in cards.values()).addressed(asked.request.text)
+        """Who does it without a comparison; None: that nobody has said."""
+        asked = subject.asked
+        return settled(subject.claims, asked.seen, asked.needs, self._rules, subject.spec.skill)
 
     def needs_no_route(self, subject: Subject) -> bool:
         """Whether there is nothing to decide: nobody could do it in particular, or nobody is asked for."""
@@ -439,10 +402,18 @@ def _seen(connection: Connection, task: Task, known: dict[_Whose, frozenset[str]
     return known[whose]
 
 
-def _rule_for(subject: Subject, specialist: str) -> str:
+def _rule_for(judged: Judged, specialist: str) -> str:
     """The rule that gives the task to that specialist."""
-    checks = subject.judged.verdict.checks
+    checks = judged.verdict.checks
     return next((one.rule for one in checks if one.effect and "specialist" in one.effect.split(", ")), specialist)
+
+
+def _addressed(connection: Connection, text: str, seen: frozenset[str]) -> str | None:
+    """Whom the text addresses with ``@``, of those who exist for whoever made it."""
+    if "@" not in text:
+        return None
+    cards = specialist_rows.cards(connection, seen)
+    return Names(Participant(one.id, one.title) for one in cards.values()).addressed(text)
 
 
 def _before(connection: Connection, task: Task, spec: TaskSpec) -> Task | None:

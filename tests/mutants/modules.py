@@ -75,6 +75,7 @@ MODULES = {
         f"{_DISPATCH}/test_ends.py",
     ],
     "routing/choice.py": [f"{_ROUTING}/test_choice.py"],
+    "routing/precedence.py": [f"{_ROUTING}/test_precedence.py"],
     "routing/ranking.py": [f"{_ROUTING}/test_ranking.py"],
     "routing/triage.py": [f"{_ROUTING}/test_triage.py"],
     "routing/mentions.py": [f"{_ROUTING}/test_mentions.py", f"{_ROUTING}/test_triage.py"],
@@ -161,7 +162,7 @@ EQUIVALENT = {
     "dispatch/deciding.py: the condition is False: if spec.continues is None:": "nothing is bound by the name None",
     "dispatch/deciding.py: the condition is False: "
     "return None if before is None else task_rows.find(connection, before)": "no task has the id None",
-    'dispatch/deciding.py: the condition is False: if "@" not in asked.request.text:': (
+    'dispatch/deciding.py: the condition is False: if "@" not in text:': (
         "in a text without @ nothing is found anyway"
     ),
     "dispatch/routing.py: the condition is False: if not subjects:": "of no tasks none is routed",

@@ -12,9 +12,8 @@ from claudomator_py.dispatch.deciding import Decided, Decider, Subject
 from claudomator_py.dispatch.policing import Policing
 from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.domain.encoder import Encoder
-from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
-from claudomator_py.domain.rationale import RationaleCode, rationale
+from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.embed.hashed import Hashed
@@ -23,12 +22,13 @@ from claudomator_py.policy.verdict import Policy
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.profile import Request
 from claudomator_py.routing.ranking import RoutingRules, to
-from claudomator_py.scheduler.decision import HandoffRecord, Route, SpecialistRecord
+from claudomator_py.scheduler.decision import Route, SpecialistRecord
 from claudomator_py.schema.routing_settings import OnAmbiguity, Preset
 from claudomator_py.store import queue, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.tasks.decisions import record_handoff
 from tests.fakes.cards import card
+from tests.fakes.handoffs import handed
 from tests.fakes.world import World, spec
 from tests.unit.dispatch.test_text_vectors import Lengths
 
@@ -117,21 +117,6 @@ def open_(database: Database) -> Deciding:
     return Deciding(database)
 
 
-def handed(to: str | None, by: str = "ann", **fields: Any) -> HandoffRecord:
-    """The task was handed on; to nobody: by default."""
-    return HandoffRecord(
-        route=Route.DEFAULT if to is None else Route.SPECIALIST,
-        specialist=to,
-        by=by,
-        run_id="run",
-        asked=HandoffRequest(to=to or "default"),
-        hop=1,
-        max_handoffs=2,
-        reason=rationale(RationaleCode.HANDED_ON, by=by, specialist=to),
-        **fields,
-    )
-
-
 def code(record: SpecialistRecord) -> tuple[RationaleCode | str, str | None]:
     """Why, and who does it, or of whom it speaks where a person is asked."""
     asked = record.route is Route.CLARIFY
@@ -170,7 +155,7 @@ def test_a_rule_counts_before_a_person_who_hands_it_on_its_file_its_text_and_its
     subject = replace(subject, spec=subject.spec.model_copy(update={"specialist": None}))
     assert code(deciding.settled(subject)) == (RationaleCode.MENTIONED, "addressed")
     request = replace(subject.asked.request, text="do some like")
-    subject = replace(subject, asked=replace(subject.asked, request=request))
+    subject = replace(subject, addressed=None, asked=replace(subject.asked, request=request))
     assert code(deciding.settled(subject)) == (RationaleCode.CONTINUED, "before")
     assert code(deciding.settled(replace(subject, before=None))) == (RationaleCode.BEST_MATCH, "like")
 
@@ -219,27 +204,6 @@ def test_the_last_of_those_to_whom_it_was_handed_on_continues(open_: Deciding) -
 
 
 # --- who gets it by default -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("default", "by", "excluded", "who"),
-    [
-        ("rest", "ann", (), "rest"),
-        ("rest", "rest", (), None),
-        ("rest", "ann", ("rest",), None),
-        ("rest", "ann", ("ann",), "rest"),
-        ("ghost", "ann", (), None),
-        (None, "ann", (), None),
-    ],
-)
-def test_by_default_the_default_specialist_continues_unless_it_failed_or_may_not(
-    database: Database, default: str | None, by: str, excluded: tuple[str, ...], who: str | None
-) -> None:
-    rules = (rule("keep", exclude_specialists=excluded),) if excluded else ()
-    deciding = Deciding(database, *rules, default=default)
-    deciding.register("ann", "rest")
-    record = deciding.decided(replace(deciding.submit(), handed=handed(None, by)))
-    assert (record.route, record.specialist) == (Route.DEFAULT, who)
 
 
 @pytest.mark.parametrize(("default", "who"), [("rest", "rest"), ("ghost", None), (None, None)])
@@ -316,12 +280,10 @@ def test_who_goes_while_it_is_decided_is_judged_by_no_card(open_: Deciding) -> N
     assert found.specialist == "ghost"
 
 
-@pytest.mark.parametrize("to", [None, "painter"])
-def test_who_is_excluded_is_given_nothing(database: Database, to: str | None) -> None:
+def test_who_is_excluded_is_given_nothing(database: Database) -> None:
     deciding = Deciding(database, rule("keep", exclude_specialists=["painter"]))
     deciding.register("painter", "plumber")
-    excluded = deciding.submit("one", specialist="painter" if to is None else None)
-    record = deciding.decided(excluded if to is None else replace(excluded, handed=handed(to)))
+    record = deciding.decided(deciding.submit("one", specialist="painter"))
     assert (record.route, code(record)) == (Route.CLARIFY, (RationaleCode.EXCLUDED, "painter"))
     assert deciding.decided(deciding.submit("two", specialist="plumber")).specialist == "plumber"
 
