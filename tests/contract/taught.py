@@ -1,6 +1,7 @@
 """A world whose routing is taught by what becomes of its tasks."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from sqlalchemy import select
@@ -34,6 +35,11 @@ LATER_QUERIES = (
 )
 
 
+@cache
+def _shipped() -> list[Card]:
+    return shipped_cards(shipped_files())
+
+
 class Taught:
     """A world with the shipped specialists, or these, and what learns from it."""
 
@@ -43,8 +49,7 @@ class Taught:
             for one in cards:
                 self.world.specialists.register(one)
         else:
-            shipped = shipped_cards(shipped_files())
-            database.write(lambda connection: ship(connection, shipped, self.world.now_ms))
+            database.write(lambda connection: ship(connection, _shipped(), self.world.now_ms))
         self.learner = Learner(database, lambda: LearningSettings(), self.world.clock)
         self.learner.round()
 

@@ -99,7 +99,7 @@ def test_whatever_an_agent_has_answered_its_thread_goes_to_the_next(world: World
     made(world)
     first = task_of(said(world, "@cook soup"), world)
     given = answered(world, first, "\x1b[31mhot\x1b[0m \x90\u202e soup " + "\x9b" * 60_000)
-    attachments = [NewAttachment(id=f"{at}", name=f"{at}.txt", text='"' * 200_000) for at in range(20)]
+    attachments = [NewAttachment(id=f"{at}", name=f"{at}.txt", text='"' * 25_000) for at in range(20)]
     for _ in range(3):
         given = said(world, '"' * 50_000, reply_to=given.id, attachments=attachments)
     posted = said(world, "@cook what is on the table?", reply_to=given.id, attachments=attachments)

@@ -296,7 +296,7 @@ def test_readers_beside_a_busy_writer_never_see_half_a_write(db: Database) -> No
     with ThreadPoolExecutor(3) as pool:
         readers = [pool.submit(read_on) for _ in range(3)]
         try:
-            for value in range(1, 101):
+            for value in range(1, 41):
                 db.write(both(value))
         finally:
             stop.set()

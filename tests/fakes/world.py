@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.run import Bounds
 from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.vectors import Vector
 from claudomator_py.domain.views import CheckView, RestartRequest, TaskFilter, TaskView
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.environment.registry import AgentRegistry
@@ -123,6 +125,23 @@ def _nobody(target: NotifyTarget) -> Messenger:
     raise AssertionError("nobody is to be told in this world")
 
 
+class _EncodesOnce(Hashed):
+    """The encoder of a daemon, for which a process with many worlds encodes the cards that come with them once."""
+
+    def encode(self, texts: Sequence[str]) -> Vector:
+        return _encoded(tuple(texts)) if len(texts) > _FEW_TEXTS else super().encode(texts)
+
+
+_FEW_TEXTS = 100
+
+
+@lru_cache(maxsize=2)
+def _encoded(texts: tuple[str, ...]) -> Vector:
+    rows = Hashed().encode(texts)
+    rows.flags.writeable = False
+    return rows
+
+
 class World:
     """Everything below the web. now_ms: the present, which a test sets."""
 
@@ -208,7 +227,7 @@ class World:
             self.repeats,
         ).as_(OPERATOR)
         self.tokens = Tokens(database, self.keyring, self.clock).as_(OPERATOR)
-        encoder = Hashed()
+        encoder = _EncodesOnce()
         calibration = calibration_for(Preset.CALIBRATED, encoder.id)
         directory = SpecialistDirectory(database, encoder, calibration, self.clock)
         routing = RoutingRules(calibration, default="generalist")

@@ -1,6 +1,6 @@
 """Text that is made to be slow to read: while one expression is matched, nothing else of the daemon goes forward.
 
-Each of these took from ten seconds to minutes as long as some of it was gone through over and over.
+Each of these took from seconds to minutes as long as some of it was gone through over and over.
 """
 
 import json
@@ -18,9 +18,9 @@ from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.run import ExitRecord
 from claudomator_py.domain.text import ReadableText, clause, finished, plain
 
-CPU_S = 5.0
-"""Generous: read once, all of it takes a few hundredths of a second."""
-SIZE = 2**16
+CPU_S = 1.25
+"""Generous: read once, all of it takes a hundredth of a second."""
+SIZE = 2**15
 FAILED = ExitRecord(exit_code=1, ended_by=None, started_ms=0, ended_ms=1)
 LINE = 16_000
 """Longer lines of stderr are no messages."""

@@ -117,7 +117,7 @@ def test_neither_pieces_nor_asking_between_them_change_what_is_read(
     asked = fed(kind, [])
     streams: tuple[tuple[Stream, bytes], ...] = (("stdout", stdout), ("stderr", stderr))
     for stream, said in streams:
-        step = max(40, len(said) // 50)
+        step = max(40, len(said) // 10)
         for start in range(0, len(said), step):
             asked.feed(stream, said[start : start + step])
             asked.outcome(exit_record, NOW_MS)

@@ -73,6 +73,7 @@ def spoken(stdout: str) -> Iterator[str]:
 
 
 TEXTS = sorted({text.strip() for text in limit_texts()} - {""})
+_PARTS = 4
 
 
 # --- tools that print them --------------------------------------------------------------------------------------------
@@ -163,11 +164,15 @@ def out(events: Events) -> list[tuple[str, str]]:
 
 
 SUCCESSES = [
-    (kind, case)
+    (kind, case, number % _PARTS)
     for kind in KINDS
-    for case, expected in EXPECTED[kind].items()
-    if expected["status"] == "succeeded" and len(events_of(kind, case)) > 1
+    for number, case in enumerate(
+        case
+        for case, expected in EXPECTED[kind].items()
+        if expected["status"] == "succeeded" and len(events_of(kind, case)) > 1
+    )
 ]
+"""And the part of the texts that tools print in it: every text in a run of each kind, and not each in every run."""
 
 
 _BEGUN = {"claude": 1, "gemini": 1, "codex": 2, "opencode": 1, "qwen": 1}
@@ -178,13 +183,17 @@ def came_to(outcome: Outcome) -> tuple[object, ...]:
     return outcome.status, outcome.reason, outcome.reset_at, outcome.limit, outcome.text
 
 
-@pytest.mark.parametrize(("kind", "case"), SUCCESSES)
-def test_what_tools_print_changes_nothing_of_a_success(kind: str, case: str) -> None:
+def test_each_text_is_printed_in_a_run_of_each_kind() -> None:
+    assert {(kind, part) for kind, _, part in SUCCESSES} == {(kind, part) for kind in TOOLS for part in range(_PARTS)}
+
+
+@pytest.mark.parametrize(("kind", "case", "part"), SUCCESSES)
+def test_what_tools_print_changes_nothing_of_a_success(kind: str, case: str, part: int) -> None:
     events, stderr = events_of(kind, case), recorded(kind, case, "stderr")
     begun = _BEGUN[kind]
     before, after = out(events[:begun]), out(events[begun:])
     expected, _ = read(kind, [*before, ("stderr", stderr), *after], 0)
-    for text in TEXTS:
+    for text in TEXTS[part::_PARTS]:
         for failed in (False, True):
             *used, result = out(TOOLS[kind](text, failed, events))
             told = ("stderr", on_stderr(kind, text) if failed or kind != "gemini" else "")
@@ -194,10 +203,10 @@ def test_what_tools_print_changes_nothing_of_a_success(kind: str, case: str) -> 
                 assert set(stuck) == {(None, None)}, text
 
 
-@pytest.mark.parametrize(("kind", "case"), SUCCESSES)
-def test_what_tools_print_is_no_reason_to_hold_an_agent_whose_run_broke_off(kind: str, case: str) -> None:
+@pytest.mark.parametrize(("kind", "case", "part"), SUCCESSES)
+def test_what_tools_print_is_no_reason_to_hold_an_agent_whose_run_broke_off(kind: str, case: str, part: int) -> None:
     events = events_of(kind, case)
-    for text in TEXTS:
+    for text in TEXTS[part::_PARTS]:
         tool = out(TOOLS[kind](text, True, events))
         pieces = [*out(events[: _BEGUN[kind]]), *tool, ("stderr", on_stderr(kind, text))]
         for outcome, _ in (read(kind, pieces, 1), read(kind, pieces, -9, "stall")):

@@ -259,7 +259,7 @@ def log_of(lines: int) -> str:
 
 @pytest.mark.parametrize("one", [*ORDERS[::40], *DANGERS[::40]], ids=lambda one: one["text"][:30])
 def test_a_long_log_behind_or_before_a_text_changes_nothing(one: dict[str, str]) -> None:
-    found, log = assess(one["text"]), log_of(300)
+    found, log = assess(one["text"]), log_of(40)
     for text in (f"{one['text']}\n\n{log}", f"{log}\n\n{one['text']}"):
         with_log = assess(text)
         assert with_log.risk is found.risk
@@ -297,7 +297,8 @@ def test_a_sentence_that_is_cut_keeps_every_word_with_what_stands_near_it(text: 
         assert any(near.strip() in piece for piece in sentences(text.replace(";", "")))
 
 
-@pytest.mark.parametrize("width", [30, 40, 50, 72])
+# At which word a line ends differs between widths, and nothing else: two show what a rule does at the end of one.
+@pytest.mark.parametrize("width", [30, 50, *(pytest.param(one, marks=pytest.mark.slow) for one in (40, 72))])
 def test_an_order_is_seen_wherever_its_lines_end(width: int) -> None:
     orders = [str(one["text"]) for one in (*ORDERS, *DANGERS) if assess(one["text"]).risk is Risk.HIGH]
     assert [
@@ -311,7 +312,7 @@ def test_each_line_of_a_list_is_an_order_by_itself() -> None:
 
 def test_a_text_that_is_not_read_whole_is_for_a_person() -> None:
     """Whoever crowds a text with orders to hide one behind them has it looked at."""
-    crowd = "\n".join(f"{number}: " + "close it, " * 30 for number in range(201))
+    crowd = "\n".join(["close it, " * 30] * 201)  # alike, so that each is compared with what follows it only once
     found = assess(f"{crowd}\nDrop the customers schema on the production cluster.")
     assert found.risk is Risk.HIGH
     assert "the rest is not read" in str(found.seen(Sign.DOUBTFUL))
