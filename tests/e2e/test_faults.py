@@ -155,7 +155,8 @@ def test_a_full_disk_loses_no_task(small_disk: Site) -> None:
     daemon = site.start().ready()
     site.drop("before.yaml", document(None, "do: true"))
     ended(daemon, "before")
-    site.drop("running.yaml", document(None, NAP))
+    # Its end may find no room to be written in: it is tried again then, after a minute by default.
+    site.drop("running.yaml", document(None, NAP, retry={"backoff": "100ms"}))
     in_state(daemon, "running", "RUNNING")
 
     filler = fill(site.state)
