@@ -11,6 +11,8 @@ from tests.docs.terminal import COMMAND, Terminal, open_terminal
 from tests.patience import PATIENCE_S
 
 _PAUSE_S = 0.2
+_PAUSES_PER_LOOK = 3
+"""Most of the time is for what is waited for, and little for asking about it."""
 # A reader who does not see it yet looks again.
 _LOOKS = re.compile(
     r"(?:\S*/)?claudomator (?:status|show|why|logs|agents|result|doctor|schedule list|channel read)\b|cat |ls\b"
@@ -54,10 +56,11 @@ def _do(terminal: Terminal, step: Step, command: Command, patience_s: float) -> 
         terminal.start(command.text)
     end = time.monotonic() + (patience_s if daemon or _LOOKS.match(command.text) else 0)
     while True:
+        looked = time.monotonic()
         printed = terminal.log() if daemon else terminal.run(command.text)
         if (command.expected and matches(command.expected, printed)) or time.monotonic() >= end:
             return printed
-        time.sleep(_PAUSE_S)
+        time.sleep(max(_PAUSE_S, _PAUSES_PER_LOOK * (time.monotonic() - looked)))
 
 
 def _do_silently(terminal: Terminal, step: Step) -> None:
