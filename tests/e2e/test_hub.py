@@ -309,17 +309,6 @@ def test_an_agent_finds_others_and_gives_them_tasks(site: Site) -> None:
     assert site.log_text().count(odd) == 1, "told once, not at each connection"
 
 
-def test_an_agent_that_is_not_there_needs_to_be_started(site: Site) -> None:
-    daemon = site.start().ready()
-    agent = Agent(site)
-    agent.register()
-    agent.close()
-    submit(site, "sheep")
-    task = in_state(daemon, "sheep", "FAILED", "NEEDS_INPUT")
-    assert task.reason == "not_running"
-    assert "start it" in str(task.reason_text)
-
-
 @contextmanager
 def wake_server(status: int = 204) -> Iterator[tuple[str, list[Any]]]:
     """An address that takes wake-ups, and what it was sent."""
@@ -343,19 +332,25 @@ def wake_server(status: int = 204) -> Iterator[tuple[str, list[Any]]]:
         server.server_close()
 
 
-def test_an_agent_that_is_not_there_is_woken(site: Site) -> None:
+def test_an_agent_that_is_not_there_is_woken_or_needs_to_be_started(site: Site) -> None:
     with wake_server() as (url, seen):
         daemon = site.start().ready()
-        agent = Agent(site)
+        agent, unknown = Agent(site), Agent(site, "goatherd")
         agent.register(card=CARD | {"wake_url": url})
+        unknown.register()
         agent.close()
+        unknown.close()
         submit(site, "sheep")
+        submit(site, "goats", specialist="goatherd")
         wait_until(lambda: bool(seen), "the wake-up")
         assert seen == [{"agent_id": "shepherd", "task_id": daemon.client.task("sheep").id}]
         again = Agent(site)
         again.register(card=CARD | {"wake_url": url})
         again.finish(again.accept())
         assert ended(daemon, "sheep").state == "COMPLETED"
+    task = in_state(daemon, "goats", "FAILED", "NEEDS_INPUT")
+    assert task.reason == "not_running"
+    assert "start it" in str(task.reason_text)
 
 
 def test_who_may_not_connect_is_refused_before_that(site: Site) -> None:
