@@ -25,7 +25,8 @@ OUTCOMES = {**dict.fromkeys((*LIVE, *QUEUED), "COMPLETED"), "endless": "CANCELLE
 @pytest.fixture(scope="module")
 def versions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Version, Version]:
     folder = tmp_path_factory.mktemp("versions")
-    return this_version(folder), newer_version(folder)
+    this = this_version(folder)
+    return this, newer_version(this, folder)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Versions of the program, each installed from source into a place of its own, as pip installs a release."""
+"""Versions of the program, each in a place of its own, as pip installs a release."""
 
 import os
 import re
@@ -60,15 +60,20 @@ def this_version(folder: Path) -> Version:
     return Version(_install(_source(folder / "source"), folder / "this"), SCHEMA)
 
 
-def newer_version(folder: Path) -> Version:
-    """One more release: another number, and one more migration, which changes tables that hold rows."""
-    source = _source(folder / "newer-source")
-    package = source / "claudomator_py"
+def newer_version(this: Version, folder: Path) -> Version:
+    """One more release: another number, and one more migration, which changes tables that hold rows.
+
+    It is a copy of what is installed of this version, with what its compiler has made.
+    """
+    place = shutil.copytree(this.place, folder / "newer")
+    package = place / "claudomator_py"
     (package / "store" / "migrations" / "versions" / f"{NEWER_SCHEMA}.py").write_text(_MIGRATION)
     _replace(package / "store" / "schema.py", r'^SCHEMA = ".*"$', f'SCHEMA = "{NEWER_SCHEMA}"')
     _replace(package / "__init__.py", r'^__version__ = ".*"$', f'__version__ = "{NEWER}"')
-    _replace(source / "pyproject.toml", r'^version = ".*"$', f'version = "{NEWER}"')
-    return Version(_install(source, folder / "newer"), NEWER_SCHEMA)
+    (metadata,) = place.glob("claudomator_py-*.dist-info/METADATA")
+    _replace(metadata, "^Version: .*$", f"Version: {NEWER}")
+    metadata.parent.rename(metadata.parent.with_name(f"claudomator_py-{NEWER}.dist-info"))
+    return Version(place, NEWER_SCHEMA)
 
 
 def _source(folder: Path) -> Path:
