@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from claudomator_py.domain.card import Registration
 from claudomator_py.domain.principal import OPERATOR
@@ -54,6 +55,5 @@ async def wake(agent: Registration, task_id: str, knock: Knock, again_s: float, 
 
 def _may_be_woken(agent: Registration) -> bool:
     """A wake-up on this machine could reach what is open to nobody else: the operator alone may ask for that."""
-    host = str(agent.card.wake_url).partition("://")[2].partition("/")[0].rpartition("@")[2]
-    name = host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
-    return not is_loopback(name) or agent.creator == OPERATOR.id
+    host = urlsplit(str(agent.card.wake_url)).hostname or ""
+    return not is_loopback(host) or agent.creator == OPERATOR.id

@@ -1,0 +1,115 @@
+"""Waking an agent: what its address hears, what counts as woken, and who is asked again."""
+
+import asyncio
+import json
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+
+from claudomator_py.dispatch.waking import NotWoken, knock, wake
+from claudomator_py.domain.card import Registration
+from claudomator_py.domain.principal import OPERATOR
+from tests.fakes.cards import card
+
+DOCUMENT = {"agent_id": "shepherd", "task_id": "t"}
+
+
+class Address:
+    """Where an agent is woken. status: what it answers; heard: each request, with its body."""
+
+    def __init__(self) -> None:
+        self.status = 204
+        self.heard: list[tuple[str, str, Any]] = []
+        address = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                address.heard.append((self.path, self.headers["Content-Type"], json.loads(body)))
+                self.send_response(address.status)
+                self.send_header("Location", "/elsewhere")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            do_GET = do_POST  # noqa: N815 - the name that the server looks for
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = HTTPServer(("127.0.0.1", 0), Handler)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server.server_port}/wake"
+
+
+@pytest.fixture
+def address() -> Iterator[Address]:
+    address = Address()
+    thread = threading.Thread(target=address.server.serve_forever, args=(0.01,))
+    thread.start()
+    yield address
+    address.server.shutdown()
+    thread.join()
+    address.server.server_close()
+
+
+@pytest.mark.parametrize("status", [200, 299])
+def test_the_address_hears_who_is_wanted_for_what(address: Address, status: int) -> None:
+    address.status = status
+    knock(address.url, DOCUMENT)
+    assert address.heard == [("/wake", "application/json", DOCUMENT)]
+
+
+@pytest.mark.parametrize("status", [300, 307, 404, 500])
+def test_any_other_answer_is_none_and_a_redirect_leads_nowhere(address: Address, status: int) -> None:
+    address.status = status
+    with pytest.raises(NotWoken, match=f"{address.url} answered {status}"):
+        knock(address.url, DOCUMENT)
+    assert len(address.heard) == 1
+
+
+def test_where_nobody_listens_nobody_is_woken() -> None:
+    with socket.socket() as unheard:
+        unheard.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unheard.getsockname()[1]}/wake"
+        with pytest.raises(NotWoken, match=f"{url} was not reached: ConnectError"):
+            knock(url, DOCUMENT)
+    with pytest.raises(NotWoken, match="InvalidURL"):
+        knock("http://[::1/wake", DOCUMENT)
+
+
+def agent(url: str, creator: str = OPERATOR.id) -> Registration:
+    return Registration(card=card("shepherd", wake_url=url), creator=creator, source="hub")
+
+
+def woken(one: Registration, failing: int = 0, wanted: int = 5) -> list[tuple[str, Mapping[str, Any]]]:
+    """What is sent, of which the first are not taken, while it is wanted so often."""
+    sent: list[tuple[str, Mapping[str, Any]]] = []
+    left = iter(range(wanted))
+
+    def knocked(url: str, document: Mapping[str, Any]) -> None:
+        sent.append((url, document))
+        if len(sent) <= failing:
+            raise NotWoken("nobody is there")
+
+    asyncio.run(wake(one, "t", knocked, 0, lambda: next(left, None) is not None))
+    return sent
+
+
+def test_it_is_sent_again_until_it_arrives_or_is_not_wanted() -> None:
+    url = "https://agents.example/wake"
+    assert woken(agent(url, "ann"), failing=2) == [(url, DOCUMENT)] * 3
+    assert len(woken(agent(url), failing=9, wanted=4)) == 4
+    assert woken(agent(url), wanted=0) == []
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:8001", "localhost", "[::1]", "[::1]:8001"])
+def test_on_this_machine_an_agent_is_woken_for_the_operator_alone(host: str) -> None:
+    url = f"http://{host}/wake@agents.example"
+    assert len(woken(agent(url))) == 1
+    assert woken(agent(url, "ann")) == []
