@@ -22,12 +22,6 @@ from tests.fakes.cards import card
 from tests.fakes.daemon import Daemon, openapi_document, running
 from tests.fakes.prepared import PreparedService
 
-DOCUMENT = openapi_document()
-OPERATIONS: dict[str, tuple[str, re.Pattern[str]]] = {
-    operation["operationId"]: (method.upper(), re.compile(re.sub(r"\{\w+\}", "[^/]+", path)))
-    for path, methods in DOCUMENT["paths"].items()
-    for method, operation in methods.items()
-}
 CALLS: dict[str, Callable[[Client], object]] = {
     "submitTask": lambda client: client.submit(TaskSpec(name="new", instructions="x"), idempotency_key="k"),
     "listTasks": lambda client: list(client.all_tasks()),
@@ -115,6 +109,16 @@ CALLS: dict[str, Callable[[Client], object]] = {
 
 
 @pytest.fixture(scope="module")
+def operations() -> dict[str, tuple[str, re.Pattern[str]]]:
+    """By name: the method, and what the path looks like."""
+    return {
+        operation["operationId"]: (method.upper(), re.compile(re.sub(r"\{\w+\}", "[^/]+", path)))
+        for path, methods in openapi_document()["paths"].items()
+        for method, operation in methods.items()
+    }
+
+
+@pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     prepared = PreparedService()
     prepared.add("done", Completed())
@@ -124,18 +128,20 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
         yield daemon
 
 
-def test_every_operation_has_a_method() -> None:
-    assert set(CALLS) == set(OPERATIONS)
+def test_every_operation_has_a_method(operations: dict[str, tuple[str, re.Pattern[str]]]) -> None:
+    assert set(CALLS) == set(operations)
 
 
 @pytest.mark.parametrize("operation_id", sorted(CALLS))
-def test_the_method_asks_for_that_operation(daemon: Daemon, operation_id: str) -> None:
+def test_the_method_asks_for_that_operation(
+    daemon: Daemon, operations: dict[str, tuple[str, re.Pattern[str]]], operation_id: str
+) -> None:
     asked: list[httpx.Request] = []
     with daemon.client() as client:
         client._http.event_hooks["request"].append(asked.append)
         with contextlib.suppress(ClientError):  # what is not there is refused; that it was asked for counts
             CALLS[operation_id](client)
-    method, path = OPERATIONS[operation_id]
+    method, path = operations[operation_id]
     assert [request.method for request in asked] == [method]
     assert all(path.fullmatch(request.url.path) for request in asked)
 

@@ -94,17 +94,14 @@ OPERATIONS = {
 }
 
 
-DOCUMENT = openapi_document()
-
-
 def _operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
-    for path, methods in DOCUMENT["paths"].items():
+    for path, methods in openapi_document()["paths"].items():
         for method, operation in methods.items():
             yield method, path, operation
 
 
 def test_every_operation_is_there_under_its_name() -> None:
-    assert DOCUMENT["openapi"].startswith("3.1.")
+    assert openapi_document()["openapi"].startswith("3.1.")
     assert {(method, path): one["operationId"] for method, path, one in _operations()} == OPERATIONS
 
 
@@ -120,13 +117,13 @@ def test_every_reference_leads_somewhere() -> None:
             for value in node:
                 yield from references(value)
 
-    found = set(references(DOCUMENT))
+    found = set(references(openapi_document()))
     assert found
-    assert found <= {f"#/components/schemas/{name}" for name in DOCUMENT["components"]["schemas"]}
+    assert found <= {f"#/components/schemas/{name}" for name in openapi_document()["components"]["schemas"]}
 
 
 def test_every_schema_is_sound() -> None:
-    for schema in DOCUMENT["components"]["schemas"].values():
+    for schema in openapi_document()["components"]["schemas"].values():
         Draft202012Validator.check_schema(schema)
 
 
@@ -142,7 +139,7 @@ def test_every_operation_announces_its_refusals_as_problems() -> None:
         for status, response in operation["responses"].items():
             if int(status) >= 400 and not (is_open and status == "503"):
                 assert list(response["content"]) == ["application/problem+json"], (path, status)
-    assert "HTTPValidationError" not in DOCUMENT["components"]["schemas"]
+    assert "HTTPValidationError" not in openapi_document()["components"]["schemas"]
 
 
 def test_every_operation_and_every_answer_is_described() -> None:
@@ -164,7 +161,7 @@ def test_what_is_told_to_wait_is_told_how_long() -> None:
 
 def test_the_bounds_of_a_page_are_in_the_schema() -> None:
     for path in ("/v1/tasks", "/v1/notifications", "/v1/events"):
-        (limit,) = (one for one in DOCUMENT["paths"][path]["get"]["parameters"] if one["name"] == "limit")
+        (limit,) = (one for one in openapi_document()["paths"][path]["get"]["parameters"] if one["name"] == "limit")
         assert (limit["schema"]["minimum"], limit["schema"]["maximum"]) in ((1, 200), (1, 500))
 
 
@@ -205,11 +202,11 @@ def test_every_body_has_examples_that_keep_to_its_schema() -> None:
         content = operation["requestBody"]["content"]["application/json"]
         assert content["examples"], operation["operationId"]
         for example in content["examples"].values():
-            whole = {**content["schema"], "components": DOCUMENT["components"]}
+            whole = {**content["schema"], "components": openapi_document()["components"]}
             Draft202012Validator(whole, format_checker=FormatChecker()).validate(example["value"])
 
 
 def test_the_shapes_leave_nothing_open() -> None:
     for name in ("TaskView", "RunView", "OutcomeView", "DecisionView", "AgentView", "StatusView", "WhyView"):
-        schema = DOCUMENT["components"]["schemas"][name]
+        schema = openapi_document()["components"]["schemas"][name]
         assert set(schema["required"]) == set(schema["properties"]), name

@@ -6,16 +6,18 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from mcp import Client, MCPError, StdioServerParameters
 
 from claudomator_py.agents.own_programs import mcp_command
 from claudomator_py.domain.views import AnswerRequest, RunView
 from claudomator_py.environment.variables import RunTokens
 from tests.e2e.harness import Daemon, Site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, last_run
+
+if TYPE_CHECKING:
+    from mcp import Client  # imported where it is needed: it takes half a second, in each worker
 
 SLEEPS = "simulate: delay=300s text=painted"
 
@@ -28,8 +30,10 @@ def begun(site: Site, name: str, *script: str, **fields: object) -> tuple[Daemon
     return daemon, last_run(daemon, name)
 
 
-def talk(site: Site, run: RunView, say: Callable[[Client], Awaitable[Any]], token: str | None = None) -> Any:
+def talk(site: Site, run: RunView, say: "Callable[[Client], Awaitable[Any]]", token: str | None = None) -> Any:
     """What comes of talking to the server that an agent of that run would start. token: of another one."""
+    from mcp import Client, StdioServerParameters
+
     own = RunTokens((site.state / "token").read_text().strip()).of(run.id)
     command, *args = mcp_command(site.state)
     env = {"CLAUDOMATOR_RUN": run.id, "CLAUDOMATOR_RUN_TOKEN": token or own}
@@ -82,7 +86,7 @@ def said(result: Any) -> str:
 def test_the_client_of_the_protocol_finds_and_calls_every_tool(site: Site) -> None:
     daemon, run = begun(site, "fence")
 
-    async def use_all(client: Client) -> dict[str, Any]:
+    async def use_all(client: "Client") -> dict[str, Any]:
         listed = await client.list_tools()
         calls: dict[str, Any] = {"names": [tool.name for tool in listed.tools], "instructions": client.instructions}
         for name, arguments in (
@@ -131,7 +135,7 @@ def test_the_answer_to_a_question_by_tool_resumes_the_run(site: Site) -> None:
 def test_a_call_waits_for_a_daemon_that_is_being_restarted_and_is_done_once(site: Site) -> None:
     daemon, run = begun(site, "fence")
 
-    async def over_a_restart(client: Client) -> Any:
+    async def over_a_restart(client: "Client") -> Any:
         daemon.kill()
         call = asyncio.create_task(client.call_tool("create_subtask", {"name": "gate", "instructions": "Paint it."}))
         await asyncio.sleep(0)
@@ -163,6 +167,8 @@ def test_another_runs_token_and_one_that_is_made_up_are_good_for_nothing(site: S
 
 
 def test_what_is_no_tool_is_an_error_of_the_protocol(site: Site) -> None:
+    from mcp import MCPError
+
     daemon, run = begun(site, "fence")
     with pytest.raises((MCPError, ExceptionGroup), match=r"rm_rf|unhandled"):
         talk(site, run, lambda client: client.call_tool("rm_rf", {"path": "/"}))
