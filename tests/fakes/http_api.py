@@ -84,6 +84,7 @@ class Exchange(BaseHTTPRequestHandler):
     """One request and its answer."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # as every server of this protocol has it: else what is sent next waits 40 ms
     server: "_Server"
 
     def log_message(self, *_: object) -> None:

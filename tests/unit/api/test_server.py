@@ -3,6 +3,7 @@
 import asyncio
 import http.client
 import signal
+import socket
 import threading
 from typing import Any
 
@@ -11,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from claudomator_py.api import server as server_module
 from claudomator_py.api.endpoint import bind, bound_address
+from claudomator_py.api.guard.protocol import Connection
 from claudomator_py.api.server import WebServer
 from tests.patience import PATIENCE_S
 
@@ -59,6 +61,27 @@ def test_a_request_at_hand_is_finished_before_the_end() -> None:
 
     asyncio.run(scenario())
     assert answers == [(200, b"hello")]
+
+
+def test_what_is_answered_is_sent_at_once() -> None:
+    told: list[int] = []
+
+    class Noted(Connection):
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            connected = transport.get_extra_info("socket")
+            told.append(connected.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            super().connection_made(transport)
+
+    async def scenario() -> None:
+        sock = bind("127.0.0.1:0")
+        server = WebServer(_hello, [sock], protocol=Noted)
+        serving = asyncio.create_task(server.serve())
+        assert await asyncio.to_thread(_get, bound_address(sock)) == (200, b"hello")
+        server.stop()
+        await serving
+
+    asyncio.run(scenario())
+    assert told == [1], "what follows would wait until the client has acknowledged what came before"
 
 
 def test_a_cancelled_server_stops_and_lets_go_of_the_port() -> None:
