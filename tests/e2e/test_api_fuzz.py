@@ -6,27 +6,14 @@ In short the requests are the same each time; ``make slow`` sends more of them, 
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import httpx
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import FlakyStrategyDefinition
-from hypothesis.stateful import run_state_machine_as_test
-from schemathesis import Case, GenerationMode
-from schemathesis.config import SchemathesisConfig
-from schemathesis.specs.openapi.checks import (
-    content_type_conformance,
-    negative_data_rejection,
-    response_headers_conformance,
-    response_schema_conformance,
-    status_code_conformance,
-    unsupported_method,
-)
-from schemathesis.specs.openapi.schemas import OpenApiSchema
 
 import claudomator_py.api.app  # noqa: F401 - whose operations say what role they need
 from claudomator_py.api.guard.roles import OPERATIONS as ROLES
@@ -34,158 +21,87 @@ from claudomator_py.domain.channel import NewAttachment, NewChannel, NewMessage
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.views import TokenRequest
-from tests.e2e.harness import Daemon, open_site, wait_until
+from tests.e2e.harness import open_site, wait_until
 from tests.fakes.daemon import openapi_document
 from tests.patience import PATIENCE_S
 from tests.warm.starter import WarmStarter
 
-# Any refusal will do, such as 413 for what is too long and 414 for what is too long in a path.
-CONFIG = SchemathesisConfig.from_dict({"checks": {"negative_data_rejection": {"expected-statuses": ["4xx"]}}})
-CHECKS = [
-    schemathesis.checks.not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
-    response_headers_conformance,
-    response_schema_conformance,
-    negative_data_rejection,
-    unsupported_method,
-]
-EXAMPLES, MORE_EXAMPLES, WEAK_EXAMPLES = 5, 60, 2
-DOCUMENT = openapi_document()
-OPERATIONS = [
-    (method, path, operation) for path, methods in DOCUMENT["paths"].items() for method, operation in methods.items()
-]
-POSITIVE, NEGATIVE = GenerationMode.POSITIVE, GenerationMode.NEGATIVE
-KINDS = [
-    pytest.param(operation["operationId"], mode, id=f"{operation['operationId']}-{mode.value}")
-    for _, _, operation in OPERATIONS
-    for mode in (POSITIVE, NEGATIVE)
-    # What takes nothing cannot be given anything wrong.
-    if mode is POSITIVE or operation.get("parameters") or "requestBody" in operation
-]
+if TYPE_CHECKING:
+    from schemathesis import Case
+
+    from tests.e2e.fuzzed_api import FuzzedApi
+
+EXAMPLES, MORE_EXAMPLES, WEAK_EXAMPLES = 3, 60, 2
 AGENT = {"kind": "simulated", "auto_select": True, "max_concurrent": 2, "models": {"balanced": "opus"}}
 
 
-@dataclass(frozen=True)
-class Api:
-    """A daemon, and what it says of itself."""
-
-    daemon: Daemon
-    url: str
-    schema: OpenApiSchema
-    headers: dict[str, str]
-
-    def send(self, case: Case[Any]) -> None:
-        """Send the request, and check the answer."""
-        _defuse(case)
-        checks = [check for check in CHECKS if check is not negative_data_rejection or not _is_text_in_a_query(case)]
-        case.call_and_validate(headers=self.headers, checks=checks)
+def operations() -> list[tuple[str, str, dict[str, Any]]]:
+    """All of them: method, path, and what the document says."""
+    paths = openapi_document()["paths"]
+    return [(method, path, operation) for path, methods in paths.items() for method, operation in methods.items()]
 
 
-def _is_text_in_a_query(case: Case[Any]) -> bool:
-    """Whether a parameter of the query is wrong as JSON only: ``?text=-5.7e133`` is text like any other, of several the
-    last one counts, and an empty list is not there."""
-    parameters = DOCUMENT["paths"][case.path][case.method.lower()].get("parameters", ())
-    kinds = {
-        one["name"]: {kind.get("type") for kind in one["schema"].get("anyOf", [one["schema"]])}
-        for one in parameters
-        if one["in"] == "query"
-    }
-    given = (case.query or {}).items()
-    return any(not isinstance(value, str) and "string" in kinds.get(name, ()) for name, value in given)
-
-
-def _defuse(case: Case[Any]) -> None:
-    """Leave out the one thing that a task may have executed."""
-    if isinstance(case.body, dict):
-        case.body.pop("check", None)
-
-
-@pytest.fixture(scope="module")
-def api(tmp_path_factory: pytest.TempPathFactory, warm: WarmStarter) -> Iterator[Api]:
-    root = tmp_path_factory.mktemp("fuzz") / "site"
-    with open_site(root, warm=warm, agents={"one": AGENT, "two": AGENT}, workdir_roots=[str(root / "work")]) as site:
-        daemon = site.start().ready()
-        headers = {"Authorization": f"Bearer {(site.state / 'token').read_text().strip()}"}
-        schema = schemathesis.openapi.from_url(f"{site.endpoint}/openapi.json", headers=headers, config=CONFIG)
-        for outcome in ("success", "failed"):
-            daemon.client.submit(TaskSpec(name=outcome, instructions=f"simulate: outcome={outcome}"))
-        site.drain(daemon)
-        assert site.endpoint is not None
-        yield Api(daemon, site.endpoint, schema, headers)
-        assert daemon.running, site.log_text()
-        assert "Traceback" not in site.log_text()
-
-
-def _settings(examples: int, *, same: bool, **more: Any) -> settings:
-    phases = [Phase.generate] if same else [Phase.generate, Phase.shrink]
-    checks = list(HealthCheck)
+def fuzzing(examples: int, *, same: bool, **more: Any) -> settings:
+    """So many requests. same: the same each time; else others, and what fails is made smaller."""
     return settings(
         max_examples=examples,
         derandomize=same,
         database=None,
         deadline=None,
-        suppress_health_check=checks,
-        phases=phases,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.generate] if same else [Phase.generate, Phase.shrink],
         **more,
     )
 
 
-def _fuzz(api: Api, operation_id: str, mode: GenerationMode, chosen: settings) -> None:
-    operation = api.schema.find_operation_by_id(operation_id)
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory, warm: WarmStarter) -> "Iterator[FuzzedApi]":
+    from tests.e2e.fuzzed_api import FuzzedApi
 
-    @chosen
-    @given(case=operation.as_strategy(generation_mode=mode))
-    def send(case: Case[Any]) -> None:
-        api.send(case)
-
-    send()
-
-
-@pytest.mark.parametrize(("operation_id", "mode"), KINDS)
-def test_every_operation_keeps_to_the_document(api: Api, operation_id: str, mode: GenerationMode) -> None:
-    _fuzz(api, operation_id, mode, _settings(EXAMPLES, same=True))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("operation_id", "mode"), KINDS)
-def test_every_operation_keeps_to_the_document_at_length(api: Api, operation_id: str, mode: GenerationMode) -> None:
-    _fuzz(api, operation_id, mode, _settings(MORE_EXAMPLES, same=False))
+    root = tmp_path_factory.mktemp("fuzz") / "site"
+    with open_site(root, warm=warm, agents={"one": AGENT, "two": AGENT}, workdir_roots=[str(root / "work")]) as site:
+        daemon = site.start().ready()
+        for outcome in ("success", "failed"):
+            daemon.client.submit(TaskSpec(name=outcome, instructions=f"simulate: outcome={outcome}"))
+        site.drain(daemon)
+        assert site.endpoint is not None
+        yield FuzzedApi.of(daemon, site.endpoint, (site.state / "token").read_text().strip())
+        assert daemon.running, site.log_text()
+        assert "Traceback" not in site.log_text()
 
 
-def _follow_links(api: Api, chosen: settings) -> None:
-    class Walk(api.schema.as_state_machine()):  # type: ignore[misc]  # made at run time from the document
-        """From answer to request, along the links."""
-
-        def before_call(self, case: Case[Any]) -> None:
-            _defuse(case)
-
-        def get_call_kwargs(self, case: Case[Any]) -> dict[str, Any]:
-            return {"headers": api.headers}
-
-        def validate_response(self, response: Any, case: Case[Any], **_: Any) -> None:
-            case.validate_response(response, checks=CHECKS, headers=api.headers)
-
-    run_state_machine_as_test(Walk, settings=chosen)
+def test_every_operation_is_asked_here() -> None:
+    assert {operation["operationId"] for _, _, operation in operations()} == set(ROLES)
 
 
-def test_the_links_of_the_document_lead_on(api: Api) -> None:
-    _follow_links(api, _settings(5, same=True, stateful_step_count=8))
+@pytest.mark.parametrize("operation_id", ROLES)
+def test_every_operation_keeps_to_the_document(api: "FuzzedApi", operation_id: str) -> None:
+    api.keeps_to_the_document(operation_id, fuzzing(EXAMPLES, same=True))
 
 
 @pytest.mark.slow
-def test_the_links_of_the_document_lead_on_at_length(api: Api) -> None:
+@pytest.mark.parametrize("operation_id", ROLES)
+def test_every_operation_keeps_to_the_document_at_length(api: "FuzzedApi", operation_id: str) -> None:
+    api.keeps_to_the_document(operation_id, fuzzing(MORE_EXAMPLES, same=False))
+
+
+def test_the_links_of_the_document_lead_on(api: "FuzzedApi") -> None:
+    api.follow_links(fuzzing(5, same=True, stateful_step_count=8))
+
+
+@pytest.mark.slow
+def test_the_links_of_the_document_lead_on_at_length(api: "FuzzedApi") -> None:
     for _ in range(12):
         # What a daemon answers depends on all that it was asked before: a walk ends where hypothesis minds that.
         with suppress(FlakyStrategyDefinition):
-            _follow_links(api, _settings(5, same=False, stateful_step_count=20))
+            api.follow_links(fuzzing(5, same=False, stateful_step_count=20))
 
 
 @pytest.mark.parametrize("authorization", [None, "Bearer wrong"])
-def test_nothing_is_told_or_done_without_the_token(api: Api, authorization: str | None) -> None:
+def test_nothing_is_told_or_done_without_the_token(api: "FuzzedApi", authorization: str | None) -> None:
     headers = {} if authorization is None else {"Authorization": authorization}
     with httpx.Client(base_url=api.url, headers=headers, trust_env=False) as http:
-        for method, path, operation in OPERATIONS:
+        for method, path, operation in operations():
             needed = operation["security"] != [{}]
             answer = http.request(method, path.replace("{", "").replace("}", ""))
             assert (answer.status_code == 401) is needed, (method, path)
@@ -204,43 +120,35 @@ class Weak:
         return needed.role is None if self.by is None else needed.permits(self.by)
 
 
-@pytest.fixture(scope="module", params=["nobody", "liar", "reader", "guest"])
-def weak(request: pytest.FixtureRequest, api: Api) -> Weak:
+@pytest.fixture(scope="module")
+def weak(api: "FuzzedApi") -> dict[str, Weak]:
     client = api.daemon.client
-    match request.param:
-        case "reader":
-            token = client.create_token(TokenRequest(name="reader", role="read"))
-            return Weak({"Authorization": f"Bearer {token.token}"}, Principal("reader", Role.READ))
-        case "guest":
-            token = client.create_token(TokenRequest(name="guest", role="operate", organisation="elsewhere"))
-            return Weak({"Authorization": f"Bearer {token.token}"}, Principal("guest", Role.OPERATE, "elsewhere"))
-        case "liar":
-            return Weak({"Authorization": f"Bearer {'x' * 43}", "Cookie": "claudomator_session=x"}, None)
-        case _:
-            return Weak({}, None)
+    reader = client.create_token(TokenRequest(name="reader", role="read")).token
+    guest = client.create_token(TokenRequest(name="guest", role="operate", organisation="elsewhere")).token
+    return {
+        "nobody": Weak({}, None),
+        "liar": Weak({"Authorization": f"Bearer {'x' * 43}", "Cookie": "claudomator_session=x"}, None),
+        "reader": Weak({"Authorization": f"Bearer {reader}"}, Principal("reader", Role.READ)),
+        "guest": Weak({"Authorization": f"Bearer {guest}"}, Principal("guest", Role.OPERATE, "elsewhere")),
+    }
 
 
-def test_nobody_does_more_than_their_role_with_any_request(api: Api, weak: Weak) -> None:
+def test_nobody_does_more_than_their_role_with_any_request(api: "FuzzedApi", weak: dict[str, Weak]) -> None:
     """Requests that an admin would be answered: without the role nothing is done, and nothing fails either."""
     ours = {task.id for task in api.daemon.client.all_tasks()}
-    for _, _, operation in OPERATIONS:
-        _send_as(api, weak, operation["operationId"], ours)
+    for operation_id in ROLES:
 
+        def send(case: "Case[Any]", operation_id: str = operation_id) -> None:
+            for name, who in weak.items():
+                answer = case.call(session=api.session, headers=who.headers, timeout=PATIENCE_S)
+                told = (operation_id, name, answer.status_code, answer.text)
+                assert answer.status_code < 500, told
+                if not who.may(operation_id):
+                    assert answer.status_code in ({401, 429} if who.by is None else {403}), told
+                elif who.by is not None and who.by.organisation is not None:
+                    assert not [task_id for task_id in ours if task_id in answer.text], told
 
-def _send_as(api: Api, weak: Weak, operation_id: str, ours: set[str]) -> None:
-    @_settings(WEAK_EXAMPLES, same=True)
-    @given(case=api.schema.find_operation_by_id(operation_id).as_strategy(generation_mode=POSITIVE))
-    def send(case: Case[Any]) -> None:
-        _defuse(case)
-        answer = case.call(headers=weak.headers, timeout=PATIENCE_S)
-        told = (operation_id, answer.status_code, answer.text)
-        assert answer.status_code < 500, told
-        if not weak.may(operation_id):
-            assert answer.status_code in ({401, 429} if weak.by is None else {403}), told
-        elif weak.by is not None and weak.by.organisation is not None:
-            assert not [task_id for task_id in ours if task_id in answer.text], told
-
-    send()
+        api.each_right_request(operation_id, fuzzing(WEAK_EXAMPLES, same=True), send)
 
 
 HEADERS = [
@@ -281,14 +189,14 @@ PLACES = [("GET", path) for path in ("/v1/status", "/v1/tasks", "/v1/events", "/
 PLACES += [("POST", "/v1/tasks"), ("POST", "/logout"), ("DELETE", "/v1/drain"), ("OPTIONS", "/v1/tasks")]
 
 
-@_settings(80, same=True)
+@fuzzing(80, same=True)
 @given(
     place=st.sampled_from(PLACES),
     sent=st.dictionaries(st.sampled_from(HEADERS), VALUES, max_size=4),
     known=st.booleans(),
 )
 def test_no_header_makes_it_fail_or_opens_anything(
-    api: Api, place: tuple[str, str], sent: dict[str, str], known: bool
+    api: "FuzzedApi", place: tuple[str, str], sent: dict[str, str], known: bool
 ) -> None:
     method, path = place
     headers = [(name.encode(), value.encode("latin-1")) for name, value in sent.items()]
@@ -304,12 +212,12 @@ def test_no_header_makes_it_fail_or_opens_anything(
     assert known or status >= 300 or path in ("/login", "/livez"), (place, sent, status)
 
 
-def test_the_document_itself_is_sound(api: Api) -> None:
+def test_the_document_itself_is_sound(api: "FuzzedApi") -> None:
     assert api.schema.raw_schema["openapi"].startswith("3.1.")
     api.schema.validate()
 
 
-def _task_for(api: Api, path: str) -> str:
+def _task_for(api: "FuzzedApi", path: str) -> str:
     """A task in the state in which the operation makes sense."""
     match path.rpartition("/")[2]:
         case "answer" | "approve" | "reject" as asked:
@@ -328,7 +236,7 @@ def _unused(path: str, example: dict[str, Any]) -> dict[str, Any]:
     return {**example, "name": f"{example['name']}-{uuid4().hex[:8]}"} if once else example
 
 
-def test_the_examples_of_the_document_are_taken(api: Api) -> None:
+def test_the_examples_of_the_document_are_taken(api: "FuzzedApi") -> None:
     agent = api.daemon.client.agents()[0].name
     attachment = NewAttachment(id="a1", name="log.txt")
     channel = api.daemon.client.create_channel(NewChannel(name=f"channel-{uuid4().hex[:8]}")).id
@@ -336,7 +244,7 @@ def test_the_examples_of_the_document_are_taken(api: Api) -> None:
     parts = {"channel": channel, "message": message, "attachment": "a1", "participant": "plumber", "name": agent}
     sent = 0
     with httpx.Client(base_url=api.url, headers=api.headers, trust_env=False) as http:
-        for method, path, operation in OPERATIONS:
+        for method, path, operation in operations():
             content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
             for name, example in content.get("examples", {}).items():
                 if "{run_id}" in path:
