@@ -1,7 +1,6 @@
 """Fixtures every suite may ask for: both databases, fresh for each test."""
 
 import gc
-import itertools
 import os
 import shutil
 import signal
@@ -22,11 +21,10 @@ from sqlalchemy import text
 from claudomator_py.store.database import Database
 from tests.compiled import compile_once
 from tests.databases import open_migrated
-from tests.postgresql import PostgresqlDatabases, connected, named
+from tests.postgresql import PostgresqlDatabases, connected
 from tests.warm.starter import WarmStarter
 
 _FIGURES = pytest.StashKey[list[str]]()
-_numbers = itertools.count(1)
 compile_once()
 
 # How long an example takes says how busy the machine is. `make slow` has ten times as many, others each time.
@@ -137,13 +135,10 @@ def postgresql_server() -> Iterator[str]:
 
 
 @pytest.fixture
-def postgresql_url(postgresql_server: str) -> Iterator[str]:
-    """The URL of a fresh, empty PostgreSQL database."""
-    name = f"test_{next(_numbers)}"
-    with connected(postgresql_server) as server:
-        server.execute(text(f"CREATE DATABASE {name}"))
-        yield named(postgresql_server, name)
-        server.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
+def postgresql_url(_postgresql_databases: PostgresqlDatabases) -> Iterator[str]:
+    """The URL of an empty PostgreSQL database, without tables."""
+    with _postgresql_databases.lend_bare() as url:
+        yield url
 
 
 @pytest.fixture(scope="session")

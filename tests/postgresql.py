@@ -23,6 +23,7 @@ class PostgresqlDatabases:
         """server: the URL of a server of our own."""
         self._server = server
         self._free: list[str] = []
+        self._bare: list[str] = []
         self._made = 0
 
     @contextmanager
@@ -41,12 +42,25 @@ class PostgresqlDatabases:
             with connected(self._server) as connection:
                 connection.execute(text(f"DROP DATABASE {make_url(url).database} WITH (FORCE)"))
 
-    def _make(self) -> str:
+    @contextmanager
+    def lend_bare(self) -> Iterator[str]:
+        """The URL of a database without tables, for as long as it is needed."""
+        url = self._bare.pop() if self._bare else self._create()
+        yield url
+        with connected(url) as connection:
+            connection.execute(_END_OTHERS)
+            connection.execute(text("DROP SCHEMA public CASCADE; CREATE SCHEMA public"))
+        self._bare.append(url)
+
+    def _create(self) -> str:
         self._made += 1
-        name = f"migrated_{self._made}"
+        name = f"test_{self._made}"
         with connected(self._server) as connection:
             connection.execute(text(f"CREATE DATABASE {name}"))
-        url = named(self._server, name)
+        return named(self._server, name)
+
+    def _make(self) -> str:
+        url = self._create()
         with tempfile.TemporaryDirectory() as folder, Database.open(url, state_dir=Path(folder)) as opened:
             migrate(opened)
         with connected(url) as connection:
