@@ -70,7 +70,7 @@ def failing_twice(world: World, fallback: str, *, risk: str = "low", **fields: A
     return second
 
 
-@pytest.mark.parametrize("risk", [pytest.param("low", marks=pytest.mark.both_databases), "medium"])
+@pytest.mark.parametrize("risk", ["low", "medium"])
 def test_a_person_decides_after_two_failures_where_the_card_says_so(world: World, risk: str) -> None:
     # Nothing risky falls to the default.
     failed = failing_twice(world, "human_review" if risk == "low" else "default", risk=risk)
@@ -96,7 +96,7 @@ def test_a_person_decides_after_two_failures_where_the_card_says_so(world: World
 @pytest.mark.parametrize(
     ("refused", "why"),
     [
-        pytest.param("had it", "It was not handed on to ben: ben already had it.", marks=pytest.mark.both_databases),
+        ("had it", "It was not handed on to ben: ben already had it."),
         ("is gone", "It was not handed on to ben: there is no specialist ben."),
         (
             "is for less risk",

@@ -78,7 +78,7 @@ def told_of(desk: Granted, name: str) -> str:
         ("meets a limit", "http"),
         pytest.param("is handed on", "hub", marks=pytest.mark.both_databases),
         ("fails", "hub"),
-        pytest.param("is cut off", "http", marks=pytest.mark.both_databases),
+        ("is cut off", "http"),
     ],
 )
 def test_colleagues_are_not_told_which_hidden_agent_has_their_task(world: World, end: str, via: str) -> None:
@@ -126,7 +126,7 @@ def test_colleagues_are_not_told_which_hidden_agent_has_their_task(world: World,
     assert eve.queries.task("tally").spec == ann.queries.task("tally").spec
 
 
-@pytest.mark.parametrize("on_input", [pytest.param("wait", marks=pytest.mark.both_databases), "deny"])
+@pytest.mark.parametrize("on_input", ["wait", "deny"])
 def test_colleagues_are_not_told_to_which_hidden_specialist_a_task_was_not_handed_on(
     world: World, on_input: str
 ) -> None:
