@@ -73,6 +73,8 @@ class Observation:
     """What ``plan`` makes of the snapshot, in the same order."""
     tasks: Mapping[str, QueuedTask]
     """The tasks that the actions are for, by id."""
+    again_ms: int | None = None
+    """When the next task that waits for the agent that it prefers may go elsewhere, in epoch milliseconds."""
 
     @property
     def starts(self) -> list[StartRun]:
@@ -158,7 +160,8 @@ class Observer:
         """
         present = self.present(connection)
         planner = Planner(present)
-        planned = [] if planner.exhausted else list(self._looked_at(connection, planner, present.rules))
+        times: list[int | None] = []
+        planned = [] if planner.exhausted else list(self._looked_at(connection, planner, present.rules, times))
         if present.rules.classifier and planner.exhausted and not present.drained:
             known = {queued.task.id for queued, _ in planned}
             planned += self._ahead(connection, planner, AHEAD * present.rules.total, without=known)
@@ -166,9 +169,12 @@ class Observer:
             present.model_copy(update={"heads": tuple(queued.head for queued, _ in planned)}),
             tuple(action for _, action in planned),
             {queued.task.id: queued for queued, _ in planned},
+            min((time for time in times if time is not None), default=None),
         )
 
-    def _looked_at(self, connection: Connection, planner: Planner, rules: Rules) -> Iterator[_Planned]:
+    def _looked_at(
+        self, connection: Connection, planner: Planner, rules: Rules, times: list[int | None]
+    ) -> Iterator[_Planned]:
         """What a look at every queued task in order would start, in that order, and between them questions about what
         would start if its tier were known; of the lanes that are left out for another reason, about the first task
         without a tier.
@@ -176,6 +182,8 @@ class Observer:
         All lanes are followed at once, each from its first task that works where nothing is taken. When no agent can
         take that one, none can take any of its lane, so all of them are left out together until a start changes what
         is free: neither they nor those in a busy directory are looked at, however many they are.
+
+        times: takes when tasks that wait for the agent that they prefer may go elsewhere.
         """
         paused, waited_ms = self._paused(connection), planner.now - rules.prefer_wait
         # Of lanes that are left out nothing is asked either.
@@ -201,6 +209,7 @@ class Observer:
             elif isinstance(verdict, Blocked) and _awaits_preferred(verdict) and lane not in waited:
                 # Others of the lane may have waited long enough for the agent that they prefer.
                 waited[lane] = waited_ms
+                times.append(verdict.until)
             elif queued is not None and isinstance(verdict, Blocked):
                 asking = verdict.why is Why.CLASSIFYING
                 if to_ask > 0 and not front.asked and (asking or front.task.eligibility not in known):

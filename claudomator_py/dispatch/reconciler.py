@@ -149,12 +149,12 @@ class Reconciler:
         self._route()
         held_back = starting and self.arriving()
         try:
-            started = self._start() if starting and not held_back else 0
+            started, again_ms = self._start() if starting and not held_back else (0, None)
         finally:
             self._flush()
         self._forget_ended()
         crashpoint("tick-end")
-        return self._report(started, present.wanted, now_ms, held_back=held_back)
+        return self._report(started, present.wanted, now_ms, again_ms, held_back=held_back)
 
     def _present(self, connection: Connection, now_ms: int) -> "_Present":
         live = run_rows.live(connection)
@@ -214,7 +214,8 @@ class Reconciler:
         if router is not None:
             self._faults.attempt(Item(Doing.ROUTE, ALL_RUNS, "all tasks"), router.route)
 
-    def _start(self) -> int:
+    def _start(self) -> tuple[int, int | None]:
+        """How many were started, and when there may be more to start, though nothing happens meanwhile."""
         observed = self._still_allowed(self._database.read(self._observer.observe))
         self._ask(observed.questions)
         begun = self._starter.start(observed)
@@ -224,7 +225,7 @@ class Reconciler:
             log.warning("run_conflict", number=len(begun.conflicts), note="their directories are of unknown runs")
             if self.sweep():
                 self._faults.forget(begun.conflicts)
-        return begun.number
+        return begun.number, observed.again_ms
 
     def _still_allowed(self, observed: Observation) -> Observation:
         """What is planned, without what may have waited too long for what the policy said of it."""
@@ -268,9 +269,11 @@ class Reconciler:
         there = {task.id for task in found if task is not None and task.state not in ENDED}
         self._faults.forget(item for item, task_id in task_ids.items() if task_id not in there)
 
-    def _report(self, started: int, wanted: Sequence[Task], begun_ms: int, *, held_back: bool) -> TickReport:
+    def _report(
+        self, started: int, wanted: Sequence[Task], begun_ms: int, again_ms: int | None, *, held_back: bool
+    ) -> TickReport:
         """wanted: what is to be cancelled or restarted. begun_ms: when the tick began; what fell due since it may not
-        have seen. held_back: whether it has started nothing as tasks were arriving."""
+        have seen. again_ms: see ``_start``. held_back: whether it has started nothing as tasks were arriving."""
         left = self._database.read(partial(_left, begun_ms=begun_ms))
         now_ms, live = self._clock(), left.live
         times = [
@@ -278,6 +281,7 @@ class Reconciler:
             now_ms + SOON_MS if self._collector.watches or any(state == "starting" for _, state, _ in live) else None,
             now_ms + COUNT_MS if self._collector.counts else None,
             now_ms + ARRIVING_MS if held_back else None,
+            again_ms,
             self._observer.day_end(begun_ms),
             self._faults.next_ms(begun_ms),
         ]

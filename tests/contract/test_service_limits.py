@@ -110,7 +110,7 @@ def test_a_preference_outlasts_a_full_agent_for_a_while(world: World) -> None:
     world.tick()
     world.tick(after_ms=30_000)
     world.submit("t", agent={"type": "codex"})
-    world.tick(after_ms=60_000)
+    assert world.tick(after_ms=60_000).wake_ms == START_MS + 150_000
     view = world.task("t")
     until = view.waiting_until
     assert (view.state, view.reason, until) == ("QUEUED", "slots", format_instant(START_MS + 150_000))
