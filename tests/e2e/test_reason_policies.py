@@ -173,10 +173,12 @@ def test_what_follows_from_it(seen: dict[Reason, Seen], reason: Reason) -> None:
     case, found = CASES[reason], seen[reason]
     reasons = {run.outcome.reason for run in found.runs if run.outcome is not None}
     assert reasons <= {reason}
-    assert (found.task.state, len(found.runs), found.task.attempts) == (case.state, case.runs, case.attempts)
+    # What is held for a while is tried again after it, which a busy machine may have come to meanwhile.
+    runs = found.runs[: case.runs] if case.held == "a while" else found.runs
+    assert (found.task.state, len(runs), found.task.attempts) == (case.state, case.runs, case.attempts)
     if case.state == "FAILED":
         assert found.task.reason == reason
-    assert tuple(run.tier for run in found.runs) == case.tiers[: case.runs]
+    assert tuple(run.tier for run in runs) == case.tiers[: case.runs]
     assert_held(found, reason, case.held)
 
 
