@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, ViewportSize, expect, sync_playwright
 
 from claudomator_py.api.settings import WebSettings
 from claudomator_py.domain.views import TaskView
@@ -22,7 +22,8 @@ from tests.warm.starter import WarmStarter
 # The engine alone first: a page in it takes a quarter of the CPU that one takes in the whole browser without a window.
 COMMANDS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next((path for command in COMMANDS if (path := shutil.which(command)) is not None), None)
-WIDE, NARROW = {"width": 1_180, "height": 900}, {"width": 375, "height": 800}
+WIDE: ViewportSize = {"width": 1_180, "height": 900}
+NARROW: ViewportSize = {"width": 375, "height": 800}
 TIMEOUT_MS = 1_000 * PATIENCE_S
 AGENTS = {
     "simulated": {"kind": "simulated", "auto_select": False, "max_concurrent": 4},

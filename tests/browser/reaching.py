@@ -1,5 +1,6 @@
 """Whether a page can be used by everybody: what the keyboard reaches, and what axe finds."""
 
+from collections.abc import Collection
 from typing import Any
 
 from axe_playwright_python.sync_playwright import Axe
@@ -23,17 +24,59 @@ def tab_to(page: Page, wanted: Locator) -> None:
 BRIEFLY = {"resultTypes": ["violations"]}
 
 
-def violations(axe: Axe, page: Page) -> list[dict[str, Any]]:
-    """What axe finds."""
-    response = axe.run(page, options=BRIEFLY).response
+def violations(axe: Axe, page: Page, *, without: Collection[str] = ()) -> list[dict[str, Any]]:
+    """What axe finds. without: rules that are left out."""
+    left_out = {"rules": {rule: {"enabled": False} for rule in without}}
+    response = axe.run(page, options=BRIEFLY | left_out).response
     assert response["passes"]
     found: list[dict[str, Any]] = response["violations"]
     return found
 
 
-def weak_contrasts(page: Page) -> list[dict[str, Any]]:
-    """Those that axe finds, once ``violations`` has brought it to the page: all else is the same in the dark."""
-    response = page.evaluate("options => axe.run(options)", BRIEFLY | {"runOnly": ["color-contrast"]})
-    assert response["passes"]
-    found: list[dict[str, Any]] = response["violations"]
-    return found
+# Each text with what its contrast follows from: its own style, and what it lies on. Axe judges those that look like
+# none that it passed before. No look is known by a text that axe passes over or leaves open. A text left of the page is
+# not even shown to it, as the link that skips to the content is until it has the focus.
+_CONTRASTS = """async (known) => {
+    const paints = new Map();
+    const paint = (element) => {
+        if (element === null) return "";
+        if (!paints.has(element)) {
+            const {backgroundColor, backgroundImage, opacity} = getComputedStyle(element);
+            const own = [backgroundColor, backgroundImage, opacity].join();
+            paints.set(element, paint(element.parentElement) + (own === "rgba(0, 0, 0, 0),none,1" ? "" : `/${own}`));
+        }
+        return paints.get(element);
+    };
+    const look = (element) => {
+        const {color, fontSize, fontWeight, textShadow} = getComputedStyle(element);
+        return [color, fontSize, fontWeight, textShadow, paint(element)].join(" ");
+    };
+    const texts = [...document.body.querySelectorAll("*")].filter(
+        (element) =>
+            element.checkVisibility({visibilityProperty: true}) &&
+            element.getBoundingClientRect().right > 0 &&
+            (element.matches("input, select, textarea") ||
+                [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim())));
+    const unknown = texts.filter((element) => !known.includes(look(element)));
+    if (unknown.length === 0) return {texts: texts.length, weak: [], passed: []};
+    const options = {runOnly: ["color-contrast"], elementRef: true};
+    const {passes, violations} = await axe.run({include: unknown}, options);
+    const nodes = (rules) => rules.flatMap((rule) => rule.nodes);
+    return {
+        texts: texts.length,
+        weak: nodes(violations).map((node) => node.html),
+        passed: [...new Set(nodes(passes).map((node) => look(node.element)))],
+    };
+}"""
+
+
+def weak_contrasts(page: Page, known: set[str]) -> list[str]:
+    """The texts that axe finds weak, once ``violations`` has brought it to the page.
+
+    known: the looks that it has passed; a text of such a look is not judged again.
+    """
+    found = page.evaluate(_CONTRASTS, list(known))
+    assert found["texts"]
+    known.update(found["passed"])
+    weak: list[str] = found["weak"]
+    return weak
