@@ -82,14 +82,14 @@ class Desktop:
         self.contexts.append(context)
         return context
 
-    def page(self, **options: Any) -> Page:
-        """The front page, logged in: by a request, since each page costs a browser as much as many tests do in all."""
+    def page(self, path: str = "/", **options: Any) -> Page:
+        """A page, logged in: by a request, since each page costs a browser as much as many tests do in all."""
         context = self.context(**options)
         name, _, value = self.log_in().partition("=")
         # As the daemon has it set, which `test_login` looks at in the browser itself.
         context.add_cookies([{"name": name, "value": value, "url": self.url, "httpOnly": True, "sameSite": "Strict"}])
         page = context.new_page()
-        page.goto(self.url)
+        page.goto(self.url + path)
         return page
 
     def log_in(self) -> str:

@@ -164,8 +164,7 @@ def test_another_server_gets_no_cookie_and_does_not_learn_where_it_counts(
 ) -> None:
     """The operator opens it in the same browser, by hand and by a link on our own page."""
     task = desktop.task(f"visited-{host}", not_before="2099-01-01T00:00:00Z")
-    operator = desktop.page()
-    operator.goto(f"{desktop.url}/tasks/{task.id}")
+    operator = desktop.page(f"/tasks/{task.id}")
     theirs = f"http://{host}:{server.server_port}/"
     with operator.expect_navigation(url=theirs):
         operator.evaluate("url => { window.location = url; }", theirs)

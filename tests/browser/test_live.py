@@ -69,8 +69,7 @@ def test_a_pause_holds_everything_until_it_is_ended(desktop: Desktop) -> None:
 def test_a_hidden_tab_keeps_no_connection(desktop: Desktop) -> None:
     task = desktop.task("talks", "delay=2m")
     desktop.settled("talks", "RUNNING")
-    page = desktop.page()
-    page.goto(f"{desktop.url}/tasks/{task.id}")
+    page = desktop.page(f"/tasks/{task.id}")
     expect(page.locator("#live")).to_have_text("Live")
     expect(page.locator(".entry").first).to_be_visible()
     turn = """hidden => {
@@ -95,8 +94,7 @@ def test_a_hidden_tab_keeps_no_connection(desktop: Desktop) -> None:
 def test_the_log_grows_as_the_agent_writes(desktop: Desktop) -> None:
     task = desktop.task("talks", "delay=2m")
     desktop.settled("talks", "RUNNING")
-    page = desktop.page()
-    page.goto(f"{desktop.url}/tasks/{task.id}")
+    page = desktop.page(f"/tasks/{task.id}")
     log = page.get_by_role("log")
     expect(log).to_contain_text("begins")
     expect(log).to_contain_text(re.compile("works.*works", re.DOTALL))  # a second one, while we look
@@ -143,8 +141,7 @@ def test_no_event_is_missed_over_a_restart_of_the_daemon(desktop: Desktop) -> No
 def test_what_has_the_focus_keeps_it_when_the_page_shows_everything_again(desktop: Desktop) -> None:
     task = desktop.task("it", "delay=2m")
     desktop.settled("it", "RUNNING")
-    page = desktop.page()
-    page.goto(f"{desktop.url}/tasks/{task.id}")
+    page = desktop.page(f"/tasks/{task.id}")
     expect(page.locator("#live")).to_have_text("Live")
     page.get_by_role("link", name="Cancel and restart…").focus()
     desktop.daemon.client.cancel("it")

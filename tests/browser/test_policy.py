@@ -15,8 +15,7 @@ TASK = "name: cleanup\ninstructions: Drop the production database and delete all
 @pytest.mark.parametrize("scripts", [True, False], ids=["with-scripts", "without"])
 def test_the_rules_are_asked_about_a_task(desktop: Desktop, scripts: bool) -> None:
     desktop.complaints.expect("status of 422")
-    page = desktop.page(viewport=NARROW, java_script_enabled=scripts)
-    page.goto(f"{desktop.url}/policy")
+    page = desktop.page("/policy", viewport=NARROW, java_script_enabled=scripts)
     text = page.get_by_label("Task file")
     ask = page.get_by_role("button", name="Evaluate")
     text.fill("name: cleanup\ninstructoins: x\n")
@@ -33,8 +32,7 @@ def test_the_rules_are_asked_about_a_task(desktop: Desktop, scripts: bool) -> No
 
 
 def test_the_rules_are_asked_by_keyboard(desktop: Desktop) -> None:
-    page = desktop.page(viewport=NARROW)
-    page.goto(f"{desktop.url}/policy")
+    page = desktop.page("/policy", viewport=NARROW)
     page.keyboard.press("/")
     text = page.get_by_label("Task file")
     expect(text).to_be_focused()
@@ -53,8 +51,7 @@ def test_whoever_approves_says_who_does_it(desktop: Desktop, scripts: bool) -> N
     client.register_specialist(card("plumber"))
     task = client.submit(TaskSpec(name="risky", instructions="Drop the customers schema in production."))
     desktop.settled("risky", "NEEDS_INPUT")
-    page = desktop.page(viewport=NARROW, java_script_enabled=scripts)
-    page.goto(f"{desktop.url}/policy")
+    page = desktop.page("/policy", viewport=NARROW, java_script_enabled=scripts)
     page.get_by_role("link", name="Approve… risky").click()
     chosen = page.get_by_label("Specialist")
     expect(page.locator("#specialists option[value=plumber]")).to_have_count(1)

@@ -42,8 +42,7 @@ def test_who_edits_what_has_changed_sees_both(desktop: Desktop) -> None:
     desktop.complaints.expect("status of 412")
     client = desktop.daemon.client
     client.register_specialist(PLUMBER)
-    page = desktop.page()
-    page.goto(f"{desktop.url}/specialists/plumber")
+    page = desktop.page("/specialists/plumber")
     page.get_by_role("link", name="Edit…").click()
     text = page.get_by_label("Card, in YAML")
     mine = text.input_value().replace("Fixes leaks.", "Fixes what drips.")
@@ -61,8 +60,7 @@ def test_who_edits_what_has_changed_sees_both(desktop: Desktop) -> None:
 
 def test_one_is_registered_and_removed(desktop: Desktop) -> None:
     desktop.complaints.expect("status of 422")
-    page = desktop.page()
-    page.goto(f"{desktop.url}/specialists")
+    page = desktop.page("/specialists")
     page.get_by_text("Register a specialist").click()
     text = page.get_by_label("Card, in YAML")
     text.fill("id: painter\n")
@@ -107,8 +105,7 @@ def test_a_task_is_given_to_somebody_else_by_mouse(desktop: Desktop) -> None:
     client.submit(TaskSpec(name="it", instructions=said))
     task = desktop.when("it", lambda task: task.specialist == "database-administrator")
     client.cancel(task.id)
-    page = desktop.page()
-    page.goto(f"{desktop.url}/tasks/{task.id}")
+    page = desktop.page(f"/tasks/{task.id}")
     page.get_by_text("Specialists compared").click()
     page.get_by_role("link", name="Restart… with test-engineer").click()
     expect(page.get_by_label("Specialist")).to_have_value("test-engineer")
