@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.domain.run import RunFate
+from claudomator_py.domain.run import RunFate, RunLimits
 from claudomator_py.hosts.local import launcher as module
 from claudomator_py.hosts.local.directory import RunDirectory
 from claudomator_py.hosts.local.fate import decide_fate
@@ -76,19 +76,22 @@ def test_a_later_run_of_a_shim_is_held_to_the_same(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "end"),
+    ("script", "end", "limits"),
     [
-        ("sleep 60 & exit", lambda *_: None),
-        ("echo; sleep 60", lambda path, _: RunDirectory(path).request_cancel()),
-        ("echo; sleep 60", lambda _, pid: os.kill(pid, signal.SIGTERM)),
-        ("echo; sleep 60", lambda path, _: path.rename(path.with_suffix(".new"))),
-        ("echo; sleep 60", lambda path, _: shutil.rmtree(path)),
+        ("sleep 60 & exit", lambda *_: None, LIMITS),
+        ("echo; sleep 60", lambda path, _: RunDirectory(path).request_cancel(), LIMITS),
+        ("echo; sleep 60", lambda _, pid: os.kill(pid, signal.SIGTERM), LIMITS),
+        # It is not missed: its time ends it.
+        ("echo; sleep 60", lambda path, _: path.rename(path.with_suffix(".new")), replace(LIMITS, timeout_ms=2_000)),
+        ("echo; sleep 60", lambda path, _: shutil.rmtree(path), LIMITS),
     ],
     ids=["it has left something", "cancelled", "told to end", "moved", "removed"],
 )
-def test_a_shim_whose_run_has_ended_otherwise_leaves(rig: Rig, script: str, end: Callable[[Path, int], object]) -> None:
+def test_a_shim_whose_run_has_ended_otherwise_leaves(
+    rig: Rig, script: str, end: Callable[[Path, int], object], limits: RunLimits
+) -> None:
     launcher = Launcher()
-    path = rig.prepare(("sh", "-c", script))
+    path = rig.prepare(("sh", "-c", script), limits=limits)
     with launcher.start(path, ENV) as shim:
         if script.startswith("echo"):
             until(lambda: stdout(path) and (path / AGENT).exists())  # the last that the shim writes before the end
