@@ -4,6 +4,7 @@ The texts are those of version 0.1, and are not to follow what is written today.
 """
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,8 @@ def later(text: str) -> str:
 @pytest.fixture
 def first(rig: Rig, tmp_path: Path) -> Path:
     """A directory as version 0.1 left it before the start: with these files and no others."""
-    run_id = "5bd1e995-0001-5000-8000-000000000000"
+    # Its own, since a test that ends what is left of it may run beside another.
+    run_id = f"5bd1e995-0001-5000-8000-{os.getpid():012}"
     rig.run_ids.append(run_id)
     path = rig.root / run_id
     path.mkdir(mode=0o700)
