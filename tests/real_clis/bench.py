@@ -13,7 +13,7 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.hosts.local.output import read_output
 from claudomator_py.ports import OutputReader
 from tests.fakes.http_api import ScriptedApi
-from tests.integration.hosts.rig import Ended, Rig, ended
+from tests.integration.hosts.rig import Ended, Rig, alive, ended
 from tests.integration.hosts.rig import Shim as RunningShim
 from tests.patience import until
 from tests.real_clis.clis import Cli, bare
@@ -129,7 +129,7 @@ class Running:
         assert place.exists(), self.outcome()
 
     def _is_over(self) -> bool:
-        return self.shim.process.poll() is not None
+        return not alive(self.shim.process.pid)
 
 
 def bench_for(cli: Cli, api: ScriptedApi, rig: Rig, root: Path, model: ModelChoice) -> Bench:

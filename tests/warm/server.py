@@ -15,7 +15,6 @@ import gc
 import importlib
 import json
 import os
-import resource
 import select
 import shutil
 import signal
@@ -41,6 +40,7 @@ from pydantic import BaseModel
 
 from claudomator_py.hosts.local import launcher
 from tests.patience import PATIENCE_S
+from tests.warm.bare import Forked, Zygote
 
 _PR_SET_PDEATHSIG = 1
 # What a daemon imports when it first needs it.
@@ -54,8 +54,6 @@ _IMPORTED_LATE = (
 _FIRST_FREE = 3
 _FILES = 1_024
 """More than this process has open."""
-_REPOSITORY = Path(__file__).parents[2]
-_LIMITS = [number for name, number in vars(resource).items() if name.startswith("RLIMIT_")]
 
 
 def main() -> None:
@@ -69,12 +67,14 @@ def main() -> None:
             os._exit(0)
         os.setsid()
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        zygote = _zygote(path.with_name("zygote"))
+        # Tests look for a fork server by its command line, which is that of what it is forked from.
+        zygote = Zygote("claudomator_py.hosts.shim.forkserver")
+        stand_in = SimpleNamespace(Popen=partial(_fork_server, zygote), TimeoutExpired=subprocess.TimeoutExpired)
+        setattr(launcher, "subprocess", stand_in)  # noqa: B010 - what the module has imported
         try:
             Server(listener).serve()
         finally:
-            zygote.kill()
-            zygote.wait()
+            zygote.close()
             shutil.rmtree(path.parent, ignore_errors=True)
 
 
@@ -222,51 +222,10 @@ def _use(site: "Site") -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _zygote(path: Path) -> "subprocess.Popen[bytes]":
-    """That of ``tests.warm.zygote``, which from here on makes the fork servers of daemons. path: of its socket."""
-    # Tests look for a fork server by its command line, which is this one's.
-    code = (
-        f"import sys; sys.path.append({str(_REPOSITORY)!r}); from tests.warm.zygote import serve, forkserver; serve()"
-    )
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
-        listener.bind(str(path))
-        listener.listen(128)
-        command = [sys.executable, "-I", "-S", "-X", "utf8", "-c", code]
-        process = subprocess.Popen(command, env={}, stdin=listener.fileno())
-    stand_in = SimpleNamespace(Popen=partial(_ForkServer, path), TimeoutExpired=subprocess.TimeoutExpired)
-    setattr(launcher, "subprocess", stand_in)  # noqa: B010 - what the module has imported
-    return process
-
-
-class _ForkServer:
-    """What the launcher uses of ``Popen``."""
-
-    def __init__(self, path: Path, command: list[str], *, env: Mapping[str, str], stdin: int, start_new_session: bool):
-        assert (env, start_new_session) == ({}, True), "what the zygote does"
-        limits = [(number, resource.getrlimit(number)) for number in _LIMITS]
-        request = json.dumps({"command": command, "cwd": os.fspath(Path.cwd()), "limits": limits})
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
-            connection.connect(str(path))
-            socket.send_fds(connection, [request.encode()], [stdin, 1, 2])
-            self.pid = int(connection.recv(64))
-        try:
-            self._fd: int | None = os.pidfd_open(self.pid)
-        except ProcessLookupError:
-            self._fd = None
-
-    def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end, of which no status is known. Raises subprocess.TimeoutExpired."""
-        if self._fd is not None:
-            if not select.select([self._fd], [], [], timeout)[0]:
-                raise subprocess.TimeoutExpired("the fork server", timeout or 0)
-            os.close(self._fd)
-            self._fd = None
-        return 0
-
-    def kill(self) -> None:
-        """End it."""
-        if self._fd is not None:
-            signal.pidfd_send_signal(self._fd, signal.SIGKILL)
+def _fork_server(
+    zygote: Zygote, command: list[str], *, env: Mapping[str, str], stdin: int, start_new_session: bool
+) -> Forked:
+    return zygote.start(command, environ=env, files=(stdin, 1, 2), new_session=start_new_session)
 
 
 def _forked(work: Callable[[], int]) -> int:

@@ -1,6 +1,5 @@
 """The client of remote agents as a process."""
 
-import subprocess
 import time
 from typing import Any
 
@@ -11,6 +10,7 @@ from claudomator_py.domain.remote import Remote
 from claudomator_py.domain.run import ExitRecord, LaunchRequest
 from claudomator_py.domain.task import TaskSpec
 from tests.patience import PATIENCE_S
+from tests.warm import bare
 
 
 def remote_at(url: str, **fields: Any) -> Remote:
@@ -20,27 +20,17 @@ def remote_at(url: str, **fields: Any) -> Remote:
 
 def start(
     remote: Remote, prompt: str, conversation: str | None = None, env: dict[str, str] | None = None
-) -> tuple[LaunchRequest, subprocess.Popen[bytes]]:
+) -> tuple[LaunchRequest, bare.Read]:
     """The client as a process, with the prompt on its stdin."""
     agent = AgentSpec(name="remote", kind="a2a", remote=remote)
     task = TaskSpec(name="t", instructions=prompt)
     request = LaunchRequest("run-1", agent, task, prompt, None, conversation or "", conversation is not None)
     launch = KIND.launch(request)
-    process = subprocess.Popen(
-        launch.argv,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={"HTTP_PROXY": "http://127.0.0.1:9", "http_proxy": "http://127.0.0.1:9", **(env or {})},
-    )
-    assert process.stdin is not None
-    process.stdin.write(prompt.encode())
-    process.stdin.close()
-    process.stdin = None
-    return request, process
+    environ = {"HTTP_PROXY": "http://127.0.0.1:9", "http_proxy": "http://127.0.0.1:9", **(env or {})}
+    return request, bare.read(launch.argv, given=prompt.encode(), environ=environ)
 
 
-def finish(request: LaunchRequest, process: subprocess.Popen[bytes]) -> Outcome:
+def finish(request: LaunchRequest, process: bare.Read) -> Outcome:
     """What its run came to."""
     stdout, stderr = process.communicate(timeout=PATIENCE_S)
     reader = KIND.reader(request)

@@ -1,10 +1,9 @@
-"""What the tests of runs share: orders, shims as children of the test, and waiting with a deadline."""
+"""What the tests of runs share: orders, shims, and waiting with a deadline."""
 
 import itertools
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from claudomator_py.hosts.local.directory import RunDirectory
 from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.sweep import kill_survivors
 from tests.patience import until
+from tests.warm import bare
 
 INSTALLATION = Path(__file__).parents[3]
 BOOT = "import sys; sys.path.append(sys.argv.pop(1)); from claudomator_py.hosts.shim.main import main; main()"
@@ -32,7 +32,7 @@ class Rig:
 
     root: Path
     run_ids: list[str] = field(default_factory=list)
-    shims: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    shims: list[bare.Forked] = field(default_factory=list)
 
     def prepare(
         self,
@@ -70,7 +70,8 @@ class Rig:
         if crash is not None:
             environ["CLAUDOMATOR_CRASH_SHIM"] = crash
         command = [sys.executable, "-I", "-S", "-X", "utf8", "-c", BOOT, str(INSTALLATION), str(path)]
-        process = subprocess.Popen(command, env=environ, stdin=subprocess.DEVNULL)
+        with Path(os.devnull).open() as nothing:
+            process = bare.of_runs().start(command, environ=environ, files=(nothing.fileno(), 1, 2))
         self.shims.append(process)
         return Shim(process, path)
 
@@ -87,8 +88,7 @@ class Rig:
     def clean(self) -> None:
         """End whatever a test has left."""
         for shim in self.shims:
-            if shim.poll() is None:
-                shim.kill()
+            shim.kill()
             shim.wait()
         for run_id in self.run_ids:
             assert not kill_survivors(run_id, grace_ms=0).left
@@ -96,9 +96,9 @@ class Rig:
 
 @dataclass(frozen=True)
 class Shim:
-    """A shim that is a child of the test."""
+    """A shim, and its run."""
 
-    process: subprocess.Popen[bytes]
+    process: bare.Forked
     path: Path
 
     def wait(self) -> int:

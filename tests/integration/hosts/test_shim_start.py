@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.hosts.rig import PATH, Rig, ended
+from tests.integration.hosts.rig import PATH, Rig, alive, ended
 from tests.patience import until
 
 
@@ -208,7 +208,7 @@ def test_closing_its_output_does_not_end_an_agent(rig: Rig, tmp_path: Path) -> N
     path = rig.prepare(("sh", "-c", f"exec >&- 2>&-; while test ! -e {tmp_path}/go; do sleep .01; done; exit 5"))
     shim = rig.shim(path)
     until(lambda: (path / "started").exists())
-    assert shim.process.poll() is None
+    assert alive(shim.process.pid)
     (tmp_path / "go").touch()
     shim.wait()
     assert ended(path).exit.exit_code == 5

@@ -18,6 +18,7 @@ from claudomator_py.domain.outcome import Denied, Outcome, OutcomeStatus, Proven
 from claudomator_py.domain.run import ExitRecord, Launch, LaunchRequest
 from claudomator_py.domain.task import Permissions, TaskSpec
 from tests.patience import PATIENCE_S
+from tests.warm import bare
 
 TALK = "conversation-1"
 
@@ -35,13 +36,9 @@ def launch(
     return Simulated().launch(LaunchRequest("run", agent, task, prompt, model, conversation, resume))
 
 
-def start(built: Launch, folder: Path, attempt: int = 1) -> subprocess.Popen[bytes]:
-    (folder / "prompt.md").write_text(built.stdin)
-    env = {**built.env, "CLAUDOMATOR_ATTEMPT": str(attempt)}
-    with (folder / "prompt.md").open("rb") as stdin:
-        return subprocess.Popen(
-            built.argv, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder, env=env
-        )
+def start(built: Launch, folder: Path, attempt: int = 1) -> bare.Read:
+    environ = {**built.env, "CLAUDOMATOR_ATTEMPT": str(attempt)}
+    return bare.read(built.argv, given=built.stdin.encode(), environ=environ, cwd=folder)
 
 
 def run(
@@ -122,7 +119,6 @@ def test_what_it_keeps_does_not_show_in_a_git_repository(tmp_path: Path) -> None
     git = ["git", "-C", str(tmp_path)]
     subprocess.run([*git, "init", "-q"], check=True)
     run("simulate: text=hello", tmp_path)
-    (tmp_path / "prompt.md").unlink()
     assert subprocess.run([*git, "status", "--porcelain"], check=True, capture_output=True).stdout == b""
 
 
@@ -160,7 +156,6 @@ def test_a_script_that_cannot_be_followed_says_why(line: str, tmp_path: Path) ->
 
 def test_it_hangs_in_silence_until_it_is_ended(tmp_path: Path) -> None:
     process = start(launch("simulate: outcome=hang"), tmp_path)
-    assert process.stdout is not None
     assert b'"start"' in process.stdout.readline()
     os.kill(process.pid, signal.SIGTERM)
     stdout, _ = process.communicate(timeout=PATIENCE_S)
@@ -169,7 +164,6 @@ def test_it_hangs_in_silence_until_it_is_ended(tmp_path: Path) -> None:
 
 def test_it_can_ignore_the_polite_signal(tmp_path: Path) -> None:
     process = start(launch("simulate: outcome=ignore-term"), tmp_path)
-    assert process.stdout is not None
     while b"ignoring" not in process.stdout.readline():
         pass
     status = Path(f"/proc/{process.pid}/status").read_text()
@@ -182,7 +176,6 @@ def test_it_can_ignore_the_polite_signal(tmp_path: Path) -> None:
 
 def test_it_floods_until_it_is_ended(tmp_path: Path) -> None:
     process = start(launch("simulate: outcome=flood"), tmp_path)
-    assert process.stdout is not None
     assert len(process.stdout.read(2_000_000)) == 2_000_000
     process.kill()
     process.communicate(timeout=PATIENCE_S)
