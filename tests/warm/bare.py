@@ -1,4 +1,4 @@
-"""Bare Pythons, forked from one that has begun: ``tests.warm.zygote``."""
+"""Pythons, forked from one that has begun: ``tests.warm.zygote``. Most are bare, without site packages."""
 
 import atexit
 import json
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 _REPOSITORY = Path(__file__).parents[2]
-_BARE = [sys.executable, "-I", "-S", "-X", "utf8"]
+_BARE = ("-I", "-S", "-X", "utf8")
 _BEGIN = "import sys; sys.path.append({!r}); from tests.warm.zygote import serve; serve(*{!r})"
 _LIMITS = [number for name, number in vars(resource).items() if name.startswith("RLIMIT_")]
 _OF_RUNS = (
@@ -29,13 +29,13 @@ _OF_RUNS = (
 class Zygote:
     """The process that they are forked from; it ends with the one that has made this, if not before."""
 
-    def __init__(self, *imported: str) -> None:
-        """imported: the modules that what is forked would import."""
+    def __init__(self, *imported: str, flags: Sequence[str] = _BARE) -> None:
+        """imported: the modules that what is forked would import. flags: of Python."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
             listener.bind("")  # to a name that the system makes up, and that is no file
             listener.listen(128)
             self._address = listener.getsockname()
-            command = [*_BARE, "-c", _BEGIN.format(str(_REPOSITORY), imported)]
+            command = [sys.executable, *flags, "-c", _BEGIN.format(str(_REPOSITORY), imported)]
             self._process = subprocess.Popen(command, env={}, stdin=listener.fileno(), start_new_session=True)
 
     def start(
@@ -61,6 +61,19 @@ class Zygote:
         }
         with self.asked(request, files) as connection:
             return Forked(self, int(connection.recv(64)))
+
+    def read(
+        self, command: Sequence[str], *, given: bytes, environ: Mapping[str, str], cwd: Path | None = None
+    ) -> "Read":
+        """Start one whose output is to be read. given: its standard input, as a file."""
+        errors = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115 - closed with what was started
+        ours, theirs = os.pipe()
+        with tempfile.TemporaryFile() as stdin, os.fdopen(theirs, "wb") as stdout:
+            stdin.write(given)
+            stdin.seek(0)
+            files = (stdin.fileno(), stdout.fileno(), errors.fileno())
+            started = self.start(command, environ=environ, files=files, cwd=cwd)
+        return Read(started, os.fdopen(ours, "rb"), errors)
 
     @contextmanager
     def asked(self, request: Mapping[str, Any], files: Sequence[int] = ()) -> Iterator[socket.socket]:
@@ -131,18 +144,15 @@ def _umask() -> int:
 @cache
 def of_runs() -> Zygote:
     """That of this process, for shims and the programs of agents."""
-    zygote = Zygote(*_OF_RUNS)
+    return _until_exit(Zygote(*_OF_RUNS))
+
+
+@cache
+def of_the_store() -> Zygote:
+    """That of this process, for whatever opens databases; it has site packages."""
+    return _until_exit(Zygote("claudomator_py.store.migrate", "sqlalchemy.dialects.postgresql.psycopg", flags=()))
+
+
+def _until_exit(zygote: Zygote) -> Zygote:
     atexit.register(zygote.close)
     return zygote
-
-
-def read(command: Sequence[str], *, given: bytes, environ: Mapping[str, str], cwd: Path | None = None) -> Read:
-    """A process of that command, whose output is to be read. given: its standard input, as a file."""
-    errors = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115 - closed with what was started
-    ours, theirs = os.pipe()
-    with tempfile.TemporaryFile() as stdin, os.fdopen(theirs, "wb") as stdout:
-        stdin.write(given)
-        stdin.seek(0)
-        files = (stdin.fileno(), stdout.fileno(), errors.fileno())
-        started = of_runs().start(command, environ=environ, files=files, cwd=cwd)
-    return Read(started, os.fdopen(ours, "rb"), errors)

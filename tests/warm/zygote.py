@@ -1,11 +1,11 @@
-"""Forks bare Pythons, ``python -I -S -X utf8``, as shims, the client of remote agents, the simulated agent and fork
-servers are: to begin with Python is most of what one costs. ``tests.warm.bare`` asks for them.
+"""Forks Pythons: shims, clients of remote agents, simulated agents, fork servers, and whatever tests kill. To begin is
+most of what a Python costs. ``tests.warm.bare`` asks for them.
 
-It is as bare as they are, without variables, and has imported what they would. On the listening socket at its standard
-input, each connection is a message of JSON and its answer. ``{"command", "environ", "cwd", "umask", "limits",
-"new_session"}`` comes with the three files that the process begins with, and is answered with the pid;
-``{"wait": pid}`` with the exit status, negative for a signal, once there is one; ``{"signal": number, "pid"}`` with
-nothing, once it is sent.
+It is as bare as they are, ``python -I -S -X utf8`` most of them, without variables, and has imported what they would.
+On the listening socket at its standard input, each connection is a message of JSON and its answer. ``{"command",
+"environ", "cwd", "umask", "limits", "new_session"}`` comes with the three files that the process begins with, and is
+answered with the pid; ``{"wait": pid}`` with the exit status, negative for a signal, once there is one; ``{"signal":
+number, "pid"}`` with nothing, once it is sent.
 """
 
 import ctypes

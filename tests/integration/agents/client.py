@@ -27,7 +27,7 @@ def start(
     request = LaunchRequest("run-1", agent, task, prompt, None, conversation or "", conversation is not None)
     launch = KIND.launch(request)
     environ = {"HTTP_PROXY": "http://127.0.0.1:9", "http_proxy": "http://127.0.0.1:9", **(env or {})}
-    return request, bare.read(launch.argv, given=prompt.encode(), environ=environ)
+    return request, bare.of_runs().read(launch.argv, given=prompt.encode(), environ=environ)
 
 
 def finish(request: LaunchRequest, process: bare.Read) -> Outcome:

@@ -5,7 +5,6 @@ follows what the tables have become since.
 """
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,6 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, select, text
 
-import claudomator_py
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.prompts.conversations import resumption_of
@@ -26,10 +24,10 @@ from claudomator_py.store.migrate import migrate
 from claudomator_py.store.tables import DECISION, RUN, SNAPSHOT, TASK, TASK_REVISION
 from tests.fakes.world import World
 from tests.integration.store.earlier_schemas import content, earlier, kept
+from tests.warm import bare
 
 FIRST = "0001_first"
 CHILD = Path(__file__).with_name("upgrading_child.py")
-ROOT = Path(claudomator_py.__file__).parents[1]
 LATER_MS = 1_795_400_000_000
 
 
@@ -106,13 +104,12 @@ def test_an_upgrade_that_is_killed_leaves_the_database_as_it_was(
 ) -> None:
     before = first.read(content)
     state = tmp_path / "state"
-    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, str(CHILD), database_url, str(state), "schema-changed"]
 
-    killed = subprocess.run(
-        [sys.executable, str(CHILD), database_url, str(state), "schema-changed"], env=environ, check=False
-    )
+    killed = bare.of_the_store().read(command, given=b"", environ={"PATH": os.environ["PATH"]})
+    _, errors = killed.communicate()
 
-    assert killed.returncode == -9
+    assert killed.returncode == -9, errors.decode()
     assert first.read(content) == before
     assert first.read(lambda connection: connection.execute(text("SELECT * FROM alembic_version")).scalar()) == FIRST
     assert migrate(first).before == FIRST

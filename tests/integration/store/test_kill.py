@@ -2,34 +2,31 @@
 
 import os
 import random
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from sqlalchemy import text
 
-import claudomator_py
 from claudomator_py.store.database import Database
+from tests.warm import bare
 
 CHILD = Path(__file__).with_name("writing_child.py")
 # The first write, and one with others before it.
 SOME = [1, pytest.param(2, marks=pytest.mark.chaos), 5]
-ROOT = Path(claudomator_py.__file__).parents[1]
 
 
 def killed(url: str, state_dir: Path, *, point: str = "-", nth: int = 0, after: int | None = None) -> list[int]:
     """What a child acknowledged before it died at a crash point, or was killed after that many acknowledgements."""
     command = [sys.executable, str(CHILD), url, str(state_dir), point, str(nth)]
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as child:
-        assert child.stdout is not None
-        lines: list[bytes] = []
-        for line in child.stdout:
-            lines.append(line)
-            if len(lines) == after:
-                child.kill()
-    assert child.returncode == -9
+    child = bare.of_the_store().read(command, given=b"", environ={"PATH": os.environ["PATH"]})
+    lines: list[bytes] = []
+    for line in child.stdout:
+        lines.append(line)
+        if len(lines) == after:
+            child.kill()
+    _, errors = child.communicate()
+    assert child.returncode == -9, errors.decode()
     return [int(line) for line in lines if line.endswith(b"\n")]
 
 

@@ -38,7 +38,7 @@ def launch(
 
 def start(built: Launch, folder: Path, attempt: int = 1) -> bare.Read:
     environ = {**built.env, "CLAUDOMATOR_ATTEMPT": str(attempt)}
-    return bare.read(built.argv, given=built.stdin.encode(), environ=environ, cwd=folder)
+    return bare.of_runs().read(built.argv, given=built.stdin.encode(), environ=environ, cwd=folder)
 
 
 def run(
