@@ -3,6 +3,7 @@
 import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, bindparam, delete, insert, select, update
@@ -103,8 +104,14 @@ def hidden(connection: Connection, ids: Collection[str | None], by: Principal) -
     named = sorted({one for one in ids if one is not None and "\0" not in one})
     if by.sees_all or not named:
         return frozenset()
-    query = select(SPECIALIST.c.id).where(SPECIALIST.c.id.in_(named), cards_hidden(by))
-    return frozenset(connection.execute(query).scalars())
+    return frozenset(_hidden_from(by).values(connection, named=named))
+
+
+@lru_cache(maxsize=64)
+def _hidden_from(by: Principal) -> Statement:
+    """Made once for each principal: every page that it reads asks for it several times."""
+    named = SPECIALIST.c.id.in_(bindparam("named", expanding=True))
+    return Statement(select(SPECIALIST.c.id).where(named, cards_hidden(by)))
 
 
 def addresses(connection: Connection, ids: Collection[str]) -> frozenset[str]:
