@@ -5,7 +5,7 @@ import random
 from claudomator_py.domain.triage import Incoming, Member, PrimaryRule, Role, TriageReason, TriageSettings
 from claudomator_py.routing.triage import triage
 
-MESSAGES = 10_000
+MESSAGES = 3_000
 SEED = 20_261_123
 AGENTS = {
     "a1": ("pipe-doctor", "Pipe Doctor"),
