@@ -2,6 +2,7 @@
 
 from playwright.sync_api import expect
 
+from claudomator_py.domain.task import TaskSpec
 from tests.browser.conftest import Desktop
 from tests.browser.reaching import tab_to
 
@@ -173,3 +174,20 @@ def test_a_task_that_asks_first_is_rejected_and_a_late_answer_is_told_so(desktop
     expect(page.get_by_role("alert")).to_contain_text("Changed in the meantime")
     expect(page.get_by_role("heading", name="it asks nothing that could be approved")).to_be_visible()
     assert desktop.settled("it", "FAILED").runs == 0
+
+
+def test_a_task_is_given_to_somebody_else_by_mouse(desktop: Desktop) -> None:
+    client = desktop.daemon.client
+    said = "The nightly dump of the orders database fails. Restore the last one, and find out why."
+    client.submit(TaskSpec(name="it", instructions=said))
+    task = desktop.when("it", lambda task: task.specialist == "database-administrator")
+    client.cancel(task.id)
+    page = desktop.page(f"/tasks/{task.id}")
+    page.get_by_text("Specialists compared").click()
+    page.get_by_role("link", name="Restart… with test-engineer").click()
+    expect(page.get_by_label("Specialist")).to_have_value("test-engineer")
+    page.get_by_label("Reason").fill("It is a matter of tests.")
+    page.get_by_role("button", name="Restart the task").click()
+    page.wait_for_url(f"**/tasks/{task.id}")
+    expect(page.locator("#task").get_by_role("link", name="test-engineer")).to_be_visible()
+    assert desktop.when("it", lambda task: task.generation == 2).specialist == "test-engineer"

@@ -12,6 +12,12 @@ from tests.fakes.cards import card
 TASK = "name: cleanup\ninstructions: Drop the production database and delete all backups.\n"
 
 
+@pytest.fixture
+def desktop(lasting_desktop: Desktop) -> Desktop:
+    """One daemon: each test asks about a task of its own, or approves one."""
+    return lasting_desktop
+
+
 @pytest.mark.parametrize("scripts", [True, False], ids=["with-scripts", "without"])
 def test_the_rules_are_asked_about_a_task(desktop: Desktop, scripts: bool) -> None:
     desktop.complaints.expect("status of 422")
@@ -28,7 +34,7 @@ def test_the_rules_are_asked_about_a_task(desktop: Desktop, scripts: bool) -> No
     expect(section).to_contain_text("cleanup is held, with high risk: the policy requires approval (high-risk).")
     expect(section.get_by_role("row", name="high-risk")).to_contain_text("approve")
     expect(page.get_by_role("alert")).to_have_count(0)
-    assert not list(desktop.daemon.client.all_tasks())
+    assert "cleanup" not in {task.name for task in desktop.daemon.client.all_tasks()}
 
 
 def test_the_rules_are_asked_by_keyboard(desktop: Desktop) -> None:
@@ -49,10 +55,11 @@ def test_whoever_approves_says_who_does_it(desktop: Desktop, scripts: bool) -> N
     desktop.complaints.expect("status of 422")
     client = desktop.daemon.client
     client.register_specialist(card("plumber"))
-    task = client.submit(TaskSpec(name="risky", instructions="Drop the customers schema in production."))
-    desktop.settled("risky", "NEEDS_INPUT")
+    name = "by-keyboard" if scripts else "by-mouse"
+    task = client.submit(TaskSpec(name=name, instructions="Drop the customers schema in production."))
+    desktop.settled(name, "NEEDS_INPUT")
     page = desktop.page("/policy", viewport=NARROW, java_script_enabled=scripts)
-    page.get_by_role("link", name="Approve… risky").click()
+    page.get_by_role("link", name=f"Approve… {name}").click()
     chosen = page.get_by_label("Specialist")
     expect(page.locator("#specialists option[value=plumber]")).to_have_count(1)
     approve = page.get_by_role("button", name="Approve the task")
@@ -74,4 +81,4 @@ def test_whoever_approves_says_who_does_it(desktop: Desktop, scripts: bool) -> N
         chosen.fill("plumber")
         approve.click()
     page.wait_for_url(f"**/tasks/{task.id}")
-    assert desktop.when("risky", lambda task: task.specialist is not None).specialist == "plumber"
+    assert desktop.when(name, lambda task: task.specialist is not None).specialist == "plumber"

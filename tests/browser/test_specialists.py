@@ -1,14 +1,20 @@
 """Specialists by hand on the page: found, shared, changed and removed."""
 
+import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from claudomator_py.domain.task import TaskSpec
 from tests.browser.conftest import NARROW, Desktop
 from tests.browser.reaching import tab_to, violations
 from tests.fakes.cards import card
 
 PLUMBER = card("plumber", description="Fixes leaks.", system_prompt="You fix leaks.\n\nProve it.", visibility="shared")
+
+
+@pytest.fixture
+def desktop(lasting_desktop: Desktop) -> Desktop:
+    """One daemon: a test begins with the specialist as it wants it, and none leaves a task."""
+    return lasting_desktop
 
 
 def test_one_is_found_and_shared_by_keyboard(desktop: Desktop) -> None:
@@ -97,20 +103,3 @@ def test_who_would_do_it_is_asked_by_keyboard(desktop: Desktop) -> None:
     assert not list(desktop.daemon.client.all_tasks())
     answer.get_by_role("link", name="database-administrator").click()
     expect(page.get_by_role("heading", name="Database administrator")).to_be_visible()
-
-
-def test_a_task_is_given_to_somebody_else_by_mouse(desktop: Desktop) -> None:
-    client = desktop.daemon.client
-    said = "The nightly dump of the orders database fails. Restore the last one, and find out why."
-    client.submit(TaskSpec(name="it", instructions=said))
-    task = desktop.when("it", lambda task: task.specialist == "database-administrator")
-    client.cancel(task.id)
-    page = desktop.page(f"/tasks/{task.id}")
-    page.get_by_text("Specialists compared").click()
-    page.get_by_role("link", name="Restart… with test-engineer").click()
-    expect(page.get_by_label("Specialist")).to_have_value("test-engineer")
-    page.get_by_label("Reason").fill("It is a matter of tests.")
-    page.get_by_role("button", name="Restart the task").click()
-    page.wait_for_url(f"**/tasks/{task.id}")
-    expect(page.locator("#task").get_by_role("link", name="test-engineer")).to_be_visible()
-    assert desktop.when("it", lambda task: task.generation == 2).specialist == "test-engineer"
