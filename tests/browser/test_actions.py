@@ -7,17 +7,17 @@ from tests.browser.conftest import Desktop
 from tests.browser.reaching import tab_to
 
 
-def test_cancel_by_mouse(desktop: Desktop) -> None:
-    desktop.task("it", "delay=2m")
-    desktop.settled("it", "RUNNING")
-    page = desktop.page()
-    page.get_by_role("link", name="it", exact=True).click()
+def test_cancel_by_mouse(lasting_desktop: Desktop) -> None:
+    lasting_desktop.task("by-mouse", "delay=2m")
+    lasting_desktop.settled("by-mouse", "RUNNING")
+    page = lasting_desktop.page()
+    page.get_by_role("link", name="by-mouse", exact=True).click()
     page.get_by_role("link", name="Cancel…").click()
-    expect(page.get_by_role("heading", name="Cancel it?")).to_be_visible()
-    assert desktop.daemon.client.task("it").state == "RUNNING"
+    expect(page.get_by_role("heading", name="Cancel by-mouse?")).to_be_visible()
+    assert lasting_desktop.daemon.client.task("by-mouse").state == "RUNNING"
     page.get_by_role("button", name="Cancel the task").click()
     expect(page.locator("#task")).to_contain_text("cancelled")
-    desktop.settled("it", "CANCELLED")
+    lasting_desktop.settled("by-mouse", "CANCELLED")
 
 
 def test_restart_by_keyboard(desktop: Desktop) -> None:
@@ -48,15 +48,15 @@ def test_restart_by_keyboard(desktop: Desktop) -> None:
     assert (found.agent, found.tier) == ("other", "powerful")
 
 
-def test_who_acts_on_what_has_changed_is_told_so(desktop: Desktop) -> None:
-    desktop.complaints.expect("status of 412", "status of 409")
-    task = desktop.task("it", not_before="2099-01-01T00:00:00Z")
-    page, other = desktop.page(f"/tasks/{task.id}/cancel"), desktop.page(f"/tasks/{task.id}/cancel")
+def test_who_acts_on_what_has_changed_is_told_so(lasting_desktop: Desktop) -> None:
+    lasting_desktop.complaints.expect("status of 412", "status of 409")
+    task = lasting_desktop.task("changed", not_before="2099-01-01T00:00:00Z")
+    page, other = lasting_desktop.page(f"/tasks/{task.id}/cancel"), lasting_desktop.page(f"/tasks/{task.id}/cancel")
     other.get_by_role("button", name="Cancel the task").click()
     expect(other.locator("#task")).to_contain_text("cancelled")
     page.get_by_role("button", name="Cancel the task").click()
     expect(page.get_by_role("alert")).to_contain_text("Changed in the meantime")
-    expect(page.get_by_role("heading", name="it cannot be cancelled")).to_be_visible()
+    expect(page.get_by_role("heading", name="changed cannot be cancelled")).to_be_visible()
 
 
 def test_release_ends_the_hold(desktop: Desktop) -> None:
@@ -99,19 +99,19 @@ def test_keys(desktop: Desktop) -> None:
         page.wait_for_url(f"{desktop.url}{path}")
 
 
-def test_the_first_stop_skips_to_the_content(desktop: Desktop) -> None:
-    page = desktop.page()
+def test_the_first_stop_skips_to_the_content(lasting_desktop: Desktop) -> None:
+    page = lasting_desktop.page()
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.get_by_role("main")).to_be_focused()
 
 
-def test_the_page_works_without_scripts(desktop: Desktop) -> None:
-    desktop.task("it", not_before="2099-01-01T00:00:00Z")
-    page = desktop.page(java_script_enabled=False)
+def test_the_page_works_without_scripts(lasting_desktop: Desktop) -> None:
+    lasting_desktop.task("plain", not_before="2099-01-01T00:00:00Z")
+    page = lasting_desktop.page(java_script_enabled=False)
     expect(page.locator("#queue")).to_contain_text("not before 2099-01-01 00:00 UTC")
-    page.get_by_role("link", name="it", exact=True).click()
+    page.get_by_role("link", name="plain", exact=True).click()
     page.get_by_role("link", name="Cancel…").click()
     page.get_by_role("button", name="Cancel the task").click()
     expect(page.locator("#task")).to_contain_text("cancelled")
@@ -129,12 +129,12 @@ def test_what_is_in_a_row_is_reached_although_the_row_is_a_link(desktop: Desktop
     page.wait_for_url(f"{desktop.url}/tasks/{task.id}")
 
 
-def test_answer_by_keyboard(desktop: Desktop) -> None:
-    task = desktop.task("it", "outcome=question text='Red or <b>blue</b>?'\n\n  simulate: text=painted")
-    desktop.settled("it", "NEEDS_INPUT")
-    page = desktop.page()
+def test_answer_by_keyboard(lasting_desktop: Desktop) -> None:
+    task = lasting_desktop.task("asks", "outcome=question text='Red or <b>blue</b>?'\n\n  simulate: text=painted")
+    lasting_desktop.settled("asks", "NEEDS_INPUT")
+    page = lasting_desktop.page()
     expect(page.locator("#needs-you")).to_contain_text("Red or <b>blue</b>?")
-    page.goto(f"{desktop.url}/tasks/{task.id}")
+    page.goto(f"{lasting_desktop.url}/tasks/{task.id}")
     expect(page.get_by_label("What is asked")).to_contain_text("Red or <b>blue</b>?")
     answer = page.get_by_role("link", name="Answer…")
     tab_to(page, answer)
@@ -144,36 +144,38 @@ def test_answer_by_keyboard(desktop: Desktop) -> None:
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.wait_for_url(f"**/tasks/{task.id}")
-    found = desktop.settled("it", "COMPLETED")
+    found = lasting_desktop.settled("asks", "COMPLETED")
     assert found.result_text == "[simulated] painted"
     assert found.runs == 2
 
 
-def test_a_tool_is_allowed_after_a_look_at_what_that_means(desktop: Desktop) -> None:
-    task = desktop.task("it", "needs=shell(publish) text=no\n\n  simulate: needs=shell(publish) text=out")
-    desktop.settled("it", "NEEDS_INPUT")
-    page = desktop.page(f"/tasks/{task.id}")
+def test_a_tool_is_allowed_after_a_look_at_what_that_means(lasting_desktop: Desktop) -> None:
+    task = lasting_desktop.task(
+        "publishes", "needs=shell(publish) text=no\n\n  simulate: needs=shell(publish) text=out"
+    )
+    lasting_desktop.settled("publishes", "NEEDS_INPUT")
+    page = lasting_desktop.page(f"/tasks/{task.id}")
     page.get_by_role("link", name="Approve…").click()
-    expect(page.get_by_role("heading", name="Approve it?")).to_be_visible()
+    expect(page.get_by_role("heading", name="Approve publishes?")).to_be_visible()
     expect(page.get_by_label("Allow these tools")).to_have_value("shell(publish)")
     page.get_by_role("button", name="Approve the task").click()
     page.wait_for_url(f"**/tasks/{task.id}")
-    assert desktop.settled("it", "COMPLETED").result_text == "[simulated] out"
+    assert lasting_desktop.settled("publishes", "COMPLETED").result_text == "[simulated] out"
 
 
-def test_a_task_that_asks_first_is_rejected_and_a_late_answer_is_told_so(desktop: Desktop) -> None:
-    desktop.complaints.expect("status of 412", "status of 409")
-    task = desktop.task("it", "delay=1ms", approval="true")
-    desktop.settled("it", "NEEDS_INPUT")
-    page, other = desktop.page(f"/tasks/{task.id}/approve"), desktop.page(f"/tasks/{task.id}")
+def test_a_task_that_asks_first_is_rejected_and_a_late_answer_is_told_so(lasting_desktop: Desktop) -> None:
+    lasting_desktop.complaints.expect("status of 412", "status of 409")
+    task = lasting_desktop.task("rejected", "delay=1ms", approval="true")
+    lasting_desktop.settled("rejected", "NEEDS_INPUT")
+    page, other = lasting_desktop.page(f"/tasks/{task.id}/approve"), lasting_desktop.page(f"/tasks/{task.id}")
     other.get_by_role("link", name="Reject…").click()
     other.get_by_label("Reason").fill("Not on a Friday.")
     other.get_by_role("button", name="Reject the task").click()
     expect(other.locator("#task")).to_contain_text("Not on a Friday.")
     page.get_by_role("button", name="Approve the task").click()
     expect(page.get_by_role("alert")).to_contain_text("Changed in the meantime")
-    expect(page.get_by_role("heading", name="it asks nothing that could be approved")).to_be_visible()
-    assert desktop.settled("it", "FAILED").runs == 0
+    expect(page.get_by_role("heading", name="rejected asks nothing that could be approved")).to_be_visible()
+    assert lasting_desktop.settled("rejected", "FAILED").runs == 0
 
 
 def test_a_task_is_given_to_somebody_else_by_mouse(desktop: Desktop) -> None:
