@@ -10,9 +10,8 @@ from tests.docs.page import Command, Step, steps_of
 from tests.docs.terminal import COMMAND, Terminal, open_terminal
 from tests.patience import PATIENCE_S
 
-_PAUSE_S = 0.2
-_PAUSES_PER_LOOK = 3
-"""Most of the time is for what is waited for, and little for asking about it."""
+_LEAST_PAUSE_S, _MOST_PAUSE_S = 0.2, 0.6
+"""The longer a look takes, the more is left for what is waited for; but some pages show what lasts two seconds."""
 # A reader who does not see it yet looks again.
 _LOOKS = re.compile(
     r"(?:\S*/)?claudomator (?:status|show|why|logs|agents|result|doctor|schedule list|channel read)\b|cat |ls\b"
@@ -60,7 +59,7 @@ def _do(terminal: Terminal, step: Step, command: Command, patience_s: float) -> 
         printed = terminal.log() if daemon else terminal.run(command.text)
         if (command.expected and matches(command.expected, printed)) or time.monotonic() >= end:
             return printed
-        time.sleep(max(_PAUSE_S, _PAUSES_PER_LOOK * (time.monotonic() - looked)))
+        time.sleep(min(max(_LEAST_PAUSE_S, 3 * (time.monotonic() - looked)), _MOST_PAUSE_S))
 
 
 def _do_silently(terminal: Terminal, step: Step) -> None:
