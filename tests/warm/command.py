@@ -1,9 +1,12 @@
-"""Have a command run by ``tests.warm.server``, with what this process was started with: SOCKET ARGUMENT..."""
+"""Have a command run by ``tests.warm.server``, with what this process was started with: SOCKET ARGUMENT...
 
-import json
+There are hundreds of them. Python itself begins in a third of the time that ``socket``, ``signal`` and ``json`` take to
+be imported, so this is content with what they are made of, and with a literal of Python.
+"""
+
+import _signal  # type: ignore[import-not-found]  # typeshed does not know it
+import _socket
 import os
-import signal
-import socket
 import sys
 
 
@@ -13,18 +16,19 @@ def main() -> None:
     os.umask(umask)
     folder = os.getcwd()  # noqa: PTH109 - it starts faster without pathlib
     command = {"arguments": sys.argv[2:], "environ": dict(os.environ), "cwd": folder, "umask": umask}
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.connect(sys.argv[1])
-        text = json.dumps({"command": command}).encode() + b"\n"
-        sent = socket.send_fds(connection, [text], [0, 1, 2])
-        connection.sendall(text[sent:])
-        with connection.makefile() as answers:
-            pid = int(answers.readline())
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                signal.signal(number, lambda number, _: os.kill(pid, number))
-            code = answers.readline()
+    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    connection.connect(sys.argv[1])
+    text = ascii({"command": command}).encode() + b"\n"
+    files = b"".join(fd.to_bytes(4, sys.byteorder) for fd in (0, 1, 2))
+    sent = connection.sendmsg([text], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, files)])
+    connection.sendall(text[sent:])
+    with open(connection.fileno(), "rb", closefd=False) as answers:
+        pid = int(answers.readline())
+        for number in (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP):
+            _signal.signal(number, lambda number, _: os.kill(pid, number))
+        code = answers.readline()
     # Without an answer it was killed.
-    sys.exit(int(code) if code else 128 + signal.SIGKILL)
+    sys.exit(int(code) if code else 128 + _signal.SIGKILL)
 
 
 if __name__ == "__main__":

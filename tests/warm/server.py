@@ -2,14 +2,15 @@
 
 All workers of a test run share one, by a Unix socket. A request is a line of JSON, and so is its answer: ``{"stay"}``,
 for whose connection the process lives on; ``{"start": ...}``, a daemon, with its pid; ``{"reap": pid}``, for a daemon
-that has ended, with its exit status, negative for a signal. ``{"command": ...}`` comes with the first three files of
-whoever asks, from ``tests.warm.command``; the command itself answers, with its pid and then its exit status. What was
-started ends with this process.
+that has ended, with its exit status, negative for a signal. ``{'command': ...}``, a literal of Python, comes with the
+first three files of whoever asks, from ``tests.warm.command``; the command itself answers, with its pid and then its
+exit status. What was started ends with this process.
 
 What a daemon so started does not do itself: import, make the OpenAPI document, and start Python for its fork server.
 ``tests/e2e/test_installed_command.py``, ``test_fresh_install.py`` and ``test_upgrade.py`` start theirs as users do.
 """
 
+import ast
 import ctypes
 import gc
 import importlib
@@ -114,7 +115,7 @@ class Server:
             self._staying.discard(connection)
             self._forget(connection)
         elif request.text.endswith(b"\n"):
-            asked = json.loads(request.text)
+            asked = _read(request.text)
             request.text = b""
             if "command" in asked:
                 pid = _forked(lambda: _run(asked["command"], request.fds, connection))
@@ -143,6 +144,12 @@ class _Request:
 
     text: bytes = b""
     fds: list[int] = field(default_factory=list)
+
+
+def _read(text: bytes) -> dict[str, Any]:
+    """A request: JSON, or of a command a literal of Python."""
+    asked: dict[str, Any] = json.loads(text) if text.startswith(b'{"') else ast.literal_eval(text.decode())
+    return asked
 
 
 def warm_up() -> None:
