@@ -2,11 +2,10 @@
 
 import json
 import re
-from itertools import chain
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from claudomator_py.routing import danger, deceit, disclosure, harm, orders, prefilter, protected, scope
@@ -93,13 +92,12 @@ def everything_in(one: Prefiltered, text: str) -> None:
 
 def test_all_patterns_find_in_labelled_texts_what_they_would_find_without() -> None:
     assert len(PATTERNS) > 80
-    for text in TEXTS:
-        for sentence in chain(orders.sentences(text), orders.sentences(text.upper())):
+    for number, text in enumerate(TEXTS):
+        for sentence in orders.sentences(text.upper() if number % 2 else text):
             for one in PATTERNS.values():
                 assert one.may_match(sentence) or one.pattern.search(sentence) is None
 
 
-@settings(max_examples=60)
 @given(data=st.data())
 def test_a_pattern_is_tried_on_whatever_it_matches(data: st.DataObject) -> None:
     """The texts are made from the pattern, with letters that are the same to it in another case."""
