@@ -20,7 +20,7 @@ from tests.fakes.world import World
 from tests.patience import PATIENCE_S
 
 WRITERS = 4
-EACH = 150
+EACH = 75
 
 
 @pytest.fixture
