@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import httpx
 import pytest
@@ -85,6 +86,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         on_postgresql = hasattr(item, "callspec") and item.callspec.params.get("database_kind") == "postgresql"
         if on_postgresql and item.get_closest_marker("both_databases") is None:
             item.add_marker("slow")
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=_mixed)
+
+
+def _mixed(item: pytest.Item) -> int:
+    """Each worker takes a stretch of the tests. In one that only waits it would leave a processor idle, so modules that
+    wait and modules that compute stand in no order. The browser's share one browser, and stay together.
+    """
+    together = item.path.parent if item.path.parent.name == "browser" else item.path
+    return crc32(str(together.relative_to(item.config.rootpath)).encode())
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
