@@ -127,9 +127,9 @@ class _About:
 _Planned = tuple[QueuedTask, Action]
 
 
-def _awaits_preferred(verdict: Blocked) -> bool:
-    """Whether it could start elsewhere, and waits for the agent that it prefers until a time of its own."""
-    return verdict.code is BlockCode.PREFERRED_FULL
+def _preferring_until(verdict: Blocked) -> int | None:
+    """When it may go elsewhere, if all that it waits for is the agent that it prefers, in epoch milliseconds."""
+    return verdict.until if verdict.code is BlockCode.PREFERRED_FULL else None
 
 
 class Observer:
@@ -160,7 +160,7 @@ class Observer:
         """
         present = self.present(connection)
         planner = Planner(present)
-        times: list[int | None] = []
+        times: list[int] = []
         planned = [] if planner.exhausted else list(self._looked_at(connection, planner, present.rules, times))
         if present.rules.classifier and planner.exhausted and not present.drained:
             known = {queued.task.id for queued, _ in planned}
@@ -169,11 +169,11 @@ class Observer:
             present.model_copy(update={"heads": tuple(queued.head for queued, _ in planned)}),
             tuple(action for _, action in planned),
             {queued.task.id: queued for queued, _ in planned},
-            min((time for time in times if time is not None), default=None),
+            min(times, default=None),
         )
 
     def _looked_at(
-        self, connection: Connection, planner: Planner, rules: Rules, times: list[int | None]
+        self, connection: Connection, planner: Planner, rules: Rules, times: list[int]
     ) -> Iterator[_Planned]:
         """What a look at every queued task in order would start, in that order, and between them questions about what
         would start if its tier were known; of the lanes that are left out for another reason, about the first task
@@ -206,10 +206,10 @@ class Observer:
                 again |= blocked | {name for name, other in fronts.items() if not other.fits(taken)}
                 blocked.clear()
                 waited.clear()
-            elif isinstance(verdict, Blocked) and _awaits_preferred(verdict) and lane not in waited:
+            elif isinstance(verdict, Blocked) and (until := _preferring_until(verdict)) and lane not in waited:
                 # Others of the lane may have waited long enough for the agent that they prefer.
                 waited[lane] = waited_ms
-                times.append(verdict.until)
+                times.append(until)
             elif queued is not None and isinstance(verdict, Blocked):
                 asking = verdict.why is Why.CLASSIFYING
                 if to_ask > 0 and not front.asked and (asking or front.task.eligibility not in known):

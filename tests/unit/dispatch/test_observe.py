@@ -303,6 +303,28 @@ def test_one_who_has_waited_for_the_agent_it_prefers_is_not_held_up_by_a_more_ur
     assert start.head.lane == world.row("waited").lane
 
 
+def test_the_next_tick_is_due_when_the_first_task_need_not_wait_for_its_agent_any_more(database: Database) -> None:
+    world = World(database, agents=(CLAUDE.model_copy(update={"max_concurrent": 1}), CODEX), prefer_wait=60_000)
+    on_claude: dict[str, Any] = {"agent": {"type": "claude"}}
+    queue(world, spec("runs", **on_claude))
+    world.tick()
+    for name, further in (("first", {}), ("second", {"max_turns": 9})):
+        world.take(f"/in/{name}.yaml", spec(name, **on_claude, **further))
+        world.now_ms += 10_000
+    assert world.row("first").lane != world.row("second").lane
+    assert world.tick().wake_ms == START_MS + 60_000
+    assert list(world.running()) == ["runs"]
+
+
+def test_a_limit_that_is_tried_is_tried_by_one(database: Database) -> None:
+    world = World(database, agents=(CLAUDE,), when_all_limited="try")
+    limited = Hold(Bucket(agent="claude"), Reason.RATE_LIMITED, START_MS + HOUR_MS, Provenance.REPORTED, "", START_MS)
+    database.write(partial(hold_rows.add, hold=limited, run_id=None))
+    world.now_ms += HOUR_MS // 2
+    queue(world, spec("tries"), spec("waits"))
+    assert [start.head.name for start in database.read(world.observer.observe).starts] == ["tries"]
+
+
 # --- questions for tiers ----------------------------------------------------------------------------------------------
 
 
@@ -344,6 +366,23 @@ def test_no_more_is_asked_nor_looked_at_than_may_be(database: Database, monkeypa
     looks = Looks(monkeypatch)
     assert asked_about(world) == ["t0", "t1"]
     assert looks.decided == ["limited", "t0", "t1", "in-another-lane"]
+
+
+def test_a_lane_that_may_ask_nothing_more_is_looked_at_again_when_a_start_has_changed_who_would_take_it(
+    database: Database,
+) -> None:
+    """Once claude is full, it is codex, of which there is nothing to ask."""
+    agents = CLAUDE.model_copy(update={"max_concurrent": 1}), CODEX.model_copy(update={"models": {}})
+    world = World(database, agents=agents, classifier=True, total=2)
+    alike = [f"t{number}" for number in range(4)]
+    queue(world, *map(spec, alike), spec("fills", agent={"type": "claude", "strict": True, "tier": "fast"}), spec("t4"))
+    assert world.row("t0").lane == world.row("t4").lane
+    observed = database.read(world.observer.observe)
+    assert [(start.head.name, start.decision.agent) for start in observed.starts] == [
+        ("fills", "claude"),
+        ("t4", "codex"),
+    ]
+    assert [question.head.name for question in observed.questions] == alike
 
 
 def test_where_its_agent_is_busy_one_task_of_those_alike_is_asked_about(database: Database) -> None:
