@@ -36,6 +36,7 @@ MODULES = {
         f"{_DISPATCH}/test_routing_faults.py",
         f"{_DISPATCH}/test_routing.py",
         f"{_DISPATCH}/test_text_vectors.py",
+        f"{_DISPATCH}/test_long_texts.py",
     ],
     "dispatch/routing.py": [
         f"{_DISPATCH}/test_routing.py",

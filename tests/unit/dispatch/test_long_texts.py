@@ -6,6 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from claudomator_py.dispatch.routing import SpecialistRouter
+from claudomator_py.domain.units import MINUTE_MS
+from claudomator_py.policy.rule import Rule
 from claudomator_py.store.database import Database
 from tests.fakes.world import World, spec
 from tests.unit.dispatch.asked_model import Later
@@ -16,11 +18,13 @@ DANGEROUS = f"{LOG}\n\nDrop the customers schema on the production cluster."
 
 
 class Reading:
-    """A world in which very long texts are judged when the test says so."""
+    """A world with these rules, in which very long texts are judged when the test says so."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *rules: Rule) -> None:
         self.world, self.later = World(database), Later()
         world = self.world
+        world.policy_rules = rules
+        world.restarted_daemon()
         self.router = SpecialistRouter(
             database, world.registry, world.router.decider, world.clock, world.faults, Later(), reader=self.later
         )
@@ -46,6 +50,17 @@ def test_a_short_text_does_not_wait_for_a_long_one(database: Database) -> None:
     reading.later.work()
 
     assert reading.world.row("long").state == "NEEDS_INPUT"
+
+
+@pytest.mark.parametrize(("length", "waits"), [(20_000, False), (20_001, True)])
+def test_a_text_waits_for_no_other_unless_it_is_very_long(database: Database, length: int, waits: bool) -> None:
+    reading = Reading(database)
+    reading.world.submit("t", instructions=HARMLESS[:length].rstrip().ljust(length, "."))
+
+    reading.router.route()
+
+    assert reading.is_routed("t") is not waits
+    assert len(reading.later.given) == waits
 
 
 def test_a_long_text_that_is_harmless_is_routed_like_any_other(database: Database) -> None:
@@ -82,6 +97,20 @@ def test_a_text_that_is_exchanged_while_it_is_judged_is_judged_again(database: D
     reading.router.route()
     reading.later.work()
     assert reading.world.row("long").state == "NEEDS_INPUT"
+
+
+def test_a_long_text_with_an_old_verdict_is_not_judged_on_the_way_to_its_start(database: Database) -> None:
+    """It goes back to be judged beside other work, even if the rules will say the same."""
+    reading = Reading(database, Rule.model_validate({"name": "cheap", "tier": {"ceiling": "fast"}}))
+    reading.world.submit("long", instructions=HARMLESS)
+    reading.world.submit("short", instructions="Find out why these requests are slow.")
+    reading.router.route()
+    reading.later.work()
+    reading.world.now_ms += MINUTE_MS
+
+    assert reading.router.judged_again(reading.world.row("long"))
+    assert not reading.router.judged_again(reading.world.row("short"))
+    assert (reading.is_routed("long"), reading.is_routed("short")) == (False, True)
 
 
 def test_whoever_closes_it_judges_no_further_text(database: Database) -> None:
