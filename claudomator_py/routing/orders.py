@@ -266,9 +266,9 @@ def _clause(text: str, goes_on: bool, may_be_done: bool) -> Clause:
     if first is not None and _ASKS.match(text, first.start(1)):
         return Clause(text, Wants.WORDS)
     passive = _PASSIVE.pattern.search(text, begins) if may_be_done else None
-    done = None if passive is None else _infinitive(passive[1].lower())
-    if passive is not None and done is not None:
-        done = _phrasal(f"{done} it{text[passive.end() :]}") or done
+    if passive is None or (done := _infinitive(passive[1].lower())) is None:
+        return Clause(text, Wants.NOTHING)
+    done = _phrasal(f"{done} it{text[passive.end() :]}") or done
     return Clause(text, _wanted(done), done)
 
 
@@ -278,7 +278,7 @@ def _phrasal(text: str) -> str | None:
     return None if found is None or found.lastindex is None else _PHRASAL[found.lastindex - 1][1]
 
 
-def _wanted(verb: str | None) -> Wants:
+def _wanted(verb: str) -> Wants:
     if verb in _BUILDING:
         return Wants.BUILT
     if verb in _ACTING:

@@ -88,7 +88,7 @@ MODULES = {
     "routing/assessment.py": [f"{_ROUTING}/test_assessment.py", "tests/unit/domain/test_transcript.py"],
     "routing/danger.py": [f"{_ROUTING}/test_assessment.py"],
     "routing/harm.py": [f"{_ROUTING}/test_assessment.py"],
-    "routing/orders.py": [f"{_ROUTING}/test_assessment.py"],
+    "routing/orders.py": [f"{_ROUTING}/test_orders.py", f"{_ROUTING}/test_assessment.py"],
     "routing/protected.py": [f"{_ROUTING}/test_assessment.py"],
     "routing/prefilter.py": [f"{_ROUTING}/test_prefilter.py"],
     "policy/facts.py": ["tests/unit/policy"],
@@ -130,6 +130,10 @@ EQUIVALENT = {
     "scheduler/snapshot.py: the condition is False: if self.tried:": "whatever is in force ends after what is over",
     "routing/steering.py: the condition is False: "
     "if _STEERS.search(text) is None and _ADDRESSES.search(text) is None:": "it only saves a search that finds nothing",
+    "routing/orders.py: the condition is True: "
+    "passive = _PASSIVE.pattern.search(text, begins) if may_be_done else None": (
+        "it only saves a search that finds nothing"
+    ),
     "policy/verdict.py: the condition is True: if rule.tier is not None:": "what was left a tier before is left one",
     "policy/verdict.py: the condition is True: verdict, context = "
     "Verdict(risk=facts.risk), context_of(facts.values) if self._conditions else None": "no condition looks at it",

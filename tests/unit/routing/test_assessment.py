@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from claudomator_py.domain.routing import Risk
 from claudomator_py.routing.assessment import Assessment, _assess, assess
-from claudomator_py.routing.orders import Sign, sentences
+from claudomator_py.routing.orders import Sign
 from tests.growth import grows_linearly
 
 DATA = Path(__file__).parents[2] / "data" / "routing"
@@ -288,13 +288,6 @@ _GOES_ON = "and, as said, the second page has some rows about colours, "
 def test_an_order_is_seen_wherever_it_stands_in_a_sentence(order: str, before: int, after: int) -> None:
     said = (_GOES_ON * 100)[-before:] if before else ""
     assert assess(f"{said}{order}, {(_GOES_ON * 30)[:after]}").risk is Risk.HIGH
-
-
-@given(st.text(alphabet="ab ,;(\n", min_size=900, max_size=4_000), st.integers(0, 3_000))
-def test_a_sentence_that_is_cut_keeps_every_word_with_what_stands_near_it(text: str, place: int) -> None:
-    near = "".join(text[place : place + 200].split(";"))
-    if near.strip() and "\n" not in near:
-        assert any(near.strip() in piece for piece in sentences(text.replace(";", "")))
 
 
 # At which word a line ends differs between widths, and nothing else: two show what a rule does at the end of one.
