@@ -108,8 +108,7 @@ lock: ## resolve the dependencies again (UPGRADE=1: to the newest)
 
 # Each stamp says that .venv holds what lock and project file ask for. The project itself is editable and needs no second
 # installation when its code changes.
-.venv/runtime.stamp: requirements.lock pyproject.toml
-	@$(MAKE_VENV)
+.venv/runtime.stamp: requirements.lock pyproject.toml .venv/pip.stamp
 	sed '/^# Development$$/,$$d' requirements.lock > .venv/runtime.txt
 	$(PIP_INSTALL) --no-deps --require-hashes -r .venv/runtime.txt
 	$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
@@ -120,12 +119,18 @@ COMPILEALL := .venv/bin/python -m compileall -qq .venv/lib -j 0 -x \
 	'/(tests|testing|mypy|mypyc|pip|setuptools|pkg_resources|huggingface_hub|onnxruntime|lexers|mssql|mysql|oracle)/'
 
 # pip uses one processor: the two parts of the lock are installed beside each other.
-.venv/dev.stamp: requirements.lock pyproject.toml
-	@$(MAKE_VENV)
+.venv/dev.stamp: requirements.lock pyproject.toml .venv/pip.stamp
 	sed '1,/^# Development$$/d' requirements.lock > .venv/dev.txt
 	$(PIP_INSTALL) --no-deps --require-hashes -r .venv/dev.txt & \
 	$(MAKE) --no-print-directory .venv/runtime.stamp; installed=$$?; wait $$! && exit $$installed
 	$(COMPILEALL)
+	@touch $@
+
+# The pip that a Python brings along may be years old, and takes twice as long to choose among the files of the registry.
+.venv/pip.stamp: requirements.lock pyproject.toml
+	@$(MAKE_VENV)
+	sed -n '/^pip==/,/[^\\]$$/p' requirements.lock > .venv/pip.txt
+	$(PIP_INSTALL) --no-deps --require-hashes -r .venv/pip.txt
 	@touch $@
 
 # A .venv whose Python is gone or too old is made anew.
