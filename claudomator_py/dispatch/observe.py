@@ -207,9 +207,12 @@ class Observer:
                 blocked.clear()
                 waited.clear()
             elif isinstance(verdict, Blocked) and (until := _preferring_until(verdict)) and lane not in waited:
-                # Others of the lane may have waited long enough for the agent that they prefer.
+                # Others of the lane may have waited long enough for the agent that they prefer, or will have sooner.
                 waited[lane] = waited_ms
-                times.append(until)
+                since_ms = queue.waiting_since(
+                    connection, lane, planner.taken, after=front.position, without=paused, queued_after=waited_ms
+                )
+                times.append(until if since_ms is None else min(until, since_ms + rules.prefer_wait))
             elif queued is not None and isinstance(verdict, Blocked):
                 asking = verdict.why is Why.CLASSIFYING
                 if to_ask > 0 and not front.asked and (asking or front.task.eligibility not in known):

@@ -154,6 +154,12 @@ _HEAD = {
     for waited in (False, True)
 }
 """By whether only what is behind a position counts, and only what has waited."""
+_WAITING = Statement(
+    _HEADS.with_only_columns(TASK.c.updated_ms)
+    .where(_BEHIND, TASK.c.updated_ms > bindparam("queued_after"))
+    .order_by(TASK.c.updated_ms)
+    .limit(1)
+)
 _CONTENTS = Statement(
     select(TASK, TASK_REVISION.c.spec)
     .join(TASK_REVISION, and_(TASK_REVISION.c.task_id == TASK.c.id, TASK_REVISION.c.revision == TASK.c.revision))
@@ -228,6 +234,35 @@ def heads(
     after: only what comes after that. without: tasks that are left out. queued_by: of these lanes, only tasks that
     have not changed since then (epoch milliseconds).
     """
+    places = _places(taken, after, without)
+    ids: list[str] = []
+    for lane in sorted(wanted):
+        given = {**places, "in_lane": lane}
+        if lane in queued_by:
+            given["queued_by"] = queued_by[lane]
+        ids += _HEAD[after is not None, lane in queued_by].values(connection, **given)
+    return {str(task.lane): (task, spec) for task, spec in contents(connection, ids)}
+
+
+def waiting_since(
+    connection: Connection,
+    lane: str,
+    taken: Taken,
+    *,
+    after: Position,
+    without: Collection[str] = (),
+    queued_after: int,
+) -> int | None:
+    """Of the tasks of the lane behind that position which have changed since then, and no taken place keeps from
+    starting: when the first of these changes was, in epoch milliseconds. None: there are none. without: see ``heads``.
+    """
+    places = _places(taken, after, without)
+    found: int | None = _WAITING.value(connection, **places, in_lane=lane, queued_after=queued_after)
+    return found
+
+
+def _places(taken: Taken, after: Position | None, without: Collection[str]) -> dict[str, object]:
+    """What ``heads`` is given, as its statements take it."""
     places: dict[str, object] = {
         "dir_keys": sorted(taken.dir_keys),
         "keepers": sorted(taken.keepers),
@@ -237,13 +272,7 @@ def heads(
     }
     if after is not None:
         places |= {f"after_{column.name}": value for column, value in zip(_ORDER, after, strict=True)}
-    ids: list[str] = []
-    for lane in sorted(wanted):
-        given = {**places, "in_lane": lane}
-        if lane in queued_by:
-            given["queued_by"] = queued_by[lane]
-        ids += _HEAD[after is not None, lane in queued_by].values(connection, **given)
-    return {str(task.lane): (task, spec) for task, spec in contents(connection, ids)}
+    return places
 
 
 def contents(connection: Connection, task_ids: Sequence[str]) -> list[tuple[Task, Content]]:

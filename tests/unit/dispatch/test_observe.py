@@ -316,6 +316,21 @@ def test_the_next_tick_is_due_when_the_first_task_need_not_wait_for_its_agent_an
     assert list(world.running()) == ["runs"]
 
 
+def test_a_task_behind_a_more_urgent_one_that_came_later_need_not_wait_as_long_as_that(database: Database) -> None:
+    world = World(database, agents=(CLAUDE.model_copy(update={"max_concurrent": 1}), CODEX), prefer_wait=60_000)
+    on_claude: dict[str, Any] = {"agent": {"type": "claude"}}
+    queue(world, spec("runs", **on_claude))
+    world.tick()
+    for name, priority in (("usual", "normal"), ("later", "normal"), ("urgent", "urgent")):
+        world.take(f"/in/{name}.yaml", spec(name, priority=priority, **on_claude))
+        world.now_ms += 10_000
+    assert world.row("usual").lane == world.row("urgent").lane
+    assert world.tick().wake_ms == START_MS + 60_000
+    world.tick(after_ms=30_000)
+    assert world.running() == {"runs": "claude", "usual": "codex"}
+    assert database.read(world.observer.observe).again_ms == START_MS + 70_000
+
+
 def test_a_limit_that_is_tried_is_tried_by_one(database: Database) -> None:
     world = World(database, agents=(CLAUDE,), when_all_limited="try")
     limited = Hold(Bucket(agent="claude"), Reason.RATE_LIMITED, START_MS + HOUR_MS, Provenance.REPORTED, "", START_MS)

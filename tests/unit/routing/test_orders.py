@@ -30,6 +30,10 @@ def test_a_sentence_that_is_too_long_is_cut_where_as_little_as_may_be_is_torn(
     assert sentences(sentence) == [sentence[:ends], sentence[goes_on:]]
 
 
+def test_a_blank_line_is_no_sentence() -> None:
+    assert sentences("Look at the log\n \nand write a report.\n") == ["Look at the log", "and write a report."]
+
+
 def test_a_sentence_that_is_just_short_enough_is_left_whole() -> None:
     assert sentences("a" * 1_000) == ["a" * 1_000]
 

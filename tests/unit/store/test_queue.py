@@ -1,6 +1,7 @@
 """The queue: which task of a lane comes first, where it may begin, what is due, and when something is next."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -179,6 +180,21 @@ def test_of_a_lane_that_waits_only_those_count_who_have_waited_long_enough(tasks
     assert tasks.heads("a", "b", queued_by={"a": 10}) == ["other", "old"]
     assert tasks.heads(queued_by={"a": 9}) == []
     assert tasks.heads(queued_by={"a": 10}, after=(2, 1, "old")) == []
+
+
+def test_of_those_of_a_lane_that_wait_the_first_to_have_waited_is_known(tasks: Queue) -> None:
+    for name, rank, queued in (("first", 0, 15), ("a", 1, 14), ("b", 2, 11), ("c", 2, 13), ("old", 3, 10)):
+        tasks.put(name, rank_ms=rank, updated_ms=queued)
+    tasks.put("other", "b", updated_ms=11)
+
+    def since(after: str, taken: Taken = Taken(), *without: str) -> int | None:  # noqa: B008 - it cannot be changed
+        position = tasks.column("rank_ms")[after], 1, after
+        asked = partial(queue.waiting_since, lane="a|||||", taken=taken, after=position, without=without)
+        return tasks.ask(partial(asked, queued_after=10))
+
+    assert (since("first"), since("b"), since("c")) == (11, 13, None)
+    assert since("first", Taken(), "b") == 13
+    assert since("first", Taken(dir_keys=frozenset({"/b", "/c"}))) == 14
 
 
 def test_a_task_comes_with_the_content_of_its_revision(tasks: Queue) -> None:
