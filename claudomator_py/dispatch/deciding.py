@@ -66,8 +66,8 @@ class Asked:
     """Whose it is, and from whose earlier tasks something was learned."""
     needs: Needs = ANYBODY
     """Of whoever does it."""
-    finally_: bool = False
-    """Whether a person was asked already, and is not asked again."""
+    was_asked: bool = False
+    """Whether a person was asked already who it is, and is not asked again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,14 +179,14 @@ class Decider:
         return self.judged_again(subject, self.decide([subject])[task.id])
 
     def subjects(
-        self, connection: Connection, faults: Faults, leave: Collection[str] = ()
+        self, connection: Connection, faults: Faults, without: Collection[str] = ()
     ) -> tuple[list[Subject], list[tuple[Task, TaskSpec]]]:
         """The next tasks of which nobody has decided yet who does them, but for these, with what the policy says; and
         those with a text that takes long to judge, without. faults: of tasks that cannot be judged, which are left out.
         """
         seen: dict[_Whose, frozenset[str]] = {}
         found, long = [], []
-        for task, content in queue.unrouted(connection, AT_ONCE, leave):
+        for task, content in queue.unrouted(connection, AT_ONCE, without):
             looking = partial(self._looked_at, connection, task, content, seen)
             looked = faults.attempt(item_of(Doing.ROUTE, task), looking, whole=False)
             if isinstance(looked, Subject):
@@ -220,7 +220,7 @@ class Decider:
         looked_for = bool(handed) or not no_role
         known = {} if seen is None else seen
         there = _seen(connection, task, known) if looked_for else frozenset[str]()
-        asked = Asked(Request.of(spec), there, task.organisation, needs, finally_=said is not None)
+        asked = Asked(Request.of(spec), there, task.organisation, needs, was_asked=said is not None)
         before = _before(connection, task, spec)
         addressed = _addressed(connection, spec.instructions, there)
         return Subject(task, spec, asked, judged, before, said, next(iter(handed), None), addressed)
@@ -339,7 +339,7 @@ class Decider:
             cards = {name: card for name, card in roster.cards.items() if name in one.seen and self._can_do(card)}
             default = rules.default if rules.default in cards else None
             of_task = replace(rules, default=default)
-            if one.finally_:
+            if one.was_asked:
                 of_task = replace(of_task, on_ambiguity=OnAmbiguity.SIGNALS)
             known, now_ms = learned[one.organisation], self._clock()
             topic = topic_of(cards.values(), compared.likeness)
@@ -356,7 +356,7 @@ class Decider:
             )
             views = len(one.request.views)
             record = decide(ranked, cards, of_task, needs=one.needs, views=views, topic=topic, degraded=degraded)
-            if not one.finally_:
+            if not one.was_asked:
                 record = unless_vague(record, assess(one.request.text), rules.calibration)
             records.append(record.model_copy(update={"unheeded": one.request.unheeded}))
         return records

@@ -228,7 +228,7 @@ class SpecialistRouter:
         """Route them. digest: of the registry, if it was read just before."""
         ready = []
         for subject, record in self._decided(subjects, digest):
-            if self._chooser is not None and len(close_of(record)) > 1 and not subject.asked.finally_:
+            if self._chooser is not None and len(close_of(record)) > 1 and not subject.asked.was_asked:
                 self._go([subject.task], partial(self._choose, self._chooser, subject, record))
             else:
                 ready.append(self._alone(subject.task, partial(self.decider.judged_again, subject, record)))

@@ -95,10 +95,10 @@ class Deciding:
 
         return self.world.database.read(read)
 
-    def subjects(self, leave: Sequence[str] = ()) -> list[str]:
+    def subjects(self, without: Sequence[str] = ()) -> list[str]:
         """The names of those that are looked at next."""
-        left = [self.world.row(name).id for name in leave]
-        found, _ = self.world.database.read(partial(self.decider.subjects, faults=self.world.faults, leave=left))
+        left = [self.world.row(name).id for name in without]
+        found, _ = self.world.database.read(partial(self.decider.subjects, faults=self.world.faults, without=left))
         return [one.task.name for one in found]
 
     def settled(self, subject: Subject) -> SpecialistRecord:
@@ -365,7 +365,7 @@ def test_tasks_that_are_left_alone_take_no_place_among_the_next_ones(
         open_.world.now_ms += 1
         open_.world.submit(f"t-{number}")
     assert open_.subjects() == ["t-0"]
-    assert open_.subjects(leave=["t-0"]) == ["t-1"]
+    assert open_.subjects(without=["t-0"]) == ["t-1"]
     assert read == [[open_.world.row(name).id] for name in ("t-0", "t-1")], "and their contents are not read"
 
 
@@ -411,7 +411,7 @@ def test_whoever_was_asked_already_is_not_asked_who_of_two_is_meant_nor_what(dat
     vague = deciding.submit("vague", instructions="Mend it.")
     assert deciding.decided(close).reason.code is RationaleCode.AMBIGUOUS
     assert deciding.decided(vague).reason.code is RationaleCode.VAGUE
-    records = [deciding.decided(replace(one, asked=replace(one.asked, finally_=True))) for one in (close, vague)]
+    records = [deciding.decided(replace(one, asked=replace(one.asked, was_asked=True))) for one in (close, vague)]
     assert [one.route for one in records] == [Route.SPECIALIST, Route.DEFAULT]
 
 
