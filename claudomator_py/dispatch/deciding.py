@@ -18,6 +18,7 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.faults import Doing, Faults, item_of
 from claudomator_py.log import get_logger
+from claudomator_py.policy.verdict import Verdict
 from claudomator_py.ports import Clock
 from claudomator_py.routing.assessment import assess
 from claudomator_py.routing.mentions import Names, Participant
@@ -91,10 +92,10 @@ class Subject:
     @property
     def claims(self) -> Claims:
         """To whom it was given, by whom."""
-        by_rule = self.judged.verdict.specialist
+        verdict = self.judged.verdict
         return Claims(
-            by_rule=by_rule,
-            rule="" if by_rule is None else _rule_for(self.judged, by_rule),
+            by_rule=verdict.specialist,
+            rule=_rule_giving(verdict),
             by_hand=self.said,
             handed=self.handed,
             named=self.spec.specialist,
@@ -402,10 +403,10 @@ def _seen(connection: Connection, task: Task, known: dict[_Whose, frozenset[str]
     return known[whose]
 
 
-def _rule_for(judged: Judged, specialist: str) -> str:
-    """The rule that gives the task to that specialist."""
-    checks = judged.verdict.checks
-    return next((one.rule for one in checks if one.effect and "specialist" in one.effect.split(", ")), specialist)
+def _rule_giving(verdict: Verdict) -> str:
+    """The rule that gives the task to a specialist; empty: none does."""
+    giving = (check.rule for check in verdict.checks if check.effect and "specialist" in check.effect.split(", "))
+    return next(giving, "")
 
 
 def _addressed(connection: Connection, text: str, seen: frozenset[str]) -> str | None:

@@ -175,6 +175,7 @@ _ACTING: Final = _set(
     yank zap zero
     """
 )
+_VERBS: Final = _READING | _BUILDING | _ACTING
 EITHER: Final = _ACTING & _BUILDING
 """They act on what runs only if a clause says that it is there."""
 _IRREGULAR: Final = {
@@ -287,16 +288,19 @@ def _wanted(verb: str) -> Wants:
 
 
 def _infinitive(participle: str) -> str | None:
-    """The acting verb of which that is a form; None: there is none."""
-    if participle in _IRREGULAR:
-        return _IRREGULAR[participle]
+    """The verb of which that is a form; None: it is none that is known."""
+    regular = (verb for verb in _regular(participle) if verb in _VERBS)
+    return _IRREGULAR.get(participle) or next(regular, None)
+
+
+def _regular(participle: str) -> Iterator[str]:
+    """What it is a form of if it is formed as most are."""
     for ending in ("ed", "d", "ing"):
         if participle.endswith(ending):
             stem = participle.removesuffix(ending)
-            doubled = stem[:-1] if stem[-1:] == stem[-2:-1] else stem
-            found = {stem, doubled, f"{stem}e"} & (_ACTING | _BUILDING | _READING)
-            if found:
-                return min(found)
-    if participle.endswith("ied") and (found := {f"{participle[:-3]}y"} & (_ACTING | _BUILDING | _READING)):
-        return min(found)
-    return None
+            yield stem
+            if stem[-1:] == stem[-2:-1]:
+                yield stem[:-1]
+            yield f"{stem}e"
+    if participle.endswith("ied"):
+        yield f"{participle[:-3]}y"

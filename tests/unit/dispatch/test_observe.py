@@ -316,6 +316,14 @@ def test_the_next_tick_is_due_when_the_first_task_need_not_wait_for_its_agent_an
     assert list(world.running()) == ["runs"]
 
 
+def test_a_task_that_waits_for_a_limit_is_not_said_to_go_elsewhere_at_its_end(database: Database) -> None:
+    world = World(database, agents=(CODEX,), prefer_wait=60_000)
+    limited = Hold(Bucket(agent="codex"), Reason.RATE_LIMITED, START_MS + HOUR_MS, Provenance.REPORTED, "", START_MS)
+    database.write(partial(hold_rows.add, hold=limited, run_id=None))
+    queue(world, spec("waits"))
+    assert database.read(world.observer.observe).again_ms is None
+
+
 def test_a_task_behind_a_more_urgent_one_that_came_later_need_not_wait_as_long_as_that(database: Database) -> None:
     world = World(database, agents=(CLAUDE.model_copy(update={"max_concurrent": 1}), CODEX), prefer_wait=60_000)
     on_claude: dict[str, Any] = {"agent": {"type": "claude"}}

@@ -42,6 +42,20 @@ def test_nothing_stands_between_an_order_and_what_else_it_says_in_brackets() -> 
     assert [clause.verb for clause in clauses("Drop the table, (wiping the disks)")] == ["drop", "wipe"]
 
 
-@pytest.mark.parametrize(("state", "order"), [("open", None), ("opened", "open")])
-def test_how_something_has_to_be_is_no_order(state: str, order: str | None) -> None:
+@pytest.mark.parametrize(
+    ("state", "order"),
+    [
+        ("opened", "open"),
+        ("dropped", "drop"),
+        ("pulled", "pull"),
+        ("deleted", "delete"),
+        ("copied", "copy"),
+        ("sent", "send"),
+        ("open", None),
+        ("readied", None),
+    ],
+)
+def test_what_is_to_be_done_with_something_is_an_order_and_how_it_has_to_be_is_none(
+    state: str, order: str | None
+) -> None:
     assert [clause.verb for clause in clauses(f"The port must be {state}")] == [order]
