@@ -203,7 +203,8 @@ class Observer:
             if queued is not None and isinstance(verdict, StartRun):
                 yield queued, verdict
                 taken = planner.taken
-                again |= blocked | {name for name, other in fronts.items() if not other.fits(taken)}
+                again |= blocked | waited.keys()  # it may have filled or limited the agent that they were for
+                again |= {name for name, other in fronts.items() if not other.fits(taken)}
                 blocked.clear()
                 waited.clear()
             elif isinstance(verdict, Blocked) and (until := _preferring_until(verdict)) and lane not in waited:

@@ -339,6 +339,29 @@ def test_a_task_behind_a_more_urgent_one_that_came_later_need_not_wait_as_long_a
     assert database.read(world.observer.observe).again_ms == START_MS + 70_000
 
 
+def test_a_start_that_limits_an_agent_lets_others_of_the_lane_that_waits_for_it_go_elsewhere(
+    database: Database,
+) -> None:
+    """Both agents are on one account, whose limit is over and is tried by one run first."""
+    work = AgentSpec(name="work", kind="claude", models=CLAUDE.models, auto_select=False)
+    agents = CLAUDE.model_copy(update={"max_concurrent": 1}), work, CODEX
+    world = World(database, agents=agents, prefer_wait=HOUR_MS)
+    on_claude: dict[str, Any] = {"agent": {"type": "claude"}}
+    queue(world, spec("runs", **on_claude))
+    world.tick()
+    world.answer("runs")
+    over = Hold(
+        Bucket(kind="claude", account="default"), Reason.RATE_LIMITED, START_MS + 1, Provenance.REPORTED, "", START_MS
+    )
+    database.write(partial(hold_rows.add, hold=over, run_id=None))
+    world.now_ms += 2
+    tries = spec("tries", agent={"type": "work", "strict": True})
+    world.take("/in/more.yaml", spec("before", **on_claude), tries, spec("behind", **on_claude))
+    found = database.read(world.observer.observe).starts
+    assert [(start.head.name, start.decision.agent) for start in found] == [("tries", "work"), ("behind", "codex")]
+    assert started(found) == started(plan(everything(world)))
+
+
 def test_a_limit_that_is_tried_is_tried_by_one(database: Database) -> None:
     world = World(database, agents=(CLAUDE,), when_all_limited="try")
     limited = Hold(Bucket(agent="claude"), Reason.RATE_LIMITED, START_MS + HOUR_MS, Provenance.REPORTED, "", START_MS)
