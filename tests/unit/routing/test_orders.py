@@ -59,3 +59,7 @@ def test_what_is_to_be_done_with_something_is_an_order_and_how_it_has_to_be_is_n
     state: str, order: str | None
 ) -> None:
     assert [clause.verb for clause in clauses(f"The port must be {state}")] == [order]
+
+
+def test_what_somebody_needs_is_no_order() -> None:
+    assert [clause.verb for clause in clauses("The team needs copies")] == [None]
