@@ -134,6 +134,24 @@ EQUIVALENT = {
     "passive = _PASSIVE.pattern.search(text, begins) if may_be_done else None": (
         "it only saves a search that finds nothing"
     ),
+    "routing/prefilter.py: the condition is True: return self.pattern.search(text) if self.may_match(text) else None": (
+        "where its words are not it finds nothing"
+    ),
+    "routing/prefilter.py: the condition is True: return self.pattern.match(text) if self.may_match(text) else None": (
+        "where its words are not it finds nothing"
+    ),
+    "routing/prefilter.py: the condition is True: "
+    "return self.pattern.finditer(text) if self.may_match(text) else iter(())": (
+        "where its words are not it finds nothing"
+    ),
+    "routing/prefilter.py: the condition is True: "
+    "return self.pattern.sub(instead, text) if self.may_match(text) else text": (
+        "where its words are not it finds nothing"
+    ),
+    "routing/prefilter.py: the condition is False: "
+    "words = set(_WORD.findall((text if text.isascii() else text.translate(_FOLDED)).lower()))": (
+        "in a text of ASCII nothing is folded"
+    ),
     "policy/verdict.py: the condition is True: if rule.tier is not None:": "what was left a tier before is left one",
     "policy/verdict.py: the condition is True: verdict, context = "
     "Verdict(risk=facts.risk), context_of(facts.values) if self._conditions else None": "no condition looks at it",

@@ -56,9 +56,12 @@ def sets(*found: str) -> set[tuple[frozenset[str], ...]]:
         (r"\b(?:\w+ )?site\b", sets("site_")),
         (r"\bsummari[sz]e\b", sets("summarise_,summarize_")),
         (r"\b[a-z]+ing\b", sets("")),
-        (r"\bx[abcdef]y\b", sets("x")),
+        (r"\bx[abcd]y\b", sets("xay_,xby_,xcy_,xdy_")),
+        (r"\bx[abcde]y\b", sets("x")),
         (r"\b(?:ab){5}\b", sets("ababab")),
-        (r"\b(?:ab){1,2}\b", sets("ab_,abab_")),
+        (r"\b(?:ab){1,3}\b", sets("ab_,abab_,ababab_")),
+        (r"\b(?:ab){1,4}\b", sets("ab_,abab_,ababab_,ababab")),
+        (r"\bkey\B", sets("key")),
         (r"\babcdefghijklmnop\b", sets("abcdefghijkl")),
         (r"\b2fa\b", sets("")),
         (r"\bs3_key\b", sets("s_")),
@@ -79,6 +82,13 @@ def sets(*found: str) -> set[tuple[frozenset[str], ...]]:
 )
 def test_the_words_that_a_pattern_needs(pattern: str, words: set[tuple[frozenset[str], ...]]) -> None:
     assert needed(re.compile(pattern, re.IGNORECASE)) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "may"), [("send them all", True), ("send it", False), ("it is all", False), ("it is", False)]
+)
+def test_a_pattern_is_tried_only_where_all_is_that_it_needs(text: str, may: bool) -> None:
+    assert prefiltered(r"\bsend\b.*\ball\b").may_match(text) is may
 
 
 def everything_in(one: Prefiltered, text: str) -> None:
