@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -14,7 +15,9 @@ from claudomator_py.dispatch.waking import NotWoken, knock, wake
 from claudomator_py.domain.card import Registration
 from claudomator_py.domain.principal import OPERATOR
 from tests.fakes.cards import card
+from tests.fakes.quick_time import run_quickly
 
+AGAIN_S = 5.0
 DOCUMENT = {"agent_id": "shepherd", "task_id": "t"}
 
 
@@ -65,6 +68,15 @@ def test_the_address_hears_who_is_wanted_for_what(address: Address, status: int)
     assert address.heard == [("/wake", "application/json", DOCUMENT)]
 
 
+def test_a_proxy_of_the_daemon_is_not_asked(address: Address, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be told of each task; and whom an address of this machine means there, nobody knows."""
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    knock(address.url, DOCUMENT)
+    assert len(address.heard) == 1
+
+
 @pytest.mark.parametrize("status", [300, 307, 404, 500])
 def test_any_other_answer_is_none_and_a_redirect_leads_nowhere(address: Address, status: int) -> None:
     address.status = status
@@ -97,7 +109,7 @@ def woken(one: Registration, failing: int = 0, wanted: int = 5) -> list[tuple[st
         if len(sent) <= failing:
             raise NotWoken("nobody is there")
 
-    asyncio.run(wake(one, "t", knocked, 0, lambda: next(left, None) is not None))
+    run_quickly(wake(one, "t", knocked, AGAIN_S, lambda: next(left, None) is not None))
     return sent
 
 
@@ -106,6 +118,23 @@ def test_it_is_sent_again_until_it_arrives_or_is_not_wanted() -> None:
     assert woken(agent(url, "ann"), failing=2) == [(url, DOCUMENT)] * 3
     assert len(woken(agent(url), failing=9, wanted=4)) == 4
     assert woken(agent(url), wanted=0) == []
+
+
+def test_between_two_wake_ups_it_has_time_to_start() -> None:
+    at_s: list[float] = []
+
+    async def play() -> None:
+        def wanted() -> bool:
+            at_s.append(asyncio.get_running_loop().time())
+            return len(at_s) <= 2
+
+        def deaf(*_: object) -> None:
+            raise NotWoken("nobody is there")
+
+        await wake(agent("https://agents.example/wake"), "t", deaf, AGAIN_S, wanted)
+
+    run_quickly(play())
+    assert [later - at for at, later in pairwise(at_s)] == pytest.approx([AGAIN_S] * 2, abs=0.01)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:8001", "localhost", "[::1]", "[::1]:8001"])
