@@ -6,7 +6,9 @@ its mailbox. What is in memory here follows from runs, mailboxes and connections
 
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, Final, Protocol
 
 from sqlalchemy import Connection
@@ -96,35 +98,19 @@ class _Assignment:
 class Hub:
     """On the daemon's loop, but for ``wake``."""
 
-    def __init__(
-        self,
-        database: Database,
-        host: RunHost,
-        registry: AgentRegistry,
-        knock: Knock,
-        *,
-        lease_s: float = LEASE_S,
-        grace_s: float = GRACE_S,
-        wake_s: float = WAKE_S,
-        again_s: float = AGAIN_S,
-    ) -> None:
+    def __init__(self, database: Database, host: RunHost, registry: AgentRegistry, knock: Knock) -> None:
         self._database = database
         self._host = host
         self._mailboxes = Mailboxes(host)
         self._registry = registry
         self._knock = knock
-        self._lease_s = lease_s
-        self._grace_s = grace_s
-        self._wake_s = wake_s
-        self._again_s = again_s
         self._links: dict[str, dict[str, Link]] = {}
         self._assignments: dict[str, _Assignment] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._since_s = 0.0
         self._left_s: dict[str, float] = {}
-        self._due: asyncio.TimerHandle | None = None
-        self._looking: asyncio.Task[None] | None = None
-        self._again = False
+        self._due_s = inf
+        self._sooner = asyncio.Event()
         self._beside: set[asyncio.Task[None]] = set()
 
     # --- what the daemon tells it ---------------------------------------------------------------------------------
@@ -133,6 +119,7 @@ class Hub:
         """Begin, on the loop that runs."""
         self._loop = asyncio.get_running_loop()
         self._since_s = self._loop.time()
+        self._do(self._keep_looking())
         self.wake()
 
     def wake(self) -> None:
@@ -147,10 +134,8 @@ class Hub:
 
     async def close(self) -> None:
         """Do nothing more."""
-        if self._due is not None:
-            self._due.cancel()
         self._loop = None
-        tasks = [*self._beside, *([self._looking] if self._looking is not None else [])]
+        tasks = list(self._beside)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -204,10 +189,9 @@ class Hub:
     async def result(self, link: Link, run_id: str, end: End) -> bool:
         """Record how it ended; whether the same was recorded before. Raises NotFound, Conflict, StoreUnavailable and
         OSError: nothing is recorded then."""
-        one = self._assignments.get(run_id)
-        if one is None:
+        if run_id not in self._assignments:
             await self._read_live()
-            one = self._assignments.get(run_id)
+        one = self._assignments.get(run_id)
         if one is None:
             return await self._late(link.agent_id, run_id, end)
         if one.agent_id != link.agent_id:
@@ -223,43 +207,38 @@ class Hub:
 
     def _look_by(self, delay_s: float) -> None:
         """Look in so many seconds at the latest."""
-        if self._loop is None:
-            return
-        at_s = self._loop.time() + delay_s
-        if self._due is not None and self._due.when() <= at_s and not self._due.cancelled():
-            return
-        if self._due is not None:
-            self._due.cancel()
-        self._due = self._loop.call_at(at_s, self._begin_look)
+        self._due_s = min(self._due_s, self._now_s + delay_s)
+        self._sooner.set()
 
-    def _begin_look(self) -> None:
-        self._due = None
-        if self._looking is not None and not self._looking.done():
-            self._again = True
-            return
-        self._looking = asyncio.ensure_future(self._look())
+    async def _keep_looking(self) -> None:
+        """Look whenever it is due, and never twice at once."""
+        while True:
+            self._sooner.clear()
+            if self._now_s < self._due_s:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout_at(self._due_s):
+                        await self._sooner.wait()
+                continue
+            self._due_s = inf
+            await self._look()
 
     async def _look(self) -> None:
-        self._again = True
-        while self._again:
-            self._again = False
-            try:
-                await self._read_live()
-                for one in list(self._assignments.values()):
-                    if one.end is None:
-                        await self._see_to(one)
-            except StoreUnavailable as error:
-                log.warning("hub_waits", problem=str(error))
-                self._look_by(self._again_s)
-            except Exception:
-                log.exception("hub_failed")
-                self._look_by(self._again_s)
+        try:
+            await self._read_live()
+            for one in list(self._assignments.values()):
+                if one.end is None:
+                    await self._see_to(one)
+        except StoreUnavailable as error:
+            log.warning("hub_waits", problem=str(error))
+            self._look_by(AGAIN_S)
+        except Exception:
+            log.exception("hub_failed")
+            self._look_by(AGAIN_S)
 
     async def _read_live(self) -> None:
         """Know the assignments that there are, and have no more than these. Raises StoreUnavailable."""
         live = await asyncio.to_thread(self._database.read, lambda connection: run_rows.begun_of_kind(connection, KIND))
-        ids = {run.id for run in live}
-        for run_id in [run_id for run_id in self._assignments if run_id not in ids]:
+        for run_id in self._assignments.keys() - {run.id for run in live}:
             self._over(self._assignments.pop(run_id))
         for run in live:
             if run.id in self._assignments or not run.agent.startswith(PREFIX):
@@ -273,11 +252,8 @@ class Hub:
 
     def _over(self, one: _Assignment) -> None:
         """Its run has ended. An agent that still works on it is told to stop."""
-        link, one.link = one.link, None
-        if link is None:
-            return
-        link.runs.discard(one.run_id)
-        if one.end is None:
+        if (link := one.link) is not None:
+            self._release(one, link)
             self._do(self._cancel(link, one.run_id))
 
     async def _cancel(self, link: Link, run_id: str) -> None:
@@ -291,11 +267,11 @@ class Hub:
         if one.link is not None:
             return
         if one.accepted:
-            left_s = one.free_s + self._lease_s - self._now_s
+            left_s = one.free_s + LEASE_S - self._now_s
             if left_s > 0:
                 self._look_by(left_s)
                 return
-            error = f"its connection was lost, and it was away for longer than {self._lease_s:.0f} seconds"
+            error = f"its connection was lost, and it was away for longer than {LEASE_S:.0f} seconds"
             await self._give_up(one, "lost", error)
             return
         if one.not_before_s > self._now_s:
@@ -321,7 +297,7 @@ class Hub:
         except Refused as refusal:
             self._release(one, link)
             one.refusals += 1
-            one.not_before_s = self._now_s + self._again_s
+            one.not_before_s = self._now_s + AGAIN_S
             log.info("assignment_refused", run_id=one.run_id, agent=one.agent_id, why=str(refusal))
             if one.refusals >= MOST_REFUSALS:
                 await self._give_up(one, "unreachable", f"it refused {one.refusals} times: {refusal}")
@@ -330,7 +306,7 @@ class Hub:
             link.peer.close(1011, str(gone))
         except (LookupError, OSError, StoreUnavailable) as error:
             self._release(one, link)
-            one.not_before_s = self._now_s + self._again_s
+            one.not_before_s = self._now_s + AGAIN_S
             log.warning("not_assigned", run_id=one.run_id, problem=str(error))
         finally:
             self._look_by(0)
@@ -355,7 +331,7 @@ class Hub:
 
     async def _absent(self, one: _Assignment) -> None:
         """Nobody is there to take it."""
-        wait_s = max(self._since_s, self._left_s.get(one.agent_id, 0.0)) + self._grace_s - self._now_s
+        wait_s = max(self._since_s, self._left_s.get(one.agent_id, 0.0)) + GRACE_S - self._now_s
         if wait_s > 0:
             self._look_by(wait_s)
             return
@@ -367,9 +343,9 @@ class Hub:
             await self._give_up(one, "not_running", error)
             return
         if one.wake_by_s is None:
-            one.wake_by_s = self._now_s + self._wake_s
+            one.wake_by_s = self._now_s + WAKE_S
             await self._mailboxes.put(one.run_id, {"type": "waking"}, durable=False)
-            self._do(wake(found, one.task_id, self._knock, self._again_s, lambda: self._is_awaited(one)))
+            self._do(wake(found, one.task_id, self._knock, AGAIN_S, lambda: self._is_awaited(one)))
         if self._now_s >= one.wake_by_s:
             await self._give_up(one, "unreachable", "its agent was woken, and did not connect")
             return
@@ -406,9 +382,7 @@ class Hub:
 
     def _drop(self, link: Link) -> None:
         for run_id in list(link.runs):
-            if (one := self._assignments.get(run_id)) is not None and one.link is link:
-                self._release(one, link)
-        link.runs.clear()
+            self._release(self._assignments[run_id], link)
 
     def _release(self, one: _Assignment, link: Link) -> None:
         link.runs.discard(one.run_id)
