@@ -225,8 +225,9 @@ class Hub:
     async def _look(self) -> None:
         try:
             await self._read_live()
-            for one in list(self._assignments.values()):
-                if one.end is None:
+            for run_id in list(self._assignments):
+                one = self._assignments.get(run_id)  # It may be over by the time that those before it are seen to.
+                if one is not None and one.end is None:
                     await self._see_to(one)
         except StoreUnavailable as error:
             log.warning("hub_waits", problem=str(error))
@@ -237,9 +238,12 @@ class Hub:
 
     async def _read_live(self) -> None:
         """Know the assignments that there are, and have no more than these. Raises StoreUnavailable."""
+        known = set(self._assignments)
         live = await asyncio.to_thread(self._database.read, lambda connection: run_rows.begun_of_kind(connection, KIND))
-        for run_id in self._assignments.keys() - {run.id for run in live}:
-            self._over(self._assignments.pop(run_id))
+        # One that became known meanwhile may have begun after what was read here.
+        for run_id in known.difference(run.id for run in live):
+            if (one := self._assignments.pop(run_id, None)) is not None:
+                self._over(one)
         for run in live:
             if run.id in self._assignments or not run.agent.startswith(PREFIX):
                 continue
@@ -290,6 +294,8 @@ class Hub:
         """Ask the agent to take it."""
         try:
             params = await self._params(one)
+            if one.link is not link:  # It is over, or the connection is.
+                return
             answer = await link.peer.ask("task.assign", params, OFFER_S)
             if not isinstance(answer, Mapping) or answer.get("accepted") is not True:
                 raise Refused(0, "it did not say that it accepts")
@@ -338,6 +344,8 @@ class Hub:
         found = await asyncio.to_thread(
             self._database.read, lambda connection: specialist_rows.find(connection, one.agent_id)
         )
+        if one.agent_id in self._links:  # It came meanwhile, and may have taken it up again.
+            return
         if found is None or found.card.wake_url is None:
             error = "its agent is not connected, and has no wake_url: start it"
             await self._give_up(one, "not_running", error)
