@@ -207,6 +207,22 @@ def test_after_a_start_only_those_are_left_out_whose_place_or_turn_it_took(
     assert sorted(looks.read) == sorted(there)
 
 
+def test_a_lane_that_no_agent_can_take_is_looked_at_again_after_one_start_and_not_after_each(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(database, agents=(CLAUDE.model_copy(update={"max_concurrent": 9}),), total=9)
+    opus = Bucket(kind="claude", account="default", family="opus")
+    limited = Hold(opus, Reason.RATE_LIMITED, START_MS + HOUR_MS, Provenance.REPORTED, "", START_MS)
+    database.write(partial(hold_rows.add, hold=limited, run_id=None))
+    on_opus, on_haiku = {"agent": {"tier": "powerful"}}, {"agent": {"tier": "fast"}}
+    queue(world, spec("waits", **on_opus), spec("a", **on_haiku), spec("b", **on_haiku), spec("behind", **on_opus))
+    looks = Looks(monkeypatch)
+    observed = database.read(world.observer.observe)
+    assert [start.head.name for start in observed.starts] == ["a", "b"]
+    assert looks.decided == ["waits", "a", "b", "behind"]
+    assert sorted(looks.read) == sorted(looks.decided)
+
+
 @pytest.mark.parametrize("whose", ["an agent's", "all agents'"])
 def test_a_days_budget_leaves_the_rest_for_its_end(database: Database, whose: str) -> None:
     of_agent, of_day = (AgentBudget(runs=1), None) if whose == "an agent's" else (AgentBudget(), 1)
