@@ -245,7 +245,7 @@ class Hub:
             if (one := self._assignments.pop(run_id, None)) is not None:
                 self._over(one)
         for run in live:
-            if run.id in self._assignments or not run.agent.startswith(PREFIX):
+            if run.id in self._assignments:
                 continue
             heard = await self._mailboxes.heard(run.id)
             one = _Assignment(

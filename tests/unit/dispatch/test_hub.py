@@ -16,6 +16,7 @@ from claudomator_py.dispatch.hub import (
     GRACE_S,
     LEASE_S,
     MOST_REFUSALS,
+    WAKE_S,
     Gone,
     Hub,
     Link,
@@ -271,7 +272,7 @@ def test_an_agent_that_says_it_is_another_instance_stays_one_connection(database
 
 
 def test_one_who_refuses_is_asked_again_and_given_up_in_the_end(database: Database) -> None:
-    met, peer = Met(database, max_concurrent=2), Peer(Refused(-32010, "busy"), {"accepted": False})
+    met, peer = Met(database, max_concurrent=2), Peer(Refused(-32010, "busy"), {"accepted": False}, "yes")
     run_id = met.run("sheep")
 
     async def accepted(hub: Hub) -> None:
@@ -279,7 +280,7 @@ def test_one_who_refuses_is_asked_again_and_given_up_in_the_end(database: Databa
         await until(lambda: met.told(run_id))
 
     hubbed(met, accepted)
-    assert [later - at for at, later in pairwise(peer.at_s)] == pytest.approx([AGAIN_S] * 2, abs=0.01)
+    assert [later - at for at, later in pairwise(peer.at_s)] == pytest.approx([AGAIN_S] * 3, abs=0.01)
 
     stubborn = Peer(*[Refused(-32010, "busy")] * 20)
     other = met.run("more-sheep")
@@ -331,13 +332,19 @@ def test_no_agent_has_more_than_it_takes(database: Database) -> None:
 
 
 def test_the_same_instance_replaces_its_connection(database: Database) -> None:
-    met, peer, again = Met(database), Peer(), Peer()
+    met, peer, again = Met(database, max_concurrent=2), Peer(), Peer()
     run_id = met.run("sheep")
 
     async def scenario(hub: Hub) -> None:
-        await hub.join(link(peer), [])
+        first, second = link(peer), link(again)
+        await hub.join(first, [])
         await until(lambda: met.told(run_id))
-        assert await hub.join(link(again), [run_id]) == [run_id]
+        assert await hub.join(second, ["no-such-run", run_id]) == [run_id]
+        hub.leave(first)
+        await hub.result(second, run_id, DONE)
+        other = met.run("more-sheep")
+        hub.wake()
+        await until(lambda: met.told(other))
 
     hubbed(met, scenario)
 
@@ -443,10 +450,11 @@ def test_a_daemon_waits_a_moment_for_those_who_were_connected(database: Database
     run_id = met.run("sheep")
 
     async def scenario(hub: Hub) -> None:
-        await asyncio.sleep(GRACE_S - 1)
+        await asyncio.sleep(GRACE_S / 2)
         assert met.told(run_id) == []
         await hub.join(link(peer), [])
-        await until(lambda: peer.asked)
+        await asyncio.sleep(1)
+        assert peer.asked
 
     hubbed(met, scenario)
 
@@ -631,6 +639,100 @@ def test_who_refuses_after_its_connection_has_ended_takes_nothing_from_the_next(
     assert other.offered == [run_id]
 
 
+def test_what_is_promised_to_an_agent_alone_is_forced_to_the_disk(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    met, forced = Met(database, wake_url="https://agents.example/wake"), list[tuple[str, bool]]()
+    run_id, tell = met.run("sheep"), met.world.host.tell
+
+    def told(run_id: str, message: bytes, *, durable: bool) -> None:
+        forced.append((json.loads(message)["type"], durable))
+        tell(run_id, message, durable=durable)
+
+    async def scenario(hub: Hub) -> None:
+        await until(lambda: met.knocked)
+        agent = link(Peer())
+        await hub.join(agent, [run_id])
+        await hub.progress("shepherd", run_id, {"text": "seven"})
+        await hub.result(agent, run_id, DONE)
+
+    monkeypatch.setattr(met.world.host, "tell", told)
+    hubbed(met, scenario)
+
+    assert forced == [("waking", False), ("accepted", True), ("progress", False), ("end", True)]
+
+
+def test_who_has_come_is_not_woken_any_more(database: Database) -> None:
+    met, peer = Met(database, wake_url="https://agents.example/wake"), Peer()
+    met.deaf = NotWoken("it answered 500")
+    met.run("sheep")
+
+    async def scenario(hub: Hub) -> None:
+        await until(lambda: len(met.knocked) == 2)
+        await hub.join(link(peer), [])
+        await asyncio.sleep(WAKE_S)
+
+    hubbed(met, scenario)
+
+    assert len(met.knocked) == 2
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable("it is locked", "wait"), ValueError("a fault of ours")])
+def test_after_a_failure_the_hub_looks_again(
+    database: Database, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    met = Met(database)
+    run_id = met.run("sheep")
+
+    def fails(_: object) -> None:
+        raise error
+
+    async def scenario(hub: Hub) -> None:
+        with monkeypatch.context() as patched:
+            patched.setattr(database, "read", fails)
+            await asyncio.sleep(1)
+        await until(lambda: met.end(run_id))
+
+    hubbed(met, scenario)
+
+
+def test_what_could_not_be_offered_is_offered_again(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    met, peer = Met(database), Peer()
+    run_id = met.run("sheep")
+
+    def unreadable(_: str) -> str:
+        raise OSError("it cannot be read")
+
+    async def scenario(hub: Hub) -> None:
+        with monkeypatch.context() as patched:
+            patched.setattr(met.world.host, "prompt", unreadable)
+            await hub.join(link(peer), [])
+            await asyncio.sleep(AGAIN_S / 2)
+        await asyncio.sleep(AGAIN_S / 4)
+        assert peer.asked == []
+        await until(lambda: met.told(run_id))
+
+    hubbed(met, scenario)
+
+
+def test_a_mailbox_is_read_once(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    met, reads = Met(database), list[str]()
+    run_id, told = met.run("sheep"), met.world.host.told
+
+    def counted(run_id: str) -> bytes:
+        reads.append(run_id)
+        return told(run_id)
+
+    async def scenario(hub: Hub) -> None:
+        monkeypatch.setattr(met.world.host, "told", counted)
+        for instance in ("one", "two", "three"):
+            await hub.join(link(Peer(), instance), [])
+
+    hubbed(met, scenario)
+
+    assert reads == [run_id]
+
+
 # --- what happens while something is read -----------------------------------------------------------------------------
 
 
@@ -716,6 +818,59 @@ def test_a_run_that_is_over_before_it_is_offered_is_not_offered(
     hubbed(met, scenario)
 
     assert peer.offered == []
+
+
+def test_a_run_that_two_find_over_at_once_is_over_for_both(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    met, peer = Met(database), Peer()
+    run_id = met.run("sheep")
+
+    async def scenario(hub: Hub) -> None:
+        await hub.join(link(peer), [])
+        await until(lambda: met.told(run_id))
+        met.world.service.cancel("sheep")
+        met.world.tick()
+        met.world.tick()
+        held = Held(database.read)
+        monkeypatch.setattr(database, "read", held)
+        joining = asyncio.create_task(hub.join(link(Peer(), "other"), [run_id]))
+        await held.has_found()
+        hub.wake()
+        await until(lambda: len(peer.asked) == 2)
+        held.let_go()
+        assert await joining == []
+
+    hubbed(met, scenario)
+
+
+def test_a_result_that_is_being_recorded_is_how_it_ends(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    met = Met(database)
+
+    async def scenario(hub: Hub) -> None:
+        await asyncio.sleep(GRACE_S)
+        run_id = met.run("sheep")
+        held, tell, read, reads = Held(lambda: None), met.world.host.tell, database.read, list[object]()
+
+        def told(run_id: str, message: bytes, *, durable: bool) -> None:
+            held()
+            tell(run_id, message, durable=durable)
+
+        def counted(query: Callable[..., Any]) -> Any:
+            found = read(query)
+            reads.append(query)
+            return found
+
+        monkeypatch.setattr(met.world.host, "tell", told)
+        monkeypatch.setattr(database, "read", counted)
+        recording = asyncio.create_task(hub.result(link(Peer()), run_id, DONE))
+        await held.has_found()
+        hub.wake()
+        await until(lambda: len(reads) == 3)
+        held.let_go()
+        assert await recording is False
+        await asyncio.sleep(1)
+        assert met.told(run_id) == [DONE]
+
+    hubbed(met, scenario)
 
 
 # --- beginning and ending ---------------------------------------------------------------------------------------------
