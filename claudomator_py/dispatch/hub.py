@@ -225,9 +225,9 @@ class Hub:
     async def _look(self) -> None:
         try:
             await self._read_live()
-            for run_id in list(self._assignments):
-                one = self._assignments.get(run_id)  # It may be over by the time that those before it are seen to.
-                if one is not None and one.end is None:
+            for one in list(self._assignments.values()):
+                # It may be over by the time that those before it are seen to.
+                if one.run_id in self._assignments and one.end is None:
                     await self._see_to(one)
         except StoreUnavailable as error:
             log.warning("hub_waits", problem=str(error))

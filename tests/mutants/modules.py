@@ -371,5 +371,15 @@ EQUIVALENT = {
     "holds = hold_rows.over(connection, now_ms) if over is None else over": "whoever gives them has read the same",
     "dispatch/probing.py: the condition is True: "
     "since_ms = hold.until_ms if hold.until_ms is not None else now_ms": "what is over has had an end",
+    "dispatch/hub.py: Gt -> GtE: if left_s > 0:": "at that very moment either is right",
+    "dispatch/hub.py: Gt -> GtE: if one.not_before_s > self._now_s:": "at that very moment either is right",
+    "dispatch/hub.py: Gt -> GtE: if wait_s > 0:": "at that very moment either is right",
+    "dispatch/hub.py: GtE -> Gt: if self._now_s >= one.wake_by_s:": "at that very moment either is right",
+    "dispatch/hub.py: Lt -> LtE: if self._now_s < self._due_s:": "at that very moment either is right",
+    "dispatch/hub.py: Lt -> LtE: return one.link is None and one.end is None and one.wake_by_s is not None "
+    "and self._now_s < one.wake_by_s": "at that very moment either is right",
+    "dispatch/hub.py: the condition is True: elif not links:": (
+        "of an agent that is connected it finds the same once more; it saves a reading"
+    ),
 }
 """Mutants that change no decision, as ``module: change``, and why."""
