@@ -125,6 +125,10 @@ class Held:
         return found
 
     async def has_found(self) -> None:
+        """Return while it is held: by this task, at the longest."""
+        task = asyncio.current_task()
+        assert task is not None
+        task.add_done_callback(lambda _: self.let_go())
         await asyncio.to_thread(self.found.wait)
 
     def let_go(self) -> None:
