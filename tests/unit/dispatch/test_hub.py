@@ -303,10 +303,8 @@ def test_one_who_does_not_answer_is_cut_off_and_its_run_goes_to_the_next(databas
     run_id = met.run("sheep")
 
     async def scenario(hub: Hub) -> None:
-        first = link(silent)
-        await hub.join(first, [])
+        await hub.join(link(silent), [])
         await until(lambda: silent.closed)
-        hub.leave(first)
         await hub.join(link(other, "other"), [])
         await until(lambda: met.told(run_id))
 
