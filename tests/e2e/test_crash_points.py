@@ -117,7 +117,7 @@ CHAINS: dict[str, tuple[str, ...]] = {
     ),
     "from a commit to a directory swept": (
         *("store-after-commit", "tick-end", "inbox-after-error-file", "run-dir-made", "run-dir-trashed"),
-        *("finish-committed", "cancel-committed", "cancel-nudged"),
+        *("finish-committed", "cancel-nudged"),
     ),
     "moved files": (
         *(
@@ -127,6 +127,8 @@ CHAINS: dict[str, tuple[str, ...]] = {
             "run-dir-removed",
             "run-dir-made",
             "survivors-ended",
+            # The last on the way to the end of a run here: the tick may have asked for it before its daemon dies.
+            "cancel-committed",
         ),
     ),
     "a tier and a notice": ("tier-asked", "start-committed", "revoked-written", "notice-stored", "notice-sent"),
