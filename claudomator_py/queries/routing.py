@@ -78,8 +78,9 @@ def specialist_sentences(name: str, record: SpecialistRecord, seen: Set[str], *,
     if record.route is Route.DEFAULT and best.score < record.threshold:
         sentences.append(f"With a threshold of {score} or less it {would_have_gone} to {best.specialist}.")
     elif len(open_) > 1 and record.route is Route.SPECIALIST and to == best.specialist:
-        lead = best.score - open_[1].score
-        sentences.append(f"It {would_have_gone} to {open_[1].specialist} with {lead:.2f} more.")
+        lead = f"{best.score - open_[1].score:.2f}"
+        if float(lead):  # else neither was better, and what decided stands above
+            sentences.append(f"It {would_have_gone} to {open_[1].specialist} with {lead} more.")
     return sentences
 
 
