@@ -51,7 +51,12 @@ MODULES = {
     "dispatch/observe.py": [_DISPATCH, f"{_SERVICE}_budgets.py"],
     "dispatch/reconciler.py": [_DISPATCH, f"{_SERVICE}_policy_time.py"],
     "dispatch/probing.py": [f"{_DISPATCH}/test_probing.py"],
-    "dispatch/hub.py": [f"{_DISPATCH}/test_hub.py"],
+    "dispatch/hub.py": [
+        f"{_DISPATCH}/test_hub.py",
+        f"{_DISPATCH}/test_hub_results.py",
+        f"{_DISPATCH}/test_hub_absence.py",
+        f"{_DISPATCH}/test_hub_meanwhile.py",
+    ],
     "dispatch/waking.py": [f"{_DISPATCH}/test_waking.py"],
     "dispatch/mailbox.py": [f"{_DISPATCH}/test_mailbox.py"],
     "dispatch/start.py": [
