@@ -62,7 +62,8 @@ def wait_until(condition: Callable[[], T | None], what: str, deadline_s: float =
 class Entry:
     """A line of the ledger, written by a run itself.
 
-    what: ``start`` with its pid as the number, ``end`` with its exit code, or ``check`` with that of its check.
+    what: ``start`` with its pid as the number, ``deaf`` with it once TERM is ignored, ``end`` with its exit code, or
+    ``check`` with that of its check.
     """
 
     what: str

@@ -1,12 +1,13 @@
 """A small workload with everything in it, brought in by an operator whose daemons may die at any moment."""
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from claudomator_py.client.errors import DaemonNotRunning, ServiceProblem
 from claudomator_py.domain.outcome import Tokens
 from claudomator_py.domain.task import AgentHint, RetryPolicy, TaskSpec
 from claudomator_py.domain.views import RestartRequest, TaskView
-from tests.e2e.harness import Daemon, Site, wait_until
+from tests.e2e.harness import SETTLED, Daemon, Site, wait_until
 from tests.e2e.invariants import Facts, hold
 
 FILES = {
@@ -24,7 +25,10 @@ RESUMED = TaskSpec(
     agent=AgentHint(type="simulated"),
     retry=RetryPolicy(max_attempts=1),
 )
-ENDLESS = TaskSpec(name="endless", instructions="do: trap '' TERM; sleep 600")
+ENDLESS = TaskSpec(
+    name="endless",
+    instructions='do: trap \'\' TERM; echo "deaf $CLAUDOMATOR_RUN $$" >> "$ledger"; sleep 600',
+)
 ASKED = TaskSpec(name="asked", instructions="do: true")
 COUNT = len(FILES) + 3
 
@@ -44,14 +48,17 @@ class Operator:
         self.daemon = self._start()
 
     def work(self) -> None:
-        """Bring in the whole workload."""
-        self.drop_files()
-        self.insist(lambda: self.submit(ENDLESS))
-        self.insist(lambda: self.submit(ASKED))
-        self.insist(lambda: self.submit(RESUMED))
+        """Bring in the whole workload, and ask of it what an operator asks."""
+        self.hand_in()
         self.insist(self.cancel_endless)
         self.insist(lambda: self.restart(ASKED))
         self.insist(lambda: self.restart(RESUMED, resume=True))
+
+    def hand_in(self) -> None:
+        """Bring in the whole workload."""
+        self.drop_files()
+        for spec in (ENDLESS, ASKED, RESUMED):
+            self.insist(partial(self.submit, spec))
 
     def insist(self, step: Callable[[], None]) -> None:
         """Do the step, with as many daemons as it takes."""
@@ -78,13 +85,23 @@ class Operator:
             self.acknowledged.add(self.daemon.client.submit(spec).id)
 
     def cancel_endless(self) -> None:
-        """Cancel the endless task once its agent runs."""
+        """Cancel the endless task once its agent ignores TERM and all others are over.
 
-        def begun() -> bool:
-            started = {entry.run_id for entry in self.site.ledger() if entry.what == "start"}
-            return any(run.id in started for run in self.daemon.client.runs(ENDLESS.name))
+        While others end, a daemon that is to die at the end of one might ask for this run's end first, and leave
+        nothing to ask to a next one that is to die at that.
+        """
 
-        wait_until(begun, "the endless task to run")
+        def alone() -> bool:
+            tasks = {task.name: task.state for task in self.daemon.client.all_tasks()}
+            if len(tasks) < COUNT or not all(tasks[name] in SETTLED for name in tasks if name != ENDLESS.name):
+                return False
+            deaf = {entry.run_id for entry in self.site.ledger() if entry.what == "deaf"}
+            # Its shim may have died before there was an agent.
+            return tasks[ENDLESS.name] == "FAILED" or any(
+                run.id in deaf for run in self.daemon.client.runs(ENDLESS.name)
+            )
+
+        wait_until(alone, "nothing but the endless task to run")
         if self.daemon.client.task(ENDLESS.name).state == "RUNNING":
             try:
                 self.daemon.client.cancel(ENDLESS.name)

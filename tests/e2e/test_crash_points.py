@@ -12,7 +12,7 @@ import claudomator_py
 from claudomator_py.domain.crashpoint import CRASH_POINTS
 from claudomator_py.hosts.shim.crash import POINTS as SHIM_POINTS
 from tests.e2e.harness import Site, wait_until
-from tests.e2e.operator import ENDLESS, RESUMED, Life, Operator, assert_nothing_shows
+from tests.e2e.operator import RESUMED, Life, Operator, assert_nothing_shows
 
 # What the way to a point takes, where a first daemon does not pass it by itself: the life before.
 AFTER: dict[str, Life] = {
@@ -213,10 +213,8 @@ SHIMS_IN_SHORT = ("session-made", "agent-spawned", "kill-sent", "stragglers-ende
 )
 def test_shims_killed_at_any_point_lose_no_task_and_start_none_twice(site: Site, point: str) -> None:
     operator = Operator(site, [{"crash_shim": point}])
-    operator.drop_files()
-    operator.daemon.ready()
+    operator.hand_in()
     if point in STOPPING:
-        operator.submit(ENDLESS)
         operator.cancel_endless()
     lose_shims(operator, point)
     operator.work()

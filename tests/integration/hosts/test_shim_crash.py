@@ -18,7 +18,7 @@ trap '' TERM
 setsid sh -c 'trap "" TERM; sleep 60' &
 sleep 60
 """
-SHORT = replace(LIMITS, timeout_ms=150, grace_ms=50)
+SHORT = replace(LIMITS, timeout_ms=300, grace_ms=50)
 # The others are passed by a shim that takes over an agent from another one: see test_shim_takeover.py.
 POINTS = tuple(point for point in ALL_POINTS if not point.startswith("orphan-"))
 STARTS_AFTER = POINTS.index("agent-spawned")

@@ -41,7 +41,7 @@ def python(script: str) -> tuple[str, ...]:
 
 
 def test_an_agent_that_ignores_term_is_killed(rig: Rig) -> None:
-    run = rig.sh("trap '' TERM; while :; do sleep 1; done", limits=replace(LIMITS, timeout_ms=200, grace_ms=100))
+    run = rig.sh("trap '' TERM; while :; do sleep 1; done", limits=replace(LIMITS, timeout_ms=500, grace_ms=100))
     assert (run.exit.exit_code, run.exit.ended_by) == (-signal.SIGKILL, "timeout")
 
 
