@@ -16,7 +16,7 @@ from contextlib import closing, contextmanager
 
 from bench.subjects import EXPLICIT, PROGRAM, SLOTS, Claudomator, Spooler, cpu_s, open_claudomator, open_spooler
 from claudomator_py.domain.views import TaskFilter
-from tests.e2e.harness import Daemon
+from tests.e2e.daemon import Daemon
 
 SIZES = tuple(int(size) for size in os.environ.get("BENCH_SIZES", "1000,100000,1000000").split(","))
 BLOCKED = int(os.environ.get("BENCH_BLOCKED", "20000"))

@@ -16,7 +16,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from tests.e2e.harness import Daemon, Site, open_site, wait_until
+from tests.e2e.daemon import Daemon
+from tests.e2e.site import Site, open_site
+from tests.patience import wait_until
 
 SLOTS = 2
 PROGRAM = "true"

@@ -7,6 +7,8 @@ from typing import TypeVar
 PATIENCE_S = 120.0
 """Only a hang may meet it: what takes a second on a calm machine takes a minute on one where others work."""
 
+_LEAST_PAUSE_S, _MOST_PAUSE_S = 0.005, 0.2
+
 T = TypeVar("T")
 
 
@@ -18,3 +20,16 @@ def until(look: Callable[[], T | None], seconds: float = PATIENCE_S) -> T:
         assert waited < seconds, f"did not come about within {seconds} s"
         time.sleep(min(max(0.005, waited / 8), 0.1))
     return found
+
+
+def wait_until(condition: Callable[[], T | None], what: str, deadline_s: float = PATIENCE_S) -> T:
+    """The first value of the condition that is true. Fails at the deadline."""
+    first = began = time.monotonic()
+    while not (value := condition()):
+        looked = time.monotonic()
+        if looked > first + deadline_s:
+            raise AssertionError(f"waited {deadline_s:.0f} s in vain for {what}")
+        # Most of the time is for what is waited for, and little for asking about it: the less, the longer it takes.
+        time.sleep(min(max(_LEAST_PAUSE_S, 4 * (looked - began), (looked - first) / 8), _MOST_PAUSE_S))
+        began = time.monotonic()
+    return value

@@ -15,8 +15,9 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, V
 
 from claudomator_py.api.settings import WebSettings
 from claudomator_py.domain.views import TaskView
-from tests.e2e.harness import Daemon, Site, open_site, wait_until
-from tests.patience import PATIENCE_S
+from tests.e2e.daemon import Daemon
+from tests.e2e.site import Site, open_site
+from tests.patience import PATIENCE_S, wait_until
 from tests.warm.starter import WarmStarter
 
 # The engine alone first: a page in it takes a quarter of the CPU that one takes in the whole browser without a window.

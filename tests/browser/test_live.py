@@ -5,7 +5,8 @@ import re
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Desktop
-from tests.e2e.harness import Daemon, wait_until
+from tests.e2e.daemon import Daemon
+from tests.patience import wait_until
 
 
 def mark(page: Page) -> None:

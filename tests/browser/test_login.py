@@ -6,7 +6,8 @@ from playwright.sync_api import expect
 
 from claudomator_py.cli.browser import write_login_page
 from tests.browser.conftest import Desktop
-from tests.e2e.harness import Daemon, wait_until
+from tests.e2e.daemon import Daemon
+from tests.patience import wait_until
 
 
 def test_a_code_lets_a_browser_in_once(desktop: Desktop) -> None:

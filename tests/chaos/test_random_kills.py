@@ -21,8 +21,10 @@ from claudomator_py.domain.outcome import Outcome
 from claudomator_py.hosts.local.fate import shim_identity
 from claudomator_py.hosts.shim import procfs, record
 from tests.chaos.workload import Operator
-from tests.e2e.harness import Daemon, Site, open_site, wait_until
+from tests.e2e.daemon import Daemon
 from tests.e2e.invariants import Facts, hold
+from tests.e2e.site import Site, open_site
+from tests.patience import wait_until
 from tests.warm.starter import WarmStarter
 
 EARLY_S = 0.3

@@ -11,7 +11,7 @@ from claudomator_py.client.http import Client
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.views import RestartRequest, TaskFilter
 from claudomator_py.schema.taskfile import from_document
-from tests.e2e.harness import Site
+from tests.e2e.site import Site
 
 Step = Callable[[Client], None]
 
@@ -43,9 +43,9 @@ def documents(random: Random, site: Site, count: int) -> list[Document]:
             case 1:
                 work += "\ndo: [ $CLAUDOMATOR_ATTEMPT -ge 2 ] || exit 4"
             case 2:
-                content["check"] = [site.check()]
+                content["check"] = [site.ledger.check()]
             case 3:
-                content["check"] = [site.check(1)]
+                content["check"] = [site.ledger.check(1)]
             case 4:
                 work, name = "do: sleep 600", f"endless-{number:03}"
             case 5 if number % 3 == 0:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness import Site, open_site
+from tests.e2e.site import Site, open_site
 from tests.warm.starter import WarmStarter
 
 

@@ -23,7 +23,7 @@ from schemathesis.specs.openapi.checks import (
 )
 from schemathesis.specs.openapi.schemas import OpenApiSchema
 
-from tests.e2e.harness import Daemon
+from tests.e2e.daemon import Daemon
 from tests.fakes.daemon import openapi_document
 
 # Any refusal will do, such as 413 for what is too long and 414 for what is too long in a path.

@@ -14,7 +14,7 @@ from claudomator_py.store import run_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import RUN, TASK, TASK_DEPENDENCY, TASK_REVISION, Run, Task
 from claudomator_py.store.task_rows import task_from
-from tests.e2e.harness import SETTLED, Site
+from tests.e2e.site import SETTLED, Site
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def _settled(facts: Facts) -> Iterator[str]:
 
 def _started_once(facts: Facts) -> Iterator[str]:
     """No run starts twice, or without a row, or after it was given up."""
-    starts = Counter(entry.run_id for entry in facts.site.ledger() if entry.what == "start")
+    starts = Counter(entry.run_id for entry in facts.site.ledger.entries() if entry.what == "start")
     for run in facts.runs.values():
         if run.kind == "simulated":
             starts[run.id] = len(_simulated_events(facts, run, "start"))
@@ -134,8 +134,8 @@ def _attempts(facts: Facts) -> Iterator[str]:
 
 def _endings(facts: Facts) -> Iterator[str]:
     """No ending is made up: the row says what the ledger and the exit record say."""
-    said = {entry.run_id: entry.number for entry in facts.site.ledger() if entry.what == "end"}
-    checked = {entry.run_id for entry in facts.site.ledger() if (entry.what, entry.number) == ("check", 0)}
+    said = {entry.run_id: entry.number for entry in facts.site.ledger.entries() if entry.what == "end"}
+    checked = {entry.run_id for entry in facts.site.ledger.entries() if (entry.what, entry.number) == ("check", 0)}
     for run in facts.runs.values():
         if run.state != "ended":
             continue
@@ -169,7 +169,7 @@ def _order(facts: Facts) -> Iterator[str]:
     for task_id, dependency in facts.dependencies:
         if dependency in in_ledger:
             needs[task_id].add(dependency)
-    for entry in facts.site.ledger():
+    for entry in facts.site.ledger.entries():
         run = facts.runs.get(entry.run_id)
         if run is None:
             continue

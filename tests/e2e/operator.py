@@ -7,8 +7,10 @@ from claudomator_py.client.errors import DaemonNotRunning, ServiceProblem
 from claudomator_py.domain.outcome import Tokens
 from claudomator_py.domain.task import AgentHint, RetryPolicy, TaskSpec
 from claudomator_py.domain.views import RestartRequest, TaskView
-from tests.e2e.harness import SETTLED, Daemon, Site, wait_until
+from tests.e2e.daemon import Daemon
 from tests.e2e.invariants import Facts, hold
+from tests.e2e.site import SETTLED, Site
+from tests.patience import wait_until
 
 FILES = {
     "first": "instructions: 'do: sleep 0.05'",
@@ -74,7 +76,7 @@ class Operator:
 
     def drop_files(self) -> None:
         """Put all files into the inbox, one of them wrong."""
-        checks = {"good": self.site.check(), "bad": self.site.check(1)}
+        checks = {"good": self.site.ledger.check(), "bad": self.site.ledger.check(1)}
         for name, text in FILES.items():
             self.site.drop(f"{name}.yaml", text.format(**checks))
         self.site.drop("broken.yaml", "instructons: typo")
@@ -95,7 +97,7 @@ class Operator:
             tasks = {task.name: task.state for task in self.daemon.client.all_tasks()}
             if len(tasks) < COUNT or not all(tasks[name] in SETTLED for name in tasks if name != ENDLESS.name):
                 return False
-            deaf = {entry.run_id for entry in self.site.ledger() if entry.what == "deaf"}
+            deaf = {entry.run_id for entry in self.site.ledger.entries() if entry.what == "deaf"}
             # Its shim may have died before there was an agent.
             return tasks[ENDLESS.name] == "FAILED" or any(
                 run.id in deaf for run in self.daemon.client.runs(ENDLESS.name)

@@ -6,7 +6,9 @@ import sqlite3
 from typing import Any
 
 from claudomator_py.domain.views import CheckView
-from tests.e2e.harness import Daemon, Site, wait_until
+from tests.e2e.daemon import Daemon
+from tests.e2e.site import Site
+from tests.patience import wait_until
 
 
 def events(site: Site, kind: str) -> list[dict[str, Any]]:

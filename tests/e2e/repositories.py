@@ -7,7 +7,8 @@ from pathlib import Path
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.views import TaskView
 from claudomator_py.schema.taskfile import parse_task
-from tests.e2e.harness import Daemon, Site
+from tests.e2e.daemon import Daemon
+from tests.e2e.site import Site
 
 COMMIT = "git -c user.name=n -c user.email=n@example.org commit -q -m work"
 

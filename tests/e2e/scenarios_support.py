@@ -11,8 +11,9 @@ from pathlib import Path
 
 from claudomator_py.domain.views import RunView, TaskView
 from claudomator_py.hosts.shim import procfs
-from tests.e2e.harness import Daemon, Site, wait_until
-from tests.patience import PATIENCE_S
+from tests.e2e.daemon import Daemon
+from tests.e2e.site import Site
+from tests.patience import PATIENCE_S, wait_until
 
 ENDED = ("COMPLETED", "FAILED", "CANCELLED")
 
@@ -65,7 +66,7 @@ def started(site: Site, count: int = 1, deadline_s: float = PATIENCE_S) -> list[
     """Wait until so many runs of ``sh`` have begun to work; their ids, in order."""
 
     def look() -> list[str] | None:
-        ids = [entry.run_id for entry in site.ledger() if entry.what == "start"]
+        ids = [entry.run_id for entry in site.ledger.entries() if entry.what == "start"]
         return ids if len(ids) >= count else None
 
     return wait_until(look, f"{count} runs to begin", deadline_s)

@@ -23,8 +23,9 @@ from a2a.types import (
 from a2a.utils.proto_utils import validate_proto_required_fields
 
 from claudomator_py.domain.views import AnswerRequest, TokenRequest
-from tests.e2e.harness import Daemon, Site, open_site
+from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, in_state
+from tests.e2e.site import Site, open_site
 from tests.patience import PATIENCE_S
 from tests.warm.starter import WarmStarter
 

@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-from tests.e2e.harness import Daemon, Site, wait_until
+from tests.e2e.daemon import Daemon
+from tests.e2e.site import Site
+from tests.patience import wait_until
 
 PROGRAM = """#!/bin/sh
 until [ -e {go} ]; do sleep 0.05; done

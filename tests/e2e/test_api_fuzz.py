@@ -21,9 +21,9 @@ from claudomator_py.domain.channel import NewAttachment, NewChannel, NewMessage
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.views import TokenRequest
-from tests.e2e.harness import open_site, wait_until
+from tests.e2e.site import open_site
 from tests.fakes.daemon import openapi_document
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 from tests.warm.starter import WarmStarter
 
 if TYPE_CHECKING:

@@ -15,9 +15,10 @@ from pathlib import Path
 
 from claudomator_py.client.http import Client
 from claudomator_py.schema.taskfile import from_document
-from tests.e2e.harness import Daemon, Site, open_site, wait_until
+from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, in_state, started
-from tests.patience import PATIENCE_S
+from tests.e2e.site import Site, open_site
+from tests.patience import PATIENCE_S, wait_until
 from tests.warm.starter import WarmStarter
 
 FOREVER = "do: while :; do sleep 0.1; done"
@@ -112,7 +113,7 @@ def test_a_copy_goes_on_elsewhere_without_the_runs_that_it_takes_for_live(
         assert "its run directory" in (daemon.client.task("live").reason_text or "")
         assert states["done"] == states["stubborn"] == states["after"] == ("COMPLETED", None)
         assert [run.state for run in daemon.client.runs("stubborn")] == ["ended", "ended"]
-        starts = Counter(entry.run_id for entry in site.ledger() if entry.what == "start")
+        starts = Counter(entry.run_id for entry in site.ledger.entries() if entry.what == "start")
         assert {starts[run_id] for run_id in live} == {1}, "a run that the copy takes for live was started again"
         unlike = {name: state for name, state in states.items() if state[0] != "COMPLETED"}
         assert {reason for _, reason in unlike.values()} == {"lost"}

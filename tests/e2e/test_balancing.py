@@ -11,8 +11,10 @@ from claudomator_py.domain.blocked import BlockCode
 from claudomator_py.domain.blocked_words import sentence
 from claudomator_py.domain.views import AgentView, TaskView
 from claudomator_py.domain.wording import worded
-from tests.e2e.harness import Daemon, Site, open_site, wait_until
+from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, in_state, started, waits_for, why
+from tests.e2e.site import Site, open_site
+from tests.patience import wait_until
 from tests.warm.starter import WarmStarter
 
 BUSY = "simulate: outcome=hang"

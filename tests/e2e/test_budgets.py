@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from claudomator_py.domain.views import TaskView
-from tests.e2e.harness import Daemon, Site, open_site, wait_until
+from tests.e2e.daemon import Daemon
 from tests.e2e.reloading import reload
 from tests.e2e.scenarios_support import document, ended, waits_for, why
+from tests.e2e.site import Site, open_site
+from tests.patience import wait_until
 from tests.warm.starter import WarmStarter
 
 USUAL: dict[str, Any] = {"kind": "simulated", "auto_select": True, "max_concurrent": 4}

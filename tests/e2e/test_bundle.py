@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.harness import Site, wait_until
+from tests.e2e.site import Site
+from tests.patience import wait_until
 
 PASSED = "passed-on-7Hq2mXw9"
 GIVEN = "given-by-the-file-8Kd3"

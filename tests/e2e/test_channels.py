@@ -8,8 +8,10 @@ import pytest
 from claudomator_py.domain.channel import ChannelSettings, NewChannel, NewMessage
 from claudomator_py.domain.triage import PrimaryRule
 from claudomator_py.domain.views.channels import MessageView
-from tests.e2e.harness import Daemon, Site, open_site, wait_until
+from tests.e2e.daemon import Daemon
+from tests.e2e.site import Site, open_site
 from tests.fakes.cards import card
+from tests.patience import wait_until
 from tests.warm.starter import WarmStarter
 
 POINTS = ("answer-due", "answer-given")

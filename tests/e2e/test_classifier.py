@@ -7,9 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from claudomator_py.domain.views import DecisionView, RestartRequest, TaskView
-from tests.e2e.harness import Daemon, Site, wait_until
+from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import in_state, waits_for
+from tests.e2e.site import Site
 from tests.fakes.tier_server import Behaviour, Exchange, TierServer, hangs, hangs_up, says, status, tier
+from tests.patience import wait_until
 
 MODELS = {"fast": "small", "balanced": "middle", "powerful": "large"}
 # By what fails: its server, or its answer. After three faults it is left alone for a while, and at once after a limit.

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import claudomator_py.client
-from tests.e2e.harness import open_site
+from tests.e2e.site import open_site
 from tests.warm.starter import WarmStarter
 
 AGENTS = {"simulated": {"kind": "simulated", "auto_select": True}}

@@ -7,8 +7,9 @@ from datetime import datetime
 import pytest
 
 from claudomator_py.domain.views import RunView
-from tests.e2e.harness import Daemon, Site
+from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, in_state, last_run, why
+from tests.e2e.site import Site
 
 
 def heard(daemon: Daemon, run: RunView) -> list[str]:

@@ -11,8 +11,9 @@ import pytest
 import claudomator_py
 from claudomator_py.domain.crashpoint import CRASH_POINTS
 from claudomator_py.hosts.shim.crash import POINTS as SHIM_POINTS
-from tests.e2e.harness import Site, wait_until
 from tests.e2e.operator import RESUMED, Life, Operator, assert_nothing_shows
+from tests.e2e.site import Site
+from tests.patience import wait_until
 
 # What the way to a point takes, where a first daemon does not pass it by itself: the life before.
 AFTER: dict[str, Life] = {

@@ -7,9 +7,9 @@ import pytest
 
 from claudomator_py.client.errors import NotAuthorised
 from claudomator_py.client.http import Client
-from tests.e2e.harness import Site, wait_until
 from tests.e2e.scenarios_support import document, ended
-from tests.patience import PATIENCE_S
+from tests.e2e.site import Site
+from tests.patience import PATIENCE_S, wait_until
 
 TOKEN = "a-token-of-the-service-manager"
 
@@ -25,8 +25,9 @@ def credentials(tmp_path: Path) -> Path:
 
 def agents(site: Site, **pass_env: list[str]) -> dict[str, Any]:
     """An agent for each, all of which do as their task says."""
-    command = ["sh", str(site.root / "agent.sh"), str(site.ledger_file)]
-    return {name: {"kind": "command", "command": command, "pass_env": names} for name, names in pass_env.items()}
+    return {
+        name: {"kind": "command", "command": site.ledger.agent, "pass_env": names} for name, names in pass_env.items()
+    }
 
 
 def test_a_run_gets_the_keys_of_its_agent_and_no_others(site: Site, credentials: Path) -> None:

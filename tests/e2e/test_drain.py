@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness import Daemon, Site, wait_until
+from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, in_state, started, waits_for, why
+from tests.e2e.site import Site
+from tests.patience import wait_until
 
 
 @pytest.fixture
@@ -31,7 +33,7 @@ def check(daemon: Daemon, name: str) -> tuple[bool, str]:
 
 def test_a_drained_daemon_starts_nothing_and_says_so_everywhere(site: Site, go_on: Path) -> None:
     daemon = site.start().ready()
-    site.drop("one.yaml", waiting("one", go_on, check=[site.check()]))
+    site.drop("one.yaml", waiting("one", go_on, check=[site.ledger.check()]))
     started(site, 1)
     found = daemon.client.drain("a new disk")
     assert (found.drained, found.reason, found.running) == (True, "a new disk", 1)
@@ -84,7 +86,7 @@ def test_the_commands(site: Site, go_on: Path) -> None:
 def test_the_end_of_the_daemon_awaits_the_runs_if_it_is_to(site: Site, go_on: Path, by: str) -> None:
     site.configure(**({"on_stop": "drain"} if by == "configuration" else {}))
     daemon = site.start(**({} if by == "configuration" else {"CLAUDOMATOR_ON_STOP": "drain"})).ready()
-    site.drop("one.yaml", waiting("one", go_on, check=[site.check()]))
+    site.drop("one.yaml", waiting("one", go_on, check=[site.ledger.check()]))
     started(site, 1)
     daemon.send(signal.SIGTERM)
     wait_until(lambda: not check(daemon, "scheduler")[0], "the daemon to stop")
@@ -93,7 +95,7 @@ def test_the_end_of_the_daemon_awaits_the_runs_if_it_is_to(site: Site, go_on: Pa
     in_state(daemon, "two", "QUEUED")
     go_on.touch()
     assert daemon.wait() == 0
-    assert [entry.what for entry in site.ledger()] == ["start", "end", "check"]
+    assert [entry.what for entry in site.ledger.entries()] == ["start", "end", "check"]
     daemon = site.start().ready()
     assert daemon.client.task("one").state == "COMPLETED"
     assert ended(daemon, "two").state == "COMPLETED", "a stop is no drain that lasts"

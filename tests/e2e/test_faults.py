@@ -17,7 +17,7 @@ from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.views import ProblemDetails
 from claudomator_py.hosts.shim import procfs
 from claudomator_py.schema.taskfile import from_document
-from tests.e2e.harness import Daemon, Site, open_site, wait_until
+from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import (
     ENDED,
     agent_file,
@@ -29,7 +29,8 @@ from tests.e2e.scenarios_support import (
     started,
     stranger,
 )
-from tests.patience import PATIENCE_S
+from tests.e2e.site import Site, open_site
+from tests.patience import PATIENCE_S, wait_until
 from tests.warm.starter import WarmStarter
 
 NAP = "do: until [ -e ../../../../go ]; do sleep 0.05; done"
@@ -210,7 +211,7 @@ def test_a_run_survives_the_daemon_and_is_adopted_by_the_next(site: Site) -> Non
     daemon = site.start().ready()
     assert ended(daemon, "later").state == "COMPLETED"
     assert [run.id for run in daemon.client.runs("nap")] == [run_id]
-    assert [entry.what for entry in site.ledger()] == ["start", "end", "start", "end"]
+    assert [entry.what for entry in site.ledger.entries()] == ["start", "end", "start", "end"]
 
 
 def test_a_second_signal_ends_the_daemon_at_once(site: Site) -> None:

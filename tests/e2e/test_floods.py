@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness import Daemon, Site, open_site, wait_until
+from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, in_state, last_run, why
+from tests.e2e.site import Site, open_site
+from tests.patience import wait_until
 from tests.warm.starter import WarmStarter
 
 FLOODS = {

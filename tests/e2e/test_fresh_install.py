@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from claudomator_py.schema.agent_settings import MODEL_KINDS
-from tests.e2e.harness import COMMAND, REPOSITORY, Site, wait_until
 from tests.e2e.scenarios_support import document, ended, waits_for
-from tests.patience import PATIENCE_S
+from tests.e2e.site import COMMAND, REPOSITORY, Site
+from tests.patience import PATIENCE_S, wait_until
 
 CONFIG = """\
 inbox: {paths: [tasks]}

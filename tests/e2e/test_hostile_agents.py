@@ -8,8 +8,10 @@ import pytest
 
 from claudomator_py.domain.views import TaskView
 from claudomator_py.hosts.shim import procfs
-from tests.e2e.harness import Daemon, Site, open_site, wait_until
+from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, in_state, last_run, waits_for, why
+from tests.e2e.site import Site, open_site
+from tests.patience import wait_until
 from tests.warm.starter import WarmStarter
 
 CAP_BYTES = 2**20

@@ -2,7 +2,7 @@
 
 import httpx
 
-from tests.e2e.harness import Site
+from tests.e2e.site import Site
 
 
 def test_the_daemon_answers_under_the_names_that_are_allowed_and_no_other(site: Site) -> None:

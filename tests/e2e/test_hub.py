@@ -17,9 +17,10 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from claudomator_py.domain.views import TokenRequest
-from tests.e2e.harness import Daemon, Site, open_site, wait_until
+from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, in_state, last_run
-from tests.patience import PATIENCE_S
+from tests.e2e.site import Site, open_site
+from tests.patience import PATIENCE_S, wait_until
 from tests.warm.starter import WarmStarter
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "hub_agent.py"

@@ -4,7 +4,7 @@ import pytest
 
 from claudomator_py.client.errors import ConnectionLost
 from claudomator_py.domain.task import TaskSpec
-from tests.e2e.harness import Site
+from tests.e2e.site import Site
 from tests.patience import PATIENCE_S
 
 TASK = TaskSpec(name="asked", instructions="do: true")

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.domain.views import TaskView
-from tests.e2e.harness import Daemon, Site, wait_until
+from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, in_state, started
-from tests.patience import PATIENCE_S
+from tests.e2e.site import Site
+from tests.patience import PATIENCE_S, wait_until
 
 SAY = "do: echo {0}"
 HOLD = "do: until [ -e go ]; do sleep 0.05; done"

@@ -10,10 +10,11 @@ import httpx
 import pytest
 
 from claudomator_py.domain.views import TaskView
-from tests.e2e.harness import Daemon, Site, open_site, wait_until
+from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, in_state, waits_for, why
+from tests.e2e.site import Site, open_site
 from tests.fakes.tier_server import Behaviour, TierServer, hangs, says, status, tier
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 
 # Beside the interpreter, in its unresolved folder: that is the environment that it was installed into.
 COMMAND = Path(sys.executable).with_name("claudomator")

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness import Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, waits_for
+from tests.e2e.site import Site, open_site
+from tests.patience import wait_until
 from tests.warm.starter import WarmStarter
 
 MANY = 6

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
 
-from tests.e2e.harness import Site, wait_until
+from tests.e2e.site import Site
+from tests.patience import wait_until
 
 SECRET = "hunter22-of-the-daemon"
 

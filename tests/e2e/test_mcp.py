@@ -13,8 +13,10 @@ import pytest
 from claudomator_py.agents.own_programs import mcp_command
 from claudomator_py.domain.views import AnswerRequest, RunView
 from claudomator_py.environment.variables import RunTokens
-from tests.e2e.harness import Daemon, Site, wait_until
+from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, in_state, last_run
+from tests.e2e.site import Site
+from tests.patience import wait_until
 
 if TYPE_CHECKING:
     from mcp import Client  # imported where it is needed: it takes half a second, in each worker

@@ -9,8 +9,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from claudomator_py import __version__
-from tests.e2e.harness import Daemon, Site, wait_until
-from tests.patience import PATIENCE_S
+from tests.e2e.daemon import Daemon
+from tests.e2e.site import Site
+from tests.patience import PATIENCE_S, wait_until
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 SECRET = "correct-horse-battery-staple"

@@ -8,7 +8,8 @@ from pathlib import Path
 from claudomator_py.client.errors import ServiceProblem
 from claudomator_py.client.http import Client
 from claudomator_py.domain.notice import DeliveryState
-from tests.e2e.harness import Site, wait_until
+from tests.e2e.site import Site
+from tests.patience import wait_until
 
 SCRIPT = """
 import json, pathlib, sys

@@ -6,8 +6,10 @@ import pytest
 
 from claudomator_py.client.errors import ConnectionLost, DaemonNotRunning, ServiceProblem
 from claudomator_py.domain.views import AnswerRequest, RunView, TaskView
-from tests.e2e.harness import Daemon, Site, wait_until
+from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, in_state, last_run
+from tests.e2e.site import Site
+from tests.patience import wait_until
 
 ASKS = "simulate: outcome=question text='Red or blue?'"
 DONE = "simulate: text=painted"

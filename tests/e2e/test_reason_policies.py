@@ -16,8 +16,10 @@ import pytest
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.views import AgentView, HoldView, RejectRequest, RunView, TaskView
 from claudomator_py.schema.taskfile import from_document
-from tests.e2e.harness import Daemon, Site, open_site, wait_until
+from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import ENDED, document, ended, in_state, kill_run, last_run
+from tests.e2e.site import Site, open_site
+from tests.patience import wait_until
 from tests.warm.starter import WarmStarter
 
 MODELS = {"fast": "small", "balanced": "middling", "powerful": "large"}

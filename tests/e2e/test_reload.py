@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from claudomator_py.sources.inbox.claims import Claims
-from tests.e2e.harness import REPOSITORY, Site, wait_until
 from tests.e2e.reloading import configuration, events, reload
 from tests.e2e.scenarios_support import document, ended, in_state, started, why
-from tests.patience import PATIENCE_S
+from tests.e2e.site import REPOSITORY, Site
+from tests.patience import PATIENCE_S, wait_until
 
 
 def until(path: Path) -> str:
@@ -19,10 +19,9 @@ def until(path: Path) -> str:
     return f"do: until [ -e {path} ]; do sleep 0.05; done"
 
 
-def shell(ledger: Site, **changes: Any) -> dict[str, Any]:
+def shell(site: Site, **changes: Any) -> dict[str, Any]:
     """The agent ``sh`` of the site, changed."""
-    command = ["sh", str(ledger.root / "agent.sh"), str(ledger.ledger_file)]
-    return {"kind": "command", "command": command, "auto_select": True, "max_concurrent": 4, **changes}
+    return {"kind": "command", "command": site.ledger.agent, "auto_select": True, "max_concurrent": 4, **changes}
 
 
 def test_slots_and_agents_change_without_a_restart(site: Site) -> None:

@@ -10,10 +10,12 @@ import pytest
 
 from claudomator_py.client.http import Client
 from claudomator_py.domain.views import AnswerRequest, TokenRequest
-from tests.e2e.harness import Daemon, Site, open_site, wait_until
+from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, in_state, kill_run, last_run
+from tests.e2e.site import Site, open_site
 from tests.fakes.a2a import Request, Seen, plain_server, reply, sdk_server
 from tests.fakes.cards import card
+from tests.patience import wait_until
 from tests.warm.starter import WarmStarter
 
 SECRET = "s3cret-of-the-docs-bot"

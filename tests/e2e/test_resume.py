@@ -8,8 +8,10 @@ import pytest
 
 from claudomator_py.client.errors import DaemonNotRunning
 from claudomator_py.domain.views import RestartRequest, RunView
-from tests.e2e.harness import Daemon, Site, wait_until
+from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, in_state, last_run, why
+from tests.e2e.site import Site
+from tests.patience import wait_until
 
 TOLD = "Dig a hole."
 

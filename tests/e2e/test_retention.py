@@ -7,8 +7,10 @@ import httpx
 import pytest
 
 from claudomator_py.domain.lifecycle import StateName
-from tests.e2e.harness import Daemon, Site, wait_until
+from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, started
+from tests.e2e.site import Site
+from tests.patience import wait_until
 
 TABLES = ("task", "run", "event", "decision", "snapshot")
 LATER_MS = 400 * 86_400_000

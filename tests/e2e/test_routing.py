@@ -7,9 +7,11 @@ import pytest
 
 from claudomator_py.domain.views import AnswerRequest, HoldRequest, RestartRequest, TaskView
 from claudomator_py.domain.views.routing import RouteRequest
-from tests.e2e.harness import Daemon, Site, open_site, wait_until
+from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, in_state, why
+from tests.e2e.site import Site, open_site
 from tests.fakes.cards import card
+from tests.patience import wait_until
 from tests.warm.starter import WarmStarter
 
 DONE = "simulate: outcome=success"

@@ -8,7 +8,9 @@ import pytest
 from claudomator_py.client.errors import ServiceProblem
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.domain.views.schedules import ScheduleView
-from tests.e2e.harness import Daemon, Site, wait_until
+from tests.e2e.daemon import Daemon
+from tests.e2e.site import Site
+from tests.patience import wait_until
 
 HOURLY = "instructions: 'do: true'\nschedule: '0 * * * *'\noverlap: queue\ncatch_up: {}\n"
 POINTS = ("schedule-due", "schedule-met")

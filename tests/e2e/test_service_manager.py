@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness import Site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, last_run, shim_file
+from tests.e2e.site import Site
 from tests.fakes.service_manager import Message, ServiceManager
+from tests.patience import wait_until
 
 
 @pytest.fixture

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from claudomator_py.domain.views.decisions import DecisionFilter, RecordedDecisionView
-from tests.e2e.harness import Daemon, Site, wait_until
+from tests.e2e.daemon import Daemon
 from tests.e2e.reloading import configuration, reload
 from tests.e2e.scenarios_support import document, ended
+from tests.e2e.site import Site
+from tests.patience import wait_until
 
 OFF = {"preset": "none"}
 NO_DEPLOYS = {"name": "no-deploys", "when": "'deploy' in task.tags", "deny": "not at night"}

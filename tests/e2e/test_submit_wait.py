@@ -6,9 +6,9 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.e2e.harness import Site, wait_until
 from tests.e2e.scenarios_support import document, in_state, started
-from tests.patience import PATIENCE_S
+from tests.e2e.site import Site
+from tests.patience import PATIENCE_S, wait_until
 
 GATED = "do: until [ -e go ]; do sleep 0.05; done"
 

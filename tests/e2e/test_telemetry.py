@@ -12,9 +12,10 @@ from claudomator_py.client.errors import ServiceProblem
 from claudomator_py.domain.trace import check_span, own_span
 from claudomator_py.domain.views import CheckView, TaskView
 from claudomator_py.domain.views.decisions import DecisionFilter
-from tests.e2e.harness import REPOSITORY, Daemon, Site, wait_until
+from tests.e2e.daemon import Daemon
+from tests.e2e.site import REPOSITORY, Site
 from tests.fakes.collector import Collector, Received
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 
 KEY = "a-key-for-the-collector"
 # What starts a daemon that has no OpenTelemetry.

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness import Daemon, Site, open_site, wait_until
+from tests.e2e.daemon import Daemon
 from tests.e2e.invariants import hold
 from tests.e2e.scenarios_support import document, in_state, started
+from tests.e2e.site import Site, open_site
 from tests.e2e.versions import ADDED, NEWER, Version, newer_version, this_version
+from tests.patience import wait_until
 
 NAP = "do: until [ -e ../../../../go ]; do sleep 0.05; done"
 """Works until the site's folder has a file ``go``."""
@@ -69,7 +71,7 @@ def at_work(site: Site, version: Version) -> Daemon:
     for name in LIVE:
         in_state(daemon, name, "RUNNING")
     started(site, 2)
-    site.drop("queued-1.yaml", document(None, "do: true", check=[site.check()]))
+    site.drop("queued-1.yaml", document(None, "do: true", check=[site.ledger.check()]))
     site.drop("queued-2.yaml", document(None, "simulate: outcome=success", agent="simulated"))
     site.drop("after-nap.yaml", document(None, "do: true", depends_on=["nap"]))
     in_state(daemon, "queued-1", "QUEUED")
@@ -157,6 +159,6 @@ def test_the_way_back_is_the_copy_that_the_upgrade_has_made(site: Site, this: Ve
     tasks = {task.name: task.state for task in site.drain(daemon).values()}
     assert tasks == {**OUTCOMES, "later": "COMPLETED"}
     assert daemon.client.task("later").id != later.id
-    starts = Counter(entry.run_id for entry in site.ledger() if entry.what == "start")
+    starts = Counter(entry.run_id for entry in site.ledger.entries() if entry.what == "start")
     assert all(starts[run_id] <= 1 for run_id in live), "what the copy knew as running was not started again"
     assert daemon.stop() == 0

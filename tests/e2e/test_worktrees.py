@@ -11,8 +11,10 @@ from claudomator_py.client.errors import ServiceProblem
 from claudomator_py.domain.retention import CleanupRequest
 from claudomator_py.domain.task import AgentHint, TaskSpec
 from claudomator_py.domain.views import RestartRequest
-from tests.e2e.harness import Daemon, Site, wait_until
+from tests.e2e.daemon import Daemon
 from tests.e2e.repositories import COMMIT, done, git, spec
+from tests.e2e.site import Site
+from tests.patience import wait_until
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from claudomator_py.store.schema import SCHEMA
-from tests.e2e.harness import REPOSITORY
+from tests.e2e.site import REPOSITORY
 
 NEWER = "99.0.0"
 NEWER_SCHEMA = "9999_newer"

@@ -12,7 +12,7 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import EVENT, HOLD, RUN, TASK, TASK_REVISION, Run, Task
 from claudomator_py.store.task_rows import task_from
-from tests.e2e.harness import Site
+from tests.e2e.site import Site
 
 
 @dataclass(frozen=True, slots=True)

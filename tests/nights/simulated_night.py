@@ -17,14 +17,16 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.domain.views import TaskView
 from claudomator_py.schema.taskfile import from_document
-from tests.e2e.harness import SETTLED, Daemon, Site, wait_until
+from tests.e2e.daemon import Daemon
 from tests.e2e.invariants import hold as hold_invariants
+from tests.e2e.site import SETTLED, Site
 from tests.nights import cost
 from tests.nights.outside import Outside, Service, Trouble, now_ms
 from tests.nights.promises import avoidable, keep
 from tests.nights.records import Records, Span, read
 from tests.nights.timeline import Moment, moments, strips, timeline
 from tests.nights.work import HOPELESS, Job, jobs
+from tests.patience import wait_until
 from tests.simulation.accounts import Account, Window
 
 TOTAL = 6

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness import open_site
+from tests.e2e.site import open_site
 from tests.nights.outside import Outside
 from tests.nights.simulated_night import UNIT_MS, Night, Plan, services
 from tests.warm.starter import WarmStarter

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from random import Random
 
-from tests.e2e.harness import Site
+from tests.e2e.site import Site
 
 AGENTS = ("alpha", "beta", "gamma")
 HOPELESS = 99
@@ -55,7 +55,7 @@ def jobs(random: Random, site: Site, count: int, effects: str) -> list[Job]:
             case "after" if made:
                 content["depends_on"] = sorted({random.choice(made).name for _ in range(random.randint(1, 2))})
             case "checked":
-                content["check"] = [["sh", "-c", f'grep -qx "$CLAUDOMATOR_TASK" {effects}'], site.check()]
+                content["check"] = [["sh", "-c", f'grep -qx "$CLAUDOMATOR_TASK" {effects}'], site.ledger.check()]
             case "flaky":
                 fails = random.randint(1, 2)
             case "hopeless":

@@ -3,7 +3,7 @@
 import json
 
 from claudomator_py.domain.views import RunView
-from tests.e2e.harness import Daemon
+from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import ended, last_run
 from tests.fakes.http_api import Text
 from tests.real_clis.clis import CLAUDE, CODEX, GEMINI, OPENCODE

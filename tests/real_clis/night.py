@@ -11,10 +11,12 @@ import pytest
 
 from claudomator_py.domain.views import RunView
 from claudomator_py.hosts.shim import procfs
-from tests.e2e.harness import Daemon, Site, open_site, wait_until
+from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document
+from tests.e2e.site import Site, open_site
 from tests.fakes import messages_api, responses_api
 from tests.fakes.http_api import Refusal
+from tests.patience import wait_until
 from tests.real_clis.account import EFFECTS, STEPS, Account
 from tests.real_clis.clis import CLAUDE, CODEX, Cli, private
 

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from claudomator_py.domain.views import AgentView, OutcomeView
-from tests.e2e.harness import SETTLED, Daemon, Site, open_site, wait_until
+from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, in_state, last_run
+from tests.e2e.site import SETTLED, Site, open_site
 from tests.fakes.http_api import ScriptedApi, ToolCall
+from tests.patience import wait_until
 from tests.real_clis.bench import repository
 from tests.real_clis.clis import Cli, private
 

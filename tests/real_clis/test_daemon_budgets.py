@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.e2e.harness import wait_until
 from tests.e2e.scenarios_support import ended, last_run, why
 from tests.fakes.http_api import INPUT_TOKENS, Text
+from tests.patience import wait_until
 from tests.real_clis.clis import CLAUDE, Cli
 from tests.real_clis.place import END_S, SLEEP, Place
 

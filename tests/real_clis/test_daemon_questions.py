@@ -7,9 +7,9 @@ import pytest
 from claudomator_py.client.errors import ServiceProblem
 from claudomator_py.domain.inputs import MARKER
 from claudomator_py.domain.views import AnswerRequest, ApproveRequest
-from tests.e2e.harness import wait_until
 from tests.e2e.scenarios_support import ended, in_state, last_run, why
 from tests.fakes.http_api import Text
+from tests.patience import wait_until
 from tests.real_clis.clis import CLAUDE, GEMINI, Cli, each
 from tests.real_clis.place import END_S, Place
 

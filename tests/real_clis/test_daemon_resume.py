@@ -8,9 +8,10 @@ import shutil
 import pytest
 
 from claudomator_py.domain.views import RestartRequest, RunView
-from tests.e2e.harness import Daemon, wait_until
+from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import ended, last_run, why
 from tests.fakes.http_api import INPUT_TOKENS, OUTPUT_TOKENS, Text
+from tests.patience import wait_until
 from tests.real_clis.clis import GEMINI, Cli, each
 from tests.real_clis.conversation import MEMORY, TOLD, begun, heard
 from tests.real_clis.place import END_S, SLEEP, Place

@@ -1,8 +1,8 @@
 """Real agent CLIs find their service in trouble, or are refused by it: the right reason, and what follows from it."""
 
-from tests.e2e.harness import wait_until
 from tests.e2e.scenarios_support import ended, in_state, why
 from tests.fakes.http_api import Text
+from tests.patience import wait_until
 from tests.real_clis.clis import CLAUDE, CODEX, NOBODY, OPENCODE, Cli, each
 from tests.real_clis.place import END_S, NEXT, Place, outcome_of
 

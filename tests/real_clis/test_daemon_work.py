@@ -1,9 +1,9 @@
 """Real agent CLIs do a dropped task: the work is done, checked, accounted for, and outlives the daemon."""
 
 from claudomator_py.domain.views import TaskView
-from tests.e2e.harness import wait_until
 from tests.e2e.scenarios_support import ended, in_state, last_run
 from tests.fakes.http_api import INPUT_TOKENS, OUTPUT_TOKENS, Text
+from tests.patience import wait_until
 from tests.real_clis.clis import CLAUDE, CODEX, GEMINI, OPENCODE, Cli, each
 from tests.real_clis.place import END_S, Place
 

@@ -15,9 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness import SETTLED, Daemon, wait_until
+from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, why
+from tests.e2e.site import SETTLED
 from tests.fakes import gemini_api, messages_api
+from tests.patience import wait_until
 from tests.real_clis.account import EFFECTS, STEPS, Account, command, now_ms
 from tests.real_clis.bench import repository
 from tests.real_clis.clis import CLAUDE, CODEX, GEMINI, OPENCODE, Cli

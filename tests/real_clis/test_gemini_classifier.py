@@ -10,8 +10,8 @@ import pytest
 from claudomator_py.classify.gemini_cli import GeminiCli
 from claudomator_py.domain.agent import Tier
 from claudomator_py.scheduler.classification import Cause, ModelFault, TierQuestion, parse_answer, tier_question
-from tests.e2e.harness import Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, why
+from tests.e2e.site import Site, open_site
 from tests.fakes.gemini_api import (
     GeminiApi,
     capacity_used_up,
@@ -21,6 +21,7 @@ from tests.fakes.gemini_api import (
     unauthorized,
 )
 from tests.fakes.http_api import Hang, Step, Text
+from tests.patience import wait_until
 from tests.real_clis.clis import GEMINI, NOBODY, bare, private
 from tests.real_clis.place import END_S
 

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.domain.views import RunView
-from tests.e2e.harness import Daemon, wait_until
+from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import ended, why
 from tests.fakes import chat_api, gemini_api
 from tests.fakes.http_api import Refusal
+from tests.patience import wait_until
 from tests.real_clis.account import EFFECTS, Account
 from tests.real_clis.clis import CLAUDE, CLIS, CODEX, GEMINI, OPENCODE, Cli
 from tests.real_clis.night import Night, epoch_ms, expected_effects, night_marks, open_night

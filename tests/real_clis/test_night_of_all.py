@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.domain.views import AgentView
-from tests.e2e.harness import SETTLED, Daemon, wait_until
+from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import in_state, why
+from tests.e2e.site import SETTLED
 from tests.fakes import gemini_api, messages_api
+from tests.patience import wait_until
 from tests.real_clis.account import STEPS, Account, Window, command, now_ms
 from tests.real_clis.clis import CLAUDE, CODEX, GEMINI, Cli
 from tests.real_clis.night import (

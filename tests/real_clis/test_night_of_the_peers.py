@@ -10,8 +10,9 @@ from typing import Literal
 
 import pytest
 
-from tests.e2e.harness import Daemon, wait_until
+from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import ended, in_state, why
+from tests.patience import wait_until
 from tests.real_clis.account import STEPS, UNREACHABLE, Window, command, now_ms
 from tests.real_clis.clis import CLAUDE, CODEX
 from tests.real_clis.night import (

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.domain.views import RunView
-from tests.e2e.harness import Daemon, wait_until
+from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import ended, is_over, shim_file, why
+from tests.patience import wait_until
 from tests.real_clis.account import UNREACHABLE, Account, command
 from tests.real_clis.clis import CLIS, CODEX, OPENCODE, Cli
 from tests.real_clis.night import Night, expected_effects, night_marks, open_night

@@ -35,7 +35,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tests.e2e.harness import Site
+    from tests.e2e.site import Site
 
 from pydantic import BaseModel
 
@@ -187,7 +187,7 @@ def _models(kind: type[BaseModel]) -> Iterator[type[BaseModel]]:
 def _live_once() -> None:
     """A daemon's life in this process: all that it imports, makes or compiles when it first needs it is there then."""
     from claudomator_py.app.serving import serve
-    from tests.e2e.harness import open_site
+    from tests.e2e.site import open_site
 
     with tempfile.TemporaryDirectory() as folder, open_site(Path(folder, "site")) as site:
         user = threading.Thread(target=_use, args=[site])
@@ -212,10 +212,11 @@ def _live_once() -> None:
 def _use(site: "Site") -> None:
     """What most tests ask of a daemon; then it is asked to end."""
     from claudomator_py.domain.task import TaskSpec
-    from tests.e2e.harness import Daemon, wait_until
+    from tests.e2e.daemon import Daemon
+    from tests.patience import wait_until
 
     try:
-        daemon = Daemon(site, os.getpid(), lambda _: 0).ready()
+        daemon = Daemon(site.state, site.log_file, os.getpid(), lambda _: 0).ready()
         client = daemon.client
         task = client.submit(TaskSpec(name="one", instructions="do: true"))
         site.drop("two.yaml", "instructions: do it\n")

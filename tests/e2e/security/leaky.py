@@ -20,8 +20,10 @@ from urllib.parse import quote
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.notice import DeliveryState
 from claudomator_py.domain.views import HoldRequest, RejectRequest
-from tests.e2e.harness import Daemon, Site, open_site, wait_until
+from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, in_state
+from tests.e2e.site import Site, open_site
+from tests.patience import wait_until
 from tests.warm.starter import WarmStarter
 
 CANARY = "canary-of-the-kitchen"

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from tests.e2e.harness import Site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state
+from tests.e2e.site import Site
+from tests.patience import wait_until
 
 
 def test_a_folder_that_became_a_link_to_the_state_folder_is_noticed_at_the_start(site: Site) -> None:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.e2e.harness import Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, ended
 from tests.e2e.security.second_user import NOBODY, as_second_user, needs_root, open_to_all
-from tests.patience import PATIENCE_S
+from tests.e2e.site import Site, open_site
+from tests.patience import PATIENCE_S, wait_until
 from tests.warm.starter import WarmStarter
 
 pytestmark = needs_root

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.domain.run import Stream
-from tests.e2e.harness import Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, started
+from tests.e2e.site import Site, open_site
+from tests.patience import wait_until
 from tests.warm.starter import WarmStarter
 
 KILL_SHIM = "kill -9 $PPID"

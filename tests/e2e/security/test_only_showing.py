@@ -10,8 +10,8 @@ import httpx
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.schema.agent_settings import MODEL_KINDS
 from claudomator_py.schema.taskfile import parse_task
-from tests.e2e.harness import Site
 from tests.e2e.repositories import git
+from tests.e2e.site import Site
 from tests.fakes.daemon import openapi_document
 from tests.patience import PATIENCE_S
 

@@ -16,8 +16,9 @@ from claudomator_py.api.guard import roles
 from claudomator_py.client import Client, ServiceProblem, TaskSpec
 from claudomator_py.client.errors import NotAuthorised
 from claudomator_py.domain.views import TaskFilter, TokenRequest
-from tests.e2e.harness import Daemon, Site, open_site, wait_until
-from tests.patience import PATIENCE_S
+from tests.e2e.daemon import Daemon
+from tests.e2e.site import Site, open_site
+from tests.patience import PATIENCE_S, wait_until
 from tests.warm.starter import WarmStarter
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from claudomator_py.domain.retention import CleanupRequest
 from claudomator_py.domain.views import RestartRequest
-from tests.e2e.harness import Site
 from tests.e2e.repositories import done, git, spec
+from tests.e2e.site import Site
 
 
 def test_what_an_agent_wrote_for_git_is_not_run_after_its_run_by_a_retry_or_a_cleanup(site: Site) -> None:

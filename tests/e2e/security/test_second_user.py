@@ -12,9 +12,11 @@ from secrets import token_hex
 
 import pytest
 
-from tests.e2e.harness import Daemon, Site, open_site, wait_until
+from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, started
 from tests.e2e.security.second_user import as_second_user, needs_root, open_to_all
+from tests.e2e.site import Site, open_site
+from tests.patience import wait_until
 from tests.warm.starter import WarmStarter
 
 pytestmark = needs_root
@@ -39,7 +41,7 @@ class Living:
 @pytest.fixture(scope="module")
 def living(warm: WarmStarter) -> Iterator[Living]:
     with open_to_all() as folder, open_site(folder / "site", warm=warm) as site:
-        command = ["sh", str(site.root / "agent.sh"), str(site.ledger_file)]
+        command = site.ledger.agent
         site.configure(agents={"sh": {"kind": "command", "command": command, "pass_env": ["PASSED_KEY"]}})
         daemon = site.start(PASSED_KEY=PASSED).ready()
         go_on = site.root / "go-on"

@@ -16,9 +16,9 @@ import pytest
 
 from claudomator_py.domain.channel import NewChannel, NewMessage
 from claudomator_py.domain.views import HoldRequest
-from tests.e2e.harness import Site, wait_until
 from tests.e2e.security.leaky import CANARY, Spilt, forms_of, leaky_site
-from tests.patience import PATIENCE_S
+from tests.e2e.site import Site
+from tests.patience import PATIENCE_S, wait_until
 from tests.warm.starter import WarmStarter
 
 
@@ -213,8 +213,7 @@ def test_a_secret_that_is_planted_is_found(spilt: Spilt) -> None:
 
 def test_a_reload_adds_what_is_known_and_forgets_nothing(site: Site) -> None:
     first, second = "first-agents-token-3Hf", "second-agents-token-8Wq"
-    command = ["sh", str(site.root / "agent.sh"), str(site.ledger_file)]
-    agent = {"kind": "command", "command": command}
+    agent = {"kind": "command", "command": site.ledger.agent}
     site.configure(agents={"sh": {**agent, "env": {"MY_TOKEN": first}}})
     daemon = site.start().ready()
 

@@ -10,7 +10,7 @@ from typing import IO
 
 import pytest
 
-from tests.e2e.harness import Site
+from tests.e2e.site import Site
 
 ANSWERED_S = 10.0
 """The operator was locked out for ten seconds at a time. What an answer takes here is mostly the machine's business."""

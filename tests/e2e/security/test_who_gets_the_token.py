@@ -16,9 +16,9 @@ import pytest
 
 from claudomator_py.client import connect
 from claudomator_py.client.errors import DaemonNotRunning
-from tests.e2e.harness import Site, open_site
 from tests.e2e.scenarios_support import document
 from tests.e2e.security.second_user import NOBODY, needs_root
+from tests.e2e.site import Site, open_site
 from tests.fakes.command import QuickCommand
 from tests.patience import PATIENCE_S
 from tests.warm.starter import WarmStarter

@@ -14,11 +14,10 @@ from claudomator_py.api.streams import MOST_STREAMS, Streams
 from claudomator_py.domain.lifecycle import Completed, Running
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
-from tests.e2e.harness import wait_until
 from tests.fakes.daemon import Daemon, running
 from tests.fakes.prepared import PreparedService
 from tests.fakes.sse import EventSource
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 
 GRACE_IS_OVER = "graceful shutdown exceeded"
 SUCCESS = Outcome(status=OutcomeStatus.SUCCEEDED)

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from typing import IO
 
 from claudomator_py.domain.lifecycle import Completed, Running
-from tests.e2e.harness import wait_until
 from tests.fakes.command import Command
 from tests.fakes.prepared import PreparedService
+from tests.patience import wait_until
 
 
 @contextmanager

@@ -5,134 +5,27 @@ Nothing here sleeps for a guess: each wait ends with what it waits for, or fails
 
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from claudomator_py.client.errors import ClientError
-from claudomator_py.client.http import Client
 from claudomator_py.domain.views import TaskView
-from claudomator_py.hosts.shim import procfs
 from tests.databases import put_migrated
+from tests.e2e.daemon import Daemon, published_url, read_log
+from tests.e2e.ledger import Ledger
+from tests.e2e.processes import processes_of
 from tests.fakes.command import Command
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 from tests.warm.starter import WarmStarter
-
-T = TypeVar("T")
 
 REPOSITORY = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-m", "claudomator_py")
-_LEAST_PAUSE_S, _MOST_PAUSE_S = 0.005, 0.2
 SETTLED = ("COMPLETED", "FAILED", "CANCELLED", "NEEDS_INPUT")
-
-# Tells the ledger that it runs, does what the lines "do: ..." of its task say, and tells how it ends.
-AGENT = """
-ledger=$1
-trap 'code=$?; echo "end $CLAUDOMATOR_RUN $code" >> "$ledger"' EXIT
-echo "start $CLAUDOMATOR_RUN $$ $CLAUDOMATOR_ATTEMPT" >> "$ledger"
-while IFS= read -r line; do
-    case $line in "do: "*) eval "${line#do: }" < /dev/null ;; esac
-done
-exit 0
-"""
-CHECK = 'echo "check $CLAUDOMATOR_RUN $1" >> "$2"; exit "$1"'
-
-
-def wait_until(condition: Callable[[], T | None], what: str, deadline_s: float = PATIENCE_S) -> T:
-    """The first value of the condition that is true. Fails at the deadline."""
-    first = began = time.monotonic()
-    while not (value := condition()):
-        looked = time.monotonic()
-        if looked > first + deadline_s:
-            raise AssertionError(f"waited {deadline_s:.0f} s in vain for {what}")
-        # Most of the time is for what is waited for, and little for asking about it: the less, the longer it takes.
-        time.sleep(min(max(_LEAST_PAUSE_S, 4 * (looked - began), (looked - first) / 8), _MOST_PAUSE_S))
-        began = time.monotonic()
-    return value
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A line of the ledger, written by a run itself.
-
-    what: ``start`` with its pid as the number, ``deaf`` with it once TERM is ignored, ``end`` with its exit code, or
-    ``check`` with that of its check.
-    """
-
-    what: str
-    run_id: str
-    number: int
-
-
-class Daemon:
-    """One life of a daemon."""
-
-    def __init__(self, site: "Site", pid: int, reap: Callable[[int], int]) -> None:
-        self.pid = pid
-        self._site = site
-        self._reap = reap
-        self._fd = os.pidfd_open(pid)
-        self._status: int | None = None
-        self._client: Client | None = None
-
-    @property
-    def running(self) -> bool:
-        """Whether it has not ended yet."""
-        return self._status is None and not select.select([self._fd], [], [], 0)[0]
-
-    @property
-    def client(self) -> Client:
-        """The API as typed calls, with the operator's token. Call ``ready`` before."""
-        if self._client is None:
-            url, token = self._site.endpoint, (self._site.state / "token").read_text().strip()
-            assert url is not None, "the daemon was not waited for: call ready()"
-            self._client = Client(url, token, timeout_s=PATIENCE_S)
-        return self._client
-
-    def ready(self) -> "Daemon":
-        """Wait until it answers requests. Fails, with its log, if it ends before."""
-
-        def answers() -> bool:
-            assert self.running, f"the daemon ended before it was ready:\n{self._site.log_text()}"
-            try:
-                return self._site.endpoint is not None and self.client.readiness() is not None
-            except ClientError:
-                return False
-
-        wait_until(answers, "the daemon to be ready", PATIENCE_S)
-        return self
-
-    def kill(self) -> None:
-        """End it as a crash does, and wait for its end."""
-        self.send(signal.SIGKILL)
-        self.wait()
-
-    def send(self, number: int) -> None:
-        """Send it a signal. Any thread may."""
-        signal.pidfd_send_signal(self._fd, number)
-
-    def stop(self) -> int:
-        """Ask it to end, in order; its exit status."""
-        self.send(signal.SIGTERM)
-        return self.wait()
-
-    def wait(self, deadline_s: float = PATIENCE_S) -> int:
-        """Wait for its end; its exit status, negative for a signal. Fails at the deadline."""
-        if self._status is None:
-            ended = select.select([self._fd], [], [], deadline_s)[0]
-            assert ended, f"the daemon did not end within {deadline_s:.0f} s:\n{self._site.log_text()}"
-            self._status = self._reap(self.pid)
-            os.close(self._fd)
-            if self._client is not None:
-                self._client.close()
-        return self._status
 
 
 class Site:
@@ -152,24 +45,22 @@ class Site:
         self.inbox = root / "tasks"
         self.state = root / "state"
         self.work = root / "work"
-        self.ledger_file = root / "ledger"
+        self.ledger = Ledger(root)
         self.log_file = root / "daemon.log"
         self.config_file = root / "claudomator.yaml"
         self.database = "sqlite"
         self._warm = warm
         self._daemons: list[Daemon] = []
-        self._known: set[str] = set()
+        self._known_runs: set[str] = set()
         for folder in (self.inbox, self.work, root / "home"):
             folder.mkdir(parents=True)
-        (root / "agent.sh").write_text(AGENT)
-        (root / "check.sh").write_text(CHECK)
+        self.ledger.write_scripts()
         self.configure(**config)
         if not new and self.database == "sqlite":
             put_migrated(self.state, begun=True)
 
     def configure(self, **changes: Any) -> None:
         """Write the configuration: defaults with an agent ``sh``, which does as its task says, and ``simulated``."""
-        command = ["sh", str(self.root / "agent.sh"), str(self.ledger_file)]
         models = {"fast": "small", "balanced": "middling", "powerful": "large"}
         settings: dict[str, Any] = {
             "inbox": {"paths": ["tasks"]},
@@ -180,7 +71,7 @@ class Site:
             "agents": {
                 "sh": {
                     "kind": "command",
-                    "command": command,
+                    "command": self.ledger.agent,
                     "auto_select": True,
                     "max_concurrent": 4,
                     "models": models,
@@ -220,7 +111,7 @@ class Site:
         assert self._warm is not None
         arguments = {"config": str(self.config_file)}
         pid = self._warm.start(arguments, environ=environ, cwd=self.root, log=self.log_file)
-        return Daemon(self, pid, self._warm.reap)
+        return Daemon(self.state, self.log_file, pid, self._warm.reap)
 
     def _start_cold(self, environ: Mapping[str, str]) -> Daemon:
         command = [*self._command, "serve", "--config", str(self.config_file)]
@@ -228,7 +119,7 @@ class Site:
             process = subprocess.Popen(
                 command, env=dict(environ), cwd=self.root, stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
-        return Daemon(self, process.pid, lambda _: process.wait())
+        return Daemon(self.state, self.log_file, process.pid, lambda _: process.wait())
 
     @property
     def command(self) -> Command:
@@ -238,14 +129,11 @@ class Site:
     @property
     def endpoint(self) -> str | None:
         """The URL that the running daemon has published; None: not yet."""
-        try:
-            return (self.state / "endpoint").read_text().strip()
-        except FileNotFoundError:
-            return None
+        return published_url(self.state)
 
     def log_text(self) -> str:
         """What all daemons so far have logged."""
-        return self.log_file.read_text(errors="replace") if self.log_file.exists() else ""
+        return read_log(self.log_file)
 
     def drop(self, name: str, text: str) -> Path:
         """Put a task file into the inbox, complete at once."""
@@ -254,46 +142,35 @@ class Site:
         partial.rename(path)
         return path
 
-    def check(self, code: int = 0) -> str:
-        """A check that writes itself into the ledger and exits with the code."""
-        return f"sh {self.root / 'check.sh'} {code} {self.ledger_file}"
-
-    def ledger(self) -> list[Entry]:
-        """What the runs of ``sh`` and checks have said of themselves, in order."""
-        if not self.ledger_file.exists():
-            return []
-        lines = [line.split() for line in self.ledger_file.read_text().splitlines()]
-        return [Entry(words[0], words[1], int(words[2])) for words in lines]
-
     def drain(self, daemon: Daemon, stuck_s: float = PATIENCE_S) -> dict[str, TaskView]:
-        """Wait until no task runs or can run; all tasks by id. Fails when for stuck_s seconds nothing goes forward."""
+        """Wait until no task runs or can run; all tasks by id. Fails after stuck_s seconds without progress."""
 
         settled: bool = False
         last: object = None
 
-        def seen() -> tuple[bool, object]:
+        def progress() -> tuple[bool, object]:
             assert daemon.running, f"the daemon ended:\n{self.log_text()}"
             counts = daemon.client.status().counts
             settled = not any(count for state, count in counts.items() if state not in SETTLED)
-            return settled, (counts, len(self.ledger()))
+            return settled, (counts, len(self.ledger.entries()))
 
-        def forward() -> bool:
+        def has_progressed() -> bool:
             nonlocal settled, last
             before = last
-            settled, last = seen()
+            settled, last = progress()
             return settled or last != before
 
         try:
             while not settled:
-                wait_until(forward, "tasks to go forward", stuck_s)
+                wait_until(has_progressed, "tasks to go forward", stuck_s)
             return {task.id: task for task in daemon.client.all_tasks()}
         except AssertionError as failure:
             stuck = [task for task in daemon.client.all_tasks() if task.state not in SETTLED]
-            told = "\n".join(
+            reasons = "\n".join(
                 f"{task.name}: {daemon.client.why(task.id).model_dump_json(indent=1)}" for task in stuck[:3]
             )
             raise AssertionError(
-                f"{failure}; {len(stuck)} tasks are stuck\n{told}\n{self.log_text()[-4000:]}"
+                f"{failure}; {len(stuck)} tasks are stuck\n{reasons}\n{self.log_text()[-4000:]}"
             ) from None
 
     def run_ids(self) -> list[str]:
@@ -303,29 +180,8 @@ class Site:
 
     def processes(self) -> dict[int, str]:
         """All processes of this site by pid, each with its command line: daemons, fork servers, shims and agents."""
-        self._known.update(self.run_ids())
-        marks = {procfs.RUN_VARIABLE.encode() + b"=" + run_id.encode() for run_id in self._known}
-        ours = procfs.read(os.getpid())
-        assert ours is not None
-        younger = [one.pid for one in procfs.snapshot().values() if one.start >= ours.start and one.pid != ours.pid]
-        return {pid: _command_line(pid) for pid in younger if self._belongs(pid, marks)}
-
-    def _belongs(self, pid: int, marks: set[bytes]) -> bool:
-        """It works in this folder, has a file of it open, or carries the id of one of its runs."""
-        try:
-            with os.scandir(f"/proc/{pid}/fd") as files:
-                if self._leads_here(f"/proc/{pid}/cwd") or any(self._leads_here(file.path) for file in files):
-                    return True
-            return not marks.isdisjoint(Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))
-        except OSError:
-            return False
-
-    def _leads_here(self, link: str) -> bool:
-        try:
-            target = os.readlink(link)  # noqa: PTH115 - of thousands, often: with pathlib it is ten times the work
-            return f"{target}/".startswith(f"{self.root}/")
-        except OSError:  # closed meanwhile; or a folder too deep to have a name, as a test elsewhere may work in
-            return False
+        self._known_runs.update(self.run_ids())
+        return processes_of(self.root, self._known_runs)
 
     def no_processes(self, deadline_s: float = PATIENCE_S) -> None:
         """Wait until no process of this site is left. Fails, naming them."""
@@ -368,10 +224,3 @@ def open_site(
         yield site
     finally:
         site.close()
-
-
-def _command_line(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-    except OSError:
-        return ""
