@@ -93,6 +93,7 @@ class _Assignment:
     wake_by_s: float | None = None
     """Until then the agent that is being woken may come."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while its end is written."""
 
 
 class Hub:
@@ -156,6 +157,8 @@ class Hub:
         for run_id in dict.fromkeys(resume):
             one = self._assignments.get(run_id)
             if one is None or one.agent_id != link.agent_id or one.end is not None or one.link is not None:
+                continue
+            if one.lock.locked():  # It ends at this moment: a result that came later would be refused.
                 continue
             one.link = link
             link.runs.add(run_id)
@@ -351,8 +354,8 @@ class Hub:
             await self._give_up(one, "not_running", error)
             return
         if one.wake_by_s is None:
-            one.wake_by_s = self._now_s + WAKE_S
             await self._mailboxes.put(one.run_id, {"type": "waking"}, durable=False)
+            one.wake_by_s = self._now_s + WAKE_S
             self._do(wake(found, one.task_id, self._knock, AGAIN_S, lambda: self._is_awaited(one)))
         if self._now_s >= one.wake_by_s:
             await self._give_up(one, "unreachable", "its agent was woken, and did not connect")

@@ -118,3 +118,22 @@ def test_who_has_come_is_not_woken_any_more(database: Database) -> None:
     hubbed(met, scenario)
 
     assert len(met.knocked) == 2
+
+
+def test_one_is_woken_though_it_could_not_be_written_down_at_first(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    met, failed = Met(database, wake_url="https://agents.example/wake"), list[str]()
+    met.run("sheep")
+
+    def full(run_id: str, _: bytes, *, durable: bool) -> None:
+        failed.append(run_id)
+        raise OSError("no space left on device")
+
+    async def scenario(hub: Hub) -> None:
+        with monkeypatch.context() as patched:
+            patched.setattr(met.world.host, "tell", full)
+            await until(lambda: failed)
+        await until(lambda: met.knocked)
+
+    hubbed(met, scenario)

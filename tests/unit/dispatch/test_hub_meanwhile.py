@@ -121,3 +121,32 @@ def test_a_run_that_two_find_over_at_once_is_over_for_both(database: Database, m
         assert await joining == []
 
     hubbed(met, scenario)
+
+
+def test_who_comes_back_while_its_run_is_being_ended_does_not_continue_it(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    met, peer = Met(database), Peer()
+    run_id = met.run("sheep")
+
+    async def scenario(hub: Hub) -> None:
+        agent = link(peer)
+        await hub.join(agent, [])
+        await until(lambda: met.told(run_id))
+        held, tell = Held(lambda: None), met.world.host.tell
+
+        def told(run_id: str, message: bytes, *, durable: bool) -> None:
+            held()
+            tell(run_id, message, durable=durable)
+
+        monkeypatch.setattr(met.world.host, "tell", told)
+        hub.leave(agent)
+        await asyncio.sleep(LEASE_S)
+        await held.has_found()
+        assert await hub.join(link(Peer()), [run_id]) == []
+        held.let_go()
+        await until(lambda: met.end(run_id))
+
+    hubbed(met, scenario)
+
+    assert met.end(run_id)["outcome"] == "lost"
