@@ -230,8 +230,13 @@ class Hub:
             await self._read_live()
             for one in list(self._assignments.values()):
                 # It may be over by the time that those before it are seen to.
-                if one.run_id in self._assignments and one.end is None:
+                if one.run_id not in self._assignments or one.end is not None:
+                    continue
+                try:
                     await self._see_to(one)
+                except OSError as error:  # Those after it have mailboxes of their own.
+                    log.warning("mailbox_not_written", run_id=one.run_id, problem=str(error))
+                    self._look_by(AGAIN_S)
         except StoreUnavailable as error:
             log.warning("hub_waits", problem=str(error))
             self._look_by(AGAIN_S)

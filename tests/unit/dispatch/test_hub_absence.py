@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from claudomator_py.dispatch.hub import (
+    AGAIN_S,
     GRACE_S,
     WAKE_S,
     Hub,
@@ -55,6 +56,29 @@ def test_one_that_is_woken_and_comes_is_given_the_task(database: Database) -> No
 
     assert met.knocked == ["https://agents.example/wake"]
     assert met.end(run_id) is None
+
+
+def test_a_run_whose_mailbox_cannot_be_written_keeps_no_other_waiting(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    met = Met(database, max_concurrent=2)
+    broken = met.run("sheep")
+    met.world.tick(1)  # It is seen to first.
+    other, tell = met.run("more-sheep"), met.world.host.tell
+
+    def unwritable(run_id: str, message: bytes, *, durable: bool) -> None:
+        if run_id == broken:
+            raise OSError("it cannot be written")
+        tell(run_id, message, durable=durable)
+
+    async def scenario(hub: Hub) -> None:
+        with monkeypatch.context() as patched:
+            patched.setattr(met.world.host, "tell", unwritable)
+            await until(lambda: met.end(other))
+            await asyncio.sleep(AGAIN_S / 2)
+        await until(lambda: met.end(broken))
+
+    hubbed(met, scenario)
 
 
 def test_nobody_but_the_operator_has_this_machine_knocked_at(database: Database) -> None:
