@@ -12,17 +12,7 @@ _LEAST_PAUSE_S, _MOST_PAUSE_S = 0.005, 0.2
 T = TypeVar("T")
 
 
-def until(look: Callable[[], T | None], seconds: float = PATIENCE_S) -> T:
-    """What look returns once it is true. Fails when it does not come to that."""
-    began = time.monotonic()
-    while not (found := look()):
-        waited = time.monotonic() - began
-        assert waited < seconds, f"did not come about within {seconds} s"
-        time.sleep(min(max(0.005, waited / 8), 0.1))
-    return found
-
-
-def wait_until(condition: Callable[[], T | None], what: str, deadline_s: float = PATIENCE_S) -> T:
+def wait_until(condition: Callable[[], T | None], what: str = "it", deadline_s: float = PATIENCE_S) -> T:
     """The first value of the condition that is true. Fails at the deadline."""
     first = began = time.monotonic()
     while not (value := condition()):

@@ -24,7 +24,7 @@ from claudomator_py.hosts.local.sweep import kill_survivors
 from claudomator_py.ports import RunHost
 from tests.fakes.agents import ScriptedKind
 from tests.fakes.runs import MemoryRunHost
-from tests.patience import PATIENCE_S, until
+from tests.patience import PATIENCE_S, wait_until
 
 RUN, CHECK = f"contract-run-{os.getpid()}", ("check", 1)
 SECRET = "hunter2-hunter2"
@@ -78,12 +78,12 @@ class Place(ABC):
         return self.host.reconcile(RUN, step).fate
 
     def until(self, fate: RunFate, step: int = 0) -> RunStatus:
-        return until(lambda: status if (status := self.host.reconcile(RUN, step)).fate is fate else None)
+        return wait_until(lambda: status if (status := self.host.reconcile(RUN, step)).fate is fate else None)
 
     def report(self, kind: str = "claude", step: int = 0) -> RunReport:
         """The report, however long it takes to read what was printed."""
         record = self.host.reconcile(RUN, step).exit
-        return until(lambda: self.host.report(request(kind), record, step))
+        return wait_until(lambda: self.host.report(request(kind), record, step))
 
 
 class Local(Place):
@@ -105,13 +105,13 @@ class Local(Place):
         (self.local.path(RUN) / "work" / "code").unlink()
 
     def lose_shim(self, *, agent_lives: bool = False) -> None:
-        until(lambda: (self.local.path(RUN) / "agent.json").exists())
+        wait_until(lambda: (self.local.path(RUN) / "agent.json").exists())
         path = self.local.path(RUN)
         shim = shim_identity(path)
         assert shim is not None
         agent = self._agent()
         os.kill(shim.pid, signal.SIGKILL)
-        until(lambda: shim_identity(path) is None)
+        wait_until(lambda: shim_identity(path) is None)
         if not agent_lives:
             os.kill(agent, signal.SIGKILL)
 
@@ -129,7 +129,7 @@ class Local(Place):
 
     def _hand(self, name: str, data: bytes) -> None:
         work = self.local.path(RUN) / "work"
-        until(lambda: not (work / name).exists())
+        wait_until(lambda: not (work / name).exists())
         (work / "new").write_bytes(data)
         (work / "new").rename(work / name)
 
@@ -211,7 +211,7 @@ def test_a_run_starts_once_however_often_that_is_asked_for(place: Place) -> None
     place.start()
     place.spawn()
     place.say(b"once\n")
-    until(lambda: place.host.read(RUN, "stdout", 0, 10).data == b"once\n")
+    wait_until(lambda: place.host.read(RUN, "stdout", 0, 10).data == b"once\n")
     assert place.fate() is RunFate.ALIVE
     place.end(3)
     place.spawn()
@@ -226,7 +226,7 @@ def test_output_is_read_by_offset_and_kept(place: Place) -> None:
     place.start()
     place.say(b"0123456789")
     read = place.host.read
-    until(lambda: read(RUN, "stdout", 0, 0).size == 10)
+    wait_until(lambda: read(RUN, "stdout", 0, 0).size == 10)
     assert read(RUN, "stdout", 2, 3) == OutputPiece(2, b"234", 10)
     assert read(RUN, "stdout", 8, 100) == OutputPiece(8, b"89", 10)
     assert read(RUN, "stdout", 10, 100) == OutputPiece(10, b"", 10)
@@ -291,7 +291,7 @@ def test_a_run_whose_supervisor_and_program_are_lost_is_unfinished(place: Place)
 def test_what_a_live_run_says_is_followed(place: Place) -> None:
     place.start()
     place.say(b"# on it\n")
-    until(lambda: (said := place.host.follow(request())) is not None and said.answered and said.unread == 0)
+    wait_until(lambda: (said := place.host.follow(request())) is not None and said.answered and said.unread == 0)
     assert place.host.follow(request("a kind that is gone")) is None
 
 
@@ -299,7 +299,7 @@ def test_the_report_of_a_run_is_the_same_whenever_it_is_asked_for(place: Place) 
     outcome = Outcome(status=OutcomeStatus.SUCCEEDED, text=f"it is {SECRET}")
     place.start()
     place.say(outcome.model_dump_json().encode() + b"\n")
-    until(lambda: place.host.read(RUN, "stdout", 0, 0).size)
+    wait_until(lambda: place.host.read(RUN, "stdout", 0, 0).size)
     place.end(0)
     report = place.report()
     assert (report.run_id, report.step, report.exit) == (RUN, 0, place.host.reconcile(RUN).exit)

@@ -15,7 +15,7 @@ from claudomator_py.ports import OutputReader
 from tests.fakes.http_api import ScriptedApi
 from tests.integration.hosts.rig import Ended, Rig, alive, ended
 from tests.integration.hosts.rig import Shim as RunningShim
-from tests.patience import until
+from tests.patience import wait_until
 from tests.real_clis.clis import Cli, bare
 
 RUN = "CLAUDOMATOR_RUN"
@@ -111,7 +111,7 @@ class Running:
             assert isinstance(reader, EventReader)
             return reader.stuck_since is not None
 
-        until(lambda: stuck() or self._is_over(), seconds=120)
+        wait_until(lambda: stuck() or self._is_over(), deadline_s=120)
         assert stuck(), self.outcome()
 
     def _fed(self) -> OutputReader:
@@ -125,7 +125,7 @@ class Running:
 
     def until_made(self, place: Path) -> None:
         """Wait until a tool has made the file."""
-        until(lambda: place.exists() or self._is_over(), seconds=120)
+        wait_until(lambda: place.exists() or self._is_over(), deadline_s=120)
         assert place.exists(), self.outcome()
 
     def _is_over(self) -> bool:

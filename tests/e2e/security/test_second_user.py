@@ -41,8 +41,7 @@ class Living:
 @pytest.fixture(scope="module")
 def living(warm: WarmStarter) -> Iterator[Living]:
     with open_to_all() as folder, open_site(folder / "site", warm=warm) as site:
-        command = site.ledger.agent
-        site.configure(agents={"sh": {"kind": "command", "command": command, "pass_env": ["PASSED_KEY"]}})
+        site.configure(agents={"sh": {"kind": "command", "command": site.ledger.agent, "pass_env": ["PASSED_KEY"]}})
         daemon = site.start(PASSED_KEY=PASSED).ready()
         go_on = site.root / "go-on"
         os.mkfifo(go_on)

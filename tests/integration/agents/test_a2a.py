@@ -10,7 +10,7 @@ from claudomator_py.domain.outcome import OutcomeStatus, Reason
 from claudomator_py.domain.remote import Protocol
 from tests.fakes.a2a import Seen, sdk_server
 from tests.integration.agents.client import finish, remote_at, run, start
-from tests.patience import until
+from tests.patience import wait_until
 
 SERVERS = [(("1.0",), True), (("1.0",), False), (("0.3",), True), (("0.3",), False)]
 
@@ -71,14 +71,14 @@ def test_one_that_needs_a_login_asks_a_person(sdk: tuple[str, Seen]) -> None:
 def test_told_to_stop_it_has_the_remote_task_cancelled(sdk: tuple[str, Seen]) -> None:
     url, seen = sdk
     request, process = start(remote_at(url), "please wait")
-    until(lambda: seen.messages)
+    wait_until(lambda: seen.messages)
     for line in process.stdout:
         if b"working" in line or b"submitted" in line:
             break
     process.send_signal(signal.SIGTERM)
     outcome = finish(request, process)
     assert (outcome.status, outcome.reason) == (OutcomeStatus.FAILED, Reason.INTERRUPTED)
-    until(lambda: seen.cancelled == [seen.messages[0][2]])
+    wait_until(lambda: seen.cancelled == [seen.messages[0][2]])
 
 
 def test_a_killed_client_is_followed_by_one_that_asks_and_does_not_send_again(sdk: tuple[str, Seen]) -> None:

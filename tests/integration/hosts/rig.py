@@ -15,7 +15,7 @@ from claudomator_py.domain.run import Bounds, ExitRecord, RunFate, RunLimits, Ru
 from claudomator_py.hosts.local.directory import RunDirectory
 from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.sweep import kill_survivors
-from tests.patience import until
+from tests.patience import wait_until
 from tests.warm import bare
 
 INSTALLATION = Path(__file__).parents[3]
@@ -107,7 +107,7 @@ class Shim:
 
     def output(self, text: str) -> str:
         """The run's standard output, once the text is in it."""
-        until(lambda: text in stdout(self.path))
+        wait_until(lambda: text in stdout(self.path))
         return stdout(self.path)
 
     def signal(self, number: signal.Signals) -> None:

@@ -11,7 +11,7 @@ from claudomator_py.hosts.local.directory import RunDirectory
 from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.sweep import sweep
 from tests.integration.hosts.rig import INSTALLATION, Rig, ended
-from tests.patience import until
+from tests.patience import wait_until
 
 PRELUDE = f"""
 import os, signal, sys, time
@@ -54,15 +54,15 @@ def test_a_directory_is_complete_or_not_there(rig: Rig, point: str, there: bool)
 def test_a_run_spawned_by_a_daemon_that_was_killed_goes_on(rig: Rig) -> None:
     path = rig.prepare(("sh", "-c", "exit 3"))
     daemon("run-spawned", path, f"Launcher().start(path, {{'PATH': {str(Path('/usr/bin'))!r} + ':/bin'}})")
-    until(lambda: (path / "exit.json").exists())
-    until(lambda: decide_fate(path).fate is RunFate.ENDED)
+    wait_until(lambda: (path / "exit.json").exists())
+    wait_until(lambda: decide_fate(path).fate is RunFate.ENDED)
     assert ended(path).exit.exit_code == 3
 
 
 def test_a_cancel_that_was_written_holds(rig: Rig) -> None:
     path = rig.prepare(("sleep", "60"))
     shim = rig.shim(path)
-    until(lambda: (path / "started").exists())
+    wait_until(lambda: (path / "started").exists())
     daemon("cancel-written", path, "RunDirectory(path).request_cancel()")
     shim.wait()
     assert ended(path).exit.ended_by == "cancel"
@@ -71,7 +71,7 @@ def test_a_cancel_that_was_written_holds(rig: Rig) -> None:
 def test_a_cancel_is_asked_to_the_end_though_the_shim_was_faster(rig: Rig) -> None:
     path = rig.prepare(("sleep", "60"))
     shim = rig.shim(path)
-    until(lambda: (path / "started").exists())
+    wait_until(lambda: (path / "started").exists())
     # The daemon is held up once it has written the request, until the shim has seen it and left.
     slow = """
 def hook(name):

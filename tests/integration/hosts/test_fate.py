@@ -15,7 +15,7 @@ from claudomator_py.hosts.local.directory import RunAlive, RunDirectory, RunStar
 from claudomator_py.hosts.local.fate import decide_fate, held_lock, shim_identity
 from claudomator_py.hosts.shim import procfs
 from tests.integration.hosts.rig import LIMITS, Rig, alive, ended
-from tests.patience import until
+from tests.patience import wait_until
 
 WAIT = ("sh", "-c", "echo ready; exec sleep 600")
 
@@ -44,7 +44,7 @@ def test_a_shim_that_wakes_while_the_daemon_decides_respects_the_decision(rig: R
     with held_lock(path) as held:
         assert held
         shim = rig.shim(path)
-        until(lambda: _has_open(shim.process.pid, path / "lock"))
+        wait_until(lambda: _has_open(shim.process.pid, path / "lock"))
         (path / "revoked").touch()
     assert shim.wait() == 3
     assert not (path / "started").exists()
@@ -54,7 +54,7 @@ def test_a_shim_waits_out_a_daemon_that_decides_nothing(rig: Rig) -> None:
     path = rig.prepare(("true",))
     with held_lock(path):
         shim = rig.shim(path)
-        until(lambda: _has_open(shim.process.pid, path / "lock"))
+        wait_until(lambda: _has_open(shim.process.pid, path / "lock"))
     assert shim.wait() == 0
 
 
@@ -227,7 +227,7 @@ def test_a_removed_run_is_never_started(rig: Rig) -> None:
     path = rig.prepare(("touch", str(rig.root / "never")))
     with held_lock(path):
         shim = rig.shim(path)
-        until(lambda: _has_open(shim.process.pid, path / "lock"))
+        wait_until(lambda: _has_open(shim.process.pid, path / "lock"))
         os.kill(shim.process.pid, signal.SIGSTOP)
     RunDirectory(path).remove()
     os.kill(shim.process.pid, signal.SIGCONT)

@@ -19,7 +19,7 @@ from claudomator_py.hosts.local.launcher import Launcher, Shim
 from claudomator_py.hosts.local.sweep import kill_survivors, survivors
 from claudomator_py.ports import RunHost
 from tests.integration.hosts.rig import LIMITS, PATH
-from tests.patience import until
+from tests.patience import wait_until
 
 ENV = {"PATH": PATH}
 RUN_ID = f"host-test-run-{os.getpid()}"
@@ -56,7 +56,7 @@ def order(script: str, **changes: Any) -> RunSpec:
 
 
 def end(host: LocalRunHost, step: int = 0) -> RunStatus:
-    return until(lambda: status if (status := host.reconcile(RUN_ID, step)).fate is RunFate.ENDED else None)
+    return wait_until(lambda: status if (status := host.reconcile(RUN_ID, step)).fate is RunFate.ENDED else None)
 
 
 def run(host: LocalRunHost, script: str, step: int = 0) -> RunStatus:
@@ -114,7 +114,7 @@ def test_a_run_whose_shim_was_lost_from_sight_is_revoked_by_a_look(
     host.prepare(order("echo never"))
     assert host.reconcile(RUN_ID).fate is RunFate.REVOKED
     host.spawn(RUN_ID, ENV)
-    until(lambda: not launcher.shims[0].is_alive)
+    wait_until(lambda: not launcher.shims[0].is_alive)
     assert host.reconcile(RUN_ID).fate is RunFate.REVOKED
     assert all_of(host, "stdout") == b""
 
@@ -143,7 +143,7 @@ def test_cancel_reaches_the_step_it_names(host: LocalRunHost) -> None:
     run(host, "true")
     host.prepare(order("echo ready; exec sleep 600"), 1)
     host.spawn(RUN_ID, ENV, 1)
-    until(lambda: all_of(host, "stdout", 1))
+    wait_until(lambda: all_of(host, "stdout", 1))
     host.cancel(RUN_ID, 1)
     host.cancel(RUN_ID, 1)
     status = end(host, 1)
@@ -154,7 +154,7 @@ def test_cancel_reaches_the_step_it_names(host: LocalRunHost) -> None:
 def test_survivors_of_a_lost_shim_are_ended(host: LocalRunHost) -> None:
     host.prepare(order("echo ready; exec sleep 600"))
     host.spawn(RUN_ID, {**ENV, "CLAUDOMATOR_CRASH_SHIM": "agent-spawned"})
-    until(lambda: host.reconcile(RUN_ID).fate is RunFate.UNFINISHED)
+    wait_until(lambda: host.reconcile(RUN_ID).fate is RunFate.UNFINISHED)
     assert host.end_survivors(RUN_ID)
     assert not survivors(RUN_ID)
 
@@ -165,14 +165,14 @@ def test_an_agent_that_outlives_its_shim_is_taken_over_once(
     host.prepare(order(f"echo ready; until [ -e {tmp_path / 'go'} ]; do sleep 0.02; done; echo done"))
     host.spawn(RUN_ID, {**ENV, "CLAUDOMATOR_CRASH_SHIM": "agent-recorded"})
     # While the first is on its way out, the run is orphaned already, and nobody has taken it over yet.
-    until(lambda: host.reconcile(RUN_ID).fate is RunFate.ORPHANED and len(launcher.shims) == 2)
+    wait_until(lambda: host.reconcile(RUN_ID).fate is RunFate.ORPHANED and len(launcher.shims) == 2)
 
     assert host.reconcile(RUN_ID).fate in (RunFate.ORPHANED, RunFate.STARTING, RunFate.ALIVE), "there is one already"
     assert len(launcher.shims) == 2
-    until(lambda: host.reconcile(RUN_ID).fate is RunFate.ALIVE)
+    wait_until(lambda: host.reconcile(RUN_ID).fate is RunFate.ALIVE)
 
     (tmp_path / "go").touch()
-    until(lambda: host.reconcile(RUN_ID).fate is RunFate.UNFINISHED)
+    wait_until(lambda: host.reconcile(RUN_ID).fate is RunFate.UNFINISHED)
     assert all_of(host, "stdout") == b"ready\ndone\n"
 
 
@@ -182,7 +182,7 @@ def test_an_agent_whose_shims_are_killed_again_and_again_is_given_up(
     host.prepare(order("echo ready; exec sleep 600"))
     host.spawn(RUN_ID, {**ENV, "CLAUDOMATOR_CRASH_SHIM": "agent-recorded"})
     monkeypatch.setenv("CLAUDOMATOR_CRASH_SHIM", "shim-renamed")
-    until(lambda: host.reconcile(RUN_ID).fate is RunFate.UNFINISHED)
+    wait_until(lambda: host.reconcile(RUN_ID).fate is RunFate.UNFINISHED)
     assert host.end_survivors(RUN_ID)
     assert host.reconcile(RUN_ID).fate is RunFate.UNFINISHED
     assert not survivors(RUN_ID)

@@ -14,7 +14,7 @@ from claudomator_py.hosts.local.directory import RunDirectory
 from claudomator_py.hosts.local.fate import decide_fate, shim_identity
 from claudomator_py.hosts.shim import procfs
 from tests.integration.hosts.rig import PATH, Rig, ended, stdout
-from tests.patience import until
+from tests.patience import wait_until
 
 SPEC = """{
   "run_id": "%s",
@@ -81,7 +81,7 @@ def test_a_shim_of_another_version_is_known_and_asked_to_end(rig: Rig, first: Pa
     spec = first / "spec.json"
     spec.write_text(spec.read_text().replace("cat; echo $GREETING", "exec sleep 600"))
     shim = rig.shim(first)
-    until((first / "started").exists)
+    wait_until((first / "started").exists)
     said = json.loads((first / "shim.json").read_text())
     text = json.dumps({"boot_id": procfs.boot_id(), "pid": said["pid"], "start_time": said["start_time"]})
     (first / "shim.json").write_text(later(text) if written_later else text)

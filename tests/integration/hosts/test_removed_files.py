@@ -12,7 +12,7 @@ from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.local.sweep import survivors
 from claudomator_py.hosts.shim.main import BROKEN
 from tests.integration.hosts.rig import Rig, ended, stdout, written
-from tests.patience import until
+from tests.patience import wait_until
 
 TALK = "echo one; echo aside >&2; until [ -e go ]; do sleep 0.02; done; echo two"
 
@@ -21,7 +21,7 @@ def test_output_that_is_removed_is_back_at_the_end(rig: Rig) -> None:
     path = rig.prepare(("sh", "-c", TALK))
     shim = rig.shim(path)
     shim.output("one")
-    until(lambda: "aside" in written(path / "stderr.log"))
+    wait_until(lambda: "aside" in written(path / "stderr.log"))
 
     (path / "stdout.jsonl").unlink()
     (path / "stderr.log").unlink()

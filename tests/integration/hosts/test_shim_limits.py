@@ -14,7 +14,7 @@ from claudomator_py.domain.run import RunFate
 from claudomator_py.hosts.local.directory import RunDirectory
 from claudomator_py.hosts.local.fate import decide_fate
 from tests.integration.hosts.rig import LIMITS, Rig, alive, ended, stdout, written
-from tests.patience import until
+from tests.patience import wait_until
 
 FOREVER = "while :; do sleep 1; done"
 MIB = 1 << 20
@@ -99,7 +99,7 @@ def test_a_run_cancelled_while_it_starts_never_starts_or_is_ended(rig: Rig, repe
     path = rig.prepare(("sh", "-c", FOREVER))
     shim = rig.shim(path)
     seen = ("lock", "shim.json", "started", "started", "exit.json.tmp")[repetition]
-    until(lambda: (path / seen).exists())
+    wait_until(lambda: (path / seen).exists())
     RunDirectory(path).request_cancel()
     shim.wait()
     status = decide_fate(path)
@@ -173,8 +173,8 @@ def test_a_flood_of_two_gigabytes(rig: Rig) -> None:
 def test_a_stream_at_rest_takes_no_more_than_its_cap(rig: Rig) -> None:
     path = rig.prepare(("sh", "-c", f"head -c 50M /dev/zero | tr '\\0' x; echo ready >&2; {FOREVER}"))
     rig.shim(path)
-    until(lambda: written(path / "stderr.log"))
-    until(lambda: (path / "stdout.jsonl").stat().st_blocks * 512 <= MIB)
+    wait_until(lambda: written(path / "stderr.log"))
+    wait_until(lambda: (path / "stdout.jsonl").stat().st_blocks * 512 <= MIB)
 
 
 def test_a_runaway_stream_is_ended(rig: Rig) -> None:

@@ -18,7 +18,7 @@ from claudomator_py.hosts.local.launcher import Launcher, Shim, ended_by_itself
 from claudomator_py.hosts.shim.record import AGENT
 from tests.integration.hosts.launching import ENV, GATED, is_dead, is_over, open_files, start
 from tests.integration.hosts.rig import LIMITS, Rig, alive, ended, stdout
-from tests.patience import until
+from tests.patience import wait_until
 
 
 def waits_again(shim: Shim) -> bool:
@@ -37,7 +37,7 @@ def test_a_shim_whose_run_has_ended_by_itself_does_the_next_and_holds_nothing_of
         for code in range(3):
             path = rig.prepare(("sh", "-c", f"echo $KEY; exit {code}"), env_names=["PATH", "KEY"])
             shim = launcher.start(path, {**ENV, "KEY": f"key {code}"})
-            until(partial(waits_again, shim))
+            wait_until(partial(waits_again, shim))
             assert decide_fate(path).fate is RunFate.ENDED
             assert ended(path).exit.exit_code == code
             assert stdout(path) == f"key {code}\n"
@@ -50,7 +50,7 @@ def test_a_shim_whose_run_has_ended_by_itself_does_the_next_and_holds_nothing_of
         assert len(set(pids)) == 1
     finally:
         launcher.close()
-    until(partial(is_dead, pids[0]))
+    wait_until(partial(is_dead, pids[0]))
 
 
 def test_a_later_run_of_a_shim_is_held_to_the_same(rig: Rig) -> None:
@@ -63,11 +63,11 @@ def test_a_later_run_of_a_shim_is_held_to_the_same(rig: Rig) -> None:
     try:
         for script, (ended_by, limits) in later.items():
             shim = launcher.start(rig.prepare(("true",)), ENV)
-            until(partial(waits_again, shim))
+            wait_until(partial(waits_again, shim))
             launcher.take_back(shim)
             path = rig.prepare(("sh", "-c", script), limits=limits)
             assert launcher.start(path, ENV) is shim
-            until(partial(is_dead, shim.pid))
+            wait_until(partial(is_dead, shim.pid))
             shim.close()
             assert ended(path).exit.ended_by == ended_by
             assert ended_by or (ended(path).stragglers == 1 and not alive(int(stdout(path))))
@@ -94,9 +94,9 @@ def test_a_shim_whose_run_has_ended_otherwise_leaves(
     path = rig.prepare(("sh", "-c", script), limits=limits)
     with launcher.start(path, ENV) as shim:
         if script.startswith("echo"):
-            until(lambda: stdout(path) and (path / AGENT).exists())  # the last that the shim writes before the end
+            wait_until(lambda: stdout(path) and (path / AGENT).exists())  # the last that the shim writes before the end
         end(path, shim.pid)
-        until(partial(is_dead, shim.pid))
+        wait_until(partial(is_dead, shim.pid))
         launcher.take_back(shim)
         with launcher.start(rig.root / "nowhere", ENV) as other:
             assert other.pid != shim.pid
@@ -107,7 +107,7 @@ def test_a_program_that_cannot_be_started_ends_its_shim(rig: Rig) -> None:
     launcher = Launcher()
     path = rig.prepare(("no-such-program",))
     with launcher.start(path, ENV) as shim:
-        until(partial(is_dead, shim.pid))
+        wait_until(partial(is_dead, shim.pid))
     assert ended(path).exit.error is not None
     launcher.close()
 
@@ -116,13 +116,13 @@ def test_an_idle_shim_that_is_killed_is_replaced(rig: Rig) -> None:
     launcher = Launcher()
     try:
         shim = launcher.start(rig.prepare(("true",)), ENV)
-        until(partial(waits_again, shim))
+        wait_until(partial(waits_again, shim))
         launcher.take_back(shim)
         os.kill(shim.pid, signal.SIGKILL)
-        until(partial(is_dead, shim.pid))
+        wait_until(partial(is_dead, shim.pid))
         path = rig.prepare(("true",))
         assert start(launcher, path) != shim.pid
-        until(is_over(path))
+        wait_until(is_over(path))
     finally:
         launcher.close()
 
@@ -132,16 +132,16 @@ def test_few_shims_are_kept(rig: Rig) -> None:
     try:
         shims = [launcher.start(rig.prepare(("true",)), ENV) for _ in range(6)]
         for shim in shims:
-            until(partial(waits_again, shim))
+            wait_until(partial(waits_again, shim))
         for shim in shims:
             launcher.take_back(shim)
         for shim in shims[:2]:
-            until(partial(is_dead, shim.pid))
+            wait_until(partial(is_dead, shim.pid))
         assert [is_dead(shim.pid) for shim in shims] == [True, True, False, False, False, False]
     finally:
         launcher.close()
     for shim in shims:
-        until(partial(is_dead, shim.pid))
+        wait_until(partial(is_dead, shim.pid))
 
 
 def test_of_many_runs_at_a_time_only_some_have_an_open_file_each(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,14 +153,14 @@ def test_of_many_runs_at_a_time_only_some_have_an_open_file_each(rig: Rig, monke
         assert [shim.is_connected for shim in shims] == [True, True, False]
         for path in paths:
             (path / "work" / "go").touch()
-        until(partial(is_dead, shims[2].pid))
-        until(partial(waits_again, shims[0]))
+        wait_until(partial(is_dead, shims[2].pid))
+        wait_until(partial(waits_again, shims[0]))
         launcher.take_back(shims[0])
         shims[1].close()
         for _ in range(2):
             path = rig.prepare(("true",))
             shims.append(launcher.start(path, ENV))
-            until(is_over(path))
+            wait_until(is_over(path))
         assert [shim.is_connected for shim in shims] == [True, False, False, True, True]
         assert shims[3] is shims[0]
     finally:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.integration.hosts.rig import PATH, Rig, alive, ended
-from tests.patience import until
+from tests.patience import wait_until
 
 
 def test_the_exit_code_is_recorded(rig: Rig) -> None:
@@ -207,7 +207,7 @@ def test_output_is_kept_byte_for_byte(rig: Rig, tmp_path: Path, data: bytes) -> 
 def test_closing_its_output_does_not_end_an_agent(rig: Rig, tmp_path: Path) -> None:
     path = rig.prepare(("sh", "-c", f"exec >&- 2>&-; while test ! -e {tmp_path}/go; do sleep .01; done; exit 5"))
     shim = rig.shim(path)
-    until(lambda: (path / "started").exists())
+    wait_until(lambda: (path / "started").exists())
     assert alive(shim.process.pid)
     (tmp_path / "go").touch()
     shim.wait()

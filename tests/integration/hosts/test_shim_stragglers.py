@@ -13,7 +13,7 @@ from claudomator_py.domain.run import RunFate
 from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.sweep import kill_survivors, survivors
 from tests.integration.hosts.rig import LIMITS, Rig, alive, ended, stdout
-from tests.patience import until
+from tests.patience import wait_until
 
 DAEMON = """
 import os, signal, sys, time
@@ -56,7 +56,7 @@ def test_daemons_that_an_agent_leaves_are_ended(rig: Rig) -> None:
 def test_daemons_are_ended_with_an_agent_that_is_stopped(rig: Rig) -> None:
     path = rig.prepare(python(DAEMON + "time.sleep(60)"), limits=replace(LIMITS, grace_ms=100))
     shim = rig.shim(path)
-    until(lambda: stdout(path).count("\n") == 3)
+    wait_until(lambda: stdout(path).count("\n") == 3)
     pids = [int(pid) for pid in stdout(path).split()]
     assert all(alive(pid) for pid in pids)
     (path / "cancel").touch()
@@ -89,9 +89,9 @@ def test_a_process_that_somebody_else_started_for_the_run_is_ended(rig: Rig) -> 
     """As a server does that was there before: it is below that, not below the shim, but carries the run's id."""
     path = rig.prepare(("sh", "-c", f"while test ! -e {rig.root}/go; do sleep .01; done"))
     shim = rig.shim(path)
-    until(lambda: (path / "started").exists())
+    wait_until(lambda: (path / "started").exists())
     with subprocess.Popen(["sleep", "60"], env={"CLAUDOMATOR_RUN": path.name}) as process:
-        until(lambda: process.pid in [one.pid for one in survivors(path.name)])
+        wait_until(lambda: process.pid in [one.pid for one in survivors(path.name)])
         (rig.root / "go").touch()
         shim.wait()
         assert process.wait() == -signal.SIGTERM
@@ -108,7 +108,7 @@ def test_processes_that_hop_from_fork_to_fork_are_caught(rig: Rig, leave: str) -
 def test_hopping_survivors_of_a_killed_shim_are_caught(rig: Rig) -> None:
     path = rig.prepare(python(hop(rig, "")))
     shim = rig.shim(path)
-    until(lambda: trace(rig).exists())
+    wait_until(lambda: trace(rig).exists())
     shim.process.kill()
     shim.wait()
     assert kill_survivors(path.name, grace_ms=50).left == ()
@@ -151,12 +151,12 @@ def test_many_processes_are_all_ended(rig: Rig) -> None:
 def test_survivors_of_a_killed_shim_are_found_and_ended(rig: Rig, grace_ms: int) -> None:
     path = rig.prepare(python(DAEMON + "time.sleep(60)"))
     shim = rig.shim(path)
-    until(lambda: stdout(path).count("\n") == 3)
-    until((path / "agent.json").exists)
+    wait_until(lambda: stdout(path).count("\n") == 3)
+    wait_until((path / "agent.json").exists)
     shim.process.kill()
     shim.wait()
     assert decide_fate(path).fate is RunFate.ORPHANED
-    until(lambda: len(survivors(path.name)) == 4)  # once those between them have gone
+    wait_until(lambda: len(survivors(path.name)) == 4)  # once those between them have gone
     report = kill_survivors(path.name, grace_ms=grace_ms)
     assert (report.ended, report.left) == (4, ())
     assert not survivors(path.name)

@@ -14,7 +14,7 @@ from claudomator_py.hosts.local.directory import RunDirectory
 from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.sweep import survivors
 from tests.integration.hosts.rig import LIMITS, Rig, Shim, alive
-from tests.patience import until
+from tests.patience import wait_until
 
 GATED = 'echo started >> starts; echo "ready $$"; until [ -e go ]; do sleep 0.02; done; echo done'
 BUSY_GATED = 'echo "ready $$"; until [ -e go ]; do :; done; echo done'
@@ -25,7 +25,7 @@ def orphaned(rig: Rig, cwd: Path, script: str = GATED, **limits: Any) -> tuple[P
     path = rig.prepare(("sh", "-c", script), cwd=cwd, limits=replace(LIMITS, **limits))
     shim = rig.shim(path)
     pid = int(shim.output("ready").split()[1])
-    until((path / "agent.json").exists)
+    wait_until((path / "agent.json").exists)
     kill(shim)
     assert decide_fate(path) == RunStatus(RunFate.ORPHANED)
     return path, pid
@@ -39,7 +39,7 @@ def kill(shim: Shim) -> None:
 def taken_over(rig: Rig, path: Path, **fields: Any) -> Shim:
     """The shim that has it now."""
     shim = rig.shim(path, **fields)
-    until(lambda: decide_fate(path).fate is RunFate.ALIVE)
+    wait_until(lambda: decide_fate(path).fate is RunFate.ALIVE)
     return shim
 
 

@@ -9,7 +9,7 @@ from claudomator_py.hosts.local.directory import remove_tree
 from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.sweep import survivors, sweep
 from tests.integration.hosts.rig import Rig
-from tests.patience import until
+from tests.patience import wait_until
 
 WAIT = ("sh", "-c", "echo ready; exec sleep 600")
 
@@ -51,7 +51,7 @@ def test_survivors_without_a_row_are_ended_first(rig: Rig) -> None:
     shim.output("ready")
     shim.process.kill()
     shim.wait()
-    until(lambda: survivors(path.name))
+    wait_until(lambda: survivors(path.name))
     assert sweep(rig.root, set(), grace_ms=100) == [Swept(path.name, "removed")]
     assert not survivors(path.name)
 

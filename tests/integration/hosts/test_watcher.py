@@ -15,7 +15,7 @@ from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher, Shim
 from claudomator_py.hosts.local.watcher import RunWatcher
 from tests.integration.hosts.rig import PATH, Rig
-from tests.patience import PATIENCE_S, until
+from tests.patience import PATIENCE_S, wait_until
 
 GATED = ("sh", "-c", "echo ready; while test ! -e go; do sleep .01; done")
 
@@ -119,7 +119,7 @@ def test_the_end_is_told_of_a_run_whose_shim_stays_for_another(rig: Rig) -> None
             launcher.take_back(shim)
             assert launcher.start(last, {"PATH": PATH}) is shim
             watcher.watch("last", last, shim)
-            until((last / "agent.json").exists)
+            wait_until((last / "agent.json").exists)
             os.kill(shim.pid, signal.SIGKILL)
             await ends.wait_for("first", "first", "second", "last")
             assert decide_fate(last).fate is RunFate.ORPHANED
@@ -178,7 +178,7 @@ def test_a_killed_shim_is_told(rig: Rig) -> None:
         path = rig.prepare(GATED)
         shim = rig.shim(path)
         shim.output("ready")
-        until((path / "agent.json").exists)  # the agent may say so before its shim has written down who it is
+        wait_until((path / "agent.json").exists)  # the agent may say so before its shim has written down who it is
         watcher.watch("a", path)
         shim.signal(signal.SIGKILL)
         await ends.wait_for("a")
@@ -213,7 +213,7 @@ def test_an_unwatched_run_is_not_told(rig: Rig) -> None:
         watcher.unwatch("a")
         watcher.unwatch("other")
         go(path)
-        await asyncio.to_thread(until, lambda: decide_fate(path).fate is RunFate.ENDED)
+        await asyncio.to_thread(wait_until, lambda: decide_fate(path).fate is RunFate.ENDED)
         await asyncio.sleep(0.05)
         assert ends.run_ids == []
 
@@ -252,7 +252,7 @@ def test_a_run_that_is_taken_over_is_watched_again(rig: Rig, tmp_path: Path) -> 
         path = rig.prepare(("sh", "-c", "echo ready; until [ -e go ]; do sleep 0.02; done"), cwd=tmp_path)
         shim = rig.shim(path)
         shim.output("ready")
-        until((path / "agent.json").exists)
+        wait_until((path / "agent.json").exists)
         ends, launcher = Ends(), Launcher()
         host = LocalRunHost(rig.root, launcher, grace_ms=0)
         host.news = lambda: ends(path.name)

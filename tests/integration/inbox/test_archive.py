@@ -12,7 +12,7 @@ from claudomator_py.sources.inbox.files import Entry, Folder
 from claudomator_py.store.errors import StoreUnavailable
 from tests.integration.inbox.conftest import Crashed, MakeSteps
 from tests.integration.inbox.fakes import InboxInSteps, MemoryIntake, drop, problems_of, task
-from tests.patience import until
+from tests.patience import wait_until
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_a_file_saved_again_before_the_move_is_a_new_arrival(
     monkeypatch.setattr("claudomator_py.sources.inbox.arrivals.archive", save_and_move)
     inbox.scan_once()
     assert path.read_text() == task("a", "Second one.")
-    until(lambda: inbox.scan_once().accepted)
+    wait_until(lambda: inbox.scan_once().accepted)
     assert len(intake.runs) == 2
     assert intake.documents[str(path), "a"].instructions.strip() == "Second one."
     assert archived(folder) == ["a.yaml"]

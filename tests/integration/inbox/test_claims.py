@@ -14,7 +14,7 @@ from claudomator_py.schema.trust import InboxGuard
 from claudomator_py.sources.inbox.claims import Claims, InboxInUse
 from claudomator_py.sources.inbox.inbox import Inbox
 from tests.integration.inbox.fakes import MemoryIntake, drop, task
-from tests.patience import until
+from tests.patience import wait_until
 
 HOLD = """
 import sys
@@ -122,10 +122,10 @@ def test_an_inbox_that_another_daemon_came_to_first_is_watched_once_that_ends(
     inbox = Inbox([folder], intake, on_change=lambda: None, guard=guard, rescan_s=3600, claim=claims.take)
     inbox.start()
     try:
-        until(lambda: "another daemon" in str(inbox.status()[str(folder)].problem))
+        wait_until(lambda: "another daemon" in str(inbox.status()[str(folder)].problem))
         assert not intake.runs
         holder.kill()
         holder.wait()
-        until(lambda: intake.runs)
+        wait_until(lambda: intake.runs)
     finally:
         inbox.stop()

@@ -9,7 +9,7 @@ from claudomator_py.schema.settings import Inbox as Trusting
 from claudomator_py.sources.inbox.inbox import Inbox
 from tests.integration.inbox.conftest import MakeInbox, MakeSteps
 from tests.integration.inbox.fakes import InboxInSteps, MemoryIntake, drop, problems_of, task
-from tests.patience import until
+from tests.patience import wait_until
 
 NOBODY = 65534
 
@@ -66,9 +66,9 @@ def test_one_that_is_exposed_keeps_no_other_from_being_read(
     folder.chmod(0o777)
     inbox = make_inbox(intake, folder, good)
     inbox.start()
-    until(lambda: names(intake) == ["a"])
+    wait_until(lambda: names(intake) == ["a"])
     folder.chmod(0o700)
-    until(lambda: "b" in names(intake))
+    wait_until(lambda: "b" in names(intake))
 
 
 def test_nothing_is_gone_while_an_inbox_is_exposed(inbox: InboxInSteps, intake: MemoryIntake, folder: Path) -> None:
@@ -86,17 +86,17 @@ def test_a_file_that_others_can_write_to_is_refused_until_they_cannot(
     path = drop(folder, "a.yaml", task("a"))
     path.chmod(0o666)
     watching.start()
-    until(lambda: (folder / "a.yaml.error.txt").exists())
+    wait_until(lambda: (folder / "a.yaml.error.txt").exists())
     assert refused(watching) == {"a.yaml": f"every user can write to it (mode 0666); run `chmod go-w {path}`"}
     assert intake.runs == []
     path.chmod(0o644)
-    until(lambda: names(intake) == ["a"])
-    until(lambda: not (folder / "a.yaml.error.txt").exists())
+    wait_until(lambda: names(intake) == ["a"])
+    wait_until(lambda: not (folder / "a.yaml.error.txt").exists())
     assert refused(watching) == {}
     path.chmod(0o666)
-    until(lambda: "a.yaml" in refused(watching))
+    wait_until(lambda: "a.yaml" in refused(watching))
     path.chmod(0o644)
-    until(lambda: not refused(watching))
+    wait_until(lambda: not refused(watching))
     assert names(intake) == ["a"]
 
 

@@ -18,7 +18,7 @@ from claudomator_py.sources.inbox.refusals import MOST_PROBLEMS, Refusals
 from claudomator_py.sources.inbox.values import FileReading
 from tests.integration.inbox.conftest import MakeInbox
 from tests.integration.inbox.fakes import InboxInSteps, MemoryIntake, drop, problems_of, task
-from tests.patience import until
+from tests.patience import wait_until
 
 MANY = 3_000
 
@@ -48,10 +48,10 @@ def test_what_comes_later_does_not_wait_for_a_flood_of_bad_files(
     flood(folder, MANY)
     inbox = make_inbox(intake)
     inbox.start()
-    until(lambda: inbox.refusals)
+    wait_until(lambda: inbox.refusals)
     for number in range(3):
         drop(folder, f"good{number}.yaml", task(f"good{number}"))
-        until(partial(intake.documents.__contains__, (f"{folder}/good{number}.yaml", f"good{number}")))
+        wait_until(partial(intake.documents.__contains__, (f"{folder}/good{number}.yaml", f"good{number}")))
     assert len(inbox.refusals) < MANY
     status = inbox.status()[str(folder)]
     assert status.unread > 0
@@ -64,10 +64,10 @@ def test_a_flood_that_comes_while_it_runs_holds_up_nothing_either(
 ) -> None:
     inbox = make_inbox(intake)
     inbox.start()
-    until(lambda: inbox.status()[str(folder)].available)
+    wait_until(lambda: inbox.status()[str(folder)].available)
     flood(folder, MANY)
     drop(folder, "good.yaml", task("good"))
-    until(lambda: intake.runs, seconds=600)
+    wait_until(lambda: intake.runs, deadline_s=600)
     assert len(inbox.refusals) < MANY
 
 
@@ -78,7 +78,7 @@ def test_a_stop_does_not_wait_for_what_is_still_to_be_read(
     flood(folder, MANY)
     first = make_inbox(intake)
     first.start()
-    until(lambda: first.refusals)
+    wait_until(lambda: first.refusals)
     first.stop()
     assert first._thread is not None
     assert not first._thread.is_alive()
@@ -123,7 +123,7 @@ def test_very_many_deletions_are_told_in_parts(
         gone(paths)
 
     monkeypatch.setattr(intake, "gone", count)
-    until(lambda: inbox.scan_once() is None or not intake.known)
+    wait_until(lambda: inbox.scan_once() is None or not intake.known)
     assert sum(sizes) == 600
     assert max(sizes) <= 256
 
@@ -197,9 +197,9 @@ def test_fifty_thousand(make_inbox: MakeInbox, intake: MemoryIntake, folder: Pat
     flood(folder, count)
     inbox = make_inbox(intake)
     inbox.start()
-    until(lambda: inbox.refusals)
+    wait_until(lambda: inbox.refusals)
     drop(folder, "good.yaml", task("good"))
-    until(lambda: intake.runs)
+    wait_until(lambda: intake.runs)
     assert len(inbox.refusals) < count
-    until(lambda: len(inbox.refusals) == count, seconds=600)
+    wait_until(lambda: len(inbox.refusals) == count, deadline_s=600)
     inbox.stop()

@@ -14,7 +14,7 @@ from claudomator_py.sources.inbox import files
 from claudomator_py.sources.inbox.inbox import Inbox
 from tests.integration.inbox.conftest import MakeSteps
 from tests.integration.inbox.fakes import InboxInSteps, MemoryIntake, drop, problems_of, task
-from tests.patience import until
+from tests.patience import wait_until
 
 WHOLE = b"name: fix-login\ninstructions: |\n  The login page redirects twice.\n  Find out why, fix it, run the tests.\n"
 
@@ -56,14 +56,14 @@ def test_a_slow_writer_in_another_process_is_waited_for(watching: Inbox, intake:
         writer.stdin.write(line)
         writer.stdin.flush()
         assert writer.stdout.readline() == b"written\n"
-        until(lambda: watching.status()[str(folder)].waiting)
+        wait_until(lambda: watching.status()[str(folder)].waiting)
         assert not intake.runs
     writer.stdin.close()
     assert writer.wait() == 0
     writer.stdout.close()
-    until(lambda: intake.runs)
+    wait_until(lambda: intake.runs)
     assert "run the tests" in intake.documents[intake.runs[0]].instructions
-    until(lambda: not watching.status()[str(folder)].waiting)
+    wait_until(lambda: not watching.status()[str(folder)].waiting)
     assert not problems_of(watching)
 
 
@@ -88,7 +88,7 @@ def test_a_move_a_copy_and_a_save_by_an_editor_are_each_seen_once(
     watching.start()
     source.rename(folder / "moved.yaml")
     subprocess.run(["cp", "/dev/stdin", str(folder / "copied.yaml")], input=task("copied").encode(), check=True)
-    until(lambda: len(intake.runs) == 2)
+    wait_until(lambda: len(intake.runs) == 2)
 
     saved = folder / "moved.yaml"
     saved.rename(folder / "moved.yaml~")  # as vim does: the old one becomes the backup, a new one is written
@@ -97,11 +97,11 @@ def test_a_move_a_copy_and_a_save_by_an_editor_are_each_seen_once(
     saved.write_text(task("moved", "Do it better."))
     (folder / "moved.yaml~").unlink()
     (folder / "4913").unlink()
-    until(lambda: len(intake.runs) == 3)
+    wait_until(lambda: len(intake.runs) == 3)
 
     saved.write_text(task("moved", "Do it better.") + "# a comment\n")
     drop(folder, "last.yaml", task("last"))
-    until(lambda: any(name == "last" for _, name in intake.runs))
+    wait_until(lambda: any(name == "last" for _, name in intake.runs))
     watching.stop()
     make_steps(intake).scan_once()
     assert sorted(name for _, name in intake.runs) == ["copied", "last", "moved", "moved"]
@@ -113,7 +113,7 @@ def test_an_empty_file_is_given_a_second(inbox: InboxInSteps, intake: MemoryInta
     (folder / "a.yaml").touch()
     assert inbox.scan_once().waiting == (str(folder / "a.yaml"),)
     assert not problems_of(inbox)
-    until(lambda: inbox.scan_once() and problems_of(inbox))
+    wait_until(lambda: inbox.scan_once() and problems_of(inbox))
     (folder / "a.yaml").write_text(task("a"))
     inbox.scan_once()
     assert not problems_of(inbox)
@@ -127,7 +127,7 @@ def test_where_leases_say_nothing_a_file_must_be_quiet_for_a_second(
     path = drop(folder, "a.yaml", task("a"))
     assert inbox.scan_once().waiting == (str(path),)
     path.write_text(task("a", "Do it differently."))
-    until(lambda: inbox.scan_once().accepted)
+    wait_until(lambda: inbox.scan_once().accepted)
     assert intake.documents[str(path), "a"].instructions.strip() == "Do it differently."
     assert len(intake.runs) == 1
 
@@ -155,7 +155,7 @@ def test_a_writer_that_comes_while_the_file_is_read_ends_nothing(
     finally:
         done.set()
         writer.join()
-    until(lambda: not inbox.scan_once().waiting)
+    wait_until(lambda: not inbox.scan_once().waiting)
     assert path.read_text() == task("a", intake.documents[str(path), "a"].instructions.strip())
     assert not problems_of(inbox)
 
@@ -176,7 +176,7 @@ def test_a_change_while_the_file_is_parsed_is_read_again(
     report = inbox.scan_once()
     assert report.accepted == ()
     assert report.waiting == (str(path),)
-    until(lambda: inbox.scan_once().accepted)
+    wait_until(lambda: inbox.scan_once().accepted)
     assert len(intake.runs) == 1
     assert intake.documents[str(path), "a"].instructions.strip() == "New."
 
@@ -191,5 +191,5 @@ def test_a_change_that_the_stamp_does_not_show_is_found_by_a_second_look(
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     after = path.stat()
     assert (after.st_mtime_ns, after.st_size, after.st_ino) == (before.st_mtime_ns, before.st_size, before.st_ino)
-    until(lambda: inbox.scan_once() and len(intake.runs) == 2)
+    wait_until(lambda: inbox.scan_once() and len(intake.runs) == 2)
     assert intake.documents[str(path), "a"].instructions.strip() == "Plan B."

@@ -11,7 +11,7 @@ import pytest
 from claudomator_py.sources.inbox.files import Folder
 from claudomator_py.sources.inbox.inbox import Inbox
 from tests.integration.inbox.fakes import InboxInSteps, MemoryIntake, drop, problems_of, task
-from tests.patience import until
+from tests.patience import wait_until
 
 
 def rights_bind() -> bool:
@@ -121,13 +121,13 @@ def test_a_file_that_may_not_be_read_is_taken_once_it_may(watching: Inbox, intak
     path = drop(folder, "a.yaml", task("a"))
     path.chmod(0)
     watching.start()
-    until(lambda: problems_of(watching))
+    wait_until(lambda: problems_of(watching))
     [problem] = problems_of(watching)[str(path)]
     assert "may not read" in problem.message
     assert "chmod" in str(problem.remedy)
     path.chmod(0o644)
-    until(lambda: intake.runs)
-    until(lambda: not problems_of(watching))
+    wait_until(lambda: intake.runs)
+    wait_until(lambda: not problems_of(watching))
 
 
 @where_rights_bind

@@ -10,7 +10,7 @@ import pytest
 
 from tests.integration.inbox.conftest import MakeInbox, MakeSteps
 from tests.integration.inbox.fakes import InboxInSteps, MemoryIntake, drop, problems_of, task
-from tests.patience import until
+from tests.patience import wait_until
 
 
 def test_a_deleted_file_is_gone_once(inbox: InboxInSteps, intake: MemoryIntake, folder: Path) -> None:
@@ -19,7 +19,7 @@ def test_a_deleted_file_is_gone_once(inbox: InboxInSteps, intake: MemoryIntake, 
     inbox.scan_once()
     path.unlink()
     assert inbox.scan_once().waiting == (str(path),)
-    until(lambda: inbox.scan_once().gone)
+    wait_until(lambda: inbox.scan_once().gone)
     inbox.scan_once()
     assert intake.gone_calls == [str(path)]
     drop(folder, "a.yaml", task("a"))
@@ -53,7 +53,7 @@ def test_a_renamed_file_is_known_as_the_one_it_was(
     assert intake.runs == [(str(old), "same-name")]
     inbox.scan_once()
     new.unlink()
-    until(lambda: inbox.scan_once().gone)
+    wait_until(lambda: inbox.scan_once().gone)
     assert intake.gone_calls == [str(new)]
 
 
@@ -81,7 +81,7 @@ def test_a_renamed_file_that_is_then_deleted_is_gone(inbox: InboxInSteps, intake
     intake.poisonous = "poison"
     inbox.scan_once()
     poisoned.unlink()
-    until(lambda: inbox.scan_once().gone)
+    wait_until(lambda: inbox.scan_once().gone)
     assert intake.gone_calls == [str(path)]
 
 
@@ -92,10 +92,10 @@ def test_a_copy_is_no_rename_and_a_rename_with_an_edit_is_none(
     inbox.scan_once()
     shutil.copy2(path, folder / "copy.yaml")
     path.unlink()
-    until(lambda: len(intake.runs) == 2 or inbox.scan_once() is None)
+    wait_until(lambda: len(intake.runs) == 2 or inbox.scan_once() is None)
     copy = (folder / "copy.yaml").rename(folder / "edited.yaml")
     copy.write_text(task("a", "Do it well."))
-    until(lambda: len(intake.runs) == 3 or inbox.scan_once() is None)
+    wait_until(lambda: len(intake.runs) == 3 or inbox.scan_once() is None)
     assert not intake.renames
 
 
@@ -117,10 +117,10 @@ def test_an_inbox_that_vanishes_and_returns_has_lost_nothing(
     inbox.start()
     for name in "abc":
         drop(folder, f"{name}.yaml", task(name))
-    until(lambda: len(intake.runs) == 3)
+    wait_until(lambda: len(intake.runs) == 3)
 
     away = folder.rename(tmp_path / "away")
-    until(lambda: not inbox.status()[str(folder)].available)
+    wait_until(lambda: not inbox.status()[str(folder)].available)
     problem = inbox.status()[str(folder)].problem
     assert problem is not None
     assert "does not exist" in problem.message
@@ -128,10 +128,10 @@ def test_an_inbox_that_vanishes_and_returns_has_lost_nothing(
     drop(away, "d.yaml", task("d"))
 
     away.rename(folder)
-    until(lambda: inbox.status()[str(folder)].available)
-    until(lambda: len(intake.runs) == 4)
+    wait_until(lambda: inbox.status()[str(folder)].available)
+    wait_until(lambda: len(intake.runs) == 4)
     drop(folder, "e.yaml", task("e"))
-    until(lambda: len(intake.runs) == 5)
+    wait_until(lambda: len(intake.runs) == 5)
     assert not intake.gone_calls
 
 
@@ -141,15 +141,15 @@ def test_an_inbox_that_is_deleted_and_made_again_is_watched_again(
     inbox = make_inbox(intake)
     inbox.start()
     path = drop(folder, "a.yaml", task("a"))
-    until(lambda: intake.runs)
+    wait_until(lambda: intake.runs)
     shutil.rmtree(folder)
-    until(lambda: not inbox.status()[str(folder)].available)
+    wait_until(lambda: not inbox.status()[str(folder)].available)
     assert not intake.gone_calls
     folder.mkdir()
-    until(lambda: inbox.status()[str(folder)].available)
-    until(lambda: intake.gone_calls == [str(path)])
+    wait_until(lambda: inbox.status()[str(folder)].available)
+    wait_until(lambda: intake.gone_calls == [str(path)])
     drop(folder, "b.yaml", task("b"))
-    until(lambda: len(intake.runs) == 2)
+    wait_until(lambda: len(intake.runs) == 2)
 
 
 def test_an_inbox_replaced_in_a_moment_is_watched_again(
@@ -158,14 +158,14 @@ def test_an_inbox_replaced_in_a_moment_is_watched_again(
     """The new folder may even have the inode of the old one."""
     inbox = make_inbox(intake)
     inbox.start()
-    until(lambda: inbox.status()[str(folder)].available)
+    wait_until(lambda: inbox.status()[str(folder)].available)
     for name in "abcdefgh":
         shutil.rmtree(folder)
         folder.mkdir()
         path = str(drop(folder, f"{name}.yaml", task(name)))
-        until(partial(intake.known.__contains__, path))
+        wait_until(partial(intake.known.__contains__, path))
         path = str(drop(folder, f"{name}-again.yaml", task(f"{name}-again")))
-        until(partial(intake.known.__contains__, path))
+        wait_until(partial(intake.known.__contains__, path))
 
 
 def test_a_file_in_the_place_of_the_inbox_is_said(inbox: InboxInSteps, intake: MemoryIntake, folder: Path) -> None:
@@ -202,10 +202,10 @@ def test_what_lay_on_a_file_system_that_is_not_mounted_now_is_not_gone(
     place.unlink()
     place.symlink_to(folder)
     drop(folder, "b.yaml", task("b"))
-    until(lambda: inbox.scan_once().waiting == ())
+    wait_until(lambda: inbox.scan_once().waiting == ())
     place.unlink()
     place.symlink_to(other_file_system)
-    until(lambda: inbox.scan_once().waiting == ())
+    wait_until(lambda: inbox.scan_once().waiting == ())
     assert str(place / "a.yaml") in intake.known
     assert str(place / "a.yaml") not in intake.gone_calls
     assert [name for _, name in intake.runs] == ["a", "b"]

@@ -8,7 +8,7 @@ import pytest
 
 from tests.integration.inbox.conftest import Crashed, MakeSteps
 from tests.integration.inbox.fakes import InboxInSteps, MemoryIntake, drop, problems_of, task
-from tests.patience import until
+from tests.patience import wait_until
 
 BAD = "name: a\ninstructions: Do it.\npriorty: high\n"
 
@@ -72,7 +72,7 @@ def test_a_bad_change_leaves_what_was_accepted(inbox: InboxInSteps, intake: Memo
     assert problems_of(inbox)
     assert not intake.gone_calls
     path.unlink()
-    until(lambda: inbox.scan_once().gone)
+    wait_until(lambda: inbox.scan_once().gone)
     assert intake.gone_calls == [str(path)]
 
 
@@ -193,7 +193,7 @@ def test_a_name_that_becomes_free_is_taken_without_a_touch(
     inbox.scan_once()
     assert "taken" in (folder / "b.yaml.error.txt").read_text()
     first.unlink()
-    until(lambda: inbox.scan_once().accepted)
+    wait_until(lambda: inbox.scan_once().accepted)
     assert intake.runs[-1] == (str(second), "same")
     assert error_files(folder) == []
 

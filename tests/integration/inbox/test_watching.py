@@ -16,7 +16,7 @@ from claudomator_py.sources.inbox.values import FileReading, ScanReport
 from claudomator_py.store.errors import StoreUnavailable
 from tests.integration.inbox.conftest import Crashed, MakeInbox, MakeSteps
 from tests.integration.inbox.fakes import InboxInSteps, MemoryIntake, drop, problems_of, task
-from tests.patience import PATIENCE_S, until
+from tests.patience import PATIENCE_S, wait_until
 
 
 def test_what_is_there_and_what_comes_is_taken_and_told(
@@ -26,15 +26,15 @@ def test_what_is_there_and_what_comes_is_taken_and_told(
     inbox = make_inbox(intake, on_change=told.set)
     drop(folder, "a.yaml", task("a"))
     inbox.start()
-    until(lambda: len(intake.runs) == 1)
-    until(told.is_set)
+    wait_until(lambda: len(intake.runs) == 1)
+    wait_until(told.is_set)
     told.clear()
     drop(folder, "b.md", "---\nname: b\n---\nDo it.\n")
-    until(lambda: len(intake.runs) == 2)
-    until(told.is_set)
+    wait_until(lambda: len(intake.runs) == 2)
+    wait_until(told.is_set)
     told.clear()
     path = drop(folder, "c.yaml", "name: [")
-    until(told.is_set)
+    wait_until(told.is_set)
     assert list(problems_of(inbox)) == [str(path)]
 
 
@@ -44,13 +44,13 @@ def test_events_alone_carry_edits_deletions_and_renames(
     inbox = make_inbox(intake)
     inbox.start()
     path = drop(folder, "a.yaml", task("a"))
-    until(lambda: len(intake.runs) == 1)
+    wait_until(lambda: len(intake.runs) == 1)
     path.write_text(task("a", "Do it well."))
-    until(lambda: len(intake.runs) == 2)
+    wait_until(lambda: len(intake.runs) == 2)
     path = path.rename(folder / "b.yaml")
-    until(lambda: intake.renames == [(str(folder / "a.yaml"), str(path))])
+    wait_until(lambda: intake.renames == [(str(folder / "a.yaml"), str(path))])
     path.unlink()
-    until(lambda: intake.gone_calls == [str(path)])
+    wait_until(lambda: intake.gone_calls == [str(path)])
     assert len(intake.runs) == 2
 
 
@@ -68,17 +68,17 @@ def test_what_comes_while_files_are_taken_is_taken_before_they_are_told(
             arriving.append(inbox.arriving)
             if not self.runs:
                 drop(folder, "urgent.yaml", task("urgent"))
-                until(lambda: inbox._dirty)
+                wait_until(lambda: inbox._dirty)
             return super().take(readings)
 
     intake = Interrupted()
     told: list[list[str]] = []
     inbox = make_inbox(intake, on_change=lambda: told.append([name for _, name in intake.runs]))
     inbox.start()
-    until(lambda: told)
+    wait_until(lambda: told)
     told.clear()
     drop(folder, "low.yaml", task("low"))
-    until(lambda: ["low", "urgent"] in told)
+    wait_until(lambda: ["low", "urgent"] in told)
     assert (told[0] == ["low"]) is endless
     assert arriving == [not endless] * 2
     assert not inbox.arriving
@@ -88,18 +88,18 @@ def test_no_name_ends_the_watch(make_inbox: MakeInbox, intake: MemoryIntake, fol
     """The rescan is an hour away: whatever is found, an event has found it."""
     inbox = make_inbox(intake)
     inbox.start()
-    until(lambda: inbox._watcher is not None and inbox.status()[str(folder)].available)
+    wait_until(lambda: inbox._watcher is not None and inbox.status()[str(folder)].available)
     watcher = inbox._watcher
     (folder / os.fsdecode(b"caf\xe9")).touch()
     bad = folder / os.fsdecode(b"caf\xe9.yaml")
     bad.write_text(task("bad"))
-    until(lambda: Path(f"{bad}.error.txt").exists())
+    wait_until(lambda: Path(f"{bad}.error.txt").exists())
     (folder / "line\nbreak.yaml").write_text("name: [")
-    until(lambda: len(problems_of(inbox)) == 2)
+    wait_until(lambda: len(problems_of(inbox)) == 2)
     drop(folder, "good.yaml", task("good"))
-    until(lambda: [name for _, name in intake.runs] == ["good"])
+    wait_until(lambda: [name for _, name in intake.runs] == ["good"])
     bad.unlink()
-    until(lambda: len(problems_of(inbox)) == 1)
+    wait_until(lambda: len(problems_of(inbox)) == 1)
     assert inbox._watcher is watcher
     assert watcher is not None
     assert watcher.alive
@@ -110,7 +110,7 @@ def test_what_the_kernel_drops_is_looked_for(
 ) -> None:
     inbox = make_inbox(intake)
     inbox.start()
-    until(lambda: inbox._watcher is not None and inbox.status()[str(folder)].available)
+    wait_until(lambda: inbox._watcher is not None and inbox.status()[str(folder)].available)
     watcher = inbox._watcher
     assert watcher is not None
     with monkeypatch.context() as unseen:
@@ -118,7 +118,7 @@ def test_what_the_kernel_drops_is_looked_for(
         drop(folder, "a.yaml", task("a"))
         drop(folder, "b.yaml", task("b"))
     watcher._hand_on(watch._HEAD.pack(-1, watch.IN_Q_OVERFLOW, 0, 0))
-    until(lambda: {name for _, name in intake.runs} == {"a", "b"})
+    wait_until(lambda: {name for _, name in intake.runs} == {"a", "b"})
 
 
 def test_the_rescan_finds_what_events_miss(
@@ -130,22 +130,22 @@ def test_the_rescan_finds_what_events_miss(
     monkeypatch.setattr(inbox_module, "Watcher", refuse)
     inbox = make_inbox(intake, rescan_s=0.05)
     inbox.start()
-    until(lambda: inbox.status()[str(folder)].available)
+    wait_until(lambda: inbox.status()[str(folder)].available)
     path = drop(folder, "a.yaml", task("a"))
-    until(lambda: intake.runs)
+    wait_until(lambda: intake.runs)
     path.unlink()
-    until(lambda: intake.gone_calls)
+    wait_until(lambda: intake.gone_calls)
 
 
 def test_a_rescan_can_be_asked_for(make_inbox: MakeInbox, intake: MemoryIntake, folder: Path) -> None:
     inbox = make_inbox(intake)
     inbox.start()
     drop(folder, "a.yaml", "name: a\ninstructions: Do it.\nagent: {type: gemini}\n")
-    until(lambda: problems_of(inbox))
+    wait_until(lambda: problems_of(inbox))
     intake.agents.add("gemini")
     inbox.rescan()
-    until(lambda: intake.runs)
-    until(lambda: not problems_of(inbox))
+    wait_until(lambda: intake.runs)
+    wait_until(lambda: not problems_of(inbox))
 
 
 def test_several_inboxes_are_one(make_inbox: MakeInbox, intake: MemoryIntake, folder: Path, tmp_path: Path) -> None:
@@ -154,12 +154,12 @@ def test_several_inboxes_are_one(make_inbox: MakeInbox, intake: MemoryIntake, fo
     inbox = make_inbox(intake, folder, other, folder)
     inbox.start()
     first = drop(folder, "a.yaml", task("same"))
-    until(lambda: intake.runs)
+    wait_until(lambda: intake.runs)
     second = drop(other, "b.yaml", task("same"))
-    until(lambda: str(second) in problems_of(inbox))
+    wait_until(lambda: str(second) in problems_of(inbox))
     first.unlink()
-    until(lambda: len(intake.runs) == 2)
-    until(lambda: not problems_of(inbox))
+    wait_until(lambda: len(intake.runs) == 2)
+    wait_until(lambda: not problems_of(inbox))
     assert inbox.status().keys() == {str(folder), str(other)}
 
 
@@ -180,9 +180,9 @@ def test_many_writers_at_once_lose_nothing(make_inbox: MakeInbox, intake: Memory
         writer.start()
     for writer in writers:
         writer.join()
-    until(lambda: len(intake.runs) == 400)
+    wait_until(lambda: len(intake.runs) == 400)
     assert len(set(intake.runs)) == 400
-    until(lambda: not inbox.status()[str(folder)].waiting)
+    wait_until(lambda: not inbox.status()[str(folder)].waiting)
     assert not problems_of(inbox)
 
 
@@ -195,8 +195,8 @@ def test_an_idle_inbox_is_left_in_peace(
     drop(folder, "a.yaml", task("a"))
     drop(folder, "b.yaml", "name: [")
     (folder / "empty.yaml").touch()
-    until(lambda: len(problems_of(inbox)) == 2 and intake.runs)
-    until(lambda: not inbox._due)
+    wait_until(lambda: len(problems_of(inbox)) == 2 and intake.runs)
+    wait_until(lambda: not inbox._due)
     scans = 0
     scan = inbox._scan
 
@@ -234,10 +234,10 @@ def test_a_store_that_is_down_is_asked_again(
     inbox = make_inbox(intake)
     with caplog.at_level(logging.WARNING, "claudomator.inbox"):
         inbox.start()
-        until(lambda: "the disk is full" in caplog.text)
+        wait_until(lambda: "the disk is full" in caplog.text)
     assert not problems_of(inbox), "the file is not at fault"
     intake.available = True
-    until(lambda: intake.runs)
+    wait_until(lambda: intake.runs)
     assert not (folder / "a.yaml.error.txt").exists()
 
 
@@ -287,10 +287,10 @@ def test_a_parser_and_a_listener_that_fail_end_nothing(
     inbox = make_inbox(intake, on_change=fail)
     inbox.start()
     path = drop(folder, "a.yaml", task("a"))
-    until(lambda: str(path) in problems_of(inbox))
+    wait_until(lambda: str(path) in problems_of(inbox))
     monkeypatch.undo()
     drop(folder, "b.yaml", task("b"))
-    until(lambda: intake.runs)
+    wait_until(lambda: intake.runs)
 
 
 def test_a_start_takes_files_in_the_order_of_their_arrival(
@@ -349,7 +349,7 @@ def test_stopping_in_the_middle_loses_nothing(
     assert reached.wait(PATIENCE_S)
     stopper = threading.Thread(target=first.stop)
     stopper.start()
-    until(first._stop.is_set)
+    wait_until(first._stop.is_set)
     stopped.set()
     stopper.join()
     assert 0 < len(intake.runs) < 600
