@@ -215,9 +215,9 @@ def test_the_same_instance_replaces_its_connection(database: Database) -> None:
         assert await hub.join(second, ["no-such-run", run_id]) == [run_id]
         hub.leave(first)
         await hub.result(second, run_id, DONE)
-        other = met.run("more-sheep")
+        met.run("more-sheep")
         hub.wake()
-        await until(lambda: met.told(other))
+        await until(lambda: again.offered)
 
     hubbed(met, scenario)
 
