@@ -352,7 +352,7 @@ def test_nothing_starts_on_an_agent_whose_account_has_used_its_share_of_a_window
     resets_at = START_MS + 2 * HOUR_MS
     saving = AgentSpec(name="saving", kind="claude", models=CLAUDE_MODELS)
     world = world_of(world, with_budget(CLAUDE, window="80%"), saving, CODEX)
-    report = {"five_hour": {"used": 0.82, "resets_at": resets_at}, "seven_day": {"used": 0.3, "resets_at": resets_at}}
+    report = {"five_hour": {"used": 1.0, "resets_at": resets_at}, "seven_day": {"used": 0.3, "resets_at": resets_at}}
     world.submit("first", agent={"type": "saving", "strict": True})
     world.tick()
     world.end("first", windows=report)
@@ -363,7 +363,7 @@ def test_nothing_starts_on_an_agent_whose_account_has_used_its_share_of_a_window
     assert world.running() == {"other": "saving"}, "one account, and only one of its agents leaves something over"
     view = world.task("bound")
     assert (view.reason, view.waiting_until) == ("budget", format_instant(resets_at))
-    assert "5h window (82% used, 80% allowed)" in str(view.reason_text)
+    assert "5h window (100% used, 80% allowed)" in str(view.reason_text)
     world.tick(2 * HOUR_MS)
     assert "bound" in world.running()
 
