@@ -63,7 +63,7 @@ reference: .venv/dev.stamp ## write the pages of docs/reference anew, from the c
 chaos: .venv/dev.stamp ## kill processes at random, over and over
 	.venv/bin/pytest -m chaos $(ARGS)
 
-slow: .venv/dev.stamp ## the tests that take long, and the property tests with ten times the examples
+slow: .venv/dev.stamp ## the tests that take long, and the property tests with many more examples
 	.venv/bin/pytest -m "(slow or hypothesis) and not (chaos or real_clis or nights)" --hypothesis-profile=slow $(ARGS)
 
 real-clis: .venv/dev.stamp build/clis/stamp ## the real agent commands (npm, pinned) against fake servers on loopback

@@ -30,9 +30,9 @@ from tests.warm.starter import WarmStarter
 _FIGURES = pytest.StashKey[list[str]]()
 compile_once()
 
-# How long an example takes says how busy the machine is. `make slow` has ten times as many, others each time.
+# How long an example takes says how busy the machine is. `make slow` has many more, others each time.
 _ANY_MACHINE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("gate", _ANY_MACHINE, max_examples=40)
+settings.register_profile("gate", _ANY_MACHINE, max_examples=25)
 settings.register_profile("slow", _ANY_MACHINE, max_examples=400)
 settings.load_profile("gate")
 
@@ -62,7 +62,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection() -> None:
-    """Of 40 examples hardly one would hold a constant of our code, for which each worker would parse all of it."""
+    """Of so few examples hardly one would hold a constant of our code, for which each worker would parse all of it."""
     if settings.get_current_profile_name() == "gate":
         setattr(providers, "_get_local_constants", lambda: providers._local_constants)  # noqa: B010 - it is private
 
@@ -92,10 +92,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _mixed(item: pytest.Item) -> int:
     """Each worker takes a stretch of the tests. In one that only waits it would leave a processor idle, so modules that
-    wait and modules that compute stand in no order. The browser's share one browser, and stay together.
+    wait and modules that compute stand in no order. The browser's come first, where none of them is taken over by
+    another worker, which would start a browser of its own.
     """
-    together = item.path.parent if item.path.parent.name == "browser" else item.path
-    return crc32(str(together.relative_to(item.config.rootpath)).encode())
+    if item.path.parent.name == "browser":
+        return -1
+    return crc32(str(item.path.relative_to(item.config.rootpath)).encode())
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
