@@ -6,10 +6,13 @@ Imported by the fixture that needs it: it takes a third of a second, in each wor
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import patch
 
 import requests
 import schemathesis
 from hypothesis import given, settings
+from hypothesis.internal.conjecture.providers import HypothesisProvider
+from hypothesis.internal.intervalsets import IntervalSet
 from hypothesis.stateful import run_state_machine_as_test
 from schemathesis import Case, GenerationMode
 from schemathesis.config import SchemathesisConfig
@@ -97,11 +100,27 @@ class FuzzedApi:
             _defuse(case)
             use(case)
 
-        send()
+        with patch.object(HypothesisProvider, "draw_string", _draw_string):
+            send()
 
     def _check(self, case: Case[Any]) -> None:
         checks = [check for check in CHECKS if check is not negative_data_rejection or not _is_text_in_a_query(case)]
         case.call_and_validate(session=self.session, headers=self.headers, checks=checks)
+
+
+_draw_each_character = HypothesisProvider.draw_string
+_LONGEST_DRAWN = 20
+
+
+def _draw_string(self: HypothesisProvider, intervals: IntervalSet, *, min_size: int = 0, max_size: int = 10**10) -> str:
+    """A text that must be long repeats a short one: most are too long on purpose, by a limit of a hundred and more.
+
+    To draw each of their characters takes a fifth of the CPU of all these tests.
+    """
+    if min_size <= _LONGEST_DRAWN:
+        return _draw_each_character(self, intervals, min_size=min_size, max_size=max_size)
+    part = _draw_each_character(self, intervals, min_size=1, max_size=_LONGEST_DRAWN)
+    return (part * min_size)[:min_size]
 
 
 def _is_text_in_a_query(case: Case[Any]) -> bool:
