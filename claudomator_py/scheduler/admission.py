@@ -57,18 +57,18 @@ def shut_hints(agents: Sequence[AgentState], rules: Rules) -> frozenset[str]:
     """The hints with which no task can start now, whatever else it asks for: each agent that they mean is full, limited
     for all of its models, or cannot run at all, and no other will do. As in ``scheduler.lanes.hint``.
     """
-    found = set()
+    hints = set()
     for name in {name for agent in agents for name in (agent.name, agent.kind)}:
         meant = named_by(name, agents)
         if all(_is_shut(agent, rules) for agent in meant):
-            found.add(hint_of(name, strict=True))
+            hints.add(hint_of(name, strict=True))
             if not any(agent.auto_select for agent in meant):
-                found.add(hint_of(name, strict=False))
-    return frozenset(found)
+                hints.add(hint_of(name, strict=False))
+    return frozenset(hints)
 
 
 def _is_shut(agent: AgentState, rules: Rules) -> bool:
-    """What a task asks for only ever keeps further agents from running it."""
+    """What a task asks for is left out: that can only keep more agents from running it."""
     tried = rules.when_all_limited == "try" and agent.triable
     return agent.problem is not None or not agent.free or (agent.limited and not tried)
 
@@ -131,14 +131,14 @@ def _for_task(
 
 def _with_choice(head: QueueHead, agents: Sequence[AgentState]) -> QueueHead:
     """The task with its conversation only if it continues there: one that need not be has to be at hand."""
-    held = head.conversation
-    if held is None or not (held.optional or held.yields):
+    conversation = head.conversation
+    if conversation is None or not (conversation.optional or conversation.yields):
         return head
-    holders = [agent for agent in agents if (agent.name, agent.kind) == (held.agent, held.kind)]
+    holders = [agent for agent in agents if (agent.name, agent.kind) == (conversation.agent, conversation.kind)]
     stays = any(
         agent.problem is None
-        and not (agent.limited and (held.optional or held.yields == "limited"))
-        and (agent.free or not held.optional)
+        and not (agent.limited and (conversation.optional or conversation.yields == "limited"))
+        and (agent.free or not conversation.optional)
         for agent in holders
     )
     return head if stays else head.model_copy(update={"conversation": None})
@@ -158,7 +158,7 @@ def _pinned_on(head: QueueHead, hinted: Sequence[AgentState], agent: AgentState)
 
 
 def _pins_one_of(head: QueueHead, hinted: Sequence[AgentState], agent: AgentState) -> bool:
-    return head.model is not None and any(seen.name == agent.name for seen in hinted)
+    return head.model is not None and any(meant.name == agent.name for meant in hinted)
 
 
 def _may_have_pinned(head: QueueHead, agent: AgentState) -> bool:
@@ -294,9 +294,10 @@ def _record(
     mapped = agent.models.get(tier)
     hinted = hinted_by(head, agents)
     pinned_here = _pinned_on(head, hinted, agent)
-    considered = {seen.name for seen in agents if _is_open(head, seen)} | {seen.name for seen in hinted} | choice.pool
+    open_or_meant = (*(agent for agent in agents if _is_open(head, agent)), *hinted)
+    considered = choice.pool.union(agent.name for agent in open_or_meant)
     elsewhere = BlockCode.NOT_MEANT if head.conversation is None else BlockCode.NO_CONVERSATION
-    candidates = tuple(_candidate(seen, choice, considered, elsewhere, rules) for seen in agents)
+    candidates = tuple(_candidate(agent, choice, considered, elsewhere, rules) for agent in agents)
     return DecisionRecord(
         agent=agent.name,
         tier=tier,
@@ -317,33 +318,33 @@ def _record(
 
 
 def _candidate(
-    seen: AgentState, choice: _Choice, considered: Set[str], elsewhere: BlockCode, rules: Rules
+    agent: AgentState, choice: _Choice, considered: Set[str], elsewhere: BlockCode, rules: Rules
 ) -> Candidate:
     """elsewhere: why one outside the balancer's choice was not in it."""
-    eligible = seen.name in considered
+    eligible = agent.name in considered
     rejected = None
     if not eligible:
-        rejected = blocked(BlockCode.NOT_SELECTABLE, agent=seen.name)
-    elif choice.overridden is None and seen.name not in choice.pool:
-        rejected = blocked(elsewhere, agent=seen.name)
-    elif seen.name != choice.agent.name:
-        rejected = _rejection(seen) or _less_preferred(seen, choice.agent, rules)
+        rejected = blocked(BlockCode.NOT_SELECTABLE, agent=agent.name)
+    elif choice.overridden is None and agent.name not in choice.pool:
+        rejected = blocked(elsewhere, agent=agent.name)
+    elif agent.name != choice.agent.name:
+        rejected = _rejection(agent) or _less_preferred(agent, choice.agent, rules)
     return Candidate(
-        agent=seen.name,
-        active=seen.active,
-        max_concurrent=seen.max_concurrent,
-        limited=seen.limited,
-        limited_until=seen.hold.until if seen.hold is not None and not seen.hold.tried else None,
+        agent=agent.name,
+        active=agent.active,
+        max_concurrent=agent.max_concurrent,
+        limited=agent.limited,
+        limited_until=agent.hold.until if agent.hold is not None and not agent.hold.tried else None,
         eligible=eligible,
         rejected=rejected,
     )
 
 
-def _less_preferred(seen: AgentState, chosen: AgentState, rules: Rules) -> Blocked:
-    nearer = seen.near_limit and not chosen.near_limit
+def _less_preferred(agent: AgentState, chosen: AgentState, rules: Rules) -> Blocked:
+    nearer = agent.near_limit and not chosen.near_limit
     if nearer and rules.near_limit == "avoid":
-        return blocked(BlockCode.NEAR_LIMIT, agent=seen.name)
-    if seen.active > chosen.active:
-        return blocked(BlockCode.BUSIER, agent=seen.name, active=seen.active, slots=seen.max_concurrent)
+        return blocked(BlockCode.NEAR_LIMIT, agent=agent.name)
+    if agent.active > chosen.active:
+        return blocked(BlockCode.BUSIER, agent=agent.name, active=agent.active, slots=agent.max_concurrent)
     tie = BlockCode.TIE_NEAR_LIMIT if nearer and rules.near_limit == "tie_break" else BlockCode.TIE
-    return blocked(tie, agent=seen.name, chosen=chosen.name)
+    return blocked(tie, agent=agent.name, chosen=chosen.name)

@@ -63,10 +63,10 @@ class EndedRun:
     handed_on: bool = False
     """It hands the task on to another specialist, who continues with it."""
     asks: InputKind | None = None
-    """A person is to say what becomes of the task, as its specialist failed at it too often; None: nobody is."""
+    """What a person has to decide about the task, as its specialist failed at it too often; None: nothing."""
 
 
-# They came from outside, and say nothing against the conversation. After all others the next attempt begins afresh.
+# They came from outside: the conversation is not to blame. After all others the next attempt begins a fresh one.
 _FROM_OUTSIDE = frozenset({Reason.DISK_FULL, Reason.LOST, Reason.INTERRUPTED})
 
 
@@ -116,12 +116,12 @@ def _after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> 
     if policy.outage:
         return _after_outage(reason, spec, run, now_ms)
     unknown = reason in (Reason.LOST, Reason.INTERRUPTED)
-    again = spec.on_lost is OnLost.RETRY if unknown else policy.retries
-    again = again or (policy.falls_back and run.spare)
+    retries = spec.on_lost is OnLost.RETRY if unknown else policy.retries
+    retries = retries or (policy.falls_back and run.spare)
     tier = _stronger(run.tier, spec) if policy.escalates else None
     # A conversation that continues may be what is too long: a fresh one is worth an attempt on the same tier.
     differs = tier is not None or run.resumed or not policy.escalates
-    if again and differs and run.attempt < spec.retry.max_attempts:
+    if retries and differs and run.attempt < spec.retry.max_attempts:
         pause = backoff_ms(spec.retry.backoff, run.attempt, run.run_id)
         return Ending(
             lifecycle.Retrying(now_ms + pause),
@@ -136,7 +136,7 @@ def _after_outage(reason: Reason, spec: TaskSpec, run: EndedRun, now_ms: int) ->
     """What follows from an outage, which is no fault of the task: it uses up no attempt, and the pause grows.
 
     The first one hands the task over at once, unless there is a conversation to wait for. Later ones step aside, so
-    that a task which itself is the cause does not stand before all others whenever its agent is looked at again.
+    that a task which itself is the cause does not stand before all others whenever its agent is tried again.
     """
     counts = run.answered and run.interrupted_answers > FREE_INTERRUPTED_ANSWERS
     if counts and run.attempt >= spec.retry.max_attempts:

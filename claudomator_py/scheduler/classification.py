@@ -27,7 +27,7 @@ _STRENGTH = {tier: strength for strength, tier in enumerate(TIERS)}
 
 
 class Cause(StrEnum):
-    """Why there is no answer, so that what it would have decided is decided without it."""
+    """Why there is no answer, and the decision is made without one."""
 
     OFF = "off"
     """No model is configured."""
@@ -57,7 +57,7 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ModelQuestion:
-    """What a cheap model is asked, whatever it is about."""
+    """A question to a cheap model, on whatever subject."""
 
     subject: str
     """The name of the task in question."""
@@ -112,7 +112,7 @@ class Unusable(NoAnswer):
 
 
 def tier_question(question: TierQuestion) -> ModelQuestion:
-    """As a model is asked."""
+    """The question in the form that a model is given."""
     return ModelQuestion(question.name, prompt(question), answer_schema(question))
 
 
@@ -163,10 +163,10 @@ def cache_key(question: TierQuestion, classifier_model: str) -> str:
 
 def parse_answer(text: str, question: TierQuestion) -> Classification:
     """The answer in the text: JSON bare, in fences, after noise or amid prose. Raises Unusable."""
-    objects = [found for found in json_objects(text[:ANSWER_CHARS]) if "tier" in found or "model" in found]
+    objects = [answer for answer in json_objects(text[:ANSWER_CHARS]) if "tier" in answer or "model" in answer]
     if not objects:
         raise Unusable(Cause.GARBAGE, f"no JSON object with a tier in {shown(text)}")
-    named = [_tier(found, question) for found in objects]
+    named = [_tier(answer, question) for answer in objects]
     strongest = max(range(len(named)), key=lambda index: _STRENGTH[named[index]])
     chosen = objects[strongest]
     reason, agent_type = chosen.get("reason"), chosen.get("agent_type")
@@ -185,16 +185,16 @@ def shortened(text: str) -> str:
     return f"{text[:HEAD_CHARS]}\n[... {left_out} characters left out ...]\n{text[-TAIL_CHARS:]}"
 
 
-def differs(said: str, meant: str) -> bool:
+def differs(answered: str, offered: str) -> bool:
     """Whether these are two names, whatever case and space is around them."""
-    return said.strip().casefold() != meant.strip().casefold()
+    return answered.strip().casefold() != offered.strip().casefold()
 
 
-def _tier(found: Mapping[str, object], question: TierQuestion) -> Tier:
+def _tier(answer: Mapping[str, object], question: TierQuestion) -> Tier:
     """Members only, in any case and space: a near miss is no answer."""
-    value = found.get("tier")
+    value = answer.get("tier")
     if value is None:
-        model = found.get("model")
+        model = answer.get("model")
         for tier in question.tiers:
             if isinstance(model, str) and not differs(model, question.models[tier]):
                 return tier
@@ -213,11 +213,11 @@ def json_objects(text: str) -> Iterator[dict[str, object]]:
     position = text.find("{")
     while position >= 0:
         try:
-            found, end = decoder.raw_decode(text, position)
+            value, end = decoder.raw_decode(text, position)
         except (ValueError, RecursionError):
             end = position + 1
         else:
-            yield found  # What begins with a brace is an object.
+            yield value  # What begins with a brace is an object.
         position = text.find("{", end)
 
 

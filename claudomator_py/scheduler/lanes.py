@@ -1,7 +1,7 @@
-"""What of a task decides whether an agent can enforce what it asks for, without the values that do not matter.
+"""The demands of a task: what decides whether an agent can enforce what it asks for, without values that do not matter.
 
-Whether a kind of agent refuses a task depends on nothing else of it than its hint and what is said here, so tasks with
-the same demands are refused by the same agents. A kind that looks at more has to be told about here.
+Whether a kind of agent refuses a task depends only on the task's hint and its demands, so tasks with the same demands
+are refused by the same agents. Whatever else a kind comes to look at has to become part of them.
 """
 
 import json
@@ -22,7 +22,7 @@ OPENCODE_PERMISSION_NAME = "OPENCODE_PERMISSION"
 def demands(spec: TaskSpec) -> dict[str, object]:
     """The shape of what the agent has to enforce; empty for a task that demands nothing."""
     permissions = spec.permissions
-    found: dict[str, object] = {
+    shapes: dict[str, object] = {
         "mode": None if permissions.mode is PermissionMode.DEFAULT else permissions.mode.value,
         "allowed_tools": _shape(permissions.allowed_tools),
         "disallowed_tools": _shape(permissions.disallowed_tools),
@@ -32,7 +32,7 @@ def demands(spec: TaskSpec) -> dict[str, object]:
         "budget": [unit.value for unit in spec.budget.units if unit is not Unit.RUNS],
         "env": _environment(spec.env),
     }
-    return {name: shape for name, shape in found.items() if shape}
+    return {name: shape for name, shape in shapes.items() if shape}
 
 
 def _shape(words: tuple[str, ...]) -> str:
@@ -45,8 +45,8 @@ def _shape(words: tuple[str, ...]) -> str:
 
 def _environment(env: dict[str, str]) -> list[str]:
     sandbox = env.get(SANDBOX_NAME)
-    found = [] if sandbox is None else [f"{SANDBOX_NAME}={'1' if sandbox == '1' else 'other'}"]
-    return [*found, OPENCODE_PERMISSION_NAME] if OPENCODE_PERMISSION_NAME in env else found
+    names = [] if sandbox is None else [f"{SANDBOX_NAME}={'1' if sandbox == '1' else 'other'}"]
+    return [*names, OPENCODE_PERMISSION_NAME] if OPENCODE_PERMISSION_NAME in env else names
 
 
 def eligibility(spec: TaskSpec, resumption: ConversationRef | None = None) -> str:

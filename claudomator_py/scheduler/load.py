@@ -47,7 +47,7 @@ class Load:
             return blocked(BlockCode.WORKDIR, directory=head.dir_key)
         kept = self._kept_from(head)
         if kept and self.busy.get(head.dir_key, 0) + len(kept) >= rules.per_workdir:
-            tasks = tuple(TaskRef(name=one.name, id=one.task_id) for one in kept)
+            tasks = tuple(TaskRef(name=other.name, id=other.task_id) for other in kept)
             return blocked(BlockCode.KEPT, directory=head.dir_key, tasks=tasks, until=kept[0].until)
         if (full := self.full_cap(head)) is not None:
             return full
@@ -57,14 +57,14 @@ class Load:
 
     def taken(self, rules: Rules) -> "Taken":
         """What of this keeps tasks from starting, whoever could run them."""
-        kept = Counter(one.dir_key for one in self.kept)
-        full = {key for key in (*self.busy, *kept) if self._is_full(key, kept[key], rules)}
+        kept_by_directory = Counter(kept.dir_key for kept in self.kept)
+        full = {key for key in (*self.busy, *kept_by_directory) if self._is_full(key, kept_by_directory[key], rules)}
         return Taken(
             dir_keys=frozenset(full),
             keepers=frozenset(
-                one.task_id
-                for one in self.kept
-                if one.dir_key in full and not self._is_full(one.dir_key, kept[one.dir_key] - 1, rules)
+                kept.task_id
+                for kept in self.kept
+                if kept.dir_key in full and not self._is_full(kept.dir_key, kept_by_directory[kept.dir_key] - 1, rules)
             ),
             threads=self.threads | self.in_turn.keys(),
             in_turn=frozenset(task for thread, task in self.in_turn.items() if thread not in self.threads),
@@ -82,15 +82,15 @@ class Load:
         return None
 
     def _kept_from(self, head: QueueHead) -> tuple[Kept, ...]:
-        """Where the task is to work, and others may come back to: soonest over first."""
-        others = (one for one in self.kept if one.dir_key == head.dir_key and one.task_id != head.task_id)
-        return tuple(sorted(others, key=lambda one: (one.until, one.task_id)))
+        """What is kept for other tasks in the directory of this one: that which ends soonest first."""
+        others = (kept for kept in self.kept if kept.dir_key == head.dir_key and kept.task_id != head.task_id)
+        return tuple(sorted(others, key=lambda kept: (kept.until, kept.task_id)))
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Places in which nothing can begin now. dir_keys: directories; keepers: the tasks that may work in one of them all
-    the same, as it is kept for them. threads: those in which a task has its turn; in_turn: the tasks which have it.
+    """Places in which nothing can begin now. dir_keys: directories; keepers: the tasks that may work in one of them
+    anyway, as it is kept for them. threads: those in which a task has its turn; in_turn: the tasks which have it.
     """
 
     dir_keys: frozenset[str] = frozenset()

@@ -1,4 +1,4 @@
-"""From a snapshot to what is done about it: the brain, as a fold over the heads in the queue's order."""
+"""From a snapshot to the runs to start and the tiers to ask for: a fold over the heads in the queue's order."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -97,7 +97,7 @@ class Planner:
 def plan(snapshot: Snapshot) -> tuple[Action, ...]:
     """The runs to start and the questions to ask, in order. The same snapshot always gives the same plan.
 
-    A tick has its plan from its observation. This says what follows from a snapshot that was stored.
+    A tick has its plan from its observation. This is for a snapshot that was stored.
     """
     planner = Planner(snapshot)
     actions: list[Action] = []

@@ -15,25 +15,25 @@ def decided_again(snapshot: Snapshot) -> Mapping[str, DecisionRecord]:
 
 
 def under(snapshot: Snapshot, agents: Sequence[AgentSpec] | None, rules: Rules) -> Snapshot:
-    """What that tick would have seen with these agents and rules. agents: None: with those that it saw.
+    """What that tick would have observed with these agents and rules. agents: None: those that it observed.
 
-    An agent that there was keeps its live runs and its holds. One that there was not has neither, and is taken to work.
+    An agent that existed keeps its live runs and its holds. A new one has neither, and is assumed to work.
     """
-    seen = {agent.name: agent for agent in snapshot.agents}
+    observed = {agent.name: agent for agent in snapshot.agents}
     states = []
-    for spec in sorted(agents or (), key=lambda one: one.name):
-        before = seen.get(spec.name)
-        kept = before is not None and before.kind == spec.kind
+    for spec in sorted(agents or (), key=lambda spec: spec.name):
+        earlier = observed.get(spec.name)
+        same_kind = earlier is not None and earlier.kind == spec.kind
         states.append(
             AgentState(
                 name=spec.name,
                 kind=spec.kind,
-                active=before.active if before is not None and kept else 0,
+                active=earlier.active if earlier is not None and same_kind else 0,
                 max_concurrent=spec.max_concurrent,
                 auto_select=spec.auto_select,
-                problem=before.problem if before is not None and kept else None,
-                holds=before.holds if before is not None and kept else (),
-                near_limit=before.near_limit if before is not None and kept else False,
+                problem=earlier.problem if earlier is not None and same_kind else None,
+                holds=earlier.holds if earlier is not None and same_kind else (),
+                near_limit=earlier.near_limit if earlier is not None and same_kind else False,
                 models=spec.models,
                 default_tier=spec.default_tier,
                 fallback_model=spec.fallback_model,
@@ -43,22 +43,22 @@ def under(snapshot: Snapshot, agents: Sequence[AgentSpec] | None, rules: Rules) 
         states = list(snapshot.agents)
     # Whether anything is to be routed depends on whether there are specialists, which the snapshot knows; and a
     # classifier that was not asked then is not asked now: its task gets the tier that it would without an answer.
-    known = {"routing": snapshot.rules.routing, "classifier": rules.classifier and snapshot.rules.classifier}
-    rules = rules.model_copy(update=known)
+    settled = {"routing": snapshot.rules.routing, "classifier": rules.classifier and snapshot.rules.classifier}
+    rules = rules.model_copy(update=settled)
     return snapshot.model_copy(update={"agents": tuple(states), "rules": rules})
 
 
-def first_difference(stored: Any, again: Any, at: str = "") -> str | None:
-    """Where two JSON values part, as a path with both values; None: nowhere."""
-    if isinstance(stored, dict) and isinstance(again, dict):
-        for key in sorted(stored.keys() | again.keys()):
-            found = first_difference(stored.get(key), again.get(key), f"{at}.{key}" if at else key)
-            if found is not None:
-                return found
+def first_difference(stored: Any, replayed: Any, at: str = "") -> str | None:
+    """Where two JSON values first differ, as a path with both values; None: nowhere."""
+    if isinstance(stored, dict) and isinstance(replayed, dict):
+        for key in sorted(stored.keys() | replayed.keys()):
+            difference = first_difference(stored.get(key), replayed.get(key), f"{at}.{key}" if at else key)
+            if difference is not None:
+                return difference
         return None
-    if isinstance(stored, list) and isinstance(again, list) and len(stored) == len(again):
-        for index, (one, other) in enumerate(zip(stored, again, strict=True)):
-            if (found := first_difference(one, other, f"{at}[{index}]")) is not None:
-                return found
+    if isinstance(stored, list) and isinstance(replayed, list) and len(stored) == len(replayed):
+        for index, (one, other) in enumerate(zip(stored, replayed, strict=True)):
+            if (difference := first_difference(one, other, f"{at}[{index}]")) is not None:
+                return difference
         return None
-    return None if stored == again else f"{at}: {stored!r} was recorded, {again!r} is decided"
+    return None if stored == replayed else f"{at}: {stored!r} was recorded, {replayed!r} is decided"

@@ -98,7 +98,7 @@ class AgentState(_Frozen):
     models: dict[Tier, ModelChoice] = {}
     default_tier: Tier = Tier.BALANCED
     fallback_model: str | None = None
-    """What stands in for a model that is not to be had."""
+    """The model to use instead of one that is unavailable."""
     stands_in: StandIn | None = None
     """How it stands in, for the task in question."""
     specialist: str | None = None
@@ -117,8 +117,8 @@ class AgentState(_Frozen):
 
     @property
     def triable(self) -> bool:
-        """Whether it makes sense to try it although it is limited: it is not put aside until somebody acts, and nobody
-        is trying it already, or has in vain a moment ago.
+        """Whether it makes sense to try it although it is limited: it is not held until an operator acts, and no run is
+        trying it now or has just tried it in vain.
         """
         stopping = [hold for hold in self.holds if hold.family is None and hold.stops]
         own = (None, Reason.BUDGET)
@@ -147,12 +147,12 @@ class AgentState(_Frozen):
         """
         if self.fallback_model is None or model == self.fallback_model:
             return self
-        found = [
+        reasons = [
             hold.reason
             for hold in self.holds
             if hold.stops and hold.reason in FALLBACK_REASONS and hold.family and in_family(model, hold.family)
         ]
-        reason = after or next(iter(found), None)
+        reason = after or next(iter(reasons), None)
         if reason is None:
             return self
         stands_in = StandIn(fallback=self.fallback_model, model=model, after=reason)
@@ -184,7 +184,7 @@ class AskedTier(_Frozen):
     detail: str | None = None
     """See ``source``."""
     said_agent: str | None = None
-    """The agent that the answer spoke of, if that was another one."""
+    """The agent that the answer named, if that was another one."""
 
 
 class HeldBy(_Frozen):
@@ -248,7 +248,7 @@ class QueueHead(_Frozen):
 
 
 class Kept(_Frozen):
-    """A directory that is kept for a task which waits for a person, or was answered and has not gone on yet.
+    """A directory that is kept for a task which waits for a person, or was answered and has not continued yet.
 
     until: epoch milliseconds.
     """
@@ -323,4 +323,4 @@ class Snapshot(_Frozen):
     day: DayLeft | None = None
     """None: there is no budget for the day."""
     heads: tuple[QueueHead, ...] = ()
-    """In the queue's order; after them those that are only asked about, ahead of their turn."""
+    """In the queue's order; then those whose tier is only asked for, ahead of their turn."""

@@ -59,25 +59,28 @@ def _unclamped(
         what = "an automatic retry" if head.conversation is None else "a continued conversation"
         return head.kept_tier, Classification(source="kept", cause=f"{what} keeps its tier")
     default = head.constraints.default_tier or agent.default_tier
-    asked = head.asked
-    if asked is not None and asked.tier is not None and asked.source in ("classifier", "cache"):
-        found = Classification(
-            source=asked.source, reason=asked.detail, asked_about=asked.agent, said_agent=asked.said_agent
+    asked_tier = head.asked
+    if asked_tier is not None and asked_tier.tier is not None and asked_tier.source in ("classifier", "cache"):
+        classification = Classification(
+            source=asked_tier.source,
+            reason=asked_tier.detail,
+            asked_about=asked_tier.agent,
+            said_agent=asked_tier.said_agent,
         )
-        return asked.tier, found
-    if asked is not None and asked.answered:
+        return asked_tier.tier, classification
+    if asked_tier is not None and asked_tier.answered:
         return default, Classification(
-            source="default", cause=asked.cause, reason=asked.detail, asked_about=asked.agent
+            source="default", cause=asked_tier.cause, reason=asked_tier.detail, asked_about=asked_tier.agent
         )
     if not classifier:
         return default, Classification(source="default", cause=Cause.OFF)
     if not _has_choice(agent) or head.constraints.only_tier is not None:
         return default, Classification(source="default", cause=Cause.NOTHING_TO_CHOOSE)
-    if asked is None:
+    if asked_tier is None:
         return Undecided(None)
-    if now_ms < asked.deadline:
-        return Undecided(asked.deadline)
-    return default, Classification(source="default", cause=Cause.TIMEOUT, asked_about=asked.agent)
+    if now_ms < asked_tier.deadline:
+        return Undecided(asked_tier.deadline)
+    return default, Classification(source="default", cause=Cause.TIMEOUT, asked_about=asked_tier.agent)
 
 
 def question(
