@@ -72,7 +72,15 @@ class CardIntake:
                     specialist_rows.change(connection, one.card.id, file_path=reading.path)
             for card in reading.parsed.cards:
                 try:
-                    register(connection, card, OPERATOR, now_ms, source="file", file_path=reading.path, beside=beside)
+                    register(
+                        connection,
+                        card,
+                        OPERATOR,
+                        now_ms,
+                        source="file",
+                        file_path=reading.path,
+                        registered_with=beside,
+                    )
                 except ServiceError as refused:
                     problems = refused.problems or [_problem(card.id, refused)]
                     raise _Refused([reading.parsed.located(card.id, one) for one in problems]) from None

@@ -149,7 +149,7 @@ def replace_content(connection: Connection, task: Task, order: NewTask, now_ms: 
     record(connection, now_ms, "content_changed", task_id=task.id, data=data)
     if task.state == "RUNNING":
         return task_rows.change(connection, task, now_ms, next_revision=None if taken_back else revision)
-    return renew(connection, task, now_ms, revision=revision, again=task.state in ENDED, place=order.place)
+    return renew(connection, task, now_ms, revision=revision, new_generation=task.state in ENDED, place=order.place)
 
 
 def _runs_already(connection: Connection, task: Task, spec: TaskSpec) -> bool:

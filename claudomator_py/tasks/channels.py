@@ -15,16 +15,16 @@ from claudomator_py.store.events import record
 from claudomator_py.store.tables import Channel, ChannelMember
 
 
-def create(connection: Connection, wanted: NewChannel, by: Principal, now_ms: int) -> Channel:
+def create(connection: Connection, request: NewChannel, by: Principal, now_ms: int) -> Channel:
     """Make the channel, with these specialists and whoever asks. Raises Conflict for a name that is taken, Invalid for
     specialists who do not exist for whoever asks."""
-    if any(one.organisation == by.organisation for one in channel_rows.find(connection, wanted.name, by)):
-        raise Conflict(f"There is a channel {wanted.name} already.", remedy="Choose another name.")
+    if any(one.organisation == by.organisation for one in channel_rows.find(connection, request.name, by)):
+        raise Conflict(f"There is a channel {request.name} already.", remedy="Choose another name.")
     channel = Channel(
         id=str(uuid.uuid4()),
-        name=wanted.name,
-        primary_agent=wanted.primary,
-        settings=wanted.settings.model_dump(mode="json"),
+        name=request.name,
+        primary_agent=request.primary,
+        settings=request.settings.model_dump(mode="json"),
         creator=by.id,
         organisation=by.organisation,
         created_ms=now_ms,
@@ -32,8 +32,8 @@ def create(connection: Connection, wanted: NewChannel, by: Principal, now_ms: in
     )
     channel_rows.add(connection, channel)
     add_member(connection, channel.id, by.id, Role.USER, now_ms, username=by.id)
-    everybody = dict.fromkeys((*wanted.participants, *((wanted.primary,) if wanted.primary else ())))
-    for specialist in everybody:
+    specialists = dict.fromkeys((*request.participants, *((request.primary,) if request.primary else ())))
+    for specialist in specialists:
         _require_specialist(connection, channel, specialist)
         add_member(connection, channel.id, specialist, Role.AGENT, now_ms)
     record(connection, now_ms, "channel_created", data={"channel": channel.name})
@@ -45,16 +45,16 @@ def find(connection: Connection, ref: str, by: Principal, versions: Collection[i
 
     Raises NotFound, Conflict for a name of several, StaleVersion.
     """
-    found = channel_rows.find(connection, ref, by)
-    if not found:
-        names = [one.name for one in channel_rows.seen(connection, by, limit=200)]
+    channels = channel_rows.find(connection, ref, by)
+    if not channels:
+        names = [channel.name for channel in channel_rows.seen(connection, by, limit=200)]
         raise NotFound.among("channel", ref, names)
-    if len(found) > 1:
+    if len(channels) > 1:
         raise Conflict(f"There are several channels {shown(ref)}.", remedy="Name it by its id.")
-    if versions is not None and found[0].version not in versions:
-        detail = f"The channel {found[0].name} is at version {found[0].version}."
+    if versions is not None and channels[0].version not in versions:
+        detail = f"The channel {channels[0].name} is at version {channels[0].version}."
         raise StaleVersion(detail, remedy="Fetch it again and retry with its current version.")
-    return found[0]
+    return channels[0]
 
 
 def change_settings(

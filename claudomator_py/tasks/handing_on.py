@@ -50,7 +50,7 @@ def weigh(
     connection: Connection,
     task: Task,
     run: Run,
-    asked: HandoffRequest,
+    request: HandoffRequest,
     max_handoffs: int,
     *,
     by: Principal | None = None,
@@ -59,10 +59,10 @@ def weigh(
     seen = set(specialist_rows.ids_seen(connection, Principal(task.creator, Role.OPERATE, task.organisation)))
     if by is not None and by.role is not Role.RUN:
         seen &= set(specialist_rows.ids_seen(connection, by))
-    cards = specialist_rows.cards(connection, [asked.to]) if asked.to in seen else {}
+    cards = specialist_rows.cards(connection, [request.to]) if request.to in seen else {}
     before = hops(connection, task.id, run.generation)
     risk = None if run.risk is None else Risk(run.risk)
-    return decide(asked, run.id, run.specialist, before, cards, risk=risk, max_handoffs=max_handoffs)
+    return decide(request, run.id, run.specialist, before, cards, risk=risk, max_handoffs=max_handoffs)
 
 
 def settled(connection: Connection, task: Task, run: Run, outcome: Outcome, max_handoffs: int) -> HandoffRecord | None:
@@ -88,8 +88,8 @@ def fallen_back(
     if run.specialist is None or outcome.reason not in _SPEAKS_AGAINST or outcome.status is not OutcomeStatus.FAILED:
         return None
     runs = run_rows.of_task(connection, task.id)
-    earlier = [one for one in runs if one.id != run.id and one.generation == run.generation]
-    before = sum(one.specialist == run.specialist and one.reason in _SPEAKS_AGAINST for one in earlier)
+    earlier = [other for other in runs if other.id != run.id and other.generation == run.generation]
+    before = sum(other.specialist == run.specialist and other.reason in _SPEAKS_AGAINST for other in earlier)
     card = specialist_rows.cards(connection, [run.specialist]).get(run.specialist)
     if before + 1 < FAILURES or card is None or card.fallback is None:
         return None
@@ -157,8 +157,8 @@ def with_verdict(outcome: Outcome, record: HandoffRecord, spec: TaskSpec) -> Out
 
 def given_on(connection: Connection, task: Task, spec: TaskSpec, record: HandoffRecord, now_ms: int) -> dict[str, Any]:
     """What to write to the task: it is routed again, and nobody continues in the conversation of who had it before."""
-    told = {"from": record.by, "to": record.asked.to, "hop": record.hop}
-    events.record(connection, now_ms, HANDED_ON, task_id=task.id, run_id=record.run_id, data=told)
+    data = {"from": record.by, "to": record.asked.to, "hop": record.hop}
+    events.record(connection, now_ms, HANDED_ON, task_id=task.id, run_id=record.run_id, data=data)
     return routed_again(task, spec)
 
 

@@ -26,14 +26,14 @@ def hold_after_run(
     if bucket is None:
         return None
     previous = hold_rows.latest(connection, bucket)
-    found = hold_after(outcome, bucket, previous, now_ms, ended_ms, run.started_ms)
-    if found is None:
+    hold = hold_after(outcome, bucket, previous, now_ms, ended_ms, run.started_ms)
+    if hold is None:
         return None
-    met = hold_rows.meet(connection, found, run.id, ended_ms)
-    if met.news:
-        data = {"agent": run.agent, **_hold_data(met.hold)}
+    met_limit = hold_rows.meet(connection, hold, run.id, ended_ms)
+    if met_limit.news:
+        data = {"agent": run.agent, **_hold_data(met_limit.hold)}
         record(connection, now_ms, "hold", task_id=run.task_id, run_id=run.id, data=data)
-    return met
+    return met_limit
 
 
 def hold_account(connection: Connection, bucket: Bucket, task_id: str, outcome: Outcome, now_ms: int) -> None:
@@ -80,15 +80,15 @@ def release_agent(connection: Connection, agent: AgentSpec, request: ReleaseRequ
 
 
 def _problems(agent: AgentSpec, until_ms: int | None, family: str | None, now_ms: int) -> list[Problem]:
-    found = []
+    problems = []
     if until_ms is not None and until_ms <= now_ms:
-        found.append(Problem(field="until", message="is in the past", remedy="choose a later time, or omit it"))
+        problems.append(Problem(field="until", message="is in the past", remedy="choose a later time, or omit it"))
     models = [choice.model for choice in agent.models.values()]
     if family is not None and not any(in_family(model, family) for model in models):
-        known = ", ".join(models) or "none"
+        models_text = ", ".join(models) or "none"
         message = f"matches no model of {agent.name}"
-        found.append(Problem(field="family", message=message, remedy=f"its models are: {known}"))
-    return found
+        problems.append(Problem(field="family", message=message, remedy=f"its models are: {models_text}"))
+    return problems
 
 
 def drain(connection: Connection, reason: str | None, now_ms: int) -> None:
@@ -112,10 +112,10 @@ def drain_view(connection: Connection) -> DrainView:
     return DrainView(drained=True, since=format_instant(switch.since_ms), reason=switch.reason, running=running)
 
 
-def drain_check(found: DrainView) -> CheckView:
+def drain_check(state: DrainView) -> CheckView:
     """The same for readiness."""
-    if not found.drained:
+    if not state.drained:
         return CheckView(name="drain", ok=True, detail="tasks are started")
-    why = f" ({found.reason})" if found.reason else ""
-    detail = f"drained since {found.since}{why}: nothing is started; live runs: {found.running}"
+    why = f" ({state.reason})" if state.reason else ""
+    detail = f"drained since {state.since}{why}: nothing is started; live runs: {state.running}"
     return CheckView(name="drain", ok=False, detail=detail, remedy="to start tasks again: claudomator undrain")

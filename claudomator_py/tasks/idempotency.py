@@ -42,19 +42,19 @@ class IdempotentRequests:
         if key is None:
             yield None
             return
-        mine = (principal_id, key.key)
+        owned_key = (principal_id, key.key)
         with self._lock:
-            if mine in self._in_work:
+            if owned_key in self._in_work:
                 raise KeyInUse(
                     "The first request with this Idempotency-Key is still being processed.",
                     remedy="Wait a moment, then retry with the same key.",
                 )
-            self._in_work.add(mine)
+            self._in_work.add(owned_key)
         try:
             yield self._earlier(key, principal_id, answer)
         finally:
             with self._lock:
-                self._in_work.discard(mine)
+                self._in_work.discard(owned_key)
 
     def kept(self, connection: Connection, key: RequestKey | None, answer: A, principal_id: str) -> A:
         """The answer, kept in the transaction of what it tells. Without a key there is nothing to keep."""
@@ -65,14 +65,14 @@ class IdempotentRequests:
 
     def _earlier(self, key: RequestKey, principal_id: str, answer: type[A]) -> A | None:
         now_ms = self._clock()
-        found = transactions.read(
+        stored = transactions.read(
             self._database, lambda connection: request_rows.find(connection, principal_id, key.key, now_ms)
         )
-        if found is None:
+        if stored is None:
             return None
-        if found.fingerprint != key.fingerprint:
+        if stored.fingerprint != key.fingerprint:
             raise KeyReused(
                 "This Idempotency-Key was used for a different request.",
                 remedy="Use a new key for each new request, and repeat requests unchanged.",
             )
-        return answer.model_validate(found.answer)
+        return answer.model_validate(stored.answer)

@@ -25,8 +25,8 @@ from claudomator_py.tasks.decisions import approved_rules, record_policy
 from claudomator_py.tasks.readiness import go_on, ready_dependents
 
 GO_ON_YOURSELF = "The task stays with you. Do as much of it as you can yourself, and do not hand it on."
-_MOST_TOLD = 300
-_MOST_HEARD = 20
+_EVENT_TEXT_CHARS = 300
+_MOST_EXCHANGES = 20
 _ASKED_FOR = {
     InputKind.QUESTION: "an answer",
     InputKind.CLARIFICATION: "an answer",
@@ -42,8 +42,8 @@ def asked_of(task: Task) -> InputRequest | None:
 
 def specialist_meant(task: Task) -> str | None:
     """What a person said when asked which specialist is meant, or when approving the task before its first run."""
-    asked = asked_of(task)
-    return None if asked is None else asked.answer
+    request = asked_of(task)
+    return None if request is None else request.answer
 
 
 def with_granted_tools(task: Task, spec: TaskSpec, kind: str) -> TaskSpec:
@@ -52,7 +52,7 @@ def with_granted_tools(task: Task, spec: TaskSpec, kind: str) -> TaskSpec:
 
 
 def asked_before(task: Task) -> InputRequest:
-    """What a task is asked that got here by an older version, which did not write it down."""
+    """What is asked of a task that came to wait under an older version, which did not write it down."""
     text = "asks a question; see what it said last"
     kind = InputKind(str(task.reason))
     return InputRequest(kind=kind, text=text, since_ms=task.updated_ms, run_id=task.last_run_id)
@@ -64,48 +64,48 @@ def answer(
     """Let the agent continue with the answer, in the conversation in which it asked; or, where nobody has it yet, have
     it routed by the answer. by: who answers. Raises Conflict or Invalid.
     """
-    asked = _asked(task, "answered")
-    if asked.kind is InputKind.LOGIN:
-        remedy = f"Log in, then: claudomator release {asked.agent or 'AGENT'}"
+    request = _pending(task, "answered")
+    if request.kind is InputKind.LOGIN:
+        remedy = f"Log in, then: claudomator release {request.agent or 'AGENT'}"
         raise Conflict(f"{task.name} needs a login, not an answer.", remedy=remedy)
-    if asked.kind is InputKind.CLARIFICATION and asked.run_id is None:
-        _route_by(connection, task, asked, text.strip(), by, now_ms)
+    if request.kind is InputKind.CLARIFICATION and request.run_id is None:
+        _route_by(connection, task, request, text.strip(), by, now_ms)
         return
-    if asked.run_id is None:
+    if request.run_id is None:
         remedy = f"Approve it with `claudomator approve {task.name}`, or reject it."
-        raise Conflict(f"{task.name} {asked.words}: there is no agent to answer.", remedy=remedy)
+        raise Conflict(f"{task.name} {request.words}: there is no agent to answer.", remedy=remedy)
     data = {"answer": _short(text)}
-    record(connection, now_ms, "answered", task_id=task.id, run_id=asked.run_id, data=data)
+    record(connection, now_ms, "answered", task_id=task.id, run_id=request.run_id, data=data)
     # An answer to a refused handoff says nothing of tools.
-    kind = InputKind.QUESTION if asked.asks_to_continue else asked.kind
-    exchange = Exchange(kind=kind, asked=asked.words, answer=text)
-    run = run_rows.get(connection, asked.run_id)
+    kind = InputKind.QUESTION if request.asks_to_continue else request.kind
+    exchange = Exchange(kind=kind, asked=request.words, answer=text)
+    run = run_rows.get(connection, request.run_id)
     go_on(connection, task, now_ms, **_with_exchange(connection, task, run, exchange, registry, now_ms))
 
 
-def _route_by(connection: Connection, task: Task, asked: InputRequest, said: str, by: Principal, now_ms: int) -> None:
+def _route_by(connection: Connection, task: Task, request: InputRequest, text: str, by: Principal, now_ms: int) -> None:
     """Give the task to the specialist that is named. Anything but one word says more about the task and becomes part of
     it, so that policy, routing and agent see it as they saw the rest."""
-    named, seen = specialists_for(connection, task, by)
-    if said not in named and len(said.split()) == 1:
-        remedy = f"say more about the task, or {suggestion(said, sorted(seen))}"
-        refuse([Problem(field="text", message=f"there is no specialist `{shown(said)}`", remedy=remedy)])
-    answered = {"meant": said} if said in named else {"answer": _short(said)}
+    named, visible = specialists_for(connection, task, by)
+    if text not in named and len(text.split()) == 1:
+        remedy = f"say more about the task, or {suggestion(text, sorted(visible))}"
+        refuse([Problem(field="text", message=f"there is no specialist `{shown(text)}`", remedy=remedy)])
+    answered = {"meant": text} if text in named else {"answer": _short(text)}
     record(connection, now_ms, "answered", task_id=task.id, data=answered)
-    if said in named:
-        go_on(connection, task, now_ms, asks=asked.model_copy(update={"answer": said}).model_dump(mode="json"))
+    if text in named:
+        go_on(connection, task, now_ms, asks=request.model_copy(update={"answer": text}).model_dump(mode="json"))
         return
     content = task_rows.revision_of(connection, task.id, task.revision)
     spec = TaskSpec.model_validate(content.spec)
-    told = spec.model_copy(update={"instructions": f"{spec.instructions.rstrip()}\n\n{said}"})
-    replace_content(connection, task, NewTask(told, content.dir_key, task.source), now_ms)
+    extended = spec.model_copy(update={"instructions": f"{spec.instructions.rstrip()}\n\n{text}"})
+    replace_content(connection, task, NewTask(extended, content.dir_key, task.source), now_ms)
 
 
 def specialists_for(connection: Connection, task: Task, by: Principal) -> tuple[set[str], set[str]]:
     """Those whom that principal may give the task, which whoever made it has to see too; and all whom it sees."""
-    theirs = Principal(task.creator, Role.OPERATE, task.organisation)
-    seen = set(specialist_rows.ids_seen(connection, by))
-    return seen.intersection(specialist_rows.ids_seen(connection, theirs)), seen
+    creator = Principal(task.creator, Role.OPERATE, task.organisation)
+    visible = set(specialist_rows.ids_seen(connection, by))
+    return visible.intersection(specialist_rows.ids_seen(connection, creator)), visible
 
 
 def approve(
@@ -123,31 +123,34 @@ def approve(
     needs. by: who says so; why: what they say; specialist: who is to do it, so that nobody has to be asked that as
     well. Raises Conflict, Forbidden or Invalid.
     """
-    asked = _asked(task, "approved")
-    if asked.kind is not InputKind.APPROVAL:
-        raise Conflict(f"{task.name} needs {_ASKED_FOR[asked.kind]}, not approval.", remedy=_remedy(task, asked))
-    if asked.run_id is None:
+    request = _pending(task, "approved")
+    if request.kind is not InputKind.APPROVAL:
+        raise Conflict(f"{task.name} needs {_ASKED_FOR[request.kind]}, not approval.", remedy=_remedy(task, request))
+    if request.run_id is None:
         if tools:
             message = "were not requested: it needs approval before its first run"
             raise Invalid.of([Problem(field="tools", message=message, remedy="leave them out")])
-        _refuse_others(asked, by)
+        _refuse_others(request, by)
         changes: dict[str, Any] = {}
         if specialist is not None:
-            named, seen = specialists_for(connection, task, by)
+            named, visible = specialists_for(connection, task, by)
             if specialist not in named:
-                message, remedy = f"there is no specialist `{shown(specialist)}`", suggestion(specialist, sorted(seen))
+                message, remedy = (
+                    f"there is no specialist `{shown(specialist)}`",
+                    suggestion(specialist, sorted(visible)),
+                )
                 refuse([Problem(field="specialist", message=message, remedy=remedy)])
-            changes["asks"] = asked.model_copy(update={"answer": specialist}).model_dump(mode="json")
-        told = _said(why, rules=list(asked.rules)) | ({} if specialist is None else {"meant": specialist})
-        record(connection, now_ms, "approved", task_id=task.id, data=told)
-        if asked.rules:
-            reason = rationale(RationaleCode.APPROVED, principal=by.id, rules=asked.rules, text=why)
-            met = tuple(sorted(approved_rules(connection, task) | set(asked.rules)))
+            changes["asks"] = request.model_copy(update={"answer": specialist}).model_dump(mode="json")
+        data = _event_data(why, rules=list(request.rules)) | ({} if specialist is None else {"meant": specialist})
+        record(connection, now_ms, "approved", task_id=task.id, data=data)
+        if request.rules:
+            reason = rationale(RationaleCode.APPROVED, principal=by.id, rules=request.rules, text=why)
+            met_rules = tuple(sorted(approved_rules(connection, task) | set(request.rules)))
             decided = PolicyRecord(
                 reason=reason,
                 verdict=PolicyVerdict.APPROVED,
-                rules=asked.rules,
-                approved=met,
+                rules=request.rules,
+                approved=met_rules,
                 approved_by=by.id,
                 said=why,
             )
@@ -157,26 +160,26 @@ def approve(
     if specialist is not None:
         message = "cannot be chosen any more: the task has begun"
         raise Invalid.of([Problem(field="specialist", message=message, remedy="leave it out")])
-    run = run_rows.get(connection, asked.run_id)
-    if asked.asks_to_continue:
-        _go_on_itself(connection, task, asked, run, tools, registry, now_ms)
+    run = run_rows.get(connection, request.run_id)
+    if request.asks_to_continue:
+        _continue_itself(connection, task, request, run, tools, registry, now_ms)
         return
-    allowed = tuple(dict.fromkeys(tools)) or _rules(task, asked)
-    before = () if task.granted_tools is None else ToolGrant.model_validate(task.granted_tools).tools
-    grant = ToolGrant(kind=run.kind, tools=tuple(dict.fromkeys((*before, *allowed))))
+    allowed = tuple(dict.fromkeys(tools)) or _rules(task, request)
+    granted = () if task.granted_tools is None else ToolGrant.model_validate(task.granted_tools).tools
+    grant = ToolGrant(kind=run.kind, tools=tuple(dict.fromkeys((*granted, *allowed))))
     spec = task_rows.spec_of(connection, task.id, task.revision)
     refuse(_lacking(grant, spec, run, registry))
-    told = _said(why, tools=list(allowed))
-    record(connection, now_ms, "approved", task_id=task.id, run_id=asked.run_id, data=told)
-    exchange = Exchange(kind=asked.kind, asked=asked.words, allowed=allowed)
+    data = _event_data(why, tools=list(allowed))
+    record(connection, now_ms, "approved", task_id=task.id, run_id=request.run_id, data=data)
+    exchange = Exchange(kind=request.kind, asked=request.words, allowed=allowed)
     changes = _with_exchange(connection, task, run, exchange, registry, now_ms)
     go_on(connection, task, now_ms, granted_tools=grant.model_dump(mode="json"), **changes)
 
 
-def _go_on_itself(
+def _continue_itself(
     connection: Connection,
     task: Task,
-    asked: InputRequest,
+    request: InputRequest,
     run: Run,
     tools: Sequence[str],
     registry: AgentRegistry,
@@ -187,33 +190,33 @@ def _go_on_itself(
         message = "were not requested: it asks whether to continue the task itself"
         raise Invalid.of([Problem(field="tools", message=message, remedy="leave them out")])
     record(connection, now_ms, "approved", task_id=task.id, run_id=run.id)
-    exchange = Exchange(kind=InputKind.QUESTION, asked=asked.words, answer=GO_ON_YOURSELF)
+    exchange = Exchange(kind=InputKind.QUESTION, asked=request.words, answer=GO_ON_YOURSELF)
     go_on(connection, task, now_ms, **_with_exchange(connection, task, run, exchange, registry, now_ms))
 
 
 def reject(connection: Connection, task: Task, reason: str | None, now_ms: int) -> None:
     """End it, as a person does not want it to continue. Raises Conflict."""
-    asked = _asked(task, "rejected")
+    request = _pending(task, "rejected")
     data = {} if reason is None else {"reason": reason}
-    record(connection, now_ms, "rejected", task_id=task.id, run_id=asked.run_id, data=data)
-    said = asked.model_copy(update={"rejected": reason})
+    record(connection, now_ms, "rejected", task_id=task.id, run_id=request.run_id, data=data)
+    rejected = request.model_copy(update={"rejected": reason})
     event, why = Failing(Reason.REJECTED), {} if reason is None else {"why": reason}
-    task = task_rows.advance(connection, task, event, now_ms, data=why, asks=said.model_dump(mode="json"))
+    task = task_rows.advance(connection, task, event, now_ms, data=why, asks=rejected.model_dump(mode="json"))
     ready_dependents(connection, task, now_ms)
 
 
-def may_approve(asked: InputRequest, by: Principal) -> bool:
+def may_approve(request: InputRequest, by: Principal) -> bool:
     """Whether each rule that says who names that principal, or its role."""
-    return all(_is_one_of(listed, by) for listed in asked.approvers)
+    return all(_is_one_of(listed, by) for listed in request.approvers)
 
 
 def _is_one_of(listed: Sequence[str], by: Principal) -> bool:
     return by.id in listed or any(by.role.permits(role) for role in Role if role in listed)
 
 
-def _refuse_others(asked: InputRequest, by: Principal) -> None:
+def _refuse_others(request: InputRequest, by: Principal) -> None:
     """Raises Forbidden for somebody whom a rule does not name, nor their role."""
-    for listed in asked.approvers:
+    for listed in request.approvers:
         if not _is_one_of(listed, by):
             raise Forbidden(
                 f"The policy requires approval by {' or '.join(listed)}, and {by.id} is {by.role}.",
@@ -221,31 +224,32 @@ def _refuse_others(asked: InputRequest, by: Principal) -> None:
             )
 
 
-def _said(why: str | None, **data: list[str]) -> dict[str, Any]:
-    """What an event tells: nothing that is empty."""
+def _event_data(why: str | None, **data: list[str]) -> dict[str, Any]:
+    """The data of an event, without what is empty."""
     return {name: value for name, value in {"why": why, **data}.items() if value}
 
 
 def expire(connection: Connection, task: Task, now_ms: int) -> None:
     """End it, as nobody has done what it needed by the time that was set for it."""
-    asked = asked_of(task)
-    kept = None if asked is None else asked.model_dump(mode="json")
-    task = task_rows.advance(connection, task, Failing(Reason.EXPIRED), now_ms, asks=kept)
+    request = asked_of(task)
+    asks = None if request is None else request.model_dump(mode="json")
+    task = task_rows.advance(connection, task, Failing(Reason.EXPIRED), now_ms, asks=asks)
     ready_dependents(connection, task, now_ms)
 
 
-def _asked(task: Task, what: str) -> InputRequest:
+def _pending(task: Task, participle: str) -> InputRequest:
+    """The open request. participle: what was to be done to it, for the refusal if there is none."""
     if task.state != "NEEDS_INPUT":
-        raise Conflict(f"{task.name} is {task.state}: it asks nothing that could be {what}.", remedy=_LOOK)
+        raise Conflict(f"{task.name} is {task.state}: it asks nothing that could be {participle}.", remedy=_LOOK)
     return asked_of(task) or asked_before(task)
 
 
 _LOOK = "`claudomator status` lists the tasks that need you."
 
 
-def _remedy(task: Task, asked: InputRequest) -> str:
-    if asked.kind is InputKind.LOGIN:
-        return f"Log in, then: claudomator release {asked.agent or 'AGENT'}"
+def _remedy(task: Task, request: InputRequest) -> str:
+    if request.kind is InputKind.LOGIN:
+        return f"Log in, then: claudomator release {request.agent or 'AGENT'}"
     return f"Answer it with `claudomator answer {task.name} TEXT`."
 
 
@@ -257,7 +261,7 @@ def _with_exchange(
     """
     spec = task_rows.spec_of(connection, task.id, task.revision)
     resumption = ConversationRef(run_id=run.id, agent=run.agent, kind=run.kind, tier=run.tier, revision=run.revision)
-    before = resumption_of(task) or resumption
+    earlier = resumption_of(task) or resumption
     agent = registry.find(run.agent)
     why = None
     if conversation_of(run, None) is None:
@@ -266,9 +270,9 @@ def _with_exchange(
         why = f"{run.agent}, which has it, is no longer configured"
     resumption = resumption.model_copy(
         update={
-            "words": before.words,
-            "follows": before.follows,
-            "heard": (*before.heard, exchange)[-_MOST_HEARD:],
+            "words": earlier.words,
+            "follows": earlier.follows,
+            "heard": (*earlier.heard, exchange)[-_MOST_EXCHANGES:],
             "answering": why is None,
             "given_up": why is not None,
         }
@@ -279,15 +283,15 @@ def _with_exchange(
     return changes if resumption.holder is not None else {**changes, "kept_until_ms": None}
 
 
-def _rules(task: Task, asked: InputRequest) -> tuple[str, ...]:
+def _rules(task: Task, request: InputRequest) -> tuple[str, ...]:
     """What allows the calls that were denied. Raises Conflict where there is nothing as narrow as the call."""
     rules: dict[str, None] = {}
-    for one in asked.tools:
-        if one.rule is None:
-            detail = f"What {task.name} was denied cannot be allowed on its own: {one.tool} has no rule that narrow."
-            remedy = f"Name what to allow, such as `--tool {one.tool}`, or answer the agent."
+    for call in request.tools:
+        if call.rule is None:
+            detail = f"What {task.name} was denied cannot be allowed on its own: {call.tool} has no rule that narrow."
+            remedy = f"Name what to allow, such as `--tool {call.tool}`, or answer the agent."
             raise Conflict(detail, remedy=remedy)
-        rules[one.rule] = None
+        rules[call.rule] = None
     return tuple(rules)
 
 
@@ -296,11 +300,18 @@ def _lacking(grant: ToolGrant, spec: TaskSpec, run: Run, registry: AgentRegistry
     agent = registry.find(run.agent)
     if agent is None:
         return []
-    known = registry.unsupported(spec, agent)
-    lacking = [one for one in registry.unsupported(grant.granted(spec, agent.kind), agent) if one not in known]
-    return [Problem(field="tools", message=one, remedy="name different tools, or answer the agent") for one in lacking]
+    lacking_anyway = registry.unsupported(spec, agent)
+    lacking = [
+        sentence
+        for sentence in registry.unsupported(grant.granted(spec, agent.kind), agent)
+        if sentence not in lacking_anyway
+    ]
+    return [
+        Problem(field="tools", message=sentence, remedy="name different tools, or answer the agent")
+        for sentence in lacking
+    ]
 
 
 def _short(text: str) -> str:
     line = " ".join(cleaned(text).split())  # before it is cut: a part of a secret would stay
-    return line if len(line) <= _MOST_TOLD else f"{line[: _MOST_TOLD - 3]}..."
+    return line if len(line) <= _EVENT_TEXT_CHARS else f"{line[: _EVENT_TEXT_CHARS - 3]}..."

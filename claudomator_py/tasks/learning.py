@@ -33,8 +33,8 @@ def has_more(connection: Connection, since: int = 0) -> bool:
 def correct(
     connection: Connection, task: Task, record: SpecialistRecord, now_ms: int, continues: Task | None = None
 ) -> None:
-    """A decision is about to be stored about the task: where a person has made it, and another one stands for the same
-    text, that one was wrong; and so was that on the task which this one continues with another specialist.
+    """A decision is about to be stored about the task: if a person made it, and another decision stands
+    for the same text, that one was wrong; and so was that on the task which this one continues with another specialist.
 
     continues: that task.
     """
@@ -55,24 +55,24 @@ def learn(connection: Connection, rate: float, now_ms: int, since: int = 0) -> N
     rate: how far one label moves performance, 0 to 1. since: see ``has_more``.
     """
     so_far = learning_rows.progress(connection) or Progress(since, 0)
-    found = events.following(connection, so_far.event, AT_ONCE)
-    for event in found:
+    new_events = events.following(connection, so_far.event, AT_ONCE)
+    for event in new_events:
         if event.kind == "state" and event.data.get("state") in ENDED:
             _label(connection, event, now_ms)
     waiting = learning_rows.unlearned(connection, AT_ONCE)
     frozen = switch_rows.find(connection, FROZEN) is not None
     if not frozen:
-        for one in waiting:
-            _move(connection, one, rate, now_ms)
-    learning_rows.mark(connection, [one.decision_id for one in waiting], now_ms, forgotten=frozen)
+        for label in waiting:
+            _move(connection, label, rate, now_ms)
+    learning_rows.mark(connection, [label.decision_id for label in waiting], now_ms, forgotten=frozen)
     changed = bool(waiting) and not frozen
-    if found or changed:
-        last = found[-1].id if found else so_far.event
+    if new_events or changed:
+        last = new_events[-1].id if new_events else so_far.event
         learning_rows.keep_progress(connection, Progress(last or 0, so_far.version + changed))
 
 
 def reset(connection: Connection, organisation: str | None, specialist: str | None, now_ms: int) -> int:
-    """Forget what was learned, and what is to be learned of what has ended; how many labels count no more.
+    """Forget what was learned, and what is to be learned of what has ended; how many labels no longer count.
 
     organisation, specialist: see ``learning_rows.forget``.
     """
@@ -103,23 +103,25 @@ def _label(connection: Connection, event: Event, now_ms: int) -> None:
 
 
 def _follow(connection: Connection, task_id: str, decision: Decision, now_ms: int) -> None:
-    """What this task continues with was of use after all, if the same specialist continues with it."""
+    """The answer that this task continues was useful after all, if the same specialist continues it."""
     earlier = _continued_by(connection, task_id)
-    before = None if earlier is None else _standing(connection, earlier)
-    said = None if before is None else learning_rows.label(connection, before.id)
-    if before is None or said is None or before.specialist != decision.specialist:
+    decision_before = None if earlier is None else _standing(connection, earlier)
+    label = None if decision_before is None else learning_rows.label(connection, decision_before.id)
+    if decision_before is None or label is None or decision_before.specialist != decision.specialist:
         return
-    if said.rule == LabelRule.SHORT_ANSWER and said.forgotten_ms is None:
-        learning_rows.put(connection, _row(before, LabelRule.FOLLOWED, now_ms, answer_chars=said.answer_chars))
+    if label.rule == LabelRule.SHORT_ANSWER and label.forgotten_ms is None:
+        learning_rows.put(
+            connection, _row(decision_before, LabelRule.FOLLOWED, now_ms, answer_chars=label.answer_chars)
+        )
 
 
-def _override(connection: Connection, decision: Decision, wanted: str, now_ms: int) -> None:
-    if decision.specialist == wanted:
+def _override(connection: Connection, decision: Decision, specialist: str, now_ms: int) -> None:
+    if decision.specialist == specialist:
         return
-    before = learning_rows.label(connection, decision.id)
-    chars = None if before is None else before.answer_chars
+    earlier = learning_rows.label(connection, decision.id)
+    chars = None if earlier is None else earlier.answer_chars
     row = _row(decision, LabelRule.OVERRIDDEN, now_ms, answer_chars=chars)
-    row.wanted = wanted
+    row.wanted = specialist
     learning_rows.put(connection, row)
 
 
@@ -144,8 +146,8 @@ def _revision(decision: Decision) -> int:
 
 def _standing(connection: Connection, task_id: str) -> Decision | None:
     """The decision on who does the task that nothing has superseded."""
-    found = decision_rows.standing(connection, task_id, DecisionKind.SPECIALIST)
-    return None if found is None else decision_rows.find(connection, found)
+    decision_id = decision_rows.standing(connection, task_id, DecisionKind.SPECIALIST)
+    return None if decision_id is None else decision_rows.find(connection, decision_id)
 
 
 def _same_text(connection: Connection, former: Decision, task: Task) -> bool:
@@ -154,10 +156,10 @@ def _same_text(connection: Connection, former: Decision, task: Task) -> bool:
     if revision == task.revision:
         return True
     try:
-        before, now = (task_rows.spec_of(connection, task.id, one) for one in (revision, task.revision))
+        former_spec, current_spec = (task_rows.spec_of(connection, task.id, one) for one in (revision, task.revision))
     except LookupError:
         return False
-    return Request.of(before) == Request.of(now)
+    return Request.of(former_spec) == Request.of(current_spec)
 
 
 def _continued_by(connection: Connection, task_id: str) -> str | None:
@@ -183,13 +185,13 @@ def _move(connection: Connection, label: Label, rate: float, now_ms: int) -> Non
     verdict = Verdict(label.verdict)
     if label.specialist is None or verdict is Verdict.NEUTRAL:
         return
-    whole = learning_rows.standing(connection, label.organisation, label.specialist, "")
-    prior = NO_PERFORMANCE if whole is None else whole.performance
+    overall = learning_rows.standing(connection, label.organisation, label.specialist, "")
+    prior = NO_PERFORMANCE if overall is None else overall.performance
     for topic in dict.fromkeys(("", label.topic or "")):
-        found = (
-            whole if topic == "" else learning_rows.standing(connection, label.organisation, label.specialist, topic)
+        stored = (
+            overall if topic == "" else learning_rows.standing(connection, label.organisation, label.specialist, topic)
         )
-        before = found or Standing(
+        standing = stored or Standing(
             organisation=label.organisation,
             specialist=label.specialist,
             topic=topic,
@@ -198,15 +200,15 @@ def _move(connection: Connection, label: Label, rate: float, now_ms: int) -> Non
             negative=0,
             updated_ms=now_ms,
         )
-        good = verdict is Verdict.POSITIVE
-        after = Standing(
-            organisation=before.organisation,
-            specialist=before.specialist,
+        succeeded = verdict is Verdict.POSITIVE
+        moved_standing = Standing(
+            organisation=standing.organisation,
+            specialist=standing.specialist,
             topic=topic,
-            performance=moved(before.performance, verdict, rate),
-            positive=before.positive + good,
-            negative=before.negative + (not good),
-            last_success_ms=max(label.at_ms, before.last_success_ms or 0) if good else before.last_success_ms,
+            performance=moved(standing.performance, verdict, rate),
+            positive=standing.positive + succeeded,
+            negative=standing.negative + (not succeeded),
+            last_success_ms=max(label.at_ms, standing.last_success_ms or 0) if succeeded else standing.last_success_ms,
             updated_ms=now_ms,
         )
-        learning_rows.put_standing(connection, after)
+        learning_rows.put_standing(connection, moved_standing)

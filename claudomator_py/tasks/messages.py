@@ -114,7 +114,7 @@ def post(connection: Connection, channel: Channel, written: Written, advice: Adv
             return earlier
     settings = ChannelSettings.model_validate(channel.settings)
     place = _Place(channel, settings, channel_rows.members(connection, channel.id), advice)
-    if written.role is MessageRole.USER and all(one.id != written.author for one in place.rows):
+    if written.role is MessageRole.USER and all(member.id != written.author for member in place.rows):
         add_member(
             connection,
             channel.id,
@@ -138,7 +138,7 @@ def post(connection: Connection, channel: Channel, written: Written, advice: Adv
             role=written.role.value,
             content=written.message.content,
             reply_to=written.message.reply_to,
-            attachments=[_attachment(one) for one in written.message.attachments],
+            attachments=[_attachment(member) for member in written.message.attachments],
             hops=written.hops,
             external_id=written.external_id,
             reason=decision.reason.value,
@@ -160,8 +160,8 @@ def post(connection: Connection, channel: Channel, written: Written, advice: Adv
         hops=written.hops,
     )
     record_triage(connection, message, channel.organisation, triaged, now_ms)
-    told = {"channel": channel.name, "message": message.id, **({"agents": decision.agents} if decision.agents else {})}
-    record(connection, now_ms, MESSAGE_POSTED, data=told)
+    data = {"channel": channel.name, "message": message.id, **({"agents": decision.agents} if decision.agents else {})}
+    record(connection, now_ms, MESSAGE_POSTED, data=data)
     if decision.ask_among:
         _ask_which(connection, channel, message, decision.ask_among, now_ms)
     return message
@@ -179,15 +179,16 @@ def processed(
 ) -> ChannelMessage:
     """An attachment is processed, or cannot be; after the last one those are asked who waited for that. Raises NotFound
     for one that the message does not have."""
-    known = [Attachment.model_validate(one) for one in message.attachments]
-    if all(one.id != attachment_id for one in known):
+    attachments = [Attachment.model_validate(attachment) for attachment in message.attachments]
+    if all(attachment.id != attachment_id for attachment in attachments):
         raise NotFound(f"There is no attachment {shown(attachment_id)!r}.", remedy="Name one of the message.")
     changed = [
-        one.model_copy(update={"state": state, "text": text}) if one.id == attachment_id else one for one in known
+        attachment.model_copy(update={"state": state, "text": text}) if attachment.id == attachment_id else attachment
+        for attachment in attachments
     ]
-    message.attachments = [one.model_dump(mode="json") for one in changed]
+    message.attachments = [attachment.model_dump(mode="json") for attachment in changed]
     channel_rows.change_message(connection, message.id or 0, attachments=message.attachments)
-    if all(one.state is not AttachmentState.PENDING for one in changed):
+    if all(attachment.state is not AttachmentState.PENDING for attachment in changed):
         settings = ChannelSettings.model_validate(channel.settings)
         place = _Place(channel, settings, channel_rows.members(connection, channel.id), advice)
         for answer in channel_rows.answers(connection, [message.id or 0]):
@@ -206,35 +207,35 @@ def mark(connection: Connection, message: ChannelMessage, verdict: MarkVerdict |
 
 def deliver(connection: Connection, answer: ChannelAnswer, advice: Advice, now_ms: int) -> ChannelMessage | None:
     """Add what came of the task as a message, and mark that it was. None: that was done before."""
-    known = channel_rows.answers(connection, [answer.message_id])
-    current = next((one for one in known if one.specialist == answer.specialist), None)
+    answers = channel_rows.answers(connection, [answer.message_id])
+    current = next((one for one in answers if one.specialist == answer.specialist), None)
     if current is None or current.state != AnswerState.ASKED:
         return None
     channel = channel_rows.get(connection, current.channel_id)
-    asked = channel_rows.message(connection, channel.id, current.message_id)
-    if asked is None:
+    question = channel_rows.message(connection, channel.id, current.message_id)
+    if question is None:
         return None
     role, text = _result(connection, current)
     written = Written(
         author=current.specialist,
         role=role,
-        message=NewMessage.model_construct(content=text, reply_to=asked.id, attachments=()),
-        hops=asked.hops + 1,
+        message=NewMessage.model_construct(content=text, reply_to=question.id, attachments=()),
+        hops=question.hops + 1,
     )
-    given = post(connection, channel, written, advice, now_ms)
-    channel_rows.change_answer(connection, current, state=AnswerState.ANSWERED.value, given_id=given.id)
-    return given
+    posted = post(connection, channel, written, advice, now_ms)
+    channel_rows.change_answer(connection, current, state=AnswerState.ANSWERED.value, given_id=posted.id)
+    return posted
 
 
 def incoming_of(connection: Connection, channel: Channel, written: Written) -> Incoming:
     """The message as triage sees it. Raises Invalid for an answer to what is not in the channel."""
     answered = None
     if written.message.reply_to is not None:
-        found = channel_rows.message(connection, channel.id, written.message.reply_to)
-        if found is None:
+        original = channel_rows.message(connection, channel.id, written.message.reply_to)
+        if original is None:
             message = f"there is no message {written.message.reply_to} in this channel"
             raise Invalid.of([Problem(field="reply_to", message=message, remedy="name one of this channel")])
-        answered = Answered(id=str(found.id), author=found.author, role=MessageRole(found.role))
+        answered = Answered(id=str(original.id), author=original.author, role=MessageRole(original.role))
     return Incoming(author=written.author, role=written.role, content=written.message.content, reply_to=answered)
 
 
@@ -247,8 +248,8 @@ def _decided(place: _Place, incoming: Incoming) -> TriageDecision:
 def _shadow(place: _Place, incoming: Incoming) -> dict[str, object] | None:
     if place.settings.shadow is None:
         return None
-    other = triage(incoming, place.settings.shadow, place.members, place.channel.primary_agent)
-    return other.model_dump(mode="json")
+    shadowed = triage(incoming, place.settings.shadow, place.members, place.channel.primary_agent)
+    return shadowed.model_dump(mode="json")
 
 
 def _why(decision: TriageDecision, primary: str | None, reply: Reply | None) -> Rationale:

@@ -61,17 +61,17 @@ def become_ready(connection: Connection, task: Task, spec: TaskSpec, now_ms: int
                 task = _follow(connection, task, spec, now_ms)
             return task_rows.advance(connection, task, Deferred(reason, until), now_ms)
         case NeedsInput(kind):
-            asked = InputRequest(kind=kind, text=BEFORE_FIRST_RUN, since_ms=now_ms)
+            request = InputRequest(kind=kind, text=BEFORE_FIRST_RUN, since_ms=now_ms)
             task = _follow(connection, task, spec, now_ms)
-            return ask(connection, task, asked, now_ms)
+            return ask(connection, task, request, now_ms)
         case Failing() as failing:
             return _fail_dependent(connection, task, failing, now_ms)
 
 
-def ask(connection: Connection, task: Task, asked: InputRequest, now_ms: int) -> Task:
+def ask(connection: Connection, task: Task, request: InputRequest, now_ms: int) -> Task:
     """Let the task wait for a person before its first run."""
-    data, event = asked.event_data, InputAsked(asked.kind, asked.until_ms)
-    return task_rows.advance(connection, task, event, now_ms, data=data, asks=asked.model_dump(mode="json"))
+    data, event = request.event_data, InputAsked(request.kind, request.until_ms)
+    return task_rows.advance(connection, task, event, now_ms, data=data, asks=request.model_dump(mode="json"))
 
 
 def go_on(
@@ -95,27 +95,29 @@ def _follow(connection: Connection, task: Task, spec: TaskSpec, now_ms: int) -> 
     if spec.continues is None or task.reason != WaitReason.DEPENDENCY:
         return task
     content = task_rows.revision_of(connection, task.id, task.revision)
-    first = content.derived_from or content.revision
-    given = task_rows.revision_of(connection, task.id, first)
+    given_revision = content.derived_from or content.revision
+    given = task_rows.revision_of(connection, task.id, given_revision)
     own = TaskSpec.model_validate(given.spec)
-    found = followed(
+    continuation = followed(
         connection, task, spec.model_copy(update={"working_dir": own.working_dir, "isolation": own.isolation})
     )
-    if found is None:
+    if continuation is None:
         return task
-    dir_key = given.dir_key if found.dir_key is None else found.dir_key
-    changes: dict[str, Any] = {"thread": found.thread, "dir_key": dir_key}
-    if found.spec != spec:
+    dir_key = given.dir_key if continuation.dir_key is None else continuation.dir_key
+    changes: dict[str, Any] = {"thread": continuation.thread, "dir_key": dir_key}
+    if continuation.spec != spec:
         changes["revision"] = task_rows.newest_revision(connection, task.id) + 1
-        add_content(connection, task.id, changes["revision"], found.spec, dir_key, now_ms, derived_from=first)
-    resumption, theirs = resumption_of(task), found.resumption
-    if resumption is None or (resumption.follows is not None and theirs and theirs.follows != resumption.follows):
-        resumption = theirs
-        if theirs is not None and found.why is not None:
-            tell_given_up(connection, task, None, theirs.run_id, found.why, now_ms)
-        if theirs is not None and not theirs.given_up:
-            changes["tier"] = task.tier or theirs.tier
-    return task_rows.change(connection, task, now_ms, **changes, **columns_of(resumption, found.spec))
+        add_content(
+            connection, task.id, changes["revision"], continuation.spec, dir_key, now_ms, derived_from=given_revision
+        )
+    resumption, holder = resumption_of(task), continuation.resumption
+    if resumption is None or (resumption.follows is not None and holder and holder.follows != resumption.follows):
+        resumption = holder
+        if holder is not None and continuation.why is not None:
+            tell_given_up(connection, task, None, holder.run_id, continuation.why, now_ms)
+        if holder is not None and not holder.given_up:
+            changes["tier"] = task.tier or holder.tier
+    return task_rows.change(connection, task, now_ms, **changes, **columns_of(resumption, continuation.spec))
 
 
 def _fail_dependent(connection: Connection, task: Task, failing: Failing, now_ms: int) -> Task:

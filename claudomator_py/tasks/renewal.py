@@ -49,40 +49,49 @@ def renew(
     now_ms: int,
     *,
     revision: int,
-    again: bool = True,
+    new_generation: bool = True,
     data: Mapping[str, Any] | None = None,
     place: int = 0,
     resumption: ConversationRef | None = None,
 ) -> Task:
-    """Begin again with this content. again: a new generation; else the present one, of which nothing has run.
+    """Begin again with this content. new_generation: a new generation; else the present one, of which nothing has run.
     place: see ``NewTask``. resumption: the conversation to continue in; None: a fresh one.
 
     What failed by this task is revived, and so are its own dependents; what was ready because this task had completed
     waits for it again.
     """
     task = _renew(
-        connection, task, now_ms, revision=revision, again=again, data=data, place=place, resumption=resumption
+        connection,
+        task,
+        now_ms,
+        revision=revision,
+        new_generation=new_generation,
+        data=data,
+        place=place,
+        resumption=resumption,
     )
-    begun = deque([task])
-    while begun:
-        dependency = begun.popleft()
+    renewed = deque([task])
+    while renewed:
+        dependency = renewed.popleft()
         if dependency.state in ENDED:
             ready_dependents(connection, dependency, now_ms)
             continue
-        for seen in dependency_rows.dependents(connection, dependency.id):
+        for listed in dependency_rows.dependents(connection, dependency.id):
             # Lending its rank may have changed it since it was listed.
-            dependent = task_rows.get(connection, seen.id)
+            dependent = task_rows.get(connection, listed.id)
             if _revivable(connection, dependent):
                 revived = {"revived_by": dependency.name}
-                begun.append(
-                    _renew(connection, dependent, now_ms, revision=dependent.revision, again=True, data=revived)
+                renewed.append(
+                    _renew(
+                        connection, dependent, now_ms, revision=dependent.revision, new_generation=True, data=revived
+                    )
                 )
             elif dependent.state in ("WAITING", "QUEUED"):
                 spec = task_rows.spec_of(connection, dependent.id, dependent.revision)
                 dependent = become_ready(connection, dependent, spec, now_ms)
                 propagate_rank(connection, dependent, now_ms)
                 if dependent.state in ENDED:
-                    begun.append(dependent)
+                    renewed.append(dependent)
     return task_rows.get(connection, task.id)
 
 
@@ -92,7 +101,7 @@ def _renew(
     now_ms: int,
     *,
     revision: int,
-    again: bool,
+    new_generation: bool,
     data: Mapping[str, Any] | None,
     place: int = 0,
     resumption: ConversationRef | None = None,
@@ -100,11 +109,11 @@ def _renew(
     content = task_rows.revision_of(connection, task.id, revision)
     spec = TaskSpec.model_validate(content.spec)
     dependency_rows.replace(connection, task.id, spec.needs)
-    again = again or task.seq > 0
+    new_generation = new_generation or task.seq > 0
     changes: dict[str, Any] = {
         "revision": revision,
         "next_revision": None,
-        "generation": task.generation + 1 if again else task.generation,
+        "generation": task.generation + 1 if new_generation else task.generation,
         "attempt": 0,
         "seq": 0,
         "tier": None if resumption is None else resumption.tier,
@@ -130,8 +139,8 @@ def _renew(
     }
     into: Queued | Waiting = Waiting(WaitReason.DEPENDENCY)
     if not spec.needs:
-        found = readiness_of(connection, task, spec, None, now_ms, approved=False)
-        into = found if isinstance(found, Queued | Waiting) else into
+        readiness = readiness_of(connection, task, spec, None, now_ms, approved=False)
+        into = readiness if isinstance(readiness, Queued | Waiting) else into
     task = task_rows.advance(connection, task, Renewed(into), now_ms, data=data, **changes)
     task = become_ready(connection, task, spec, now_ms)
     propagate_rank(connection, task, now_ms)

@@ -52,14 +52,14 @@ def restart(
     revision = _revision(connection, task, request, earlier, by, now_ms, registry, workdirs)
     if earlier is not None:
         resuming.check(connection, task, earlier, revision)
-    told = {"revision": revision, **request.model_dump(mode="json", exclude_none=True)}
-    record(connection, now_ms, "restart_requested", task_id=task.id, data=told)
+    data = {"revision": revision, **request.model_dump(mode="json", exclude_none=True)}
+    record(connection, now_ms, "restart_requested", task_id=task.id, data=data)
     if task.state == "RUNNING":
         # Which conversation is meant is known for certain when the run has ended.
-        task_rows.change(connection, task, now_ms, restart_requested=told, cancel_requested_ms=None)
+        task_rows.change(connection, task, now_ms, restart_requested=data, cancel_requested_ms=None)
     else:
         resumption = None if earlier is None else conversation_of(earlier, request.reason, asked=True)
-        renew(connection, task, now_ms, revision=revision, data={"restart": told}, resumption=resumption)
+        renew(connection, task, now_ms, revision=revision, data={"restart": data}, resumption=resumption)
 
 
 def _revision(
@@ -94,8 +94,8 @@ def _revision(
     problems = placement_problems(changed, registry, workdirs)
     problems += task_problems(connection, changed, by)
     # Who names an agent now is there to correct it.
-    odd = placement_warnings(changed, registry) if request.agent is not None else []
-    refuse([*problems, *odd])
+    warnings = placement_warnings(changed, registry) if request.agent is not None else []
+    refuse([*problems, *warnings])
     revision = task_rows.newest_revision(connection, task.id) + 1
     add_content(connection, task.id, revision, changed, content.dir_key, now_ms, derived_from=number)
     return revision
@@ -112,13 +112,13 @@ def _hint(hint: AgentHint, request: RestartRequest) -> AgentHint:
     tier = request.tier or (hint.tier if request.model is None else None)
     if model is not None and agent is None:
         refuse([Problem(field="model", message="requires an agent", remedy="also give `agent`")])
-    wanted = {"type": agent, "tier": tier, "model": model, "strict": hint.strict and same_agent}
-    changed = validate(AgentHint, wanted, {}, ("agent",))
+    pinned = {"type": agent, "tier": tier, "model": model, "strict": hint.strict and same_agent}
+    changed = validate(AgentHint, pinned, {}, ("agent",))
     if not isinstance(changed, AgentHint):
         raise Invalid.of(changed)
     return changed
 
 
-def _budget(budget: Budget, asked: Budget | None) -> Budget:
+def _budget(budget: Budget, requested: Budget | None) -> Budget:
     """What is asked for goes first; what it does not name stays."""
-    return budget if asked is None else budget.model_copy(update=asked.model_dump(exclude_none=True))
+    return budget if requested is None else budget.model_copy(update=requested.model_dump(exclude_none=True))

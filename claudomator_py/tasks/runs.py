@@ -84,7 +84,7 @@ def planned_run(
     """
     attempt, seq = task.attempt + 1, task.seq + 1
     run_id, conversation_id = run_rows.identity(task.id, task.generation, attempt, seq)
-    given = conversation_id if kind.conversations is Conversations.GIVEN else None
+    own_conversation = conversation_id if kind.conversations is Conversations.GIVEN else None
     return Run(
         id=run_id,
         task_id=task.id,
@@ -98,7 +98,7 @@ def planned_run(
         model=start.decision.model,
         tier=start.decision.tier.value,
         dir_key=task.dir_key,
-        conversation_id=given if earlier is None else earlier.conversation_id,
+        conversation_id=own_conversation if earlier is None else earlier.conversation_id,
         resumes=None if earlier is None else earlier.id,
         prior=None if earlier is None else used_by(earlier).model_dump(mode="json"),
         scratch_of=scratch if earlier is None else scratch_of(earlier),
@@ -226,9 +226,9 @@ def finish_run(
     checked: dict[str, Any] = {}
     if run.state == "checking":
         stored = run.check_result  # a daemon of an earlier version wrote none
-        begun = CheckResult.model_validate(stored) if stored is not None else _check_of(connection, run, now_ms)
+        check_begun = CheckResult.model_validate(stored) if stored is not None else _check_of(connection, run, now_ms)
         cancelled = outcome.status is OutcomeStatus.CANCELLED
-        result = begun.ended(exit_record, cancelled=cancelled, now_ms=now_ms, output=check_output)
+        result = check_begun.ended(exit_record, cancelled=cancelled, now_ms=now_ms, output=check_output)
         checked["check_result"] = result.model_dump(mode="json")
     task = task_rows.get(connection, run.task_id)
     if spec is None:
@@ -263,9 +263,9 @@ def finish_run(
         return None
     if handing is not None:
         keep(connection, task, handing, now_ms)
-    met = hold_after_run(connection, run, outcome, now_ms, ended_ms=ended_ms, spare=spare)
-    known = met is not None and met.known and outcome.status is OutcomeStatus.LIMITED
-    if not answered and (known or outcome.reason in OUTAGES):
+    met_limit = hold_after_run(connection, run, outcome, now_ms, ended_ms=ended_ms, spare=spare)
+    known_limit = met_limit is not None and met_limit.known and outcome.status is OutcomeStatus.LIMITED
+    if not answered and (known_limit or outcome.reason in OUTAGES):
         run_rows.note_in_vain(connection, run.id)
     succeeded = outcome.status is OutcomeStatus.SUCCEEDED
     outages, interrupted_answers = (0, 0) if succeeded else run_rows.outages(connection, run)
@@ -273,7 +273,7 @@ def finish_run(
         run_id=run.id,
         attempt=run.attempt,
         tier=Tier(run.tier) if run.tier is not None else None,
-        held_until=met.hold.until_ms if met is not None else None,
+        held_until=met_limit.hold.until_ms if met_limit is not None else None,
         cancelled=task.cancel_requested_ms is not None,
         tries=run.seq if not succeeded and _was_a_try(connection, run) else 0,
         resumed=run.resumes is not None,
@@ -308,15 +308,15 @@ def finish_run(
         elif run.resumes is not None:
             changes |= give_up_conversation(connection, task, run.id, _why_afresh(run, outcome), now_ms)
     if isinstance(event, lifecycle.InputAsked):
-        asked = asks or asked_by(outcome, run.agent, run.id, now_ms)
-        if asked.kind is InputKind.CLARIFICATION:
+        request = asks or asked_by(outcome, run.agent, run.id, now_ms)
+        if request.kind is InputKind.CLARIFICATION:
             changes |= routed_again(task, spec)
-        data |= asked.event_data
-        changes["asks"] = asked.model_dump(mode="json")
+        data |= request.event_data
+        changes["asks"] = request.model_dump(mode="json")
         changes["kept_until_ms"] = now_ms + input_hold_ms if task.dir_key and input_hold_ms else None
     task = task_rows.advance(connection, task, event, now_ms, run_id=run.id, data=data, **changes)
     _follow(connection, task, run, restart, now_ms)
-    return Finished(outcome, met.hold if met is not None and met.news else None)
+    return Finished(outcome, met_limit.hold if met_limit is not None and met_limit.news else None)
 
 
 def give_up(connection: Connection, run: Run, now_ms: int) -> bool:
@@ -363,13 +363,13 @@ def _why_afresh(run: Run, outcome: Outcome) -> str:
 def _used_columns(run: Run, used: Used, now_ms: int) -> dict[str, Any]:
     """What a run has used, as far as it has said; what was known before stays known."""
     windows = {name: use.model_dump(mode="json") for name, use in used.windows.items()}
-    known: dict[str, Any] = {
+    columns: dict[str, Any] = {
         "input_tokens": _plausible(used.tokens.input),
         "output_tokens": _plausible(used.tokens.output),
         "cost_usd": _plausible(used.cost_usd),
     }
-    known = {column: getattr(run, column) if value is None else value for column, value in known.items()}
-    return known if not windows or windows == run.windows else {**known, "windows": windows, "windows_ms": now_ms}
+    columns = {column: getattr(run, column) if value is None else value for column, value in columns.items()}
+    return columns if not windows or windows == run.windows else {**columns, "windows": windows, "windows_ms": now_ms}
 
 
 def _plausible(used: Number | None) -> Number | None:

@@ -66,7 +66,7 @@ def replace(connection: Connection, schedule: Schedule, plan: Plan, now_ms: int)
     if zone is None:
         named_before = TaskSpec.model_validate(schedule.spec).timezone is not None
         zone = plan.local if named_before else schedule.timezone
-    same = schedule.gone_ms is None and (schedule.cron, schedule.timezone) == (plan.cron, zone)
+    same_times = schedule.gone_ms is None and (schedule.cron, schedule.timezone) == (plan.cron, zone)
     schedule_rows.change(
         connection,
         schedule.id,
@@ -77,7 +77,7 @@ def replace(connection: Connection, schedule: Schedule, plan: Plan, now_ms: int)
         source=plan.source,
         file_path=plan.file_path,
         gone_ms=None,
-        last_ms=schedule.last_ms if same else now_ms,
+        last_ms=schedule.last_ms if same_times else now_ms,
     )
     record(connection, now_ms, "schedule_changed", data={"schedule": schedule.name, "cron": plan.cron})
 
@@ -97,10 +97,10 @@ def end(connection: Connection, schedule: Schedule, now_ms: int) -> None:
     record(connection, now_ms, "schedule_ended", data={"schedule": schedule.name})
 
 
-def end_of_file(connection: Connection, path: str, now_ms: int, besides: frozenset[str] = frozenset()) -> None:
+def end_of_file(connection: Connection, path: str, now_ms: int, kept_names: frozenset[str] = frozenset()) -> None:
     """End the schedules of the file, all but those of these names."""
     for schedule in schedule_rows.of_file(connection, path):
-        if schedule.name not in besides:
+        if schedule.name not in kept_names:
             end(connection, schedule, now_ms)
 
 

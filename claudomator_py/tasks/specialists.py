@@ -39,13 +39,13 @@ def register(
     *,
     source: Source = "api",
     file_path: str | None = None,
-    beside: Collection[str] = (),
+    registered_with: Collection[str] = (),
 ) -> Registration:
     """Add the card, or update the one of that id that is its creator's own; harmless when repeated.
 
-    file_path: the file that it follows from now on. beside: see ``ways_on_problems``. Raises Conflict for an id that is
-    another's, or one that follows another file, Forbidden for another organisation's, Invalid for one that names whom
-    there is not.
+    file_path: the file that it follows from now on. registered_with: see ``ways_on_problems``. Raises Conflict for an
+    id that is another's, or one that follows another file, Forbidden for another organisation's, Invalid for one that
+    names a specialist who does not exist.
     """
     row = specialist_rows.row_of(connection, card.id)
     if row is not None and not _is_free(row, by):
@@ -53,7 +53,7 @@ def register(
         raise Conflict(f"The id {card.id} is taken.", remedy="Choose another id.")
     if row is not None and row.removed_ms is None and row.file_path not in (None, file_path):
         raise _follows_file(row)
-    refuse(ways_on_problems(connection, card, by, beside))
+    refuse(ways_on_problems(connection, card, by, registered_with))
     organisation = _organisation(card, by, by.organisation)
     return _put(connection, row, card, now_ms, creator=by.id, organisation=organisation, source=source, path=file_path)
 
@@ -98,8 +98,8 @@ def remove(
     if row.file_path not in (None, file_path):
         raise _follows_file(row)
     specialist_rows.revoke(connection, row.id)
-    told = {"specialist": row.id, "source": row.source, "version": row.version + 1}
-    record(connection, now_ms, "specialist_removed", data=told)
+    data = {"specialist": row.id, "source": row.source, "version": row.version + 1}
+    record(connection, now_ms, "specialist_removed", data=data)
     if row.shipped is None:
         specialist_rows.index(connection, row.id, None)
         _route_again(connection, row.id, now_ms)
@@ -127,8 +127,8 @@ def grant(
     if row.visibility != Visibility.SHARED:
         remedy = "Set its visibility to `shared` first."
         raise Conflict(f"The specialist {row.id} is {row.visibility}: only a shared one takes grants.", remedy=remedy)
-    there = specialist_rows.get(connection, row.id, by)
-    if grantee not in there.grants:
+    registration = specialist_rows.get(connection, row.id, by)
+    if grantee not in registration.grants:
         specialist_rows.grant(connection, row.id, grantee, by.id, now_ms)
         specialist_rows.change(connection, row.id, version=row.version + 1, updated_ms=now_ms)
         record(connection, now_ms, "specialist_granted", data={"specialist": row.id, "grantee": grantee})
@@ -145,8 +145,8 @@ def revoke(
     """Take the grant back; harmless when repeated. A task that has not begun goes to somebody who still exists for
     whoever made it. Raises as ``change``."""
     row = _changeable(connection, specialist_id, by)
-    there = specialist_rows.get(connection, row.id, by)
-    if grantee in there.grants:
+    registration = specialist_rows.get(connection, row.id, by)
+    if grantee in registration.grants:
         specialist_rows.revoke(connection, row.id, grantee)
         specialist_rows.change(connection, row.id, version=row.version + 1, updated_ms=now_ms)
         record(connection, now_ms, "specialist_revoked", data={"specialist": row.id, "grantee": grantee})
@@ -182,35 +182,37 @@ def ship(connection: Connection, cards: Sequence[Card], now_ms: int) -> None:
 
 
 def unknown(connection: Connection, specialist_id: str, by: Principal) -> NotFound:
-    """What is said of an id that does not exist for whoever asks; it suggests only what does."""
+    """The refusal of an id that does not exist for whoever asks; it suggests only ids that do."""
     ids = specialist_rows.ids_seen(connection, by)
-    found = NotFound.among("specialist", specialist_id, ids)
-    if len(found.remedy) > _LONGEST_HINT:
-        return NotFound(found.detail, remedy="List them with `claudomator specialists list`.")
-    return found
+    not_found = NotFound.among("specialist", specialist_id, ids)
+    if len(not_found.remedy) > _LONGEST_HINT:
+        return NotFound(not_found.detail, remedy="List them with `claudomator specialists list`.")
+    return not_found
 
 
-def ways_on_problems(connection: Connection, card: Card, by: Principal, beside: Collection[str] = ()) -> list[Problem]:
+def ways_on_problems(
+    connection: Connection, card: Card, by: Principal, registered_with: Collection[str] = ()
+) -> list[Problem]:
     """Where the card sends tasks on to a specialist that does not exist for whoever registers it, or to itself.
 
-    What is registered just so stays good when whom it names is removed later: an agent of the hub registers at each
-    connection, and is not kept out for what another has done. beside: ids that are registered with it.
+    A card that is registered unchanged stays valid when whom it names is removed later: an agent of the hub registers
+    at each connection, and is not kept out for what another has done. registered_with: ids that are registered with it.
     """
     named = {field: to for field in WAYS_ON if (to := getattr(card, field)) is not None and to not in WAYS_ON[field]}
     if not named:
         return []
-    there = specialist_rows.find(connection, card.id, by)
-    if there is not None and there.content_hash == card.content_hash:
+    registered = specialist_rows.find(connection, card.id, by)
+    if registered is not None and registered.content_hash == card.content_hash:
         return []
     problems = []
     for field, to in named.items():
         if to == card.id:
             remedy = f"name another one, or {' or '.join(WAYS_ON[field])}"
             problems.append(Problem(field=field, message=f"`{to}` is this card itself", remedy=remedy))
-        elif to not in beside and specialist_rows.find(connection, to, by) is None:
-            known = (*WAYS_ON[field], *beside, *specialist_rows.ids_seen(connection, by))
+        elif to not in registered_with and specialist_rows.find(connection, to, by) is None:
+            suggestions = (*WAYS_ON[field], *registered_with, *specialist_rows.ids_seen(connection, by))
             message = f"there is no specialist `{shown(to)}`"
-            problems.append(Problem(field=field, message=message, remedy=suggestion(to, known)))
+            problems.append(Problem(field=field, message=message, remedy=suggestion(to, suggestions)))
     return problems
 
 
@@ -219,15 +221,15 @@ def task_problems(connection: Connection, spec: TaskSpec, by: Principal) -> list
     no such skill."""
     if spec.specialist is None:
         return []
-    found = specialist_rows.find(connection, spec.specialist, by)
-    if found is None:
+    registration = specialist_rows.find(connection, spec.specialist, by)
+    if registration is None:
         remedy = suggestion(spec.specialist, specialist_rows.ids_seen(connection, by))
         return [
             Problem(field="specialist", message=f"there is no specialist `{shown(spec.specialist)}`", remedy=remedy)
         ]
-    if spec.skill is None or found.card.skill(spec.skill) is not None:
+    if spec.skill is None or registration.card.skill(spec.skill) is not None:
         return []
-    remedy = suggestion(spec.skill, [skill.id for skill in found.card.skills])
+    remedy = suggestion(spec.skill, [skill.id for skill in registration.card.skills])
     message = f"`{shown(spec.skill)}` is not a skill of {spec.specialist}"
     return [Problem(field="skill", message=message, remedy=remedy)]
 
@@ -300,28 +302,28 @@ def _put(
         "file_path": path,
         "content_hash": card.content_hash,
     }
-    there = row is not None and row.removed_ms is None
-    if row is not None and there and all(getattr(row, name) == value for name, value in columns.items()):
+    present = row is not None and row.removed_ms is None
+    if row is not None and present and all(getattr(row, name) == value for name, value in columns.items()):
         return specialist_rows.get(connection, card.id)
     shipped = None
     if row is not None and source != "shipped":
         shipped = row.card if row.source == "shipped" else row.shipped
     # What another has had under the id, and removed, is nobody's business.
-    version = 1 if row is None or (not there and row.creator != creator) else row.version + 1
+    version = 1 if row is None or (not present and row.creator != creator) else row.version + 1
     columns |= {"card": card.document, "shipped": shipped, "version": version, "updated_ms": now_ms}
     if row is None:
         row = Specialist(id=card.id, created_ms=now_ms, **columns)
         specialist_rows.add(connection, row)
     else:
-        created_ms = row.created_ms if there else now_ms
+        created_ms = row.created_ms if present else now_ms
         specialist_rows.change(connection, card.id, created_ms=created_ms, removed_ms=None, **columns)
     specialist_rows.index(connection, card.id, card)
     _route_again(connection, card.id, now_ms)
-    told = {"specialist": card.id, "source": source, "version": version}
-    if there:
-        record(connection, now_ms, "specialist_changed", data=told)
+    data = {"specialist": card.id, "source": source, "version": version}
+    if present:
+        record(connection, now_ms, "specialist_changed", data=data)
     else:
-        record(connection, now_ms, "specialist_registered", data=told)
+        record(connection, now_ms, "specialist_registered", data=data)
     return specialist_rows.get(connection, card.id)
 
 

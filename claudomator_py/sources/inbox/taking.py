@@ -94,7 +94,7 @@ class FileTransaction:
             self._follow_rename(connection, self._renamed_from)
         self._refuse([problem for spec in self._specs for problem in self._taken_names(connection, spec)])
         self._refuse(self.problems(connection))
-        end_of_file(connection, self._path, self._now_ms, besides=self._schedules)
+        end_of_file(connection, self._path, self._now_ms, kept_names=self._schedules)
         tasks = [(self._document(connection, spec), spec) for spec in self._specs if spec.schedule is None]
         # Only now, as the documents of one file may name each other, in any order.
         self._refuse(cycle_problems(connection, tasks))
