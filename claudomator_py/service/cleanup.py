@@ -79,17 +79,17 @@ class Cleaner:
     def _clean(self, request: CleanupRequest) -> CleanupView:
         end_s = self._monotonic() + LONGEST_S
         items: list[CleanupItemView] = []
-        more = False
+        remains = False
         for item in self._items(request):
             items.append(item)
             removed = sum(item.removed for item in items)
             if removed >= MOST_AT_ONCE or self._monotonic() > end_s:
-                more = True
+                remains = True
                 break
         freed = sum(item.bytes for item in items if item.removed)
         if freed and not request.dry_run:
             log.info("cleaned_up", bytes=freed, number=sum(item.removed for item in items))
-        return CleanupView(dry_run=request.dry_run, items=tuple(items), freed_bytes=freed, more=more)
+        return CleanupView(dry_run=request.dry_run, items=tuple(items), freed_bytes=freed, more=remains)
 
     def _items(self, request: CleanupRequest) -> Iterator[CleanupItemView]:
         before_ms = self._clock() - request.older_than

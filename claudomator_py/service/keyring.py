@@ -83,11 +83,11 @@ class Keyring:
 
     def holder(self, token: str) -> Principal | None:
         """Who may use this token now; None: nobody."""
-        found = self._known.by_hash.get(hash_of(token))
-        if found is None or not is_good(found, self._clock()):
+        row = self._known.by_hash.get(hash_of(token))
+        if row is None or not is_good(row, self._clock()):
             return None
-        self._note_use(found)
-        return principal_of(found)
+        self._note_use(row)
+        return principal_of(row)
 
     def running(self, token: str) -> Principal | None:
         """The run whose token it is, while it is under way and nobody has asked for its end. Waits for the database.

@@ -36,11 +36,11 @@ class Learned(Bound):
         """Tasks of which it is known who is right for them, the newest first."""
         return self._read(lambda connection: routing_stats.labelled(connection, self._by, limit))
 
-    def forget(self, asked: ForgetRequest) -> LearnedView:
+    def forget(self, request: ForgetRequest) -> LearnedView:
         """Have it count no more, nor what is still to be learned of what has ended. Raises NotFound."""
 
         def transaction(connection: Connection) -> LearnedView:
-            name = asked.specialist
+            name = request.specialist
             if name is not None and specialist_rows.find(connection, name, self._by) is None:
                 raise unknown(connection, name, self._by)
             learning.reset(connection, self._by.organisation, name, self._clock())

@@ -60,7 +60,7 @@ class PolicyService(Bound):
         if parsed.problems:
             raise Invalid.of(parsed.problems)
         rules, now_ms, limits, reviews = self._in_force(), self._clock(), self._limits(), self._reviews()
-        seen = frozenset(self._read(lambda connection: specialist_rows.ids_seen(connection, self._by)))
+        visible = frozenset(self._read(lambda connection: specialist_rows.ids_seen(connection, self._by)))
         verdicts = (
             try_rules(
                 rules,
@@ -73,7 +73,7 @@ class PolicyService(Bound):
             )
             for spec in parsed.specs
         )
-        return tuple(verdict_view(one, seen) for one in verdicts)
+        return tuple(verdict_view(one, visible) for one in verdicts)
 
     def approvals(self) -> ApprovalsView:
         """What waits for an approval, and what became of others."""

@@ -72,11 +72,11 @@ class Schedules(Bound):
         plan = Plan(spec, local_zone(), "api", creator=self._by.id, organisation=self._by.organisation)
 
         def transaction(connection: Connection) -> ScheduleView:
-            there = schedule_rows.named(connection, spec.name, self._by.organisation)
-            if there is not None and (there.source != "api" or TaskSpec.model_validate(there.spec) != spec):
+            existing = schedule_rows.named(connection, spec.name, self._by.organisation)
+            if existing is not None and (existing.source != "api" or TaskSpec.model_validate(existing.spec) != spec):
                 remedy = f"Choose another name, or end that schedule first: claudomator schedule delete {spec.name}"
                 raise Conflict(f"There is another schedule named {spec.name}.", remedy=remedy)
-            schedule = there if there is not None else begin(connection, plan, self._clock())
+            schedule = existing if existing is not None else begin(connection, plan, self._clock())
             return self._repeats.kept(connection, key, schedule_views(connection, [schedule])[0], self._by.id)
 
         with self._repeats.claim(key, self._by.id, ScheduleView) as earlier:
@@ -150,9 +150,9 @@ class Schedules(Bound):
         return placement_problems(spec, self._registry, self._workdirs())
 
     def _change(self, transaction: Callable[[Connection], T]) -> T:
-        told = self._write(transaction)
+        result = self._write(transaction)
         self._changed()
-        return told
+        return result
 
 
 def _named(connection: Connection, name: str, by: Principal) -> Schedule:
@@ -160,14 +160,14 @@ def _named(connection: Connection, name: str, by: Principal) -> Schedule:
     schedule = schedule_rows.named(connection, name, by.organisation)
     if schedule is not None:
         return schedule
-    there = schedule_rows.all_there(connection, by)
-    others = [known for known in there if known.name == name]
-    if len(others) > 1:
-        whose = ", ".join(str(known.organisation) for known in others)
+    visible = schedule_rows.all_there(connection, by)
+    namesakes = [schedule for schedule in visible if schedule.name == name]
+    if len(namesakes) > 1:
+        whose = ", ".join(str(schedule.organisation) for schedule in namesakes)
         raise Ambiguous(f"There is a schedule {name!r} of {whose}.", remedy="Ask with a token of that organisation.")
-    if not others:
-        raise NotFound.among("schedule", name, [known.name for known in there])
-    return others[0]
+    if not namesakes:
+        raise NotFound.among("schedule", name, [schedule.name for schedule in visible])
+    return namesakes[0]
 
 
 def _no_times(spec: TaskSpec) -> list[Problem]:

@@ -92,16 +92,18 @@ class Specialists(Bound):
             semantic = None
         return self._read(lambda connection: queries.search(connection, query, self._by, limit, semantic))
 
-    def route(self, asked: RouteRequest) -> TriedRouteView:
+    def route(self, request: RouteRequest) -> TriedRouteView:
         """Who would do such a task, if whoever asks made it now, and what the policy would say. Raises Conflict where
         nothing is routed."""
         with transactions.or_unavailable():
-            decided = self._router(Request(asked.instructions, asked.name or "", asked.tags), self._by, asked.requires)
+            decided = self._router(
+                Request(request.instructions, request.name or "", request.tags), self._by, request.requires
+            )
         if decided is None or decided.record is None:
             remedy = "Set another `routing.preset` than `none`."
             raise Conflict("Nothing is routed: the configuration says so.", remedy=remedy)
         seen = self._read(lambda connection: frozenset(specialist_rows.ids_seen(connection, self._by)))
-        name = asked.name or "Such a task"
+        name = request.name or "Such a task"
         verdict = decided.judged.verdict.shown(name)
         return tried_view(name, decided.record, verdict, seen)
 

@@ -65,9 +65,9 @@ Versions = int | Collection[int] | None
 """The version of a task that a caller has seen, or several; None: any."""
 
 
-def require_version(name: str, version: int, wanted: Versions) -> None:
+def require_version(name: str, version: int, versions: Versions) -> None:
     """Raises StaleVersion if the task of that name, now at ``version``, is at none of those wanted."""
-    among = (wanted,) if isinstance(wanted, int) else wanted
+    among = (versions,) if isinstance(versions, int) else versions
     if among is not None and version not in among:
         seen = " or ".join(str(one) for one in sorted(among)) or "as named in the request"
         detail = f"{name} is at version {version}, not {seen}."

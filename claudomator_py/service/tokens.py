@@ -29,8 +29,8 @@ class Tokens(Bound):
     def all(self) -> list[TokenView]:
         """Every token that was given out, the newest first; to an organisation's principal, its own organisation's."""
         now_ms = self._clock()
-        given = self._read(token_rows.all_given)
-        return [_view(one, now_ms) for one in given if self._by.sees(one.organisation)]
+        tokens = self._read(token_rows.all_given)
+        return [_view(token, now_ms) for token in tokens if self._by.sees(token.organisation)]
 
     def create(self, request: TokenRequest) -> NewTokenView:
         """A new token, shown this once. Raises Forbidden for one that could do more than who asks; Conflict for a name
@@ -53,8 +53,8 @@ class Tokens(Bound):
                 remedy = "Choose another one: names are never reused, not even after a token is revoked."
                 raise Conflict(f"The name {request.name} was given to a token before.", remedy=remedy)
             token_rows.add(connection, row)
-            told = {"name": row.name, "role": row.role, "organisation": row.organisation, "expires": row.expires_ms}
-            record(connection, now_ms, "token_created", data={key: one for key, one in told.items() if one is not None})
+            data = {"name": row.name, "role": row.role, "organisation": row.organisation, "expires": row.expires_ms}
+            record(connection, now_ms, "token_created", data={key: one for key, one in data.items() if one is not None})
             return row
 
         if not self._by.role.permits(Role(request.role)):
@@ -91,11 +91,11 @@ class Tokens(Bound):
         if request.expires is None:
             usual = now_ms + DEFAULT_LIFE_MS
             return usual if limit is None else min(usual, limit)
-        asked = None if request.expires == NEVER else now_ms + parse_duration(request.expires)
-        if limit is not None and (asked is None or asked > limit):
+        requested_ms = None if request.expires == NEVER else now_ms + parse_duration(request.expires)
+        if limit is not None and (requested_ms is None or requested_ms > limit):
             message = f"is later than {format_instant(limit)}, when the token of {self._by.id} itself expires"
             raise Invalid.of([Problem(field="expires", message=message, remedy="leave it out, or ask for less")])
-        return asked
+        return requested_ms
 
     def _change(self, transaction: Callable[[Connection], ApiToken]) -> ApiToken:
         row = self._write(transaction)
