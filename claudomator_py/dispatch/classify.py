@@ -166,12 +166,12 @@ class TierAsker:
         try:
             # An operator who restarts a task wants to know; the answer then counts like that of a trial.
             text = self.model.ask(tier_question(asked.question), left_s, anyway=asked.generation > 1)
-            found = parse_answer(text, asked.question)
+            parsed = parse_answer(text, asked.question)
         except ModelFault as fault:
             return _Answer("default", cause=fault.cause, detail=fault.detail, retry_after_s=fault.retry_after_s)
         except Unusable as unusable:
             return _Answer("default", cause=unusable.cause, detail=unusable.detail)
-        return _Answer("classifier", found.tier, detail=found.reason, said_agent=found.agent_type)
+        return _Answer("classifier", parsed.tier, detail=parsed.reason, said_agent=parsed.agent_type)
 
     def _record(self, connection: Connection, asked: _Asked, answer: _Answer, now_ms: int) -> None:
         written = classification_rows.answer(

@@ -145,27 +145,27 @@ class Collector:
     def _listen(self, subject: Subject, now_ms: int) -> None:
         """Act on what the live run has said."""
         run = subject.run
-        said = self._host.follow(self._request(subject))
-        if said is None:
+        output = self._host.follow(self._request(subject))
+        if output is None:
             return
-        if _sleeps_in_limit(said, now_ms) and said.is_current:
+        if _sleeps_in_limit(output, now_ms) and output.is_current:
             # Its reader makes a limit of it, however it is ended.
             _log_of(subject).info("run_sleeps_in_limit", note="it is ended, and its agent held")
             self._host.cancel(run.id)
             crashpoint("cancel-asked")
             return
-        if said.answered and run.answered_ms is None and run.id in self._probes:
+        if output.answered and run.answered_ms is None and run.id in self._probes:
             self._database.write(lambda connection: note_answer(connection, run, self._registry.agents, now_ms))
             self._probes.discard(run.id)
-        self._count(subject, said, now_ms)
+        self._count(subject, output, now_ms)
 
-    def _count(self, subject: Subject, said: LiveOutput, now_ms: int) -> None:
+    def _count(self, subject: Subject, output: LiveOutput, now_ms: int) -> None:
         """Note what the run has used by now, if a budget could be used up by it, and stop it once one is."""
         run, agent = subject.run, self._agent(subject)
-        if not self._budgets.watches(subject.spec, agent) or said.terminal:
+        if not self._budgets.watches(subject.spec, agent) or output.terminal:
             return
         self._counting = True
-        used = said.used.priced(agent.prices, run.model)
+        used = output.used.priced(agent.prices, run.model)
         if not is_noted(run, used):
             noting = partial(note_use, run=run, used=used, now_ms=now_ms)
             self._database.write(lambda connection: self._budgets.telling(connection, noting, run, agent, now_ms))
@@ -249,8 +249,8 @@ def _log_of(subject: Subject) -> BoundLogger:
     return log.bind(task=subject.task.name, task_id=run.task_id, run_id=run.id, agent=run.agent, attempt=run.attempt)
 
 
-def _sleeps_in_limit(said: LiveOutput, now_ms: int) -> bool:
+def _sleeps_in_limit(output: LiveOutput, now_ms: int) -> bool:
     """Whether the run sleeps in a limit for longer than is worth waiting."""
-    if said.stuck_until is not None:
-        return said.stuck_until - now_ms > WORTH_ENDING_MS
-    return said.stuck_since is not None and now_ms - said.stuck_since > PATIENCE_MS
+    if output.stuck_until is not None:
+        return output.stuck_until - now_ms > WORTH_ENDING_MS
+    return output.stuck_since is not None and now_ms - output.stuck_since > PATIENCE_MS

@@ -100,7 +100,7 @@ def _files(hops: Sequence[HandoffRecord], redactor: Redactor) -> tuple[str, ...]
 
 
 def _decisions(decisions: Sequence[Decision], run: Run) -> tuple[DecisionReference, ...]:
-    found = [
+    relevant = [
         decision
         for decision in decisions
         if decision.generation == run.generation and decision.kind not in _ABOUT_ANOTHER_RUN
@@ -112,18 +112,18 @@ def _decisions(decisions: Sequence[Decision], run: Run) -> tuple[DecisionReferen
             code=Record.model_validate(decision.data).reason.code.value,
             route=decision.data.get("route"),
         )
-        for decision in found[-_MOST_DECISIONS:]
+        for decision in relevant[-_MOST_DECISIONS:]
     )
 
 
 def _scope(subject: HandoffSubject, registry: AgentRegistry, redactor: Redactor) -> PermissionScope:
     """What is allowed is told without what is forbidden: that is forbidden."""
-    asked = subject.spec.permissions
-    allowed = tuple(tool for tool in asked.allowed_tools if tool not in asked.disallowed_tools)
+    permissions = subject.spec.permissions
+    allowed = tuple(tool for tool in permissions.allowed_tools if tool not in permissions.disallowed_tools)
     return PermissionScope(
-        mode=asked.mode,
+        mode=permissions.mode,
         allowed_tools=_short(allowed, redactor),
-        forbidden_tools=_short(asked.disallowed_tools, redactor),
+        forbidden_tools=_short(permissions.disallowed_tools, redactor),
         not_enforced=tuple(registry.cannot_enforce(subject.agent)),
     )
 
@@ -136,13 +136,13 @@ def _budget_left(spec: TaskSpec, spending: Spending) -> BudgetLeft:
 
 
 def _failures(ended: Sequence[Run], redactor: Redactor) -> tuple[EarlierFailure, ...]:
-    found = []
+    failures = []
     for run in ended:
         outcome = Outcome.model_validate(run.outcome)
         if outcome.status in _WELL or outcome.reason is None:
             continue
         denied = _short(tuple(dict.fromkeys(one.tool for one in outcome.denied)), redactor)[:MOST_FIELDS]
-        found.append(
+        failures.append(
             EarlierFailure(
                 run=run.id,
                 agent=run.agent,
@@ -151,17 +151,17 @@ def _failures(ended: Sequence[Run], redactor: Redactor) -> tuple[EarlierFailure,
                 denied_tools=denied,
             )
         )
-    return tuple(found[-MOST_EARLIER:])
+    return tuple(failures[-MOST_EARLIER:])
 
 
 def _handed_on(hop: HandoffRecord, redactor: Redactor) -> HandedOn:
-    asked = hop.asked
+    request = hop.asked
     return HandedOn(
         run=hop.run_id,
         specialist=hop.by,
-        reason=_clean(asked.reason, redactor),
-        done=_clean(asked.done, redactor),
-        left=_clean(asked.left, redactor),
+        reason=_clean(request.reason, redactor),
+        done=_clean(request.done, redactor),
+        left=_clean(request.left, redactor),
     )
 
 

@@ -65,12 +65,12 @@ class LearnedRouting:
 
     def of(self, organisations: Sequence[str | None], space: "Space") -> Mapping[str | None, Learned]:
         """For each of them; None: for the tasks that belong to none. Raises StoreUnavailable, EncoderFault."""
-        wanted = {one: one or learning_rows.NO_ORGANISATION for one in organisations}
+        keys = {organisation: organisation or learning_rows.NO_ORGANISATION for organisation in organisations}
         with self._lock:
-            fresh = self._database.read(lambda connection: self._look(connection, sorted(set(wanted.values()))))
+            fresh = self._database.read(lambda connection: self._look(connection, sorted(set(keys.values()))))
             if space is not self._space:
                 self._space, self._lessons = space, {}
-            return {one: self._learned(key, fresh[key], space) for one, key in wanted.items()}
+            return {organisation: self._learned(key, fresh[key], space) for organisation, key in keys.items()}
 
     def _look(self, connection: Connection, keys: Sequence[str]) -> dict[str, _Read]:
         version = learning_rows.version(connection)
@@ -82,12 +82,12 @@ class LearnedRouting:
             if key not in self._read:
                 self._read[key] = self._rows(connection, key)
             self._read.move_to_end(key)
-        found = {key: self._read[key] for key in keys}
+        current = {key: self._read[key] for key in keys}
         while len(self._read) > max(_ORGANISATIONS, len(keys)):
-            gone, _ = self._read.popitem(last=False)
-            self._lessons.pop(gone, None)
-            self._vectors.pop(gone, None)
-        return found
+            oldest, _ = self._read.popitem(last=False)
+            self._lessons.pop(oldest, None)
+            self._vectors.pop(oldest, None)
+        return current
 
     def _rows(self, connection: Connection, organisation: str) -> _Read:
         standings = {
