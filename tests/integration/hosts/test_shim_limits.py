@@ -48,21 +48,21 @@ def test_an_idle_runtime_that_wakes_now_and_then_has_stalled(rig: Rig) -> None:
 
 def test_a_silent_run_that_computes_has_not_stalled(rig: Rig) -> None:
     busy = "import time\nend = time.process_time() + 1.5\nwhile time.process_time() < end: pass"
-    run = rig.run((sys.executable, "-I", "-S", "-c", busy), limits=replace(LIMITS, stall_ms=500))
+    run = rig.run((sys.executable, "-I", "-S", "-c", busy), limits=replace(LIMITS, stall_ms=900))
     assert (run.exit.exit_code, run.exit.ended_by) == (0, None)
 
 
 def test_work_of_a_process_far_below_counts(rig: Rig) -> None:
     busy = "import time\nend = time.process_time() + 1.5\nwhile time.process_time() < end: pass"
     run = rig.run(
-        ("setsid", "-w", "sh", "-c", f"{sys.executable} -I -S -c '{busy}'; :"), limits=replace(LIMITS, stall_ms=500)
+        ("setsid", "-w", "sh", "-c", f"{sys.executable} -I -S -c '{busy}'; :"), limits=replace(LIMITS, stall_ms=900)
     )
     assert (run.exit.exit_code, run.exit.ended_by) == (0, None)
 
 
 def test_a_run_that_writes_now_and_then_has_not_stalled(rig: Rig) -> None:
     script = "for i in 1 2 3 4 5 6; do echo $i >&2; sleep .2; done"
-    run = rig.sh(script, limits=replace(LIMITS, stall_ms=600))
+    run = rig.sh(script, limits=replace(LIMITS, stall_ms=900))
     assert (run.exit.exit_code, run.exit.ended_by) == (0, None)
 
 
