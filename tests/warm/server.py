@@ -28,7 +28,6 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -53,6 +52,9 @@ _IMPORTED_LATE = (
     *("claudomator_py.routing.danger", "claudomator_py.routing.harm"),
 )
 _FIRST_FREE = 3
+_LITERAL = b"{'"
+"""How the request for a command begins."""
+_PIECE_BYTES = 1 << 16
 _FILES = 1_024
 """More than this process has open."""
 
@@ -84,7 +86,7 @@ class Server:
 
     def __init__(self, listener: socket.socket) -> None:
         self._listener = listener
-        self._asking: dict[socket.socket, _Request] = {}
+        self._asking: dict[socket.socket, bytes] = {}  # what each has said of a request so far
         self._staying: set[socket.socket] = set()
         self._commands: dict[int, int] = {}  # pid by the descriptor that tells of its end
 
@@ -98,7 +100,7 @@ class Server:
                 return
             for one in found:
                 if one is self._listener:
-                    self._asking[self._listener.accept()[0]] = _Request()
+                    self._asking[self._listener.accept()[0]] = b""
                 elif isinstance(one, int):
                     os.waitpid(self._commands.pop(one), 0)
                     os.close(one)
@@ -107,22 +109,19 @@ class Server:
             came = came or bool(self._staying)
 
     def _hear(self, connection: socket.socket) -> None:
-        request = self._asking[connection]
-        piece, fds, *_ = socket.recv_fds(connection, 1 << 16, 3)
-        request.text += piece
-        request.fds += fds
+        if connection.recv(len(_LITERAL), socket.MSG_PEEK) == _LITERAL:
+            pid = _forked(lambda: _run(connection))
+            self._commands[os.pidfd_open(pid)] = pid
+            self._forget(connection)
+            return
+        piece = connection.recv(_PIECE_BYTES)
+        text = self._asking[connection] = self._asking[connection] + piece
         if not piece:
             self._staying.discard(connection)
             self._forget(connection)
-        elif request.text.endswith(b"\n"):
-            asked = _read(request.text)
-            request.text = b""
-            if "command" in asked:
-                pid = _forked(lambda: _run(asked["command"], request.fds, connection))
-                self._commands[os.pidfd_open(pid)] = pid
-                self._forget(connection)
-            else:
-                connection.sendall(b"%d\n" % self._answer(connection, asked))
+        elif text.endswith(b"\n"):
+            self._asking[connection] = b""
+            connection.sendall(b"%d\n" % self._answer(connection, json.loads(text)))
 
     def _answer(self, connection: socket.socket, asked: dict[str, Any]) -> int:
         if "start" in asked:
@@ -133,23 +132,8 @@ class Server:
         return 0
 
     def _forget(self, connection: socket.socket) -> None:
-        for fd in self._asking.pop(connection).fds:
-            os.close(fd)
+        del self._asking[connection]
         connection.close()
-
-
-@dataclass(slots=True)
-class _Request:
-    """What has come of one."""
-
-    text: bytes = b""
-    fds: list[int] = field(default_factory=list)
-
-
-def _read(text: bytes) -> dict[str, Any]:
-    """A request: JSON, or of a command a literal of Python."""
-    asked: dict[str, Any] = json.loads(text) if text.startswith(b'{"') else ast.literal_eval(text.decode())
-    return asked
 
 
 def warm_up() -> None:
@@ -270,10 +254,21 @@ def _serve(request: dict[str, Any]) -> int:
     )
 
 
-def _run(request: dict[str, Any], fds: list[int], connection: socket.socket) -> int:
-    """Be the command, as if it had been started with that."""
+def _run(connection: socket.socket) -> int:
+    """Be the command, as if it had been started with what comes there.
+
+    Its files are only received here: a test that ends whatever has its files open would end the process of all tests.
+    """
     from claudomator_py.__main__ import main as command
 
+    text, fds = b"", list[int]()
+    while not text.endswith(b"\n"):
+        piece, more, *_ = socket.recv_fds(connection, _PIECE_BYTES, 3)
+        if not piece:  # It was ended before it had asked.
+            return 1
+        text += piece
+        fds += more
+    request = ast.literal_eval(text.decode())["command"]
     told = os.dup(connection.fileno())
     _take(request, fds, told)
     os.umask(request["umask"])
