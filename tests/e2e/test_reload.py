@@ -96,7 +96,9 @@ def test_a_bad_configuration_changes_nothing_and_is_told_until_it_is_mended(site
     assert "did you mean `total`?" in found.detail
     assert found.remedy
     assert daemon.client.readiness().ready, "tasks are accepted and started all the same"
-    assert [check.name for check in daemon.client.status().trouble] == ["configuration"]
+    wait_until(
+        lambda: [check.name for check in daemon.client.status().trouble] == ["configuration"], "no other trouble"
+    )
     assert f"{site.config_file}:3" in site.log_text()
     assert [agent.name for agent in daemon.client.agents()] == ["sh", "simulated"]
     site.drop("one.yaml", document("one"))

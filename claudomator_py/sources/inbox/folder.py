@@ -42,7 +42,6 @@ _IGNORED = (".", "#", "~")
 
 log = logging.getLogger("claudomator.inbox")
 
-_NOT_YET = Problem(message="it was not looked at yet", remedy="wait a moment")
 _REPLACED = Problem(message="it was replaced while it was looked at", remedy="wait a moment")
 
 
@@ -78,7 +77,8 @@ class FolderScan:
         self._first = True
         self._unswept = True
         self._unread: dict[str, None] = {}
-        self._problem: Problem | None = _NOT_YET
+        self._looked = False
+        self._problem: Problem | None = None
 
     def remember(self, known: Mapping[str, FileStamp]) -> None:
         """What the intake knows of this folder, by name."""
@@ -87,7 +87,7 @@ class FolderScan:
     @property
     def available(self) -> bool:
         """Whether the folder could be read at the last scan."""
-        return self._problem is None
+        return self._looked and self._problem is None
 
     def status(self) -> FolderStatus:
         """How it stands after the last scan."""
@@ -164,7 +164,8 @@ class FolderScan:
             else:
                 with folder:
                     work(folder)
-        if before != self._problem:
+        first, self._looked = not self._looked, True
+        if first or before != self._problem:
             tally.changed = True
             if self._problem is not None:
                 log.warning("folder of %s unavailable: %s: %s", self._format.noun, self.path, self._problem)

@@ -103,7 +103,7 @@ class FolderStatus:
 
     available: bool
     problem: Problem | None
-    """Why it is not available, or not wholly, with the remedy; None: all is well."""
+    """Why it is not available, or not wholly, with the remedy; None: all is well, or it was not looked at yet."""
     files: int
     """Accepted ones lying in it."""
     refused: int

@@ -2,15 +2,22 @@
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from claudomator_py.daemon.health import card_folder_checks, inbox_checks
+from claudomator_py.schema.settings import Inbox as InboxSettings
+from claudomator_py.schema.trust import InboxGuard
+from claudomator_py.sources.inbox.inbox import ConfiguredInbox
+from claudomator_py.sources.inbox.refusals import Refusals
+from claudomator_py.sources.inbox.values import FileStamp
 from tests.integration.inbox.conftest import MakeInbox, MakeSteps
 from tests.integration.inbox.fakes import InboxInSteps, MemoryIntake, drop, problems_of, task
-from tests.patience import wait_until
+from tests.patience import PATIENCE_S, wait_until
 
 
 def test_a_deleted_file_is_gone_once(inbox: InboxInSteps, intake: MemoryIntake, folder: Path) -> None:
@@ -26,6 +33,43 @@ def test_a_deleted_file_is_gone_once(inbox: InboxInSteps, intake: MemoryIntake, 
     inbox.scan_once()
     assert intake.known.keys() == {str(path), str(folder / "b.yaml")}
     assert len(intake.runs) == 2, "unchanged content never runs again"
+
+
+class SlowIntake(MemoryIntake):
+    """Does not say what it knows before it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = threading.Event()
+        self.may_answer = threading.Event()
+
+    def known_files(self) -> Mapping[str, FileStamp]:
+        self.asked.set()
+        assert self.may_answer.wait(PATIENCE_S)
+        return super().known_files()
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_before_the_first_look_nobody_knows_which_files_are_gone(folder: Path, there: bool) -> None:
+    """Schedules wait for it: the file of one may have been deleted while no daemon ran."""
+    settings = InboxSettings(paths=(str(folder),))
+    if not there:
+        folder.rename(folder.with_name("elsewhere"))
+        folder.symlink_to("nowhere")
+    intake = SlowIntake()
+    inbox = ConfiguredInbox(intake, InboxGuard, lambda: None, Refusals())
+    try:
+        inbox.follow(settings)
+        assert intake.asked.wait(PATIENCE_S)
+        assert not inbox.looked()
+        assert inbox_checks(inbox.status())[0].detail == f"{folder}: it was not looked at yet"
+        assert all(check.ok for check in card_folder_checks(inbox.status())), "nothing waits for those"
+        intake.may_answer.set()
+        wait_until(inbox.looked)
+        assert [check.ok for check in inbox_checks(inbox.status())] == [there]
+    finally:
+        intake.may_answer.set()
+        inbox.close()
 
 
 def test_a_file_deleted_while_nothing_watched_is_gone_at_the_start(
