@@ -17,7 +17,7 @@ import numpy as np
 from sqlalchemy import Connection
 
 from claudomator_py.app.configured import agents_of, rules_of
-from claudomator_py.dispatch.policing import found_here
+from claudomator_py.dispatch.policing import found_here, judged_by_words
 from claudomator_py.domain.budget import Spending
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.encoder import Encoder
@@ -27,7 +27,6 @@ from claudomator_py.domain.views.replay import ChangeView, CostView, DifferenceV
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.policy.facts import Facts
 from claudomator_py.policy.verdict import Policy, with_built_in
-from claudomator_py.routing.assessment import assess
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.evaluation import evaluate
 from claudomator_py.routing.labelled_set import Case
@@ -316,10 +315,8 @@ def _canonical(record: DecisionRecord) -> str:
 
 
 def _verdict(settings: Settings, facts: Facts) -> str:
-    judged = assess(facts.spec.instructions)
-    seen = Facts(facts.spec, facts.actor, facts.source, facts.specialist, facts.skill, judged.risk)
-    seen = found_here(seen, settings.budget, Spending(), facts.now_ms)
-    verdict = Policy(settings.policy).judge(seen)
+    seen, judged = judged_by_words(facts, settings.agents.values())
+    verdict = Policy(settings.policy).judge(found_here(seen, settings.budget, Spending(), facts.now_ms))
     verdict = with_built_in(verdict, harmful=judged.harmful, reviews=settings.routing.enabled, seen=judged.words)
     return verdict.shown(facts.spec.name).verdict
 

@@ -36,7 +36,7 @@ from claudomator_py.routing.ranking import (
 )
 from claudomator_py.routing.role import agent_name
 from claudomator_py.scheduler.decision import HandoffRecord, Route, SpecialistRecord
-from claudomator_py.schema.agent_settings import BY_NAME_KINDS
+from claudomator_py.schema.agent_settings import asks_no_model
 from claudomator_py.schema.routing_settings import OnAmbiguity
 from claudomator_py.store import dependency_rows, queue, specialist_rows, task_rows
 from claudomator_py.store.database import Database
@@ -306,12 +306,7 @@ class Decider:
     def _takes_no_role(self, spec: TaskSpec, said: str | None) -> bool:
         """Whether the task is for an agent that does what it is configured to do, see ``scheduler.admission``. said: as
         in ``Subject``."""
-        agent_type = spec.agent.type
-        if agent_type is None or spec.specialist is not None or said is not None:
-            return False
-        meant = [agent for agent in self._registry.agents if agent_type in (agent.name, agent.kind)]
-        kinds = {agent.kind for agent in meant} or {agent_type}
-        return kinds <= set(BY_NAME_KINDS)
+        return spec.specialist is None and said is None and asks_no_model(spec.agent.type, self._registry.agents)
 
     def _can_do(self, card: Card) -> bool:
         """Whether there is anybody to do its tasks."""

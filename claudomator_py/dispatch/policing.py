@@ -1,7 +1,7 @@
 """What the policy says of each task, before any model sees it and again on what was answered."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import Connection
 
 from claudomator_py.dispatch.spending import Budgets
+from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.budget import DayBudget, Spending
 from claudomator_py.domain.decision import PolicyCheck, Versions
 from claudomator_py.domain.inputs import InputRequest
@@ -27,9 +28,10 @@ from claudomator_py.policy.facts import Facts, paths_in
 from claudomator_py.policy.rule import MODEL_RISK
 from claudomator_py.policy.verdict import Demanded, Policy, Verdict, with_built_in
 from claudomator_py.ports import Clock
-from claudomator_py.routing.assessment import assess
+from claudomator_py.routing.assessment import Assessment, assess
 from claudomator_py.routing.role import done_by
 from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, PolicyVerdict, Route
+from claudomator_py.schema.agent_settings import asks_no_model
 from claudomator_py.store import decision_rows, queue, remembered, task_rows, token_rows
 from claudomator_py.store.tables import Channel, Task
 from claudomator_py.tasks.decisions import approved_rules, record_policy
@@ -247,15 +249,23 @@ def try_rules(
 ) -> VerdictView:
     """What the rules would say of a task that came as the facts say, and which agents they leave. Nothing is stored,
     and no approval counts."""
-    judgement = assess(facts.spec.instructions)
-    facts = found_here(replace(facts, risk=judgement.risk), limits, spent, now_ms)
-    verdict = with_built_in(policy.judge(facts), harmful=judgement.harmful, reviews=reviews, seen=judgement.words)
+    facts, judgement = judged_by_words(facts, registry.agents)
+    verdict = policy.judge(found_here(facts, limits, spent, now_ms))
+    verdict = with_built_in(verdict, harmful=judgement.harmful, reviews=reviews, seen=judgement.words)
     left = verdict.constraints
     lacking = registry.lacking(done_by(facts.spec, None, left))
     open_ = [agent.name for agent in registry.agents if left.admits(agent.name, agent.kind)]
     unfit = {name: lacking[name] for name in open_ if name in lacking}
     agents = tuple(name for name in open_ if name not in unfit)
     return verdict.shown(facts.spec.name).model_copy(update={"agents": agents, "unfit": unfit})
+
+
+def judged_by_words(facts: Facts, agents: Iterable[AgentSpec]) -> tuple[Facts, Assessment]:
+    """What the text of a task shows, and the facts with its risk; of one that nobody reads as an order, see
+    ``Policing.judge``, nothing. agents: those that are configured."""
+    read = facts.specialist is not None or not asks_no_model(facts.spec.agent.type, agents)
+    judgement = assess(facts.spec.instructions if read else "")
+    return replace(facts, risk=judgement.risk), judgement
 
 
 def found_here(facts: Facts, limits: DayBudget, spent: Spending, now_ms: int) -> Facts:

@@ -1,6 +1,6 @@
 """The configuration's agents: each entry under ``agents`` becomes an agent or problems."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field
@@ -33,6 +33,17 @@ BY_NAME_KINDS = tuple(name for name, info in KINDS.items() if not info.asks_mode
 KNOWN_KINDS = tuple(KINDS)
 """All kinds, those of remote agents too, which no configuration lists."""
 SUPPORTED_KINDS = (*MODEL_KINDS, *(name for name in BY_NAME_KINDS if KINDS[name].configured))
+
+
+def asks_no_model(agent_type: str | None, agents: Iterable[AgentSpec]) -> bool:
+    """Whether a task's ``agent.type`` only means agents that do what they are configured to do, whatever it says.
+
+    agents: those that there are; a type that none of them has may be a kind.
+    """
+    if agent_type is None:
+        return False
+    meant = {agent.kind for agent in agents if agent_type in (agent.name, agent.kind)}
+    return (meant or {agent_type}) <= set(BY_NAME_KINDS)
 
 
 def _model(value: object) -> object:

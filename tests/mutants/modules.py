@@ -175,7 +175,6 @@ EQUIVALENT = {
     "handed = hops(connection, task.id, task.generation)[-1:] if task.seq else ()": (
         "without a run nothing is handed on"
     ),
-    "dispatch/deciding.py: LtE -> Lt: return kinds <= set(BY_NAME_KINDS)": "a hint means one kind of several",
     "dispatch/deciding.py: Or -> And: if not asked or self._directory is None or self._fallback is None:": (
         "of no tasks none is compared"
     ),

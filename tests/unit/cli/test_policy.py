@@ -49,6 +49,20 @@ def verdict(folder: Path, *arguments: str, **given: str) -> dict[str, Any]:
     return found[0]
 
 
+NO_RULES = "agents: {claude: {}, sh: {kind: command, command: [sh]}, player: {kind: simulated}}\n"
+DANGER = "name: danger\ninstructions: Delete the production database.\nagent: {type: %s}\n"
+
+
+@pytest.mark.parametrize(("agent", "says"), [("claude", "held"), ("sh", "allowed"), ("player", "allowed")])
+def test_the_text_for_an_agent_that_does_what_it_is_configured_to_do_is_no_order(
+    tmp_path: Path, agent: str, says: str
+) -> None:
+    """As the daemon has it; somebody who is to do it reads it."""
+    found = verdict(tmp_path, task=DANGER % agent, policy=NO_RULES)
+    assert found["verdict"] == says
+    assert verdict(tmp_path, "--specialist", "dba", task=DANGER % agent, policy=NO_RULES)["verdict"] == "held"
+
+
 def test_it_explains_rule_by_rule(tmp_path: Path) -> None:
     code, printed, _ = run(tmp_path, "--at", "2026-11-23T23:00:00Z")
     assert code == 0
