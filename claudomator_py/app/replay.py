@@ -317,7 +317,7 @@ def _canonical(record: DecisionRecord) -> str:
 def _verdict(settings: Settings, facts: Facts) -> str:
     seen, judged = judged_by_words(facts, settings.agents.values())
     verdict = Policy(settings.policy).judge(found_here(seen, settings.budget, Spending(), facts.now_ms))
-    verdict = with_built_in(verdict, harmful=judged.harmful, reviews=settings.routing.enabled, seen=judged.words)
+    verdict = with_built_in(verdict, harmful=judged.harmful, reviews=settings.routing.enabled, words=judged.words)
     return verdict.shown(facts.spec.name).verdict
 
 

@@ -61,7 +61,7 @@ class Asked:
     """What is compared with cards, and whose they may be."""
 
     request: Request
-    seen: frozenset[str]
+    visible: frozenset[str]
     """The specialists that exist for whoever made it."""
     organisation: str | None
     """Whose it is, and from whose earlier tasks something was learned."""
@@ -80,9 +80,9 @@ class Subject:
     asked: Asked
     judged: Judged
     """What the policy says of it."""
-    before: Task | None = None
+    predecessor: Task | None = None
     """The task that it continues."""
-    said: str | None = None
+    by_hand: str | None = None
     """What a person said who was asked which specialist is meant, or approved the task for one."""
     handed: HandoffRecord | None = None
     """How it was handed on last in this generation."""
@@ -96,11 +96,11 @@ class Subject:
         return Claims(
             by_rule=verdict.specialist,
             rule=_rule_giving(verdict),
-            by_hand=self.said,
+            by_hand=self.by_hand,
             handed=self.handed,
             named=self.spec.specialist,
             addressed=self.addressed,
-            before=None if self.before is None else self.before.specialist,
+            before=None if self.predecessor is None else self.predecessor.specialist,
         )
 
     @property
@@ -172,8 +172,8 @@ class Decider:
         task = _unmade(spec, by, self._clock())
 
         def read(connection: Connection) -> Subject:
-            seen = {(task.creator, task.organisation): frozenset(specialist_rows.ids_seen(connection, by))}
-            subject = self.subject(connection, task, spec, seen)
+            visible_to = {(task.creator, task.organisation): frozenset(specialist_rows.ids_seen(connection, by))}
+            subject = self.subject(connection, task, spec, visible_to)
             return replace(subject, asked=replace(subject.asked, request=request))
 
         subject = self._database.read(read)
@@ -185,10 +185,10 @@ class Decider:
         """The next tasks of which nobody has decided yet who does them, but for these, with what the policy says; and
         those with a text that takes long to judge, without. faults: of tasks that cannot be judged, which are left out.
         """
-        seen: dict[_Whose, frozenset[str]] = {}
+        visible_to: dict[_Whose, frozenset[str]] = {}
         found, long = [], []
         for task, content in queue.unrouted(connection, AT_ONCE, without):
-            looking = partial(self._looked_at, connection, task, content, seen)
+            looking = partial(self._looked_at, connection, task, content, visible_to)
             looked = faults.attempt(item_of(Doing.ROUTE, task), looking, whole=False)
             if isinstance(looked, Subject):
                 found.append(looked)
@@ -197,34 +197,34 @@ class Decider:
         return found, long
 
     def _looked_at(
-        self, connection: Connection, task: Task, content: dict[str, object], seen: dict[_Whose, frozenset[str]]
+        self, connection: Connection, task: Task, content: dict[str, object], visible_to: dict[_Whose, frozenset[str]]
     ) -> Subject | TaskSpec:
         """Its content alone, if that takes long to judge."""
         spec = TaskSpec.model_validate(content)
-        return spec if _takes_long(spec) else self.subject(connection, task, spec, seen)
+        return spec if _takes_long(spec) else self.subject(connection, task, spec, visible_to)
 
     def subject(
         self,
         connection: Connection,
         task: Task,
         spec: TaskSpec,
-        seen: dict[_Whose, frozenset[str]] | None = None,
+        visible_to: dict[_Whose, frozenset[str]] | None = None,
     ) -> Subject:
-        """The task with all that its decision depends on. seen: which specialists exist for whom, as far as is known;
-        is added to."""
+        """The task with all that its decision depends on. visible_to: which specialists exist for whom, as far as
+        is known; is added to."""
         handed = hops(connection, task.id, task.generation)[-1:] if task.seq else ()
-        said = specialist_meant(task)
-        no_role = self._takes_no_role(spec, said)
+        by_hand = specialist_meant(task)
+        no_role = self._takes_no_role(spec, by_hand)
         judged = self.policing.judge(connection, task, spec, reads=not no_role)
         needs = _needs_of(spec, judged)
         # Where nobody is looked for, nobody asks who there is, see ``needs_no_route``.
         looked_for = bool(handed) or not no_role
-        known = {} if seen is None else seen
-        there = _seen(connection, task, known) if looked_for else frozenset[str]()
-        asked = Asked(Request.of(spec), there, task.organisation, needs, was_asked=said is not None)
-        before = _before(connection, task, spec)
-        addressed = _addressed(connection, spec.instructions, there)
-        return Subject(task, spec, asked, judged, before, said, next(iter(handed), None), addressed)
+        known = {} if visible_to is None else visible_to
+        visible = _visible(connection, task, known) if looked_for else frozenset[str]()
+        asked = Asked(Request.of(spec), visible, task.organisation, needs, was_asked=by_hand is not None)
+        predecessor = _predecessor(connection, task, spec)
+        addressed = _addressed(connection, spec.instructions, visible)
+        return Subject(task, spec, asked, judged, predecessor, by_hand, next(iter(handed), None), addressed)
 
     def is_outdated(self, connection: Connection, task: Task) -> bool:
         """Whether the policy says something else of a queued task by now, of which somebody has decided who does it."""
@@ -266,12 +266,12 @@ class Decider:
         """With what the policy says of whoever was chosen, by whatever; a person is asked where they may not do it."""
         judged = self.policing.again(subject.judged, record.specialist, record.skill)
         needs = _needs_of(subject.spec, judged)
-        told = {
+        update = {
             "risk": judged.verdict.risk,
             "policy_checks": judged.verdict.checks,
             "required_capabilities": needs.capabilities,
         }
-        record = record.model_copy(update=told)
+        record = record.model_copy(update=update)
         if (why := self._unmet(needs, record)) is not None:
             asking = {"reason": why, "route": Route.CLARIFY, "specialist": None, "skill": None}
             record = record.model_copy(update=asking)
@@ -284,8 +284,8 @@ class Decider:
         name = record.specialist
         if name is None or (record.route is Route.DEFAULT and needs.risk not in (None, Risk.LOW)):
             return rationale(RationaleCode.NO_MATCH)
-        found = self._database.read(lambda connection: specialist_rows.cards(connection, [name]))
-        why = needs.unmet_by(found[name]) if name in found else None
+        cards = self._database.read(lambda connection: specialist_rows.cards(connection, [name]))
+        why = needs.unmet_by(cards[name]) if name in cards else None
         if why is None:
             return None
         return why.model_copy(update={"params": why.params.model_copy(update={"specialist": name})})
@@ -293,20 +293,20 @@ class Decider:
     def _given(self, subject: Subject) -> SpecialistRecord | None:
         """Who does it without a comparison; None: that nobody has said."""
         asked = subject.asked
-        return settled(subject.claims, asked.seen, asked.needs, self._rules, subject.spec.skill)
+        return settled(subject.claims, asked.visible, asked.needs, self._rules, subject.spec.skill)
 
     def needs_no_route(self, subject: Subject) -> bool:
         """Whether there is nothing to decide: nobody could do it in particular, or nobody is asked for."""
         if subject.handed is not None:
             return False
-        nobody = not subject.asked.seen and subject.spec.specialist is None and subject.said is None
+        nobody = not subject.asked.visible and subject.spec.specialist is None and subject.by_hand is None
         nobody = nobody and not subject.asked.needs.capabilities
-        return self._directory is None or nobody or self._takes_no_role(subject.spec, subject.said)
+        return self._directory is None or nobody or self._takes_no_role(subject.spec, subject.by_hand)
 
-    def _takes_no_role(self, spec: TaskSpec, said: str | None) -> bool:
-        """Whether the task is for an agent that does what it is configured to do, see ``scheduler.admission``. said: as
-        in ``Subject``."""
-        return spec.specialist is None and said is None and asks_no_model(spec.agent.type, self._registry.agents)
+    def _takes_no_role(self, spec: TaskSpec, by_hand: str | None) -> bool:
+        """Whether the task is for an agent that does what it is configured to do, see ``scheduler.admission``. by_hand:
+        as in ``Subject``."""
+        return spec.specialist is None and by_hand is None and asks_no_model(spec.agent.type, self._registry.agents)
 
     def _can_do(self, card: Card) -> bool:
         """Whether there is anybody to do its tasks."""
@@ -332,7 +332,7 @@ class Decider:
         rules = replace(rules, versions=versions)
         records = []
         for one, compared, words in zip(asked, found, by_words, strict=True):
-            cards = {name: card for name, card in roster.cards.items() if name in one.seen and self._can_do(card)}
+            cards = {name: card for name, card in roster.cards.items() if name in one.visible and self._can_do(card)}
             default = rules.default if rules.default in cards else None
             of_task = replace(rules, default=default)
             if one.was_asked:
@@ -389,7 +389,7 @@ def _unmade(spec: TaskSpec, by: Principal, now_ms: int) -> Task:
     )
 
 
-def _seen(connection: Connection, task: Task, known: dict[_Whose, frozenset[str]]) -> frozenset[str]:
+def _visible(connection: Connection, task: Task, known: dict[_Whose, frozenset[str]]) -> frozenset[str]:
     """The specialists that exist for whoever made it. known: for whom that is known; is added to."""
     whose = task.creator, task.organisation
     if whose not in known:
@@ -404,15 +404,15 @@ def _rule_giving(verdict: Verdict) -> str:
     return next(giving, "")
 
 
-def _addressed(connection: Connection, text: str, seen: frozenset[str]) -> str | None:
+def _addressed(connection: Connection, text: str, visible: frozenset[str]) -> str | None:
     """Whom the text addresses with ``@``, of those who exist for whoever made it."""
     if "@" not in text:
         return None
-    cards = specialist_rows.cards(connection, seen)
+    cards = specialist_rows.cards(connection, visible)
     return Names(Participant(one.id, one.title) for one in cards.values()).addressed(text)
 
 
-def _before(connection: Connection, task: Task, spec: TaskSpec) -> Task | None:
+def _predecessor(connection: Connection, task: Task, spec: TaskSpec) -> Task | None:
     """The task that it continues, if it does."""
     if spec.continues is None:
         return None

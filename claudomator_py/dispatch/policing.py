@@ -54,8 +54,8 @@ class Judged:
     verdict: Verdict
     harmful: bool = False
     """Whether its text asks for harm."""
-    seen: str = ""
-    """The words of harm in it."""
+    words: str = ""
+    """Those of harm in it."""
     approved: frozenset[str] = frozenset()
     """The rules whose demand for approval a person has met."""
     raised_by: str | None = None
@@ -136,7 +136,7 @@ class Policing:
         facts = found_here(facts, self._budgets.total, spent, now_ms) if self.has_rules else facts
         judged = Judged(facts, Verdict())
         if judgement is not None:
-            judged = replace(judged, harmful=judgement.harmful, seen=judgement.words)
+            judged = replace(judged, harmful=judgement.harmful, words=judgement.words)
         return _with_approval(connection, task, self._judged(judged))
 
     def of_message(self, connection: Connection, channel: Channel, message: Incoming) -> tuple[PolicyCheck, ...]:
@@ -168,24 +168,25 @@ class Policing:
     def may_have_changed(self, connection: Connection, task: Task) -> bool:
         """Whether the verdict on a queued task is old. One that is new holds, whatever rules say: no task is judged for
         ever instead of started."""
-        said = decision_rows.latest(connection, task.id, DecisionKind.POLICY, task.generation)
-        return said is not None and self._clock() - said.at_ms >= GOOD_FOR_MS
+        latest = decision_rows.latest(connection, task.id, DecisionKind.POLICY, task.generation)
+        return latest is not None and self._clock() - latest.at_ms >= GOOD_FOR_MS
 
     def says_otherwise(self, connection: Connection, task: Task, judged: Judged) -> bool:
         """Whether that is another verdict than the last one on the task, or about another specialist."""
-        said = decision_rows.latest(connection, task.id, DecisionKind.POLICY, task.generation)
+        latest = decision_rows.latest(connection, task.id, DecisionKind.POLICY, task.generation)
         verdict = judged.verdict
-        before = Constraints() if said is None else PolicyRecord.model_validate(said.data).constraints
+        before = Constraints() if latest is None else PolicyRecord.model_validate(latest.data).constraints
         other = verdict.specialist is not None and verdict.specialist != task.specialist
         return judged.stopped or verdict.constraints != before or other or task.specialist in verdict.excluded
 
     def _judged(self, judged: Judged) -> Judged:
-        verdict, seen = self.policy.judge(judged.facts), judged.seen
+        verdict, words = self.policy.judge(judged.facts), judged.words
         if judged.raised_by is not None:
-            seen = f"{judged.raised_by} judges its risk {judged.facts.risk}"
-            said = PolicyCheck(rule=MODEL_RISK, allowed=True, effect="risk", detail=seen)
-            verdict = replace(verdict, checks=(said, *verdict.checks))
-        return replace(judged, verdict=with_built_in(verdict, harmful=judged.harmful, reviews=self._reviews, seen=seen))
+            words = f"{judged.raised_by} judges its risk {judged.facts.risk}"
+            check = PolicyCheck(rule=MODEL_RISK, allowed=True, effect="risk", detail=words)
+            verdict = replace(verdict, checks=(check, *verdict.checks))
+        verdict = with_built_in(verdict, harmful=judged.harmful, reviews=self._reviews, words=words)
+        return replace(judged, verdict=verdict)
 
     def _spent(self, connection: Connection, now_ms: int) -> Spending:
         """What was spent today, if a rule depends on it."""
@@ -251,7 +252,7 @@ def try_rules(
     and no approval counts."""
     facts, judgement = judged_by_words(facts, registry.agents)
     verdict = policy.judge(found_here(facts, limits, spent, now_ms))
-    verdict = with_built_in(verdict, harmful=judgement.harmful, reviews=reviews, seen=judgement.words)
+    verdict = with_built_in(verdict, harmful=judgement.harmful, reviews=reviews, words=judgement.words)
     left = verdict.constraints
     lacking = registry.lacking(done_by(facts.spec, None, left))
     open_ = [agent.name for agent in registry.agents if left.admits(agent.name, agent.kind)]

@@ -307,7 +307,7 @@ class SpecialistRouter:
         if said is not None:
             record_policy(connection, task, said, now_ms)
         if record is not None:
-            correct(connection, task, record, now_ms, subject.before)
+            correct(connection, task, record, now_ms, subject.predecessor)
             record_specialist(connection, task, self._planned(record, card), now_ms)
         return True
 

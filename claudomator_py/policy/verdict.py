@@ -128,21 +128,21 @@ def _applies(condition: Condition, facts: Facts, context: "Context") -> bool:
     return condition.applies(context)
 
 
-def with_built_in(verdict: Verdict, *, harmful: bool, reviews: bool, seen: str = "") -> Verdict:
+def with_built_in(verdict: Verdict, *, harmful: bool, reviews: bool, words: str = "") -> Verdict:
     """The verdict with the rules that hold unless one that is written allows the task: what asks for harm is refused,
     and what could do much of it needs approval.
 
-    harmful: whether the text asks for harm. reviews: whether those rules are in force. seen: the words that it was
+    harmful: whether the text asks for harm. reviews: whether those rules are in force. words: the words that it was
     judged by.
     """
     if not reviews or verdict.allowed_by is not None or verdict.denied_by is not None:
         return verdict
     if harmful:
-        message = "its text asks for what would do harm" + (f": {seen}" if seen else "")
+        message = "its text asks for what would do harm" + (f": {words}" if words else "")
         verdict = _checked(verdict, PolicyCheck(rule="harmful", allowed=False, effect="deny", detail=message))
         return replace(verdict, denied_by="harmful", denial=message)
     if verdict.risk is Risk.HIGH:
-        return _demanding(verdict, Demanded(("high-risk",)), "its risk is high" + (f": {seen}" if seen else ""))
+        return _demanding(verdict, Demanded(("high-risk",)), "its risk is high" + (f": {words}" if words else ""))
     return verdict
 
 

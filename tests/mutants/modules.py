@@ -178,7 +178,7 @@ EQUIVALENT = {
     "dispatch/deciding.py: Or -> And: if not asked or self._directory is None or self._fallback is None:": (
         "of no tasks none is compared"
     ),
-    "dispatch/deciding.py: the condition is True: known = {} if seen is None else seen": (
+    "dispatch/deciding.py: the condition is True: known = {} if visible_to is None else visible_to": (
         "what is known is only read again"
     ),
     "dispatch/deciding.py: strict=True -> False: "

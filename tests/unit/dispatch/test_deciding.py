@@ -138,7 +138,7 @@ def test_a_rule_counts_before_a_person_who_hands_it_on_its_file_its_text_and_its
     subject = deciding.submit(
         specialist="named", instructions="@addressed, do some like.", depends_on=["first"], continues="begun"
     )
-    subject = replace(subject, said=" by-hand ", handed=handed("handed"))
+    subject = replace(subject, by_hand=" by-hand ", handed=handed("handed"))
 
     by_rule = deciding.settled(subject)
     assert code(by_rule) == (RationaleCode.GIVEN_BY_RULE, "by-rule")
@@ -147,8 +147,8 @@ def test_a_rule_counts_before_a_person_who_hands_it_on_its_file_its_text_and_its
     verdict = replace(subject.judged.verdict, specialist=None)
     subject = replace(subject, judged=replace(subject.judged, verdict=verdict))
     assert code(deciding.settled(subject)) == (RationaleCode.BY_HAND, "by-hand")
-    assert code(deciding.settled(replace(subject, said="nobody"))) == (RationaleCode.HANDED_ON, "handed")
-    subject = replace(subject, said=None)
+    assert code(deciding.settled(replace(subject, by_hand="nobody"))) == (RationaleCode.HANDED_ON, "handed")
+    subject = replace(subject, by_hand=None)
     assert code(deciding.settled(subject)) == (RationaleCode.HANDED_ON, "handed")
     subject = replace(subject, handed=None)
     assert code(deciding.settled(subject)) == (RationaleCode.NAMED, "named")
@@ -157,7 +157,7 @@ def test_a_rule_counts_before_a_person_who_hands_it_on_its_file_its_text_and_its
     request = replace(subject.asked.request, text="do some like")
     subject = replace(subject, addressed=None, asked=replace(subject.asked, request=request))
     assert code(deciding.settled(subject)) == (RationaleCode.CONTINUED, "before")
-    assert code(deciding.settled(replace(subject, before=None))) == (RationaleCode.BEST_MATCH, "like")
+    assert code(deciding.settled(replace(subject, predecessor=None))) == (RationaleCode.BEST_MATCH, "like")
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_a_person_is_asked_where_whoever_is_named_may_not_do_it_unless_a_rule_sa
 def test_what_a_person_has_said_holds_whatever_the_card_says(database: Database) -> None:
     deciding = Deciding(database, rule("careful", risk="medium"))
     deciding.register("novice", risk_ceiling="low")
-    record = deciding.decided(replace(deciding.submit(), said="novice"))
+    record = deciding.decided(replace(deciding.submit(), by_hand="novice"))
     assert code(record) == (RationaleCode.BY_HAND, "novice")
 
 
@@ -310,7 +310,7 @@ def test_nothing_is_decided_where_nobody_could_do_it_and_nobody_was_asked_for(
     open_: Deciding, who: tuple[str, ...], fields: dict[str, Any], said: str | None, nothing: bool
 ) -> None:
     open_.register(*who)
-    subject = replace(open_.submit(**fields), said=said)
+    subject = replace(open_.submit(**fields), by_hand=said)
     assert open_.decider.needs_no_route(subject) is nothing
     assert not open_.decider.needs_no_route(replace(subject, handed=handed("plumber")))
     assert (open_.decider.decide_alone(subject).record is None) is nothing
@@ -341,7 +341,7 @@ def test_the_text_of_a_task_that_takes_no_role_is_no_order(database: Database) -
     world.restarted_daemon()
     subject = deciding.submit(instructions=LIVE, agent={"type": "lint"})
     assert not subject.stopped
-    assert subject.asked.seen == frozenset(), "nobody asks who there is"
+    assert subject.asked.visible == frozenset(), "nobody asks who there is"
     world.router.route()
     world.now_ms += MINUTE_MS
     assert not world.database.read(partial(deciding.decider.is_outdated, task=world.row("t")))

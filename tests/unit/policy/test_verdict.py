@@ -153,9 +153,9 @@ def test_a_check_says_whether_its_rule_alone_would_let_the_task_begin() -> None:
 
 @pytest.mark.parametrize(("seen", "ending"), [("", ""), ("drop the table", ": drop the table")])
 def test_a_built_in_rule_says_by_which_words_it_judged(seen: str, ending: str) -> None:
-    harmful = with_built_in(Verdict(), harmful=True, reviews=True, seen=seen)
+    harmful = with_built_in(Verdict(), harmful=True, reviews=True, words=seen)
     assert (harmful.denial, harmful.checks[0].allowed) == (f"its text asks for what would do harm{ending}", False)
-    risky = with_built_in(Verdict(risk=Risk.HIGH), harmful=False, reviews=True, seen=seen)
+    risky = with_built_in(Verdict(risk=Risk.HIGH), harmful=False, reviews=True, words=seen)
     assert risky.checks[0].detail == f"its risk is high{ending}"
 
 
