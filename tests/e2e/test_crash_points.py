@@ -11,7 +11,7 @@ import pytest
 import claudomator_py
 from claudomator_py.domain.crashpoint import CRASH_POINTS
 from claudomator_py.hosts.shim.crash import POINTS as SHIM_POINTS
-from tests.e2e.operator import RESUMED, Life, Operator, assert_nothing_shows
+from tests.e2e.operator import ENDLESS, RESUMED, Life, Operator, assert_nothing_shows
 from tests.e2e.site import Site
 from tests.patience import wait_until
 
@@ -70,6 +70,8 @@ OF_ONE_SHIM = tuple(point for point in SHIM_POINTS if point not in BY_THE_SECOND
 MARKED_FROM = SHIM_POINTS.index("started-made")
 RECORDED_FROM = SHIM_POINTS.index("exit-renamed")
 STOPPING = ("term-sent", "kill-sent")
+# A run whose shim dies there is lost, however long its agent would have worked: it has none yet, or nobody knows of it.
+AS_IT_STARTS = SHIM_POINTS[MARKED_FROM : SHIM_POINTS.index("agent-recorded")]
 # Points that a daemon passes because its shims die before they mark the start, after it, and once the end is recorded.
 UNMARKED_ENDS = ("revoked-written", "start-spawned:3", "tick-end:4")
 LOST_ENDS = ("survivors-ended", "finish-begin", "store-before-commit:9")
@@ -205,7 +207,7 @@ def lose_shims(operator: Operator, point: str) -> None:
 
 # One point of each kind in the gate: before the start is marked, after it, of a stopping, and once the end is recorded.
 # What a shim leaves behind at each of its points, and what is made of that: tests/integration/hosts/test_shim_crash.py.
-SHIMS_IN_SHORT = ("session-made", "agent-spawned", "kill-sent", "stragglers-ended", "exit-renamed")
+SHIMS_IN_SHORT = ("session-made", "started-made", "agent-spawned", "kill-sent", "stragglers-ended", "exit-renamed")
 
 
 @pytest.mark.parametrize(
@@ -217,6 +219,9 @@ def test_shims_killed_at_any_point_lose_no_task_and_start_none_twice(site: Site,
     operator.hand_in()
     if point in STOPPING:
         operator.cancel_endless()
+    if point in AS_IT_STARTS:
+        client = operator.daemon.client
+        wait_until(lambda: client.task(ENDLESS.name).state == "FAILED", "the endless task to be lost with its shim")
     lose_shims(operator, point)
     operator.work()
     check_after_lost_shims(operator, point)
