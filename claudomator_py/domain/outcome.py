@@ -1,5 +1,6 @@
 """How a run ended: one status, one stable reason code, and what each code means for the task and its agent."""
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
@@ -181,12 +182,20 @@ class Tokens(BaseModel):
     output: int | None = None
 
 
+_LINE_ENDS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+
+
 def _sayable(text: str) -> str:
     """Without what no text column and no JSON document can hold: NUL and halves of surrogate pairs."""
     return text.replace("\0", "\ufffd").encode(errors="surrogatepass").decode(errors="replace")
 
 
 AgentText = Annotated[str, AfterValidator(_sayable)]
+
+
+def _one_line(name: str) -> str:
+    """Return the name of a file without line ends and control characters: it stands in lists, and in prompts."""
+    return _LINE_ENDS.sub(" ", name)
 
 
 class Denied(BaseModel):
@@ -214,7 +223,7 @@ class HandoffRequest(BaseModel):
     reason: Annotated[AgentText, Field(max_length=1_000)] = Field("", description="Why it hands the task on.")
     done: Annotated[AgentText, Field(max_length=4_000)] = Field("", description="What is done.")
     left: Annotated[AgentText, Field(max_length=4_000)] = Field("", description="What is left to do.")
-    files: tuple[Annotated[AgentText, Field(min_length=1, max_length=300)], ...] = Field(
+    files: tuple[Annotated[AgentText, Field(min_length=1, max_length=300), AfterValidator(_one_line)], ...] = Field(
         (), max_length=20, description="Files that it changed."
     )
 

@@ -1,7 +1,8 @@
-"""A conversation as the instructions of a task that is to answer its last message, and what such a text says.
+"""What others wrote, as data in a prompt; a conversation as the instructions of a task that answers its last message.
 
-What people and agents wrote stands between two lines that are derived from it, so that it cannot contain them. Whoever
-judges a task, or tells in a line what it wants, is to look at what was said, and not at the frame around it.
+What people and agents wrote stands between two lines that are derived from it, so that it cannot contain them, and as
+JSON, so that none of its lines begins with words of its own. Whoever judges a task, or tells in a line what it wants,
+is to look at what was said, and not at the frame around it.
 """
 
 import hashlib
@@ -9,6 +10,8 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final
+
+from claudomator_py.domain.text import escaped
 
 _INTRODUCTION: Final = (
     "Answer the last message of a conversation in the channel {channel}. Your final answer is posted there, as it is.\n"
@@ -21,11 +24,25 @@ _MARKED: Final = re.compile(r"MESSAGES-[0-9a-f]{16}$", re.MULTILINE)
 _CHANNEL: Final = re.compile(r"Answer the last message of a conversation in the channel ([^\n]{1,200})\. Your final ")
 
 
+def fenced(lines: Sequence[str], label: str) -> tuple[str, str]:
+    """Return the marker, which begins with the label, and the lines between two of it.
+
+    lines: each one value of JSON.
+    """
+    text = "\n".join(lines)
+    marker = f"{label}-{hashlib.sha256(text.encode(errors='replace')).hexdigest()[:16]}"
+    return marker, f"{marker}\n{text}\n{marker}"
+
+
+def json_line(value: Mapping[str, object]) -> str:
+    """Return the value as one line of JSON in which all that nobody sees is written out."""
+    return escaped(json.dumps(value, ensure_ascii=False))
+
+
 def transcript(channel: str, messages: Sequence[str]) -> str:
     """The instructions. messages: each as one line of JSON, oldest first."""
-    text = "\n".join(messages)
-    marker = f"MESSAGES-{hashlib.sha256(text.encode(errors='replace')).hexdigest()[:16]}"
-    return f"{_INTRODUCTION.format(channel=channel, marker=marker)}{marker}\n{text}\n{marker}\n"
+    marker, block = fenced(messages, "MESSAGES")
+    return f"{_INTRODUCTION.format(channel=channel, marker=marker)}{block}\n"
 
 
 def spoken_in(instructions: str) -> tuple[str, ...]:

@@ -1,11 +1,9 @@
 """What somebody is told who is to answer a message: the message, and what led to it, as data."""
 
-import json
 from collections.abc import Sequence
 
 from claudomator_py.domain.channel import LONGEST_MESSAGE, Attachment
-from claudomator_py.domain.text import escaped
-from claudomator_py.domain.transcript import transcript
+from claudomator_py.domain.transcript import json_line, transcript
 from claudomator_py.store.tables import ChannelMessage
 
 MOST_EARLIER = 20
@@ -61,7 +59,7 @@ def _line(message: ChannelMessage, most: int, attached: int) -> str:
             for one in attachments
         ]
     # An agent may have written what no task may say.
-    return escaped(json.dumps(told, ensure_ascii=False))
+    return json_line(told)
 
 
 def _cut(text: str, most: int) -> str:

@@ -221,7 +221,8 @@ def test_a_limited_holder_is_left_for_another_agent_with_a_note(world: World) ->
     assert (second.agent, second.resumes) == ("codex", None)
     prompt = asked(world, "codex").prompt
     assert prompt.startswith("do second\n")
-    assert "continues another one, first, which claude has done. It was:\n\ndo first" in prompt
+    assert "continues another one, first, which claude has done." in prompt
+    assert '{"instructions": "do first"}\n' in prompt
     assert "I made the hole." in prompt
     assert world.host.directories[second.id, 0].order.scratch_of == first.id, "and where it was"
     text = why(world, "second")

@@ -64,7 +64,7 @@ def test_another_specialist_goes_on_in_a_conversation_of_its_own(world: World) -
     assert "failures" not in told
     said = prompt(world)
     assert said.count("ann had this task before you, and hands it on.") == 1
-    assert "Left to do: Write it up." in said
+    assert '{"left_to_do": "Write it up."}\n' in said
     assert HANDOFF_MARKER not in said
     world.succeed("t")
     world.tick()

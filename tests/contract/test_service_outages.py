@@ -149,4 +149,4 @@ def test_an_attempt_after_a_failure_of_its_own_is_told_how_that_ended(world: Wor
     world.tick()
     second = until_next(world, first)
     assert (second.resumes, second.attempt) == (None, 2)
-    assert "exited with 2 E1: no such file" in world.kinds["claude"].requests[-1].prompt
+    assert "exited with 2\\nE1: no such file" in world.kinds["claude"].requests[-1].prompt
