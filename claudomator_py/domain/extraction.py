@@ -26,8 +26,16 @@ _COMMAND = re.compile(r"[A-Za-z_./][\w./+-]*(?: +\S+)+")
 _TICKET = re.compile(r"(?<![\w-])(?:[A-Z][A-Z0-9]{1,9}-[1-9]\d{0,6}|#[1-9]\d{0,6})(?![\w-])")
 _PATH = re.compile(r"(?<![\w@:/.~+-])(?:~?/|\.{1,2}/)?[\w.@+-]{1,100}(?:/[\w.@+-]{1,100}){0,20}/?(?![\w@])")
 _FILE = re.compile(r"[^/]+\.(?:[A-Za-z][A-Za-z0-9]{1,5}|[chrCHR])|Makefile|Dockerfile|LICENSE|README")
-_DECORATION = re.compile(r"^(?:#{1,6}|[-*+>]|\d{1,3}[.)])\s+|[*_`]{1,3}")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s")
+_LIST_MARK = re.compile(r"^(?:#{1,6}|[-*+>]|\d{1,3}[.)])\s+")
+_CODE_SPAN = r"``[^\n]{1,300}?``(?!`)|(?<!`)`[^`\n]{1,300}`(?!`)"
+# Bold words are all that is certain to be a mark of formatting: single asterisks make globs, underscores names, and
+# what a code span holds is meant as it is.
+_BOLD = re.compile(
+    rf"(?P<code>{_CODE_SPAN})"
+    rf"|(?<![^\s(\[\"'])(?P<marks>\*{{2,3}})(?=[^\s*/])(?P<bold>(?:{_CODE_SPAN}|[^*`]){{1,300}})(?<![\s/])(?P=marks)(?![\w*/])"
+)
+# Of a sentence: not of a name such as ``valid?`` or ``..``, after which the sentence continues in small letters.
+_END = re.compile(rf"{_CODE_SPAN}|(?P<end>(?<=[\w)\]}}\"'`*_][.!?])(?=\s+(?![a-z])))")
 
 
 class Extracted(BaseModel):
@@ -46,14 +54,20 @@ class Extracted(BaseModel):
 
 
 def intent_of(text: str, redactor: Redactor | None = None) -> str:
-    """What it wants: its first sentence on one line, without marks of formatting, secrets and data of persons. Of a
-    conversation, the last message is what counts."""
+    """What it wants: its first sentence on one line, without marks of lists, headings and bold words, secrets and data
+    of persons. Of a conversation, the last message is what counts. Names, paths and patterns stay as they are."""
     for line in _clean(spoken_in(text)[-1], redactor).splitlines():
-        plain = " ".join(_DECORATION.sub("", line.strip()).split())
+        plain = " ".join(_BOLD.sub(_unmarked, _LIST_MARK.sub("", line.strip())).split())
         if any(letter.isalnum() for letter in plain):
-            sentence = _SENTENCE_END.split(plain, 1)[0]
+            sentence = plain[
+                : next((found.start() for found in _END.finditer(plain) if found["end"] is not None), None)
+            ]
             return sentence if len(sentence) <= LONGEST_INTENT else f"{sentence[: LONGEST_INTENT - 3]}..."
     return ""
+
+
+def _unmarked(found: re.Match[str]) -> str:
+    return found[0] if found["code"] is not None else found["bold"]
 
 
 def extracted(text: str, redactor: Redactor | None = None) -> Extracted:
@@ -82,7 +96,7 @@ def _clean(text: str, redactor: Redactor | None) -> str:
 
 
 def _address(url: str) -> str:
-    return re.split(r"[?#]", url, maxsplit=1)[0].rstrip(".,;:!*_")
+    return re.split(r"[?#]", url, maxsplit=1)[0].rstrip(".,;:!*")
 
 
 def _some(found: Iterable[str]) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ def test_every_run_gets_one(world: World) -> None:
     world.tick()
     run, told = world.live("t"), handoff(world, "t")
     assert (told["task"], told["run"], told["revision"]) == (run.task_id, run.id, 1)
-    assert told["intent"] == "Fix the login in src/app.py."
+    assert told["intent"] == "Fix the login in `src/app.py`."
     assert told["extracted"]["files"] == ["src/app.py"]
     assert told["expected_output"] == "a fix"
     assert told["permissions"]["allowed_tools"] == ["Edit"]
