@@ -11,6 +11,7 @@ from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.budget import Spending, Unit, left
 from claudomator_py.domain.extraction import LONGEST_FIELD, MOST_FIELDS, extracted, intent_of
 from claudomator_py.domain.handoff import (
+    LONGEST_OUTPUT,
     MOST_EARLIER,
     VERSION,
     BudgetLeft,
@@ -82,7 +83,9 @@ def handoff_of(subject: HandoffSubject, registry: AgentRegistry, redactor: Redac
             budget_left=_budget_left(spec, context.spending),
             deadline=datetime.fromtimestamp(deadline_ms / 1000, tz=UTC),
             failures=_failures(ended, redactor),
-            expected_output=None if spec.expected_output is None else redactor.redact(spec.expected_output),
+            expected_output=None
+            if spec.expected_output is None
+            else _clean(spec.expected_output, redactor)[:LONGEST_OUTPUT],
             escalation=escalation_of(context.card),
             handoffs=len(context.hops),
             max_handoffs=subject.max_handoffs,

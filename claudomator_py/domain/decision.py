@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.personal import Impersonal
 
 _MESSAGE = "message:"
 
@@ -30,7 +31,7 @@ class Classification(BaseModel):
     source: Literal["pinned", "kept", "cache", "classifier", "default"]
     cause: str | None = None
     """Why it is no answer."""
-    reason: str | None = None
+    reason: Impersonal | None = None
     """The classifier's own words or those of its fault."""
     asked_about: str | None = None
     """The agent that was picked when it was asked, which need not be the one that started the task."""

@@ -19,6 +19,7 @@ from claudomator_py.domain.task import Instant, PermissionMode
 VERSION: Final[Literal[1]] = 1
 MOST_EARLIER: Final = 20
 """Earlier runs that it tells of: the last."""
+LONGEST_OUTPUT: Final = 20_000
 
 Reference = Annotated[str, Field(min_length=1, max_length=LONGEST_FIELD)]
 References = Annotated[tuple[Reference, ...], Field(max_length=MOST_FIELDS)]
@@ -115,7 +116,9 @@ class Handoff(Strict):
     failures: tuple[EarlierFailure, ...] = Field(
         (), max_length=MOST_EARLIER, description="Earlier runs that did not end well, oldest first."
     )
-    expected_output: Annotated[str, Field(max_length=20_000)] | None = Field(None, description="What to hand back.")
+    expected_output: Annotated[str, Field(max_length=LONGEST_OUTPUT)] | None = Field(
+        None, description="What to hand back."
+    )
     escalation: References = Field(
         (), description="Where the task goes if this run cannot do it, in order: specialists, or labels of routes."
     )

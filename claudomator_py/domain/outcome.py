@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from claudomator_py.domain.budget import SpentBudget, WindowUse
 from claudomator_py.domain.errors import ended
+from claudomator_py.domain.personal import without_personal
 from claudomator_py.domain.rationale import StoredRationale
 
 
@@ -212,20 +213,29 @@ class Denied(BaseModel):
     rule: AgentText | None = None
 
 
+def _impersonal(most: int) -> AfterValidator:
+    """Takes out data of persons, whoever reads it; what is no longer than this before is not after."""
+    return AfterValidator(lambda text: without_personal(text)[:most])
+
+
 class HandoffRequest(BaseModel):
-    """To whom a run hands its task on, and what it leaves, in its agent's own words."""
+    """To whom a run hands its task on, and what it leaves, in its agent's own words without data of persons."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     to: Annotated[AgentText, Field(min_length=1, max_length=100)] = Field(
         description="Specialist, by the id of its card."
     )
-    reason: Annotated[AgentText, Field(max_length=1_000)] = Field("", description="Why it hands the task on.")
-    done: Annotated[AgentText, Field(max_length=4_000)] = Field("", description="What is done.")
-    left: Annotated[AgentText, Field(max_length=4_000)] = Field("", description="What is left to do.")
-    files: tuple[Annotated[AgentText, Field(min_length=1, max_length=300), AfterValidator(_one_line)], ...] = Field(
-        (), max_length=20, description="Files that it changed."
+    reason: Annotated[AgentText, Field(max_length=1_000), _impersonal(1_000)] = Field(
+        "", description="Why it hands the task on."
     )
+    done: Annotated[AgentText, Field(max_length=4_000), _impersonal(4_000)] = Field("", description="What is done.")
+    left: Annotated[AgentText, Field(max_length=4_000), _impersonal(4_000)] = Field(
+        "", description="What is left to do."
+    )
+    files: tuple[
+        Annotated[AgentText, Field(min_length=1, max_length=300), AfterValidator(_one_line), _impersonal(300)], ...
+    ] = Field((), max_length=20, description="Files that it changed.")
 
 
 class RefusedHandoff(BaseModel):

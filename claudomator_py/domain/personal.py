@@ -1,13 +1,20 @@
 """Data of persons taken out of text: e-mail addresses, numbers of payment cards, bank accounts and telephones.
 
-By shape and check digits, so that what is only a long number stays. Secrets are the business of ``redaction.py``.
+By shape and check digits, so that what is only a long number stays, in the digits and letters of any script and however
+they are grouped. Secrets are the business of ``redaction.py``.
 """
 
 import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Annotated, Final
+
+from pydantic import AfterValidator
+
+Span = tuple[int, int]
 
 _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![\w-])")
-_CARD = re.compile(r"(?<![\w.-])\d(?:[ -]?\d){12,18}(?![\w-]|\.\d)")
-_IBAN = re.compile(r"(?<!\w)[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}(?!\w)")
 _PHONE = re.compile(
     r"(?<![\w+./-])(?:"
     r"\+\d(?:[ ()/.-]{0,2}\d){7,14}"
@@ -16,23 +23,159 @@ _PHONE = re.compile(
     r")(?![\w-])"
 )
 
+_SEPARATOR = r"[ .-]"
+"""Between groups, at most one; ``_folded`` makes one of these of its relatives."""
+_DIGITS = re.compile(r"\d+")
+_ROW = re.compile(rf"(?<![^\W_])(?<!\+)\d+(?:{_SEPARATOR}\d+)*(?![^\W_])")
+_MAX_CARD: Final = 19
+_ISSUERS: Final = tuple(
+    (re.compile(begins), frozenset(lengths))
+    for begins, lengths in (
+        (r"4", (13, 16, 19)),  # Visa
+        (r"5[1-5]|222[1-9]|22[3-9]|2[3-6]|27[01]|2720", (16,)),  # Mastercard
+        (r"3[47]", (15,)),  # American Express
+        (r"30[0-59]|36|3[89]", (14, 16, 19)),  # Diners Club
+        (r"35(?:2[89]|[3-8])", range(16, 20)),  # JCB
+        (r"60|62|64[4-9]|65", range(16, 20)),  # Discover, UnionPay, RuPay
+        (r"220[0-4]", range(16, 20)),  # Mir
+        (r"5[06-8]|63|67", range(13, 20)),  # Maestro
+    )
+)
+"""How a payment card's number begins, and how long it then is: the ranges that issuers publish (ISO/IEC 7812-1)."""
+
+_IBAN_START = re.compile(rf"(?<![^\W_])([A-Za-z]{{2}}){_SEPARATOR}?\d{_SEPARATOR}?\d(?={_SEPARATOR}?[A-Za-z0-9])")
+_IBAN_LETTER = re.compile(rf"{_SEPARATOR}?([A-Za-z0-9])")
+_IBAN_LENGTHS: Final = {
+    country: int(length)
+    for length, countries in {
+        "15": "NO",
+        "16": "BE",
+        "18": "DK FI FK FO GL NL SD",
+        "19": "MK SI",
+        "20": "AT BA EE KZ LT LU MN XK",
+        "21": "CH HR LI LV",
+        "22": "BG BH CR DE GB GE IE ME RS VA",
+        "23": "AE GI IL IQ OM SO TL",
+        "24": "AD CZ ES MD PK RO SA SE SK TN VG",
+        "25": "LY PT ST",
+        "26": "IS TR",
+        "27": "BI DJ FR GR IT MC MR SM",
+        "28": "AL AZ BY CY DO GT HN HU LB NI PL SV",
+        "29": "BR EG PS QA UA",
+        "30": "JO KW MU YE",
+        "31": "MT SC",
+        "32": "LC",
+        "33": "RU",
+    }.items()
+    for country in countries.split()
+}
+"""By country, as SWIFT registers them under ISO 13616-1."""
+
 
 def without_personal(text: str) -> str:
     """The text with a word for each of them in its place, such as ``[e-mail]``."""
     text = _EMAIL.sub("[e-mail]", text)
-    text = _IBAN.sub(lambda found: "[account]" if _is_iban(found[0]) else found[0], text)
-    text = _CARD.sub(lambda found: "[card]" if _is_card(found[0]) else found[0], text)
+    text = _replaced(text, _accounts, "[account]")
+    text = _replaced(text, _cards, "[card]")
     return _PHONE.sub("[telephone]", text)
 
 
-def _is_card(number: str) -> bool:
+Impersonal = Annotated[str, AfterValidator(without_personal)]
+"""Words of people and agents that are kept with a decision, and leave with it."""
+
+
+def _replaced(text: str, find: Callable[[str], Iterator[Span]], word: str) -> str:
+    parts, place = list[str](), 0
+    for start, end in find(_folded(text)):
+        parts += (text[place:start], word)
+        place = end
+    return "".join((*parts, text[place:])) if parts else text
+
+
+def _folded(text: str) -> str:
+    """The text, as long as it was, with ASCII digits and letters for those of other scripts and widths, and a blank or
+    a hyphen for whatever stands between groups like one."""
+    return text.translate({ord(letter): _fold(letter) for letter in set(text)})
+
+
+def _fold(letter: str) -> str:
+    if letter.isdecimal():
+        return str(unicodedata.decimal(letter))
+    category = unicodedata.category(letter)
+    if letter == "\t" or category in ("Zs", "Cf"):  # blanks of any width, and what takes no room
+        return " "
+    if category == "Pd" or letter == "\N{MINUS SIGN}":
+        return "-"
+    plain = unicodedata.normalize("NFKC", letter)
+    return plain if len(plain) == 1 else letter
+
+
+def _cards(text: str) -> Iterator[Span]:
+    """Where numbers of payment cards are: in a row of groups of digits all of them, or some with a card's grouping."""
+    for row in _ROW.finditer(text):
+        groups = [found.span() for found in _DIGITS.finditer(text, *row.span())]
+        first = 0
+        while first < len(groups):
+            last = _card_from(text, groups, first)
+            if last is not None:
+                yield groups[first][0], groups[last][1]
+            first = first + 1 if last is None else last + 1
+
+
+def _card_from(text: str, groups: list[Span], first: int) -> int | None:
+    """The last group of the card's number that begins with that group; None: none does."""
+    start = groups[first][0]
+    reach = groups[first : first + _MAX_CARD]
+    lengths = _card_lengths("".join(text[slice(*group)] for group in reach[:4])[:4])
+    if not lengths or (first > 0 and text[start - 1] == "."):  # of a fraction
+        return None
+    found, number, sizes = None, "", list[int]()
+    for last, group in enumerate(reach, first):
+        number, sizes = number + text[slice(*group)], [*sizes, group[1] - group[0]]
+        if len(number) > _MAX_CARD:
+            break
+        whole = (first, last) == (0, len(groups) - 1)
+        fraction_follows = last + 1 < len(groups) and text[group[1]] == "."
+        if len(number) in lengths and (whole or _grouped_as_a_card(sizes)) and not fraction_follows and _checks(number):
+            found = last
+    return found
+
+
+def _grouped_as_a_card(sizes: list[int]) -> bool:
+    """Whether digits are written in groups of these sizes on purpose: in equal ones, but for the last, or 4-6-rest."""
+    equal = len(set(sizes[:-1])) <= 1 and sizes[-1] <= sizes[0]
+    return equal or (len(sizes) == 3 and sizes[:2] == [4, 6])
+
+
+@lru_cache(maxsize=1_000)
+def _card_lengths(beginning: str) -> frozenset[int]:
+    """How long the numbers of cards are whose first four digits are these."""
+    return frozenset().union(*(lengths for begins, lengths in _ISSUERS if begins.match(beginning)))
+
+
+def _checks(number: str) -> bool:
     """By the Luhn algorithm (ISO/IEC 7812-1, annex B)."""
-    digits = [int(letter) for letter in number if letter.isdigit()]
+    digits = [int(letter) for letter in number]
     doubled = [digit * 2 - 9 * (digit > 4) for digit in digits[-2::-2]]
-    return any(digits) and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
+    return (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
+
+
+def _accounts(text: str) -> Iterator[Span]:
+    """Where IBANs are."""
+    place = 0
+    while (begun := _IBAN_START.search(text, place)) is not None:
+        place = begun.end(1)
+        length = _IBAN_LENGTHS.get(begun[1].upper())
+        if length is None:
+            continue
+        number, end = "", begun.start()
+        while len(number) < length and (letter := _IBAN_LETTER.match(text, end)) is not None:
+            number, end = number + letter[1], letter.end()
+        if len(number) == length and not text[end : end + 1].isalnum() and _is_iban(number):
+            yield begun.start(), end
+            place = end
 
 
 def _is_iban(number: str) -> bool:
     """By its check digits (ISO 13616-1: modulo 97 of ISO/IEC 7064)."""
-    compact = number.replace(" ", "")
-    return int("".join(str(int(letter, 36)) for letter in compact[4:] + compact[:4])) % 97 == 1
+    return int("".join(str(int(letter, 36)) for letter in number[4:] + number[:4])) % 97 == 1

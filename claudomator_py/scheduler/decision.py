@@ -10,6 +10,7 @@ from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked, blocked
 from claudomator_py.domain.decision import Classification, PolicyCheck, Versions
 from claudomator_py.domain.outcome import HandoffRequest
+from claudomator_py.domain.personal import Impersonal
 from claudomator_py.domain.rationale import RationaleCode, StoredRationale
 from claudomator_py.domain.routing import Constraints, Risk
 from claudomator_py.domain.stand_in import StandIn, StoredFallback
@@ -173,7 +174,7 @@ class SpecialistRecord(Record):
     """Those within it of the best score were as good."""
     degraded: bool = False
     """Whether the encoder could not be asked, and words alone were compared."""
-    unheeded: tuple[str, ...] = ()
+    unheeded: tuple[Impersonal, ...] = ()
     """What the text says of who is to do the task, or how, in its words; it was not compared."""
     required_capabilities: tuple[str, ...] = ()
     """What the specialist had to be able to do."""
@@ -237,7 +238,7 @@ class PolicyRecord(Record):
     """The rules whose demand for approval a person has met, for this content."""
     approved_by: str | None = None
     """The principal who approved just now."""
-    said: str | None = None
+    said: Impersonal | None = None
     """What they said."""
     constraints: Constraints = Constraints()
     """What the rules leave open."""
