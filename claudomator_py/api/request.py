@@ -45,7 +45,8 @@ def _text(body: bytes) -> str:
         raise ValueError(f"byte {error.start} is not UTF-8") from None
 
 
-async def _json_object(request: Request) -> dict[str, object]:
+async def read_json(request: Request) -> Any:
+    """The body as JSON of any kind. Raises Refused, with the code ``bad_json`` for what is none."""
     media_type, parameters = _content_type(request.headers.get("content-type", ""))
     if media_type != "application/json":
         said = f"The body is {shown(media_type)}" if media_type else "The body has no Content-Type"
@@ -56,10 +57,14 @@ async def _json_object(request: Request) -> dict[str, object]:
         raise Refused(415, "unsupported_media_type", f"{said}.", "Send UTF-8, and Content-Type: application/json.")
     try:
         # Bytes, the library would take in any encoding of Unicode that it thinks to recognise.
-        document = json.loads(_text(await request.body()), object_pairs_hook=_unique, parse_constant=_no_constant)
+        return json.loads(_text(await request.body()), object_pairs_hook=_unique, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         said = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise Refused(400, "bad_json", f"The body is not JSON: {shown(said)}.", "Send one JSON object.") from error
+
+
+async def _json_object(request: Request) -> dict[str, object]:
+    document = await read_json(request)
     if not isinstance(document, dict):
         raise Refused(
             422, "invalid", "The body is not a JSON object.", "Send one JSON object; /openapi.json has its schema."

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from a2a.client import A2ACardResolver, Client, ClientConfig, ClientFactory
+from a2a.client.card_resolver import parse_agent_card
 from a2a.helpers.proto_helpers import new_text_message
 from a2a.types import (
     CancelTaskRequest,
@@ -134,9 +135,13 @@ def rpc(site: Site, method: str, params: object, token: str | None = None, **hea
 
 
 def rpc_of(site: Site, body: object, **headers: str) -> httpx.Response:
-    sent = {"Authorization": f"Bearer {token_of(site)}", "Content-Type": "application/json", **headers}
-    with httpx.Client(trust_env=False, headers=sent, timeout=PATIENCE_S) as client:
-        return client.post(f"{site.endpoint}/a2a", content=json.dumps(body))
+    return sent(site, json.dumps(body).encode(), **headers)
+
+
+def sent(site: Site, body: bytes, **headers: str) -> httpx.Response:
+    given = {"Authorization": f"Bearer {token_of(site)}", "Content-Type": "application/json", **headers}
+    with httpx.Client(trust_env=False, headers=given, timeout=PATIENCE_S) as client:
+        return client.post(f"{site.endpoint}/a2a", content=body)
 
 
 def message(text: str = "simulate: text=done", message_id: str = "m-1", **fields: object) -> dict[str, Any]:
@@ -174,7 +179,9 @@ REFUSED: list[tuple[str, object, int]] = [
     ("SubscribeToTask", {"id": "no-such"}, -32001),
     ("ListTasks", {}, -32004),
     ("CreateTaskPushNotificationConfig", {}, -32003),
-    ("GetExtendedAgentCard", {}, -32007),
+    ("GetExtendedAgentCard", {}, -32004),
+    ("agent/getAuthenticatedExtendedCard", None, -32007),
+    ("tasks/pushNotificationConfig/set", {}, -32003),
     ("NoMethod", {}, -32601),
 ]
 
@@ -274,8 +281,59 @@ def test_a_stream_is_joined_and_its_errors_are_told(served: tuple[Site, Daemon])
     run(test)
 
 
+@pytest.mark.parametrize("streaming", [True, False])
+def test_a_client_of_0_3_hears_why_it_is_refused(served: tuple[Site, Daemon], streaming: bool) -> None:
+    site, _ = served
+
+    async def test() -> None:
+        headers = {"Authorization": f"Bearer {token_of(site)}"}
+        async with httpx.AsyncClient(headers=headers, timeout=PATIENCE_S, trust_env=False) as http:
+            card = (await http.get(f"{site.endpoint}/.well-known/agent-card.json")).json()
+            del card["supportedInterfaces"]
+            client = ClientFactory(ClientConfig(httpx_client=http, streaming=streaming)).create(parse_agent_card(card))
+            done = await said(client, saying("simulate: text=painted"))
+            assert done[0].task.id
+            with pytest.raises(Exception, match="there is no such task"):
+                await said(client, saying("x", task_id="no-such"))
+
+    run(test)
+
+
+@pytest.mark.parametrize("method", ["message/stream", "tasks/resubscribe"])
+def test_a_refused_stream_of_0_3_is_one_event(served: tuple[Site, Daemon], method: str) -> None:
+    answer = rpc(served[0], method, {"id": "no-such", "message": message(taskId="no-such")["message"]})
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert answer.text.startswith("data: ")
+    assert answer.text.endswith("\n\n")
+    told = json.loads(answer.text.removeprefix("data: "))
+    assert (told["id"], told["error"]["code"]) == ("x", -32001)
+
+
 def test_a_version_that_is_not_spoken_is_told(served: tuple[Site, Daemon]) -> None:
-    assert rpc(served[0], "GetTask", {"id": "x"}, A2A_Version="2.0").json()["error"]["code"] == -32009
+    for version in ("2.0", "0.2", "0.30", "10", "one", "1.x"):
+        assert rpc(served[0], "GetTask", {"id": "x"}, A2A_Version=version).json()["error"]["code"] == -32009
+    for version in ("", "0.3", "0.3.0", "1", "1.0", "1.0.0", "1.1"):
+        assert rpc(served[0], "GetTask", {"id": "x"}, A2A_Version=version).json()["error"]["code"] == -32001
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"{", -32700),
+        (b"", -32700),
+        (b'{"jsonrpc": NaN}', -32700),
+        (b"\xff", -32700),
+        (b"[" * 100_000, -32700),
+        (b"[]", -32600),
+        (b'[{"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "x"}}]', -32600),
+        (b'"GetTask"', -32600),
+        (b"null", -32600),
+    ],
+)
+def test_what_is_no_request_is_answered_by_json_rpc(served: tuple[Site, Daemon], body: bytes, code: int) -> None:
+    answer = sent(served[0], body)
+    assert (answer.status_code, answer.json()["id"]) == (200, None)
+    assert answer.json()["error"]["code"] == code
 
 
 def test_roles_are_those_of_the_api(served: tuple[Site, Daemon]) -> None:

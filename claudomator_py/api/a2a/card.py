@@ -1,7 +1,7 @@
 """The card of this daemon: what it does, for everybody, and where it is asked for it.
 
-Source: a2a-protocol.org, specification 1.0, section 4.4; what 0.3 has in other places is there as well, so that one
-document serves clients of both.
+Source: a2a-protocol.org, specification 1.0, section 4.4, and 0.3, section 5.5. What 0.3 has in other places or other
+words, such as security, is there as well, so that one document serves clients of both.
 """
 
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ from claudomator_py.domain.card import Card
 
 MOST_EXAMPLES: Final = 5
 _TEXT: Final = ["text/plain"]
+_BEARER: Final = {"scheme": "bearer"}
 _ANY: Final = {
     "id": ANY_SKILL,
     "name": "Do a task",
@@ -34,8 +35,9 @@ def agent_card(base: str, cards: Sequence[Card]) -> dict[str, Any]:
         "version": __version__,
         "supportedInterfaces": interfaces,
         "capabilities": {"streaming": True, "pushNotifications": False},
-        "securitySchemes": {"token": {"httpAuthSecurityScheme": {"scheme": "bearer"}}},
+        "securitySchemes": {"token": {"httpAuthSecurityScheme": _BEARER, "type": "http", **_BEARER}},
         "securityRequirements": [{"schemes": {"token": {"list": []}}}],
+        "security": [{"token": []}],
         "defaultInputModes": _TEXT,
         "defaultOutputModes": _TEXT,
         "skills": [_ANY, *map(_skill, cards)],

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,6 +14,7 @@ from claudomator_py.domain.views import AnswerRequest
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.validation import validate
 
+PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
 NO_METHOD: Final = -32601
 INVALID_PARAMS: Final = -32602
@@ -23,6 +25,16 @@ UNSUPPORTED: Final = -32004
 NO_CONTENT_TYPE: Final = -32005
 NO_EXTENDED_CARD: Final = -32007
 NO_VERSION: Final = -32009
+_REASONS: Final = {
+    TASK_NOT_FOUND: "TASK_NOT_FOUND",
+    NOT_CANCELABLE: "TASK_NOT_CANCELABLE",
+    NO_PUSH: "PUSH_NOTIFICATION_NOT_SUPPORTED",
+    UNSUPPORTED: "UNSUPPORTED_OPERATION",
+    NO_CONTENT_TYPE: "CONTENT_TYPE_NOT_SUPPORTED",
+    NO_EXTENDED_CARD: "EXTENDED_AGENT_CARD_NOT_CONFIGURED",
+    NO_VERSION: "VERSION_NOT_SUPPORTED",
+}
+"""Of the errors of A2A, beside JSON-RPC's own (specification 1.0, 9.5)."""
 
 ANY_SKILL: Final = "task"
 """The skill of our card that is no specialist: whoever suits the task does it."""
@@ -30,6 +42,8 @@ LONGEST_ID: Final = 200
 """Characters of a message's id."""
 _KEY_PREFIX: Final = "a2a:"
 """Apart from the keys that clients of the API choose."""
+_USER: Final = ("ROLE_USER", "user", 1)
+_CAPITAL = re.compile("[A-Z]")
 
 
 class RpcError(Exception):
@@ -42,12 +56,20 @@ class RpcError(Exception):
 
     @property
     def document(self) -> dict[str, Any]:
-        """As JSON-RPC has it; the data as google.rpc.BadRequest, with ``@type``."""
-        said: dict[str, Any] = {"code": self.code, "message": str(self)}
+        """As JSON-RPC has it; the data as google.rpc.BadRequest and google.rpc.ErrorInfo, with ``@type``."""
+        data: list[dict[str, Any]] = []
         if self.problems:
             violations = [{"field": one.field or "", "description": one.render()} for one in self.problems]
-            said["data"] = [{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": violations}]
-        return said
+            data.append({"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": violations})
+        if (reason := _REASONS.get(self.code)) is not None:
+            info = {"reason": reason, "domain": "a2a-protocol.org"}
+            data.append({"@type": "type.googleapis.com/google.rpc.ErrorInfo", **info})
+        return {"code": self.code, "message": str(self), **({"data": data} if data else {})}
+
+
+def no_push() -> RpcError:
+    """Return the refusal of whatever asks for push notifications."""
+    return RpcError(NO_PUSH, "push notifications are not offered; subscribe to the task instead")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +109,27 @@ class Message:
         raise RpcError(INVALID_PARAMS, problems_text(parsed), tuple(parsed))
 
 
+def field(value: Mapping[str, Any], name: str) -> Any:
+    """Return the field by either name that ProtoJSON has for it, such as ``messageId`` and ``message_id``; None for one
+    that is null, which means the same as absent."""
+    found = value.get(name)
+    return value.get(_CAPITAL.sub(lambda letter: f"_{letter[0].lower()}", name)) if found is None else found
+
+
 def parse_message(params: Mapping[str, Any]) -> Message:
     """The message of either version. Raises RpcError."""
     said = params.get("message")
     if not isinstance(said, Mapping):
         raise RpcError(INVALID_PARAMS, "`message` is missing")
-    message_id = said.get("messageId")
+    message_id = field(said, "messageId")
     if not isinstance(message_id, str) or not 0 < len(message_id) <= LONGEST_ID:
         raise RpcError(INVALID_PARAMS, f"`message.messageId` is not text of 1 to {LONGEST_ID} characters")
-    if said.get("role") not in ("ROLE_USER", "user"):
+    role = said.get("role")
+    if isinstance(role, bool) or role not in _USER:
         raise RpcError(INVALID_PARAMS, "`message.role` is not that of the user")
-    configuration = params.get("configuration")
-    configuration = configuration if isinstance(configuration, Mapping) else {}
+    configuration = _mapping(params, "configuration")
+    if field(configuration, "taskPushNotificationConfig") or field(configuration, "pushNotificationConfig"):
+        raise no_push()
     metadata = {**_mapping(params, "metadata"), **_mapping(said, "metadata")}
     specialist = _named(metadata, "executor.name") or _named(_mapping(metadata, "executor"), "name")
     skill = _named(metadata, "skill_used")
@@ -113,7 +144,7 @@ def parse_message(params: Mapping[str, Any]) -> Message:
         context_id=_optional(said, "contextId") or "",
         specialist=specialist,
         skill=skill,
-        waits=configuration.get("returnImmediately") is not True and configuration.get("blocking") is not False,
+        waits=field(configuration, "returnImmediately") is not True and configuration.get("blocking") is not False,
         key=RequestKey(f"{_KEY_PREFIX}{message_id}", fingerprint),
     )
 
@@ -138,7 +169,7 @@ def _mapping(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def _optional(value: Mapping[str, Any], key: str) -> str | None:
-    found = value.get(key)
+    found = field(value, key)
     if found is not None and not isinstance(found, str):
         raise RpcError(INVALID_PARAMS, f"`message.{key}` is not text")
     return found

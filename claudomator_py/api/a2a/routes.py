@@ -6,6 +6,7 @@ refused by HTTP, as everywhere; what A2A has an error for is answered by JSON-RP
 
 import json
 import logging
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
@@ -22,22 +23,24 @@ from claudomator_py.api.a2a.messages import (
     INVALID_REQUEST,
     NO_EXTENDED_CARD,
     NO_METHOD,
-    NO_PUSH,
     NO_VERSION,
     NOT_CANCELABLE,
+    PARSE_ERROR,
     TASK_NOT_FOUND,
     UNSUPPORTED,
     Message,
     RpcError,
+    no_push,
     parse_message,
 )
 from claudomator_py.api.a2a.tasks import Version
 from claudomator_py.api.guard.asking import Asking, Standing
 from claudomator_py.api.guard.roles import OPERATIONS, may, not_permitted
 from claudomator_py.api.operation import Allowed, access_of
-from claudomator_py.api.request import JsonObject
+from claudomator_py.api.problem import Refused
+from claudomator_py.api.request import read_json
 from claudomator_py.api.section import guarded
-from claudomator_py.api.streams import HEARTBEAT, HEARTBEAT_S, EventStream, Following, Streams
+from claudomator_py.api.streams import HEARTBEAT, HEARTBEAT_S, MEDIA_TYPE, EventStream, Following, Streams, wants_stream
 from claudomator_py.domain.errors import Ambiguous, Conflict, Invalid, KeyReused, NotFound, ServiceError, problems_text
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.views import TaskView
@@ -66,11 +69,16 @@ _METHODS: Final[Mapping[str, tuple[str, Version]]] = {
 }
 _NOT_OFFERED: Final = {
     "ListTasks": UNSUPPORTED,
-    "GetExtendedAgentCard": NO_EXTENDED_CARD,
+    # 1.0 keeps -32007 for a card that is promised and missing; 0.3 has no other code for it.
+    "GetExtendedAgentCard": UNSUPPORTED,
     "agent/getAuthenticatedExtendedCard": NO_EXTENDED_CARD,
 }
+_VERSION: Final = "A2A-Version"
 _NEEDS: Final = {"send": "submitTask", "stream": "submitTask", "cancel": "cancelTask"}
-_VERSIONS: Final = ("", "0.3", "1.0")
+_VERSIONS: Final = re.compile(r"(?:0\.3(?:\.\d+)?|1(?:\.\d+){0,2})?")
+"""Those that are spoken: patches change nothing, and a minor version is compatible with the earlier ones of its major
+one (specification 1.0, 3.6). Empty means 0.3."""
+_STREAMED: Final = ("stream", "subscribe")
 
 
 @a2a.get("/.well-known/agent-card.json")
@@ -81,26 +89,50 @@ def read_card(request: Request) -> dict[str, Any]:
 
 
 @a2a.post("/a2a")
-async def call(
-    request: Request, document: JsonObject, granted: Allowed, by: Asking, streams: Following, standing: Standing
-) -> Response:
+async def call(request: Request, granted: Allowed, by: Asking, streams: Following, standing: Standing) -> Response:
     """One request of JSON-RPC."""
-    # What no database can hold, no answer can either.
-    odd = odd_values(document, {})
-    rpc_id = None if odd else document.get("id")
+    rpc_id: object = None
+    as_event = False
     try:
-        if odd:
+        document = await _document(request)
+        as_event = _is_read_as_event(request, document.get("method"))
+        # What no database can hold, no answer can either.
+        if odd := odd_values(document, {}):
             raise RpcError(INVALID_PARAMS, problems_text(odd[:MAX_PROBLEMS]), tuple(odd[:MAX_PROBLEMS]))
-        method, version, params = _read(document, request.headers.get("A2A-Version", ""))
+        rpc_id = _rpc_id(document)
+        wanted = request.headers.get(_VERSION) or request.query_params.get(_VERSION, "")
+        method, version, params = _read(document, wanted)
         if (operation := _NEEDS.get(method)) is not None and not may(by, operation):
             raise not_permitted(by, OPERATIONS[operation])
         caller = _Caller(granted, streams, standing, version, rpc_id)
-        if method in ("stream", "subscribe"):
+        if method in _STREAMED:
             task = await streams.run(partial(_begun, caller, method, params))
             return EventStream(streams, _told(caller, task))
         return JSONResponse(_result(rpc_id, await _answered(request, caller, method, params)))
     except RpcError as error:
-        return JSONResponse({"jsonrpc": "2.0", "id": rpc_id, "error": error.document})
+        said = {"jsonrpc": "2.0", "id": rpc_id, "error": error.document}
+        return Response(_data(said), media_type=MEDIA_TYPE) if as_event else JSONResponse(said)
+
+
+def _is_read_as_event(request: Request, method: object) -> bool:
+    """Whether a refusal of that method is one event of a stream: for who asks for a stream, and for clients of 0.3,
+    which read no other answer where they expect one."""
+    action, version = _METHODS.get(str(method), ("", "1.0"))
+    return action in _STREAMED and (version == "0.3" or wants_stream(request))
+
+
+async def _document(request: Request) -> dict[str, Any]:
+    """The request's body. Raises RpcError for one that is no request, and Refused for one of another media type."""
+    try:
+        document = await read_json(request)
+    except Refused as refused:
+        if refused.code != "bad_json":
+            raise
+        raise RpcError(PARSE_ERROR, str(refused)) from refused
+    if isinstance(document, dict):
+        return document
+    batch = "; batches are not offered" if isinstance(document, list) else ""
+    raise RpcError(INVALID_REQUEST, f"this is not a JSON-RPC 2.0 request{batch}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,19 +156,25 @@ class _Caller:
         return found
 
 
+def _rpc_id(document: Mapping[str, Any]) -> object:
+    """By which the answer is known; None: it has none. Raises RpcError for what is no id."""
+    found = document.get("id")
+    if isinstance(found, bool) or not isinstance(found, str | int | None):
+        raise RpcError(INVALID_REQUEST, "`id` is neither text nor a whole number")
+    return found
+
+
 def _read(document: Mapping[str, Any], wanted: str) -> tuple[str, Version, Mapping[str, Any]]:
     """What is to be done, in which version, with which parameters. Raises RpcError."""
-    name, params, rpc_id = document.get("method"), document.get("params"), document.get("id")
+    name, params = document.get("method"), document.get("params")
     if document.get("jsonrpc") != "2.0" or not isinstance(name, str):
         raise RpcError(INVALID_REQUEST, "this is not a JSON-RPC 2.0 request")
-    if isinstance(rpc_id, bool) or not isinstance(rpc_id, str | int | None):
-        raise RpcError(INVALID_REQUEST, "`id` is neither text nor a whole number")
-    if wanted.strip() not in _VERSIONS:
+    if _VERSIONS.fullmatch(wanted.strip()) is None:
         raise RpcError(NO_VERSION, f"A2A {wanted[:20]!r} is not supported; use 1.0 or 0.3")
     if name in _NOT_OFFERED:
         raise RpcError(_NOT_OFFERED[name], f"{name} is not offered")
     if "PushNotificationConfig" in name or "pushNotificationConfig" in name:
-        raise RpcError(NO_PUSH, "push notifications are not offered; subscribe to the task instead")
+        raise no_push()
     if name not in _METHODS:
         raise RpcError(NO_METHOD, f"there is no method {name[:60]!r}")
     if not isinstance(params, Mapping):
@@ -252,7 +290,12 @@ async def _changes(caller: _Caller, task: TaskView) -> AsyncIterator[bytes]:
 
 
 def _event(caller: _Caller, result: dict[str, Any]) -> bytes:
-    return f"data: {json.dumps(_result(caller.rpc_id, result))}\n\n".encode()
+    return _data(_result(caller.rpc_id, result))
+
+
+def _data(document: Mapping[str, Any]) -> bytes:
+    """One event."""
+    return f"data: {json.dumps(document)}\n\n".encode()
 
 
 def _result(rpc_id: object, result: dict[str, Any]) -> dict[str, Any]:

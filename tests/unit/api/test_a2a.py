@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 from a2a.client.card_resolver import parse_agent_card
+from a2a.compat.v0_3 import types as types_0_3
+from a2a.server.request_handlers.response_helpers import agent_card_to_dict
 from a2a.utils.proto_utils import validate_proto_required_fields
 
 from claudomator_py.agents.a2a_client import wire
@@ -58,6 +60,31 @@ def test_a_message_of_either_version_is_the_same_task() -> None:
     assert new.task(None).instructions == "Paint it."
     assert new.task("first").continues == "first"
     assert new.task(None).name != parse_message(params(messageId="m-2")).task(None).name
+
+
+def test_fields_have_either_name_of_protojson_and_enums_either_form() -> None:
+    said = {"message_id": "m-1", "role": 1, "parts": [{"text": "Paint it.", "media_type": "text/plain"}]}
+    configuration = {"return_immediately": True, "history_length": None}
+    message = parse_message(
+        {"message": {**said, "task_id": "t1", "context_id": "t0", "metadata": None}, "configuration": configuration}
+    )
+    assert (message.id, message.text, message.task_id, message.context_id) == ("m-1", "Paint it.", "t1", "t0")
+    assert not message.waits
+    assert parse_message(params(taskId=None, contextId=None)).task_id == ""
+
+
+@pytest.mark.parametrize("role", [None, "", 0, 2, True, "agent", "ROLE_AGENT", "ROLE_UNSPECIFIED"])
+def test_only_users_send_messages(role: Any) -> None:
+    with pytest.raises(RpcError, match="role"):
+        parse_message(params(role=role))
+
+
+@pytest.mark.parametrize("key", ["pushNotificationConfig", "taskPushNotificationConfig", "push_notification_config"])
+def test_who_wants_to_be_notified_hears_at_once_that_nobody_will(key: str) -> None:
+    with pytest.raises(RpcError) as refused:
+        parse_message({**params(), "configuration": {key: {"url": "https://client.example/hook"}}})
+    assert refused.value.document["code"] == -32003
+    assert refused.value.document["data"][0]["reason"] == "PUSH_NOTIFICATION_NOT_SUPPORTED"
 
 
 def test_another_message_under_the_same_id_has_another_fingerprint() -> None:
@@ -146,3 +173,20 @@ def test_the_card_is_one_and_has_the_specialists_as_skills() -> None:
         ("https://box.example:8484/a2a", "0.3"),
     }
     assert card.capabilities.streaming
+
+
+def test_both_versions_read_that_a_bearer_token_is_needed() -> None:
+    document = agent_card("https://box.example:8484", [])
+    old = types_0_3.AgentCard.model_validate(document)
+    assert old.security == [{"token": []}]
+    assert old.security_schemes is not None
+    scheme = old.security_schemes["token"].root
+    assert isinstance(scheme, types_0_3.HTTPAuthSecurityScheme)
+    assert scheme.scheme == "bearer"
+    new = parse_agent_card(json.loads(json.dumps(document)))
+    assert new.security_schemes["token"].http_auth_security_scheme.scheme == "bearer"
+    assert [list(one.schemes) for one in new.security_requirements] == [["token"]]
+    # As the SDK itself writes a card for clients of both.
+    written = agent_card_to_dict(new)
+    for key in ("security", "securitySchemes", "supportedInterfaces", "url", "preferredTransport"):
+        assert document[key] == written[key]
