@@ -12,7 +12,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
-from claudomator_py.api.guard.limits import ConnectionLimit
+from claudomator_py.api.guard.limits import ConnectionLimit, socket_limit
 from claudomator_py.api.guard.listener import Listener
 from claudomator_py.api.guard.protocol import Connection
 from claudomator_py.api.hub.methods import MOST_BYTES
@@ -26,9 +26,9 @@ log = logging.getLogger(__name__)
 
 def _websocket(**server: Any) -> asyncio.Protocol:
     """The protocol of a connection that becomes a WebSocket; imported by the first."""
-    from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+    from claudomator_py.api.guard.websocket import GuardedWebSocket
 
-    return WebSocketsSansIOProtocol(**server)
+    return GuardedWebSocket(**server)
 
 
 class _NotifyingSet(set[Any]):
@@ -69,7 +69,9 @@ class _State(ServerState):
 class _Server(uvicorn.Server):
     """Leaves the signals to the daemon, takes connections by itself, says when it answers, and sleeps until asked."""
 
-    def __init__(self, config: uvicorn.Config, protocol: type[Connection], limit: ConnectionLimit) -> None:
+    def __init__(
+        self, config: uvicorn.Config, protocol: type[Connection], limit: ConnectionLimit, sockets: ConnectionLimit
+    ) -> None:
         super().__init__(config)
         self.server_state: _State = _State()
         self.up = asyncio.Event()
@@ -77,6 +79,7 @@ class _Server(uvicorn.Server):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._protocol = protocol
         self._limit = limit
+        self._sockets = sockets
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         self._loop = asyncio.get_running_loop()
@@ -118,12 +121,17 @@ class _Server(uvicorn.Server):
                 task.cancel()
 
     def _listener(self, sock: socket.socket) -> Listener:
-        limit = ConnectionLimit() if sock.family == socket.AF_UNIX else self._limit
-        return Listener(sock, lambda: self._connection(limit), limit, self._protocol.head_s)
+        is_own = sock.family == socket.AF_UNIX
+        limit, sockets = (ConnectionLimit(), socket_limit()) if is_own else (self._limit, self._sockets)
+        return Listener(sock, lambda: self._connection(limit, sockets), limit, self._protocol.head_s)
 
-    def _connection(self, limit: ConnectionLimit) -> Connection:
+    def _connection(self, limit: ConnectionLimit, sockets: ConnectionLimit) -> Connection:
         return self._protocol(
-            limit=limit, config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+            limit=limit,
+            sockets=sockets,
+            config=self.config,
+            server_state=self.server_state,
+            app_state=self.lifespan.state,
         )
 
     @contextlib.contextmanager
@@ -134,8 +142,8 @@ class _Server(uvicorn.Server):
 class WebServer:
     """One server on all the sockets. Closes them at its end. on_stop: ends what would continue by itself.
 
-    protocol, limit: how connections are served, and how many. Those of a Unix socket have a limit of their own: no
-    other user's connections can get in their way.
+    protocol, limit, websockets: how connections are served, how many, and how many of those that became WebSockets.
+    Those of a Unix socket have limits of their own: no other user's connections can get in their way.
     """
 
     def __init__(
@@ -146,6 +154,7 @@ class WebServer:
         *,
         protocol: type[Connection] = Connection,
         limit: ConnectionLimit | None = None,
+        websockets: ConnectionLimit | None = None,
     ) -> None:
         self._sockets = list(sockets)
         self._on_stop = on_stop
@@ -166,6 +175,7 @@ class WebServer:
             ),
             protocol,
             limit or ConnectionLimit(),
+            websockets or socket_limit(),
         )
 
     async def serve(self) -> None:

@@ -28,7 +28,6 @@ from claudomator_py.api.guard.operator_token import TokenFileError
 from claudomator_py.api.server import WebServer
 from claudomator_py.api.settings import WebSettings
 from claudomator_py.api.streams import Streams
-from claudomator_py.app.allocator import give_back
 from claudomator_py.app.configured import now_ms
 from claudomator_py.app.listening import CannotListen, StateExposed, make_private, open_sockets, remove_leftovers
 from claudomator_py.app.parts import (
@@ -42,6 +41,7 @@ from claudomator_py.app.parts import (
     refresh_agents,
     search_path,
 )
+from claudomator_py.app.process import give_back, lower_open_files, raise_open_files
 from claudomator_py.app.startup import bring_up_to_date, load, operator_token, read_again, service_manager, ship_cards
 from claudomator_py.daemon.health import Pulse, card_folder_checks, disk_check, inbox_checks
 from claudomator_py.daemon.learning import Learner
@@ -129,7 +129,9 @@ def serve(config: Path | None, state_dir: Path | None, listen: str | None, log_f
             # All that is ours is private; what runs and commands write is as open as the user has it.
             umask = os.umask(PRIVATE_UMASK)
             stack.callback(os.umask, umask)
-            return asyncio.run(_serve(loaded.settings, read, state, listen, umask, stack))
+            files = raise_open_files()
+            stack.callback(lower_open_files, files)
+            return asyncio.run(_serve(loaded.settings, read, state, listen, umask, files, stack))
     except ConfigError as error:
         _say(str(error))
     except StoreUnavailable as error:
@@ -149,7 +151,13 @@ def serve(config: Path | None, state_dir: Path | None, listen: str | None, log_f
 
 
 async def _serve(
-    settings: Settings, read: Callable[[], Settings], state: Path, listen: str | None, umask: int, stack: ExitStack
+    settings: Settings,
+    read: Callable[[], Settings],
+    state: Path,
+    listen: str | None,
+    umask: int,
+    files: int,
+    stack: ExitStack,
 ) -> int:
     notifier = service_manager()
     make_private(state)
@@ -166,7 +174,7 @@ async def _serve(
     bring_up_to_date(database, notifier)
     claim_database(database, state)
     ship_cards(database, wanted=settings.routing.shipped)
-    launcher = Launcher(umask)
+    launcher = Launcher(umask, files)
     stack.callback(launcher.close)
     parts = assemble(settings, environ, state, database, launcher, secrets, run_tokens.of)
     stack.callback(parts.close)

@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,13 +14,13 @@ from threading import Thread
 from typing import Any, ClassVar
 
 import pytest
-from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidMessage, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from claudomator_py.domain.views import TokenRequest
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, in_state, last_run
-from tests.e2e.site import Site, open_site
+from tests.e2e.site import COMMAND, Site, open_site
 from tests.patience import PATIENCE_S, wait_until
 from tests.warm.starter import WarmStarter
 
@@ -439,3 +440,32 @@ def test_what_is_too_long_too_much_or_no_text_ends_the_connection_with_a_code(si
             fast.send(method="ping")
     assert code_of(fast) == 1008
     assert Agent(site).ask("ping")["result"] == {}
+
+
+def test_who_only_connects_takes_nobody_elses_files(tmp_path: Path) -> None:
+    """With few files, and a reader who opens more connections than there are: all others go on as ever."""
+    command = ("prlimit", "--nofile=256:256", *COMMAND)
+    with open_site(tmp_path / "narrow", command=command, new=False, routing={"shipped": False}) as site:
+        daemon = site.start().ready()
+        secret = daemon.client.create_token(TokenRequest(name="reader", role="read")).token
+        agent = Agent(site)
+        agent.register()
+        for _ in range(300):
+            with suppress(ConnectionClosed, OSError, InvalidMessage, InvalidStatus):
+                Agent(site, secret=secret)
+        site.drop("quiet.yaml", document(None, "exit 0"))
+        assert ended(daemon, "quiet").state == "COMPLETED"
+        assert agent.ask("ping")["result"] == {}
+        held = len(list(Path(f"/proc/{daemon.pid}/fd").iterdir()))
+        assert held < 128, held
+
+
+def test_a_run_may_open_as_many_files_as_the_operator_gave(tmp_path: Path) -> None:
+    """Whatever the daemon takes for itself."""
+    command = ("prlimit", "--nofile=200:300", *COMMAND)
+    with open_site(tmp_path / "narrow", command=command, new=False, routing={"shipped": False}) as site:
+        daemon = site.start().ready()
+        limits = Path(f"/proc/{daemon.pid}/limits").read_text()
+        assert re.search(r"^Max open files +300 +300 ", limits, re.MULTILINE), limits
+        site.drop("files.yaml", document(None, "test $(ulimit -Sn) = 200 && test $(ulimit -Hn) = 300"))
+        assert ended(daemon, "files").state == "COMPLETED"

@@ -15,9 +15,11 @@ from typing import Protocol
 
 from claudomator_py.api.problem import Refused
 
-MOST = 512
-_SHARE_OF_FILES = 4
-"""Connections take at most this part of the files that the process may have open: runs need some, too."""
+MAX_REQUESTS = 512
+MAX_SOCKETS = 2_000
+_REQUESTS_SHARE = 4
+_SOCKETS_SHARE = 8
+"""Connections take at most such a part of the files that the process may have open: runs need some, too."""
 
 
 class Member(Protocol):
@@ -40,7 +42,7 @@ class ConnectionLimit:
     """
 
     def __init__(self, most: int | None = None) -> None:
-        self.most = most if most is not None else _affordable()
+        self.most = most if most is not None else _affordable(MAX_REQUESTS, _REQUESTS_SHARE)
         self._all: set[Member] = set()
         self._waiting: dict[Member, None] = {}
 
@@ -63,8 +65,14 @@ class ConnectionLimit:
         if member in self._all:
             self._waiting.setdefault(member)
 
+    def spoke(self, member: Member) -> None:
+        """Put it behind the others that wait: they have been silent for longer."""
+        if member in self._waiting:
+            del self._waiting[member]
+            self._waiting[member] = None
+
     def works(self, member: Member) -> None:
-        """It has a whole request at hand."""
+        """It has a whole request at hand, or is kept for another reason."""
         self._waiting.pop(member, None)
 
     def make_room(self, newcomer: Member | None = None) -> bool:
@@ -91,9 +99,14 @@ class ConnectionLimit:
         return len(self._all) - len(self._waiting)
 
 
-def _affordable() -> int:
+def socket_limit() -> ConnectionLimit:
+    """Return the limit of WebSockets, which stay: beside that of requests, so that neither takes the other's files."""
+    return ConnectionLimit(_affordable(MAX_SOCKETS, _SOCKETS_SHARE))
+
+
+def _affordable(most: int, share: int) -> int:
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return MOST if files == resource.RLIM_INFINITY else max(1, min(MOST, files // _SHARE_OF_FILES))
+    return most if files == resource.RLIM_INFINITY else max(1, min(most, files // share))
 
 
 _IPV6_NETWORK = 64
@@ -123,26 +136,45 @@ class Limits:
     login_body_s: float = 5.0
 
 
+class Bucket:
+    """A token bucket, full at first."""
+
+    __slots__ = ("_clock", "_level", "_rate", "_since")
+
+    def __init__(self, rate: Rate, clock: Callable[[], float] = time.monotonic) -> None:
+        """clock: seconds."""
+        self._rate = rate
+        self._clock = clock
+        self._level = float(rate.burst)
+        self._since = clock()
+
+    def take(self, count: int = 1) -> float:
+        """Take so many tokens; 0, or the seconds until there are as many, and then none was taken."""
+        now = self._clock()
+        self._level = min(self._rate.burst, self._level + (now - self._since) * self._rate.per_second)
+        self._since = now
+        missing = max(0.0, count - self._level)
+        self._level -= 0 if missing else count
+        return missing / self._rate.per_second
+
+
 class Buckets:
-    """One token bucket for each client, full at first. Of very many, those not asked for longest are forgotten."""
+    """One token bucket for each client. Of very many, those not asked for longest are forgotten."""
 
     def __init__(self, rate: Rate, most: int, clock: Callable[[], float] = time.monotonic) -> None:
         """clock: seconds."""
         self._rate = rate
         self._most = most
         self._clock = clock
-        self._levels: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._of: OrderedDict[str, Bucket] = OrderedDict()
 
     def take(self, client: str) -> float:
         """Take a token; 0, or the seconds until there is one, and then none was taken."""
-        now = self._clock()
-        level, since = self._levels.pop(client, (float(self._rate.burst), now))
-        level = min(self._rate.burst, level + (now - since) * self._rate.per_second)
-        missing = max(0.0, 1.0 - level)
-        self._levels[client] = (level if missing else level - 1.0, now)
-        if len(self._levels) > self._most:
-            self._levels.popitem(last=False)
-        return missing / self._rate.per_second
+        bucket = self._of.pop(client, None) or Bucket(self._rate, self._clock)
+        self._of[client] = bucket
+        if len(self._of) > self._most:
+            self._of.popitem(last=False)
+        return bucket.take()
 
 
 class Throttle:

@@ -11,7 +11,9 @@ import re
 import struct
 import sys
 import termios
-from typing import Any, Final
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, cast
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -84,11 +86,16 @@ class GuardedProtocol(H11Protocol):
     _head_timer: asyncio.TimerHandle | None = None
     _is_websocket = False
 
-    def __init__(self, *, limit: ConnectionLimit, **server: Any) -> None:
-        """limit: how many connections the whole server has. server: what uvicorn gives to each."""
+    def __init__(self, *, limit: ConnectionLimit, sockets: ConnectionLimit, **server: Any) -> None:
+        """limit: how many connections the whole server has; sockets: how many of those that became WebSockets.
+
+        server: what uvicorn gives to each.
+        """
         super().__init__(**server)
         self.conn = Parser()
         self._limit = limit
+        make = cast("Callable[..., asyncio.Protocol]", self.ws_protocol_class)
+        self.ws_protocol_class = cast("type[asyncio.Protocol]", partial(make, limit=sockets))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin with the wait for a first head."""
@@ -113,7 +120,7 @@ class GuardedProtocol(H11Protocol):
         super().handle_events()
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
-        """Leave the connection to the protocol of WebSockets, which has bounds of its own."""
+        """Leave the connection to the protocol of WebSockets, which has bounds and a limit of its own."""
         self._is_websocket = True
         self._unwatch_head()
         self._limit.leave(self)

@@ -8,13 +8,13 @@ import asyncio
 import itertools
 import json
 import logging
-import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from starlette.websockets import WebSocket, WebSocketState
 
+from claudomator_py.api.guard.limits import Bucket, Rate
 from claudomator_py.api.hub.methods import (
     INTERNAL,
     INVALID_PARAMS,
@@ -33,14 +33,24 @@ from claudomator_py.service.access import Access, Granted
 log = logging.getLogger(__name__)
 
 PATH: Final = "/v1/hub"
-FRAMES_A_SECOND: Final = 50.0
-FRAMES_AT_ONCE: Final = 200
+FRAMES: Final = Rate(50, 200)
 """Beyond it the connection is closed with 1008."""
-_CONNECTIONS: Final = 1_000
+_MAX_CONNECTIONS: Final = 1_000
 """Of one principal; beyond it the next one is refused before it is accepted."""
 _LONGEST_ERROR: Final = 500
 _TOGETHER_S: Final = 1.0
 """Agents that register within it of each other have their cards looked at together."""
+
+
+class Seat(Protocol):
+    """A connection's place among those that the server has; absent where no server is."""
+
+    @property
+    def share(self) -> int:
+        """How many places one principal may have."""
+
+    def keep(self) -> None:
+        """Keep it, also when others need a place."""
 
 
 class HubEndpoint:
@@ -60,7 +70,9 @@ class HubEndpoint:
         self._loop = asyncio.get_running_loop()
         state = websocket.scope["state"]
         by, standing = state["principal"], state["standing"]
-        if sum(one.by == by for one in self._open) >= _CONNECTIONS:
+        seat: Seat | None = state.get("seat")
+        most = _MAX_CONNECTIONS if seat is None else min(_MAX_CONNECTIONS, seat.share)
+        if sum(one.by == by for one in self._open) >= most:
             await websocket.close(1008)
             return
         granted = self._access.as_(by)
@@ -117,7 +129,8 @@ class _Connection:
         self._ids = itertools.count(1)
         self._asked: dict[int, asyncio.Future[Any]] = {}
         self._sending = asyncio.Lock()
-        self._bucket = _Bucket()
+        self._bucket = Bucket(FRAMES)
+        self._seat: Seat | None = websocket.scope["state"].get("seat")
         self._closing: set[asyncio.Task[None]] = set()
 
     async def serve(self) -> None:
@@ -130,7 +143,7 @@ class _Connection:
                 if message.get("text") is None:
                     await self._end(1003, "frames are text")
                     return
-                if not self._bucket.take():
+                if self._bucket.take():
                     await self._end(1008, "too many messages")
                     return
                 if not self.check():
@@ -219,6 +232,8 @@ class _Connection:
         except Exception:
             log.exception("%s of the hub failed", method)
             said = {"error": RpcError(INTERNAL, "the daemon failed; see its log").document}
+        if self._methods.has_registered and self._seat is not None:
+            self._seat.keep()
         if wanted:
             await self._send({"jsonrpc": "2.0", "id": rpc_id, **said})
 
@@ -236,24 +251,6 @@ class _Connection:
         message = error.get("message") if isinstance(error, Mapping) else None
         words = str(message or "it gave no reason")[:_LONGEST_ERROR]
         future.set_exception(Refused(code if isinstance(code, int) else 0, words))
-
-
-class _Bucket:
-    """How many frames may come now."""
-
-    def __init__(self) -> None:
-        self._left = float(FRAMES_AT_ONCE)
-        self._at_s = time.monotonic()
-
-    def take(self) -> bool:
-        """Whether this one may."""
-        now_s = time.monotonic()
-        self._left = min(FRAMES_AT_ONCE, self._left + (now_s - self._at_s) * FRAMES_A_SECOND)
-        self._at_s = now_s
-        if self._left < 1:
-            return False
-        self._left -= 1
-        return True
 
 
 def _parsed(text: str) -> Mapping[str, Any]:

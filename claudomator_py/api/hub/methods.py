@@ -111,6 +111,11 @@ class Methods:
         self._registered = registered
         self._link: Link | None = None
 
+    @property
+    def has_registered(self) -> bool:
+        """Whether the connection is an agent's by now."""
+        return self._link is not None
+
     def leave(self) -> None:
         """The connection has ended, or is to be given nothing more. Harmless when repeated."""
         if self._link is not None:

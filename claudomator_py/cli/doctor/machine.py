@@ -26,7 +26,7 @@ def machine_findings() -> Iterator[Finding]:
     yield clock()
     yield synchronised()
     yield inotify()
-    yield open_files(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    yield open_files(resource.getrlimit(resource.RLIMIT_NOFILE)[1])
     yield sqlite(sqlite3.sqlite_version)
 
 
@@ -86,12 +86,12 @@ def inotify(settings: Path = INOTIFY) -> Finding:
     return warn("inotify", detail, remedy)
 
 
-def open_files(soft: int) -> Finding:
-    """soft: the limit of this shell, which a daemon started from it inherits; -1: none."""
-    detail = "no limit" if soft < 0 else f"{soft} for a process"
-    if soft < 0 or soft >= LEAST_FILES:
+def open_files(hard: int) -> Finding:
+    """Judge the hard limit of this shell: a daemon started from it raises its own to that. -1: none."""
+    detail = "no limit" if hard < 0 else f"{hard} for a process"
+    if hard < 0 or hard >= LEAST_FILES:
         return ok("open files", detail)
-    return warn("open files", detail, f"Run: ulimit -n {LEAST_FILES}, or set LimitNOFILE in the unit.")
+    return warn("open files", detail, f"Have an administrator raise the hard limit to {LEAST_FILES} (limits.conf).")
 
 
 def sqlite(version: str) -> Finding:

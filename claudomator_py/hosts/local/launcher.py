@@ -101,9 +101,12 @@ class Launcher:
     shim that was taken back, if there is one that waits for it.
     """
 
-    def __init__(self, umask: int = -1) -> None:
-        """umask: of the runs; -1: that of this process."""
+    def __init__(self, umask: int = -1, open_files: int | None = None) -> None:
+        """umask: of the runs; -1: that of this process. open_files: how many each of their processes may have, as the
+        soft limit; None: as this process may.
+        """
         self.umask = umask
+        self._begin = _beginning(umask, open_files)
         self._lock = threading.Lock()
         self._server: _ForkServer | None = None
         self._direct: list[int] = []
@@ -172,7 +175,7 @@ class Launcher:
         for _ in range(_ATTEMPTS):
             try:
                 if self._server is None:
-                    self._server = _ForkServer(self.umask)
+                    self._server = _ForkServer(self._begin)
                 return self._server.start(run_dir, environ)
             except OSError as failure:
                 problem = failure
@@ -182,7 +185,7 @@ class Launcher:
 
     def _start_directly(self, run_dir: Path, environ: dict[str, str]) -> int:
         self._reap()
-        command = _command(self.umask, "main", "main_with_input", str(run_dir.absolute()))
+        command = _command(self._begin, "main", "main_with_input", str(run_dir.absolute()))
         # What a task sets is for its agent: in the shim's own environment, LD_PRELOAD would be code in the supervisor.
         with _in_memory(json.dumps(environ).encode()) as fd:
             given = (os.POSIX_SPAWN_DUP2, fd, 0)
@@ -216,12 +219,13 @@ def _in_memory(data: bytes) -> Iterator[int]:
 class _ForkServer:
     """The fork server's process and the daemon's end of its socket."""
 
-    def __init__(self, umask: int) -> None:
+    def __init__(self, begin: str) -> None:
+        """begin: see ``_command``. Raises OSError."""
         ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
         with theirs:
             try:
                 self._process = subprocess.Popen(
-                    _command(umask, "forkserver", "serve"), env={}, stdin=theirs.fileno(), start_new_session=True
+                    _command(begin, "forkserver", "serve"), env={}, stdin=theirs.fileno(), start_new_session=True
                 )
             except OSError:
                 ours.close()
@@ -263,8 +267,19 @@ class _ForkServer:
             self._process.wait()
 
 
-def _command(umask: int, module: str, function: str, *arguments: str) -> list[str]:
-    """The interpreter bare: no site packages, no environment, nothing to import that is not ours or the library's."""
-    flags = ("-I", "-S", "-X", "utf8")
+def _beginning(umask: int, open_files: int | None) -> str:
+    """Return the code that sets what a shim, and so each process of its run, is to have otherwise than this process."""
     begin = "" if umask < 0 else f"import os; os.umask({umask:#o}); "
+    if open_files is not None:
+        limits = f"({open_files}, resource.getrlimit(resource.RLIMIT_NOFILE)[1])"
+        begin += f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, {limits}); "
+    return begin
+
+
+def _command(begin: str, module: str, function: str, *arguments: str) -> list[str]:
+    """The interpreter bare: no site packages, no environment, nothing to import that is not ours or the library's.
+
+    begin: code that comes first.
+    """
+    flags = ("-I", "-S", "-X", "utf8")
     return [sys.executable, *flags, "-c", begin + _IMPORT.format(module, function), _INSTALLATION, *arguments]

@@ -58,7 +58,7 @@ def test_the_number_of_buckets_is_bounded_and_the_ones_in_use_stay() -> None:
     for number in range(100):
         buckets.take(str(number))
         assert buckets.take("greedy") > 0
-    assert len(buckets._levels) == 3
+    assert len(buckets._of) == 3
 
 
 def test_a_hundred_submissions_a_second_go_on_for_ever() -> None:

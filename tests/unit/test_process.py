@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from claudomator_py.app.allocator import give_back
+from claudomator_py.app.process import give_back
 
 if sys.argv[1] == "fixed":
     give_back()

@@ -1,0 +1,94 @@
+"""What a WebSocket has to keep to: frames of every kind have a pace, and it takes a place among those there may be."""
+
+import asyncio
+from typing import Any, Final
+
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+from claudomator_py.api.guard.limits import Bucket, ConnectionLimit, Rate
+
+FRAMES: Final = Rate(500, 4_000)
+"""Frames of one connection: messages, their fragments, pings and pongs."""
+_SLICE_BYTES = 4 * 1024
+"""Taken at once: some hundreds of the shortest frames, so that a flood is seen before it has cost anything."""
+_MAX_UNTAKEN_BYTES = 8 * 1024 * 1024
+_TOO_MANY = 1008
+_LINGER_S = 2.0
+
+
+class GuardedWebSocket(WebSocketsSansIOProtocol):
+    """A WebSocket with bounds. Until ``keep`` is called, it goes when others need its place, the most silent first."""
+
+    def __init__(self, *, limit: ConnectionLimit, **server: Any) -> None:
+        """limit: how many there are. server: what uvicorn gives to each."""
+        super().__init__(**server)
+        self._limit = limit
+        self._frames = Bucket(FRAMES)
+        self._is_kept = False
+        self._has_failed = False
+        self.app_state = {**self.app_state, "seat": self}
+
+    @property
+    def share(self) -> int:
+        """How many of those there may be one principal may have."""
+        return max(1, self._limit.most // 2)
+
+    def keep(self) -> None:
+        """Keep the place: an agent has registered, and work comes to it."""
+        self._is_kept = True
+        self._limit.works(self)
+
+    def may_go(self) -> bool:
+        """Whether nobody has registered over it."""
+        return not self._is_kept
+
+    def drop(self) -> None:
+        """Close it at once."""
+        self.transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take a place, or close where there is none."""
+        super().connection_made(transport)
+        if not self._limit.enter(self):
+            self.drop()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Leave the place to others."""
+        self._limit.leave(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came, in slices, as long as the connection is good."""
+        for start in range(0, len(data), _SLICE_BYTES):
+            if self._has_failed or self.transport.is_closing():
+                return
+            super().data_received(data[start : start + _SLICE_BYTES])
+
+    def handle_events(self) -> None:
+        """Handle the frames that are complete, unless they are too many or their answers are not taken."""
+        # What has been answered is counted, too: a ping is, by the library, as it is read.
+        if self._frames.take(len(self.conn.events)):
+            self.conn.fail(_TOO_MANY, "too many frames")
+            self.handle_parser_exception()
+        elif self.transport.get_write_buffer_size() > _MAX_UNTAKEN_BYTES:
+            self.drop()
+        else:
+            super().handle_events()
+
+    def send_receive_event_to_app(self) -> None:
+        """Hand on a message: whoever says something is not silent."""
+        self._limit.spoke(self)
+        super().send_receive_event_to_app()
+
+    def handle_parser_exception(self) -> None:
+        """Say why it ends. What still comes is dropped for a moment: closed at once, with bytes unread, the connection
+        would be reset, and the client might never read why.
+        """
+        said = self.conn.close_sent
+        if said is None:  # the handshake is not over, so there is nobody to tell
+            self.drop()
+            return
+        self._has_failed = self.close_sent = True
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": said.code, "reason": said.reason})
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        self.close_timer = self.loop.call_later(_LINGER_S, self.transport.close)

@@ -1,0 +1,178 @@
+"""What WebSockets may take of the daemon: frames of every kind have a pace, and places go to those who use them."""
+
+import asyncio
+import base64
+import os
+import struct
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+import pytest
+from starlette.types import Receive, Scope, Send
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidMessage
+
+from claudomator_py.api.endpoint import bind, bound_address
+from claudomator_py.api.guard.limits import ConnectionLimit
+from claudomator_py.api.guard.websocket import FRAMES
+from claudomator_py.api.hub.methods import MOST_BYTES
+from claudomator_py.api.server import WebServer
+from tests.patience import PATIENCE_S
+
+PING, PONG, TEXT, CONTINUATION = 0x89, 0x8A, 0x01, 0x00
+FLOOD = FRAMES.burst + 10 * int(FRAMES.per_second)
+
+
+async def echo(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer each message with its length; ``register`` keeps the place, ``share`` asks how many there may be."""
+    assert (await receive())["type"] == "websocket.connect"
+    await send({"type": "websocket.accept"})
+    while (message := await receive())["type"] == "websocket.receive":
+        if message["text"] == "register":
+            scope["state"]["seat"].keep()
+        said = scope["state"]["seat"].share if message["text"] == "share" else len(message["text"])
+        await send({"type": "websocket.send", "text": str(said)})
+
+
+def served(scenario: Callable[[str], Awaitable[None]], most: int = 100) -> None:
+    """Run the scenario with the address of a server that has room for so many WebSockets."""
+
+    async def run() -> None:
+        sock = bind("127.0.0.1:0")
+        server = WebServer(echo, [sock], websockets=ConnectionLimit(most=most))
+        serving = asyncio.create_task(server.serve())
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                await scenario(bound_address(sock))
+        finally:
+            server.stop()
+            await serving
+
+    asyncio.run(run())
+
+
+async def opened(address: str) -> ClientConnection:
+    return await connect(f"ws://{address}/", proxy=None, ping_interval=None)
+
+
+async def told(connection: ClientConnection, text: str) -> str:
+    await connection.send(text)
+    return str(await connection.recv())
+
+
+async def is_closed(connection: ClientConnection) -> bool:
+    with suppress(ConnectionClosed):
+        await connection.recv()
+        return False
+    return True
+
+
+def frame(kind: int, payload: bytes = b"") -> bytes:
+    """A short frame of a client, masked with zeros."""
+    return bytes((kind, 0x80 | len(payload), 0, 0, 0, 0)) + payload
+
+
+async def close_code_after(address: str, flood: bytes) -> int:
+    """Open a WebSocket by hand, send the flood, and return the code with which it is closed."""
+    reader, writer = await asyncio.open_connection(*address.split(":"))
+    key = base64.b64encode(os.urandom(16)).decode()
+    writer.write(
+        f"GET / HTTP/1.1\r\nHost: {address}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
+    )
+    await reader.readuntil(b"\r\n\r\n")
+    sending = asyncio.ensure_future(_send(writer, flood))
+    try:
+        while True:
+            kind, size = await reader.readexactly(2)
+            payload = await reader.readexactly(size)
+            if kind == 0x88:
+                code: int = struct.unpack("!H", payload[:2])[0]
+                return code
+    finally:
+        writer.close()
+        with suppress(ConnectionError):
+            await sending
+
+
+async def _send(writer: asyncio.StreamWriter, data: bytes) -> None:
+    with suppress(ConnectionError):
+        for start in range(0, len(data), 1_000):
+            writer.write(data[start : start + 1_000])
+            await writer.drain()
+
+
+@pytest.mark.parametrize(
+    "flood",
+    [
+        pytest.param(frame(PING) * FLOOD, id="pings"),
+        pytest.param(frame(PONG) * FLOOD, id="pongs"),
+        pytest.param(frame(TEXT) + frame(CONTINUATION) * FLOOD, id="empty-fragments"),
+    ],
+)
+def test_a_flood_of_frames_that_are_no_messages_ends_its_connection(flood: bytes) -> None:
+    async def scenario(address: str) -> None:
+        other = await opened(address)
+        assert await close_code_after(address, flood) == 1008
+        assert await told(other, "hello") == "5"
+        await other.close()
+
+    served(scenario)
+
+
+def test_who_works_never_meets_the_pace() -> None:
+    """The longest message in fragments of a few kilobytes, and a ping for each of many more."""
+
+    async def scenario(address: str) -> None:
+        connection = await opened(address)
+        part = "x" * 2_048
+        await connection.send(part for _ in range(MOST_BYTES // len(part)))
+        assert await connection.recv() == str(MOST_BYTES)
+        for _ in range(200):
+            await (await connection.ping())
+        assert await told(connection, "hello") == "5"
+        await connection.close()
+
+    served(scenario)
+
+
+def test_who_is_silent_makes_room_and_who_has_registered_stays() -> None:
+    async def scenario(address: str) -> None:
+        agent, spoken, silent = [await opened(address) for _ in range(3)]
+        assert await told(agent, "register") == "8"
+        assert await told(spoken, "hello") == "5"
+        newcomers = [await opened(address)]
+        assert await is_closed(silent)
+        newcomers.append(await opened(address))
+        assert await is_closed(spoken), "it has been silent for longer than the newcomer"
+        assert await told(agent, "still here") == "10"
+        assert await told(newcomers[-1], "hello") == "5"
+        for connection in (agent, *newcomers):
+            await connection.close()
+
+    served(scenario, most=3)
+
+
+def test_where_all_have_registered_a_newcomer_finds_no_place() -> None:
+    async def scenario(address: str) -> None:
+        agents = [await opened(address) for _ in range(2)]
+        for agent in agents:
+            assert await told(agent, "register") == "8"
+        with pytest.raises((InvalidMessage, OSError)):
+            await opened(address)
+        await agents.pop().close()
+        newcomer = await opened(address)
+        assert await told(newcomer, "hello") == "5"
+        for connection in (*agents, newcomer):
+            await connection.close()
+
+    served(scenario, most=2)
+
+
+def test_one_principal_may_have_half_of_the_places() -> None:
+    async def scenario(address: str) -> None:
+        connection = await opened(address)
+        assert await told(connection, "share") == "5"
+        await connection.close()
+
+    served(scenario, most=10)
