@@ -1,9 +1,7 @@
 """Field types that task file and configuration share: each checks a kind of value and says how to write it."""
 
 import ipaddress
-import json
 import re
-import shlex
 from collections.abc import Callable, Hashable
 from typing import Annotated, Any, TypeVar
 
@@ -23,6 +21,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, PydanticCustomError
 from pydantic_core.core_schema import no_info_before_validator_function
 
+from claudomator_py.domain.command_line import BadCommand, commands_in, in_shell, words_of
 from claudomator_py.domain.errors import shown
 from claudomator_py.domain.units import format_duration, format_size, parse_duration, parse_size
 
@@ -35,9 +34,7 @@ OWN_ENV_PREFIX = "CLAUDOMATOR_"
 
 _NAME = re.compile(NAME_PATTERN.removesuffix("$") + r"\Z")
 _ENV_NAME = re.compile(ENV_NAME_PATTERN.removesuffix("$") + r"\Z")
-_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-_SHELL_WORDS = frozenset({"&&", "||", "|", ";", ">", ">>", "<", "<<", "&", "2>", "2>&1", "&>", ";;", "|&"})
 
 H = TypeVar("H", bound=Hashable)
 
@@ -110,20 +107,45 @@ def _directory(value: str) -> str:
 
 
 def _words(value: object) -> object:
+    return _split(value, listed=False)
+
+
+def _listed_words(value: object) -> object:
+    return _split(value, listed=True)
+
+
+def _split(value: object, *, listed: bool) -> object:
     if not isinstance(value, str):
         return value
+    if not value.strip():
+        return ()
     try:
-        words = shlex.split(value)
-    except ValueError as error:
-        raise refusal(f"cannot be split into words: {str(error).lower()}", "close it, or write a list") from None
-    if words and (assignment := _ASSIGNMENT.match(words[0])):
-        raise refusal(f"begins with `{shown(assignment[0])}`, which only a shell understands", "set it under `env`")
-    bare = set(value.split())
-    for word in words:
-        if word in _SHELL_WORDS or (word in bare and word.endswith((";", "&"))):
-            remedy = f"write [sh, -c, {json.dumps(shown(value))}]"
-            raise refusal(f"`{shown(word)}` needs a shell, and none is used here", remedy)
-    return words
+        return words_of(value, listed=listed)
+    except BadCommand as bad:
+        raise refusal(str(bad), bad.remedy) from None
+
+
+def _commands(value: object) -> object:
+    """The items of a list of commands, where a text may hold several, one a line."""
+    items = [value] if isinstance(value, str) else value
+    if not isinstance(items, list | tuple):
+        return value
+    return [command for item in items for command in (_each_line(item) if isinstance(item, str) else (item,))]
+
+
+def _each_line(text: str) -> tuple[str, ...]:
+    """The commands of the text; the text itself, to be refused as an item, where it holds none."""
+    try:
+        commands = commands_in(text)
+    except BadCommand:
+        return (text,)
+    if len(commands) > 1:
+        for command in commands:
+            try:
+                words_of(command)
+            except BadCommand as bad:
+                raise refusal(str(bad), f"write {in_shell(text, listed=True)}") from None
+    return commands or (text,)
 
 
 def _with_program(words: tuple[str, ...]) -> tuple[str, ...]:
@@ -163,6 +185,7 @@ def _serializer(function: Callable[[int], str]) -> PlainSerializer:
     return PlainSerializer(function, return_type=str)
 
 
+OneOrMore = _OneOrMore()
 Flag = StrictBool
 Count = StrictInt
 Text = Annotated[str, AfterValidator(without_control)]
@@ -181,23 +204,22 @@ Size = Annotated[
     _serializer(format_size),
     _schema(type="string", pattern=SIZE_PATTERN, examples=["512KiB", "256MiB", "2GiB"]),
 ]
-Words = Annotated[
-    tuple[Text, ...],
-    Field(min_length=1, max_length=1_000),
-    BeforeValidator(_words),
-    AfterValidator(_with_program),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "string", "minLength": 1},
-                {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 1_000},
-            ]
-        }
-    ),
-]
+_WORDS_SCHEMA = WithJsonSchema(
+    {
+        "anyOf": [
+            {"type": "string", "minLength": 1},
+            {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 1_000},
+        ]
+    }
+)
+_Argv = Annotated[tuple[Text, ...], Field(min_length=1, max_length=1_000)]
+Words = Annotated[_Argv, BeforeValidator(_words), AfterValidator(_with_program), _WORDS_SCHEMA]
+"""One command, as its words or as a text without anything that only a shell understands."""
+_ListedWords = Annotated[_Argv, BeforeValidator(_listed_words), AfterValidator(_with_program), _WORDS_SCHEMA]
+Commands = Annotated[tuple[_ListedWords, ...], BeforeValidator(_commands), OneOrMore]
+"""Commands, each as in ``Words``; a text may hold several, one a line."""
 EnvName = Annotated[str, AfterValidator(_env_name), _schema(type="string", pattern=ENV_NAME_PATTERN)]
 Environment = dict[EnvName, Text]
-OneOrMore = _OneOrMore()
 Distinct = AfterValidator(distinct)
 
 

@@ -24,6 +24,7 @@ from claudomator_py.domain.budget import Budget
 from claudomator_py.domain.errors import shown, suggestion
 from claudomator_py.domain.fields import (
     LONGEST_NAME,
+    Commands,
     Count,
     Directory,
     Distinct,
@@ -35,7 +36,6 @@ from claudomator_py.domain.fields import (
     OneOrMore,
     Strict,
     Text,
-    Words,
     refusal,
     without_control,
 )
@@ -284,8 +284,10 @@ class TaskSpec(Strict):
     max_turns: Count | None = Field(
         None, ge=1, le=10_000, description="Maximum number of turns in a run, for agents whose CLI can enforce it."
     )
-    check: Annotated[tuple[Words, ...], Field(max_length=50), OneOrMore] = Field(
-        (), description="Commands that must all exit 0 for the task to succeed. Split into words; no shell is used."
+    check: Annotated[Commands, Field(max_length=50)] = Field(
+        (),
+        description="Commands that must all exit 0 for the task to succeed, one a line. Split into words; no shell is "
+        "used.",
     )
     permissions: Permissions = Field(Permissions(), description="What the agent may do.")
     env: Environment = Field(
