@@ -58,6 +58,27 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+
+
+def is_elsewhere(address: str) -> bool:
+    """Whether the IP address is neither this machine's nor of a network that only it and its neighbours reach.
+
+    An IPv6 address that stands for one of IPv4 (mapped, 6to4 of RFC 3056, NAT64 of RFC 6052) is judged by that.
+    """
+    try:
+        known = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    if isinstance(known, ipaddress.IPv6Address):
+        inner = known.ipv4_mapped or known.sixtofour
+        if inner is None and known in _NAT64:
+            inner = ipaddress.IPv4Address(int(known) & 0xFFFFFFFF)
+        if inner is not None:
+            return is_elsewhere(str(inner))
+    return known.is_global and not known.is_multicast
+
+
 def _url(value: str) -> str:
     remedy = "write https://HOST/PATH"
     try:

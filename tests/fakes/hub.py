@@ -12,6 +12,7 @@ from claudomator_py.dispatch.hub import (
     Hub,
     Link,
 )
+from claudomator_py.dispatch.waking import NotWoken
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
@@ -71,7 +72,9 @@ class Met:
     def hub(self) -> Hub:
         return Hub(self.world.database, self.world.host, self.world.registry, self._knock)
 
-    def _knock(self, url: str, _: Mapping[str, Any]) -> None:
+    def _knock(self, url: str, _: Mapping[str, Any], anywhere: bool) -> None:
+        if not anywhere and "127.0.0.1" in url:
+            raise NotWoken("it is on this machine")
         self.knocked.append(url)
         if self.deaf is not None:
             raise self.deaf

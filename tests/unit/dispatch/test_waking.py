@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from claudomator_py.dispatch import waking
 from claudomator_py.dispatch.waking import NotWoken, knock, wake
 from claudomator_py.domain.card import Registration
 from claudomator_py.domain.principal import OPERATOR
@@ -22,16 +23,18 @@ DOCUMENT = {"agent_id": "shepherd", "task_id": "t"}
 
 
 class Address:
-    """Where an agent is woken. status: what it answers; heard: each request, with its body."""
+    """Where an agent is woken. status: what it answers; heard: each request, with its body; hosts: to whom."""
 
     def __init__(self) -> None:
         self.status = 204
         self.heard: list[tuple[str, str, Any]] = []
+        self.hosts: list[str] = []
         address = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
+                address.hosts.append(self.headers["Host"])
                 address.heard.append((self.path, self.headers["Content-Type"], json.loads(body)))
                 self.send_response(address.status)
                 self.send_header("Location", "/elsewhere")
@@ -64,7 +67,7 @@ def address() -> Iterator[Address]:
 @pytest.mark.parametrize("status", [200, 299])
 def test_the_address_hears_who_is_wanted_for_what(address: Address, status: int) -> None:
     address.status = status
-    knock(address.url, DOCUMENT)
+    knock(address.url, DOCUMENT, True)
     assert address.heard == [("/wake", "application/json", DOCUMENT)]
 
 
@@ -73,7 +76,7 @@ def test_a_proxy_of_the_daemon_is_not_asked(address: Address, monkeypatch: pytes
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.delenv("NO_PROXY", raising=False)
     monkeypatch.delenv("no_proxy", raising=False)
-    knock(address.url, DOCUMENT)
+    knock(address.url, DOCUMENT, True)
     assert len(address.heard) == 1
 
 
@@ -81,7 +84,7 @@ def test_a_proxy_of_the_daemon_is_not_asked(address: Address, monkeypatch: pytes
 def test_any_other_answer_is_none_and_a_redirect_leads_nowhere(address: Address, status: int) -> None:
     address.status = status
     with pytest.raises(NotWoken, match=f"{address.url} answered {status}"):
-        knock(address.url, DOCUMENT)
+        knock(address.url, DOCUMENT, True)
     assert len(address.heard) == 1
 
 
@@ -90,9 +93,9 @@ def test_where_nobody_listens_nobody_is_woken() -> None:
         unheard.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unheard.getsockname()[1]}/wake"
         with pytest.raises(NotWoken, match=f"{url} was not reached: ConnectError"):
-            knock(url, DOCUMENT)
+            knock(url, DOCUMENT, True)
     with pytest.raises(NotWoken, match="InvalidURL"):
-        knock("http://[::1/wake", DOCUMENT)
+        knock("http://[::1/wake", DOCUMENT, True)
 
 
 def agent(url: str, creator: str = OPERATOR.id) -> Registration:
@@ -104,7 +107,8 @@ def woken(one: Registration, failing: int = 0, wanted: int = 5) -> list[tuple[st
     sent: list[tuple[str, Mapping[str, Any]]] = []
     left = iter(range(wanted))
 
-    def knocked(url: str, document: Mapping[str, Any]) -> None:
+    def knocked(url: str, document: Mapping[str, Any], anywhere: bool) -> None:
+        assert anywhere == (one.creator == OPERATOR.id)
         sent.append((url, document))
         if len(sent) <= failing:
             raise NotWoken("nobody is there")
@@ -137,8 +141,51 @@ def test_between_two_wake_ups_it_has_time_to_start() -> None:
     assert [later - at for at, later in pairwise(at_s)] == pytest.approx([AGAIN_S] * 2, abs=0.01)
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:8001", "localhost", "[::1]", "[::1]:8001"])
-def test_on_this_machine_an_agent_is_woken_for_the_operator_alone(host: str) -> None:
-    url = f"http://{host}/wake@agents.example"
-    assert len(woken(agent(url))) == 1
-    assert woken(agent(url, "ann")) == []
+OWN_NAME = socket.gethostname()
+SPELLINGS = (
+    *("127.0.0.1", "localhost", "[::1]", "127.1", "127.0.1", "0177.0.0.1", "0x7f.1", "2130706433", "0x7f000001"),
+    *("0", "0.0.0.0", "[::]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]"),
+    *("localhost.", "LOCALHOST", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1"),
+    *("[fe80::1]", "[fc00::1]", "224.0.0.1", "255.255.255.255", OWN_NAME),
+)
+
+
+@pytest.mark.parametrize("host", SPELLINGS)
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_on_this_machine_and_in_its_network_nobody_is_woken_for_a_guest(
+    address: Address, scheme: str, host: str
+) -> None:
+    with pytest.raises(NotWoken, match=r"on this machine or in its network|has no address|InvalidURL"):
+        knock(f"{scheme}://{host}:{address.server.server_port}/wake", DOCUMENT, False)
+    assert address.heard == []
+
+
+def test_a_name_that_points_here_is_this_machine(address: Address, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where another address comes first."""
+    found = [(socket.AF_INET, socket.SOCK_DGRAM, 17, "", (ip, 80)) for ip in ("192.0.43.8", "127.0.0.1")]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    with pytest.raises(NotWoken, match="on this machine"):
+        knock(f"https://agents.example:{address.server.server_port}/wake", DOCUMENT, False)
+
+
+def test_elsewhere_a_guests_agent_is_woken_at_the_address_that_was_judged(
+    address: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if this machine's address were another's: the name is asked for once, and still stands in the request."""
+    asked: list[str] = []
+    here = [(socket.AF_INET, socket.SOCK_DGRAM, 17, "", ("127.0.0.1", 80))]
+    monkeypatch.setattr(waking, "is_elsewhere", lambda _: True)
+    monkeypatch.setattr(waking, "_is_own", lambda *_: False)
+    resolve = socket.getaddrinfo
+
+    def resolved(host: str, *more: Any, **named: Any) -> Any:
+        if host != "agents.example":
+            return resolve(host, *more, **named)
+        asked.append(host)
+        return here
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolved)
+    knock(f"http://agents.example:{address.server.server_port}/wake", DOCUMENT, False)
+    assert address.heard == [("/wake", "application/json", DOCUMENT)]
+    assert address.hosts == [f"agents.example:{address.server.server_port}"]
+    assert asked == ["agents.example"]
