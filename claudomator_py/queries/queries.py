@@ -18,6 +18,7 @@ from claudomator_py.domain.views import (
     DrainView,
     FileProblemPage,
     FileProblemView,
+    LatestFilter,
     LogChunk,
     Page,
     ReadinessView,
@@ -130,6 +131,21 @@ class Queries(Bound):
             found = reads.page(connection, wanted, before, limit + 1, self._by)
             part, following = cursors.part(found, limit, lambda one: cursors.write((one.created_ms, one.id), wanted))
             return Page(items=tuple(self.task_views.of(connection, part)), next_cursor=following)
+
+        return self._read(read)
+
+    def latest(self, wanted: LatestFilter, cursor: str | None, limit: int) -> tuple[Page[TaskView], int]:
+        """Return tasks, the latest change first, at most ``limit``, and how many there are in all. One that changes
+        meanwhile is on a page that was seen already. Raises BadCursor."""
+        listed = {"list": "latest", **wanted.model_dump(mode="json", exclude_none=True)}
+        before = cursors.read_time(cursor, listed) if cursor is not None else None
+
+        def read(connection: Connection) -> tuple[Page[TaskView], int]:
+            found = reads.latest(connection, wanted, before, limit + 1, self._by)
+            part, following = cursors.part(
+                found.tasks, limit, lambda one: cursors.write_time(one.updated_ms, one.id, listed)
+            )
+            return Page(items=tuple(self.task_views.of(connection, part)), next_cursor=following), found.total
 
         return self._read(read)
 

@@ -46,7 +46,7 @@ from claudomator_py.store import task_rows, transactions
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Task
-from claudomator_py.tasks.accept import NewTask, accept
+from claudomator_py.tasks.accept import NewTask, accept, in_context
 from claudomator_py.tasks.feasibility import placement_problems
 from claudomator_py.tasks.holds import drain, drain_view, hold_agent, release_agent, undrain
 from claudomator_py.tasks.idempotency import IdempotentRequests
@@ -111,13 +111,16 @@ class TaskService(Bound):
         bound._queries = self._queries.as_(by)
         return bound
 
-    def submit(self, spec: TaskSpec, *, key: RequestKey | None = None) -> TaskView:
-        """Accept a task; it is durable when this returns. Raises Invalid, such as for a directory outside the roots."""
+    def submit(self, spec: TaskSpec, *, key: RequestKey | None = None, context: str | None = None) -> TaskView:
+        """Accept a task; it is durable when this returns. context: what whoever asks calls the conversation that it
+        continues, or begins. Raises Invalid, such as for a directory outside the roots."""
 
         def transaction(connection: Connection, order: NewTask) -> Changed:
-            refuse(task_problems(connection, spec, self._by))
+            if context is not None:
+                order = in_context(connection, order, context, self._by)
+            refuse(task_problems(connection, order.spec, self._by))
             task = accept(connection, order, self._clock())
-            refuse(cycle_problems(connection, [(task, spec)]))
+            refuse(cycle_problems(connection, [(task, order.spec)]))
             return self._changed(connection, task.id, key)
 
         with self._repeats.claim(key, self._by.id, TaskView) as earlier:

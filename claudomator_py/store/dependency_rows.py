@@ -1,6 +1,7 @@
 """Dependencies: names, and the tasks they were bound to at first match."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from sqlalchemy import Connection, String, bindparam, case, delete, exists, insert, select, update
 
@@ -8,6 +9,8 @@ from claudomator_py.domain.readiness import DependencyState
 from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import TASK, TASK_DEPENDENCY, Task
 from claudomator_py.store.task_rows import task_from
+
+_NOTHING_MEANT: Mapping[str, str] = MappingProxyType({})
 
 # On the way of every task.
 _OF = TASK_DEPENDENCY.c.task_id == bindparam("task")
@@ -53,13 +56,18 @@ _BOUND_IDS = Statement(
 )
 
 
-def replace(connection: Connection, task_id: str, names: Sequence[str]) -> None:
-    """Set the task's dependencies. A name that it already depended on stays bound to what it was bound to."""
+def replace(
+    connection: Connection, task_id: str, names: Sequence[str], meant: Mapping[str, str] = _NOTHING_MEANT
+) -> None:
+    """Set the task's dependencies. A name that it already depended on stays bound to what it was bound to.
+
+    meant: ids of the tasks that names stand for, by name; any other name stands for the newest task of that name.
+    """
     kept: dict[str, str | None] = dict(_OF_TASK.rows(connection, task=task_id))
     if kept:
         connection.execute(delete(TASK_DEPENDENCY).where(TASK_DEPENDENCY.c.task_id == task_id))
     for name in dict.fromkeys(names):
-        bound = kept.get(name) or _newest_named(connection, name, besides=task_id)
+        bound = kept.get(name) or meant.get(name) or _newest_named(connection, name, besides=task_id)
         connection.execute(insert(TASK_DEPENDENCY).values(task_id=task_id, name=name, depends_on_id=bound))
 
 

@@ -369,7 +369,7 @@ CREATE TABLE task (
 	restart_requested JSON,
 	resume JSON,
 	created_ms BIGINT NOT NULL,
-	updated_ms BIGINT NOT NULL, thread VARCHAR, asks JSON, kept_until_ms BIGINT, approved_ms BIGINT, granted_tools JSON, asked_tier VARCHAR, failed_on VARCHAR, failed_for VARCHAR, creator VARCHAR DEFAULT 'operator' NOT NULL, organisation VARCHAR, specialist VARCHAR, skill VARCHAR, risk VARCHAR, channel VARCHAR, constraints VARCHAR, lane VARCHAR GENERATED ALWAYS AS (eligibility || '|' || coalesce(tier, '') || '|' || coalesce(asked_tier, '') || '|' || coalesce(failed_on, '') || '|' || coalesce(failed_for, '') || '|' || coalesce(constraints, '')), parent_run VARCHAR, hint VARCHAR DEFAULT '' NOT NULL,
+	updated_ms BIGINT NOT NULL, thread VARCHAR, asks JSON, kept_until_ms BIGINT, approved_ms BIGINT, granted_tools JSON, asked_tier VARCHAR, failed_on VARCHAR, failed_for VARCHAR, creator VARCHAR DEFAULT 'operator' NOT NULL, organisation VARCHAR, specialist VARCHAR, skill VARCHAR, risk VARCHAR, channel VARCHAR, constraints VARCHAR, lane VARCHAR GENERATED ALWAYS AS (eligibility || '|' || coalesce(tier, '') || '|' || coalesce(asked_tier, '') || '|' || coalesce(failed_on, '') || '|' || coalesce(failed_for, '') || '|' || coalesce(constraints, '')), parent_run VARCHAR, hint VARCHAR DEFAULT '' NOT NULL, context VARCHAR,
 	CONSTRAINT pk_task PRIMARY KEY (id)
 );
 CREATE TABLE task_dependency (
@@ -436,6 +436,7 @@ CREATE INDEX ix_run_windows ON run (kind, account, windows_ms) WHERE windows_ms 
 CREATE INDEX ix_snapshot_created ON snapshot (created_ms);
 CREATE INDEX ix_specialist_skill ON specialist_skill (specialist_id);
 CREATE INDEX ix_task_begun ON task (state, reason, thread, rank_ms, created_ms, id, seq) WHERE seq > 0;
+CREATE INDEX ix_task_context ON task (creator, context, created_ms, id) WHERE context IS NOT NULL;
 CREATE INDEX ix_task_created ON task (created_ms, id);
 CREATE INDEX ix_task_due ON task (state, until_ms) WHERE state = 'WAITING';
 CREATE INDEX ix_task_ended ON task (state, updated_ms, id) WHERE state = 'CANCELLED' OR state = 'COMPLETED' OR state = 'FAILED';
@@ -473,4 +474,4 @@ CREATE TRIGGER specialist_text_removed AFTER DELETE ON specialist_skill BEGIN
         INSERT INTO specialist_text (specialist_text, rowid, title, body)
         VALUES ('delete', old.id, old.title, old.body);
     END;
-INSERT INTO alembic_version (version_num) VALUES ('0015_begun');
+INSERT INTO alembic_version (version_num) VALUES ('0016_context');

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from sqlalchemy import (
     BindParameter,
@@ -16,21 +16,25 @@ from sqlalchemy import (
     bindparam,
     cast,
     exists,
+    false,
     func,
     or_,
     select,
     tuple_,
 )
 
-from claudomator_py.domain.lifecycle import StateName
+from claudomator_py.domain.lifecycle import UNSUCCESSFUL, StateName
+from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.principal import OPERATOR, Principal
-from claudomator_py.domain.views import TaskFilter
+from claudomator_py.domain.views import LatestFilter, TaskFilter
+from claudomator_py.domain.views.tasks import Standing
 from claudomator_py.store.run_rows import run_from
 from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import RUN, SPECIALIST, TASK, Run, Task
 from claudomator_py.store.task_rows import task_from
 from claudomator_py.store.visibility import agent_hidden, cards_hidden, tasks_seen
 
+_SUCCESSFUL = tuple(state for state in get_args(StateName) if state not in UNSUCCESSFUL)
 SHORTEST_PREFIX = 4
 _RUNS_OF = Statement(
     select(RUN).where(RUN.c.task_id.in_(bindparam("tasks", expanding=True))).order_by(RUN.c.generation, RUN.c.seq)
@@ -71,6 +75,35 @@ def page(
         query = query.where(tuple_(TASK.c.created_ms, TASK.c.id) < before)
     query = query.order_by(TASK.c.created_ms.desc(), TASK.c.id.desc()).limit(limit)
     return [task_from(row) for row in connection.execute(query)]
+
+
+def latest(
+    connection: Connection, wanted: LatestFilter, before: Position | None, limit: int, by: Principal = OPERATOR
+) -> "Listed":
+    """Return tasks that exist for that principal, the latest change first, at most ``limit``, and how many there are in
+    all. before: time of the latest change, in epoch milliseconds, and id of the last one seen."""
+    which = [tasks_seen(by)]
+    if wanted.context is not None:
+        which.append(in_context(wanted.context, by))
+    if wanted.standings is not None:
+        which.append(or_(false(), *map(_stands, wanted.standings)))
+    if wanted.since_ms is not None:
+        which.append(TASK.c.updated_ms >= wanted.since_ms)
+    total = connection.execute(select(func.count()).select_from(TASK).where(*which)).scalar_one()
+    if before is not None:
+        which.append(tuple_(TASK.c.updated_ms, TASK.c.id) < before)
+    return Listed(_first(connection, and_(*which), (TASK.c.updated_ms.desc(), TASK.c.id.desc()), limit), total)
+
+
+def _stands(standing: Standing) -> ColumnElement[bool]:
+    """Of ``TASK``, as ``Standing.holds`` says of its view."""
+    which = [TASK.c.state == standing.state]
+    if standing.begun is not None:
+        which.append(TASK.c.last_run_id.is_not(None) if standing.begun else TASK.c.last_run_id.is_(None))
+    if standing.rejected is not None:
+        rejected = TASK.c.reason.is_not_distinct_from(Reason.REJECTED.value)
+        which.append(rejected if standing.rejected else ~rejected)
+    return and_(*which)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +201,27 @@ def _exactly(by: Principal) -> tuple[Statement, Statement]:
     mine = select(TASK).where(tasks_seen(by))
     newest = mine.where(TASK.c.name == ref).order_by(TASK.c.created_ms.desc(), TASK.c.id.desc()).limit(1)
     return Statement(mine.where(TASK.c.id == ref)), Statement(newest)
+
+
+def in_context(context: str, by: Principal) -> ColumnElement[bool]:
+    """Of ``TASK``: those of the conversation that this principal calls so, or that a task of this id began."""
+    return or_(*_ways_into(context, by))
+
+
+def last_of_context(connection: Connection, context: str, by: Principal) -> Task | None:
+    """Return the newest task of that conversation that exists for the principal and has not come to nothing."""
+    mine = and_(tasks_seen(by), TASK.c.state.in_(_SUCCESSFUL))
+    newest = (TASK.c.created_ms.desc(), TASK.c.id.desc())
+    for way in _ways_into(context, by):  # each of which has an index, and all of them together none
+        if found := _first(connection, and_(mine, way), newest, 1):
+            return found[0]
+    return None
+
+
+def _ways_into(context: str, by: Principal) -> tuple[ColumnElement[bool], ...]:
+    """How tasks belong to a conversation: by its name, by who began it, and as that one."""
+    named = and_(TASK.c.creator == by.id, TASK.c.context == context)
+    return named, TASK.c.thread == context, TASK.c.id == context
 
 
 def names_like(connection: Connection, by: Principal = OPERATOR) -> list[str]:

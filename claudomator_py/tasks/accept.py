@@ -1,8 +1,8 @@
 """Accepting a task, and content in place of what it had, inside one transaction."""
 
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from sqlalchemy import Connection
 
@@ -13,12 +13,12 @@ from claudomator_py.domain.lifecycle import (
     Waiting,
     WaitReason,
 )
-from claudomator_py.domain.principal import OPERATOR
+from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.readiness import rank
 from claudomator_py.domain.task import Isolation, TaskSpec
 from claudomator_py.scheduler.lanes import lane_columns
 from claudomator_py.schema.taskfile import content_hash
-from claudomator_py.store import dependency_rows, task_rows
+from claudomator_py.store import dependency_rows, reads, task_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Task, TaskRevision
 from claudomator_py.tasks.readiness import (
@@ -55,11 +55,25 @@ class NewTask:
     """The channel of the message that it is made of, by its id."""
     parent_run: str | None = None
     """The run that makes it, by its id."""
+    context: str | None = None
+    """What its creator calls the conversation that it belongs to."""
+    meant: Mapping[str, str] = field(default_factory=dict)
+    """Ids of the tasks that names in its content stand for, by name, where they are known already."""
 
     @property
     def shared(self) -> str:
         """The directory that one run at a time may use: none, if each of its generations has a work tree of its own."""
         return "" if self.spec.isolation is Isolation.WORKTREE else self.dir_key
+
+
+def in_context(connection: Connection, order: NewTask, context: str, by: Principal) -> NewTask:
+    """Return the task as one of the conversation that ``by`` calls so: it continues the last of its tasks that has not
+    come to nothing, or is the first."""
+    last = reads.last_of_context(connection, context, by)
+    if last is None or last.name == order.spec.name:
+        return replace(order, context=context)
+    spec = order.spec.model_copy(update={"continues": last.name})
+    return replace(order, spec=spec, context=context, meant={last.name: last.id})
 
 
 def accept(connection: Connection, order: NewTask, now_ms: int) -> Task:
@@ -72,7 +86,7 @@ def accept(connection: Connection, order: NewTask, now_ms: int) -> Task:
     task = _new_task(order, now_ms)
     task_rows.add(connection, task, now_ms, settled=bool(spec.needs))
     add_content(connection, task.id, 1, spec, order.shared, now_ms)
-    dependency_rows.replace(connection, task.id, spec.needs)
+    dependency_rows.replace(connection, task.id, spec.needs, order.meant)
     task = ready(connection, task, spec, now_ms)
     propagate_rank(connection, task, now_ms)
     _bind_waiters(connection, task, now_ms)
@@ -116,6 +130,7 @@ def _new_task(order: NewTask, now_ms: int, state: lifecycle.State = _NEW, versio
         organisation=order.organisation,
         channel=order.channel,
         parent_run=order.parent_run,
+        context=order.context,
         created_ms=now_ms,
         updated_ms=now_ms,
     )

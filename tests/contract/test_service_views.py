@@ -1,13 +1,16 @@
 """What the service answers: every field of a task and its runs, lists, status."""
 
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import pytest
 
 from claudomator_py.domain.errors import BadCursor, NotFound, Problem
+from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.outcome import Tokens
-from claudomator_py.domain.units import DAY_MS, HOUR_MS, format_instant
-from claudomator_py.domain.views import HoldRequest, TaskFilter
+from claudomator_py.domain.principal import Principal, Role
+from claudomator_py.domain.units import DAY_MS, HOUR_MS, format_instant, parse_instant
+from claudomator_py.domain.views import HoldRequest, LatestFilter, Page, RejectRequest, TaskFilter
+from claudomator_py.domain.views.tasks import Standing
 from claudomator_py.queries import cursors, queries
 from claudomator_py.schema.taskfile import from_document
 from claudomator_py.store.database import Database
@@ -164,6 +167,84 @@ def test_filters_hold_all_together_and_tags_are_exact(world: World) -> None:
 
 
 @pytest.mark.both_databases
+def test_the_latest_change_comes_first_and_standings_part_all_tasks(world: World) -> None:
+    for name in ("done", "refused", "stopped", "runs", "again"):
+        world.submit(name, retry={"backoff": "1h"}, approval=name in ("refused", "stopped"))
+        world.tick()
+    world.submit("waits", depends_on=["nobody"])
+    world.succeed("done")
+    world.service.reject("refused", RejectRequest())
+    world.service.cancel("stopped")
+    world.end("again", status="failed", reason="agent_error")
+    world.tick()
+    standings = [
+        Standing(state=state, begun=begun, rejected=rejected)
+        for state in get_args(StateName)
+        for begun in (None, True, False)
+        for rejected in (None, True, False)
+    ]
+    everything, total = world.queries.latest(LatestFilter(), None, 50)
+    assert total == len(everything.items) == 6
+    assert {(one.name, one.state, one.runs > 0) for one in everything.items} >= {
+        ("again", "WAITING", True),
+        ("waits", "WAITING", False),
+        ("refused", "FAILED", False),
+    }
+    times = [(one.updated_at, one.id) for one in everything.items]
+    assert times == sorted(times, reverse=True)
+    for standing in standings:
+        found, counted = world.queries.latest(LatestFilter(standings=(standing,)), None, 50)
+        assert [one.name for one in found.items] == [one.name for one in everything.items if standing.holds(one)]
+        assert counted == len(found.items)
+    assert world.queries.latest(LatestFilter(standings=()), None, 50) == (Page(items=()), 0)
+    last = parse_instant(times[0][0])
+    newest, _ = world.queries.latest(LatestFilter(since_ms=last), None, 50)
+    assert {one.updated_at for one in newest.items} == {times[0][0]}
+
+
+def test_the_latest_tasks_come_in_parts(world: World) -> None:
+    world.take("/in/many.yaml", *(spec(f"t{number}") for number in range(7)))
+    seen: list[str] = []
+    cursor: str | None = None
+    while cursor is not None or not seen:
+        page, total = world.queries.latest(LatestFilter(), cursor, 3)
+        seen += [view.name for view in page.items]
+        cursor = page.next_cursor
+        assert total == 7
+    assert sorted(seen) == [f"t{number}" for number in range(7)]
+    assert len(seen) == 7
+    given = world.queries.latest(LatestFilter(), None, 3)[0].next_cursor
+    with pytest.raises(BadCursor):
+        world.queries.latest(LatestFilter(context="c"), given, 3)
+
+
+@pytest.mark.both_databases
+def test_a_context_is_its_creators_and_goes_on_where_the_last_task_came_to_something(world: World) -> None:
+    ann, bob = (world.access.as_(Principal(name, Role.OPERATE, "acme")) for name in ("ann", "bob"))
+    first = ann.service.submit(spec("first"), context="chat")
+    assert (first.context, first.continues) == ("chat", None)
+    second = ann.service.submit(spec("second"), context="chat")
+    assert second.continues is not None
+    assert (second.context, second.continues.task_id) == ("chat", first.id)
+    ann.service.cancel(second.id)
+    # One of the same name as the first that has nothing to do with it.
+    ann.service.submit(spec("first"))
+    third = ann.service.submit(spec("third"), context="chat")
+    assert third.continues is not None
+    assert third.continues.task_id == first.id
+    others = bob.service.submit(spec("other"), context="chat")
+    assert others.continues is None
+    # What was begun without a name is called by its id, by whoever sees it.
+    by_id = bob.service.submit(spec("by-id"), context=first.id)
+    assert by_id.continues is not None
+    assert by_id.continues.task_id == first.id
+    strangers = world.access.as_(Principal("eve", Role.OPERATE, "other"))
+    assert strangers.service.submit(spec("eves"), context=first.id).continues is None
+    listed, total = ann.queries.latest(LatestFilter(context="chat"), None, 10)
+    assert {one.name for one in listed.items} == {"first", "second", "third"}
+    assert total == 3
+
+
 def test_status_puts_what_needs_a_person_first_and_queues_in_order(world: World) -> None:
     world = World(world.database, total=2)
     world.refusals.put("/in/x.yaml", [Problem(message="is empty")])

@@ -15,6 +15,7 @@ from a2a.helpers.proto_helpers import new_text_message
 from a2a.types import (
     CancelTaskRequest,
     GetTaskRequest,
+    ListTasksRequest,
     Role,
     SendMessageConfiguration,
     SendMessageRequest,
@@ -170,14 +171,16 @@ REFUSED: list[tuple[str, object, int]] = [
     ("SendMessage", message("   "), -32602),
     ("SendMessage", message(message_id="m" * 300), -32602),
     ("SendMessage", message(taskId="no-such"), -32001),
-    ("SendMessage", message(contextId="no-such"), -32001),
+    ("SendMessage", message(contextId="c" * 300), -32602),
     ("SendMessage", message(metadata={"executor": {"name": 3}, "skill_used": 4}), -32602),
     ("SendMessage", message(metadata={"skill_used": 4}), -32602),
     ("GetTask", {"id": "no-such"}, -32001),
     ("GetTask", {}, -32602),
     ("CancelTask", {"id": "no-such"}, -32001),
     ("SubscribeToTask", {"id": "no-such"}, -32001),
-    ("ListTasks", {}, -32004),
+    ("ListTasks", {"pageSize": 0}, -32602),
+    ("ListTasks", {"pageToken": "no-such"}, -32602),
+    ("ListTasks", [], -32602),
     ("CreateTaskPushNotificationConfig", {}, -32003),
     ("GetExtendedAgentCard", {}, -32004),
     ("agent/getAuthenticatedExtendedCard", None, -32007),
@@ -243,9 +246,9 @@ def test_another_organisations_task_does_not_exist(served: tuple[Site, Daemon]) 
         ("CancelTask", {"id": begun["id"]}),
         ("SubscribeToTask", {"id": begun["id"]}),
         ("SendMessage", message(message_id="n", taskId=begun["id"])),
-        ("SendMessage", message(message_id="n", contextId=begun["id"])),
     ):
         assert rpc(site, method, params, theirs).json()["error"]["code"] == -32001
+    assert rpc(site, "ListTasks", {"contextId": begun["id"]}, theirs).json()["result"]["tasks"] == []
     # The same messageId is another one's message.
     own = rpc(site, "SendMessage", message(), theirs).json()["result"]["task"]
     assert own["id"] != begun["id"]
@@ -262,6 +265,57 @@ def test_what_follows_in_its_context_continues_the_task(served: tuple[Site, Daem
     assert task.continues.task_id == first["id"]
     told = rpc(site, "GetTask", {"id": second["id"]}).json()["result"]
     assert told["contextId"] == first["contextId"]
+
+
+def test_a_client_may_call_its_context_as_it_likes(served: tuple[Site, Daemon]) -> None:
+    site, daemon = served
+
+    async def test() -> None:
+        async with sdk_client(site, streaming=True) as client:
+            first = await said(client, saying("simulate: text=one", context_id="chat-7"))
+            second = await said(client, saying("And now?", context_id="chat-7"))
+            assert {one.context_id for one in contexts(first + second)} == {"chat-7"}
+            begun, follows = first[0].task.id, second[0].task.id
+            task = daemon.client.task(follows)
+            assert task.continues is not None
+            assert (task.continues.task_id, task.thread) == (begun, begun)
+            other = await said(client, saying("simulate: text=two", context_id="chat-8"))
+            assert daemon.client.task(other[0].task.id).continues is None
+            listed = await client.list_tasks(ListTasksRequest(context_id="chat-7"))
+            assert {one.id for one in listed.tasks} == {begun, follows}
+            with pytest.raises(Exception, match="contextId"):
+                await said(client, saying("x", task_id=begun, context_id="chat-8"))
+
+    run(test)
+
+
+def contexts(updates: list[Any]) -> list[Any]:
+    """What each update tells of."""
+    return [getattr(one, one.WhichOneof("payload")) for one in updates]
+
+
+def test_the_sdks_client_lists_tasks(served: tuple[Site, Daemon]) -> None:
+    site, _ = served
+
+    async def test() -> None:
+        async with sdk_client(site, streaming=False) as client:
+            made = [(await said(client, saying(f"simulate: text=n{number}")))[0].task.id for number in range(5)]
+            seen: list[str] = []
+            token = ""
+            while token or not seen:
+                part = await client.list_tasks(ListTasksRequest(page_size=2, page_token=token))
+                assert (part.total_size, part.page_size) == (5, 2)
+                assert not any(one.artifacts for one in part.tasks)
+                seen += [one.id for one in part.tasks]
+                token = part.next_page_token
+            assert seen == made[::-1]
+            done = ListTasksRequest(status=TaskState.TASK_STATE_COMPLETED, include_artifacts=True)
+            found = await client.list_tasks(done)
+            assert found.tasks[0].artifacts[0].parts[0].text == "[simulated] n4"
+            none = await client.list_tasks(ListTasksRequest(status=TaskState.TASK_STATE_WORKING))
+            assert (list(none.tasks), none.total_size) == ([], 0)
+
+    run(test)
 
 
 def test_a_stream_is_joined_and_its_errors_are_told(served: tuple[Site, Daemon]) -> None:

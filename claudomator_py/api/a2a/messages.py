@@ -1,16 +1,21 @@
 """Messages that clients send by A2A: from JSON of either version to what is asked for, or a refusal."""
 
+import contextlib
 import hashlib
 import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
+from claudomator_py.api.a2a.tasks import STANDINGS, name_of
 from claudomator_py.domain.errors import Problem, problems_text
 from claudomator_py.domain.principal import RequestKey
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.views import AnswerRequest
+from claudomator_py.domain.units import parse_instant
+from claudomator_py.domain.views import AnswerRequest, LatestFilter
+from claudomator_py.domain.views.tasks import Standing
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.validation import validate
 
@@ -39,7 +44,9 @@ _REASONS: Final = {
 ANY_SKILL: Final = "task"
 """The skill of our card that is no specialist: whoever suits the task does it."""
 LONGEST_ID: Final = 200
-"""Characters of a message's id."""
+"""Characters of a message's id, or a context's."""
+MOST_LISTED: Final = 100
+"""Tasks in one part of a list (specification 1.0, 3.1.4)."""
 _KEY_PREFIX: Final = "a2a:"
 """Apart from the keys that clients of the API choose."""
 _USER: Final = ("ROLE_USER", "user", 1)
@@ -81,7 +88,7 @@ class Message:
     task_id: str
     """Of the task that it is said to; empty: it begins one."""
     context_id: str
-    """Of the tasks that it follows; empty: none."""
+    """Of the conversation that it belongs to, as the client calls it or as it was called before; empty: a new one."""
     specialist: str | None
     """Who is to do the task, as ``executor.name`` names it."""
     skill: str | None
@@ -91,10 +98,10 @@ class Message:
     key: RequestKey
     """By which a repetition shows."""
 
-    def task(self, continues: str | None) -> TaskSpec:
-        """The task that it begins. continues: the name of the one that it follows. Raises RpcError."""
-        digest = hashlib.sha256(self.id.encode()).hexdigest()[:12]
-        asked = {"specialist": self.specialist, "skill": self.skill, "continues": continues}
+    def task(self, creator: str) -> TaskSpec:
+        """The task that it begins. creator: id of the principal who sends it. Raises RpcError."""
+        digest = hashlib.sha256(f"{creator}\0{self.id}".encode()).hexdigest()[:12]
+        asked = {"specialist": self.specialist, "skill": self.skill}
         document = {"name": f"a2a-{digest}", "instructions": self.text, "tags": ["a2a"]}
         parsed = parse_task(document | {key: value for key, value in asked.items() if value is not None})
         if isinstance(parsed, TaskSpec):
@@ -136,17 +143,80 @@ def parse_message(params: Mapping[str, Any]) -> Message:
     if specialist is None:
         # The skills of our card are specialists: who names one of them, and nobody else, means that one.
         specialist, skill = (None if skill == ANY_SKILL else skill), None
+    context_id = _optional(said, "contextId") or ""
+    if len(context_id) > LONGEST_ID:
+        raise RpcError(INVALID_PARAMS, f"`message.contextId` has more than {LONGEST_ID} characters")
     fingerprint = hashlib.sha256(json.dumps([said, metadata], sort_keys=True).encode()).hexdigest()
     return Message(
         id=message_id,
         text=_text(said.get("parts")),
         task_id=_optional(said, "taskId") or "",
-        context_id=_optional(said, "contextId") or "",
+        context_id=context_id,
         specialist=specialist,
         skill=skill,
         waits=field(configuration, "returnImmediately") is not True and configuration.get("blocking") is not False,
         key=RequestKey(f"{_KEY_PREFIX}{message_id}", fingerprint),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Which tasks a client wants to see."""
+
+    wanted: LatestFilter
+    size: int
+    """The most in one part."""
+    token: str | None
+    """Where the part begins; None: at the beginning."""
+    artifacts: bool
+    """Whether with results."""
+
+
+def parse_listing(params: Mapping[str, Any]) -> Listing:
+    """Return what ``ListTasks`` asks for. Raises RpcError."""
+    size = _whole(params, "pageSize", MOST_LISTED // 2)
+    if not 1 <= size <= MOST_LISTED:
+        raise RpcError(INVALID_PARAMS, f"`pageSize` is not 1 to {MOST_LISTED}")
+    after = _optional(params, "statusTimestampAfter", "")
+    return Listing(
+        LatestFilter(
+            context=_optional(params, "contextId", "") or None,
+            standings=_standings(params.get("status")),
+            since_ms=None if after is None else _instant_ms(after),
+        ),
+        size,
+        _optional(params, "pageToken", "") or None,
+        field(params, "includeArtifacts") is True,
+    )
+
+
+def _standings(status: object) -> tuple[Standing, ...] | None:
+    """Which tasks are in a state, by its name or its number."""
+    if status in (None, 0, "TASK_STATE_UNSPECIFIED") and not isinstance(status, bool):
+        return None
+    for number, (state, standings) in enumerate(STANDINGS.items(), 1):
+        if status == name_of(state) or (status == number and not isinstance(status, bool)):
+            return standings
+    raise RpcError(INVALID_PARAMS, f"`status` is no state; use one of {', '.join(map(name_of, STANDINGS))}")
+
+
+def _whole(value: Mapping[str, Any], name: str, otherwise: int) -> int:
+    """The whole number, which ProtoJSON lets be text as well."""
+    found = field(value, name)
+    if found is None:
+        return otherwise
+    if isinstance(found, str) and found.isascii() and found.isdigit() and len(found) < len(str(2**31)):
+        return int(found)
+    if isinstance(found, bool) or not isinstance(found, int | float) or found != int(found):
+        raise RpcError(INVALID_PARAMS, f"`{name}` is not a whole number")
+    return int(found)
+
+
+def _instant_ms(text: str) -> int:
+    with contextlib.suppress(ValueError, OverflowError):
+        if datetime.fromisoformat(text).tzinfo is not None:
+            return parse_instant(text)
+    raise RpcError(INVALID_PARAMS, "`statusTimestampAfter` is no instant such as 2026-12-01T08:00:00Z")
 
 
 def _text(parts: object) -> str:
@@ -168,10 +238,10 @@ def _mapping(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _optional(value: Mapping[str, Any], key: str) -> str | None:
+def _optional(value: Mapping[str, Any], key: str, prefix: str = "message.") -> str | None:
     found = field(value, key)
     if found is not None and not isinstance(found, str):
-        raise RpcError(INVALID_PARAMS, f"`message.{key}` is not text")
+        raise RpcError(INVALID_PARAMS, f"`{prefix}{key}` is not text")
     return found
 
 

@@ -28,9 +28,11 @@ from claudomator_py.api.a2a.messages import (
     PARSE_ERROR,
     TASK_NOT_FOUND,
     UNSUPPORTED,
+    Listing,
     Message,
     RpcError,
     no_push,
+    parse_listing,
     parse_message,
 )
 from claudomator_py.api.a2a.tasks import Version
@@ -41,8 +43,17 @@ from claudomator_py.api.problem import Refused
 from claudomator_py.api.request import read_json
 from claudomator_py.api.section import guarded
 from claudomator_py.api.streams import HEARTBEAT, HEARTBEAT_S, MEDIA_TYPE, EventStream, Following, Streams, wants_stream
-from claudomator_py.domain.errors import Ambiguous, Conflict, Invalid, KeyReused, NotFound, ServiceError, problems_text
-from claudomator_py.domain.principal import OPERATOR
+from claudomator_py.domain.errors import (
+    Ambiguous,
+    BadCursor,
+    Conflict,
+    Invalid,
+    KeyReused,
+    NotFound,
+    ServiceError,
+    problems_text,
+)
+from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.views import TaskView
 from claudomator_py.schema.validation import MAX_PROBLEMS, odd_values
 from claudomator_py.service.access import Granted
@@ -59,6 +70,7 @@ _METHODS: Final[Mapping[str, tuple[str, Version]]] = {
     "SendMessage": ("send", "1.0"),
     "SendStreamingMessage": ("stream", "1.0"),
     "GetTask": ("get", "1.0"),
+    "ListTasks": ("list", "1.0"),
     "CancelTask": ("cancel", "1.0"),
     "SubscribeToTask": ("subscribe", "1.0"),
     "message/send": ("send", "0.3"),
@@ -68,7 +80,6 @@ _METHODS: Final[Mapping[str, tuple[str, Version]]] = {
     "tasks/resubscribe": ("subscribe", "0.3"),
 }
 _NOT_OFFERED: Final = {
-    "ListTasks": UNSUPPORTED,
     # 1.0 keeps -32007 for a card that is promised and missing; 0.3 has no other code for it.
     "GetExtendedAgentCard": UNSUPPORTED,
     "agent/getAuthenticatedExtendedCard": NO_EXTENDED_CARD,
@@ -104,7 +115,7 @@ async def call(request: Request, granted: Allowed, by: Asking, streams: Followin
         method, version, params = _read(document, wanted)
         if (operation := _NEEDS.get(method)) is not None and not may(by, operation):
             raise not_permitted(by, OPERATIONS[operation])
-        caller = _Caller(granted, streams, standing, version, rpc_id)
+        caller = _Caller(granted, by, streams, standing, version, rpc_id)
         if method in _STREAMED:
             task = await streams.run(partial(_begun, caller, method, params))
             return EventStream(streams, _told(caller, task))
@@ -140,6 +151,7 @@ class _Caller:
     """Who asks, and how it is answered."""
 
     granted: Granted
+    by: Principal
     streams: Streams
     standing: Callable[[], bool]
     version: Version
@@ -187,6 +199,8 @@ async def _answered(request: Request, caller: _Caller, method: str, params: Mapp
     run = caller.streams.run
     if method == "get":
         return shapes.whole(await run(lambda: caller.task(_id(params))), caller.version)
+    if method == "list":
+        return await run(lambda: _listed(caller, parse_listing(params)))
     if method == "cancel":
         return shapes.whole(await run(lambda: _cancel(caller, _id(params))), caller.version)
     message = parse_message(params)
@@ -223,14 +237,22 @@ def _send(caller: _Caller, message: Message) -> TaskView:
                 raise RpcError(INVALID_PARAMS, "`message.contextId` is not that of the task")
             told = service.answer(task.id, message.answer(), key=message.key)
         else:
-            continues = caller.task(message.context_id).name if message.context_id else None
-            told = service.submit(message.task(continues), key=message.key)
+            told = service.submit(message.task(caller.by.id), key=message.key, context=message.context_id or None)
     except Conflict as error:
         raise RpcError(UNSUPPORTED, _words(error)) from error
     except (Invalid, KeyReused) as error:
         raise RpcError(INVALID_PARAMS, _words(error), tuple(error.problems)) from error
     # To a repetition the service tells how it was then.
     return caller.task(told.id)
+
+
+def _listed(caller: _Caller, listing: Listing) -> dict[str, Any]:
+    """A part of the list of tasks. Raises RpcError."""
+    try:
+        tasks, total = caller.granted.queries.latest(listing.wanted, listing.token, listing.size)
+    except BadCursor as error:
+        raise RpcError(INVALID_PARAMS, f"`pageToken` is none that was given for this list: {error.remedy}") from error
+    return shapes.page(tasks, total, listing.size, artifacts=listing.artifacts)
 
 
 def _cancel(caller: _Caller, task_id: str) -> TaskView:

@@ -3,34 +3,48 @@
 Source: a2a-protocol.org, specification 1.0, section 4.1 (as ProtoJSON), and 0.3, section 6.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from claudomator_py.domain.views import TaskView
+from claudomator_py.domain.views import Page, TaskView
+from claudomator_py.domain.views.tasks import Standing
 
 Version = Literal["1.0", "0.3"]
 
 ENDS: Final = frozenset({"completed", "failed", "canceled", "rejected"})
+STANDINGS: Final[Mapping[str, tuple[Standing, ...]]] = MappingProxyType(
+    {
+        "submitted": (Standing(state="WAITING", begun=False), Standing(state="QUEUED", begun=False)),
+        "working": (
+            Standing(state="RUNNING"),
+            Standing(state="WAITING", begun=True),
+            Standing(state="QUEUED", begun=True),
+        ),
+        "completed": (Standing(state="COMPLETED"),),
+        "failed": (Standing(state="FAILED", rejected=False),),
+        "canceled": (Standing(state="CANCELLED"),),
+        "input-required": (Standing(state="NEEDS_INPUT"),),
+        "rejected": (Standing(state="FAILED", rejected=True),),
+        "auth-required": (),
+    }
+)
+"""Which of our tasks are in each state of A2A, as 0.3 writes it, in the order in which 1.0 numbers them from 1."""
 
 
 def context_of(task: TaskView) -> str:
-    """The context: the thread that the task is of."""
-    return task.thread or task.id
+    """The context: what its client calls it, or else the thread that the task is of."""
+    return task.context or task.thread or task.id
 
 
 def state_of(task: TaskView) -> str:
     """Its state, as 0.3 writes it."""
-    match task.state:
-        case "COMPLETED":
-            return "completed"
-        case "CANCELLED":
-            return "canceled"
-        case "FAILED":
-            return "rejected" if task.reason == "rejected" else "failed"
-        case "NEEDS_INPUT":
-            return "input-required"
-        case "RUNNING":
-            return "working"
-    return "working" if task.runs else "submitted"
+    return next(state for state, standings in STANDINGS.items() if any(one.holds(task) for one in standings))
+
+
+def name_of(state: str) -> str:
+    """Return the state as 1.0 writes it."""
+    return f"TASK_STATE_{state.upper().replace('-', '_')}"
 
 
 def is_settled(task: TaskView) -> bool:
@@ -49,6 +63,15 @@ def whole(task: TaskView, version: Version) -> dict[str, Any]:
     if (result := _artifact(task, version)) is not None:
         said["artifacts"] = [result]
     return {"kind": "task", **said} if version == "0.3" else said
+
+
+def page(tasks: Page[TaskView], total: int, size: int, *, artifacts: bool) -> dict[str, Any]:
+    """Return a part of the list of tasks, which 1.0 alone has. size: the most that the part may have. artifacts:
+    whether with results."""
+    said = [whole(task, "1.0") for task in tasks.items]
+    if not artifacts:
+        said = [{key: value for key, value in one.items() if key != "artifacts"} for one in said]
+    return {"tasks": said, "nextPageToken": tasks.next_cursor or "", "pageSize": size, "totalSize": total}
 
 
 def answer(task: TaskView, version: Version) -> dict[str, Any]:
@@ -79,7 +102,7 @@ def mark(task: TaskView) -> tuple[str, str | None]:
 def _status(task: TaskView, version: Version) -> dict[str, Any]:
     state = state_of(task)
     said: dict[str, Any] = {
-        "state": state if version == "0.3" else f"TASK_STATE_{state.upper().replace('-', '_')}",
+        "state": state if version == "0.3" else name_of(state),
         "timestamp": task.updated_at,
     }
     if words := _words(task):

@@ -9,7 +9,7 @@ from claudomator_py.domain.blocked import Shown
 from claudomator_py.domain.budget import Budget
 from claudomator_py.domain.decision import Classification, Versions
 from claudomator_py.domain.lifecycle import StateName
-from claudomator_py.domain.outcome import Tokens
+from claudomator_py.domain.outcome import Reason, Tokens
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.rationale import ShownRationale
 from claudomator_py.domain.routing import Constraints
@@ -56,12 +56,13 @@ class TaskView(View):
     branch and specialist are those of its last run, else what is asked for. runs: how many there were in all. tokens
     and cost_usd: summed over its runs. budget: what it may spend and has spent, in all generations; None if it has
     none. started_at: that of its last run. source: ``file``, ``api``, ``schedule`` or ``run``; parent_run: the run that
-    created it, in the last case. progress: what its live run said last of how far it is. depends_on: with the task that
-    it continues. continues: that task; thread: the id of the one that began the thread, once that is known. holds:
-    those that keep it queued, of each agent that it could run on. worktree: how that of its last run stands, once it
-    does not run. Both it and spec, the content as a task file would write it, are absent in lists. warnings: what it
-    asks for and nobody can give it, while it has yet to run. creator: who made it: the name of a token, `operator`, or
-    `inbox` for a file. organisation: whose it is, if anybody's in particular.
+    created it, in the last case. context: what its creator calls the conversation that it belongs to. progress: what
+    its live run said last of how far it is. depends_on: with the task that it continues. continues: that task; thread:
+    the id of the one that began the thread, once that is known. holds: those that keep it queued, of each agent
+    that it could run on. worktree: how that of its last run stands, once it does not run. Both it and spec, the
+    content as a task file would write it, are absent in lists. warnings: what it asks for and nobody can give it,
+    while it has yet to run. creator: who made it: the name of a token, `operator`, or `inbox` for a file.
+    organisation: whose it is, if anybody's in particular.
     """
 
     id: str
@@ -107,6 +108,7 @@ class TaskView(View):
     creator: str = OPERATOR.id
     organisation: str | None = None
     parent_run: str | None = None
+    context: str | None = None
     progress: RunProgressView | None = None
     warnings: tuple[str, ...] = ()
 
@@ -126,6 +128,35 @@ class TaskFilter(View):
     source: str | None = Field(
         default=None, description="Only tasks from this source: `file`, `api`, `schedule` or `run`."
     )
+
+
+class Standing(View):
+    """A part of all tasks: those in a state, of which the rest is true as well."""
+
+    state: StateName
+    begun: bool | None = None
+    """Whether anything of them has run; None: either."""
+    rejected: bool | None = None
+    """Whether that is their reason; None: either."""
+
+    def holds(self, task: TaskView) -> bool:
+        """Return whether the task is one of these."""
+        return (
+            task.state == self.state
+            and self.begun in (None, task.runs > 0)
+            and self.rejected in (None, task.reason == Reason.REJECTED)
+        )
+
+
+class LatestFilter(View):
+    """Which tasks to list by their latest change, all conditions together; None: any."""
+
+    context: str | None = None
+    """Of the conversation that whoever asks calls so, or that the task of this id began."""
+    standings: tuple[Standing, ...] | None = None
+    """In one of these."""
+    since_ms: int | None = None
+    """Changed then or later, in epoch milliseconds."""
 
 
 class CandidateView(View):

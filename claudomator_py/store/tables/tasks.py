@@ -46,6 +46,7 @@ class Task(Row):
         partial_index("ix_task_ended", "state", "updated_ms", "id", where=ENDED),
         partial_index("ix_task_specialist", "specialist", "created_ms", "id", where="specialist IS NOT NULL"),
         partial_index("ix_task_parent", "parent_run", where="parent_run IS NOT NULL"),
+        partial_index("ix_task_context", "creator", "context", "created_ms", "id", where="context IS NOT NULL"),
         partial_index("ix_task_organisation", "organisation", "created_ms", "id", where="organisation IS NOT NULL"),
     )
 
@@ -99,6 +100,8 @@ class Task(Row):
     one."""
     thread: str | None = None
     """The task that began the thread which this one continues, once that is known; None: its own."""
+    context: str | None = None
+    """What its creator calls the conversation that it belongs to; None: it has no name of theirs."""
     asks: dict[str, Any] | None = Field(default=None, sa_column=shown_json_column(nullable=True))
     """What a person is asked, or was asked last, see ``domain.inputs.InputRequest``."""
     kept_until_ms: int | None = Field(default=None, sa_type=BigInteger)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
+from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.views import TaskFilter
 from claudomator_py.scheduler.load import Taken
 from claudomator_py.store import metric_rows, queue, reads, run_rows, spending_rows
@@ -28,6 +29,10 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
     "tasks by state": (queue.counts, "COVERING INDEX ix_task_state (state=?)"),
     "tasks that have not ended": (queue.unended, "COVERING INDEX ix_task_state (state=?)"),
     "tasks of a specialist": (_of_specialist, "INDEX ix_task_specialist (specialist=?)"),
+    "tasks of a conversation": (
+        lambda found: reads.last_of_context(found, "c", OPERATOR),
+        "INDEX ix_task_context (creator=? AND context=?)",
+    ),
     "waiting tasks": (metric_rows.waiting, "INDEX ix_task_"),
     "what was spent on a day": (lambda found: spending_rows.by_agent(found, 1, 2), "COVERING INDEX ix_run_spent"),
     "what a task has spent": (lambda found: spending_rows.of_task(found, "a"), "INDEX ix_run_task"),

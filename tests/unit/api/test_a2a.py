@@ -7,12 +7,13 @@ import pytest
 from a2a.client.card_resolver import parse_agent_card
 from a2a.compat.v0_3 import types as types_0_3
 from a2a.server.request_handlers.response_helpers import agent_card_to_dict
+from a2a.types import TaskState
 from a2a.utils.proto_utils import validate_proto_required_fields
 
 from claudomator_py.agents.a2a_client import wire
 from claudomator_py.api.a2a import tasks as shapes
 from claudomator_py.api.a2a.card import agent_card
-from claudomator_py.api.a2a.messages import Message, RpcError, parse_message
+from claudomator_py.api.a2a.messages import Message, RpcError, parse_listing, parse_message
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.views import TaskView
 from claudomator_py.domain.views.runs import InputView
@@ -42,7 +43,7 @@ def view(**fields: Any) -> TaskView:
 def test_the_metadata_say_who_is_to_do_it(metadata: dict[str, Any], where: str) -> None:
     message = parse_message(params(**{where: metadata}))
     assert (message.specialist, message.skill) == ("writer", "prose")
-    task = message.task(None)
+    task = message.task("ann")
     assert (task.specialist, task.skill) == ("writer", "prose")
 
 
@@ -56,10 +57,10 @@ def test_a_skill_of_our_card_is_a_specialist() -> None:
 def test_a_message_of_either_version_is_the_same_task() -> None:
     old = parse_message(params(kind="message", role="user", parts=[{"kind": "text", "text": "Paint it."}]))
     new = parse_message(params())
-    assert old.task(None) == new.task(None)
-    assert new.task(None).instructions == "Paint it."
-    assert new.task("first").continues == "first"
-    assert new.task(None).name != parse_message(params(messageId="m-2")).task(None).name
+    assert old.task("ann") == new.task("ann")
+    assert new.task("ann").instructions == "Paint it."
+    assert new.task("ann").name != parse_message(params(messageId="m-2")).task("ann").name
+    assert new.task("ann").name != new.task("bob").name
 
 
 def test_fields_have_either_name_of_protojson_and_enums_either_form() -> None:
@@ -71,6 +72,58 @@ def test_fields_have_either_name_of_protojson_and_enums_either_form() -> None:
     assert (message.id, message.text, message.task_id, message.context_id) == ("m-1", "Paint it.", "t1", "t0")
     assert not message.waits
     assert parse_message(params(taskId=None, contextId=None)).task_id == ""
+
+
+def test_a_context_is_named_and_one_too_long_is_refused_by_its_name() -> None:
+    assert parse_message(params(contextId="chat 7/ü")).context_id == "chat 7/ü"
+    with pytest.raises(RpcError, match="contextId"):
+        parse_message(params(contextId="c" * 201))
+    with pytest.raises(RpcError, match="contextId"):
+        parse_message(params(contextId=7))
+
+
+def test_a_listing_is_read_in_each_form_of_protojson() -> None:
+    assert parse_listing({}) == parse_listing({"status": 0, "pageSize": None, "pageToken": "", "contextId": ""})
+    given = {"context_id": "c", "status": 3, "page_size": "7", "status_timestamp_after": AT, "include_artifacts": True}
+    assert parse_listing(given) == parse_listing(
+        {
+            "contextId": "c",
+            "status": "TASK_STATE_COMPLETED",
+            "pageSize": 7,
+            "statusTimestampAfter": "2026-12-01T09:00:00+01:00",
+            "includeArtifacts": True,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"pageSize": 0},
+        {"pageSize": 101},
+        {"pageSize": -1},
+        {"pageSize": "x"},
+        {"pageSize": True},
+        {"pageSize": 1.5},
+        {"status": "completed"},
+        {"status": 9},
+        {"status": True},
+        {"status": "TASK_STATE_"},
+        {"statusTimestampAfter": "yesterday"},
+        {"statusTimestampAfter": "2026-12-01T08:00:00"},
+        {"statusTimestampAfter": 7},
+        {"pageToken": 7},
+        {"contextId": 7},
+    ],
+)
+def test_a_listing_that_cannot_be_read_is_refused_by_its_field(given: dict[str, Any]) -> None:
+    with pytest.raises(RpcError, match=next(iter(given))):
+        parse_listing(given)
+
+
+def test_the_states_are_numbered_as_the_protocol_numbers_them() -> None:
+    names = ["TASK_STATE_UNSPECIFIED", *map(shapes.name_of, shapes.STANDINGS)]
+    assert dict(TaskState.items()) == {name: number for number, name in enumerate(names)}
 
 
 @pytest.mark.parametrize("role", [None, "", 0, 2, True, "agent", "ROLE_AGENT", "ROLE_UNSPECIFIED"])
@@ -103,7 +156,7 @@ def test_a_client_waits_unless_it_says_otherwise(configuration: dict[str, Any], 
 
 def test_a_refused_task_names_its_fields() -> None:
     with pytest.raises(RpcError) as refused:
-        parse_message(params(parts=[{"text": " "}])).task(None)
+        parse_message(params(parts=[{"text": " "}])).task("ann")
     violations = refused.value.document["data"][0]["fieldViolations"]
     assert violations[0]["field"] == "instructions"
 
@@ -135,6 +188,7 @@ STATES = [
 @pytest.mark.parametrize(("fields", "state"), STATES)
 def test_our_own_client_reads_what_is_told(version: shapes.Version, fields: dict[str, Any], state: str) -> None:
     task = view(**fields, thread="t0", reason_text="why")
+    assert shapes.context_of(task.model_copy(update={"context": "chat"})) == "chat"
     for told in (shapes.answer(task, version), shapes.whole(task, version), shapes.changes(task, version)[-1]):
         update = wire.read(json.loads(json.dumps(told)))
         assert update is not None
