@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 
 from sqlalchemy import Connection
 
-from claudomator_py.dispatch.mailbox import End, Mailboxes, check_same
+from claudomator_py.dispatch.mailbox import Allowance, End, Mailboxes, check_same
 from claudomator_py.dispatch.waking import Knock, wake
 from claudomator_py.domain.errors import Conflict, NotFound
 from claudomator_py.environment.registry import AgentRegistry
@@ -82,6 +82,8 @@ class _Assignment:
     run_id: str
     task_id: str
     agent_id: str
+    allowance: Allowance
+    """Of its progress."""
     link: Link | None = None
     accepted: bool = False
     end: End | None = None
@@ -180,12 +182,16 @@ class Hub:
         self._look_by(0)
 
     async def progress(self, agent_id: str, run_id: str, said: Mapping[str, Any]) -> None:
-        """What the agent says meanwhile; nothing, of an assignment that is not its own or has ended."""
+        """Keep what the agent says meanwhile, as far as there is room; nothing, of an assignment that is not its own or
+        has ended."""
         one = self._assignments.get(run_id)
         if one is None or one.agent_id != agent_id or one.end is not None:
             return
+        kept = one.allowance.fit(said, self._now_s)
+        if kept is None:
+            return
         try:
-            await self._mailboxes.put(run_id, {"type": "progress", **said}, durable=False)
+            await self._mailboxes.put(run_id, {"type": "progress", **kept}, durable=False)
         except OSError as error:
             log.warning("progress_not_kept", run_id=run_id, problem=str(error))
 
@@ -257,7 +263,12 @@ class Hub:
                 continue
             heard = await self._mailboxes.heard(run.id)
             one = _Assignment(
-                run.id, run.task_id, run.agent.removeprefix(PREFIX), accepted=heard.accepted, end=heard.end
+                run.id,
+                run.task_id,
+                run.agent.removeprefix(PREFIX),
+                Allowance(heard.size, self._now_s),
+                accepted=heard.accepted,
+                end=heard.end,
             )
             one.free_s = self._now_s
             self._assignments.setdefault(run.id, one)

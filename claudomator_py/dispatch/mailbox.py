@@ -5,9 +5,9 @@ So all that is promised to an agent is there before it is promised, and a daemon
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from claudomator_py.domain.errors import Conflict
 from claudomator_py.ports import RunHost
@@ -16,12 +16,50 @@ End = Mapping[str, Any]
 """How the run ended: the message of type ``end``, the last one that counts."""
 
 
+MAX_PROGRESS_BYTES: Final = 8 * 1024 * 1024
+"""Of one run, kept in all: its process copies them to its output, and a daemon that starts reads them."""
+PROGRESS_RATE: Final = 32 * 1024
+"""Bytes a second that are kept in the long run."""
+PROGRESS_BURST: Final = 1024 * 1024
+"""Bytes that are kept at once after a pause."""
+SIGN_OF_LIFE_S: Final = 30.0
+"""Beyond all that, so often a message is kept without its text: whoever says something does not hang."""
+
+
 @dataclass(frozen=True, slots=True)
 class MailboxContent:
-    """What a mailbox holds. end: None while there is no result."""
+    """What a mailbox holds."""
 
     accepted: bool
     end: End | None
+    """None while there is no result."""
+    size: int
+    """Bytes."""
+
+
+class Allowance:
+    """How much of the progress of one run is still kept, over however many connections it comes."""
+
+    def __init__(self, kept: int, now_s: float) -> None:
+        """kept: bytes that there are already."""
+        self._left = MAX_PROGRESS_BYTES - kept
+        self._now = float(PROGRESS_BURST)
+        self._at_s = now_s
+        self._sign_s = now_s - SIGN_OF_LIFE_S
+
+    def fit(self, said: Mapping[str, Any], now_s: float) -> Mapping[str, Any] | None:
+        """Return what of the message is kept: all, all but its text, or None."""
+        self._now = min(PROGRESS_BURST, self._now + (now_s - self._at_s) * PROGRESS_RATE)
+        self._at_s = now_s
+        size = len(_line({"type": "progress", **said}))
+        if size <= min(self._now, self._left):
+            self._now -= size
+            self._left -= size
+            return said
+        if now_s < self._sign_s + SIGN_OF_LIFE_S:
+            return None
+        self._sign_s = now_s
+        return {name: value for name, value in said.items() if name != "text"}
 
 
 class Mailboxes:
@@ -32,14 +70,17 @@ class Mailboxes:
 
     async def put(self, run_id: str, message: Mapping[str, Any], *, durable: bool = True) -> None:
         """Have the run's process hear it. Raises OSError."""
-        line = json.dumps(message, ensure_ascii=False, allow_nan=False).encode(errors="replace")
-        await asyncio.to_thread(self._host.tell, run_id, line, durable=durable)
+        await asyncio.to_thread(self._host.tell, run_id, _line(message), durable=durable)
 
     async def heard(self, run_id: str) -> MailboxContent:
-        """What there is by now. Raises OSError."""
-        messages = _messages(await asyncio.to_thread(self._host.told, run_id))
-        accepted = any(message.get("type") == "accepted" for message in messages)
-        return MailboxContent(accepted, next((message for message in messages if message.get("type") == "end"), None))
+        """Return what there is by now. Raises OSError."""
+        return await asyncio.to_thread(self._read, run_id)
+
+    def _read(self, run_id: str) -> MailboxContent:
+        """Beside the loop. Of progress, which is nearly all there may be, nothing is parsed."""
+        told = self._host.told(run_id)
+        lines = told.splitlines()
+        return MailboxContent(_first(lines, "accepted") is not None, _first(lines, "end"), len(told))
 
 
 def check_same(recorded: End, end: End) -> None:
@@ -48,14 +89,20 @@ def check_same(recorded: End, end: End) -> None:
         raise Conflict("Another result of the assignment is recorded.", remedy="Drop this one.")
 
 
-def _messages(told: bytes) -> list[Mapping[str, Any]]:
-    """A line that a daemon did not finish is none."""
-    found: list[Mapping[str, Any]] = []
-    for line in told.splitlines():
+def _line(message: Mapping[str, Any]) -> bytes:
+    return json.dumps(message, ensure_ascii=False, allow_nan=False).encode(errors="replace")
+
+
+def _first(lines: Sequence[bytes], kind: str) -> Mapping[str, Any] | None:
+    """Return the first message of that type, which lines say first. A line that a daemon did not finish is none."""
+    begins = _line({"type": kind})[:-1]
+    for line in lines:
+        if not line.startswith(begins):
+            continue
         try:
             message = json.loads(line)
         except ValueError:
             continue
-        if isinstance(message, dict):
-            found.append(message)
-    return found
+        if isinstance(message, dict) and message.get("type") == kind:
+            return message
+    return None

@@ -17,6 +17,7 @@ from claudomator_py.dispatch.hub import (
     Hub,
     Refused,
 )
+from claudomator_py.dispatch.mailbox import MAX_PROGRESS_BYTES, PROGRESS_BURST, SIGN_OF_LIFE_S
 from claudomator_py.domain.errors import Conflict
 from claudomator_py.store.database import Database, StoreUnavailable
 from tests.fakes.hub import DONE, Held, Met, Peer, hubbed, link, until
@@ -447,3 +448,75 @@ def test_where_no_specialist_is_an_agent_of_the_hub_it_reads_nothing(
     run_quickly(play())
 
     assert reads == []
+
+
+def test_progress_fills_no_disk_over_however_many_connections_it_comes(database: Database) -> None:
+    met, peer = Met(database), Peer()
+    run_id = met.run("sheep")
+    flood = {"text": "x" * 100_000}
+
+    async def scenario(hub: Hub) -> None:
+        agents = [link(Peer(), f"instance {number}") for number in range(20)]
+        for agent in (link(peer), *agents):
+            await hub.join(agent, [])
+        await until(lambda: met.told(run_id))
+        for _ in range(400):
+            await hub.progress("shepherd", run_id, flood)
+        assert len(met.world.host.told(run_id)) < 2 * PROGRESS_BURST
+        for _ in range(400):
+            await asyncio.sleep(SIGN_OF_LIFE_S)
+            await hub.progress("shepherd", run_id, flood)
+        assert len(met.world.host.told(run_id)) < 1.1 * MAX_PROGRESS_BYTES
+        assert "text" not in met.told(run_id)[-1], "it still says that it is alive"
+        await hub.result(link(peer), run_id, DONE)
+
+    hubbed(met, scenario)
+
+    assert met.end(run_id)["text"] == "42 sheep"
+
+
+def test_what_was_kept_before_counts_for_the_next_daemon(database: Database) -> None:
+    met = Met(database)
+    run_id = met.run("sheep")
+    met.world.host.tell(run_id, b'{"type": "progress", "text": "%s"}' % (b"x" * MAX_PROGRESS_BYTES), durable=False)
+    before = len(met.world.host.told(run_id))
+
+    async def scenario(hub: Hub) -> None:
+        await hub.join(link(Peer()), [])
+        await until(lambda: len(met.world.host.told(run_id)) > before)
+        await hub.progress("shepherd", run_id, {"text": "x" * 1_000})
+
+    hubbed(met, scenario)
+
+    assert len(met.world.host.told(run_id)) < before + 500
+
+
+def test_a_late_result_parses_nothing_but_the_end(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the mailbox holds besides: whoever sends results again holds up nobody."""
+    met, peer = Met(database), Peer()
+    run_id = met.run("sheep")
+    parsed: list[Any] = []
+
+    async def scenario(hub: Hub) -> None:
+        agent = link(peer)
+        await hub.join(agent, [])
+        await until(lambda: met.told(run_id))
+        for number in range(100):
+            await hub.progress("shepherd", run_id, {"text": f'{number} sheep, "type": "end"'})
+        await hub.result(agent, run_id, DONE)
+        met.world.host.end(run_id, 0)
+        met.world.tick()
+        await until(lambda: not hub._assignments)
+        loads = json.loads
+
+        def noted(line: Any, **how: Any) -> Any:
+            parsed.append(line)
+            return loads(line, **how)
+
+        monkeypatch.setattr(json, "loads", noted)
+        assert await hub.result(agent, run_id, DONE) is True
+        monkeypatch.undo()
+
+    hubbed(met, scenario)
+
+    assert not [line for line in parsed if "progress" in str(line)]

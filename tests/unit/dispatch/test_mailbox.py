@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.dispatch.mailbox import MailboxContent, Mailboxes, check_same
+from claudomator_py.dispatch.mailbox import End, Mailboxes, check_same
 from claudomator_py.domain.errors import Conflict
 from tests.fakes.world import World
 
@@ -24,26 +24,28 @@ def put(world: World, run_id: str, **message: Any) -> None:
     asyncio.run(Mailboxes(world.host).put(run_id, message))
 
 
-def heard(world: World, run_id: str) -> MailboxContent:
-    return asyncio.run(Mailboxes(world.host).heard(run_id))
+def heard(world: World, run_id: str) -> tuple[bool, End | None]:
+    content = asyncio.run(Mailboxes(world.host).heard(run_id))
+    assert content.size == len(world.host.told(run_id))
+    return content.accepted, content.end
 
 
 def test_the_first_result_counts_however_often_one_comes(world: World, run_id: str) -> None:
-    assert heard(world, run_id) == MailboxContent(accepted=False, end=None)
+    assert heard(world, run_id) == (False, None)
     put(world, run_id, type="progress", text="on it")
-    assert heard(world, run_id) == MailboxContent(accepted=False, end=None)
+    assert heard(world, run_id) == (False, None)
     put(world, run_id, type="accepted")
-    assert heard(world, run_id) == MailboxContent(accepted=True, end=None)
+    assert heard(world, run_id) == (True, None)
     for end in (DONE, LOST):
         put(world, run_id, **end)
-    assert heard(world, run_id) == MailboxContent(accepted=True, end=DONE)
+    assert heard(world, run_id) == (True, DONE)
 
 
 def test_what_is_no_message_is_passed_over(world: World, run_id: str) -> None:
     for line in (b'["end"]', b'{"type": "end", "outc'):
         world.host.tell(run_id, line, durable=True)
     put(world, run_id, **DONE)
-    assert heard(world, run_id) == MailboxContent(accepted=False, end=DONE)
+    assert heard(world, run_id) == (False, DONE)
 
 
 def test_a_message_is_a_line_of_json_in_its_own_letters(world: World, run_id: str) -> None:
