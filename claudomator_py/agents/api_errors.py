@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from claudomator_py.agents.ending import Verdict, failed
-from claudomator_py.agents.limit_text import find_reset
+from claudomator_py.agents.limit_text import find_model, find_reset
 from claudomator_py.domain.outcome import OutcomeStatus, Provenance, Reason
 
 Rules = Sequence[tuple[re.Pattern[str], Reason]]
@@ -80,9 +80,13 @@ def classify(message: str, rules: Rules, now_ms: int, *, status: int | None = No
 
 
 def limited(message: str, reset_at: int | None, limit: str | None = None) -> Verdict:
-    """Out of quota until then, in epoch milliseconds; None: until a time that the caller has to estimate."""
+    """Out of quota until then, in epoch milliseconds; None: until a time that the caller has to estimate.
+
+    Of one model, where the message names it.
+    """
     provenance = Provenance.ESTIMATED if reset_at is None else Provenance.REPORTED
-    return Verdict(OutcomeStatus.LIMITED, Reason.RATE_LIMITED, message, reset_at, provenance, limit)
+    family = find_model(message[:MAX_READ])
+    return Verdict(OutcomeStatus.LIMITED, Reason.RATE_LIMITED, message, reset_at, provenance, limit, family)
 
 
 def find_status(message: str) -> int | None:

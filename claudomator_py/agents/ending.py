@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from claudomator_py.agents.limit_text import family_of
 from claudomator_py.domain.budget import WindowUse
 from claudomator_py.domain.outcome import Denied, Outcome, OutcomeStatus, Provenance, Reason, Tokens
 from claudomator_py.domain.run import ExitRecord
@@ -34,6 +33,8 @@ class Verdict:
     reset_at: int | None = None
     provenance: Provenance | None = None
     limit: str | None = None
+    family: str | None = None
+    """The models that the limit is for; None: all."""
     conversation_lost: bool = False
 
 
@@ -63,6 +64,8 @@ class Result:
     denied: tuple[Denied, ...] = ()
     windows: Mapping[str, WindowUse] = field(default_factory=dict)
     near: NearLimit | None = None
+    model: str | None = None
+    """As in ``Outcome``."""
 
 
 def failed(reason: Reason, detail: str | None = None) -> Verdict:
@@ -126,7 +129,8 @@ def outcome(verdict: Verdict, result: Result) -> Outcome:
         reset_at=verdict.reset_at,
         provenance=verdict.provenance,
         limit=verdict.limit,
-        family=family_of(verdict.limit),
+        family=verdict.family,
+        model=result.model,
         conversation_id=result.conversation_id,
         text=result.text,
         detail=verdict.detail,

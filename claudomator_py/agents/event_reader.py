@@ -82,9 +82,8 @@ class EventReader:
         stuck = None if exit_record is None or seen.terminal else seen.stuck(exit_record.started_ms)
         if stuck is not None and stuck.status is not OutcomeStatus.LIMITED and not _ran_out(exit_record):
             stuck = None
-        verdict = stuck or verdict_of(
-            seen.said(ending), exit_record, lambda _: seen.exited_well() if exit_code == 0 else seen.unsaid(ending)
-        )
+        unsaid = seen.exited_well if exit_code == 0 else seen.unsaid
+        verdict = stuck or verdict_of(seen.said(ending), exit_record, lambda _: unsaid(ending))
         if seen.resumed and seen.lost is not None:
             verdict = with_lost_conversation(verdict, seen.lost)
         return outcome(_fit(verdict), _fit_result(seen.result()))
@@ -133,18 +132,22 @@ def _take(seen: RunEvents, plain: Tail, part: list[Event] | bytes) -> None:
 
 def _fit(verdict: Verdict) -> Verdict:
     detail = shortened(storable(verdict.detail), MAX_DETAIL) if verdict.detail else None
-    limit = storable(verdict.limit)[:_MAX_NAME] if verdict.limit else None
-    return replace(verdict, detail=detail, limit=limit)
+    return replace(verdict, detail=detail, limit=_fit_name(verdict.limit), family=_fit_name(verdict.family))
 
 
 def _fit_result(result: Result) -> Result:
     return replace(
         result,
-        conversation_id=storable(result.conversation_id)[:_MAX_NAME] if result.conversation_id is not None else None,
+        conversation_id=_fit_name(result.conversation_id),
+        model=_fit_name(result.model),
         text=shortened(storable(result.text), MAX_TEXT) if result.text is not None else None,
         tokens=_fit_tokens(result.tokens),
         question=shortened(storable(result.question), MAX_DETAIL) if result.question is not None else None,
     )
+
+
+def _fit_name(name: str | None) -> str | None:
+    return storable(name)[:_MAX_NAME] if name is not None else None
 
 
 def _fit_tokens(tokens: Tokens) -> Tokens:

@@ -1,4 +1,5 @@
-"""When a limit resets, by the words of its message: an epoch, a clock time, a date, or a span of time."""
+"""What the words of a limit's message say: when it resets (an epoch, a clock time, a date, or a span of time), and of
+which model it is."""
 
 import re
 from collections.abc import Iterable
@@ -7,8 +8,6 @@ from zoneinfo import ZoneInfo
 
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 
-_FAMILIES = frozenset({"opus", "sonnet", "haiku"})
-_WORDS = re.compile("[a-z]+")
 _EPOCH = re.compile(r"\|\s*(\d{10}|\d{13})\b")
 _LEAD = r"(?:resets?|reset at|try again|retry|available again)(?:\s+(?:at|on|by))?\s+"
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -25,6 +24,13 @@ _SPAN = re.compile(
     re.IGNORECASE,
 )
 _SPAN_PART = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*([a-z]+)", re.IGNORECASE)
+_MODEL = re.compile(
+    r"\b(?:model['\"]?\s*[:=]\s*|limit (?:reached |exceeded )?(?:for|on) (?:the )?(?:model )?)[`'\"]?"
+    r"(?P<name>(?=[\w.:/]*[\d-])[a-z][\w:/-]*(?:\.\w[\w:/-]*)*)",
+    re.IGNORECASE,
+)
+"""``usage limit for gpt-6-codex``, or the dimension of a quota, ``model: gemini-3-pro``: a name with a number or a
+hyphen, which words such as "today" have not."""
 _SPAN_UNITS = {"ms": 1, "s": SECOND_MS, "m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
 
 
@@ -44,6 +50,12 @@ def find_reset(text: str, now_ms: int, zone: str | None = None) -> int | None:
     if when := _WHEN.search(text):
         return _next(when, now_ms, zone)
     return None
+
+
+def find_model(text: str) -> str | None:
+    """The one model, by its full name, that the message says is limited; None: it names none."""
+    found = _MODEL.search(text)
+    return found["name"].lower() if found is not None else None
 
 
 def epoch_ms(seconds: object) -> int | None:
@@ -130,9 +142,3 @@ def _zone(name: str | None) -> tzinfo | None:
 def _in_zone(moment: datetime, there: tzinfo | None) -> int:
     """A moment there (None: this machine) in epoch milliseconds."""
     return round(moment.replace(tzinfo=there).timestamp() * SECOND_MS)
-
-
-def family_of(limit: str | None) -> str | None:
-    """The one family that the limit names; None: it is for all models, or nobody knows for which."""
-    named = _FAMILIES.intersection(_WORDS.findall((limit or "").lower()))
-    return next(iter(named)) if len(named) == 1 else None

@@ -91,7 +91,7 @@ class RunEvents(ABC):
     def said(self, ending: Ending) -> Verdict | None:
         """What the terminal event means; None: there was none."""
 
-    def exited_well(self) -> Verdict:
+    def exited_well(self, ending: Ending) -> Verdict:
         """What a run without a terminal event came to that exited with 0."""
         return failed(Reason.AGENT_ERROR, "it exited with 0, but without saying that it succeeded")
 

@@ -95,6 +95,7 @@ def _table(view: "OutcomeView") -> str:
         ("status", view.status.value),
         ("reason", f"{view.reason}: {REASON_POLICIES[view.reason].meaning}" if view.reason else None),
         ("limit", view.limit),
+        ("models", view.family),
         ("reset", f"{view.reset_at} ({view.provenance})" if view.reset_at else None),
         ("conversation", view.conversation_id),
         ("tokens", tokens),

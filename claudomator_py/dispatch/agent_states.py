@@ -19,12 +19,13 @@ def agent_states(
     probed: Sequence[Probed],
     warned: Set[tuple[str, str]],
     spent: Mapping[str, Sequence[ActiveHold]],
+    default_models: Mapping[str, str | None],
 ) -> tuple[AgentState, ...]:
     """The configured agents, by name.
 
     live: the runs that are. holds: those in force. tries: how many runs may begin on a bucket although it is limited.
     probed: buckets whose limit is over. warned: kinds and accounts that were warned of a limit. spent: by agent, what
-    its own budgets keep from beginning.
+    its own budgets keep from beginning. default_models: what it chose last for a run that asked for no model.
     """
     active = Counter(run.agent for run in live)
     return tuple(
@@ -42,6 +43,7 @@ def agent_states(
                 *spent.get(agent.name, ()),
             ),
             near_limit=(agent.kind, agent.quota_account) in warned,
+            default_model=default_models.get(agent.name),
             models=agent.models,
             default_tier=agent.default_tier,
             fallback_model=agent.fallback_model,

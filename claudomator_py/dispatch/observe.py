@@ -371,6 +371,9 @@ class Observer:
         (in_force, over), rules = hold_rows.in_force_and_over(connection, now_ms), self._rules()
         if rules.routing and not rules.policed and not specialist_rows.exist(connection):
             rules = rules.model_copy(update={"routing": False})
+        spent_holds = self._spent_holds(connection, spent, now_ms)
+        narrow = [hold.bucket.family for hold in (*in_force, *over)]
+        narrow += [hold.family for holds in spent_holds.values() for hold in holds]
         return Snapshot(
             now=now_ms,
             rules=rules,
@@ -381,7 +384,8 @@ class Observer:
                 tries(connection, live, in_force, now_ms) if rules.when_all_limited == "try" else {},
                 probed(connection, live, now_ms, over),
                 run_rows.warned(connection, now_ms),
-                self._spent_holds(connection, spent, now_ms),
+                spent_holds,
+                self._default_models(connection) if any(narrow) else {},
             ),
             live=len(live),
             busy=dict(sorted(Counter(run.dir_key for run in live if run.dir_key).items())),
@@ -393,6 +397,10 @@ class Observer:
             drained=switch_rows.find(connection, switch_rows.DRAIN) is not None,
             day=None if spent is None else self._budgets.day_left(spent),
         )
+
+    def _default_models(self, connection: Connection) -> dict[str, str | None]:
+        """By agent, what it chose last for a run that asked for no model."""
+        return {agent.name: run_rows.default_model(connection, agent.name) for agent in self._registry.agents}
 
     def _spent_holds(self, connection: Connection, spent: Spent | None, now_ms: int) -> dict[str, list[ActiveHold]]:
         """What their own budgets keep from beginning on the agents, by agent."""

@@ -24,7 +24,7 @@ class Probed:
 
 def ran_on(run: Run) -> RanOn:
     """What the run draws on."""
-    return RanOn(run.agent, run.kind, run.account, run.model)
+    return RanOn(run.agent, run.kind, run.account, run.model, run.ran_model)
 
 
 def begun_since(hold: Hold, run: Run) -> bool:

@@ -49,12 +49,18 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class RanOn:
-    """What a run drew on. model: by its name; None: the agent chose."""
+    """What a run drew on. model: by the name by which it was asked for; None: the agent chose."""
 
     agent: str
     kind: str
     account: str
     model: str | None
+    ran_model: str | None = None
+    """What the agent's program called the model that it ran on; None: it did not say."""
+
+    def is_of(self, family: str) -> bool:
+        """Whether its model is of that family: by the name that was asked for, or by the program's where it chose."""
+        return in_family(self.model or self.ran_model, family)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +99,41 @@ class Hold:
         """Whether it is on what such a run draws on."""
         bucket = self.bucket
         return bucket.is_of(ran_on.agent, ran_on.kind, ran_on.account) and (
-            bucket.family is None or in_family(ran_on.model, bucket.family)
+            bucket.family is None or ran_on.is_of(bucket.family)
         )
 
 
+_PARTS = re.compile(r"[a-z]\w*|\d[\w.]*")
+_STAGES = frozenset({"preview", "latest", "exp", "experimental"})
+"""Words of a model's name that say how finished it is, and not which model it is."""
+
+
 def in_family(model: str | None, family: str) -> bool:
-    """Whether the model is of that family, by its name or alias. One that has no name is of none."""
-    return model is not None and family in model.lower()
+    """Whether the model is of that family, by its name or alias, in whatever case. One that has no name is of none.
+
+    A family is a part of the names of its models: ``opus``, ``gpt-6``. One whose name goes on after its version, such
+    as ``gpt-6-codex``, is that one model, and ``gpt-6-codex-mini`` is another: it has the same words and version,
+    whatever date follows, or an alias with the last of these words and no version, such as ``codex``.
+    """
+    if model is None:
+        return False
+    name, family = model.lower(), family.lower()
+    family_words, family_version, goes_on = _parts(family)
+    words, version, _ = _parts(name)
+    if family_version and words and not version:
+        return family_words[-len(words) :] == words
+    if not goes_on:
+        return family in name
+    shorter = min(len(version), len(family_version))
+    return words == family_words and version[:shorter] == family_version[:shorter]
+
+
+def _parts(name: str) -> tuple[list[str], list[str], bool]:
+    """The words of a model's name and the numbers of its version, and whether a word follows on a number."""
+    parts = [part for part in _PARTS.findall(name.rpartition("/")[2]) if part not in _STAGES]
+    numbers = [part for part in parts if part[0].isdigit()]
+    words = [part for part in parts if not part[0].isdigit()]
+    return words, numbers, bool(numbers) and not parts[-1][0].isdigit()
 
 
 TRIED_FIRST = frozenset(
@@ -136,9 +170,10 @@ def bucket_after(outcome: Outcome, ran_on: RanOn, spare: str | None = None) -> B
     """What is held after a run's outcome; None: nothing.
 
     A limit, a login and a credit are the account's; an outage is held against the agent alone, or, if it is the model's
-    and the agent has a spare one, against that model of the agent. A limit of a family
-    that the run's model is not of, by its name, is taken for the account's: else the same run would meet it again at
-    once, and forever.
+    and the agent has a spare one, against that model of the agent. A limit of a family holds that family; where the run
+    asked for its model by a name that does not tell, such as ``best``, it holds that name. One of a family that neither
+    the run's model nor what its program ran is of, by name, is taken for the account's: else the same run would meet it
+    again at once, and forever.
     """
     match _kind_of(outcome):
         case HoldKind.NONE:
@@ -149,8 +184,18 @@ def bucket_after(outcome: Outcome, ran_on: RanOn, spare: str | None = None) -> B
             return Bucket(agent=ran_on.agent, family=(ran_on.model or "").lower() if spared else None)
         case HoldKind.UNTIL_OPERATOR:
             return Bucket(kind=ran_on.kind, account=ran_on.account)
-    family = outcome.family if outcome.family is not None and in_family(ran_on.model, outcome.family) else None
-    return Bucket(kind=ran_on.kind, account=ran_on.account, family=family)
+    return Bucket(kind=ran_on.kind, account=ran_on.account, family=_limited_models(outcome.family, ran_on))
+
+
+def _limited_models(family: str | None, ran_on: RanOn) -> str | None:
+    """The models that a limit of the family holds, by a name that those of the run have; None: all."""
+    if family is None:
+        return None
+    if ran_on.is_of(family):
+        return family.lower()
+    if ran_on.model is not None and in_family(ran_on.ran_model, family):
+        return ran_on.model.lower()
+    return None
 
 
 def believable(outcome: Outcome, met_ms: int) -> Outcome:

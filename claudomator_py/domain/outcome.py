@@ -265,7 +265,9 @@ class Outcome(BaseModel):
     limit: AgentText | None = None
     """The window or bucket that the agent named, such as ``five_hour``."""
     family: AgentText | None = None
-    """The models that it is for, if not for all."""
+    """The models that it is for, if not for all: a part of their names, see ``domain.limits.in_family``."""
+    model: AgentText | None = None
+    """The model that it ran on, by the name that the agent's program gave it; None: it did not say."""
     near_limit_until: int | None = None
     """When a limit resets that the account was warned of, in epoch milliseconds."""
     near_limit: AgentText | None = None

@@ -238,7 +238,7 @@ _CODES = frozenset({code.value for enum in _ENUMS for code in enum} | set(STATE_
 make what is stored unreadable."""
 
 _WITHOUT_TEXT = frozenset((int, float, bool, NoneType))
-_SAID = ("text", "detail", "question", "limit", "family", "near_limit")
+_SAID = ("text", "detail", "question", "limit", "family", "model", "near_limit")
 
 
 def clean(value: T, redactor: Redactor) -> T:

@@ -50,7 +50,7 @@ MOST_PARTS = 100
 LARGEST = 2**53
 """Of any number: what JSON and every database can hold. Times are in epoch milliseconds."""
 _CUT = " [...] "
-_NAMES = ("limit", "family", "near_limit")
+_NAMES = ("limit", "family", "model", "near_limit")
 _TIMES = ("reset_at", "near_limit_until")
 
 

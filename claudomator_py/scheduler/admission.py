@@ -126,7 +126,7 @@ def _for_task(
     if not _pinned_on(head, hinted, agent):
         after = head.failed_for if head.failed_on == agent.name else None
         agent = agent.falling_back(tier, _model(head, hinted, agent, tier), after)
-    return agent.with_model(_model(head, hinted, agent, tier))
+    return agent.with_model(_model(head, hinted, agent, tier) or agent.default_model)
 
 
 def _with_choice(head: QueueHead, agents: Sequence[AgentState]) -> QueueHead:

@@ -17,6 +17,8 @@ class StartRun:
 
     head: QueueHead
     decision: DecisionRecord
+    chosen_model: str | None = None
+    """What the agent chooses, where none is named to it; see ``AgentState.default_model``."""
 
 
 Action = StartRun | AskTier
@@ -79,7 +81,7 @@ class Planner:
         capped = Counter(self._load.capped) + Counter(cap.rule for cap in head.constraints.caps)
         day = None if self._load.day is None else self._load.day.having_begun()
         self._load = replace(self._load, live=self._load.live + 1, busy=busy, threads=threads, day=day, capped=capped)
-        return StartRun(head, verdict)
+        return StartRun(head, verdict, chosen.default_model if verdict.model is None else None)
 
     def question(self, head: QueueHead, verdict: Blocked) -> AskTier | None:
         """What to ask about a head that does not start yet, so that it has its tier when it can.

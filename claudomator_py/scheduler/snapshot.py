@@ -95,6 +95,8 @@ class AgentState(_Frozen):
     holds: tuple[ActiveHold, ...] = ()
     near_limit: bool = False
     """Its account has warned that a limit is near."""
+    default_model: str | None = None
+    """What it chose last for a run that asked for no model, while a hold is on some of its models only."""
     models: dict[Tier, ModelChoice] = {}
     default_tier: Tier = Tier.BALANCED
     fallback_model: str | None = None
@@ -138,8 +140,9 @@ class AgentState(_Frozen):
         return self.model_copy(update={"holds": holds})
 
     def buckets_of(self, model: str | None) -> frozenset[str]:
-        """The buckets that a run on that model draws on, as far as there are holds on them."""
-        return frozenset(hold.bucket for hold in self.holds if hold.family is None or in_family(model, hold.family))
+        """The buckets that a run on that model draws on, as far as there are holds on them. None: the agent chooses."""
+        chosen = model or self.default_model
+        return frozenset(hold.bucket for hold in self.holds if hold.family is None or in_family(chosen, hold.family))
 
     def falling_back(self, tier: Tier, model: str | None, after: Reason | None) -> "AgentState":
         """As it is for a task of that tier, which would get that model: with the fallback in its place, if that model
@@ -160,7 +163,8 @@ class AgentState(_Frozen):
         return self.model_copy(update={"models": models, "stands_in": stands_in})
 
     def with_model(self, model: str | None) -> "AgentState":
-        """As it is for a task on that model: holds on its family are on all, those on others are gone."""
+        """As it is for a task on that model: holds on its family are on all, those on others are gone. None: the model
+        is not decided yet."""
         if all(hold.family is None for hold in self.holds):
             return self
         own = (hold for hold in self.holds if hold.family is None or in_family(model, hold.family))

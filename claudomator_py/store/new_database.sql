@@ -253,7 +253,7 @@ CREATE TABLE run (
 	reason VARCHAR,
 	input_tokens BIGINT,
 	output_tokens BIGINT,
-	cost_usd FLOAT, thread VARCHAR, over_budget VARCHAR, windows JSON, windows_ms BIGINT, check_result JSON, in_vain BOOLEAN, specialist VARCHAR, skill VARCHAR, risk VARCHAR, channel VARCHAR, creator VARCHAR DEFAULT 'operator' NOT NULL, organisation VARCHAR, asked JSON, progress JSON,
+	cost_usd FLOAT, thread VARCHAR, over_budget VARCHAR, windows JSON, windows_ms BIGINT, check_result JSON, in_vain BOOLEAN, specialist VARCHAR, skill VARCHAR, risk VARCHAR, channel VARCHAR, creator VARCHAR DEFAULT 'operator' NOT NULL, organisation VARCHAR, asked JSON, progress JSON, ran_model VARCHAR,
 	CONSTRAINT pk_run PRIMARY KEY (id),
 	CONSTRAINT fk_run_task_id FOREIGN KEY(task_id) REFERENCES task (id),
 	CONSTRAINT uq_run_identity UNIQUE (task_id, generation, attempt, seq)
@@ -427,6 +427,7 @@ CREATE INDEX ix_outbox_pending ON outbox (target, next_ms) WHERE state = 'pendin
 CREATE INDEX ix_outbox_state ON outbox (state, id);
 CREATE INDEX ix_run_answered ON run (started_ms) WHERE answered_ms IS NOT NULL;
 CREATE INDEX ix_run_conversation ON run (conversation_id, started_ms);
+CREATE INDEX ix_run_default_model ON run (agent, started_ms) WHERE model IS NULL AND ran_model IS NOT NULL;
 CREATE INDEX ix_run_ended ON run (agent, ended_as, reason, started_ms, ended_ms, input_tokens, output_tokens, cost_usd) WHERE ended_as IS NOT NULL;
 CREATE INDEX ix_run_scratch ON run (scratch_of) WHERE scratch_of IS NOT NULL;
 CREATE INDEX ix_run_spent ON run (started_ms, agent, state, live, input_tokens, output_tokens, cost_usd, in_vain) WHERE state <> 'revoked';
@@ -474,4 +475,4 @@ CREATE TRIGGER specialist_text_removed AFTER DELETE ON specialist_skill BEGIN
         INSERT INTO specialist_text (specialist_text, rowid, title, body)
         VALUES ('delete', old.id, old.title, old.body);
     END;
-INSERT INTO alembic_version (version_num) VALUES ('0016_context');
+INSERT INTO alembic_version (version_num) VALUES ('0017_ran_model');

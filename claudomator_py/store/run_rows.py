@@ -145,9 +145,16 @@ def newest_in_conversation(connection: Connection, run: Run) -> Run:
 
 def answered_since(connection: Connection, since_ms: int) -> Sequence[RanOn]:
     """What the runs drew on that began since then and have answered."""
-    query = select(RUN.c.agent, RUN.c.kind, RUN.c.account, RUN.c.model)
+    query = select(RUN.c.agent, RUN.c.kind, RUN.c.account, RUN.c.model, RUN.c.ran_model)
     query = query.where(RUN.c.answered_ms.is_not(None), RUN.c.started_ms >= since_ms)
     return [RanOn(*row) for row in connection.execute(query)]
+
+
+def default_model(connection: Connection, agent: str) -> str | None:
+    """The model that the agent chose last for a run that asked for none; None: it never said."""
+    chosen = RUN.c.model.is_(None) & RUN.c.ran_model.is_not(None)
+    query = select(RUN.c.ran_model).where(RUN.c.agent == agent, chosen).order_by(RUN.c.started_ms.desc()).limit(1)
+    return connection.execute(query).scalar_one_or_none()
 
 
 def warned(connection: Connection, now_ms: int) -> set[tuple[str, str]]:

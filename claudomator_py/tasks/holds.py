@@ -22,7 +22,7 @@ def hold_after_run(
 
     ended_ms: when the run ended. spare: the model that its agent has for one that is not to be had.
     """
-    bucket = bucket_after(outcome, RanOn(run.agent, run.kind, run.account, run.model), spare)
+    bucket = bucket_after(outcome, RanOn(run.agent, run.kind, run.account, run.model, outcome.model), spare)
     if bucket is None:
         return None
     previous = hold_rows.latest(connection, bucket)

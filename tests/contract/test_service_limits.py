@@ -1,5 +1,7 @@
 """Limits, on both databases: what a hold is on, and whom it stops."""
 
+from typing import Any
+
 import pytest
 from sqlalchemy import select
 
@@ -41,6 +43,47 @@ def test_a_limit_of_one_model_family_leaves_the_others_of_the_account_alone(worl
     assert waiting.reason_text == "work is limited (7d opus window, reported) until 15:13 UTC (in 59m59s)"
     assert (hold.bucket, hold.family, hold.window) == ("claude/default:opus", "opus", "seven_day_opus")
     assert (hold.provenance, hold.until) == ("reported", format_instant(START_MS + HOUR_MS))
+
+
+@pytest.mark.both_databases
+def test_a_limit_of_the_model_that_an_agent_chose_holds_those_that_leave_it_the_choice(world: World) -> None:
+    plain = AgentSpec(name="plain", kind="claude", models={}, max_concurrent=4)
+    world = World(world.database, agents=(plain,), total=8)
+    world.submit("first", agent={"type": "plain"})
+    world.tick()
+    fable: dict[str, Any] = {"family": "fable", "model": "claude-fable-5", "limit": "seven_day_overage_included"}
+    world.end("first", status="limited", reason="rate_limited", reset_at=START_MS + HOUR_MS, **fable)
+    world.tick()
+    models: dict[str, str | None] = {"unnamed": None, "fable": "fable", "opus": "opus"}
+    for name, model in models.items():
+        world.submit(name, agent={"type": "plain", "model": model} if model else {"type": "plain"})
+    world.tick()
+    assert set(world.running()) == {"opus"}
+    said = "plain is limited (fable models, 7d overage included window"
+    for waiting in ("unnamed", "fable"):
+        assert said in (world.task(waiting).reason_text or "")
+    world.tick(after_ms=HOUR_MS)
+    assert len(world.running()) == 2, "one goes first"
+    world.tick()
+    assert len(world.running()) == 2, "and is known to draw on that family"
+
+
+@pytest.mark.both_databases
+def test_a_limit_of_a_model_that_was_asked_for_by_another_name_holds_that_name(world: World) -> None:
+    world = World(world.database, agents=(CLAUDE,), total=8)
+    world.submit("first", agent={"type": "claude", "model": "best"})
+    world.tick()
+    fable: dict[str, Any] = {"family": "fable", "model": "claude-fable-5"}
+    world.end("first", status="limited", reason="rate_limited", reset_at=START_MS + HOUR_MS, **fable)
+    for name in ("best", "opus"):
+        world.submit(name, agent={"type": "claude", "model": name})
+    world.tick()
+    assert set(world.running()) == {"opus"}
+    (hold,) = world.queries.agents()[0].holds
+    assert (hold.bucket, hold.family) == ("claude/default:best", "best")
+    world.service.release("claude", ReleaseRequest(family="best"))
+    world.tick()
+    assert "first" in world.running()
 
 
 @pytest.mark.both_databases

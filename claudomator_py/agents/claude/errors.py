@@ -1,10 +1,13 @@
 """What an error of Claude Code means, by its typed fields where a version has them, else by its words."""
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 
 from claudomator_py.agents.api_errors import MAX_READ, Rules, by_status, by_words, limited, words
+from claudomator_py.agents.claude.use import family_of
 from claudomator_py.agents.ending import Verdict, failed
 from claudomator_py.agents.limit_text import find_reset
+from claudomator_py.domain.limits import in_family
 from claudomator_py.domain.outcome import Reason
 
 _BY_ENDING = {
@@ -77,12 +80,15 @@ _BY_WORDS: Rules = (
         Reason.NETWORK,
     ),
 )
-_LIMIT_NAMES = (
-    (words(r"\bopus limit\b"), "seven_day_opus"),
-    (words(r"\bsonnet limit\b"), "seven_day_sonnet"),
+_WINDOWS = (
     (words(r"\bweekly limit\b"), "seven_day"),
     (words(r"\b(?:session|5-hour) limit\b"), "five_hour"),
 )
+_FAMILY_LIMIT = re.compile(
+    r"\b(?P<whose>your (?:weekly )?)?(?!Claude\b)(?P<family>[A-Z][a-z]+)(?: \d[\d.]*)?(?: weekly)? limit\b"
+)
+"""A limit with a name of its own: after ``your`` it is that of a family of models; where it begins a sentence, only if
+the model is of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,19 +116,24 @@ class Failure:
     """Whether the message may be what a tool printed, so that its words mean nothing."""
 
 
-def classify(failure: Failure, rejection: Rejection | None, now_ms: int, zone: str | None) -> Verdict:
-    """The verdict. now_ms: the present for a message that does not say when it was printed. zone: as for find_reset."""
+def classify(
+    failure: Failure, rejection: Rejection | None, now_ms: int, zone: str | None, model: str | None = None
+) -> Verdict:
+    """The verdict. now_ms: the present for a message that does not say when it was printed. zone: as for find_reset.
+
+    model: the one that it runs on, as far as it has said.
+    """
     known = _typed(failure)
     if known is not None:
         return failed(known, failure.message)
     said = _words_of(failure)
     if failure.kind == "usage_limit_reached" or failure.status == 429 or failure.category == "rate_limit":
-        return _limited(failure, rejection, now_ms, zone)
+        return _limited(failure, rejection, now_ms, zone, model)
     if _NO_CREDIT.search(said):
         return failed(Reason.NO_CREDIT, failure.message)
     reason = by_status(failure.status) or _BY_CATEGORY.get(failure.category or "")
     if reason is None and _LIMIT.search(said):
-        return _limited(failure, rejection, now_ms, zone)
+        return _limited(failure, rejection, now_ms, zone, model)
     return failed(reason or by_words(said, _BY_WORDS) or Reason.AGENT_ERROR, failure.message)
 
 
@@ -138,7 +149,9 @@ def _typed(failure: Failure) -> Reason | None:
     return _BY_KIND.get(failure.kind or "")
 
 
-def _limited(failure: Failure, rejection: Rejection | None, now_ms: int, zone: str | None) -> Verdict:
+def _limited(
+    failure: Failure, rejection: Rejection | None, now_ms: int, zone: str | None, model: str | None
+) -> Verdict:
     """Limited until the time that was reported; if none was, until one that the caller has to estimate.
 
     The service's own epoch is exact; the message has it to the minute only, and without a date.
@@ -149,6 +162,17 @@ def _limited(failure: Failure, rejection: Rejection | None, now_ms: int, zone: s
         reset_at = find_reset(said, failure.at_ms if failure.at_ms is not None else now_ms, zone)
     if reset_at is None and _NO_CREDIT.search(said):
         return failed(Reason.NO_CREDIT, failure.message)
+    family = _family_named(said, model)
+    named = (name for pattern, name in _WINDOWS if pattern.search(said))
     limit = rejection.limit if rejection is not None else None
-    named = (name for pattern, name in _LIMIT_NAMES if pattern.search(said))
-    return limited(failure.message, reset_at, limit or next(named, None))
+    limit = limit or (f"seven_day_{family}" if family is not None else next(named, None))
+    return replace(limited(failure.message, reset_at, limit), family=family or family_of(limit))
+
+
+def _family_named(said: str, model: str | None) -> str | None:
+    """The family of models whose limit the message names; None: it names none."""
+    for found in _FAMILY_LIMIT.finditer(said):
+        family = found["family"].lower()
+        if found["whose"] or in_family(model, family):
+            return family
+    return None

@@ -79,6 +79,8 @@ class ClaudeEvents(RunEvents):
     since_last: Used | None = Used()
     turns: Used = Used()
     messages: Messages = field(default_factory=Messages)
+    model: str | None = None
+    """The one that it runs on, as its first event names it."""
     windows: Mapping[str, WindowUse] = field(default_factory=dict)
 
     def copy(self) -> Self:
@@ -99,6 +101,8 @@ class ClaudeEvents(RunEvents):
             case "system":
                 if event.get("subtype") == "permission_denied":
                     self._take_denial(event)
+                elif event.get("subtype") == "init":
+                    self.model = text_of(event, "model") or self.model
                 return _system(event, at_ms)
             case "assistant":
                 return self._take_assistant(event, at_ms)
@@ -232,12 +236,12 @@ class ClaudeEvents(RunEvents):
             at_ms=last.at_ms if last is not None else None,
             mixed=self.answered and _lists_all_errors(result),
         )
-        return classify(failure, self.rejection, ending.printed_ms, self.zone)
+        return classify(failure, self.rejection, ending.printed_ms, self.zone, self.model)
 
     def unsaid(self, ending: Ending) -> Verdict:
         """What its last error, its exit code and stderr say."""
         if self.failure is not None:
-            return classify(self.failure, self.rejection, ending.printed_ms, self.zone)
+            return classify(self.failure, self.rejection, ending.printed_ms, self.zone, self.model)
         # Before there is a conversation the CLI speaks plain text; afterwards, what is no event may be a tool's.
         plain = "" if self.anything else ending.stdout[-MAX_DETAIL:]
         message = "\n".join(part for part in (ending.stderr, plain) if part)
@@ -250,6 +254,7 @@ class ClaudeEvents(RunEvents):
             tokens=self.messages.tokens,
             windows=self.windows,
             near=self.near,
+            model=self.model,
         )
         if self.last is None:
             return so_far

@@ -1,7 +1,9 @@
 """What Claude Code says on its way of what is used: by its messages, and of its account's windows."""
 
+import re
+
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, text_of
-from claudomator_py.agents.limit_text import epoch_ms, family_of
+from claudomator_py.agents.limit_text import epoch_ms
 from claudomator_py.agents.plaintext import storable
 from claudomator_py.domain.budget import WindowUse
 from claudomator_py.domain.outcome import Tokens
@@ -10,6 +12,11 @@ INPUT_FIELDS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input
 _SYNTHETIC = "<synthetic>"
 """The model of messages that the program writes itself."""
 _MOST_WINDOWS = 20
+_FAMILY_WINDOW = re.compile(r"[a-z]+_(?:hour|day|week|month)_([a-z]+)")
+"""The name of a window of one family of models, such as ``seven_day_opus``. Where several words follow on the time, as
+in ``seven_day_oauth_apps``, they name a use of the whole account."""
+_FAMILY_BY_WINDOW = {"seven_day_overage_included": "fable"}
+"""Windows of one family whose names do not say so (Claude Code 2.1.283)."""
 _MAX_NAME = 100
 
 
@@ -67,3 +74,9 @@ def windows_of(info: Event) -> dict[str, WindowUse]:
         if used is not None and resets_at is not None:
             found[storable(name)[:_MAX_NAME]] = WindowUse(used=used, resets_at=resets_at, family=family_of(name))
     return found
+
+
+def family_of(window: str | None) -> str | None:
+    """The one family of models that the window is of; None: it is for all."""
+    found = _FAMILY_WINDOW.fullmatch(window or "")
+    return _FAMILY_BY_WINDOW.get(window or "") or (found[1] if found else None)

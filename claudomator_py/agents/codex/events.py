@@ -7,7 +7,7 @@ from typing import ClassVar
 from claudomator_py.agents.api_errors import Rules, classify, words
 from claudomator_py.agents.ending import Result, Verdict, failed
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, text_of
-from claudomator_py.agents.limit_text import epoch_ms
+from claudomator_py.agents.limit_text import epoch_ms, find_model
 from claudomator_py.agents.run_events import Ending, RunEvents, arguments, content_text, shown, tokens_text
 from claudomator_py.domain.outcome import OutcomeStatus, Provenance, Reason, Tokens
 from claudomator_py.domain.run import Part
@@ -50,7 +50,6 @@ _RULES: Rules = (
 )
 _RETRYING = re.compile(r"^Reconnecting\W+(?:\d+/\d+|waiting for network) \((?P<cause>.*)\)$", re.DOTALL)
 _COMPLAINT = re.compile(r"^(?:ERROR|Error|error):? (?P<message>.+)")
-_LIMITED_MODEL = re.compile(r"usage limit for ([\w.:/-]{1,60}[\w])")
 _COMPLAINTS = 5
 _BANNER = "OpenAI Codex"
 """Begins what it writes to stderr without --json: the whole conversation, with what tools print."""
@@ -215,7 +214,13 @@ class CodexEvents(RunEvents):
             conversation_id=self.conversation_id,
             text=self.answer if succeeded else None,
             tokens=self._tokens(),
+            model=self._model,
         )
+
+    @property
+    def _model(self) -> str | None:
+        """The one that it ran on: it says which only where that is limited."""
+        return find_model(self.failure or self.error or "")
 
     def _tokens(self) -> Tokens:
         """What the thread has used, less what it had used before. Cached input is input; reasoning is output."""
@@ -240,9 +245,7 @@ def _agree(exact_ms: int, said_ms: int) -> bool:
 
 def _judge(message: str, ending: Ending, zone: str | None) -> Verdict:
     verdict = classify(message, _RULES, ending.printed_ms, zone=zone)
-    model = _LIMITED_MODEL.search(message)
-    limited = verdict.status is OutcomeStatus.LIMITED and model is not None
-    return replace(verdict, limit=model[1]) if limited and model is not None else verdict
+    return replace(verdict, limit=verdict.family)
 
 
 def _answered(line: str) -> tuple[str, str] | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
 
-from claudomator_py.agents.api_errors import Rules, classify, limited, words
+from claudomator_py.agents.api_errors import MAX_READ, Rules, classify, limited, words
 from claudomator_py.agents.denied import denied_call, distinct, is_simple, questions
 from claudomator_py.agents.ending import Result, Verdict, denials, failed
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, instant_of, text_of
@@ -51,6 +51,10 @@ _BY_EXIT_CODE = {
 }
 # An exit code has eight bits: 429 comes out as 173. What is below 400 would be a signal's.
 _STATUS_BY_EXIT_CODE = {status % 256: status for status in range(400, 512)}
+_LOGIN = words(
+    r"api[ _]key[ _](?:not valid|invalid|expired)|gemini_api_key|set an auth|auth(?:entication)? (?:method|type)"
+    r"|log ?in again|sign in again"
+)
 _RULES: Rules = (
     (
         words(
@@ -65,11 +69,14 @@ _RULES: Rules = (
         Reason.NO_CREDIT,
     ),
     (words(r"model_capacity|no capacity available|capacity exceeded|model is overloaded"), Reason.OVERLOADED),
-    (words(r"exhausted your (?:daily quota|capacity)|resource(?: has been |_)exhausted"), Reason.RATE_LIMITED),
     (
-        words(r"api[ _]key[ _](?:not valid|invalid|expired)|gemini_api_key|set an auth|auth method selected"),
-        Reason.AUTH,
+        words(
+            r"exhausted your (?:daily quota|capacity)|resource(?: has been |_)exhausted|exceeded your current quota"
+            r"|quota exceeded for (?:quota )?metric|quota (?:limit )?(?:exceeded|reached|exhausted)"
+        ),
+        Reason.RATE_LIMITED,
     ),
+    (_LOGIN, Reason.AUTH),
     (words(r"models?/\S+ is not found|model not found|modelnotfound"), Reason.INVALID_MODEL),
     (words(r"blocked (?:due to|by|because)|safety|recitation|prohibited content"), Reason.REFUSED),
     (words(r"exceeds the maximum number of tokens|token limit|context window"), Reason.CONTEXT_TOO_LONG),
@@ -79,7 +86,11 @@ _ASK = "ask_user"
 _SHELL = "run_shell_command"
 # Tools that it offers only where they are allowed; any other that it does not know is none.
 _NEEDS_LEAVE = re.compile(rf"{_SHELL}|write_file|replace|edit|smart_edit|web_fetch|save_memory|mcp_\w+")
-_LIMITS = ((words(r"daily quota|per ?day"), "daily"), (words(r"per ?minute"), "per_minute"))
+_LIMITS = ((words(r"daily quota|per[ _]?day"), "daily"), (words(r"per[ _]?minute"), "per_minute"))
+_ITS_MODEL = words(r"on this model|PerModel\b|per[ _]model\b")
+"""A quota of the model that was asked."""
+_METRIC = words(r"metric ['\"]?(?P<model>gemini[ \w.-]+?) requests")
+"""Code Assist names a model's quota in words: ``Gemini 2.5 Pro Requests per day``."""
 
 
 @dataclass(slots=True)
@@ -98,6 +109,8 @@ class GeminiEvents(RunEvents):
     lost: ClassVar = words(r"error resuming session|invalid session identifier|no previous sessions")
 
     terminal_event: Event | None = None
+    model: str | None = None
+    """The one that it runs on, as its first event names it."""
     error: str | None = None
     answer: str = ""
     remark: str = ""
@@ -128,6 +141,7 @@ class GeminiEvents(RunEvents):
         self.conversation_id = text_of(event, "session_id") or self.conversation_id
         match event.get("type"):
             case "init":
+                self.model = text_of(event, "model") or self.model
                 return [Part("notice", f"begins: {shown(event.get('model'))}", at_ms=at_ms)]
             case "message" if event.get("role") == "assistant":
                 return [self._take_message(event, at_ms)]
@@ -230,7 +244,7 @@ class GeminiEvents(RunEvents):
             return None
         if self.sleep.length_ms <= STUCK_MS or self.longest_gap_ms >= self.sleep.length_ms:
             return None
-        return _named(limited(self.sleep.message, since + self.sleep.length_ms))
+        return self._named(limited(self.sleep.message, since + self.sleep.length_ms))
 
     def _is_its_own(self, sleep: _Sleep, *, ended: bool) -> bool:
         """Whether the CLI has announced the sleep, and not a tool what looks like one.
@@ -255,7 +269,7 @@ class GeminiEvents(RunEvents):
         error = event_of(result, "error")
         message = text_of(error, "message") or self.error or f"it ended with status {result.get('status')}"
         printed_ms = self.last_at_ms if self.last_at_ms is not None else ending.printed_ms
-        return _judge(message, text_of(error, "type"), ending.exit_code, printed_ms)
+        return self._named(_judge(message, text_of(error, "type"), ending.exit_code, printed_ms))
 
     def _succeeded(self, result: Event) -> bool:
         """It ends with "success" after an error, too, if that did not throw."""
@@ -266,12 +280,29 @@ class GeminiEvents(RunEvents):
         message = self.error or _complaint(ending.stderr) or f"it exited with {ending.exit_code}"
         its_own = self.error is not None or not (self.anything or self.told_failures)
         judge = partial(_judge, kind=None) if its_own else _by_exit_code
-        return judge(message, exit_code=ending.exit_code, printed_ms=ending.printed_ms)
+        return self._named(judge(message, exit_code=ending.exit_code, printed_ms=ending.printed_ms))
+
+    def _named(self, verdict: Verdict) -> Verdict:
+        """The verdict with the name of its limit, and the model that it is for."""
+        if verdict.status is not OutcomeStatus.LIMITED:
+            return verdict
+        said = verdict.detail or ""
+        name = next((name for pattern, name in _LIMITS if pattern.search(said)), None)
+        if metric := _METRIC.search(said):
+            return replace(verdict, limit=name, family="-".join(metric["model"].lower().split()))
+        own = self._ran_model if _ITS_MODEL.search(said) else None
+        return replace(verdict, limit=name, family=verdict.family or own)
+
+    @property
+    def _ran_model(self) -> str | None:
+        """The model that it asked last, by its own name: what it was started with may be an alias."""
+        asked = event_of(event_of(self.terminal_event or {}, "stats"), "models")
+        return next(reversed(list(asked)), self.model)
 
     def result(self) -> Result:
         result = self.terminal_event
         if result is None:
-            return Result(conversation_id=self.conversation_id, denied=distinct(self.calls))
+            return Result(conversation_id=self.conversation_id, denied=distinct(self.calls), model=self._ran_model)
         text = self.answer or self.remark or None
         return Result(
             conversation_id=self.conversation_id,
@@ -279,6 +310,7 @@ class GeminiEvents(RunEvents):
             tokens=_tokens(event_of(result, "stats")),
             question=self.question,
             denied=distinct(self.calls),
+            model=self._ran_model,
         )
 
 
@@ -291,12 +323,15 @@ def _rule(tool: str, given: Event) -> str | None:
 
 
 def _judge(message: str, kind: str | None, exit_code: int | None, printed_ms: int) -> Verdict:
+    its_own = not message.startswith(_TOOL_FAILED)
     known = _BY_TYPE.get(kind or "") or _BY_EXIT_CODE.get(exit_code or 0)
+    if known is Reason.BAD_INVOCATION and its_own and _LOGIN.search(message[:MAX_READ]):
+        known = Reason.AUTH  # a missing login is an error of the configuration as well, in its eyes
     if known is not None:
         return failed(known, message)
-    if message.startswith(_TOOL_FAILED):
+    if not its_own:
         return _by_exit_code(message, exit_code, printed_ms)
-    return _named(classify(message, _RULES, printed_ms, status=_STATUS_BY_EXIT_CODE.get(exit_code or 0)))
+    return classify(message, _RULES, printed_ms, status=_STATUS_BY_EXIT_CODE.get(exit_code or 0))
 
 
 def _by_exit_code(message: str, exit_code: int | None, printed_ms: int) -> Verdict:
@@ -306,14 +341,6 @@ def _by_exit_code(message: str, exit_code: int | None, printed_ms: int) -> Verdi
         return failed(known, message)
     verdict = classify("", (), printed_ms, status=_STATUS_BY_EXIT_CODE.get(exit_code or 0))
     return replace(verdict, detail=message)
-
-
-def _named(verdict: Verdict) -> Verdict:
-    """The verdict with the name of its limit."""
-    if verdict.status is not OutcomeStatus.LIMITED:
-        return verdict
-    named = (name for pattern, name in _LIMITS if pattern.search(verdict.detail or ""))
-    return replace(verdict, limit=next(named, None))
 
 
 def _complaint(stderr: str) -> str:

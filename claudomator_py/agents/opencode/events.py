@@ -27,6 +27,7 @@ _RULES: Rules = (
         words(r"session not found|must provide a message|unknown argument|not enough arguments|agent [^\n]* not found"),
         Reason.BAD_INVOCATION,
     ),
+    (words(r"modelnotfound"), Reason.INVALID_MODEL),
     (words(r"resource_exhausted|quota metric|free_tier|retry in \d"), Reason.RATE_LIMITED),
     (
         words(
@@ -41,6 +42,7 @@ _BY_FINISH = {
     "content-filter": (Reason.REFUSED, "the model's service withheld the answer"),
     "length": (Reason.AGENT_ERROR, "its answer was cut off: it was as long as the model's settings allow"),
 }
+_NO_MODEL = re.compile(r"^.*(?:model not found|modelnotfound).*$", re.IGNORECASE | re.MULTILINE)
 _REJECTED = words(r"rejected permission|permission denied|prevents you from using")
 _RULED = words(r"prevents you from using")
 _COMPLAINT = re.compile(r"^(?:Error|error|ERROR):? (?P<message>.+)")
@@ -189,11 +191,19 @@ class OpencodeEvents(RunEvents):
         known = _BY_FINISH.get(self.finish or "")
         return failed(*known) if known is not None else None
 
-    def exited_well(self) -> Verdict:
-        """A tool that is refused ends the run, with 0 and without an error."""
+    def exited_well(self, ending: Ending) -> Verdict:
+        """A tool that is refused ends the run, with 0 and without an error; so does, in some versions, an error before
+        the first step."""
         if self.rejected:
             return failed(Reason.PERMISSION_DENIED, denials(self.rejected))
-        return super().exited_well()
+        if not self.anything:
+            own = self._own_log
+            complaint = self.complaint or (own.message if own is not None else "")
+            if not complaint and (told := _NO_MODEL.search(f"{ending.stderr}\n{ending.stdout}")):
+                complaint = told[0]
+            if complaint:
+                return classify(complaint, _RULES, ending.printed_ms)
+        return super().exited_well(ending)
 
     def unsaid(self, ending: Ending) -> Verdict:
         """Once there are events, only its log is its own on stderr."""

@@ -30,6 +30,9 @@ _BY_EXIT_CODE = {
     52: Reason.BAD_INVOCATION,
     53: Reason.TURN_LIMIT,
 }
+_LOGIN = words(
+    r"no auth type is selected|free tier has been discontinued|set an auth|auth (?:method|type) selected|log ?in again"
+)
 _RULES: Rules = (
     (
         words(
@@ -46,7 +49,7 @@ _RULES: Rules = (
         Reason.NO_CREDIT,
     ),
     (words(r"qwen oauth quota exceeded"), Reason.RATE_LIMITED),
-    (words(r"no auth type is selected|free tier has been discontinued"), Reason.AUTH),
+    (_LOGIN, Reason.AUTH),
 )
 NOTHING = Tokens(input=0, output=0)
 """What a new conversation has used."""
@@ -163,15 +166,13 @@ class QwenEvents(RunEvents):
             return _judge(self.failure, ending)
         silent = f"it ended with {shown(self.last.get('subtype')) or 'an error'}"
         error = text_of(event_of(self.last, "error"), "message") or text_of(self.last, "result") or silent
-        known = _BY_EXIT_CODE.get(ending.exit_code or 0)
-        return failed(known, error) if known is not None else classify(error, _RULES, ending.printed_ms)
+        return _by_exit_code(ending, error) or classify(error, _RULES, ending.printed_ms)
 
     def unsaid(self, ending: Ending) -> Verdict:
         """Once there are events, what comes to stderr may be a tool's, and its words mean nothing."""
         message = self.complaint or f"it exited with {ending.exit_code}"
-        known = _BY_EXIT_CODE.get(ending.exit_code or 0)
-        if known is not None:
-            return failed(known, message)
+        if known := _by_exit_code(ending, message):
+            return known
         if self.failure is not None:
             return _judge(self.failure, ending)
         return failed(Reason.AGENT_ERROR, message) if self.anything else classify(message, _RULES, ending.printed_ms)
@@ -194,6 +195,14 @@ class QwenEvents(RunEvents):
         if used + made > 0 and prior.input is not None and prior.output is not None:
             return Tokens(input=max(0, used - prior.input), output=max(0, made - prior.output))
         return Tokens(input=self.input, output=self.output) if self.input + self.output > 0 else Tokens()
+
+
+def _by_exit_code(ending: Ending, message: str) -> Verdict | None:
+    """What the exit code says by itself; None: nothing. A missing login ends it as any other error of its settings."""
+    known = _BY_EXIT_CODE.get(ending.exit_code or 0)
+    if known is Reason.BAD_INVOCATION and _LOGIN.search(message):
+        known = Reason.AUTH
+    return None if known is None else failed(known, message)
 
 
 def _judge(failure: re.Match[str], ending: Ending) -> Verdict:

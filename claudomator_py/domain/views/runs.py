@@ -18,7 +18,7 @@ RunState = Literal["starting", "running", "checking", "ended", "revoked"]
 
 class OutcomeView(View):
     """How a run ended. detail: the budget that it used up, and the error in the agent's own words; limit: the window
-    that it named.
+    that it named, and family: the models that it is for. model: what its program called the model that it ran on.
 
     over_budget: that budget as a value. question: what it ended with; denied: tool calls that it was denied.
     """
@@ -34,6 +34,8 @@ class OutcomeView(View):
     detail: str | None = None
     over_budget: Annotated[SpentBudget | None, WrapValidator(known_or_none)] = None
     limit: str | None = None
+    family: str | None = None
+    model: str | None = None
     question: str | None = None
     denied: tuple[Denied, ...] = ()
 

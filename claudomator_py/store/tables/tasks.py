@@ -192,6 +192,7 @@ class Run(Row):
         partial_index("ix_run_windows", "kind", "account", "windows_ms", where="windows_ms IS NOT NULL"),
         partial_index("ix_run_warned", "warned_until_ms", where="warned_until_ms IS NOT NULL"),
         partial_index("ix_run_answered", "started_ms", where="answered_ms IS NOT NULL"),
+        partial_index("ix_run_default_model", "agent", "started_ms", where="model IS NULL AND ran_model IS NOT NULL"),
         partial_index("ix_run_ended", *_SUMMED, where="ended_as IS NOT NULL"),
     )
 
@@ -206,6 +207,9 @@ class Run(Row):
     account: str = "default"
     """Whose quota it draws on, among those of its kind."""
     model: str | None = None
+    """The one that it asked for; None: its agent chose."""
+    ran_model: str | None = None
+    """What its agent's program called the one that it ran on; of a live run, what its agent chose last."""
     tier: str | None = None
     dir_key: str
     conversation_id: str | None = None

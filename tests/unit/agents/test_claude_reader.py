@@ -304,3 +304,49 @@ def test_stderr_says_nothing_of_a_limit_once_there_is_a_conversation() -> None:
     assert read(stderr=words).status is OutcomeStatus.LIMITED
     after = read({"type": "system", "subtype": "init", "session_id": SESSION}, stderr=words)
     assert (after.reason, after.detail) == (Reason.AGENT_ERROR, words.decode().strip())
+
+
+def begun(model: str) -> dict[str, object]:
+    return {"type": "system", "subtype": "init", "session_id": SESSION, "model": model}
+
+
+@pytest.mark.parametrize(
+    ("window", "words", "family"),
+    [
+        ("seven_day_opus", None, "opus"),
+        ("seven_day_haiku", None, "haiku"),
+        ("seven_day_brontosaurus", None, "brontosaurus"),
+        ("seven_day_overage_included", None, "fable"),
+        ("seven_day_overage_included", "You've hit your Fable limit · resets Nov 24, 3pm", "fable"),
+        ("seven_day", "You've hit your Fable limit", "fable"),
+        (None, "You've hit your Fable limit", "fable"),
+        (None, "You've hit your weekly Mythos limit", "mythos"),
+        (None, "You've hit your Opus 4.8 limit", "opus"),
+        (None, "Fable limit reached ∙ resets 6:36pm", "fable"),
+        (None, "Fable weekly limit reached ∙ resets 6:36pm", "fable"),
+        ("five_hour", None, None),
+        ("seven_day", None, None),
+        ("seven_day_oauth_apps", None, None),
+        ("overage", None, None),
+        (None, "You've hit your session limit", None),
+        (None, "You've hit your weekly limit", None),
+        (None, "You've hit your Claude limit", None),
+        (None, "Weekly limit reached ∙ resets 6:36pm", None),
+        (None, "Usage limit reached ∙ resets 6:36pm", None),
+        (None, "Claude AI usage limit reached|1795304166", None),
+    ],
+)
+def test_which_models_a_limit_is_for_follows_from_what_the_program_says(
+    window: str | None, words: str | None, family: str | None
+) -> None:
+    refusal = [rejected(resetsAt=1_795_304_166, rateLimitType=window)] if window is not None else []
+    ends = error(words or "You've hit your limit", api_error_status=429)
+    outcome = read(begun("claude-fable-5"), *refusal, ends)
+    assert (outcome.status, outcome.family) == (OutcomeStatus.LIMITED, family)
+    assert outcome.model == "claude-fable-5"
+
+
+def test_what_is_used_of_a_window_is_that_of_its_family() -> None:
+    windows = {"seven_day_overage_included": {"utilization": 0.5, "resetsAt": 1_795_304_166}}
+    told = {"type": "rate_limit_event", "rate_limit_info": {"status": "allowed", "unifiedWindows": windows}}
+    assert read(told, result(), exit_record=ended(0)).windows["seven_day_overage_included"].family == "fable"

@@ -124,6 +124,27 @@ def test_a_refused_request_is_no_limit_by_itself() -> None:
 def test_a_limit_of_one_model_is_named() -> None:
     outcome = read(failed("You\u2019ve hit your usage limit for gpt-6.1-sol. Switch to another model now."))
     assert (outcome.limit, outcome.provenance) == ("gpt-6.1-sol", Provenance.ESTIMATED)
+    assert (outcome.family, outcome.model) == ("gpt-6.1-sol", "gpt-6.1-sol")
+
+
+def test_a_limit_of_one_model_is_told_with_its_reset() -> None:
+    said = "You've hit your usage limit for GPT-5.3-Codex-Spark. Switch to another model now, or try again at {}."
+    outcome = read(failed(said.format("Dec 2nd, 2026 10:40 AM")))
+    assert (outcome.status, outcome.family) == ("limited", "gpt-5.3-codex-spark")
+    assert outcome.provenance is Provenance.REPORTED
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "You've hit your usage limit. Upgrade to Pro, or try again at 5:38 PM.",
+        "You've hit your usage limit for today. Try again in 2 hours.",
+        "You've hit your usage limit for this week.",
+    ],
+)
+def test_a_limit_that_names_no_model_is_for_all(message: str) -> None:
+    outcome = read(failed(message))
+    assert (outcome.status, outcome.limit, outcome.family) == ("limited", None, None)
 
 
 def test_the_zone_is_that_of_the_run() -> None:

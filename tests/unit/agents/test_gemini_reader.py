@@ -251,3 +251,47 @@ def test_without_a_result_only_the_exit_code_says_what_went_wrong_once_tools_may
     assert read(init(), exit_record=ended(173), stderr=b"?").reason is Reason.RATE_LIMITED
     assert read(exit_record=ended(1), stderr=stderr).reason is Reason.RATE_LIMITED
     assert read(exit_record=ended(1), stderr=TOLD + stderr).reason is Reason.AGENT_ERROR
+
+
+DAILY = "[API Error: You have exhausted your daily quota on this model.]"
+METRIC = "Quota exceeded for quota metric '{}' and limit '{} per day per user' of service 'cloudcode-pa.googleapis.com'"
+FREE_TIER = (
+    "You exceeded your current quota, please check your plan and billing details.\n* Quota exceeded for metric: "
+    "generativelanguage.googleapis.com/generate_content_free_tier_requests, limit: 250, model: gemini-2.5-flash\n"
+    "Please retry in 21.3s."
+)
+DIMENSION = (
+    '{"quotaId": "GenerateRequestsPerDayPerProjectPerModel", "quotaDimensions": '
+    '{"location": "global", "model": "gemini-3.1-pro"}} RESOURCE_EXHAUSTED'
+)
+
+
+@pytest.mark.parametrize(
+    ("message", "limit", "family"),
+    [
+        (DAILY, "daily", "gemini-3.8-flash"),
+        ("You have exhausted your capacity on this model. Your quota will reset after 7h.", None, "gemini-3.8-flash"),
+        (METRIC.format(*2 * ["Gemini 2.5 Pro Requests"]), "daily", "gemini-2.5-pro"),
+        (METRIC.format(*2 * ["Queries"]), "daily", None),
+        (FREE_TIER, None, "gemini-2.5-flash"),
+        (DIMENSION, "daily", "gemini-3.1-pro"),
+        ("Quota exceeded for quota metric 'Generate Content API requests per minute'", "per_minute", None),
+    ],
+)
+def test_a_quota_of_one_model_is_that_models(message: str, limit: str | None, family: str | None) -> None:
+    alias = {**init(), "model": "flash"}
+    stats: dict[str, object] = {"models": {"gemini-3.5-flash-lite": {}, "gemini-3.8-flash": {}}}
+    outcome = read(alias, {**error(message), "stats": stats})
+    assert (outcome.status, outcome.limit, outcome.family) == (OutcomeStatus.LIMITED, limit, family)
+    assert outcome.model == "gemini-3.8-flash"
+
+
+@pytest.mark.parametrize("exit_code", [41, 52])
+def test_a_login_that_is_missing_is_one_whatever_the_exit_code(exit_code: int) -> None:
+    stderr = b"Please set an Auth method in your settings.json or specify one of: GEMINI_API_KEY\n"
+    assert read(exit_record=ended(exit_code), stderr=stderr).reason is Reason.AUTH
+    assert read(error(stderr.decode(), "FatalConfigError"), exit_record=ended(exit_code)).reason is Reason.AUTH
+
+
+def test_any_other_error_of_its_settings_is_one_of_how_it_was_started() -> None:
+    assert read(exit_record=ended(52), stderr=b"Invalid JSON in settings.json\n").reason is Reason.BAD_INVOCATION

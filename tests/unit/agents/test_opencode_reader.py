@@ -217,3 +217,22 @@ def test_once_there_are_events_only_the_last_word_of_its_log_says_what_went_wron
     assert read(stderr=stderr).reason is Reason.RATE_LIMITED
     assert read(event("step_start"), stderr=LATER).reason is Reason.RATE_LIMITED
     assert read(event("step_start", at_ms=NOW_MS + 5_000), stderr=LATER).reason is Reason.AGENT_ERROR
+
+
+@pytest.mark.parametrize(
+    ("events", "stderr"),
+    [
+        ([failure("Model not found: anthropic/nope. Did you mean: claude?", "UnknownError")], b""),
+        ([failure("no words", "ProviderModelNotFoundError")], b""),
+        ([], b"\x1b[91m\x1b[1mError: \x1b[0mModel not found: anthropic/nope\n"),
+        ([], b"Model not found: anthropic/nope\n"),
+        ([], b'ProviderModelNotFoundError: ProviderModelNotFoundError\n data: {\n  providerID: "a",\n'),
+    ],
+)
+def test_a_model_that_is_not_known_is_told_although_it_exits_with_0(events: list[Any], stderr: bytes) -> None:
+    assert read(*events, exit_record=ended(0), stderr=stderr).reason is Reason.INVALID_MODEL
+
+
+def test_silence_with_0_says_nothing_of_why() -> None:
+    stderr = b"timestamp=1 level=INFO message=credentials\n"
+    assert read(exit_record=ended(0), stderr=stderr).reason is Reason.AGENT_ERROR

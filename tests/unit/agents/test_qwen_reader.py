@@ -75,3 +75,8 @@ def test_tokens_of_a_conversation_that_goes_on_are_its_own_share() -> None:
 def test_once_there_are_events_stderr_is_not_believed() -> None:
     outcome = read(message("Going on.", used=9), exit_code=1, stderr=b"Rate limit reached\n")
     assert (outcome.status, outcome.reason) == (OutcomeStatus.FAILED, Reason.AGENT_ERROR)
+
+
+def test_a_login_that_is_missing_is_one_although_it_exits_as_for_its_settings() -> None:
+    stderr = b"Please set an Auth method in your settings.json\n"
+    assert read(exit_code=52, stderr=stderr).reason is Reason.AUTH

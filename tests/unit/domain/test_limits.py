@@ -19,6 +19,7 @@ from claudomator_py.domain.limits import (
     believable,
     bucket_after,
     hold_after,
+    in_family,
     ramp,
     try_pause_ms,
     window_text,
@@ -334,3 +335,71 @@ def test_a_limited_account_is_tried_ever_less_often() -> None:
 def test_each_answer_after_a_limit_doubles_how_many_may_run_up_to_more_than_anybody_has_slots() -> None:
     assert [ramp(answered) for answered in range(5)] == [1, 2, 4, 8, 16]
     assert ramp(10_000) == ramp(20) == 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("model", "family"),
+    [
+        ("opus", "opus"),
+        ("claude-opus-4-8", "Opus"),
+        ("opus[1m]", "opus"),
+        ("opusplan", "opus"),
+        ("anthropic/claude-opus-4-8", "opus"),
+        ("gpt-6-sol", "gpt-6"),
+        ("GPT-5.3-Codex-Spark", "gpt-5.3-codex-spark"),
+        ("gpt-5.3-codex-spark-2026-10-01", "gpt-5.3-codex-spark"),
+        ("openai/gpt-5.3-codex-spark", "gpt-5.3-codex-spark"),
+        ("codex-spark", "gpt-5.3-codex-spark"),
+        ("pro", "gemini-3.1-pro-preview"),
+        ("gemini-3.1-pro-preview", "gemini-3.1-pro"),
+        ("flash", "gemini-3.8-flash"),
+        ("flash-lite", "gemini-3.5-flash-lite"),
+        ("opus", "claude-opus-4-8"),
+    ],
+)
+def test_a_model_is_of_a_family_by_any_of_its_names(model: str, family: str) -> None:
+    assert in_family(model, family)
+
+
+@pytest.mark.parametrize(
+    ("model", "family"),
+    [
+        (None, "opus"),
+        ("sonnet", "opus"),
+        ("gpt-5.3-codex", "gpt-5.3-codex-spark"),
+        ("gpt-5.3-codex-spark", "gpt-5.3-codex"),
+        ("gpt-5.4-codex-spark", "gpt-5.3-codex-spark"),
+        ("gemini-2.5-flash-lite", "gemini-2.5-flash"),
+        ("gemini-2.5-flash", "gemini-2.5-flash-lite"),
+        ("gemini-3-pro", "gemini-3.1-pro"),
+        ("flash-lite", "gemini-3.8-flash"),
+        ("flash", "gemini-3.5-flash-lite"),
+        ("auto", "gemini-3.1-pro-preview"),
+        ("sonnet", "claude-opus-4-8"),
+        ("", "gpt-6-sol"),
+    ],
+)
+def test_a_model_of_another_name_or_version_is_of_another_family(model: str | None, family: str) -> None:
+    assert not in_family(model, family)
+
+
+@pytest.mark.parametrize(
+    ("model", "ran_model", "held"),
+    [
+        ("fable", None, "fable"),
+        ("claude-fable-5", "claude-fable-5", "fable"),
+        (None, "claude-fable-5", "fable"),
+        ("best", "claude-fable-5", "best"),
+        ("best", "claude-opus-4-8", None),
+        ("opus", None, None),
+        (None, None, None),
+    ],
+)
+def test_a_limit_of_a_family_holds_what_the_run_asked_for_where_it_ran_that_family(
+    model: str | None, ran_model: str | None, held: str | None
+) -> None:
+    limited = LIMITED.model_copy(update={"family": "Fable"})
+    ran_on = RanOn("home", "claude", "default", model, ran_model)
+    bucket = bucket_after(limited, ran_on)
+    assert bucket == Bucket(kind="claude", account="default", family=held)
+    assert Hold(bucket, Reason.RATE_LIMITED, NOW, Provenance.REPORTED, "", NOW).is_on(ran_on)
