@@ -1,31 +1,42 @@
-"""The condition of a rule: an expression in CEL, checked as far as it can be before it decides anything.
+"""The condition of a rule: checked as far as it can be before it decides anything.
 
-The language is Google's Common Expression Language (https://cel.dev). Its implementation checks neither names nor types
-when it compiles, and a name that is missing is only noticed when the expression gets that far; so names are looked up
-here, and every condition is tried once on a task that has everything.
+What is wrong with an expression is otherwise only noticed when it gets that far, for some task, which is then held. So
+names, words and patterns are looked up here, and every condition is tried, whole and in its parts, on tasks of every
+shape.
 """
 
 import re
-import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from itertools import product
+from typing import TYPE_CHECKING, Any, Final
 
-from claudomator_py.domain.errors import shown, suggestion
+from claudomator_py.domain.errors import near, shown, suggestion
 from claudomator_py.policy import facts
+from claudomator_py.policy.expression import STRING, Expression, Undecided, code_of, context_of, first_line, literal
 
 if TYPE_CHECKING:
     from cel import Context
 
 LONGEST = 2_000
 """Characters of a condition."""
-_STRING = re.compile(r"""[rRbB]*(\"\"\".*?\"\"\"|'''.*?'''|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')""", re.DOTALL)
-_COMMENT = re.compile(r"//[^\n]*")
 _MEMBER = re.compile(r"(?<![\w.])([A-Za-z_]\w*)((?:\s*\.\s*[A-Za-z_]\w*)*)(\s*\()?")
 _MACROS = re.compile(r"\.\s*(?:all|exists|exists_one|map|filter)\s*\(\s*([A-Za-z_]\w*)\s*,")
-_COMPARED = re.compile(r"(?<![\w.])((?:task|actor)\.\w+)\s*(?:==|!=)\s*([^\s()&|?:,\]]+)")
-_LISTED = re.compile(r"(?<![\w.])((?:task|actor)\.\w+)\s+in\s+\[([^\]]*)\]")
+_VALUE = rf"(?:{STRING}|-?\d[\w.]*|true\b|false\b)"
+_PATH: Final = (
+    r"""(?<![\w.])(?:task|actor|now|spent|limits)(?:\s*\.\s*\w+|\s*\[\s*(?:"\w+"|'\w+')\s*\])*(?!\w|\s*[(.\[])"""
+)
+_COMPARED: Final = (
+    re.compile(rf"(?P<path>{_PATH})\s*(?:==|!=)\s*(?P<values>{_VALUE})"),
+    re.compile(rf"(?P<values>{_VALUE})\s*(?:==|!=)\s*(?P<path>{_PATH})"),
+    re.compile(rf"(?P<path>{_PATH})\s+in\s*\[(?P<values>[^\]]*)\]"),
+)
+_LISTED = re.compile(rf"(?P<values>{_VALUE})\s+in\s+(?P<path>{_PATH})")
+_PATTERN = re.compile(rf"\bmatches\s*\((?:[^()]*,)?\s*({STRING})\s*\)")
+_PATTERN_REMEDY: Final = "write one as https://docs.rs/regex has it: without look-around and back-references"
+_MOST_FREE: Final = 8
+"""Parts of a condition of which both values are tried."""
 _FUNCTIONS = frozenset(
     {"bytes", "contains", "double", "duration", "endsWith", "int", "matches", "size", "startsWith", "string"}
     | {"timestamp", "uint", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear", "getFullYear", "getHours"}
@@ -42,117 +53,238 @@ class BadCondition(ValueError):
         self.remedy = remedy
 
 
-class Undecided(Exception):
-    """It could not be evaluated for a task. Its text says why."""
-
-
 class Condition:
     """Whether a rule applies to a task. Raises BadCondition for a text that is no condition."""
 
     def __init__(self, text: str) -> None:
         if len(text) > LONGEST:
             raise BadCondition(f"is longer than {LONGEST:,} characters", "split it into several rules")
-        _check_names(text)
+        self._code = code_of(text)
+        _check_names(self._code)
         try:
-            self._program = _cel().compile(text)
+            self._program = Expression(text, self._code)
         except (ValueError, RecursionError) as error:
-            raise BadCondition(_first_line(error), "see https://cel.dev for the language") from None
-        self._text = text
-        _check_functions(self._program.functions())
-        _check_values(text)
-        self._try()
+            raise BadCondition(first_line(error), "see https://cel.dev for the language") from None
+        _check_functions(self._program.functions)
+        _check_values(text, self._code)
+        _check_patterns(text, self._code)
+        self._try(text)
 
     def applies(self, context: "Context") -> bool:
         """Raises Undecided."""
-        try:
-            found = self._program.execute(context)
-        except Exception as error:  # the library raises what its functions raise
-            raise Undecided(_first_line(error)) from None
+        found = self._program.value(context)
         if not isinstance(found, bool):
             raise Undecided(f"is {shown(str(found))}, which is neither true nor false")
         return found
 
     def mentions(self, name: str) -> bool:
         """Whether it looks at that value, such as ``task.specialist`` or ``spent``."""
-        return re.search(rf"(?<![\w.]){re.escape(name)}\b", _plain(self._text)) is not None
+        return re.search(rf"(?<![\w.]){re.escape(name)}\b", self._code) is not None
 
-    def _try(self) -> None:
-        try:
-            self.applies(context_of(facts.sample().values))
-        except Undecided as undecided:
-            message = f"cannot be evaluated: {undecided}"
-            raise BadCondition(message, "it has to be true or false for every task") from None
+    def _try(self, text: str) -> None:
+        """Raises BadCondition for a text that has no value for some task."""
+        for shape in _shapes():
+            try:
+                self.applies(shape.context)
+            except Undecided as undecided:
+                raise _without_value(undecided, shape.said) from None
+        parts = list(_parts(self._code, text))
+        for part in parts if len(parts) > 1 else ():
+            faults = part.faults
+            always = len(faults) == len(_shapes())
+            for shape, fault in faults.items():
+                of_its_types = always and fault.remedy
+                if of_its_types or _gets_to(part, parts, text, self._code, shape):
+                    raise _without_value(fault, "" if always else shape.said, part)
 
 
-def context_of(values: Mapping[str, Any]) -> "Context":
-    """The values of ``facts.Facts``, converted once for all conditions."""
-    context: Context = _cel().Context(dict(values))
-    return context
+@dataclass(frozen=True, slots=True, eq=False)
+class _Shape:
+    """A task that conditions are tried on. said: which one it is, in words."""
+
+    said: str
+    context: "Context"
 
 
 @cache
-def _cel() -> ModuleType:
-    # It imports a command line of its own, with an editor: 350 ms and 20 MB that nothing here uses.
-    sys.modules.setdefault("cel.cli", ModuleType("cel.cli"))
-    import cel
-
-    return cel
+def _shapes() -> Sequence[_Shape]:
+    return tuple(_Shape(said, context_of(values)) for said, values in facts.shapes())
 
 
-def _check_names(text: str) -> None:
-    """Raises BadCondition for a name that no task has, wherever it stands in the condition."""
-    plain, known = _plain(text), facts.names()
-    bound = set(_MACROS.findall(plain))
-    for match in _MEMBER.finditer(plain):
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What stands between ``&&``, ``||``, ``?`` and ``:``."""
+
+    start: int
+    end: int
+    text: str
+    names: frozenset[str]
+    """The values that it looks at."""
+    program: Expression
+
+    @property
+    def faults(self) -> dict[_Shape, Undecided]:
+        """For which tasks it has no value, and why."""
+        found = {}
+        for shape in _shapes():
+            try:
+                self.program.value(shape.context)
+            except Undecided as undecided:
+                found[shape] = undecided
+        return found
+
+
+def _parts(code: str, text: str) -> Iterator[_Part]:
+    for start, end in _operands(code, 0, len(code)):
+        names = frozenset(".".join(path) for path in _paths(code[start:end]) if len(path) > 1)
+        try:
+            yield _Part(start, end, text[start:end], names, Expression(text[start:end], code[start:end]))
+        except (ValueError, RecursionError):
+            continue  # it is no expression by itself
+
+
+def _operands(code: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Where the innermost ones are, in their order."""
+    depth, cuts, closed = 0, [start], end
+    for found in re.compile(r"[(\[{]|[)\]}]|&&|\|\||[?:]").finditer(code, start, end):
+        mark = found[0]
+        if mark in "([{":
+            depth += 1
+        elif mark in ")]}":
+            depth -= 1
+            closed = found.start() if depth == 0 and closed == end else closed
+        elif depth == 0:
+            cuts += [found.start(), found.end()]
+    cuts.append(end)
+    if len(cuts) > 2:
+        for left, right in zip(cuts[::2], cuts[1::2], strict=True):
+            yield from _operands(code, left, right)
+        return
+    start += len(code[start:end]) - len(code[start:end].lstrip(" \t\r\n!"))
+    end -= len(code[start:end]) - len(code[start:end].rstrip())
+    if code[start : start + 1] == "(" and closed == end - 1:
+        yield from _operands(code, start + 1, end - 1)
+    elif start < end:
+        yield start, end
+
+
+def _gets_to(part: _Part, parts: Sequence[_Part], text: str, code: str, shape: _Shape) -> bool:
+    """Whether the condition has no value for some task of that shape, as that part of it has none: whatever the other
+    parts say that look at something else."""
+    free = [one for one in parts if one is not part and part.names.isdisjoint(one.names)][:_MOST_FREE]
+    for values in product(("true", "false"), repeat=len(free)):
+        tried, tried_code = text, code
+        for one, value in reversed(list(zip(free, values, strict=True))):
+            tried, tried_code = (f"{whole[: one.start]}{value}{whole[one.end :]}" for whole in (tried, tried_code))
+        try:
+            Expression(tried, tried_code).value(shape.context)
+        except Undecided:
+            return True
+        except (ValueError, RecursionError):
+            continue
+    return False
+
+
+def _without_value(undecided: Undecided, said: str, part: _Part | None = None) -> BadCondition:
+    at = "" if part is None else f" at character {part.start + 1}, `{shown(part.text)}`,"
+    where = f"{at} {said}".rstrip().removesuffix(",")
+    remedy = undecided.remedy or "it has to be true or false for every task: ask first whether there is what it needs"
+    return BadCondition(f"cannot be evaluated{where}: {undecided}", remedy)
+
+
+def _paths(code: str) -> Iterator[tuple[str, ...]]:
+    """The names that it uses, each with those that follow it with dots between them, but for functions and literals."""
+    for match in _MEMBER.finditer(code):
         root, rest, call = match.groups()
-        if root in bound or root in _LITERALS or (call and not rest):
+        if root in _LITERALS or (call and not rest):
+            continue
+        members = [part.strip() for part in rest.split(".")[1:]]
+        yield root, *(members[:-1] if call else members)
+
+
+def _check_names(code: str) -> None:
+    """Raises BadCondition for a name that no task has, wherever it stands in the condition."""
+    known = facts.names()
+    bound = set(_MACROS.findall(code))
+    for root, *members in _paths(code):
+        if root in bound:
             continue
         if root not in known:
             raise BadCondition(f"uses `{shown(root)}`, which is not a known name", suggestion(root, known))
-        members = [part.strip() for part in rest.split(".")[1:]]
-        if call:
-            members = members[:-1]
         for end in range(len(members)):
             path = ".".join(members[: end + 1])
             if path not in known[root]:
-                near = [f"{root}.{name}" for name in known[root]]
+                valid = [f"{root}.{name}" for name in known[root]]
                 message = f"uses `{shown(f'{root}.{path}')}`, which no task has"
-                raise BadCondition(message, suggestion(f"{root}.{path}", near))
+                raise BadCondition(message, suggestion(f"{root}.{path}", valid))
 
 
-def _check_functions(used: list[str]) -> None:
+def _check_functions(used: Sequence[str]) -> None:
     """Raises BadCondition for one that there is not, although the condition may never get to it."""
     for name in used:
         if name.isidentifier() and name not in _FUNCTIONS:
             raise BadCondition(f"calls `{shown(name)}`, which is not a function", suggestion(name, _FUNCTIONS))
 
 
-def _check_values(text: str) -> None:
-    """Raises BadCondition where one of few words is compared with another one, which would never be equal."""
-    compared = [(name, [value]) for name, value in _COMPARED.findall(text)]
-    compared += [(name, listed.split(",")) for name, listed in _LISTED.findall(text)]
-    for name, values in compared:
-        possible = facts.WORDS.get(name)
-        if possible is None:
+def _check_values(text: str, code: str) -> None:
+    """Raises BadCondition where a value is compared with one that it never is."""
+    for pattern in (*_COMPARED, _LISTED):
+        for found in pattern.finditer(text):
+            place = found.start("path")
+            if code[place] != text[place]:  # in a text
+                continue
+            path = re.sub(r"""\s*(?:\.\s*|\[\s*["'])(\w+)(?:["']\s*\])?""", r".\1", found["path"])
+            values = [literal(one) for one in re.findall(_VALUE, found["values"], re.DOTALL)]
+            for value in (one for one in values if one is not None):
+                check = _check_listed if pattern is _LISTED else _check_equal
+                check(path, value)
+
+
+def _check_equal(path: str, value: Any) -> None:
+    """Raises BadCondition where the value at the path is never that one."""
+    shape = facts.value_at(path)
+    possible: Collection[Any] | None = facts.WORDS.get(path)
+    never = f"compares `{path}` with {_written(value)}, which it never is"
+    if isinstance(shape, list):
+        raise BadCondition(never, f"write `{_written(value)} in {path}`")
+    if possible is not None and value not in possible:
+        raise BadCondition(never, suggestion(str(value), map(str, possible)))
+    if shape is not None and _kind(shape) is not _kind(value):
+        raise BadCondition(never, f"it is {_KINDS[_kind(shape)]}")
+
+
+def _check_listed(path: str, value: Any) -> None:
+    """Raises BadCondition where the list at the path never has that value in it, but one like it."""
+    possible = facts.WORDS.get(path, ())
+    if value not in possible and (nearest := near(str(value), map(str, possible))) is not None:
+        raise BadCondition(f"looks for {_written(value)} in `{path}`, where it never is", nearest)
+
+
+def _kind(value: object) -> type:
+    if isinstance(value, bool):
+        return bool
+    return float if isinstance(value, int | float) else type(value)
+
+
+_KINDS: Final = {bool: "true or false", float: "a number", str: "a text, in quotes", dict: "a group of values"}
+
+
+def _written(value: object) -> str:
+    return shown(
+        f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
+    )
+
+
+def _check_patterns(text: str, code: str) -> None:
+    """Raises BadCondition for a text that is to be a regular expression and is none, although the condition may never
+    get to it."""
+    for found in _PATTERN.finditer(text):
+        if code[found.start()] != text[found.start()]:
             continue
-        for word in (value.strip() for value in values):
-            if word[1:-1] not in possible and (word[:1] in "\"'" or word[:1].isdigit()):
-                message = f"compares `{name}` with {shown(word)}, which it never is"
-                raise BadCondition(message, suggestion(word.strip("\"'"), possible))
-
-
-def _plain(text: str) -> str:
-    """The text without what stands in quotes, and without comments."""
-    return _COMMENT.sub(" ", _STRING.sub('""', text))
-
-
-def _first_line(error: BaseException) -> str:
-    """The library's message, with the line and column of a syntax error but not its drawing."""
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    text = lines[0].removesuffix(":").split(". ")[0].removesuffix(".")
-    at = re.search(r"<input>:(\d+):(\d+): (.*)", text)
-    if at is not None:
-        inner = re.search(r'msg: "([^"]*)"', at.group(3))  # of a text that is nested too deeply, in Rust's own words
-        said = inner.group(1) if inner is not None else at.group(3).split(" expecting ")[0]
-        return f"has a syntax error at character {at.group(2)}: {said[0].lower()}{said[1:]}"
-    return f"there is no value {text}" if isinstance(error, KeyError) else text
+        try:
+            Expression(f'"".matches({found[1]})', "").value(context_of({}))
+        except (ValueError, RecursionError):
+            continue
+        except Undecided as undecided:
+            why = f"has a pattern at character {found.start(1) + 1} that is no regular expression, {shown(found[1])}"
+            raise BadCondition(f"{why}: {str(undecided).rpartition(': ')[2]}", _PATTERN_REMEDY) from None

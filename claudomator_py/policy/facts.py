@@ -4,12 +4,13 @@ Every name always has a value, so a condition needs no ``has()``: where a task s
 empty list or 0.
 """
 
+import json
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
-from functools import cache
+from functools import cache, reduce
 from math import inf
 from typing import Any
 
@@ -42,7 +43,7 @@ class Facts:
     actor: Principal = OPERATOR
     """Who made it."""
     source: str = "api"
-    """How it came: ``file``, ``api``, ``schedule``, ``hub`` and the like."""
+    """How it came, see ``WORDS``."""
     specialist: str | None = None
     """Who does it; None: nobody has decided that yet, or nobody in particular does."""
     skill: str | None = None
@@ -115,7 +116,7 @@ def _budget(budget: Budget, nothing: float) -> dict[str, float]:
 
 @cache
 def sample() -> Facts:
-    """A task that has everything: each rule is tried on it when it is loaded."""
+    """A task that has everything, see ``shapes``."""
     said = {
         "name": "sample",
         "instructions": "Change src/app.py and infra/main.tf, then run the tests.",
@@ -135,15 +136,49 @@ def sample() -> Facts:
     )
 
 
-WORDS: dict[str, tuple[str, ...]] = {
+@cache
+def shapes() -> tuple[tuple[str, dict[str, Any]], ...]:
+    """Tasks of every shape, on which each rule is tried when it is loaded, with which one that is in words: one that
+    has everything, one that has nothing, and one for each of few words."""
+    everything, nothing = sample(), Facts(TaskSpec(name="sample", instructions="Run the tests."))
+    found = [
+        ("", everything.values),
+        ("where the day has no limit, that is an infinite one", replace(everything, limits=Budget()).values),
+        ("for a task that says nothing but its text", replace(nothing, limits=everything.limits).values),
+        ("for a task that says nothing but its text, where the day has no limit", nothing.values),
+    ]
+    for path, possible in WORDS.items():
+        *roots, name = path.split(".")
+        for word in possible:
+            values = everything.values
+            group = reduce(lambda within, root: within[root], roots, values)
+            group[name] = [word] if isinstance(group[name], list) else word
+            found.append((f"where `{path}` is {json.dumps(word)}", values))
+    return tuple(found)
+
+
+def value_at(path: str) -> Any:
+    """What a task that has everything has there; None: nothing."""
+    found: Any = sample().values
+    for name in path.split("."):
+        found = found.get(name) if isinstance(found, dict) else None
+    return found
+
+
+WORDS: dict[str, Sequence[str] | Sequence[int]] = {
     "task.risk": tuple(Risk),
     "task.priority": tuple(level.label for level in Priority),
     "task.tier": ("", *Tier),
     "task.mode": tuple(PermissionMode),
     "task.isolation": tuple(Isolation),
+    "task.source": ("file", "api", "schedule", "run", "channel"),
     "actor.role": tuple(Role),
+    "actor.roles": tuple(Role),
+    "now.hour": range(24),
+    "now.minute": range(60),
+    "now.weekday": range(1, 8),
 }
-"""What is one of few words."""
+"""What is one of few words or numbers, or a list of them."""
 
 
 def names() -> dict[str, frozenset[str]]:

@@ -9,7 +9,8 @@ from claudomator_py.domain.decision import PolicyCheck
 from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
 from claudomator_py.domain.routing import HARM, Constraints, Risk, RuleCap
 from claudomator_py.domain.views.policy import ApprovalView, VerdictView
-from claudomator_py.policy.condition import Condition, Undecided, context_of
+from claudomator_py.policy.condition import Condition
+from claudomator_py.policy.expression import Undecided, context_of
 from claudomator_py.policy.facts import MOST_PATHS, Facts
 from claudomator_py.policy.rule import Rule, TierBounds, policy_hash
 

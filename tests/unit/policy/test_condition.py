@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudomator_py.policy.condition import LONGEST, BadCondition, Condition, Undecided, context_of
+from claudomator_py.policy.condition import LONGEST, BadCondition, Condition
+from claudomator_py.policy.expression import Undecided, context_of
 from claudomator_py.policy.facts import paths_in, sample
 
 SAMPLE = sample()
@@ -24,6 +25,12 @@ CONTEXT = context_of(SAMPLE.values)
         ('task.risk in ["medium", "high"]', False),
         ('task.name == "task.nothing" // task.nothing is no name', False),
         ('task["name"] == "sample"', True),
+        ('task.name == "task.risk == \'hgih\' // size(" // task.tier == "fats"', False),
+        ('size(task.tags) > 0 && task.tags[0] == "docs"', True),
+        ('task.name.matches("^[0-9]+$") && int(task.name) > 3', False),
+        ("limits.day.usd < 1000.0 && int(limits.day.usd) > 5", True),
+        ("task.budget.usd > 0.0 ? 1.0 / task.budget.usd == 1.0 : false", True),
+        ('task.source != "run" && !("oncall" in actor.roles) && now.date < "1970-01-02"', True),
     ],
 )
 def test_what_is_true(text: str, expected: bool) -> None:
@@ -50,14 +57,53 @@ def test_what_is_true(text: str, expected: bool) -> None:
         ("1", "cannot be evaluated: is 1, which is neither true nor false", "true or false for every task"),
         (
             'task.name.matches("(")',
-            "cannot be evaluated: Function 'matches' error: '(' not a valid regex",
-            "true or false for every task",
+            'has a pattern at character 19 that is no regular expression, "(": unclosed group',
+            "https://docs.rs/regex",
         ),
         ("true || f(task.name)", "calls `f`, which is not a function", ""),
         ("task.tags.exists(t, t.x == 1)", "cannot be evaluated", ""),
         ('task.risk == "hgih"', 'compares `task.risk` with "hgih", which it never is', "did you mean `high`?"),
         ("task.risk == 3", "compares `task.risk` with 3, which it never is", "write one of high, low, medium"),
         ('actor.role in ["admin", "root"]', 'compares `actor.role` with "root"', ""),
+        ('"hgih" == task.risk', 'compares `task.risk` with "hgih"', "did you mean `high`?"),
+        ('true || task["risk"] != r"hgih"', 'compares `task.risk` with "hgih"', "did you mean `high`?"),
+        (
+            "false && task.tier in ['fast', 'balancd']",
+            'compares `task.tier` with "balancd"',
+            "did you mean `balanced`?",
+        ),
+        ('task.source == "fiel"', 'compares `task.source` with "fiel"', "did you mean `file`?"),
+        ('"amdin" in actor.roles', 'looks for "amdin" in `actor.roles`', "did you mean `admin`?"),
+        ("now.weekday == 0", "compares `now.weekday` with 0", "write one of 1, 2"),
+        ('now.hour == "22"', 'compares `now.hour` with "22"', ""),
+        ("task.name == 3", "compares `task.name` with 3, which it never is", "a text, in quotes"),
+        ('task.approval == "true"', 'compares `task.approval` with "true"', "true or false"),
+        ('task.tags == "docs"', 'compares `task.tags` with "docs"', 'write `"docs" in task.tags`'),
+        ('actor == "ann"', 'compares `actor` with "ann"', ""),
+        (
+            'false && task.tags.exists(t, t.matches("[a"))',
+            'has a pattern at character 40 that is no regular expression, "[a": unclosed character class',
+            "https://docs.rs/regex",
+        ),
+        ('false && matches(task.text, "(?=a)")', "has a pattern at character 29", "without look-around"),
+        ("spent.day.usd * 2 > 5.0", "cannot be evaluated: Unsupported operation: double * int", "write 1.0 for 1"),
+        ('"x" in task.tags && 1 + 1.5 > task.budget.usd', "cannot be evaluated at character 21", "write 1.0 for 1"),
+        ('task.name == "x" && task.name > 3', "cannot be evaluated at character 21", "nothing is converted by itself"),
+        ("int(limits.day.usd) > 5", "cannot be evaluated where the day has no limit", "ask first"),
+        (
+            '"prod" in task.tags && int(limits.day.usd) > 5',
+            "cannot be evaluated at character 24, `int(limits.day.usd) > 5`, where the day has no limit",
+            "ask first",
+        ),
+        ('task.tags[0] == "a"', "cannot be evaluated for a task that says nothing but its text: index", "ask first"),
+        (
+            'task.risk == "high" ? !(task.tags[0] == "a") : task.approval',
+            'cannot be evaluated at character 25, `task.tags[0] == "a"`, for a task that says nothing but its text',
+            "ask first",
+        ),
+        ('{"low": true, "medium": false}[task.risk]', 'cannot be evaluated where `task.risk` is "high"', ""),
+        ('"x" in task.tags && 100 / now.hour > 5', "cannot be evaluated at character 21", ""),
+        ("true || size(5) > 1", "cannot be evaluated at character 9, `size(5) > 1`: Function 'size' error", ""),
         (f'task.name == "{"x" * LONGEST}"', "is longer than 2,000 characters", "split it"),
     ],
 )
@@ -66,6 +112,37 @@ def test_what_is_refused(text: str, message: str, remedy: str) -> None:
         Condition(text)
     assert str(refused.value).startswith(message)
     assert remedy in refused.value.remedy
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\N{LATIN SMALL LETTER U WITH DIAERESIS}b",
+        "\N{CJK UNIFIED IDEOGRAPH-65E5}\N{CJK UNIFIED IDEOGRAPH-672C}",
+        "\N{PILE OF POO}!",
+        "ab",
+    ],
+)
+def test_the_size_of_a_text_is_its_characters(text: str) -> None:
+    values = SAMPLE.values
+    values["task"]["text"] = text
+    for condition in ("size(task.text) == 2", "task.text.size() == 2 && size(task.tags) == 1", "size( task.text ) < 3"):
+        assert Condition(condition).applies(context_of(values))
+    assert Condition("size(bytes(task.text)) >= 2").applies(context_of(values))
+
+
+@given(
+    st.sampled_from(["task.approval", "now.hour > 3", '"a" in task.tags', "!(task.risk == 'low')", "true"]), st.data()
+)
+def test_no_part_is_missed_wherever_it_stands(part: str, data: st.DataObject) -> None:
+    whole = "int(limits.day.usd) > 5"
+    for _ in range(data.draw(st.integers(1, 5))):
+        frame = data.draw(st.sampled_from(["{p} && ({w})", "({w}) && {p}", "{p} ? ({w}) : {p}", "!({w}) || {p}"]))
+        whole = frame.format(p=part, w=whole)
+    if part == "true" and "|| true" in whole:
+        return
+    with pytest.raises(BadCondition, match="no limit"):
+        Condition(whole)
 
 
 def test_a_condition_may_be_as_long_as_is_told() -> None:
@@ -82,9 +159,9 @@ def test_any_text_is_a_condition_or_refused(text: str) -> None:
 
 
 def test_a_fault_for_one_task_is_told() -> None:
-    condition = Condition('task.tags[0] == "docs"')
+    condition = Condition("task.text.matches(task.organisation)")
     values = SAMPLE.values
-    values["task"]["tags"] = []
+    values["task"]["organisation"] = "("
     with pytest.raises(Undecided):
         condition.applies(context_of(values))
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import PermissionMode, Permissions
 from claudomator_py.policy.facts import MOST_PATHS, Facts, sample
@@ -50,8 +51,8 @@ def test_approvals_add_up() -> None:
     [{"deny": "no"}, {"approve": {}}, {"tier": {"ceiling": "fast"}}, {"risk": "high"}, {"allow": True, "risk": "high"}],
 )
 def test_a_fault_of_a_rule_demands_approval(effect: dict[str, Any]) -> None:
-    facts = replace(SAMPLE, spec=SAMPLE.spec.model_copy(update={"tags": ()}))
-    verdict = judge(rule(when='task.tags[0] == "docs"', **effect), facts=facts)
+    facts = replace(SAMPLE, actor=Principal("ann", Role.OPERATE, "("))
+    verdict = judge(rule(when="task.text.matches(task.organisation)", **effect), facts=facts)
     assert verdict.demanded is not None
     assert verdict.demanded.rules == ("a",)
     assert (verdict.checks[0].matched, verdict.checks[0].allowed) == (None, False)
@@ -68,21 +69,21 @@ def test_no_rule_on_paths_is_hidden_from_by_many_of_them() -> None:
 
 
 def test_a_fault_never_allows() -> None:
-    facts = replace(SAMPLE, spec=SAMPLE.spec.model_copy(update={"tags": ()}))
-    verdict = judge(rule(when='task.tags[0] == "docs"', allow=True), rule("b", deny="no"), facts=facts)
+    facts = replace(SAMPLE, actor=Principal("ann", Role.OPERATE, "("))
+    verdict = judge(rule(when="task.text.matches(task.organisation)", allow=True), rule("b", deny="no"), facts=facts)
     assert (verdict.allowed_by, verdict.denied_by) == (None, "b")
 
 
 def test_a_fault_of_a_rule_that_restricts_nothing_demands_nothing() -> None:
-    facts = replace(SAMPLE, spec=SAMPLE.spec.model_copy(update={"tags": ()}))
-    verdict = judge(rule(when='task.tags[0] == "docs"', allow=True), facts=facts)
+    facts = replace(SAMPLE, actor=Principal("ann", Role.OPERATE, "("))
+    verdict = judge(rule(when="task.text.matches(task.organisation)", allow=True), facts=facts)
     assert (verdict.allowed_by, verdict.demanded) == (None, None)
     assert (verdict.checks[0].matched, verdict.checks[0].allowed) == (None, True)
 
 
 def test_what_a_fault_demands_is_demanded_beside_all_else_and_by_whom_the_rule_names() -> None:
-    facts = replace(SAMPLE, spec=SAMPLE.spec.model_copy(update={"tags": ()}))
-    faulty = rule("b", when='task.tags[0] == "docs"', approve={"by": ["mara"]})
+    facts = replace(SAMPLE, actor=Principal("ann", Role.OPERATE, "("))
+    faulty = rule("b", when="task.text.matches(task.organisation)", approve={"by": ["mara"]})
     verdict = judge(rule(approve={"by": ["admin"]}), faulty, facts=facts)
     assert verdict.demanded == Demanded(("a", "b"), (("admin",), ("mara",)))
 

@@ -19,7 +19,7 @@ from tests.unit.api.page.conftest import Visitor, hidden, log_in, text_of
 RULES = (
     {"name": "no-prod", "when": '"prod" in task.tags', "deny": "production is for admins"},
     {"name": "infra", "when": 'task.name.startsWith("dig")', "approve": {"by": ["admin"], "within": "12h"}},
-    {"name": "odd", "when": 'task.tags[0] == "odd"', "risk": "medium"},
+    {"name": "odd", "when": "'odd' in task.tags || size(task.name) == 3 && int(task.name) > 3", "risk": "medium"},
 )
 HOUR_MS = 3_600_000
 
@@ -58,7 +58,7 @@ def test_rules_stand_in_their_order_with_how_often_each_applied(visitor: Visitor
     assert "1 tasks denied, 1 held for approval." in said
     assert "high-risk built in judged by the text of the task approve 0" in said
     assert 'no-prod "prod" in task.tags deny: production is for admins 1' in said
-    assert 'odd task.tags[0] == "odd" risk: medium 1 1' in said
+    assert "odd 'odd' in task.tags || size(task.name) == 3 && int(task.name) > 3 risk: medium 1 1" in said
     assert "In force since" in said
     assert "no task has been evaluated yet" not in said
     assert visitor.get("/policy?days=0").status == 422

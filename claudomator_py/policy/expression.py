@@ -1,0 +1,115 @@
+"""Expressions in CEL, as conditions of rules are written in: compiled, evaluated, and what goes wrong in words.
+
+The language is Google's Common Expression Language (https://cel.dev). Its implementation checks neither names nor types
+when it compiles, and counts the bytes of a text where the language counts its characters, so ``size`` is ours.
+"""
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from cel import Context
+
+STRING: Final = (
+    r"""(?:[rRbB]*(?:\"\"\"(?:\\.|[^\\])*?\"\"\"|'''(?:\\.|[^\\])*?'''|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'))"""
+)
+_NO_CODE = re.compile(rf"{STRING}|//[^\n]*", re.DOTALL)
+_SIZE = re.compile(r"(?<!\w)size(?=\s*\()")
+_OWN_SIZE: Final = "_len"
+"""What ``size`` is called where the library reads it, which lets nobody replace a function of its own. As long, so that
+places in the text stay."""
+_COERCES = re.compile(r"Unsupported operation: (\S+) (\S+) (\S+)\. CEL does not coerce")
+
+
+class Undecided(Exception):
+    """It could not be evaluated for a task. Its text says why; remedy: what the library advises."""
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(message)
+        self.remedy = remedy
+
+
+def context_of(values: Mapping[str, Any]) -> "Context":
+    """The values of ``facts.Facts``, converted once for all conditions."""
+    context: Context = _cel().Context(dict(values))
+    context.add_function(_OWN_SIZE, _size)
+    return context
+
+
+def _size(value: object) -> int:
+    """As the language defines it: of a text, how many code points it has."""
+    if isinstance(value, str | bytes | list | dict):
+        return len(value)
+    raise TypeError(f"{type(value).__name__} has no size")
+
+
+@cache
+def _cel() -> ModuleType:
+    # It imports a command line of its own, with an editor: 350 ms and 20 MB that nothing here uses.
+    sys.modules.setdefault("cel.cli", ModuleType("cel.cli"))
+    import cel
+
+    return cel
+
+
+class Expression:
+    """An expression, or a part of one. Raises ValueError and RecursionError for a text that is none."""
+
+    def __init__(self, text: str, code: str) -> None:
+        for found in _SIZE.finditer(code):
+            text = f"{text[: found.start()]}{_OWN_SIZE}{text[found.end() :]}"
+        self._compiled = _cel().compile(text)
+
+    @property
+    def functions(self) -> Sequence[str]:
+        """Those that it calls."""
+        return ["size" if name == _OWN_SIZE else name for name in self._compiled.functions()]
+
+    def value(self, context: "Context") -> object:
+        """Raises Undecided."""
+        try:
+            return self._compiled.execute(context)
+        except Exception as error:  # the library raises what its functions raise
+            raise Undecided(first_line(error), _remedy(error)) from None
+
+
+def literal(text: str) -> Any:
+    """The value of a literal; None: it is none."""
+    try:
+        return Expression(text, code_of(text)).value(context_of({}))
+    except (ValueError, RecursionError, Undecided):
+        return None
+
+
+def code_of(text: str) -> str:
+    """The text, as long as it is, without what stands in quotes and in comments."""
+    return _NO_CODE.sub(lambda found: f'"{chr(0) * (len(found[0]) - 2)}"', text)
+
+
+def first_line(error: BaseException) -> str:
+    """The library's message, with the line and column of a syntax error but not its drawing."""
+    whole = str(error).strip().replace(_OWN_SIZE, "size")
+    if (coerces := _COERCES.match(whole)) is not None:
+        one, sign, other = (coerces[number].replace("float", "double") for number in (1, 2, 3))
+        return f"Unsupported operation: {one} {sign} {other}"
+    if "not a valid regex" in whole and (why := re.search(r"^error: ([^\n]*?)(?:\. Check|$)", whole, re.MULTILINE)):
+        return f"{whole.splitlines()[0].removesuffix(':')}: {why[1]}"
+    lines = whole.splitlines() or [type(error).__name__]
+    text = lines[0].removesuffix(":").split(". ")[0].removesuffix(".")
+    at = re.search(r"<input>:(\d+):(\d+): (.*)", text)
+    if at is not None:
+        inner = re.search(r'msg: "([^"]*)"', at.group(3))  # of a text that is nested too deeply, in Rust's own words
+        said = inner.group(1) if inner is not None else at.group(3).split(" expecting ")[0]
+        return f"has a syntax error at character {at.group(2)}: {said[0].lower()}{said[1:]}"
+    return f"there is no value {text}" if isinstance(error, KeyError) else text
+
+
+def _remedy(error: BaseException) -> str:
+    """What to do about it, where the library's message says so."""
+    if _COERCES.match(str(error)) is None and not str(error).startswith("No such overload"):
+        return ""
+    return "nothing is converted by itself: write 1.0 for 1, or convert with double(x), int(x) or string(x)"
