@@ -184,9 +184,13 @@ def mcp_server() -> Callable[..., None]:
         from claudomator_py.agents.mcp_server.main import main as serve_tools
         from claudomator_py.client.discovery import configuration
         from claudomator_py.schema.configfile import resolve_state_dir
+        from claudomator_py.schema.configpath import state_folder
 
-        loaded = configuration(config, os.environ, Path.cwd())
-        state = resolve_state_dir(state_dir, loaded.settings, os.environ, loaded.base_dir)
+        if state_dir is not None:
+            state = state_folder(state_dir, None, os.environ, Path.cwd())
+        else:
+            loaded = configuration(config, os.environ, Path.cwd())
+            state = resolve_state_dir(None, loaded.settings, os.environ, loaded.base_dir)
         raise typer.Exit(serve_tools([str(state)]))
 
     return mcp

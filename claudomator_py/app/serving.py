@@ -6,7 +6,6 @@ import shutil
 import sys
 import time
 import warnings
-from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -48,6 +47,7 @@ from claudomator_py.daemon.learning import Learner
 from claudomator_py.daemon.locks import StateInUse, claim_database, hold_state
 from claudomator_py.daemon.loop import Daemon, StateLost
 from claudomator_py.daemon.metering import Meter, ProcessGauges
+from claudomator_py.daemon.record import PublishedRecord
 from claudomator_py.daemon.reload import Reloader
 from claudomator_py.daemon.retention import Retainer
 from claudomator_py.daemon.signals import handle_signals, install_crash_hook
@@ -75,7 +75,7 @@ from claudomator_py.log import set_up as set_up_log
 from claudomator_py.notify.configured import messenger
 from claudomator_py.ports import Messenger
 from claudomator_py.queries.queries import Queries
-from claudomator_py.schema.configfile import ConfigError, resolve_state_dir
+from claudomator_py.schema.configfile import ConfigError, LoadedConfig, resolve_state_dir
 from claudomator_py.schema.known_secrets import secrets_in
 from claudomator_py.schema.settings import Inbox, Log, LogFormat, OnStop, Settings
 from claudomator_py.schema.trust import InboxGuard
@@ -124,14 +124,13 @@ def serve(config: Path | None, state_dir: Path | None, listen: str | None, log_f
         told = loaded.settings.log
         set_up_log(told if log_format is None else told.model_copy(update={"format": log_format}))
         state = resolve_state_dir(state_dir, loaded.settings, os.environ, loaded.base_dir)
-        read = partial(read_again, loaded.path or config)
         with ExitStack() as stack:
             # All that is ours is private; what runs and commands write is as open as the user has it.
             umask = os.umask(PRIVATE_UMASK)
             stack.callback(os.umask, umask)
             files = raise_open_files()
             stack.callback(lower_open_files, files)
-            return asyncio.run(_serve(loaded.settings, read, state, listen, umask, files, stack))
+            return asyncio.run(_serve(loaded, state, listen, umask, files, stack))
     except ConfigError as error:
         _say(str(error))
     except StoreUnavailable as error:
@@ -151,14 +150,9 @@ def serve(config: Path | None, state_dir: Path | None, listen: str | None, log_f
 
 
 async def _serve(
-    settings: Settings,
-    read: Callable[[], Settings],
-    state: Path,
-    listen: str | None,
-    umask: int,
-    files: int,
-    stack: ExitStack,
+    loaded: LoadedConfig, state: Path, listen: str | None, umask: int, files: int, stack: ExitStack
 ) -> int:
+    settings = loaded.settings
     notifier = service_manager()
     make_private(state)
     in_place = stack.enter_context(hold_state(state, ANNOUNCED))
@@ -225,6 +219,13 @@ async def _serve(
     if sender is not None:
         stack.callback(sender.close)
         database.on_commit(sender.wake)
+    published = PublishedRecord(state, os.environ)
+
+    def read() -> Settings:
+        again = read_again(loaded.path)
+        published.publish(again)
+        return again.settings
+
     reloader = Reloader(
         settings,
         read,
@@ -336,6 +337,8 @@ async def _serve(
     app = create_app(access, web, keyring, meter, streams, redactor=secrets.redactor, database=database, hub=hub)
     server = WebServer(app, sockets, streams.close)
     publish_endpoint(state, url)
+    stack.callback(published.withdraw)
+    published.publish(loaded)
 
     def stop() -> None:
         notifier.stopping()

@@ -15,7 +15,6 @@ from claudomator_py.imports import many
 from claudomator_py.log import get_logger
 from claudomator_py.schema.configfile import ConfigError, LoadedConfig, load_config
 from claudomator_py.schema.configpath import CONFIG_VARIABLE, find_config
-from claudomator_py.schema.settings import Settings
 from claudomator_py.schema.shipped_cards import files_hash, shipped_cards, shipped_files
 from claudomator_py.store import remembered
 from claudomator_py.store.database import Database, StoreUnavailable
@@ -36,10 +35,13 @@ def load(named: Path | None) -> LoadedConfig:
     return load_config(None) if path is None else load_trusted(path, named=is_named)
 
 
-def read_again(path: Path | None) -> Settings:
-    """The settings in the file of the start, or, if there was none, in one that has come since."""
+def read_again(path: Path | None) -> LoadedConfig:
+    """Return what is in the file of the start, or, if there was none, in one that has come since.
+
+    Raises ConfigurationRefused.
+    """
     try:
-        return load(path).settings
+        return load(path)
     except ConfigError as error:
         raise ConfigurationRefused(str(error)) from error
 

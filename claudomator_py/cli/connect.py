@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Concatenate, ParamSpec
@@ -26,11 +27,20 @@ StateDirOption = Annotated[
 
 
 def connect(config: Path | None, state_dir: Path | None) -> "Client":
-    """A client of the daemon that is meant. Raises ClientError."""
-    with without("click"), many():  # httpx takes click, and rich with it, for a command line of its own
-        from claudomator_py.client import opening
+    """Return a client of the daemon that is meant, and warn of what is wrong with that one's configuration file.
 
-    return opening.connect(config, state_dir)
+    Raises ClientError.
+    """
+    with without("click"), many():  # httpx takes click, and rich with it, for a command line of its own
+        from claudomator_py.client import discovery, opening
+
+    client = opening.connect(config, state_dir)
+    problem = None if client.state_dir is None else discovery.configuration_problem(client.state_dir, os.environ)
+    if problem is not None:
+        from claudomator_py.cli.output import note
+
+        note(f"Warning: {problem}\nThe daemon continues with the configuration that it read before.")
+    return client
 
 
 def connected(command: "Callable[Concatenate[Client, ...], None]") -> Callable[..., None]:

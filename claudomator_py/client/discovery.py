@@ -1,6 +1,8 @@
 """Where the daemon is, and the token for it.
 
-The flag ``--config`` wins, then ``CLAUDOMATOR_URL`` and ``CLAUDOMATOR_TOKEN``, then the configuration that is found.
+The flags win, then ``CLAUDOMATOR_URL`` and ``CLAUDOMATOR_TOKEN``, then the configuration that is found, then the only
+daemon of this user that runs. What leads to a daemon is its record (``schema.configpath.DaemonRecord``) where its
+configuration is broken, gone or elsewhere: nothing that is wrong with a file keeps a command from a daemon that runs.
 Who is sent a token follows one rule:
 
 - The token in ``CLAUDOMATOR_TOKEN`` goes to the address in ``CLAUDOMATOR_URL``, and to the Unix socket of a daemon of
@@ -10,20 +12,27 @@ Who is sent a token follows one rule:
 So what a folder happens to contain, such as a checked-out repository or an archive, can never say where a token goes.
 """
 
+import contextlib
 import ipaddress
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from claudomator_py.client.errors import DaemonNotRunning, DiscoveryFailed, NotAuthorised, NotStarted
+from claudomator_py.client.errors import ClientError, DaemonNotRunning, DiscoveryFailed, NotAuthorised, NotStarted
 from claudomator_py.client.state_folder import StateFolder
 from claudomator_py.schema.configpath import (
     CONFIG_VARIABLE,
+    FILE_NAME,
+    DaemonRecord,
     Unclear,
+    config_bytes,
+    digest_of,
     find_config,
     is_users_own,
+    records_folder,
     state_dir_told,
     state_folder,
 )
@@ -62,7 +71,7 @@ def discover(config: Path | None, state_dir: Path | None, environ: Mapping[str, 
     if config is None and state_dir is None and (url := environ.get(URL_VARIABLE)):
         _check_url(url, f"${URL_VARIABLE}")
         return _with_local_token(url, environ, cwd) if token is None else Endpoint(url, token)
-    found = _announced(_state_folder(config, state_dir, environ, cwd))
+    found = _meant(config, state_dir, environ, cwd)
     if token is None:
         return found
     if not found.socket:
@@ -83,28 +92,123 @@ def configuration(config: Path | None, environ: Mapping[str, str], cwd: Path) ->
         raise DiscoveryFailed(str(error), remedy="See `claudomator doctor`.") from error
 
 
-def _state_folder(config: Path | None, flag: Path | None, environ: Mapping[str, str], cwd: Path) -> Path:
-    """The state folder of the daemon that is meant. Raises as ``configuration`` does, but for what is wrong with the
-    rest of a configuration that says clearly where it is."""
+def configuration_problem(state_dir: Path, environ: Mapping[str, str]) -> str | None:
+    """Return what is wrong with the configuration file of the daemon that runs with that state folder, if anything is.
+
+    A line for each problem: file, line, field, remedy. A file that the daemon has found valid is not parsed.
+    """
+    record = next((one for one in _records(environ) if _is_same(one.state_dir, state_dir)), None)
+    if record is None or record.config is None:
+        return None
+    try:
+        if digest_of(config_bytes(record.config)) == record.digest:
+            return None
+    except OSError:
+        pass  # why it cannot be read is said when it is
+    from claudomator_py.schema.configfile import ConfigError, load_config  # see ``configuration``
+
+    try:
+        load_config(record.config, environ)
+    except ConfigError as error:
+        return str(error)
+    return None
+
+
+def _meant(config: Path | None, flag: Path | None, environ: Mapping[str, str], cwd: Path) -> Endpoint:
+    """Return the daemon that is meant, which announces itself. Raises as ``discover`` does."""
+    if flag is not None:
+        return _announced(state_folder(flag, None, environ, cwd))
+    records = _records(environ)
     path = _trusted(config, environ, cwd)
+    gone = cwd / FILE_NAME
+    if path != gone and not _is_named(config, environ) and _started_with(gone, records):
+        path = gone
     try:
         told = None if path is None else state_dir_told(path, environ)
+        folder = state_folder(None, told, environ, cwd if path is None else path.parent)
+        return _announced(folder)
     except Unclear:
+        stopped = None
+    except DaemonNotRunning as error:
+        stopped = error
+    running = [one for one in records if _runs(one.state_dir)] if path is None else _started_with(path, records)
+    match running:
+        case [only]:
+            return _announced(only.state_dir)
+        case [_, _, *_]:
+            detail = f"Several daemons of this user run: {_listed(running)}."
+            raise DiscoveryFailed(detail, remedy="Choose one with --state-dir, or by --config where those differ.")
+    if stopped is None:
         from claudomator_py.schema.configfile import resolve_state_dir  # see ``configuration``
 
         loaded = configuration(config, environ, cwd)
-        return resolve_state_dir(flag, loaded.settings, environ, loaded.base_dir)
-    return state_folder(flag, told, environ, cwd if path is None else path.parent)
+        return _announced(resolve_state_dir(None, loaded.settings, environ, loaded.base_dir))
+    if path is not None:
+        configuration(config, environ, cwd)  # what is wrong with it comes first: none would start with it either
+    raise _not_running(stopped, path, [one for one in records if _runs(one.state_dir)], environ)
+
+
+def _not_running(
+    stopped: DaemonNotRunning, path: Path | None, others: Sequence[DaemonRecord], environ: Mapping[str, str]
+) -> DaemonNotRunning:
+    """Return why no daemon was found, with where it was looked for. others: this user's daemons that do run."""
+    leads = "the default, since no configuration was found" if path is None else f"that of {path}"
+    looked = f"{stopped.detail.removesuffix('.')} ({leads})"
+    if others:
+        detail = f"{looked}; this user runs another: {_listed(others)}."
+        return type(stopped)(detail, remedy="Name that one with --state-dir, or start the one that you mean.")
+    detail = f"{looked}, and no other daemon of this user is recorded in {records_folder(environ)}."
+    return type(stopped)(detail, remedy=stopped.remedy)
+
+
+def _records(environ: Mapping[str, str]) -> list[DaemonRecord]:
+    """Return the records of this user's daemons; those of killed ones may be among them."""
+    folder, found = records_folder(environ), []
+    try:
+        with StateFolder(folder) as opened:
+            for path in sorted(folder.iterdir()):
+                with contextlib.suppress(ClientError, OSError):
+                    found.append(DaemonRecord.from_text(opened.read(path.name)))
+    except (ClientError, OSError):
+        return []
+    return [record for record in found if record is not None]
+
+
+def _started_with(config: Path, records: Sequence[DaemonRecord]) -> list[DaemonRecord]:
+    """Return those of daemons that run, and were started with that configuration file, which may be gone by now."""
+    same = [one for one in records if one.config is not None and _is_same(one.config, config)]
+    return [one for one in same if _runs(one.state_dir)]
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    return os.path.realpath(path) == os.path.realpath(other)
+
+
+def _runs(folder: Path) -> bool:
+    """Return whether a daemon of this user, or root's, runs with that state folder."""
+    try:
+        with StateFolder(folder) as opened:
+            return opened.has_listener() or opened.daemon_runs()
+    except (ClientError, OSError):
+        return False
+
+
+def _listed(records: Sequence[DaemonRecord]) -> str:
+    return ", ".join(f"{one.state_dir} ({'no configuration' if one.config is None else one.config})" for one in records)
 
 
 def _trusted(config: Path | None, environ: Mapping[str, str], cwd: Path) -> Path | None:
     """The configuration that is found; None: there is none. Raises DiscoveryFailed for one of another user."""
     path = find_config(config, environ, cwd)
-    named = config is not None or bool(environ.get(CONFIG_VARIABLE))
-    if path is not None and not named and path.parent == cwd and not is_users_own(path):
+    if path is not None and not _is_named(config, environ) and path.parent == cwd and not is_users_own(path):
         detail = f"{path} may have been written by another user, so it is not trusted."
         raise DiscoveryFailed(detail, remedy=f"Name it with --config if you trust it, or set {URL_VARIABLE}.")
     return path
+
+
+def _is_named(config: Path | None, environ: Mapping[str, str]) -> bool:
+    """Return whether the configuration was named, and not just found."""
+    return config is not None or bool(environ.get(CONFIG_VARIABLE))
 
 
 def _announced(folder: Path) -> Endpoint:
@@ -128,9 +232,8 @@ def _with_local_token(url: str, environ: Mapping[str, str], cwd: Path) -> Endpoi
         remedy = f"Set {TOKEN_VARIABLE} to the token in the file `token` of the daemon's state folder."
         raise NotAuthorised(f"{URL_VARIABLE} is on another machine, and there is no token for it.", remedy=remedy)
     try:
-        with StateFolder(_state_folder(None, None, environ, cwd)) as folder:
-            return Endpoint(url, _token(folder), own=folder.path)
-    except (DiscoveryFailed, NotAuthorised, OSError):
+        return replace(_meant(None, None, environ, cwd), url=url, socket=False)
+    except (ClientError, OSError):
         return Endpoint(url, None)
 
 

@@ -16,7 +16,7 @@ from claudomator_py.client.errors import DiscoveryFailed, NotAuthorised
 
 SOCKET_FILE: Final = "api.sock"
 _LOCK_FILE = "daemon.lock"
-_LONGEST = 2_048
+_LONGEST = 16_384
 
 
 class StateFolder:
@@ -56,7 +56,7 @@ class StateFolder:
             os.close(descriptor)
 
     def read(self, name: str) -> str:
-        """The line in a file that only this user, or root, can have written or read.
+        """The text of a file that only this user, or root, can have written or read.
 
         Raises FileNotFoundError, PermissionError, DiscoveryFailed.
         """

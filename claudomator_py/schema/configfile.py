@@ -7,10 +7,10 @@ from pathlib import Path
 
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.errors import Problem
-from claudomator_py.schema.configpath import expand_home, state_folder
+from claudomator_py.schema.configpath import config_bytes, digest_of, expand_home, state_folder
 from claudomator_py.schema.settings import Settings, parse_settings
 from claudomator_py.schema.validation import described, zone_problem
-from claudomator_py.schema.yamltext import MAX_BYTES, BadText, decode, read_documents
+from claudomator_py.schema.yamltext import BadText, decode, read_documents
 
 
 class ConfigError(Exception):
@@ -24,11 +24,15 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LoadedConfig:
-    """Settings with absolute paths. path: the file they are from, if any. base_dir: what relative paths are under."""
+    """Settings with absolute paths. path: the file they are from, if any. base_dir: what relative paths are under.
+
+    digest: see ``configpath.digest_of``; None without a file.
+    """
 
     settings: Settings
     path: Path | None
     base_dir: Path
+    digest: str | None = None
 
 
 def load_config(path: Path | None, environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> LoadedConfig:
@@ -41,10 +45,16 @@ def load_config(path: Path | None, environ: Mapping[str, str] | None = None, cwd
     if path is None:
         return LoadedConfig(_resolved(Settings(), here, variables), None, here)
     path = here / path
-    parsed = _read(path)
+    try:
+        data = config_bytes(path)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        remedy = "name another with --config, or correct this one"
+        raise ConfigError(path, [Problem(message=f"cannot be read: {reason}", remedy=remedy)]) from error
+    parsed = _read(data)
     if isinstance(parsed, list):
         raise ConfigError(path, parsed)
-    return LoadedConfig(_resolved(parsed, path.parent, variables), path, path.parent)
+    return LoadedConfig(_resolved(parsed, path.parent, variables), path, path.parent, digest_of(data))
 
 
 def resolve_state_dir(flag: Path | None, settings: Settings, environ: Mapping[str, str], base_dir: Path) -> Path:
@@ -53,13 +63,7 @@ def resolve_state_dir(flag: Path | None, settings: Settings, environ: Mapping[st
     return state_folder(flag, told, environ, base_dir)
 
 
-def _read(path: Path) -> Settings | list[Problem]:
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        return [Problem(message=f"cannot be read: {reason}", remedy="name another with --config, or correct this one")]
+def _read(data: bytes) -> Settings | list[Problem]:
     try:
         documents = read_documents(decode(data))
     except BadText as bad:

@@ -3,11 +3,14 @@
 The rest of it, which says how a daemon works, is for ``schema.configfile``.
 """
 
+import hashlib
+import json
 import os
 import stat
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 FILE_NAME = "claudomator.yaml"
 CONFIG_VARIABLE = "CLAUDOMATOR_CONFIG"
@@ -56,6 +59,19 @@ def find_config(explicit: Path | None, environ: Mapping[str, str], cwd: Path) ->
     return next((path for path in (cwd / FILE_NAME, own, _SYSTEM) if path.is_file()), None)
 
 
+def config_bytes(path: Path) -> bytes:
+    """Return what is in the file, cut where it is too large to be a configuration. Raises OSError."""
+    from claudomator_py.schema.yamltext import MAX_BYTES  # many homes have no file
+
+    with path.open("rb") as file:
+        return file.read(MAX_BYTES + 1)
+
+
+def digest_of(data: bytes) -> str:
+    """Return the SHA-256 of these bytes of a configuration, in hexadecimal."""
+    return hashlib.sha256(data).hexdigest()
+
+
 class Unclear(Exception):
     """To which state folder it leads, only the whole of it says, or what is wrong with it."""
 
@@ -63,19 +79,21 @@ class Unclear(Exception):
 def state_dir_told(path: Path, environ: Mapping[str, str]) -> Path | None:
     """The ``state_dir`` of the configuration, absolute; None if it names none.
 
-    Only that is read. Raises Unclear where it cannot be, or where a key is unknown: it could be meant to be this one.
+    Only that is read. Raises Unclear where it cannot be, or is not there beside an unknown key, which could be meant to
+    be this one.
     """
-    from claudomator_py.schema.yamltext import MAX_BYTES, BadText, decode, read_documents  # many homes have no file
+    from claudomator_py.schema.yamltext import BadText, decode, read_documents  # many homes have no file
 
     try:
-        with path.open("rb") as file:
-            documents = read_documents(decode(file.read(MAX_BYTES + 1)))
+        documents = read_documents(decode(config_bytes(path)))
     except (OSError, BadText) as error:
         raise Unclear from error
     value = documents[0].value if len(documents) == 1 else None
-    if not isinstance(value, dict) or not value.keys() <= KEYS:
+    if not isinstance(value, dict):
         raise Unclear
     if "state_dir" not in value:
+        if not value.keys() <= KEYS:
+            raise Unclear
         return None
     told = value["state_dir"]
     if not isinstance(told, str) or not 0 < len(told) <= _LONGEST or not told.isprintable():
@@ -94,6 +112,43 @@ def state_folder(flag: Path | None, told: Path | None, environ: Mapping[str, str
     if given := environ.get("STATE_DIRECTORY", "").split(":")[0]:
         return base_dir / given
     return _xdg(environ, "XDG_STATE_HOME", ".local/state") / "claudomator"
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonRecord:
+    """A daemon's record in ``records_folder``: how a command finds the daemon without its configuration.
+
+    It names a state folder and nothing that a command would trust: address and token are read from that folder, once a
+    daemon is known to run there.
+    """
+
+    state_dir: Path
+    config: Path | None
+    """The configuration file that the daemon was started with; None: there was none."""
+    digest: str | None
+    """That of the file's bytes when they were last found to be valid, by ``digest_of``."""
+
+    def to_text(self) -> str:
+        """Return the record as JSON."""
+        config = None if self.config is None else str(self.config)
+        return json.dumps({"state_dir": str(self.state_dir), "config": config, "digest": self.digest})
+
+    @classmethod
+    def from_text(cls, text: str) -> Self | None:
+        """Return the record that ``to_text`` wrote; None for any other text."""
+        try:
+            data = json.loads(text)
+            state_dir, config, digest = data["state_dir"], data["config"], data["digest"]
+        except (ValueError, KeyError, TypeError):
+            return None
+        if not isinstance(state_dir, str) or not all(one is None or isinstance(one, str) for one in (config, digest)):
+            return None
+        return cls(Path(state_dir), None if config is None else Path(config), digest)
+
+
+def records_folder(environ: Mapping[str, str]) -> Path:
+    """Return the folder in which each daemon of this user has a record while it runs."""
+    return _xdg(environ, "XDG_STATE_HOME", ".local/state") / "claudomator-daemons"
 
 
 def is_users_own(path: Path, uid: int | None = None) -> bool:

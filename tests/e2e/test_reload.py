@@ -4,6 +4,7 @@ import os
 import shlex
 import signal
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -174,3 +175,25 @@ def test_an_inbox_belongs_to_one_daemon(site: Site) -> None:
     assert theirs.take(str(other)) is not None
     assert theirs.take(str(site.inbox)) is None, "it was given up"
     theirs.keep_only(())
+
+
+def test_a_broken_configuration_keeps_no_command_from_the_daemon(site: Site) -> None:
+    daemon = site.start().ready()
+    site.drop("one.yaml", document("one", "simulate: outcome=hang", agent="simulated"))
+    in_state(daemon, "one", "RUNNING")
+    home = str(site.root / "home")
+    commands = (("status",), ("drain",), ("undrain",), ("show", "one"), ("cancel", "one", "--yes"))
+    assert [site.command(*words, HOME=home).stderr for words in commands[:3]] == ["", "", ""]
+    site.config_file.write_text("concurency: {total: 2}\n")
+    for words in commands:
+        done = site.command(*words, HOME=home)
+        assert done.returncode == 0
+        assert f"{site.config_file}:1: concurency" in done.stderr
+    done = site.command("validate", "tasks/one.yaml", HOME=home)
+    assert (done.returncode, done.stdout) == (1, "")
+    elsewhere = replace(site.command, home=site.work)
+    assert elsewhere("status", HOME=home).returncode == 0
+    site.config_file.unlink()
+    assert site.command("status", HOME=home).returncode == 0
+    daemon.stop()
+    assert elsewhere("status", HOME=home).returncode == 3

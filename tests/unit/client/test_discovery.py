@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.api.endpoint import ANNOUNCED, bind_own
-from claudomator_py.client.discovery import Endpoint, discover
+from claudomator_py.client.discovery import Endpoint, configuration_problem, discover
 from claudomator_py.client.errors import DaemonNotRunning, DiscoveryFailed, NotAuthorised, NotStarted
 from claudomator_py.daemon.locks import hold_state
+from claudomator_py.daemon.record import PublishedRecord
+from claudomator_py.schema.configfile import load_config
+from claudomator_py.schema.configpath import records_folder
 
 TOKEN = "t" * 40
 OTHER = "o" * 40
@@ -40,6 +43,14 @@ class Home:
             if text is not None:
                 (folder / name).write_text(text + "\n")
                 (folder / name).chmod(0o600)
+        return folder
+
+    def record(self, folder: Path, config: Path | None = None, *, killed: bool = False) -> Path:
+        """As a daemon does it that was started with that configuration."""
+        if not killed:
+            self.open.enter_context(hold_state(folder))
+        loaded = load_config(config, self.environ, self.cwd)
+        PublishedRecord(folder, self.environ).publish(loaded)
         return folder
 
     def configure(self, path: Path, text: str) -> Path:
@@ -266,3 +277,141 @@ def test_a_broken_configuration_is_told_with_its_line(home: Home) -> None:
     home.configure(home.cwd / "claudomator.yaml", "state_dir: x\nstate_dri: y\n")
     with pytest.raises(DiscoveryFailed, match=r"claudomator\.yaml:2: state_dri"):
         home.discover()
+
+
+def broken(config: Path, how: str) -> None:
+    match how:
+        case "gone":
+            config.unlink()
+        case "unreadable":
+            config.unlink()
+            config.mkdir()
+        case text:
+            config.write_text(text)
+
+
+BROKEN = ["gone", "unreadable", "concurency: {total: 2}\n", "a: [\n", "agents: {a: {kind: nope}}\n", "- 1\n", "\0"]
+
+
+@pytest.mark.parametrize("how", BROKEN)
+@pytest.mark.parametrize("told", ["", "state_dir: own\n"])
+@pytest.mark.parametrize("named", ["", "--config", "CLAUDOMATOR_CONFIG", "--state-dir"])
+def test_a_broken_configuration_keeps_nobody_from_the_daemon_that_was_started_with_it(
+    home: Home, how: str, told: str, named: str
+) -> None:
+    config = home.configure(home.cwd / "claudomator.yaml", told)
+    folder = home.announce(home.cwd / "own" if told else home.root / ".local/state/claudomator")
+    home.record(folder, config)
+    broken(config, how)
+    found = home.discover(
+        config if named == "--config" else None,
+        folder if named == "--state-dir" else None,
+        **({named: str(config)} if named.isupper() else {}),
+    )
+    assert found == Endpoint("http://127.0.0.1:4711", TOKEN, own=folder, socket=True)
+    problem = configuration_problem(folder, home.environ)
+    assert problem is not None
+    assert problem.startswith(str(config))
+
+
+def test_a_state_folder_that_a_broken_configuration_names_is_found_without_a_record(home: Home) -> None:
+    home.configure(home.cwd / "claudomator.yaml", "concurency: {total: 2}\nstate_dir: own\n")
+    folder = home.announce(home.cwd / "own")
+    assert home.discover().own == folder
+    assert configuration_problem(folder, home.environ) is None
+
+
+def test_a_configuration_that_the_daemon_has_read_is_no_problem(home: Home) -> None:
+    config = home.configure(home.cwd / "claudomator.yaml", "state_dir: own\n")
+    folder = home.record(home.announce(home.cwd / "own"), config)
+    assert configuration_problem(folder, home.environ) is None
+    config.write_text("state_dir: own\nconcurrency: {total: 3}\n")
+    assert configuration_problem(folder, home.environ) is None
+
+
+def test_a_broken_configuration_leads_to_no_daemon_of_another_one(home: Home) -> None:
+    home.record(home.announce(home.root / "other"))
+    home.configure(home.cwd / "claudomator.yaml", "concurency: {total: 2}\n")
+    with pytest.raises(DiscoveryFailed, match=r"claudomator\.yaml:1: concurency"):
+        home.discover()
+
+
+def test_the_only_daemon_of_this_user_is_found_from_anywhere(home: Home) -> None:
+    elsewhere = home.configure(home.root / "elsewhere/claudomator.yaml", "state_dir: state\n")
+    folder = home.record(home.announce(home.root / "elsewhere/state"), elsewhere)
+    assert home.discover() == Endpoint("http://127.0.0.1:4711", TOKEN, own=folder, socket=True)
+
+
+def test_a_daemon_started_with_another_state_folder_is_found_by_its_configuration(home: Home) -> None:
+    config = home.configure(home.cwd / "claudomator.yaml", "concurrency: {total: 2}\n")
+    home.record(home.announce(home.root / "flag"), config)
+    assert home.discover().own == home.root / "flag"
+    assert home.discover(config).own == home.root / "flag"
+
+
+def test_the_daemon_of_the_default_folder_goes_before_others(home: Home) -> None:
+    folder = home.record(home.announce(home.root / ".local/state/claudomator"))
+    home.record(home.announce(home.root / "other"))
+    assert home.discover().own == folder
+
+
+def test_several_daemons_are_listed_with_how_to_choose(home: Home) -> None:
+    config = home.configure(home.root / "c/claudomator.yaml", "")
+    home.record(home.announce(home.root / "a"))
+    home.record(home.announce(home.root / "b"), config)
+    with pytest.raises(DiscoveryFailed, match="--state-dir") as refused:
+        home.discover()
+    assert f"{home.root / 'a'} (no configuration)" in str(refused.value)
+    assert f"{home.root / 'b'} ({config})" in str(refused.value)
+    assert home.discover(state_dir=home.root / "b").own == home.root / "b"
+    assert home.discover(config).own == home.root / "b"
+
+
+def test_a_folder_with_a_configuration_means_its_own_daemon_and_names_the_one_that_runs(home: Home) -> None:
+    home.configure(home.cwd / "claudomator.yaml", "state_dir: own\n")
+    home.record(home.announce(home.root / "other"))
+    with pytest.raises(NotStarted, match=f"{home.cwd / 'own'} .*claudomator.yaml.*{home.root / 'other'}.*--state-dir"):
+        home.discover()
+
+
+def test_where_none_runs_it_is_said_where_it_was_looked_for(home: Home) -> None:
+    home.record(home.announce(home.root / "killed", socket=False), killed=True)
+    with pytest.raises(NotStarted) as refused:
+        home.discover()
+    assert str(home.root / ".local/state/claudomator") in refused.value.detail
+    assert str(records_folder(home.environ)) in refused.value.detail
+    assert "killed" not in refused.value.detail
+
+
+def test_records_of_killed_daemons_go_with_the_next_one(home: Home) -> None:
+    home.record(home.announce(home.root / "killed", socket=False), killed=True)
+    folder = home.record(home.announce(home.root / "other"))
+    assert len(list(records_folder(home.environ).iterdir())) == 1
+    assert home.discover().own == folder
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"state_dir": 1, "config": null, "digest": null}', "\0"])
+def test_what_is_no_record_is_passed_over(home: Home, text: str) -> None:
+    folder = home.record(home.announce(home.root / "other"))
+    other = records_folder(home.environ) / "a.json"
+    other.write_text(text)
+    other.chmod(0o600)
+    assert home.discover().own == folder
+
+
+@pytest.mark.parametrize("exposed", ["folder", "file"])
+def test_a_record_that_others_could_have_written_leads_nowhere(home: Home, exposed: str) -> None:
+    home.record(home.announce(home.root / "other"))
+    folder = records_folder(home.environ)
+    if exposed == "folder":
+        folder.chmod(0o755)
+    else:
+        next(folder.iterdir()).chmod(0o666)
+    with pytest.raises(NotStarted):
+        home.discover()
+
+
+def test_a_home_that_cannot_be_written_to_costs_the_record_alone(home: Home) -> None:
+    (home.root / ".local").write_text("")
+    home.record(home.root, killed=True)
+    PublishedRecord(home.root, home.environ).withdraw()

@@ -41,11 +41,14 @@ def test_what_is_wrong_elsewhere_does_not_matter(tmp_path: Path) -> None:
     assert state_dir_told(written(tmp_path, "state_dir: x\nlimits: {grace: long}\n"), {}) == tmp_path / "x"
 
 
+def test_what_is_unknown_beside_it_does_not_make_it_unclear(tmp_path: Path) -> None:
+    assert state_dir_told(written(tmp_path, "state_dir: x\nconcurency: 2\n"), {}) == tmp_path / "x"
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "state_dri: x\n",
-        "state_dir: x\nstate_dri: y\n",
         "state_dir: x\nstate_dir: y\n",
         "state_dir: [x]\n",
         "state_dir: ''\n",
