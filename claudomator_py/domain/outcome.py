@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from claudomator_py.domain.budget import SpentBudget, WindowUse
+from claudomator_py.domain.budget import BudgetOf, SpentBudget, WindowUse
 from claudomator_py.domain.errors import ended
 from claudomator_py.domain.personal import without_personal
 from claudomator_py.domain.rationale import StoredRationale
@@ -305,6 +305,11 @@ class Outcome(BaseModel):
             return self.refused_handoff.text
         over = self.over_budget.text if self.over_budget is not None else None
         return ". ".join(part for part in (over, self.detail) if part) or None
+
+    @property
+    def day_is_spent(self) -> bool:
+        """Whether it used up what may be spent on a day, which is a limit of that day, and not the task's own."""
+        return self.over_budget is not None and self.over_budget.of is not BudgetOf.TASK
 
     @model_validator(mode="after")
     def _reason_unless_succeeded(self) -> "Outcome":

@@ -263,7 +263,8 @@ class TaskSpec(Strict):
     retry: RetryPolicy = Field(RetryPolicy(), description="When and how often to retry a failed run.")
     on_limit: OnLimit = Field(
         OnLimit.FAILOVER,
-        description="At a limit: move to another agent, wait and continue the same conversation, or fail.",
+        description="At a limit, or when a day's budget is spent: move to another agent, wait and continue the same "
+        "conversation, or fail.",
     )
     on_lost: OnLost = Field(
         OnLost.FAIL,

@@ -99,8 +99,9 @@ def _after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> 
         return Ending(lifecycle.InputAsked(kind), counts_attempt=False)
     reason = outcome.reason or Reason.AGENT_ERROR
     policy = REASON_POLICIES[reason]
-    if outcome.status is OutcomeStatus.LIMITED or policy.hold in (HoldKind.UNTIL_RESET, HoldKind.UNTIL_OPERATOR):
-        quota = outcome.status is OutcomeStatus.LIMITED or reason is Reason.RATE_LIMITED
+    limited = outcome.status is OutcomeStatus.LIMITED or outcome.day_is_spent
+    if limited or policy.hold in (HoldKind.UNTIL_RESET, HoldKind.UNTIL_OPERATOR):
+        quota = limited or reason is Reason.RATE_LIMITED
         if quota and spec.on_limit is OnLimit.FAIL:
             return Ending(lifecycle.Failing(reason), counts_attempt=False)
         goes_on = run.resumed or (quota and spec.on_limit is OnLimit.WAIT)

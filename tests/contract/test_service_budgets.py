@@ -278,18 +278,65 @@ def test_a_days_runs_are_counted_within_one_tick_too(world: World) -> None:
 def test_all_that_runs_is_stopped_when_the_days_budget_is_exceeded(world: World) -> None:
     world = world_of(world, CLAUDE, CODEX, total=DayBudget(tokens=1000, timezone="UTC"))
     for name in ("a", "b"):
-        world.submit(name)
+        world.submit(name, on_limit="fail", agent={"type": {"a": "claude", "b": "codex"}[name]})
+    world.submit("patient")
     world.tick()
     world.tick()
-    world.use("a", tokens={"input": 500, "output": 300})
-    world.use("b", tokens={"input": 500, "output": 300})
+    for name in ("a", "b", "patient"):
+        world.use(name, tokens={"input": 500, "output": 300})
     for _ in range(3):
         world.tick()
     assert (world.state("a"), world.state("b")) == ("FAILED budget", "FAILED budget")
-    assert "The day's budget of all agents is used up, 1,600 of 1,000 tokens" in str(world.task("a").reason_text)
-    on_claude = next(name for name in ("a", "b") if world.task(name).agent == "claude")
-    assert f"`claudomator restart {on_claude} --resume`" in str(world.task(on_claude).reason_text)
-    assert world.restart(on_claude, resume=True).reason == "budget"
+    said = str(world.task("a").reason_text)
+    assert "The day's budget of all agents is used up, " in said
+    assert " of 1,000 tokens" in said
+    assert "`claudomator restart a --resume`" in str(world.task("a").reason_text)
+    assert world.restart("a", resume=True).reason == "budget"
+    patient = world.task("patient")
+    assert (patient.state, patient.reason, patient.attempts) == ("QUEUED", "budget", 0)
+    assert patient.waiting_until == format_instant(UTC_MIDNIGHT_MS)
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("on_limit", ["failover", "wait", "fail"])
+def test_a_run_that_uses_up_its_agents_day_is_stopped_and_its_task_does_as_at_a_limit(
+    world: World, on_limit: str
+) -> None:
+    world = world_of(world, with_budget(CLAUDE, usd=0.5), CODEX)
+    world.submit("t", on_limit=on_limit, retry={"max_attempts": 1}, agent={"type": "claude"})
+    world.tick()
+    world.tick()
+    world.use("t", cost_usd=1.2)
+    world.tick()
+    world.tick()
+    outcome = world.queries.runs("t")[0].outcome
+    assert outcome is not None
+    assert (outcome.status, outcome.reason) == ("failed", "budget")
+    if on_limit == "fail":
+        assert world.state("t") == "FAILED budget"
+        return
+    if on_limit == "failover":
+        assert world.running() == {"t": "codex"}
+        assert "The day's budget of claude is used up, 1.20 of 0.50 USD" in str(world.queries.why("t").sentences)
+        return
+    view = world.task("t")
+    assert (view.state, view.reason, view.waiting_until) == ("QUEUED", "budget", format_instant(UTC_MIDNIGHT_MS))
+    world.restarted_daemon()
+    world.tick(UTC_MIDNIGHT_MS - world.now_ms)
+    assert world.running() == {"t": "claude"}
+    first, second = world.queries.runs("t")
+    assert (second.resumes, second.attempt) == (first.id, 1)
+
+
+def test_a_task_whose_own_budget_is_used_up_as_well_fails(world: World) -> None:
+    world = world_of(world, with_budget(CLAUDE, usd=0.5), CODEX)
+    world.submit("t", budget={"usd": 1.0}, agent={"type": "claude"})
+    world.tick()
+    world.tick()
+    world.use("t", cost_usd=1.2)
+    world.tick()
+    world.tick()
+    assert world.state("t") == "FAILED budget"
 
 
 @pytest.mark.both_databases
@@ -311,7 +358,7 @@ def test_that_a_day_is_spent_is_told_once_for_each_budget(world: World) -> None:
     world.use("large", cost_usd=4.5)
     world.tick()
     world.tick()
-    assert world.state("large") == "FAILED budget"
+    assert world.state("large") == "QUEUED budget"
     assert told() == [(None, "2 of 2 runs"), ("claude", "5.50 of 5.00 USD")]
     live = world.queries.live
     last = live.last_events(live.event_filter(None, ("budget_spent",)), 1).items[0]

@@ -59,6 +59,21 @@ def test_a_daemon_killed_between_the_decision_and_the_stop_stops_it_afterwards(s
     assert "of 0.01 USD" in str(task.reason_text)
 
 
+def test_a_task_that_uses_up_its_agents_day_goes_on_elsewhere_or_waits_for_midnight(site: Site) -> None:
+    site.configure(agents={"alpha": {**USUAL, "budget": {"usd": 0.5}}, "beta": USUAL})
+    daemon = site.start().ready()
+    costs = "simulate: delay=10s cost=1.2 outcome=success"
+    site.drop("bound.yaml", document(None, costs, agent="alpha"))
+    site.drop("flows.yaml", document(None, costs, agent=None))
+    assert ended(daemon, "flows").agent == "beta"
+    bound = waits_for(daemon, "bound", "budget")
+    assert (bound.state, bound.attempts) == ("QUEUED", 0)
+    assert bound.waiting_until is not None
+    (stopped,) = daemon.client.runs("bound")
+    assert stopped.outcome is not None
+    assert stopped.outcome.reason == "budget"
+
+
 def test_agents_and_days_have_budgets_that_outlive_the_daemon_and_can_be_raised(site: Site) -> None:
     agents: dict[str, Any] = {"alpha": {**USUAL, "budget": {"usd": 1.0}}, "beta": USUAL}
     site.configure(agents=agents, budget={"usd": 4.0, "timezone": "UTC"})
@@ -87,7 +102,7 @@ def test_what_runs_is_stopped_when_the_day_is_spent(site: Site) -> None:
     site.configure(agents=AGENTS, budget={"tokens": 3000})
     daemon = site.start().ready()
     for name in ("one", "two"):
-        site.drop(f"{name}.yaml", document(None, SPENDING, agent=None))
+        site.drop(f"{name}.yaml", document(None, SPENDING, agent=None, on_limit="fail"))
     for name in ("one", "two"):
         task = ended(daemon, name)
         assert (task.state, task.reason) == ("FAILED", "budget")

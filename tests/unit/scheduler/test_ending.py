@@ -10,6 +10,7 @@ import pytest
 
 from claudomator_py.domain import lifecycle
 from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.budget import BudgetOf, Figures, SpentBudget, Unit
 from claudomator_py.domain.lifecycle import InputKind, QueueReason
 from claudomator_py.domain.outcome import Denied, HandoffRequest, Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.readiness import backoff_ms
@@ -246,6 +247,19 @@ def test_at_a_limit_a_task_fails_or_goes_on_in_its_conversation_if_it_says_so(at
     assert given_up == Ending(lifecycle.Failing(Reason.RATE_LIMITED), counts_attempt=False)
     waiting = end(limited, attempt=attempt, on_limit="wait")
     assert waiting == Ending(lifecycle.Requeued(QueueReason.LIMITED, HELD), counts_attempt=False, goes_on=True)
+
+
+@pytest.mark.parametrize(("of", "waits"), [(BudgetOf.AGENT, True), (BudgetOf.DAY, True), (BudgetOf.TASK, False)])
+def test_a_days_budget_is_a_limit_and_a_tasks_own_is_its_end(of: BudgetOf, waits: bool) -> None:
+    over = SpentBudget(of=of, figures=Figures(unit=Unit.USD, spent=1.2, limit=0.5))
+    outcome = failed(Reason.BUDGET).model_copy(update={"over_budget": over})
+    ends = Ending(lifecycle.Failing(Reason.BUDGET), counts_attempt=not waits)
+    requeued = lifecycle.Requeued(QueueReason.LIMITED, HELD)
+    patient = Ending(requeued, counts_attempt=False, goes_on=True)
+    flows = Ending(requeued, counts_attempt=False, may_go_on=True)
+    assert end(outcome, attempt=3, on_limit="fail") == ends
+    assert end(outcome, attempt=3, on_limit="wait") == (patient if waits else ends)
+    assert end(outcome, attempt=3) == (flows if waits else ends)
 
 
 @pytest.mark.parametrize("reason", [Reason.AUTH, Reason.NO_CREDIT])
