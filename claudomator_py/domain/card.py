@@ -10,10 +10,10 @@ from pydantic import AfterValidator, AnyUrl, BaseModel, ConfigDict, Field, Valid
 
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.errors import shown
-from claudomator_py.domain.fields import Distinct, Line, Name, OneOrMore, Strict, distinct, refusal
+from claudomator_py.domain.fields import Distinct, Line, Name, OneOrMore, Prose, Strict, distinct, refusal
 from claudomator_py.domain.remote import Authentication, Protocol, Remote, Scheme, is_loopback
 from claudomator_py.domain.routing import Risk
-from claudomator_py.domain.task import Permissions, Prose
+from claudomator_py.domain.task import Permissions
 
 __all__ = [
     "LONGEST_PROFILE",

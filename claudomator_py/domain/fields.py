@@ -3,6 +3,7 @@
 import ipaddress
 import re
 from collections.abc import Callable, Hashable
+from enum import Enum
 from typing import Annotated, Any, TypeVar
 
 from pydantic import (
@@ -43,6 +44,24 @@ class Strict(BaseModel):
     """Base of everything that a document says: frozen, and an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class TextUse(Enum):
+    """What a text is for, which tells whether a ``#`` behind it, unquoted, can have been meant as a part of it."""
+
+    PROSE = "prose"
+    """Sentences, in which anything may stand."""
+    CHECK = "check"
+    """Commands, one a line."""
+    COMMAND = "command"
+    """One command."""
+    LABEL = "label"
+    """A name or a word, which is rarely more than that."""
+
+    @property
+    def is_prose(self) -> bool:
+        """Whether whatever follows belongs to it."""
+        return self in (TextUse.PROSE, TextUse.CHECK)
 
 
 def refusal(message: str, remedy: str | None = None) -> PydanticCustomError:
@@ -188,9 +207,11 @@ def _serializer(function: Callable[[int], str]) -> PlainSerializer:
 OneOrMore = _OneOrMore()
 Flag = StrictBool
 Count = StrictInt
-Text = Annotated[str, AfterValidator(without_control)]
-Line = Annotated[str, Field(min_length=1, max_length=4_096), AfterValidator(_on_one_line)]
-Name = Annotated[str, AfterValidator(_name), _schema(type="string", pattern=NAME_PATTERN)]
+Text = Annotated[str, TextUse.LABEL, AfterValidator(without_control)]
+# Blank space at the end is a matter of how a block is written (`|` or `|-`), not of content.
+Prose = Annotated[str, TextUse.PROSE, AfterValidator(without_control), AfterValidator(str.rstrip)]
+Line = Annotated[str, TextUse.LABEL, Field(min_length=1, max_length=4_096), AfterValidator(_on_one_line)]
+Name = Annotated[str, TextUse.LABEL, AfterValidator(_name), _schema(type="string", pattern=NAME_PATTERN)]
 Directory = Annotated[Line, AfterValidator(_directory), _schema(type="string", pattern=r"^(/|~/|~$)", maxLength=4_096)]
 Duration = Annotated[
     int,
@@ -213,9 +234,11 @@ _WORDS_SCHEMA = WithJsonSchema(
     }
 )
 _Argv = Annotated[tuple[Text, ...], Field(min_length=1, max_length=1_000)]
-Words = Annotated[_Argv, BeforeValidator(_words), AfterValidator(_with_program), _WORDS_SCHEMA]
+Words = Annotated[_Argv, TextUse.COMMAND, BeforeValidator(_words), AfterValidator(_with_program), _WORDS_SCHEMA]
 """One command, as its words or as a text without anything that only a shell understands."""
-_ListedWords = Annotated[_Argv, BeforeValidator(_listed_words), AfterValidator(_with_program), _WORDS_SCHEMA]
+_ListedWords = Annotated[
+    _Argv, TextUse.CHECK, BeforeValidator(_listed_words), AfterValidator(_with_program), _WORDS_SCHEMA
+]
 Commands = Annotated[tuple[_ListedWords, ...], BeforeValidator(_commands), OneOrMore]
 """Commands, each as in ``Words``; a text may hold several, one a line."""
 EnvName = Annotated[str, AfterValidator(_env_name), _schema(type="string", pattern=ENV_NAME_PATTERN)]

@@ -4,10 +4,9 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from claudomator_py.domain.fields import Line, Name, Strict
+from claudomator_py.domain.fields import Line, Name, Prose, Strict
 from claudomator_py.domain.inputs import MOST_QUESTION
 from claudomator_py.domain.outcome import AgentText
-from claudomator_py.domain.task import Prose
 
 MOST_QUESTIONS: Final = 5
 """Questions that one run can ask; a person is asked all of them at once."""

@@ -34,8 +34,9 @@ from claudomator_py.domain.fields import (
     Line,
     Name,
     OneOrMore,
+    Prose,
     Strict,
-    Text,
+    TextUse,
     refusal,
     without_control,
 )
@@ -152,12 +153,11 @@ Instant = Annotated[
 ]
 
 
-# Blank space at the end is a matter of how a block is written (`|` or `|-`), not of content.
-Prose = Annotated[Text, AfterValidator(str.rstrip)]
 LONGEST_INSTRUCTIONS = 1_000_000
 """Characters of a task's instructions."""
 Instructions = Annotated[
     str,
+    TextUse.PROSE,
     Field(min_length=1, max_length=LONGEST_INSTRUCTIONS, pattern=r"\S"),
     AfterValidator(without_control),
     AfterValidator(str.rstrip),

@@ -8,7 +8,19 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from claudomator_py.domain.agent import TIERS, Tier
-from claudomator_py.domain.fields import Count, Distinct, Duration, Flag, Line, Name, OneOrMore, Strict, Text, refusal
+from claudomator_py.domain.fields import (
+    Count,
+    Distinct,
+    Duration,
+    Flag,
+    Line,
+    Name,
+    OneOrMore,
+    Prose,
+    Strict,
+    Text,
+    refusal,
+)
 from claudomator_py.domain.routing import Risk, ToolLimits
 from claudomator_py.domain.task import PermissionMode, Tags, Tools
 from claudomator_py.domain.units import DAY_MS, MINUTE_MS
@@ -85,7 +97,7 @@ class Rule(Strict):
     allow: Flag = Field(
         False, description="Allow the task: no later rule is asked, nor those on high risk that are built in."
     )
-    deny: Annotated[Text, Field(min_length=1, max_length=500)] | None = Field(
+    deny: Annotated[Prose, Field(min_length=1, max_length=500)] | None = Field(
         None, description="Refuse the task, which fails with reason `rejected` and this message."
     )
     approve: Approval | None = Field(None, description="Have a person approve the task first.")

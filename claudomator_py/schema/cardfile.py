@@ -12,6 +12,7 @@ from typing import Any, Final
 from claudomator_py.domain.card import ALIASES, Card
 from claudomator_py.domain.errors import Lines, Problem, located
 from claudomator_py.schema.documents import documents_of
+from claudomator_py.schema.misread import beside, misread
 from claudomator_py.schema.taskfile import is_extra
 from claudomator_py.schema.taskfiles import default_task_name
 from claudomator_py.schema.validation import described, odd_values, validate
@@ -60,6 +61,7 @@ def parse_card_file(data: bytes, filename: str) -> ParsedCards:
     places: dict[str, int | None] = {}
     for number, document in enumerate(documents, 1):
         parsed = _card(document, default_id, agent_file=filename.lower().endswith(".md"))
+        parsed = beside(misread(Card, document, aliases=ALIASES), parsed)
         place = number if several else None
         if not isinstance(parsed, Card):
             problems += [problem.model_copy(update={"document": place}) for problem in parsed]

@@ -7,10 +7,13 @@ from pathlib import Path
 
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.errors import Problem
+from claudomator_py.domain.fields import TextUse
+from claudomator_py.schema.agent_settings import AgentEntry
 from claudomator_py.schema.configpath import config_bytes, digest_of, expand_home, state_folder
+from claudomator_py.schema.misread import EVERY_USE, beside, misread
 from claudomator_py.schema.settings import Settings, parse_settings
 from claudomator_py.schema.validation import described, zone_problem
-from claudomator_py.schema.yamltext import BadText, decode, read_documents
+from claudomator_py.schema.yamltext import BadText, Document, decode, read_documents
 
 
 class ConfigError(Exception):
@@ -77,11 +80,20 @@ def _read(data: bytes) -> Settings | list[Problem]:
     if not isinstance(first.value, dict):
         message = f"{described(first.value)}, but a configuration is a mapping"
         return [Problem(line=first.lines.get(()), message=message, remedy="write `key: value` lines")]
-    parsed = parse_settings(first.value, first.lines)
+    parsed = beside(_misread(first), parse_settings(first.value, first.lines))
     if not isinstance(parsed, Settings):
         return parsed
     problem = zone_problem(parsed.budget.timezone, first.lines, ("budget", "timezone"))
     return parsed if problem is None else [problem]
+
+
+def _misread(document: Document) -> list[Problem]:
+    """Commands and sentences that YAML cut off. Labels are mere words here, and files of settings have comments."""
+    uses = EVERY_USE - {TextUse.LABEL}
+    problems = misread(Settings, document, uses=uses)
+    for path in {path[:2] for path in document.comments if path[:1] == ("agents",)}:
+        problems += misread(AgentEntry, document, prefix=path, uses=uses)
+    return problems
 
 
 def _resolved(settings: Settings, base: Path, environ: Mapping[str, str]) -> Settings:

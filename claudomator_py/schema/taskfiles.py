@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from claudomator_py.domain.errors import Lines, Problem, located, printable
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.schema.documents import documents_of
+from claudomator_py.schema.misread import beside, misread
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.validation import described, zone_problem
 from claudomator_py.schema.yamltext import BadText, Document, decode
@@ -84,6 +85,7 @@ def _task(document: Document, default_name: str | None) -> TaskSpec | list[Probl
     # A missing name is told by _name_problems, which knows why there is none.
     fallback = default_name or "unnamed"
     parsed = parse_task(document.value, default_name=fallback, lines=document.lines)
+    parsed = beside(misread(TaskSpec, document), parsed)
     if not isinstance(parsed, TaskSpec):
         return parsed
     problem = zone_problem(parsed.timezone, document.lines, ("timezone",))

@@ -7,7 +7,6 @@ from typing import Any, TypeVar, Union, get_args, get_origin
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from pydantic import BaseModel, ValidationError
-from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from claudomator_py.domain.errors import Lines, Path, Problem, field_name, line_of, near, shown, suggestion
@@ -152,20 +151,11 @@ def _bound(model: type[BaseModel] | None, path: Path, context: Mapping[str, Any]
 
 def _as_written(model: type[BaseModel] | None, path: Path, number: float) -> str:
     """A bound in the notation of its field: 86400000 of a duration is 1d."""
-    owner = _model_at(model, path[:-1]) if model else None
-    field = owner.model_fields.get(str(path[-1])) if owner is not None else None
-    for mark in _marks(field) if field is not None else ():
+    for mark in marks_at(model, path) if model else ():
         write = getattr(mark, "func", None)
         if type(mark).__name__ == "PlainSerializer" and write is not None:
             return str(write(number))
     return str(int(number)) if number == int(number) else str(number)
-
-
-def _marks(field: FieldInfo) -> Iterator[object]:
-    """What the field's type is annotated with, in each of its alternatives: ``Duration | None`` is a duration, too."""
-    yield from field.metadata
-    for one in get_args(field.annotation):
-        yield from getattr(one, "__metadata__", ())
 
 
 def described(value: object) -> str:
@@ -202,27 +192,60 @@ def _keys_at(model: type[BaseModel], path: Path) -> tuple[str, ...]:
 
 def _model_at(model: type[BaseModel], path: Path) -> type[BaseModel] | None:
     """The model that describes this place, if one does."""
-    current: Any = model
+    return next((kind for kind, _ in _types_at(model, path) if _is_model(kind)), None)
+
+
+def marks_at(model: type[BaseModel], path: Path) -> tuple[object, ...]:
+    """Return what the type of the value at that place of a document is annotated with, and what its items are, if it is
+    a list; nothing where the model has no such place."""
+    marks: list[object] = []
+    found = _types_at(model, path)
+    while found:
+        marks += [mark for _, each in found for mark in each]
+        found = [item for kind, _ in found for item in _alternatives(_item_of(kind))]
+    return tuple(marks)
+
+
+_Annotated = tuple[Any, tuple[object, ...]]
+"""A type, and what it is annotated with, the outermost first."""
+
+
+def _types_at(model: type[BaseModel], path: Path) -> list[_Annotated]:
+    """What the value at that place of a document may be; nothing where the model has no such place."""
+    found: list[_Annotated] = [(model, ())]
     for part in path:
-        if isinstance(current, type) and issubclass(current, BaseModel):
-            field = current.model_fields.get(str(part))
-            current = _plain_type(field.annotation) if field else None
-        elif get_origin(current) in (dict, tuple, list):
-            current = _plain_type(get_args(current)[-1 if get_origin(current) is dict else 0])
-        else:
-            return None
-    return current if isinstance(current, type) and issubclass(current, BaseModel) else None
+        inside: list[_Annotated] = []
+        for kind, _ in found:
+            if _is_model(kind):
+                if (field := kind.model_fields.get(str(part))) is not None:
+                    inside += _alternatives(field.annotation, tuple(field.metadata))
+            else:
+                inside += _alternatives(_item_of(kind))
+        found = inside
+    return found
 
 
-def _plain_type(annotation: Any) -> Any:
-    """The annotation without Annotated and without None."""
-    while True:
-        if hasattr(annotation, "__metadata__"):
-            annotation = annotation.__origin__
-        elif get_origin(annotation) in (Union, UnionType):
-            annotation = next(arg for arg in get_args(annotation) if arg is not type(None))
-        else:
-            return annotation
+def _alternatives(annotation: Any, marks: tuple[object, ...] = ()) -> Iterator[_Annotated]:
+    """Each type that the annotation allows but None."""
+    if hasattr(annotation, "__metadata__"):
+        yield from _alternatives(annotation.__origin__, (*marks, *annotation.__metadata__))
+    elif get_origin(annotation) in (Union, UnionType):
+        for one in get_args(annotation):
+            yield from _alternatives(one, marks)
+    elif annotation not in (None, type(None)):
+        yield annotation, marks
+
+
+def _item_of(kind: Any) -> Any:
+    """The type of a list's items or of a mapping's values; None: it is neither."""
+    origin: Any = get_origin(kind)
+    if origin not in (tuple, list, dict):
+        return None
+    return get_args(kind)[-1 if origin is dict else 0]
+
+
+def _is_model(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
 def zone_problem(name: str | None, lines: Lines, path: Path) -> Problem | None:

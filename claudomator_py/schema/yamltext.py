@@ -1,13 +1,16 @@
 """YAML text to plain values, safely: no tags, no bombs, no surprises, and the line of every value.
 
 Events are read one by one and every limit is checked on the way, so hostile text costs no more than honest text.
-Plain words mean what YAML 1.1 says, except that times stay text and every number of JSON is one.
+Plain words mean what YAML 1.1 says, except that times stay text and every number of JSON is one. What YAML 1.1 takes
+for a number and people do not, such as ``010`` (8) and ``1:30`` (90), is refused, and so is a tag or an anchor that
+would be left out of a text without a trace.
 """
 
+import json
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import yaml
 from yaml.constructor import SafeConstructor
@@ -27,9 +30,18 @@ MAX_CHARACTERS = 4 * 2**20
 MAX_DOCUMENTS = 500
 _MAX_NUMBER = 100
 _MAX_KEY = 200
+_LONGEST_QUOTED = 400
+
+_DECIMAL = {
+    "int": re.compile(r"[-+]?(?:0|[1-9][0-9]*)"),
+    "float": re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?|[0-9]+\.[0-9]*[eE][-+]?[0-9]+)"),
+}
+"""How people write numbers. YAML 1.1 has more: base 2, 8, 16 and 60, and ``_`` between digits (yaml.org/type/int.html
+and float.html)."""
+_COMMENT = re.compile(r"[ \t]+(#[^\r\n]*)")
 
 _TAG = "tag:yaml.org,2002:"
-_TEXT_TAGS = frozenset({"!", *(_TAG + name for name in ("str", "timestamp", "value", "merge"))})
+_TEXT_TAGS = frozenset(_TAG + name for name in ("str", "timestamp", "value", "merge"))
 _MARKS = (
     (b"\xff\xfe\x00\x00", "UTF-32"),
     (b"\x00\x00\xfe\xff", "UTF-32"),
@@ -56,6 +68,10 @@ class Document:
 
     value: Plain
     lines: dict[Path, int]
+    comments: dict[Path, str] = field(default_factory=dict)
+    """By the path of a text without quotes, the comment behind it in its line, with its ``#``."""
+    folded: frozenset[Path] = frozenset()
+    """Texts of which YAML made fewer lines than they were written in."""
 
 
 def decode(data: bytes) -> str:
@@ -97,6 +113,34 @@ def _bad(line: int | None, message: str, remedy: str, column: int | None = None,
     return BadText(Problem(line=line, column=column, field=field, message=message, remedy=remedy))
 
 
+_SYNTAX = (
+    (
+        "mapping values are not allowed",
+        "has a `:` where none can be",
+        "put a text that contains `: ` in quotes or under `key: |`, and indent keys of one level alike",
+    ),
+    ("cannot start any token", "a value may not begin with `{}`", "put it in quotes"),
+    ("did not find expected node content", "a value may not begin with `{}`", "put it in quotes"),
+    ("mapping keys are not allowed", "a value may not begin with `? `", "put it in quotes"),
+    (
+        "block sequence entries are not allowed",
+        "a value may not begin with `- `",
+        "put it in quotes, or begin a list in the next line",
+    ),
+    (
+        "scanning a block scalar",
+        "a text under `|` or `>` begins in the next line",
+        "move it there and indent it, or put it in quotes",
+    ),
+    (
+        "could not find expected ':'",
+        "is neither `key: value` nor part of the text above",
+        "put a text of several lines under `key: |`, indented",
+    ),
+)
+"""Words of the parser's complaint, and what to tell somebody who writes a task; ``{}``: the character at that place."""
+
+
 def _syntax(error: yaml.MarkedYAMLError, text: str, first_line: int) -> BadText:
     """The parser's complaint, in the words of someone who writes a task."""
     mark = error.problem_mark or error.context_mark
@@ -108,21 +152,22 @@ def _syntax(error: yaml.MarkedYAMLError, text: str, first_line: int) -> BadText:
     problem = error.problem or ""
     if "\t" in written[: len(written) - len(written.lstrip())]:
         return _bad(line, "is indented with a tab, which YAML forbids", "use spaces")
-    if "mapping values are not allowed" in problem:
-        message = "has a `:` where none can be"
-        remedy = "put a text that contains `: ` in quotes or under `key: |`, and indent keys of one level alike"
-        return _bad(line, message, remedy, column)
-    if "cannot start any token" in problem:
-        char = shown(written[mark.column : mark.column + 1])
-        return _bad(line, f"a value may not begin with `{char}`", "put it in quotes", column)
     if error.context in ("while scanning an alias", "while scanning an anchor") and error.context_mark is not None:
-        char = "*" if "alias" in error.context else "&"
-        message = f"a value that begins with `{char}` is an {error.context.rpartition(' ')[2]} to YAML"
+        sign = "*" if "alias" in error.context else "&"
+        message = f"a value that begins with `{sign}` is an {error.context.rpartition(' ')[2]} to YAML"
         return _bad(line, message, "put it in quotes", error.context_mark.column + 1)
+    char = shown(written[mark.column : mark.column + 1])
+    for said, message, remedy in _SYNTAX:
+        if said in f"{error.context}: {problem}" and (char or "{}" not in message):
+            return _bad(line, message.format(char), remedy, column)
     if "end of stream" in problem and error.context_mark is not None and "quoted" in (error.context or ""):
         begun = error.context_mark
         message = "a quote is opened here and never closed"
         return _bad(begun.line + first_line, message, "close it", begun.column + 1)
+    above = source[mark.line - 1] if mark.line else ""
+    if not above.lstrip().startswith("#") and _COMMENT.search(above):
+        message = "is text behind a comment, as ` #` in the line above begins one"
+        return _bad(line, message, "put the whole text in quotes, or under `key: |`", column)
     parts = [part for part in (error.context, problem) if part]
     return _bad(line, f"is not YAML: {', '.join(parts)}", "check quotes, brackets and indentation", column)
 
@@ -159,8 +204,14 @@ class _Builder:
         self._characters = 0
         self._root: Plain = None
         self._lines: dict[Path, int] = {}
+        self._comments: dict[Path, str] = {}
+        self._folded: set[Path] = set()
+        self._unused: dict[str, BadText] = {}
+        """By the anchors of texts that no alias has referred to yet, the refusal if none does."""
+        self._text = ""
 
     def read(self, text: str) -> list[Document]:
+        self._text = text
         documents: list[Document] = []
         count = 0
         for event in yaml.parse(text, Loader=yaml.CSafeLoader):
@@ -171,9 +222,13 @@ class _Builder:
                     if count > MAX_DOCUMENTS:
                         raise _bad(line, f"has more than {MAX_DOCUMENTS} documents", "use several files")
                     self._root, self._lines, self._anchors = None, {}, {}
+                    self._comments, self._folded = {}, set()
                 case yaml.DocumentEndEvent():
+                    for refusal in self._unused.values():
+                        raise refusal
                     if self._root is not None:
-                        documents.append(Document(self._root, self._lines))
+                        document = Document(self._root, self._lines, self._comments, frozenset(self._folded))
+                        documents.append(document)
                 case yaml.ScalarEvent():
                     self._scalar(event, line)
                 case yaml.AliasEvent():
@@ -230,9 +285,28 @@ class _Builder:
         if event.implicit[0] and tag == _TAG + "str" and _JSON_FLOAT.fullmatch(event.value):
             tag = _TAG + "float"
         value = self._constructed(event.value, tag, line)
+        self._note(event)
         if event.anchor is not None:
             self._anchors[event.anchor] = _Anchored(value, 1, len(event.value))
+            message = (
+                f"`&{shown(event.anchor)}` is an anchor to YAML, which is no part of the text, and nothing uses it"
+            )
+            remedy = f"put the text in quotes: {quoted(f'&{event.anchor} {event.value}'.strip())}"
+            self._unused.setdefault(event.anchor, self._refuse(line, message, remedy))
         self._put(value, line)
+
+    def _note(self, event: yaml.ScalarEvent) -> None:
+        """Note what may be missing from the text, or joined in it, without its author's knowledge."""
+        begin, end = event.start_mark, event.end_mark
+        if begin is None or end is None:
+            return
+        if not event.style and (comment := _COMMENT.match(self._text, end.index)):
+            self._comments[self._place()] = comment[1].rstrip()
+        if end.line > begin.line and event.style != "|":
+            written = sum(bool(line.strip()) for line in self._text[begin.index : end.index].splitlines())
+            lines = sum(bool(line.strip()) for line in event.value.splitlines())
+            if written - (event.style == ">") > max(1, lines):
+                self._folded.add(self._place())
 
     def _key(self, text: str, tag: str, line: int) -> None:
         top = self._open[-1]
@@ -264,12 +338,25 @@ class _Builder:
                 case "int" | "float" if len(text) > _MAX_NUMBER:
                     raise self._refuse(line, f"is a number of more than {_MAX_NUMBER} characters", "put it in quotes")
                 case "int":
-                    return int(_constructor.construct_yaml_int(node))
+                    return self._decimal(text, kind, int(_constructor.construct_yaml_int(node)), line)
                 case "float":
-                    return _finite(float(_constructor.construct_yaml_float(node)))
+                    return self._decimal(text, kind, _finite(float(_constructor.construct_yaml_float(node))), line)
         except (ValueError, KeyError, IndexError, OverflowError):
             raise self._refuse(line, f"`{shown(text)}` is not a valid {kind}", "put it in quotes") from None
-        raise self._refuse(line, f"the tag `{shown(tag)}` is not supported", "remove the tag")
+        raise self._tag(tag, text, line)
+
+    def _decimal(self, text: str, kind: str, number: float, line: int) -> float:
+        """The number, refused where people would read another, or none."""
+        if _DECIMAL[kind].fullmatch(text):
+            return number
+        message = f"`{shown(text)}` is the number {number} to YAML"
+        raise self._refuse(line, message, f"write {number} for the number, or {quoted(text)} for the text")
+
+    def _tag(self, tag: str, text: str, line: int) -> BadText:
+        """The refusal of a tag. text: what stands behind it; empty: a list or mapping."""
+        own = tag.startswith("!") and text
+        remedy = f"put the text in quotes: {quoted(f'{tag} {text}')}" if own else "remove the tag"
+        return self._refuse(line, f"the tag `{shown(tag)}` is not supported", remedy)
 
     def _alias(self, anchor: str, line: int) -> None:
         if self._wants_key():
@@ -280,6 +367,7 @@ class _Builder:
         if known.values == 0:
             raise self._refuse(line, f"the alias `*{shown(anchor)}` stands for what contains it", "remove it")
         self._count(known.values, known.characters, line)
+        self._unused.pop(anchor, None)
         self._put(known.value, line)
 
     def _begin(
@@ -288,8 +376,8 @@ class _Builder:
         if self._wants_key():
             raise self._refuse(line, "a key must be a text", "put it in quotes", self._open[-1].path)
         standard = _TAG + ("map" if isinstance(value, dict) else "seq")
-        if event.tag not in (None, "!", standard):
-            raise self._refuse(line, f"the tag `{shown(event.tag)}` is not supported", "remove the tag")
+        if event.tag not in (None, standard):
+            raise self._tag(event.tag, "", line)
         if len(self._open) >= MAX_DEPTH:
             raise self._refuse(line, f"is nested more than {MAX_DEPTH} deep", "flatten it", self._place()[:3])
         path = self._place()
@@ -305,6 +393,12 @@ class _Builder:
             values = self._values - done.values_before
             self._anchors[done.anchor] = _Anchored(done.value, values, self._characters - done.characters_before)
         self._put(done.value, 0)
+
+
+def quoted(text: str) -> str:
+    """Return the text as a quoted value of YAML, with dots for the end of a long one."""
+    whole = text if len(text) <= _LONGEST_QUOTED else f"{text[: _LONGEST_QUOTED - 3]}..."
+    return json.dumps(whole, ensure_ascii=False)
 
 
 def _finite(number: float) -> float:

@@ -24,13 +24,13 @@ def refusal(text: str) -> str:
     ("text", "value"),
     [
         ("a: b", {"a": "b"}),
-        ("a: [1, -2, 0x10, 1_000]", {"a": [1, -2, 16, 1000]}),
+        ("a: [1, -2, +3, 0, -0]", {"a": [1, -2, 3, 0, 0]}),
+        ("a: [5., .5, 0.5, -1.25, 1e3, 1E-3, 1.5e+3]", {"a": [5.0, 0.5, 0.5, -1.25, 1000.0, 0.001, 1500.0]}),
         ("a: [1.5, true, no, ~, null]", {"a": [1.5, True, False, None, None]}),
         ('a: ["1", \'no\', "a\\tb"]', {"a": ["1", "no", "a\tb"]}),
         ("a: 2026-12-01T08:00:00+01:00", {"a": "2026-12-01T08:00:00+01:00"}),
         ("a: 2026-13-77", {"a": "2026-13-77"}),
         ("a: !!str 5", {"a": "5"}),
-        ("a: ! 5", {"a": "5"}),
         ("a: [=, <<]", {"a": ["=", "<<"]}),
         ("a: |\n  one\n  two: three\n", {"a": "one\ntwo: three\n"}),
         ("a: &x [1, 2]\nb: *x\n", {"a": [1, 2], "b": [1, 2]}),
@@ -57,10 +57,25 @@ def test_every_key_and_item_has_its_line() -> None:
 
 
 def test_empty_documents_are_left_out_and_anchors_end_with_their_document() -> None:
-    documents = read_documents("---\n# nothing\n---\na: &x 1\n---\n---\nb: 2\n...\n")
+    documents = read_documents("---\n# nothing\n---\na: &x [1]\n---\n---\nb: 2\n...\n")
 
-    assert [(document.value, document.lines[()]) for document in documents] == [({"a": 1}, 4), ({"b": 2}, 7)]
-    assert "no anchor before it" in refusal("a: &x 1\n---\nb: *x\n")
+    assert [(document.value, document.lines[()]) for document in documents] == [({"a": [1]}, 4), ({"b": 2}, 7)]
+    assert "no anchor before it" in refusal("a: &x [1]\n---\nb: *x\n")
+
+
+def test_a_comment_behind_a_text_without_quotes_is_known() -> None:
+    text = "a: fix #42 it\nb: 'x' # y\nc: [d, e] # f\ng: |\n  h #i\nj:\n- 😀 k\t# l\n- # m\nn:\n  o: p\n    q #r\n"
+    (document,) = read_documents(text)
+
+    assert document.comments == {("a",): "#42 it", ("j", 0): "# l", ("j", 1): "# m", ("n", "o"): "#r"}
+
+
+def test_lines_that_were_joined_are_known() -> None:
+    joined = "a:\n  b\n  c\nd: >\n  e\n  f\nl: 'm\n  n'\n"
+    as_they_were = "g: >\n  h\ni: |\n  j\n  k\no: p\nq: >\n  r\n\n  s\nt: >-  # u\n\n  v\n"
+    (document,) = read_documents(joined + as_they_were)
+
+    assert document.folded == {("a",), ("d",), ("l",)}
 
 
 REFUSED = [
@@ -81,8 +96,37 @@ REFUSED = [
     ("a: !!int five", "f:1: a: `five` is not a valid int; put it in quotes"),
     ("a: !!bool maybe", "f:1: a: `maybe` is not a valid bool"),
     ("a: .inf", "f:1: a: `.inf` is not a valid float; put it in quotes"),
+    ("a: 010", 'f:1: a: `010` is the number 8 to YAML; write 8 for the number, or "010" for the text'),
+    ("a: -017", "f:1: a: `-017` is the number -15 to YAML"),
+    ("a: 0x1F", "f:1: a: `0x1F` is the number 31 to YAML"),
+    ("a: 0b11", "f:1: a: `0b11` is the number 3 to YAML"),
+    ("a: 1_000", "f:1: a: `1_000` is the number 1000 to YAML"),
+    ("a: 1:30", 'f:1: a: `1:30` is the number 90 to YAML; write 90 for the number, or "1:30" for the text'),
+    ("a: {b: 1_0:30}", "f:1: a.b: `1_0:30` is the number 630 to YAML"),
+    ("a: [1:30.5]", "f:1: a[0]: `1:30.5` is the number 90.5 to YAML"),
+    ("a: 1_0.5", "f:1: a: `1_0.5` is the number 10.5 to YAML"),
+    ("a: -.Inf", "f:1: a: `-.Inf` is not a valid float"),
     ("a: 1.0e+999", "f:1: a: `1.0e+999` is not a valid float"),
     ("a: &x [*x]", "f:1: a[0]: the alias `*x` stands for what contains it; remove it"),
+    ("a: ! 5", 'f:1: a: the tag `!` is not supported; put the text in quotes: "! 5"'),
+    ("a: ! grep x y", 'f:1: a: the tag `!` is not supported; put the text in quotes: "! grep x y"'),
+    ("a: !now fix it", 'f:1: a: the tag `!now` is not supported; put the text in quotes: "!now fix it"'),
+    ("a: ! [b]", "f:1: a: the tag `!` is not supported; remove the tag"),
+    ("a: &fix the bug", "f:1: a: `&fix` is an anchor to YAML, which is no part of the text, and nothing uses it; put"),
+    ("a: &x b\n---\na: &x c\nb: *x", "f:1: a: `&x` is an anchor to YAML"),
+    (
+        "a:\n- &fix\n- b",
+        "f:2: a[0]: `&fix` is an anchor to YAML, which is no part of the text, and nothing uses it; put",
+    ),
+    ("a: - b", "f:1:4: a value may not begin with `- `; put it in quotes, or begin a list in the next line"),
+    ("a: ? b", "f:1:4: a value may not begin with `? `; put it in quotes"),
+    ("a: }b", "f:1:4: a value may not begin with `}`; put it in quotes"),
+    ("a: | b", "f:1:6: a text under `|` or `>` begins in the next line; move it there and indent it"),
+    ("a: b\nc d\ne: f", "f:3:1: is neither `key: value` nor part of the text above; put a text of several lines under"),
+    (
+        "a: b\n  c # d\n  e\n",
+        "f:3:3: is text behind a comment, as ` #` in the line above begins one; put the whole text",
+    ),
     ("a: *bold text", "f:1: a: the alias `*bold` has no anchor before it; put the text in quotes"),
     ("a: *bold*", "f:1:4: a value that begins with `*` is an alias to YAML; put it in quotes"),
     ("a: &&", "f:1:4: a value that begins with `&` is an anchor to YAML; put it in quotes"),

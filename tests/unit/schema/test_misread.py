@@ -1,0 +1,147 @@
+"""Files whose YAML says less, or something else, than their author wrote: refused, with line and quoted form."""
+
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.schema.cardfile import parse_card_file
+from claudomator_py.schema.configfile import ConfigError, load_config
+from claudomator_py.schema.taskfiles import parse_task_file
+
+CUT_TASKS = [
+    (
+        "instructions: Fix #42, not prod\n",
+        (
+            "f.yaml:1: instructions: `#42, not prod` is a comment to YAML, and no part of the text; "
+            'put the text in quotes: "Fix #42, not prod"; write a comment in a line of its own'
+        ),
+    ),
+    (
+        "name: a\ninstructions: Port it to C # and leave prod alone\n",
+        "f.yaml:2: instructions: `# and leave prod alone`",
+    ),
+    ("name: a\ninstructions: #42 must be fixed\n", "f.yaml:2: instructions: `#42 must be fixed` is a comment to YAML"),
+    ("instructions:\n  Fix the login\n  of #42\nname: a\n", "f.yaml:1: instructions: `#42` is a comment to YAML"),
+    ("instructions: x\nexpected_output: a fix for #42\n", "f.yaml:2: expected_output: `#42` is a comment"),
+    ("instructions: x\ncheck: grep -c #TODO src/a.py\n", "f.yaml:2: check: `#TODO src/a.py` is a comment"),
+    ("instructions: x\ncheck:\n  - make\n  - grep x # y\n", "f.yaml:4: check[1]: `# y` is a comment"),
+    ("instructions: x\ncheck:\n  - [grep, x, y]\n  - [\n    make #all\n    ]\n", "f.yaml:5: check[1][0]: `#all` is a"),
+    (
+        "instructions: x\nname: fix #42\n",
+        "f.yaml:2: name: `#42` is a comment to YAML, and no part of the text; put the text",
+    ),
+    ("instructions: x\ntags:\n  - sprint #3\n", "f.yaml:3: tags[0]: `#3` is a comment"),
+    ("instructions: x\ntags: sprint #3\n", "f.yaml:2: tags: `#3` is a comment"),
+    ("instructions: x\nworking_dir: /srv/C #\n", "f.yaml:2: working_dir: `#` is a comment"),
+    ("instructions: x\nenv:\n  TITLE: Issue #42\n", "f.yaml:3: env.TITLE: `#42` is a comment"),
+    ("name: a\ninstructions: x\n---\nname: b\ninstructions: y #1\n", "f.yaml:5: instructions: `#1` is a comment"),
+    ("instructions: x #1\nproirity: high\ntags: a #2\n", "f.yaml:1: instructions: `#1` is a comment"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), CUT_TASKS)
+def test_a_text_of_a_task_that_a_comment_cuts_off_is_refused(text: str, words: str) -> None:
+    parsed = parse_task_file(text.encode(), "f.yaml")
+
+    assert parsed.specs == ()
+    assert parsed.problems[0].render("f.yaml").startswith(words)
+
+
+def test_the_other_problems_are_told_as_well() -> None:
+    parsed = parse_task_file(b"tags: a #2\nproirity: high\ninstructions: #1\n", "f.yaml")
+
+    assert [problem.field for problem in parsed.problems] == ["tags", "proirity", "instructions"]
+
+
+HONEST = """\
+# Nightly
+name: nightly  # as the others are called
+instructions: |  # what to do
+  Fix issue #42, and # never touch prod
+expected_output: "a fix for #42"  # short
+priority: high # because
+working_dir: ~/src/shop # the shop
+timeout: 45m #long
+agent: {type: claude} # cheap
+max_turns: 40 # enough
+approval: true # for once
+check: # quick ones first
+  - "make test" # all
+  # - make lint
+  - [grep, x, 'a #b'] # there
+tags: [a, b] # both
+depends_on:
+  - other # which is first
+env:
+  LEVEL: debug # noisy
+"""
+
+
+def test_a_comment_that_cuts_nothing_off_is_one() -> None:
+    parsed = parse_task_file(HONEST.encode(), "f.yaml")
+
+    assert parsed.problems == ()
+    assert parsed.specs[0].instructions == "Fix issue #42, and # never touch prod"
+
+
+def test_the_text_of_markdown_is_no_yaml() -> None:
+    parsed = parse_task_file(b"---\nname: a # b\n---\nFix #42 # now\n", "f.md")
+
+    assert parsed.problems == ()
+    assert parsed.specs[0].instructions == "Fix #42 # now"
+
+
+FOLDED = [
+    "check:\n  true\n  false\n",
+    "check: >\n  true\n  false\n",
+    "check:\n- 'true\n  false'\n",
+    "check: true\n  false\n",
+]
+
+
+@pytest.mark.parametrize("check", FOLDED)
+def test_commands_that_yaml_joins_are_refused(check: str) -> None:
+    parsed = parse_task_file(f"instructions: >\n  several\n  lines\n{check}".encode(), "f.yaml")
+
+    assert len(parsed.problems) == 1
+    assert "is written in several lines, which YAML joins to one command" in parsed.problems[0].message
+    assert parsed.problems[0].remedy is not None
+    assert "`|`" in parsed.problems[0].remedy
+
+
+CUT_CARDS = [
+    ("id: a\ndescription: Knows issue #42 and C #.\n", "f.yaml:2: description: `#42 and C #.` is a comment"),
+    ("id: a\ndescription: Reviews # but not docs\n", "f.yaml:2: description: `# but not docs` is a comment"),
+    ("id: a\ndescription: x\nprompt: Never touch #prod\n", "f.yaml:3: prompt: `#prod` is a comment"),
+    ("id: a\ndescription: x\nname: Team #1\n", "f.yaml:3: name: `#1` is a comment"),
+    ("id: a\ndescription: x\nkeywords: [\n  room #1\n  ]\n", "f.yaml:4: keywords[0]: `#1` is a comment"),
+    (
+        "id: a\ndescription: x\nskills:\n- id: b\n  name: c # d\n  description: e # f\n  examples: [g]\n",
+        "f.yaml:6: skills[0].description: `# f` is a comment",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), CUT_CARDS)
+def test_a_text_of_a_card_that_a_comment_cuts_off_is_refused(text: str, words: str) -> None:
+    parsed = parse_card_file(text.encode(), "f.yaml")
+
+    assert parsed.cards == ()
+    assert [problem.render("f.yaml")[: len(words)] for problem in parsed.problems] == [words]
+
+
+def test_settings_with_commands_that_a_comment_cuts_off_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "claudomator.yaml"
+    file.write_text(
+        "inbox: {paths: tasks} # here\nhttp:\n  listen: 127.0.0.1:0 #local\n"
+        "agents:\n  claude: # mine\n    command: claude --model #1\n  codex:\n    command: codex # as usual\n"
+        "policy:\n- name: a #1\n  deny: See #42\n"
+    )
+
+    with pytest.raises(ConfigError) as caught:
+        load_config(file, {})
+
+    assert [(problem.line, problem.field) for problem in caught.value.problems] == [
+        (6, "agents.claude.command"),
+        (11, "policy[0].deny"),
+    ]
