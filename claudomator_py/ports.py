@@ -9,7 +9,7 @@ from claudomator_py.domain.notice import Notice
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.output import OutputPiece
 from claudomator_py.domain.pricing import Used
-from claudomator_py.domain.report import Backlog, LiveOutput, RunReport
+from claudomator_py.domain.report import Backlog, LiveOutput, RunReport, Stage
 from claudomator_py.domain.run import Entry, ExitRecord, Launch, LaunchRequest, RunSpec, RunStatus, Stream, Swept
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.trace import Span
@@ -36,8 +36,8 @@ class OutputReader(Protocol):
         """Whether its model has said or done anything yet, by what has been fed."""
 
     @property
-    def terminal(self) -> bool:
-        """Whether it has said, completely, how the run came out."""
+    def stage(self) -> Stage:
+        """How far the run has come, by what it has said."""
 
     @property
     def used(self) -> Used:

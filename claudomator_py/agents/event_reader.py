@@ -8,6 +8,7 @@ from claudomator_py.agents.plaintext import MAX_DETAIL, MAX_TEXT, Tail, readable
 from claudomator_py.agents.run_events import Ending, RunEvents
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Tokens
 from claudomator_py.domain.pricing import Used
+from claudomator_py.domain.report import Stage
 from claudomator_py.domain.run import ExitRecord, Stream
 
 _MAX_NAME = 100
@@ -50,9 +51,9 @@ class EventReader:
         return Used(_fit_tokens(result.tokens), result.cost_usd, result.windows)
 
     @property
-    def terminal(self) -> bool:
-        """Whether a complete terminal event has been seen."""
-        return self._so_far().terminal
+    def stage(self) -> Stage:
+        """How far the run has come, by what it has said."""
+        return self._so_far().stage
 
     @property
     def stuck_until(self) -> int | None:
@@ -70,8 +71,7 @@ class EventReader:
 
     def _stuck(self) -> Verdict | None:
         seen = self._so_far()
-        stuck = None if seen.terminal else seen.stuck(None)
-        return stuck if stuck is not None and stuck.status is OutcomeStatus.LIMITED else None
+        return None if seen.terminal else _limit(seen.stuck(None))
 
     def outcome(self, exit_record: ExitRecord | None, now_ms: int) -> Outcome:
         """What the run came to. May be asked at any time, and again."""
@@ -82,8 +82,12 @@ class EventReader:
         stuck = None if exit_record is None or seen.terminal else seen.stuck(exit_record.started_ms)
         if stuck is not None and stuck.status is not OutcomeStatus.LIMITED and not _ran_out(exit_record):
             stuck = None
+        said = seen.said(ending)
+        if said is not None and not _is_final(said, seen.stage, exit_record):
+            said = None
+        said = said or _limit(seen.last_error(ending))
         unsaid = seen.exited_well if exit_code == 0 else seen.unsaid
-        verdict = stuck or verdict_of(seen.said(ending), exit_record, lambda _: unsaid(ending))
+        verdict = stuck or verdict_of(said, exit_record, lambda _: unsaid(ending))
         if seen.resumed and seen.lost is not None:
             verdict = with_lost_conversation(verdict, seen.lost)
         return outcome(_fit(verdict), _fit_result(seen.result()))
@@ -114,6 +118,19 @@ class EventReader:
             plain, events = plain.copy(), parse_events(said)
             _take(seen, plain, said if events is None else events)
         return seen, plain
+
+
+def _is_final(said: Verdict, stage: Stage, exit_record: ExitRecord | None) -> bool:
+    """Whether what the last turn came to is what the run came to. A success between two turns is one only if the
+    program then ended by itself: whatever else ended it kept the next turn from coming."""
+    if stage is Stage.DONE or said.status is not OutcomeStatus.SUCCEEDED:
+        return True
+    return exit_record is not None and exit_record.ended_by is None and exit_record.exit_code == 0
+
+
+def _limit(verdict: Verdict | None) -> Verdict | None:
+    """The verdict if it is a limit: one that was met last is one, however its CLI was ended then."""
+    return verdict if verdict is not None and verdict.status is OutcomeStatus.LIMITED else None
 
 
 def _ran_out(exit_record: ExitRecord | None) -> bool:

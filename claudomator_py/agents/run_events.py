@@ -14,7 +14,8 @@ from typing import Any, ClassVar, Self
 
 from claudomator_py.agents.ending import Result, Verdict, failed
 from claudomator_py.agents.jsonlines import Event, count_of
-from claudomator_py.domain.outcome import Reason
+from claudomator_py.domain.outcome import OutcomeStatus, Reason
+from claudomator_py.domain.report import Stage
 from claudomator_py.domain.run import Part
 
 _MOST_CALLS = 1_000
@@ -49,6 +50,8 @@ class RunEvents(ABC):
     anything: bool = False
     answered: bool = False
     """Whether the model has said or done anything."""
+    worked: bool = False
+    """Whether it has put something into words, or called a tool: thoughts alone are no work."""
     conversation_id: str | None = None
     tools: dict[str, str] = field(default_factory=dict)
     """The tools of the last calls, by the ids of the calls."""
@@ -76,7 +79,12 @@ class RunEvents(ABC):
     @property
     @abstractmethod
     def terminal(self) -> bool:
-        """Whether there was a complete terminal event."""
+        """Whether a complete terminal event has ended the last turn: what begins another one takes that back."""
+
+    @property
+    def stage(self) -> Stage:
+        """How far the run has come. That of a CLI whose program ends with its only turn."""
+        return Stage.DONE if self.terminal else Stage.WORKING
 
     def stuck(self, started_ms: int | None) -> Verdict | None:
         """What the CLI waits out without an event, as far as it says. started_ms: when the run began, if known."""
@@ -89,7 +97,19 @@ class RunEvents(ABC):
 
     @abstractmethod
     def said(self, ending: Ending) -> Verdict | None:
-        """What the terminal event means; None: there was none."""
+        """What the terminal event of the last turn means; None: there was none."""
+
+    def success(self, detail: str | None = None) -> Verdict:
+        """What a CLI means that says it has succeeded: nothing, where its model has neither said nor done anything."""
+        if not self.worked:
+            return failed(
+                Reason.NO_ANSWER, "it said that it succeeded, but its model has neither said nor done anything"
+            )
+        return Verdict(OutcomeStatus.SUCCEEDED, detail=detail)
+
+    def last_error(self, ending: Ending) -> Verdict | None:
+        """What the last error means that it told of, if nothing came after that. None: there is none."""
+        return None
 
     def exited_well(self, ending: Ending) -> Verdict:
         """What a run without a terminal event came to that exited with 0."""
@@ -105,6 +125,7 @@ class RunEvents(ABC):
 
     def called(self, call_id: str | None, tool: str | None) -> None:
         """Remember which tool that call is of."""
+        self.worked = self.worked or tool is not None
         if call_id is not None and tool is not None:
             self.tools[call_id] = tool
             if len(self.tools) > _MOST_CALLS:

@@ -15,7 +15,7 @@ from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.lifecycle import Phase
 from claudomator_py.domain.outcome import Outcome
-from claudomator_py.domain.report import LiveOutput, RunReport
+from claudomator_py.domain.report import LiveOutput, RunReport, Stage
 from claudomator_py.domain.run import ExitRecord, LaunchRequest, RunConflict, RunFate, RunStatus
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import MINUTE_MS
@@ -162,7 +162,7 @@ class Collector:
     def _count(self, subject: Subject, output: LiveOutput, now_ms: int) -> None:
         """Note what the run has used by now, if a budget could be used up by it, and stop it once one is."""
         run, agent = subject.run, self._agent(subject)
-        if not self._budgets.watches(subject.spec, agent) or output.terminal:
+        if not self._budgets.watches(subject.spec, agent) or output.stage is Stage.DONE:
             return
         self._counting = True
         used = output.used.priced(agent.prices, run.model)

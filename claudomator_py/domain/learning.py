@@ -40,6 +40,7 @@ OF_THE_WORK = frozenset(
         Reason.CHECK_FAILED,
         Reason.OUTPUT_LIMIT,
         Reason.CONTEXT_TOO_LONG,
+        Reason.UNFINISHED,
         Reason.AGENT_ERROR,
     }
 )

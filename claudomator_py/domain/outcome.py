@@ -54,6 +54,8 @@ class Reason(StrEnum):
     SETUP_FAILED = "setup_failed"
     DISK_FULL = "disk_full"
     LOST = "lost"
+    UNFINISHED = "unfinished"
+    NO_ANSWER = "no_answer"
     AGENT_ERROR = "agent_error"
 
 
@@ -167,6 +169,8 @@ REASON_POLICIES: dict[Reason, ReasonPolicy] = {
     Reason.SETUP_FAILED: _asks("The run could not be set up: directory, program or environment."),
     Reason.DISK_FULL: _retries("There was no space left on the disk."),
     Reason.LOST: _ends("What the run did is not known: nobody could tell how it ended."),
+    Reason.UNFINISHED: _retries("The model was cut off in the middle of its work, though the agent called it done."),
+    Reason.NO_ANSWER: _retries("The agent said that it was done, but its model had neither said nor done anything."),
     Reason.AGENT_ERROR: _retries("The agent ended without success and gave no more specific reason."),
 }
 

@@ -1,6 +1,7 @@
 """What a host says of a run: while it lives, and how it ended. Values, which may come from another machine."""
 
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from itertools import islice
 from typing import Annotated
 
@@ -11,6 +12,20 @@ from claudomator_py.domain.pricing import Used
 from claudomator_py.domain.run import ExitRecord
 
 
+class Stage(StrEnum):
+    """How far a run has come, by what it has said. Only one that is DONE may be ended without a loss.
+
+    WORKING: its model is at work, or has not begun. WAITING: its last turn has ended, and its program begins another by
+    itself, as at a wake-up. BACKGROUND: the same, once a task that it left in the background has ended. DONE: its last
+    turn has ended, and nothing that it began is open.
+    """
+
+    WORKING = "working"
+    WAITING = "waiting"
+    BACKGROUND = "background"
+    DONE = "done"
+
+
 @dataclass(frozen=True, slots=True)
 class LiveOutput:
     """What a live run has said, as far as its output has been read; the first five as in ``OutputReader``."""
@@ -18,7 +33,7 @@ class LiveOutput:
     stuck_until: int | None = None
     stuck_since: int | None = None
     answered: bool = False
-    terminal: bool = False
+    stage: Stage = Stage.WORKING
     used: Used = field(default_factory=Used)
     unread: int = 0
     """The bytes between there and the end of the output, whether or not they were kept."""
@@ -29,8 +44,8 @@ class LiveOutput:
         """Whether a tick may have something to do because of it. What was used is asked for at a pace of its own."""
         return self._news() != earlier._news()
 
-    def _news(self) -> tuple[int | None, bool, bool, bool]:
-        return self.stuck_until, self.stuck_since is not None, self.answered, self.terminal
+    def _news(self) -> tuple[int | None, bool, bool, Stage]:
+        return self.stuck_until, self.stuck_since is not None, self.answered, self.stage
 
 
 @dataclass(frozen=True, slots=True)

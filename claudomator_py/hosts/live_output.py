@@ -157,7 +157,7 @@ class _Followed:
         """What it has said by now."""
         reader = self.reader
         return LiveOutput(
-            reader.stuck_until, reader.stuck_since, reader.answered, reader.terminal, reader.used, max(0, unread)
+            reader.stuck_until, reader.stuck_since, reader.answered, reader.stage, reader.used, max(0, unread)
         )
 
     def come_to(self, now_ms: int) -> Report:

@@ -152,10 +152,11 @@ def _after_outage(reason: Reason, spec: TaskSpec, run: EndedRun, now_ms: int) ->
 
 
 def _is_resumable_after(reason: Reason, run: EndedRun) -> bool:
-    """Whether the conversation is not to blame. What stalls is mostly a service or a tool that hangs; if it stalls
-    again in the same conversation, that may be the cause.
+    """Whether the conversation is not to blame. What stalls is mostly a service or a tool that hangs, and a model that
+    was cut off can go on; if that happens again in the same conversation, it may be the cause.
     """
-    return reason in _FROM_OUTSIDE or (reason is Reason.STALLED and not run.resumed)
+    once = reason in (Reason.STALLED, Reason.UNFINISHED) and not run.resumed
+    return reason in _FROM_OUTSIDE or once
 
 
 def _stronger(tier: Tier | None, spec: TaskSpec) -> Tier | None:

@@ -74,6 +74,8 @@ CASES: dict[Reason, Case] = {
     Reason.SETUP_FAILED: Case(fields={"working_dir": "/nonexistent/shop"}),
     Reason.DISK_FULL: Case("disk_full", **TWICE),
     Reason.LOST: Case("hang"),
+    Reason.UNFINISHED: Case("unfinished", **TWICE),
+    Reason.NO_ANSWER: Case("no_answer", **TWICE),
     Reason.AGENT_ERROR: Case("fail", **TWICE),
 }
 ELSEWHERE = {

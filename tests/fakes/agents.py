@@ -9,6 +9,7 @@ from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.pricing import Used
+from claudomator_py.domain.report import Stage
 from claudomator_py.domain.run import ExitRecord, Launch, LaunchRequest, Stream
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.ports import Transcript
@@ -33,10 +34,12 @@ class OutcomeReader:
         self._poison = poison
 
     @property
-    def terminal(self) -> bool:
-        """Whether there is a whole line with the outcome."""
-        lines = self._data.splitlines(keepends=True)
-        return any(line.endswith(b"\n") and not line.startswith(b"#") for line in lines)
+    def stage(self) -> Stage:
+        """It is done once the last whole line is the outcome; a line ``#background`` opens a background task."""
+        lines = [line for line in self._data.splitlines(keepends=True) if line.endswith(b"\n")]
+        if not lines or lines[-1].startswith(b"#"):
+            return Stage.WORKING
+        return Stage.BACKGROUND if b"#background\n" in lines else Stage.DONE
 
     @property
     def used(self) -> Used:

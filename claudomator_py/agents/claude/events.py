@@ -12,9 +12,10 @@ from typing import ClassVar, Self
 from claudomator_py.agents.api_errors import words
 from claudomator_py.agents.claude.errors import ENDINGS, Failure, Rejection, classify
 from claudomator_py.agents.claude.rules import rule_for
-from claudomator_py.agents.claude.use import INPUT_FIELDS, Messages, windows_of
+from claudomator_py.agents.claude.turns import Turns
+from claudomator_py.agents.claude.use import INPUT_FIELDS, Usage, windows_of
 from claudomator_py.agents.denied import denied_call, distinct, questions
-from claudomator_py.agents.ending import NearLimit, Result, Verdict, denials
+from claudomator_py.agents.ending import NearLimit, Result, Verdict, denials, failed
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, instant_of, list_of, text_of
 from claudomator_py.agents.limit_text import epoch_ms
 from claudomator_py.agents.plaintext import MAX_DETAIL, storable
@@ -28,28 +29,19 @@ from claudomator_py.agents.run_events import (
     total,
 )
 from claudomator_py.domain.budget import WindowUse
-from claudomator_py.domain.outcome import Denied, OutcomeStatus, Tokens
+from claudomator_py.domain.outcome import Denied, Reason
+from claudomator_py.domain.report import Stage
 from claudomator_py.domain.run import Part
 
 _RULED = re.compile(r"Permission to use .* has been denied\.\s*\Z", re.DOTALL)
 _ASK = "AskUserQuestion"
 _TALK = frozenset({_ASK, "ExitPlanMode"})
 """Tools by which it speaks to whoever watches: none that would need permission."""
-_MODEL_INPUT_FIELDS = ("inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens")
-
-
-@dataclass(frozen=True, slots=True)
-class Used:
-    """Tokens and dollars. cost_usd None: not known."""
-
-    input: int = 0
-    output: int = 0
-    cost_usd: float | None = 0.0
-
-    def __add__(self, other: "Used") -> "Used":
-        known = self.cost_usd is not None and other.cost_usd is not None
-        cost = (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None
-        return Used(self.input + other.input, self.output + other.output, cost)
+_FINISHED = frozenset({"end_turn", "stop_sequence", "stop"})
+"""Stop reasons of a model that has come to its end."""
+_NO_ROOM = "model_context_window_exceeded"
+_FINISHED_TURN = frozenset({"completed", "stop_hook_prevented"})
+"""Terminal reasons of a turn that has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +61,16 @@ class ClaudeEvents(RunEvents):
 
     prior_cost_usd: float | None = None
     """As in ``LaunchRequest``."""
+    turns: Turns = field(default_factory=Turns)
     last: Event | None = None
+    """The result of the last turn that has ended."""
     message: str | None = None
     """The text that the last message ended with, if any."""
     failure: Failure | None = None
     rejection: Rejection | None = None
     near: NearLimit | None = None
     denied: dict[str, _Denial] = field(default_factory=dict)
-    since_last: Used | None = Used()
-    turns: Used = Used()
-    messages: Messages = field(default_factory=Messages)
+    usage: Usage = field(default_factory=Usage)
     model: str | None = None
     """The one that it runs on, as its first event names it."""
     windows: Mapping[str, WindowUse] = field(default_factory=dict)
@@ -86,16 +78,22 @@ class ClaudeEvents(RunEvents):
     def copy(self) -> Self:
         """Another one that has taken the same."""
         other = super().copy()
-        other.messages = self.messages.copy()
+        other.turns, other.usage = self.turns.copy(), self.usage.copy()
         return other
 
     @property
     def terminal(self) -> bool:
-        return self.last is not None
+        return self.turns.ended
+
+    @property
+    def stage(self) -> Stage:
+        """A result ends a turn. Its program goes on by itself while something is open that will begin another."""
+        return self.turns.stage
 
     def take(self, event: Event) -> list[Part]:
         """Take the next event: what it says, for people."""
         at_ms = instant_of(event, "timestamp")
+        self.turns.take(event, at_ms)
         self.conversation_id = text_of(event, "session_id") or self.conversation_id
         match event.get("type"):
             case "system":
@@ -128,7 +126,7 @@ class ClaudeEvents(RunEvents):
         self.rejection = Rejection(resets_at, text_of(info, "rateLimitType")) if rejected else None
 
     def _take_assistant(self, event: Event, at_ms: int | None) -> list[Part]:
-        self.messages.take(event)
+        self.usage.take_message(event)
         content = list_of(event_of(event, "message"), "content")
         blocks = [block for block in content if isinstance(block, dict)]
         category = text_of(event, "error")
@@ -152,6 +150,7 @@ class ClaudeEvents(RunEvents):
         match block.get("type"):
             case "text":
                 self.message = text_of(block, "text") or ""
+                self.worked = self.worked or (not failed and bool(self.message.strip()))
                 return Part("error" if failed else "message", self.message, at_ms=at_ms)
             case "thinking":
                 return Part("thinking", text_of(block, "thinking") or "", at_ms=at_ms)
@@ -193,15 +192,11 @@ class ClaudeEvents(RunEvents):
         for denial in list_of(event, "permission_denials"):
             if isinstance(denial, dict):
                 self._take_denial(denial)
-        usage = event_of(event, "usage")
-        self.turns += Used(
-            sum(count_of(usage, key) or 0 for key in INPUT_FIELDS), count_of(usage, "output_tokens") or 0
-        )
-        since = event.get("model_usage_since_last_result")
-        if not isinstance(since, dict) or self.since_last is None:
-            self.since_last = None
-        else:
-            self.since_last += _by_model(since)
+        self.usage.take_result(event)
+        said = text_of(event, "result") or event.get("structured_output")
+        # Of the format that prints nothing but the result, the tokens tell.
+        counted = not self.answered and (count_of(event_of(event, "usage"), "output_tokens") or 0) > 0
+        self.worked = self.worked or bool(said) or counted
         return self._told(event, at_ms)
 
     def _told(self, event: Event, at_ms: int | None) -> list[Part]:
@@ -220,11 +215,14 @@ class ClaudeEvents(RunEvents):
         return said
 
     def said(self, ending: Ending) -> Verdict | None:
+        """What the result of the last turn means."""
         result = self.last
-        if result is None:
+        if result is None or not self.terminal:
             return None
         if _succeeded(result):
-            return Verdict(OutcomeStatus.SUCCEEDED, detail=denials([one.tool for one in self.denied.values()]))
+            return self.success(denials([one.tool for one in self.denied.values()]))
+        if (cut_off := _cut_off(result)) is not None:
+            return cut_off
         last = self.failure
         failure = Failure(
             message=_message(result) or (last.message if last is not None else ""),
@@ -238,10 +236,19 @@ class ClaudeEvents(RunEvents):
         )
         return classify(failure, self.rejection, ending.printed_ms, self.zone, self.model)
 
+    def last_error(self, ending: Ending) -> Verdict | None:
+        if self.failure is None:
+            return None
+        return classify(self.failure, self.rejection, ending.printed_ms, self.zone, self.model)
+
+    def exited_well(self, ending: Ending) -> Verdict:
+        """Only results of no turn came before: it was not asked anything."""
+        return super().exited_well(ending) if self.worked or self.last is None else self.success()
+
     def unsaid(self, ending: Ending) -> Verdict:
         """What its last error, its exit code and stderr say."""
-        if self.failure is not None:
-            return classify(self.failure, self.rejection, ending.printed_ms, self.zone, self.model)
+        if (verdict := self.last_error(ending)) is not None:
+            return verdict
         # Before there is a conversation the CLI speaks plain text; afterwards, what is no event may be a tool's.
         plain = "" if self.anything else ending.stdout[-MAX_DETAIL:]
         message = "\n".join(part for part in (ending.stderr, plain) if part)
@@ -249,43 +256,23 @@ class ClaudeEvents(RunEvents):
         return classify(failure, None, ending.printed_ms, self.zone)
 
     def result(self) -> Result:
+        tokens, cost_usd = self.usage.used(resumed=self.resumed, prior_cost_usd=self.prior_cost_usd)
         so_far = Result(
             conversation_id=self.conversation_id,
-            tokens=self.messages.tokens,
+            tokens=tokens,
+            cost_usd=cost_usd,
             windows=self.windows,
             near=self.near,
             model=self.model,
         )
-        if self.last is None:
+        if self.last is None or not self.terminal:
             return so_far
-        used = self._used(self.last)
         return replace(
             so_far,
             text=text_of(self.last, "result") if _succeeded(self.last) else None,
-            tokens=Tokens(input=used.input, output=used.output),
-            cost_usd=used.cost_usd,
             question=next((asked for one in self.denied.values() if (asked := _asked(one)) is not None), None),
             denied=distinct(_call(one) for one in self.denied.values() if not one.ruled and one.tool not in _TALK),
         )
-
-    def _used(self, result: Event) -> Used:
-        """The run's own share.
-
-        Newer versions say what was used since the last result. Older ones give dollars and tokens per model for the
-        whole conversation, and tokens per turn: of a resumed conversation, the tokens are the turn's, and the dollars
-        what came on top of what was used before, or unknown.
-        """
-        if self.since_last is not None:
-            return self.since_last
-        total_usd = amount_of(result, "total_cost_usd")
-        if self.resumed:
-            own = None
-            if total_usd is not None and self.prior_cost_usd is not None:
-                own = max(0.0, total_usd - self.prior_cost_usd)
-            return Used(self.turns.input, self.turns.output, own)
-        per_model = _by_model(event_of(result, "modelUsage"))
-        tokens = per_model if per_model.input + per_model.output > 0 else self.turns
-        return Used(tokens.input, tokens.output, total_usd)
 
 
 def _asked(denial: _Denial) -> str | None:
@@ -296,20 +283,27 @@ def _call(denial: _Denial) -> Denied:
     return denied_call(denial.tool, denial.given, rule_for(denial.tool, denial.given))
 
 
-def _by_model(models: Event) -> Used:
-    used = Used()
-    for model in models.values():
-        if isinstance(model, dict):
-            tokens = sum(count_of(model, key) or 0 for key in _MODEL_INPUT_FIELDS)
-            used += Used(tokens, count_of(model, "outputTokens") or 0, amount_of(model, "costUSD"))
-    return used
-
-
 def _succeeded(result: Event) -> bool:
     """Old versions say ``is_error: false`` of a run that used up its turns; none is to be trusted in its "success"."""
     subtype = text_of(result, "subtype") or ""
     stopped = subtype.startswith("error") or _ending(result) is not None or result.get("stop_reason") == "refusal"
-    return result.get("is_error") is False and not stopped
+    return result.get("is_error") is False and not stopped and _cut_off(result) is None
+
+
+def _cut_off(result: Event) -> Verdict | None:
+    """What a result means that calls itself a success although its model was cut off; None: it was not.
+
+    What is not known to be an end is none. The tool by which a model answers to ``--json-schema`` ends its turn.
+    """
+    stop_reason, terminal_reason = text_of(result, "stop_reason"), text_of(result, "terminal_reason")
+    if result.get("is_error") is not False or _ending(result) is not None or stop_reason == "refusal":
+        return None
+    detail = f"its model was cut off: {stop_reason or terminal_reason}"
+    if stop_reason == _NO_ROOM:
+        return failed(Reason.CONTEXT_TOO_LONG, detail)
+    answers = stop_reason in _FINISHED or (stop_reason == "tool_use" and "structured_output" in result)
+    is_end = (answers or stop_reason is None) and (terminal_reason is None or terminal_reason in _FINISHED_TURN)
+    return None if is_end else failed(Reason.UNFINISHED, detail)
 
 
 def _ending(result: Event) -> str | None:

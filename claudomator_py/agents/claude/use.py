@@ -1,6 +1,7 @@
-"""What Claude Code says on its way of what is used: by its messages, and of its account's windows."""
+"""What Claude Code says on its way of what is used: by its messages and results, and of its account's windows."""
 
 import re
+from dataclasses import dataclass
 
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, text_of
 from claudomator_py.agents.limit_text import epoch_ms
@@ -9,6 +10,7 @@ from claudomator_py.domain.budget import WindowUse
 from claudomator_py.domain.outcome import Tokens
 
 INPUT_FIELDS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_MODEL_INPUT_FIELDS = ("inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens")
 _SYNTHETIC = "<synthetic>"
 """The model of messages that the program writes itself."""
 _MOST_WINDOWS = 20
@@ -18,6 +20,92 @@ in ``seven_day_oauth_apps``, they name a use of the whole account."""
 _FAMILY_BY_WINDOW = {"seven_day_overage_included": "fable"}
 """Windows of one family whose names do not say so (Claude Code 2.1.283)."""
 _MAX_NAME = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Tokens and dollars. cost_usd None: not known."""
+
+    input: int = 0
+    output: int = 0
+    cost_usd: float | None = 0.0
+
+    def __add__(self, other: "Share") -> "Share":
+        known = self.cost_usd is not None and other.cost_usd is not None
+        cost = (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None
+        return Share(self.input + other.input, self.output + other.output, cost)
+
+
+class Usage:
+    """What a run has used: what its results say, and what its messages say that came after the last of them."""
+
+    def __init__(self) -> None:
+        self._last: Event | None = None
+        self._since_last: Share | None = Share()
+        """The sum of what newer versions say that was used since the result before; None: an older one."""
+        self._turns = Share()
+        """The sum of what the results say of their own turns."""
+        self._messages = Messages()
+
+    def take_message(self, event: Event) -> None:
+        """Take the next event of a message."""
+        self._messages.take(event)
+
+    def take_result(self, event: Event) -> None:
+        """Take the result of a turn, which counts what its messages have used."""
+        self._last, self._messages = event, Messages()
+        usage = event_of(event, "usage")
+        given = sum(count_of(usage, key) or 0 for key in INPUT_FIELDS)
+        self._turns += Share(given, count_of(usage, "output_tokens") or 0)
+        since = event.get("model_usage_since_last_result")
+        if isinstance(since, dict) and self._since_last is not None:
+            self._since_last += _by_model(since)
+        else:
+            self._since_last = None
+
+    def used(self, *, resumed: bool, prior_cost_usd: float | None) -> tuple[Tokens, float | None]:
+        """The run's own tokens and dollars so far; see ``LaunchRequest``. Of a turn without a result, the dollars are
+        not known."""
+        since = self._messages.tokens
+        if self._last is None:
+            return since, None
+        share = self._by_results(self._last, resumed=resumed, prior_cost_usd=prior_cost_usd)
+        tokens = Tokens(input=share.input + (since.input or 0), output=share.output + (since.output or 0))
+        is_known = share.cost_usd or since == Tokens()
+        return tokens, share.cost_usd if is_known else None
+
+    def _by_results(self, last: Event, *, resumed: bool, prior_cost_usd: float | None) -> Share:
+        """Newer versions say what was used since the last result. Older ones give dollars and tokens per model for the
+        whole conversation, and tokens per turn: of a resumed conversation, the tokens are the turn's, and the dollars
+        what came on top of what was used before, or unknown.
+        """
+        if self._since_last is not None:
+            return self._since_last
+        total_usd = amount_of(last, "total_cost_usd")
+        if resumed:
+            own = None
+            if total_usd is not None and prior_cost_usd is not None:
+                own = max(0.0, total_usd - prior_cost_usd)
+            return Share(self._turns.input, self._turns.output, own)
+        per_model = _by_model(event_of(last, "modelUsage"))
+        tokens = per_model if per_model.input + per_model.output > 0 else self._turns
+        return Share(tokens.input, tokens.output, total_usd)
+
+    def copy(self) -> "Usage":
+        """Another one that has taken the same."""
+        other = Usage()
+        other._last, other._since_last, other._turns = self._last, self._since_last, self._turns
+        other._messages = self._messages.copy()
+        return other
+
+
+def _by_model(models: Event) -> Share:
+    share = Share()
+    for model in models.values():
+        if isinstance(model, dict):
+            tokens = sum(count_of(model, key) or 0 for key in _MODEL_INPUT_FIELDS)
+            share += Share(tokens, count_of(model, "outputTokens") or 0, amount_of(model, "costUSD"))
+    return share
 
 
 class Messages:

@@ -85,6 +85,8 @@ class CodexEvents(RunEvents):
     completed: bool = False
     failure: str | None = None
     error: str | None = None
+    has_given_up: bool = False
+    """Whether that error is the last that it told of, and it does not try again."""
     told_error: str | None = None
     """The last event of an error, as it was worded."""
     trouble: str | None = None
@@ -104,7 +106,7 @@ class CodexEvents(RunEvents):
 
     def take(self, event: Event) -> list[Part]:
         """Take the next event: what it says, for people."""
-        self.trouble = None
+        self.trouble, self.has_given_up = None, False
         item = event_of(event, "item")
         match event.get("type"):
             case "thread.started":
@@ -113,6 +115,7 @@ class CodexEvents(RunEvents):
             case "turn.started":
                 self.completed, self.failure = False, None
             case "item.started":
+                self.completed, self.failure = False, None
                 self._note_item(item)
                 self.called(text_of(item, "id"), _tool(item))
                 return _call(item)
@@ -143,6 +146,8 @@ class CodexEvents(RunEvents):
 
     def _note_item(self, item: Event) -> None:
         self.answered = self.answered or item.get("type") not in (None, "error")
+        said = item.get("type") == "agent_message" and bool((text_of(item, "text") or "").strip())
+        self.worked = self.worked or said or _tool(item) is not None
 
     def _take_item(self, item: Event) -> list[Part]:
         self._note_item(item)
@@ -164,6 +169,7 @@ class CodexEvents(RunEvents):
         retried = _RETRYING.match(message or "")
         self.trouble = retried["cause"] if retried else None
         self.error = self.trouble or message or self.error
+        self.has_given_up = self.trouble is None
         self.told_error = message
         passing = (message or "").startswith(_PASSING)
         return Part("notice" if passing else "error", message or shown(event))
@@ -187,7 +193,12 @@ class CodexEvents(RunEvents):
     def said(self, ending: Ending) -> Verdict | None:
         if self.failure is not None:
             return self._to_the_second(_judge(self.failure, ending, self.zone))
-        return Verdict(OutcomeStatus.SUCCEEDED) if self.completed else None
+        return self.success() if self.completed else None
+
+    def last_error(self, ending: Ending) -> Verdict | None:
+        if self.error is None or not self.has_given_up:
+            return None
+        return self._to_the_second(_judge(self.error, ending, self.zone))
 
     def unsaid(self, ending: Ending) -> Verdict:
         """Once there are events, they say what went wrong. What else comes to stderr may be a tool's."""

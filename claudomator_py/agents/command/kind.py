@@ -12,6 +12,7 @@ from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.pricing import Used
+from claudomator_py.domain.report import Stage
 from claudomator_py.domain.run import ExitRecord, Launch, LaunchRequest, Stream
 from claudomator_py.domain.task import TaskSpec
 
@@ -72,7 +73,7 @@ class Command:
 class CommandReader:
     """Reads one run of a program: the ends of what it wrote, and its exit code."""
 
-    terminal = False
+    stage = Stage.WORKING
     stuck_until: int | None = None
     stuck_since: int | None = None
     answered = False

@@ -109,6 +109,9 @@ class GeminiEvents(RunEvents):
     lost: ClassVar = words(r"error resuming session|invalid session identifier|no previous sessions")
 
     terminal_event: Event | None = None
+    """That of the turn that has ended last, if no other has begun."""
+    stats: Event = field(default_factory=dict)
+    """What was used, by the last event that told."""
     model: str | None = None
     """The one that it runs on, as its first event names it."""
     error: str | None = None
@@ -141,6 +144,7 @@ class GeminiEvents(RunEvents):
         self.conversation_id = text_of(event, "session_id") or self.conversation_id
         match event.get("type"):
             case "init":
+                self.terminal_event = None
                 self.model = text_of(event, "model") or self.model
                 return [Part("notice", f"begins: {shown(event.get('model'))}", at_ms=at_ms)]
             case "message" if event.get("role") == "assistant":
@@ -159,7 +163,7 @@ class GeminiEvents(RunEvents):
                 return self._take_result(event, at_ms)
             case None if "response" in event:  # what -o json prints
                 self.answer = text_of(event, "response") or ""
-                self.terminal_event = {"status": "error" if event.get("error") else "success", **event}
+                self._end_turn({"status": "error" if event.get("error") else "success", **event})
         return []
 
     def take_stderr(self, line: str) -> None:
@@ -185,15 +189,16 @@ class GeminiEvents(RunEvents):
         self.last_at_ms = at_ms
 
     def _take_message(self, event: Event, at_ms: int | None) -> Part:
-        self.error, self.answered = None, True
+        self.error, self.answered, self.terminal_event = None, True, None
         said = text_of(event, "content") or ""
+        self.worked = self.worked or bool(said.strip())
         self.answer = self.answer + said if event.get("delta") else said
         if len(self.answer) > 8 * MAX_TEXT:
             self.answer = shortened(self.answer, 4 * MAX_TEXT)
         return Part("message", said, None, at_ms, partial=event.get("delta") is True)
 
     def _take_call(self, event: Event, at_ms: int | None) -> Part:
-        self.answered = True
+        self.answered, self.terminal_event = True, None
         self.remark, self.answer, self.error = self.answer or self.remark, "", None
         tool, call_id = text_of(event, "tool_name"), text_of(event, "tool_id")
         self.open_calls[call_id or ""] = (tool or "a tool", event_of(event, "parameters"))
@@ -221,7 +226,7 @@ class GeminiEvents(RunEvents):
             self.calls.append(denied_call(name, given, _rule(name, given)))
 
     def _take_result(self, event: Event, at_ms: int | None) -> list[Part]:
-        self.terminal_event = event
+        self._end_turn(event)
         said = []
         if event.get("status") != "success":
             message = text_of(event_of(event, "error"), "message")
@@ -230,6 +235,12 @@ class GeminiEvents(RunEvents):
         if used := tokens_text(count_of(stats, "input_tokens"), count_of(stats, "output_tokens")):
             said.append(Part("usage", used, at_ms=at_ms))
         return said
+
+    def _end_turn(self, event: Event) -> None:
+        self.terminal_event, self.stats = event, event_of(event, "stats")
+        # Of the format that prints nothing else, the tokens tell of work.
+        counted = not self.answered and (_tokens(self.stats).output or 0) > 0
+        self.worked = self.worked or bool(self.answer.strip()) or counted
 
     def _take_printed(self, text: str) -> None:
         plain = text.replace("\n", "").isprintable()  # megabytes of it cost little then
@@ -265,7 +276,7 @@ class GeminiEvents(RunEvents):
         if result is None:
             return None
         if self._succeeded(result):
-            return Verdict(OutcomeStatus.SUCCEEDED, detail=denials(self.denied))
+            return self.success(denials(self.denied))
         error = event_of(result, "error")
         message = text_of(error, "message") or self.error or f"it ended with status {result.get('status')}"
         printed_ms = self.last_at_ms if self.last_at_ms is not None else ending.printed_ms
@@ -274,6 +285,10 @@ class GeminiEvents(RunEvents):
     def _succeeded(self, result: Event) -> bool:
         """It ends with "success" after an error, too, if that did not throw."""
         return result.get("status") == "success" and not result.get("error") and self.error is None
+
+    def last_error(self, ending: Ending) -> Verdict | None:
+        printed_ms = self.last_at_ms if self.last_at_ms is not None else ending.printed_ms
+        return None if self.error is None else self._named(_judge(self.error, None, None, printed_ms))
 
     def unsaid(self, ending: Ending) -> Verdict:
         """Once tools may have run, stderr may repeat what they printed, and its words mean nothing."""
@@ -296,18 +311,23 @@ class GeminiEvents(RunEvents):
     @property
     def _ran_model(self) -> str | None:
         """The model that it asked last, by its own name: what it was started with may be an alias."""
-        asked = event_of(event_of(self.terminal_event or {}, "stats"), "models")
+        asked = event_of(self.stats, "models")
         return next(reversed(list(asked)), self.model)
 
     def result(self) -> Result:
         result = self.terminal_event
         if result is None:
-            return Result(conversation_id=self.conversation_id, denied=distinct(self.calls), model=self._ran_model)
+            return Result(
+                conversation_id=self.conversation_id,
+                tokens=_tokens(self.stats),
+                denied=distinct(self.calls),
+                model=self._ran_model,
+            )
         text = self.answer or self.remark or None
         return Result(
             conversation_id=self.conversation_id,
             text=text if self._succeeded(result) else None,
-            tokens=_tokens(event_of(result, "stats")),
+            tokens=_tokens(self.stats),
             question=self.question,
             denied=distinct(self.calls),
             model=self._ran_model,

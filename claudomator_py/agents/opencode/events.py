@@ -40,7 +40,7 @@ _RULES: Rules = (
 )
 _BY_FINISH = {
     "content-filter": (Reason.REFUSED, "the model's service withheld the answer"),
-    "length": (Reason.AGENT_ERROR, "its answer was cut off: it was as long as the model's settings allow"),
+    "length": (Reason.UNFINISHED, "its answer was cut off: it was as long as the model's settings allow"),
 }
 _NO_MODEL = re.compile(r"^.*(?:model not found|modelnotfound).*$", re.IGNORECASE | re.MULTILINE)
 _REJECTED = words(r"rejected permission|permission denied|prevents you from using")
@@ -116,12 +116,14 @@ class OpencodeEvents(RunEvents):
             case "text":
                 self.answered = True
                 said = text_of(part, "text") or ""
+                self.worked = self.worked or bool(said.strip())
                 self.answer = shortened(f"{self.answer}\n\n{said}" if self.answer else said, 2 * MAX_TEXT)
                 return [Part("message", said, at_ms=at_ms)]
             case "reasoning":
                 return [Part("thinking", text_of(part, "text") or "", at_ms=at_ms)]
             case "tool_use":
-                self.answered = True
+                self.answered = self.worked = True
+                self.finish = None
                 return self._take_tool(part, at_ms)
             case "step_finish":
                 return self._take_step(part, at_ms)
@@ -187,7 +189,7 @@ class OpencodeEvents(RunEvents):
             printed_ms = self.error_at_ms if self.error_at_ms is not None else ending.printed_ms
             return _judge(self.error, self._own_log, printed_ms)
         if self.finish == "stop":
-            return Verdict(OutcomeStatus.SUCCEEDED, detail=denials(self.rejected))
+            return self.success(denials(self.rejected))
         known = _BY_FINISH.get(self.finish or "")
         return failed(*known) if known is not None else None
 

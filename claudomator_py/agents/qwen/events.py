@@ -14,7 +14,7 @@ from claudomator_py.agents.denied import denied_call, distinct, questions
 from claudomator_py.agents.ending import Result, Verdict, denials, failed
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, list_of, text_of
 from claudomator_py.agents.run_events import Ending, RunEvents, arguments, content_text, shown, tokens_text
-from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason, Tokens
+from claudomator_py.domain.outcome import Denied, Reason, Tokens
 from claudomator_py.domain.run import Part
 
 _FAILED_REQUEST = re.compile(
@@ -54,6 +54,7 @@ _RULES: Rules = (
 NOTHING = Tokens(input=0, output=0)
 """What a new conversation has used."""
 _ASK = "ask_user_question"
+_OF_A_TURN = frozenset({"assistant", "user", "stream_event"})
 
 
 @dataclass(kw_only=True)
@@ -63,6 +64,8 @@ class QwenEvents(RunEvents):
     lost: ClassVar = words(r"no saved session found")
 
     last: Event | None = None
+    ended: bool = False
+    """Whether that result ended the last turn: nothing has come since."""
     failure: re.Match[str] | None = None
     """What failed, as it was put into a message, unless the model said something after that."""
     prior: Tokens | None = NOTHING
@@ -81,11 +84,13 @@ class QwenEvents(RunEvents):
 
     @property
     def terminal(self) -> bool:
-        return self.last is not None
+        return self.ended
 
     def take(self, event: Event) -> list[Part]:
         """Take the next event: what it says, for people."""
         self.conversation_id = text_of(event, "session_id") or self.conversation_id
+        if self._begins_turn(event):
+            self.ended = False
         match event.get("type"):
             case "system" if event.get("subtype") == "init":
                 names = [shown(event.get(key)) for key in ("model", "qwen_code_version", "permission_mode")]
@@ -99,6 +104,11 @@ class QwenEvents(RunEvents):
             case "result":
                 return self._take_result(event)
         return []
+
+    def _begins_turn(self, event: Event) -> bool:
+        if event.get("type") == "system":
+            return event.get("subtype") == "init"
+        return event.get("type") in _OF_A_TURN and text_of(event, "parent_tool_use_id") is None
 
     def take_stderr(self, line: str) -> None:
         self.complaint = self.complaint or line or None
@@ -118,6 +128,7 @@ class QwenEvents(RunEvents):
         match block.get("type"):
             case "text":
                 self.message = text_of(block, "text") or ""
+                self.worked = self.worked or (self.failure is None and bool(self.message.strip()))
                 return Part("message" if self.failure is None else "error", self.message)
             case "thinking":
                 return Part("thinking", text_of(block, "thinking") or "")
@@ -135,7 +146,9 @@ class QwenEvents(RunEvents):
         return Part("tool_result", content_text(block.get("content")), self.tool_of(call_id))
 
     def _take_result(self, event: Event) -> list[Part]:
-        self.last = event
+        self.last, self.ended = event, True
+        counted = not self.answered and (count_of(event_of(event, "usage"), "output_tokens") or 0) > 0
+        self.worked = self.worked or bool((text_of(event, "result") or "").strip()) or counted
         for denial in list_of(event, "permission_denials"):
             if isinstance(denial, dict):
                 tool, given = text_of(denial, "tool_name") or "a tool", event_of(denial, "tool_input")
@@ -154,19 +167,22 @@ class QwenEvents(RunEvents):
 
     @property
     def _succeeded(self) -> bool:
-        ended = self.last is not None and self.last.get("is_error") is False
-        return ended and self.failure is None
+        is_good = self.last is not None and self.last.get("is_error") is False
+        return self.ended and is_good and self.failure is None
 
     def said(self, ending: Ending) -> Verdict | None:
-        if self.last is None:
+        if self.last is None or not self.ended:
             return None
         if self._succeeded:
-            return Verdict(OutcomeStatus.SUCCEEDED, detail=denials(self.denied))
+            return self.success(denials(self.denied))
         if self.failure is not None:
             return _judge(self.failure, ending)
         silent = f"it ended with {shown(self.last.get('subtype')) or 'an error'}"
         error = text_of(event_of(self.last, "error"), "message") or text_of(self.last, "result") or silent
         return _by_exit_code(ending, error) or classify(error, _RULES, ending.printed_ms)
+
+    def last_error(self, ending: Ending) -> Verdict | None:
+        return None if self.failure is None else _judge(self.failure, ending)
 
     def unsaid(self, ending: Ending) -> Verdict:
         """Once there are events, what comes to stderr may be a tool's, and its words mean nothing."""
@@ -188,12 +204,12 @@ class QwenEvents(RunEvents):
         )
 
     def _tokens(self) -> Tokens:
-        """The last event counts the whole conversation, with requests beside the messages."""
+        """The last result counts the whole conversation, with requests beside the messages; more may come later."""
         usage = event_of(self.last or {}, "usage")
         used, made = count_of(usage, "input_tokens") or 0, count_of(usage, "output_tokens") or 0
         prior = self.prior or Tokens()
         if used + made > 0 and prior.input is not None and prior.output is not None:
-            return Tokens(input=max(0, used - prior.input), output=max(0, made - prior.output))
+            return Tokens(input=max(self.input, used - prior.input), output=max(self.output, made - prior.output))
         return Tokens(input=self.input, output=self.output) if self.input + self.output > 0 else Tokens()
 
 

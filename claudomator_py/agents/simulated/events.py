@@ -21,6 +21,7 @@ _FAILURES = {
         for reason in (
             *(Reason.NO_CREDIT, Reason.INVALID_MODEL, Reason.CONTEXT_TOO_LONG, Reason.REFUSED, Reason.TURN_LIMIT),
             *(Reason.BUDGET, Reason.PERMISSION_DENIED, Reason.OUTPUT_LIMIT, Reason.DISK_FULL),
+            *(Reason.UNFINISHED, Reason.NO_ANSWER),
         )
     },
 }

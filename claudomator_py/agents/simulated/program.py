@@ -13,10 +13,12 @@ kept in the working directory, in .simulated/. On a line:
     write=NAME          write the text into this file of the working directory
     needs=TOOL          it has to be allowed that tool, such as shell(publish), by permissions.allowed_tools; else the
                         call is denied, nothing is written, and it ends as it would have
+    linger=1m           after its last word, stay that long in silence before it exits
     outcome=...         success, fail, limited, limited(reset=10m), overloaded, network, auth, question,
                         crash (kill itself), hang (stay silent), flood (write without end),
                         ignore-term (stay silent, and ignore SIGTERM); no_credit, invalid_model, context_too_long,
-                        refused, turn_limit, budget, permission_denied, output_limit, disk_full, as an agent says them
+                        refused, turn_limit, budget, permission_denied, output_limit, disk_full, unfinished, no_answer,
+                        as an agent says them
     service=URL         then ask this address for the line to continue with, which may name one again: so several agents
                         can share an account. It is sent JSON with task, run, attempt, conversation, resumed, turn,
                         model and prompt, and answers with a line as text; if it does not, that is network
@@ -48,13 +50,15 @@ SAID = {
     "permission_denied": "that it was not allowed to use a tool",
     "output_limit": "that it wrote too much",
     "disk_full": "that there is no space left",
+    "unfinished": "that its model was cut off",
+    "no_answer": "that its model has said and done nothing",
 }
 OUTCOMES = (
     *("success", "fail", "limited", "overloaded", "network", "auth", "question"),
     *("crash", "hang", "flood", "ignore-term"),
     *SAID,
 )
-KEYS = ("delay", "tokens", "cost", "text", "write", "needs", "outcome", "service")
+KEYS = ("delay", "tokens", "cost", "text", "write", "needs", "linger", "outcome", "service")
 ERRORS = {
     "fail": "the script says that it fails",
     "limited": "the script says that its quota is used up",
@@ -87,6 +91,7 @@ class Step:
     text: str = "done"
     write: str | None = None
     needs: str | None = None
+    linger: float = 0.0
     outcome: str = "success"
     reset: float | None = None
     service: str | None = None
@@ -232,8 +237,8 @@ def set_field(step: Step, key: str, value: str) -> None:
     """Raises ScriptError for an unknown key or an impossible value."""
     try:
         match key:
-            case "delay":
-                step.delay = seconds(value)
+            case "delay" | "linger":
+                setattr(step, key, seconds(value))
             case "tokens":
                 given, written = value.split("/")
                 step.tokens = (int(given), int(written))
@@ -311,6 +316,7 @@ def finish(step: Step) -> int:
             stay()
     if step.outcome in ("success", "question"):
         end(outcome=step.outcome, text=f"{LABEL} {step.text}", **used(step))
+        time.sleep(step.linger)
         return 0
     reset_at = None if step.reset is None else round((time.time() + step.reset) * 1000)
     end(outcome=step.outcome, error=f"{LABEL} {ERRORS[step.outcome]}", reset_at=reset_at, **used(step))

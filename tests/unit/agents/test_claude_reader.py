@@ -2,19 +2,19 @@
 
 import json
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
 from claudomator_py.agents.claude.events import ClaudeEvents
 from claudomator_py.agents.event_reader import EventReader
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Provenance, Reason
-from claudomator_py.domain.run import ExitRecord
+from claudomator_py.domain.report import Stage
+from claudomator_py.domain.run import EndedBy, ExitRecord
 
 NOW_MS = 1_795_293_400_000
 LIMIT_MESSAGE = "You've hit your 5-hour limit · resets 6:36pm (America/New_York)"
 SESSION = "11111111-2222-4333-8444-555555555555"
-EndedBy = Literal["cancel", "timeout", "stall", "output_limit", "disk_full"]
 
 
 def ended(exit_code: int | None = 0, ended_by: EndedBy | None = None, error: str | None = None) -> ExitRecord:
@@ -202,12 +202,12 @@ def test_with_a_lost_supervisor_only_a_complete_terminal_event_counts() -> None:
         claude = EventReader(ClaudeEvents())
         claude.feed("stdout", whole[:cut])
         outcome = claude.outcome(None, NOW_MS)
-        assert not claude.terminal
+        assert claude.stage is Stage.WORKING
         assert (outcome.status, outcome.reason) == (OutcomeStatus.LOST, Reason.LOST), cut
     for complete in (whole, whole.rstrip(b"\n")):
         claude = EventReader(ClaudeEvents())
         claude.feed("stdout", complete)
-        assert claude.terminal
+        assert claude.stage is Stage.DONE
         assert claude.outcome(None, NOW_MS).status is OutcomeStatus.SUCCEEDED
 
 

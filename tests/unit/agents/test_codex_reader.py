@@ -118,7 +118,7 @@ def test_the_log_of_a_refused_request_says_to_the_second_when_a_limit_resets(
 
 def test_a_refused_request_is_no_limit_by_itself() -> None:
     assert read(failed("stream disconnected"), stderr=answered(429, **PRIMARY)).status == "failed"
-    assert read(completed(), stderr=answered(429, **PRIMARY)).status == "succeeded"
+    assert read(said("Done."), completed(), stderr=answered(429, **PRIMARY)).status == "succeeded"
 
 
 def test_a_limit_of_one_model_is_named() -> None:

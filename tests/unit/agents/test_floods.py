@@ -8,6 +8,7 @@ from claudomator_py.agents import event_reader, jsonlines
 from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.agents.jsonlines import MAX_DEPTH, MAX_LINE_BYTES, MAX_PEEK_BYTES, parse_events
 from claudomator_py.agents.kinds import KINDS
+from claudomator_py.domain.report import Stage
 from claudomator_py.domain.run import ExitRecord
 from claudomator_py.ports import OutputReader
 
@@ -23,7 +24,7 @@ def reader_of(kind: str) -> OutputReader:
 
 def listen(reader: OutputReader) -> None:
     """All that is asked of a live run's reader at each look."""
-    assert (reader.stuck_until, reader.stuck_since, reader.answered, reader.terminal) == (None, None, False, False)
+    assert (reader.stuck_until, reader.stuck_since, reader.answered, reader.stage) == (None, None, False, Stage.WORKING)
     assert reader.used is not None
 
 

@@ -111,7 +111,7 @@ def test_neither_pieces_nor_asking_between_them_change_what_is_read(
     pieces = fed(kind, [*cut("stderr", stderr, cuts), *cut("stdout", stdout, cuts)])
     outcome = whole.outcome(exit_record, NOW_MS)
     assert pieces.outcome(exit_record, NOW_MS) == outcome
-    assert (pieces.terminal, pieces.answered, pieces.used) == (whole.terminal, whole.answered, whole.used)
+    assert (pieces.stage, pieces.answered, pieces.used) == (whole.stage, whole.answered, whole.used)
     assert Outcome.model_validate_json(outcome.model_dump_json()) == outcome
 
     asked = fed(kind, [])

@@ -11,7 +11,8 @@ from claudomator_py.domain.outcome import OUTAGES, REASON_POLICIES, HoldKind, Ou
 CODES = """
 rate_limited overloaded network auth no_credit invalid_model context_too_long refused turn_limit budget
 timeout stalled check_failed permission_denied bad_invocation interrupted cancelled rejected handoff_refused unreachable
-not_running dependency_failed expired output_limit setup_failed disk_full lost agent_error"""
+not_running dependency_failed expired output_limit setup_failed disk_full lost
+unfinished no_answer agent_error"""
 COST_NO_ATTEMPT = {"rate_limited", "auth", "no_credit", "overloaded", "network", "unreachable"}
 OF_AN_OUTAGE = {"overloaded", "network", "unreachable"}
 NEED_A_PERSON = {
@@ -28,6 +29,8 @@ RETRIED = {
     "stalled",
     "check_failed",
     "disk_full",
+    "unfinished",
+    "no_answer",
     "agent_error",
 }
 

@@ -8,7 +8,7 @@ import pytest
 
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.pricing import Used
-from claudomator_py.domain.report import Backlog, LiveOutput
+from claudomator_py.domain.report import Backlog, LiveOutput, Stage
 from claudomator_py.domain.run import ExitRecord, RunLimits, RunSpec, Stream
 from claudomator_py.hosts import live_output
 from claudomator_py.hosts.live_output import LiveRunMonitor
@@ -28,7 +28,7 @@ class Reader:
 
     stuck_until: int | None = None
     stuck_since: int | None = None
-    terminal = False
+    stage = Stage.WORKING
     used = Used()
 
     def __init__(self) -> None:

@@ -42,6 +42,8 @@ TABLE = {
     Reason.CHECK_FAILED: AGAIN,
     Reason.UNREACHABLE: OUTAGE,
     Reason.DISK_FULL: AGAIN,
+    Reason.UNFINISHED: AGAIN,
+    Reason.NO_ANSWER: AGAIN,
     Reason.AGENT_ERROR: AGAIN,
 }
 ENDS_BADLY = [OutcomeStatus.FAILED, OutcomeStatus.LIMITED, OutcomeStatus.CANCELLED, OutcomeStatus.LOST]
@@ -155,7 +157,7 @@ def test_pauses_double_from_attempt_to_attempt() -> None:
 
 
 # After these the next run goes on in the conversation, if the model has said or done something in it.
-RESUMED_AFTER = {"network", "overloaded", "unreachable", "disk_full", "lost", "interrupted", "stalled"}
+RESUMED_AFTER = {"network", "overloaded", "unreachable", "disk_full", "lost", "interrupted", "stalled", "unfinished"}
 TAKEN_UP_BY_WHOEVER_IS_FIRST = {"rate_limited", "auth", "no_credit"}
 
 
@@ -181,9 +183,10 @@ def test_a_try_that_meets_the_limit_keeps_its_conversation() -> None:
     assert ending.may_go_on
 
 
-def test_what_stalls_again_in_the_same_conversation_begins_afresh() -> None:
-    assert end(failed(Reason.STALLED), run={"begun": True}).goes_on
-    assert not end(failed(Reason.STALLED), run={"begun": True, "resumed": True}).goes_on
+@pytest.mark.parametrize("reason", [Reason.STALLED, Reason.UNFINISHED])
+def test_what_stalls_or_is_cut_off_again_in_the_same_conversation_begins_afresh(reason: Reason) -> None:
+    assert end(failed(reason), run={"begun": True}).goes_on
+    assert not end(failed(reason), run={"begun": True, "resumed": True}).goes_on
 
 
 @pytest.mark.parametrize("reason", [Reason.LOST, Reason.INTERRUPTED])

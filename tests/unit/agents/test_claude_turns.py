@@ -1,0 +1,258 @@
+"""The end of a run of Claude Code: a result ends a turn, and the program may begin another one by itself.
+
+The events are those that 2.1.330 was seen to print, cut to what is read.
+"""
+
+from typing import Any
+
+import pytest
+
+from claudomator_py.agents.claude.events import ClaudeEvents
+from claudomator_py.agents.event_reader import EventReader
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason, Tokens
+from claudomator_py.domain.report import Stage
+from claudomator_py.domain.run import EndedBy, ExitRecord
+from tests.unit.agents.test_claude_reader import (
+    LIMIT_MESSAGE,
+    NOW_MS,
+    answer,
+    ended,
+    error_message,
+    lines,
+    read,
+    result,
+)
+
+Event = dict[str, Any]
+KILLS: list[tuple[int, EndedBy | None, str]] = [
+    (143, "timeout", "timeout"),
+    (-9, "stall", "stalled"),
+    (-15, "interrupt", "interrupted"),
+    (-9, "output_limit", "output_limit"),
+    (-15, None, "interrupted"),
+    (-9, None, "interrupted"),
+]
+SUCCEEDED, FAILED, LIMITED = OutcomeStatus.SUCCEEDED, OutcomeStatus.FAILED, OutcomeStatus.LIMITED
+
+
+def system(subtype: str, **fields: object) -> Event:
+    return {"type": "system", "subtype": subtype, **fields}
+
+
+def call(tool: str, call_id: str = "toolu_1", **given: object) -> Event:
+    block = {"type": "tool_use", "id": call_id, "name": tool, "input": given}
+    return {"type": "assistant", "message": {"model": "claude", "content": [block]}}
+
+
+def said_back(call_id: str = "toolu_1", **more: object) -> Event:
+    block = {"type": "tool_result", "tool_use_id": call_id, "content": "ok"}
+    return {"type": "user", "message": {"content": [block]}, **more}
+
+
+INIT = system("init")
+TURN = [INIT, answer("I am at it."), result()]
+BEGUN = system("task_started", task_id="b1", is_backgrounded=True)
+OPEN = system("background_tasks_changed", tasks=[{"task_id": "b1"}])
+NONE_OPEN = system("background_tasks_changed", tasks=[])
+TOLD = system("task_notification", task_id="b1", status="completed")
+IN_BACKGROUND = [INIT, call("Bash", run_in_background=True), OPEN, BEGUN, said_back(), answer("Started."), result()]
+DUE_MS = NOW_MS + 60_000
+WAKE_UP = [INIT, call("ScheduleWakeup", delaySeconds=60), said_back(tool_use_result={"scheduledFor": DUE_MS}), result()]
+OF_NO_TURN = result(result="", num_turns=0, usage={"input_tokens": 0, "output_tokens": 0})
+
+
+def stage(*events: object) -> Stage:
+    reader = EventReader(ClaudeEvents())
+    reader.feed("stdout", lines(events))
+    return reader.stage
+
+
+BETWEEN_TURNS = {
+    "a background task is open": IN_BACKGROUND,
+    "one that an older version names only once": [INIT, call("Bash"), BEGUN, said_back(), result()],
+    "it has ended, and the model is to be told": [*IN_BACKGROUND, TOLD, NONE_OPEN],
+    "a wake-up is due": WAKE_UP,
+    "a wake-up is due after a turn in between": [*WAKE_UP, TOLD, INIT, answer("Seen."), result()],
+    "a message is queued": [*TURN[:-1], result(queued_turn_count=1)],
+}
+AT_WORK = {
+    "nothing but a result of no turn": [TOLD, INIT, OF_NO_TURN],
+    "a tool after a result of no turn": [INIT, OF_NO_TURN, INIT, call("Bash")],
+    "a second turn has begun": [*IN_BACKGROUND, TOLD, NONE_OPEN, INIT],
+    "a second turn is at a tool": [*TURN, INIT, call("Bash")],
+    "a second turn, of which no beginning is told": [*TURN, call("Bash"), said_back()],
+    "it asks its service again": [*TURN, system("api_retry", attempt=1)],
+}
+DONE = {
+    "one turn": TURN,
+    "both turns": [*IN_BACKGROUND, TOLD, NONE_OPEN, *TURN],
+    "a task that ended within the turn": [INIT, call("Agent"), BEGUN, TOLD, said_back(), answer("x"), result()],
+    "a task in the foreground": [
+        INIT,
+        system("task_started", task_id="a", is_backgrounded=False),
+        answer("x"),
+        result(),
+    ],
+    "two results at once": [
+        INIT,
+        call("Workflow"),
+        OPEN,
+        said_back(),
+        TOLD,
+        NONE_OPEN,
+        INIT,
+        answer("x"),
+        *[result()] * 2,
+    ],
+    "after the wake-up": [
+        *WAKE_UP,
+        {"type": "command_lifecycle", "state": "started", "wakeup_source": "loop_wakeup"},
+        *TURN,
+        {"type": "command_lifecycle", "state": "completed"},
+    ],
+    "after a wake-up that is told by its time alone": [
+        *WAKE_UP,
+        {**answer("Looked."), "timestamp": "2027-01-01T00:00:00Z"},
+        result(),
+    ],
+    "a wake-up that was taken back": [
+        *WAKE_UP[:-1],
+        call("ScheduleWakeup", "toolu_2", stop=True),
+        said_back("toolu_2", tool_use_result={"scheduledFor": 0, "stopped": True}),
+        result(),
+    ],
+    "a wake-up that was refused": [INIT, call("ScheduleWakeup"), said_back(), answer("No."), result()],
+    "with a leftover told on resume": [TOLD, INIT, OF_NO_TURN, INIT, answer("x"), result()],
+    "with what opens nothing": [*TURN, {"type": "rate_limit_event", "rate_limit_info": {}}, NONE_OPEN],
+    "with a word of a subagent": [*TURN, {**answer("x"), "parent_tool_use_id": "toolu_1"}],
+}
+
+
+@pytest.mark.parametrize("events", DONE.values(), ids=DONE)
+def test_a_run_is_over_when_its_last_turn_has_a_result_and_nothing_is_open(events: list[Event]) -> None:
+    assert stage(*events) is Stage.DONE
+    for exit_code, ended_by, _ in KILLS:
+        assert read(*events, exit_record=ended(exit_code, ended_by)).status is SUCCEEDED
+    reader = EventReader(ClaudeEvents())
+    reader.feed("stdout", lines(events))
+    assert reader.outcome(None, NOW_MS).status is SUCCEEDED, "whether or not its supervisor was lost"
+
+
+@pytest.mark.parametrize("events", [*BETWEEN_TURNS.values(), *AT_WORK.values()], ids=[*BETWEEN_TURNS, *AT_WORK])
+@pytest.mark.parametrize(("exit_code", "ended_by", "reason"), KILLS)
+def test_killed_before_that_its_outcome_is_what_killed_it(
+    events: list[Event], exit_code: int, ended_by: EndedBy | None, reason: str
+) -> None:
+    outcome = read(*events, exit_record=ended(exit_code, ended_by))
+    assert (outcome.status, outcome.reason) == (FAILED, reason)
+
+
+@pytest.mark.parametrize("events", [*BETWEEN_TURNS.values(), *AT_WORK.values()], ids=[*BETWEEN_TURNS, *AT_WORK])
+def test_lost_before_that_it_is_lost(events: list[Event]) -> None:
+    reader = EventReader(ClaudeEvents())
+    reader.feed("stdout", lines(events))
+    assert reader.outcome(None, NOW_MS).status is OutcomeStatus.LOST
+
+
+@pytest.mark.parametrize("name", BETWEEN_TURNS)
+def test_between_two_turns_its_program_may_end_by_itself(name: str) -> None:
+    events = BETWEEN_TURNS[name]
+    assert stage(*events) is (Stage.BACKGROUND if "open" in name or "older" in name else Stage.WAITING)
+    assert read(*events, exit_record=ended(0)).status is SUCCEEDED
+    assert read(*events, exit_record=ended(1)).reason is Reason.AGENT_ERROR
+
+
+@pytest.mark.parametrize("name", AT_WORK)
+def test_in_the_middle_of_a_turn_an_exit_proves_nothing(name: str) -> None:
+    events = AT_WORK[name]
+    assert stage(*events) is Stage.WORKING
+    reason = Reason.NO_ANSWER if name.startswith("nothing") else Reason.AGENT_ERROR
+    assert (read(*events, exit_record=ended(0)).status, read(*events, exit_record=ended(0)).reason) == (FAILED, reason)
+
+
+@pytest.mark.parametrize("exit_record", [ended(1), ended(-15), ended(143, "timeout"), ended(-9, "stall")])
+@pytest.mark.parametrize("first", [TURN, IN_BACKGROUND, [INIT, OF_NO_TURN]])
+def test_a_limit_after_a_result_is_a_limit(first: list[Event], exit_record: ExitRecord) -> None:
+    limit = error_message(LIMIT_MESSAGE, "rate_limit", api_error_status=429)
+    assert read(*first, INIT, call("Bash"), limit, exit_record=exit_record).status is LIMITED
+    assert read(*first, INIT, limit, answer("It goes on."), exit_record=exit_record).status is FAILED
+
+
+def used(message_id: str, given: int, made: int, **more: object) -> Event:
+    usage = {"input_tokens": given, "output_tokens": made}
+    return {"type": "assistant", "message": {"id": message_id, "model": "m", "content": [], "usage": usage}, **more}
+
+
+def since(given: int, made: int, dollars: float) -> Event:
+    return {"model_usage_since_last_result": {"m": {"inputTokens": given, "outputTokens": made, "costUSD": dollars}}}
+
+
+@pytest.mark.parametrize(
+    ("events", "tokens", "cost_usd"),
+    [
+        ([OF_NO_TURN | since(0, 0, 0), used("a", 100, 5), used("b", 200, 1)], (300, 6), None),
+        ([used("a", 100, 1), result(**since(100, 25, 0.5)), used("b", 200, 1)], (300, 26), 0.5),
+        ([used("a", 100, 1), result(**since(100, 25, 0.5)), used("b", 9, 1, parent_tool_use_id="t")], (109, 26), 0.5),
+        ([used("a", 1, 1), result(**since(1, 2, 0.5)), used("b", 3, 1), result(**since(3, 4, 0.5))], (4, 6), 1.0),
+        ([used("a", 1, 1), result(usage={"input_tokens": 1, "output_tokens": 2}), used("b", 3, 1)], (4, 3), None),
+    ],
+)
+def test_tokens_count_as_they_come_whatever_was_printed_before(
+    events: list[Event], tokens: tuple[int, int], cost_usd: float | None
+) -> None:
+    reader = EventReader(ClaudeEvents())
+    reader.feed("stdout", lines(events))
+    assert reader.used.tokens == Tokens(input=tokens[0], output=tokens[1])
+    assert reader.used.cost_usd == cost_usd
+    killed = reader.outcome(ended(-15, "cancel"), NOW_MS)
+    assert killed.tokens == reader.used.tokens
+
+
+@pytest.mark.parametrize(
+    "stop_reason", ["tool_use", "max_tokens", "pause_turn", "tool_deferred", "length", "unheard_of"]
+)
+def test_a_model_that_was_cut_off_has_not_finished(stop_reason: str) -> None:
+    outcome = read(answer("I begin."), result(stop_reason=stop_reason), exit_record=ended(0))
+    assert (outcome.status, outcome.reason) == (FAILED, Reason.UNFINISHED)
+    assert stop_reason in str(outcome.detail)
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"stop_reason": "end_turn"}, None),
+        ({"stop_reason": "stop_sequence"}, None),
+        ({"stop_reason": None}, None),
+        ({"stop_reason": "tool_use", "structured_output": {"answer": "hi"}}, None),
+        ({"stop_reason": "end_turn", "terminal_reason": "background_requested"}, Reason.UNFINISHED),
+        ({"stop_reason": "model_context_window_exceeded"}, Reason.CONTEXT_TOO_LONG),
+        ({"stop_reason": "tool_use", "terminal_reason": "max_turns"}, Reason.TURN_LIMIT),
+        ({"stop_reason": "tool_use", "is_error": True}, Reason.AGENT_ERROR),
+    ],
+)
+def test_what_a_model_stopped_for(fields: Event, reason: Reason | None) -> None:
+    assert read(answer("I begin."), result(**fields), exit_record=ended(0)).reason is reason
+
+
+NOTHING = result(result="", num_turns=1, usage={"input_tokens": 0, "output_tokens": 0})
+THOUGHT = {"type": "assistant", "message": {"content": [{"type": "thinking", "thinking": "Hm."}]}}
+
+
+@pytest.mark.parametrize("events", [[NOTHING], [INIT, NOTHING], [INIT, answer(" "), NOTHING], [INIT, THOUGHT, NOTHING]])
+def test_an_answer_of_nothing_is_no_success(events: list[Event]) -> None:
+    outcome: Outcome = read(*events, exit_record=ended(0))
+    assert (outcome.status, outcome.reason) == (FAILED, Reason.NO_ANSWER)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [result(result="Done.")],
+        [INIT, answer("Done."), NOTHING],
+        [INIT, call("Write"), said_back(), result(result="")],
+        [result(result="", usage={"input_tokens": 900, "output_tokens": 40})],
+        [result(result="", structured_output={"answer": "hi"})],
+    ],
+)
+def test_work_without_a_last_word_is_a_success(events: list[Event]) -> None:
+    assert read(*events, exit_record=ended(0)).status is SUCCEEDED
