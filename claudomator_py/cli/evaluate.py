@@ -1,6 +1,7 @@
 """``eval``: how good decisions are on a labelled set. Needs no daemon."""
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -70,6 +71,10 @@ def command(opened: Opened) -> Callable[..., None]:
             Path | None,
             typer.Option(metavar="FILE", help="Bounds for figures, as YAML. Exits with 1 if one is missed."),
         ] = None,
+        policy: Annotated[
+            Path | None,
+            typer.Option(metavar="FILE", help="With --data: apply the policy of this configuration file."),
+        ] = None,
         html: Annotated[
             Path | None,
             typer.Option(metavar="FILE", help="Write the figures to this file, as a self-contained page."),
@@ -79,28 +84,35 @@ def command(opened: Opened) -> Callable[..., None]:
         """Evaluate routing, or triage, on a labelled set."""
         wanted = _Wanted({} if gates is None else _gates(gates), decisions, html, output)
         if messages is not None:
-            if specialists is not None or data is not None:
-                fail("Messages are evaluated on their own.", "Leave out --specialists and --data.", exits.USAGE)
+            if any(one is not None for one in (specialists, data, policy)):
+                fail(
+                    "Messages are evaluated on their own.", "Leave out --specialists, --data and --policy.", exits.USAGE
+                )
             _evaluate_messages(messages, wanted)
             return
         if specialists is None or data is None:
             fail("There is nothing to evaluate.", "Give --specialists and --data, or --messages.", exits.USAGE)
-        _evaluate_tasks(specialists, data, encoder, opened, wanted)
+        _evaluate_tasks(specialists, data, encoder, policy, opened, wanted)
 
     return evaluate
 
 
-def _evaluate_tasks(specialists: Path, data: Path, encoder: str, opened: Opened, wanted: _Wanted) -> None:
+def _evaluate_tasks(
+    specialists: Path, data: Path, encoder: str, policy: Path | None, opened: Opened, wanted: _Wanted
+) -> None:
+    from claudomator_py.client.discovery import configuration
+    from claudomator_py.policy.verdict import Policy
     from claudomator_py.routing.calibration import calibration_for
     from claudomator_py.routing.evaluation import evaluate
     from claudomator_py.schema.routing_settings import Preset
 
+    rules = None if policy is None else Policy(configuration(policy, os.environ, Path.cwd()).settings.policy)
     try:
         settings = encoder_named(encoder)
         cards, cases = read_set(specialists, data)
         with compared(opened, settings) as (chosen, words):
             calibration = calibration_for(Preset.CALIBRATED, chosen.id)
-            found, records = evaluate(cards, cases, chosen, calibration, time.perf_counter_ns, words)
+            found, records = evaluate(cards, cases, chosen, calibration, time.perf_counter_ns, words, rules)
     except ValueError as error:
         fail(f"The encoder {encoder} cannot be used: {error}.", "", exits.USAGE)
     if not found.fitted:

@@ -14,7 +14,9 @@ _NESTED: Final = {
     "baselines": "baseline, {}",
 }
 """Figures that consist of several, and how each of those is named."""
-_TABLES: Final = ("per_class", "confusion")
+_TABLES: Final = ("per_class", "per_specialist", "confusion", "wrong")
+_MOST_WRONG: Final = 20
+"""Wrong cases that a terminal shows."""
 _CELL: Final = 96
 _LABELS: Final = 120
 _ROW: Final = 44
@@ -65,12 +67,17 @@ class Held:
 def terminal(figures: Mapping[str, Any]) -> str:
     """As lines: the figures below each other, and a table each for the routes and for how they are confused."""
     parts = [fields(_single(figures))]
-    if classes := _classes(figures):
-        names = ("ROUTE", "CASES", "PRECISION", "RECALL")
-        parts.append(render([Column(name, right=name != "ROUTE") for name in names], classes))
+    for group, head in (("per_class", "ROUTE"), ("per_specialist", "SPECIALIST")):
+        if classes := _classes(figures, group):
+            names = (head, "CASES", "PRECISION", "RECALL")
+            parts.append(render([Column(name, right=name != head) for name in names], classes))
     if confusion := figures.get("confusion"):
-        heads = [Column("RIGHT \\ DECIDED"), *(Column(name, right=True) for name in confusion)]
-        parts.append(render(heads, [[name, *(str(row[to]) for to in confusion)] for name, row in confusion.items()]))
+        heads = [Column("RIGHT \\ DECIDED"), *(Column(name, right=True) for name in _decided(confusion))]
+        parts.append(render(heads, [[name, *map(str, row.values())] for name, row in confusion.items()]))
+    if wrong := _wrong(figures):
+        parts.append(render([Column(name.upper(), flexible=name == "Scores") for name in _WRONG], wrong[:_MOST_WRONG]))
+        if len(wrong) > _MOST_WRONG:
+            parts.append(f"{len(wrong) - _MOST_WRONG} more cases are wrong: --html and -o json list them all.")
     return "\n\n".join(part.rstrip("\n") for part in parts)
 
 
@@ -81,10 +88,14 @@ def page(figures: Mapping[str, Any], held: Sequence[Held]) -> str:
         rows = [[one.name, _told(one.value), one.bounds, "met" if one.met else "missed"] for one in held]
         body += ["<h2>Gates</h2>", _table(("Figure", "Value", "Required", "Verdict"), rows)]
     body += ["<h2>Figures</h2>", _table(("Figure", "Value"), _single(figures))]
-    if classes := _classes(figures):
-        body += ["<h2>By route</h2>", _table(("Route", "Cases", "Precision", "Recall"), classes)]
+    for group, head in (("per_class", "Route"), ("per_specialist", "Specialist")):
+        if classes := _classes(figures, group):
+            body += [f"<h2>By {head.lower()}</h2>", _table((head, "Cases", "Precision", "Recall"), classes)]
     if confusion := figures.get("confusion"):
         body += ["<h2>Routes: which is right, by row, and which was decided, by column</h2>", _confusion(confusion)]
+    if wrong := _wrong(figures):
+        rows = [[*row, one["text"], one["reason"]] for row, one in zip(wrong, figures["wrong"], strict=True)]
+        body += ["<h2>Wrong cases</h2>", _table((*_WRONG, "Text", "Why"), rows)]
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>Evaluation</title>\n'
         f"<style>{_STYLE}</style>\n</head>\n<body>\n" + "\n".join(body) + "\n</body>\n</html>\n"
@@ -101,8 +112,33 @@ def _single(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(name, str(value)) for name, value in rows if value is not None]
 
 
-def _classes(figures: Mapping[str, Any]) -> list[list[str]]:
-    found = figures.get("per_class") or {}
+_WRONG: Final = ("Case", "Expected", "Decided", "Scores")
+
+
+def _wrong(figures: Mapping[str, Any]) -> list[list[str]]:
+    """What each wrong case was to be, what it became, and by which scores."""
+    rows = []
+    for one in figures.get("wrong") or ():
+        scores = [f"{score['specialist']} {score['score']:.3f}" for score in one["scores"]]
+        least = "" if one["threshold"] is None or not scores else f" (threshold {one['threshold']})"
+        expected = _way(one["expected_route"], " or ".join(one["expected"]))
+        rows.append([one["id"], expected, _way(one["route"], one["specialist"]), f"{', '.join(scores)}{least}"])
+    return rows
+
+
+def _way(route: str | None, specialist: str | None) -> str:
+    if route in (None, "specialist"):
+        return specialist or route or "nobody"
+    return f"{route}: {specialist}" if specialist else str(route)
+
+
+def _decided(confusion: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """The columns of the matrix."""
+    return list(next(iter(confusion.values())))
+
+
+def _classes(figures: Mapping[str, Any], group: str) -> list[list[str]]:
+    found = figures.get(group) or {}
     return [[name, *(_told(one[key]) for key in ("cases", "precision", "recall"))] for name, one in found.items()]
 
 
@@ -121,8 +157,8 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _confusion(confusion: Mapping[str, Mapping[str, int]]) -> str:
     """A square for each pair, the fuller the larger its share of the row; what is right is green, what is not red."""
-    names = list(confusion)
-    width, height = _LABELS + _CELL * len(names), _ROW * (len(names) + 1)
+    names = _decided(confusion)
+    width, height = _LABELS + _CELL * len(names), _ROW * (len(confusion) + 1)
     size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
     parts = [f'<svg role="img" aria-label="Confusion matrix" {size} fill="currentColor">']
     for column, name in enumerate(names):

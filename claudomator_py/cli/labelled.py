@@ -5,6 +5,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Protocol, TypeVar
 
@@ -12,7 +13,7 @@ import typer
 
 from claudomator_py.cli import exits
 from claudomator_py.cli.output import fail, note
-from claudomator_py.domain.errors import sentence
+from claudomator_py.domain.errors import ended, sentence
 from claudomator_py.domain.text import plain
 
 if TYPE_CHECKING:
@@ -78,10 +79,10 @@ def read_set(cards: Path, tasks: Path) -> "tuple[list[Card], list[Case]]":
         unknown.update(ignored(data))
         return card_of(data)
 
-    found = _cards_in(cards) if cards.suffix in _YAML else read_lines(cards, card), read_lines(tasks, case_of)
+    found = _cards_in(cards) if cards.suffix in _YAML else read_lines(cards, card)
     for name, count in sorted(unknown.items()):
         note(f"{cards}: the key `{plain(name)}` is unknown and ignored (in {count} of the cards).")
-    return found
+    return found, read_lines(tasks, partial(case_of, known=frozenset(one.id for one in found)))
 
 
 def _cards_in(path: Path) -> "list[Card]":
@@ -121,7 +122,7 @@ def read_lines(path: Path, parse: Callable[[Mapping[str, Any]], T]) -> list[T]:
                         raise ValueError(f"the id `{one.id}` is already used in line {before}")
                     found.append(one)
                 except (ValueError, RecursionError) as error:
-                    fail(f"{path}:{number}: {plain(str(error))}.", "Correct the line, or remove it.", exits.USAGE)
+                    fail(f"{path}:{number}: {ended(plain(str(error)))}", "Correct the line, or remove it.", exits.USAGE)
     except UnicodeDecodeError:
         fail(f"{path} is not UTF-8.", "Save it as UTF-8.", exits.USAGE)
     except OSError as error:

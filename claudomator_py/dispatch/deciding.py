@@ -12,13 +12,11 @@ from claudomator_py.domain.card import Card, Transport
 from claudomator_py.domain.decision import Versions
 from claudomator_py.domain.encoder import EncoderFault
 from claudomator_py.domain.principal import Principal, Role
-from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.faults import Doing, Faults, item_of
 from claudomator_py.log import get_logger
-from claudomator_py.policy.verdict import Verdict
 from claudomator_py.ports import Clock
 from claudomator_py.routing.assessment import assess
 from claudomator_py.routing.mentions import Names, Participant
@@ -35,7 +33,7 @@ from claudomator_py.routing.ranking import (
     unless_vague,
 )
 from claudomator_py.routing.role import agent_name
-from claudomator_py.scheduler.decision import HandoffRecord, Route, SpecialistRecord
+from claudomator_py.scheduler.decision import HandoffRecord, SpecialistRecord
 from claudomator_py.schema.agent_settings import asks_no_model
 from claudomator_py.schema.routing_settings import OnAmbiguity
 from claudomator_py.store import dependency_rows, queue, specialist_rows, task_rows
@@ -50,8 +48,6 @@ AT_ONCE = 200
 """Tasks that one look decides."""
 _LONG = 20_000
 """Characters of a task's text from which on it takes the processor a while to judge and compare it."""
-_SAID_SO = (RationaleCode.BY_HAND, RationaleCode.GIVEN_BY_RULE)
-"""A person, or a rule of the policy, has said who does it, whatever the card says that they may take on."""
 _Whose = tuple[str, str | None]
 """Who made a task, and of which organisation."""
 
@@ -95,7 +91,7 @@ class Subject:
         verdict = self.judged.verdict
         return Claims(
             by_rule=verdict.specialist,
-            rule=_rule_giving(verdict),
+            rule=verdict.given_by,
             by_hand=self.by_hand,
             handed=self.handed,
             named=self.spec.specialist,
@@ -272,23 +268,9 @@ class Decider:
             "required_capabilities": needs.capabilities,
         }
         record = record.model_copy(update=update)
-        if (why := self._unmet(needs, record)) is not None:
-            asking = {"reason": why, "route": Route.CLARIFY, "specialist": None, "skill": None}
-            record = record.model_copy(update=asking)
-        return Decided(subject, record, judged)
-
-    def _unmet(self, needs: Needs, record: SpecialistRecord) -> Rationale | None:
-        """Why whoever was chosen may not do it; None: they may, or a person or a rule of the policy has said who."""
-        if needs.of_anybody or record.reason.code in _SAID_SO or record.route is Route.CLARIFY:
-            return None
-        name = record.specialist
-        if name is None or (record.route is Route.DEFAULT and needs.risk not in (None, Risk.LOW)):
-            return rationale(RationaleCode.NO_MATCH)
-        cards = self._database.read(lambda connection: specialist_rows.cards(connection, [name]))
-        why = needs.unmet_by(cards[name]) if name in cards else None
-        if why is None:
-            return None
-        return why.model_copy(update={"params": why.params.model_copy(update={"specialist": name})})
+        chosen = [] if record.specialist is None or needs.of_anybody else [record.specialist]
+        cards = self._database.read(lambda connection: specialist_rows.cards(connection, chosen)) if chosen else {}
+        return Decided(subject, needs.met_by(record, cards), judged)
 
     def _given(self, subject: Subject) -> SpecialistRecord | None:
         """Who does it without a comparison; None: that nobody has said."""
@@ -396,12 +378,6 @@ def _visible(connection: Connection, task: Task, known: dict[_Whose, frozenset[s
         by = Principal(task.creator, Role.OPERATE, task.organisation)
         known[whose] = frozenset(specialist_rows.ids_seen(connection, by))
     return known[whose]
-
-
-def _rule_giving(verdict: Verdict) -> str:
-    """The rule that gives the task to a specialist; empty: none does."""
-    giving = (check.rule for check in verdict.checks if check.effect and "specialist" in check.effect.split(", "))
-    return next(giving, "")
 
 
 def _addressed(connection: Connection, text: str, visible: frozenset[str]) -> str | None:

@@ -60,6 +60,12 @@ class Verdict:
     """What is left open of agents, tiers and tools."""
 
     @property
+    def given_by(self) -> str:
+        """The rule that gives it to a specialist; empty: none does."""
+        giving = (check.rule for check in self.checks if check.effect and "specialist" in check.effect.split(", "))
+        return next(giving, "")
+
+    @property
     def refusal(self) -> Rationale:
         """Why it is refused."""
         return rationale(RationaleCode.REFUSED, rule=self.denied_by, text=self.denial)

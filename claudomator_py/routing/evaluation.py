@@ -1,8 +1,9 @@
 """How good routing is: the decisions that are made on a labelled set, and how many of them are right."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict
 
@@ -10,21 +11,26 @@ from claudomator_py.domain.agent import TIERS, Tier
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.encoder import Encoder
 from claudomator_py.domain.rationale import RationaleCode, rationale
-from claudomator_py.domain.routing import Risk
-from claudomator_py.routing.assessment import Assessment, assess
+from claudomator_py.domain.routing import Constraints
+from claudomator_py.policy.verdict import Policy, Verdict, with_built_in
+from claudomator_py.routing.assessment import assess
 from claudomator_py.routing.calibration import Calibration, calibration_for
 from claudomator_py.routing.handoff_evaluation import figures, handed_over, plain
 from claudomator_py.routing.labelled_set import TO_SOMEBODY, Case
 from claudomator_py.routing.mentions import Names, Participant
-from claudomator_py.routing.orders import Sign
+from claudomator_py.routing.precedence import Claims, settled
 from claudomator_py.routing.profile import Likeness, Request, profile_of, text_hash
-from claudomator_py.routing.ranking import NO_LIKENESS, RoutingRules, decide, rank, to, unless_vague
+from claudomator_py.routing.ranking import ANYBODY, NO_LIKENESS, Needs, RoutingRules, decide, rank, unless_vague
 from claudomator_py.routing.signals import keyword_in
 from claudomator_py.routing.space import Space
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
 from claudomator_py.schema.routing_settings import Preset
 
 _NS_PER_MS = 1_000_000
+_SHOWN = 120
+_MOST_SCORES = 3
+WRONG_SPECIALIST: Final = "wrong_specialist"
+"""The column of the matrix for what was for a specialist, and went to one who is not right."""
 _WORD = re.compile(r"\w{4,}")
 
 
@@ -40,13 +46,45 @@ class Latency(BaseModel):
 
 
 class PerClass(BaseModel):
-    """How well one route is found."""
+    """How well one route, or one specialist, is found."""
 
     model_config = ConfigDict(frozen=True)
 
     cases: int
     precision: float | None = None
+    """Of those that went there, those that are right there."""
     recall: float | None = None
+    """Of those that are right there, those that went there."""
+
+
+class Score(BaseModel):
+    """A specialist and the score with which they were compared."""
+
+    model_config = ConfigDict(frozen=True)
+
+    specialist: str
+    score: float
+
+
+class WrongCase(BaseModel):
+    """A case that went another way than the set says."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    text: str
+    """The beginning of what it says."""
+    expected_route: Route | None
+    """None: the set says only who is right."""
+    expected: tuple[str, ...]
+    """Who would be right; empty: nobody, or the set does not say."""
+    route: Route
+    specialist: str | None
+    reason: str
+    """Why it was decided so."""
+    threshold: float | None
+    scores: tuple[Score, ...]
+    """Of the best few, and of those who would be right."""
 
 
 class TierFigures(BaseModel):
@@ -69,6 +107,8 @@ class Evaluated(SpecialistRecord):
     """What it gets without a classifier: the default of an agent whose configuration says nothing."""
     mentions: tuple[str, ...] = ()
     """Whom it addresses, in the order of its text."""
+    constraints: Constraints = Constraints()
+    """What the rules leave open of agents, tiers and tools."""
 
 
 class Evaluation(BaseModel):
@@ -108,9 +148,17 @@ class Evaluation(BaseModel):
     risk_accuracy: float | None = None
     """Of all tasks, those whose risk is judged as it is labelled."""
     per_class: dict[str, PerClass] = {}
-    """By route."""
+    """By route. To a specialist, only what went to one who is right is right; of what a person reviews, whom it is
+    likely for does not count."""
+    per_specialist: dict[str, PerClass] = {}
+    """By specialist, whatever the route."""
     confusion: dict[str, dict[str, int]] = {}
-    """By the route that is right, how many went each route."""
+    """By the route that is right, how many went each route; those that rightly went to a specialist, and to one who is
+    not right, are apart (``wrong_specialist``)."""
+    wrong: tuple[WrongCase, ...] = ()
+    """The cases that went another way, or to somebody else, than the set says."""
+    policy: str | None = None
+    """Hash of the rules that were applied beside those that are built in; None: there are none."""
     baselines: dict[str, float | None] = {}
     """The share of all tasks that simpler ways get right: ``keywords`` alone, ``default`` for all, ``text``: the skill
     that shares most words."""
@@ -164,43 +212,56 @@ def evaluate(
     calibration: Calibration,
     clock_ns: Callable[[], int],
     words: Encoder | None = None,
+    policy: Policy | None = None,
 ) -> tuple[Evaluation, list[Evaluated]]:
-    """Decide each case as if its maker saw all cards. clock_ns: time that passes, in nanoseconds; of what is decided by
-    a mention, none is counted. words: by which words are compared beside, if the calibration wants it."""
-    space = space_of(cards, encoder, calibration)
+    """Decide each case as if its maker saw all cards. clock_ns: time that passes, in nanoseconds; of what is decided
+    without a comparison, none is counted. words: by which words are compared beside, if the calibration wants it.
+    policy: the rules that are applied, and with them what risk each card takes on; None: only those that are built in.
+    """
+    space, rules = space_of(cards, encoder, calibration), RoutingRules(calibration)
     beside = Words(cards, words) if words is not None and calibration.weights.words else None
-    by_id, rules = {card.id: card for card in cards}, RoutingRules(calibration)
+    by_id, applied = {card.id: card for card in cards}, policy or Policy()
     names = Names(Participant(card.id, card.title) for card in cards)
-    records: list[SpecialistRecord] = []
+    told: list[Evaluated] = []
     encoded: list[float] = []
     scored: list[float] = []
     for case in cases:
-        judged = assess(case.request.text)
-        if (addressed := names.addressed(case.request.text)) is not None:
-            records.append(_guarded(to(RationaleCode.MENTIONED, addressed, rules.versions), judged))
-            continue
-        began = clock_ns()
-        views = list(encoder.encode(case.request.views))
-        compared = clock_ns()
-        likeness = space.likeness(views, calibration.shares(len(views), case.request.name_counts))
-        by_words = NO_LIKENESS if beside is None else beside.likeness(case.request)
-        ranked = rank(case.request, cards, likeness, calibration, words=by_words)
-        record = unless_vague(decide(ranked, by_id, rules, views=len(views)), judged, calibration)
-        record = record.model_copy(update={"unheeded": case.request.unheeded})
-        records.append(_guarded(record, judged))
-        encoded.append((compared - began) / _NS_PER_MS)
-        scored.append((clock_ns() - compared) / _NS_PER_MS)
-    found = _summed(cases, records, calibration, encoded, scored)
-    told = [
-        Evaluated(
-            **dict(record), mentions=tuple(one.ids[0] for one in names.mentions(case.request.text) if len(one.ids) == 1)
-        )
-        for case, record in zip(cases, records, strict=True)
-    ]
-    more = _by_route(cases, told) | {"baselines": _baselines(cases, cards), "tier": _tiers(cases, told)}
+        text, verdict = case.request.text, _verdict(applied, case)
+        needs = Needs(verdict.risk, verdict.requires, verdict.excluded) if policy is not None else ANYBODY
+        claims = Claims(by_rule=verdict.specialist, rule=verdict.given_by, addressed=names.addressed(text))
+        record = settled(claims, frozenset(by_id), needs, rules, None)
+        if record is None:
+            began = clock_ns()
+            views = list(encoder.encode(case.request.views))
+            compared = clock_ns()
+            likeness = space.likeness(views, calibration.shares(len(views), case.request.name_counts))
+            by_words = NO_LIKENESS if beside is None else beside.likeness(case.request)
+            ranked = rank(case.request, cards, likeness, calibration, words=by_words)
+            record = unless_vague(
+                decide(ranked, by_id, rules, needs=needs, views=len(views)), assess(text), calibration
+            )
+            record = record.model_copy(update={"unheeded": case.request.unheeded})
+            encoded.append((compared - began) / _NS_PER_MS)
+            scored.append((clock_ns() - compared) / _NS_PER_MS)
+        verdict = _verdict(applied, case, record.specialist, record.skill)
+        record = _allowed(needs.met_by(record, by_id), verdict)
+        addressed = tuple(one.ids[0] for one in names.mentions(text) if len(one.ids) == 1)
+        tier = verdict.constraints.clamp(Tier.BALANCED)
+        told.append(Evaluated(**dict(record), tier=tier, mentions=addressed, constraints=verdict.constraints))
+    found = _summed(cases, told, calibration, encoded, scored)
+    more = _by_route(cases, told) | {
+        "per_specialist": _by_specialist(cases, told),
+        "wrong": tuple(
+            _wrong(case, one) for case, one in zip(cases, told, strict=True) if not _is_as_labelled(case, one)
+        ),
+        "policy": applied.hash,
+        "baselines": _baselines(cases, cards),
+        "tier": _tiers(cases, told),
+    }
     demands = [case.demand or plain(case.request.text) for case in cases]
     handed = [
-        None if demand is None else handed_over(demand, one, by_id) for demand, one in zip(demands, told, strict=True)
+        None if demand is None else handed_over(demand, one, by_id, one.constraints)
+        for demand, one in zip(demands, told, strict=True)
     ]
     return found.model_copy(update=more | figures(demands, handed, [case.expected for case in cases])), told
 
@@ -217,14 +278,20 @@ def _tiers(cases: Sequence[Case], records: Sequence[Evaluated]) -> TierFigures |
     )
 
 
-def _guarded(record: SpecialistRecord, judged: Assessment) -> SpecialistRecord:
-    """The decision with what the rules that are built in make of it, see ``policy.verdict.with_built_in``."""
-    update: dict[str, object] = {"risk": judged.risk}
-    if judged.harmful:
-        why = rationale(RationaleCode.REFUSED, rule="harmful", text=judged.seen(Sign.HARMFUL))
-        update |= {"route": Route.REJECT, "reason": why, "specialist": None, "skill": None}
-    elif judged.risk is Risk.HIGH:
-        why = rationale(RationaleCode.NEEDS_APPROVAL, rules=("high-risk",))
+def _verdict(policy: Policy, case: Case, specialist: str | None = None, skill: str | None = None) -> Verdict:
+    """What the rules say of the case, with those that are built in. specialist: who is to do it, if that is known."""
+    judged = assess(case.request.text)
+    verdict = policy.judge(case.facts(judged.risk, specialist, skill))
+    return with_built_in(verdict, harmful=judged.harmful, reviews=True, words=judged.words)
+
+
+def _allowed(record: SpecialistRecord, verdict: Verdict) -> SpecialistRecord:
+    """The decision with what the rules make of it: a task that a person is asked about is likely for the same one."""
+    update: dict[str, object] = {"risk": verdict.risk, "policy_checks": verdict.checks}
+    if verdict.denied_by is not None:
+        update |= {"route": Route.REJECT, "reason": verdict.refusal, "specialist": None, "skill": None}
+    elif verdict.demanded is not None:
+        why = rationale(RationaleCode.NEEDS_APPROVAL, rules=verdict.demanded.rules)
         likely = record.specialist or next((one.specialist for one in record.specialist_candidates), None)
         update |= {"route": Route.HUMAN_REVIEW, "reason": why, "specialist": likely}
     return record.model_copy(update=update)
@@ -235,12 +302,13 @@ def _by_route(cases: Sequence[Case], records: Sequence[Evaluated]) -> dict[str, 
     labelled = [(case, one) for case, one in zip(cases, records, strict=True) if case.route is not None]
     if not labelled:
         return {}
-    confusion = {right.value: {went.value: 0 for went in Route} for right in Route}
+    confusion = {right.value: dict.fromkeys((*map(str, Route), WRONG_SPECIALIST), 0) for right in Route}
     for case, one in labelled:
         if case.route is not None:
-            confusion[case.route.value][one.route.value] += 1
+            to_other = case.route is one.route is Route.SPECIALIST and not _is_right_who(case, one)
+            confusion[case.route.value][WRONG_SPECIALIST if to_other else one.route.value] += 1
     right_of = {route: sum(confusion[route.value].values()) for route in Route}
-    went_to = {route: sum(row[route.value] for row in confusion.values()) for route in Route}
+    went_to = {route: sum(one.route is route for _, one in labelled) for route in Route}
 
     def share(route: Route, of: Mapping[Route, int]) -> float | None:
         return round(confusion[route.value][route.value] / of[route], 4) if of[route] else None
@@ -261,6 +329,59 @@ def _by_route(cases: Sequence[Case], records: Sequence[Evaluated]) -> dict[str, 
         },
         "confusion": confusion,
     }
+
+
+def _by_specialist(cases: Sequence[Case], records: Sequence[Evaluated]) -> dict[str, PerClass]:
+    """How well each is found, of the tasks whose specialist the set says; one that does as well counts as theirs."""
+    pairs = list[tuple[str | None, str | None]]()
+    for case, one in zip(cases, records, strict=True):
+        if case.expected is None:
+            continue
+        went = one.specialist if one.route in TO_SOMEBODY else None
+        first = case.specialist or next(iter(sorted(case.expected)), None)
+        pairs.append((went if went in case.expected else first, went))
+    right_of, went_to = Counter(right for right, _ in pairs), Counter(went for _, went in pairs)
+    hits = Counter(right for right, went in pairs if right == went)
+    return {
+        name: PerClass(
+            cases=right_of[name],
+            precision=round(hits[name] / went_to[name], 4) if went_to[name] else None,
+            recall=round(hits[name] / right_of[name], 4) if right_of[name] else None,
+        )
+        for name in sorted({name for name in (*right_of, *went_to) if name is not None})
+    }
+
+
+def _is_right_who(case: Case, record: SpecialistRecord) -> bool:
+    """Whether it went to somebody who is right, as far as the set says who is."""
+    return not case.expected or record.specialist in case.expected
+
+
+def _is_as_labelled(case: Case, record: SpecialistRecord) -> bool:
+    """Whether it went the way, and to somebody, that the set says."""
+    if case.route is not None:
+        return record.route is case.route and (case.route not in TO_SOMEBODY or _is_right_who(case, record))
+    return case.expected is None or _is_right(case.expected, record)
+
+
+def _wrong(case: Case, record: Evaluated) -> WrongCase:
+    right = case.expected or frozenset()
+    scores = record.specialist_candidates
+    return WrongCase(
+        id=case.id,
+        text=" ".join(case.request.text.split())[:_SHOWN],
+        expected_route=case.route,
+        expected=tuple(sorted(right, key=lambda name: (name != case.specialist, name))),
+        route=record.route,
+        specialist=record.specialist,
+        reason=record.reason.text,
+        threshold=record.threshold,
+        scores=tuple(
+            Score(specialist=one.specialist, score=one.score)
+            for place, one in enumerate(scores)
+            if place < _MOST_SCORES or one.specialist in right
+        ),
+    )
 
 
 def _baselines(cases: Sequence[Case], cards: Sequence[Card]) -> dict[str, float | None]:

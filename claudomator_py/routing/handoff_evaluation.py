@@ -26,6 +26,7 @@ from claudomator_py.domain.handoff import (
     validity,
 )
 from claudomator_py.domain.outcome import HandoffRequest
+from claudomator_py.domain.routing import Constraints
 from claudomator_py.domain.task import Permissions, TaskSpec
 from claudomator_py.routing import handing_on
 from claudomator_py.routing.role import done_by, escalation_of
@@ -34,10 +35,11 @@ from claudomator_py.schema.validation import first_problem
 
 MOST_HANDOFFS: Final = 2
 """As ``routing.max_handoffs`` is by default."""
-_DEMANDS: Final = ("max_authority", "required_fields", "forbidden_fields", "max_handoffs", "ends_with")
+DEMANDS: Final = ("max_authority", "required_fields", "forbidden_fields", "max_handoffs", "ends_with")
 _ASKED: Final = ("permissions", "budget", "expected_output")
 _RUNS: Final = (Route.SPECIALIST, Route.DEFAULT, Route.HUMAN_REVIEW)
 """Routes by which a run starts in the end, if a person agrees."""
+_ANYTHING: Final = Constraints()
 _BLANK: Final = Handoff(version=VERSION, task="-", revision=1, run="-", deadline=datetime(2000, 1, 1, tzinfo=UTC))
 
 
@@ -65,7 +67,7 @@ def demand_of(data: Mapping[str, Any], text: str) -> Demand | None:
     """What a line of a set demands, beside its label or in it; None: nothing. Raises ValueError."""
     label = data.get("expected")
     said = {**data, **label} if isinstance(label, Mapping) else data
-    if not any(said.get(name) is not None for name in (*_DEMANDS, "hands_on_to")):
+    if not any(said.get(name) is not None for name in (*DEMANDS, "hands_on_to")):
         return None
     asked = {name: said[name] for name in _ASKED if said.get(name) is not None}
     authority, most, ends = said.get("max_authority"), said.get("max_handoffs"), said.get("ends_with")
@@ -124,8 +126,10 @@ class HandedOver:
         return Route.HUMAN_REVIEW.value if self.refused else self.owners[-1]
 
 
-def handed_over(demand: Demand, record: SpecialistRecord, cards: Mapping[str, Card]) -> HandedOver | None:
-    """What becomes of the task after that decision; None: no run starts."""
+def handed_over(
+    demand: Demand, record: SpecialistRecord, cards: Mapping[str, Card], constraints: Constraints = _ANYTHING
+) -> HandedOver | None:
+    """What becomes of the task after that decision; None: no run starts. constraints: what the policy leaves open."""
     if record.route not in _RUNS:
         return None
     owners, hops, defects, refused = [record.specialist], list[HandoffRecord](), list[tuple[Defect, str]](), False
@@ -140,7 +144,7 @@ def handed_over(demand: Demand, record: SpecialistRecord, cards: Mapping[str, Ca
             risk, run = record.risk, f"run-{len(owners)}"
             hop = handing_on.decide(request, run, owners[-1], hops, cards, risk=risk, max_handoffs=MOST_HANDOFFS)
             refused = not hop.accepted
-        document = _document(demand, record, cards, owners[-1], hops)
+        document = _document(demand, record, cards, owners[-1], hops, constraints)
         last = hop is None or not hop.accepted
         required = demand.required_fields if last else ()
         found = validity(document, required, demand.forbidden_fields, most, demand.max_handoffs)
@@ -157,10 +161,11 @@ def _document(
     cards: Mapping[str, Card],
     owner: str | None,
     hops: Sequence[HandoffRecord],
+    constraints: Constraints,
 ) -> Handoff:
     """What the run is told that starts now, with what is known of a task before any of its runs."""
     card = None if owner is None else cards.get(owner)
-    task = done_by(demand.task, card)
+    task = done_by(demand.task, card, constraints)
     last = hops[-1] if hops else None
     decided = [("specialist", record.reason.code.value, record.route.value)]
     decided += [("handoff", hop.reason.code.value, hop.route.value) for hop in hops]

@@ -1,20 +1,41 @@
 """The lines of a labelled set: cards, and tasks of which is known who is right, or what else should come of them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+import difflib
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.card import ALIASES, Card
+from claudomator_py.domain.errors import shown, suggestion
+from claudomator_py.domain.principal import INBOX, Principal, Role
 from claudomator_py.domain.routing import Risk
-from claudomator_py.routing.handoff_evaluation import Demand, demand_of
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.policy.facts import Facts, paths_in
+from claudomator_py.routing.handoff_evaluation import DEMANDS, Demand, demand_of, plain
 from claudomator_py.routing.profile import Request
 from claudomator_py.scheduler.decision import Route
 from claudomator_py.schema.validation import first_problem
 
 TO_SOMEBODY = (Route.SPECIALIST, Route.HUMAN_REVIEW)
+NOBODY: Final = "__none__"
+"""As ``agent``: nobody is right."""
+_MAKERS: Final = ("creator", "role", "organisation")
+"""Keys of a line that say who made the task, as rules see it."""
+_LINE: Final = frozenset(
+    {"id", "text", "instructions", "name", "tags", "agent", "skill", "oos", "expected", "hands_on_to", "source"}
+    | {"permissions", "budget", "expected_output", *_MAKERS, *DEMANDS}
+)
+_LABEL: Final = frozenset(
+    {"route", "specialist", "acceptable", "tier", "acceptable_tiers", "risk", "mentions", "traits", *DEMANDS}
+)
+_ALIKE: Final = 0.8
+"""From which likeness on, by ``difflib``, a key that means nothing is taken for one that is misspelt."""
+
+E = TypeVar("E", bound=StrEnum)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +46,8 @@ class Case:
     request: Request
     expected: frozenset[str] | None = None
     """Who would be right: any of these; empty: nobody. None: it has no label."""
+    specialist: str | None = None
+    """Who of them would be best; None: the set does not say."""
     route: Route | None = None
     """Which way would be right; None: the set does not say."""
     risk: Risk | None = None
@@ -35,6 +58,18 @@ class Case:
     """The tiers that will do; empty: the set does not say."""
     demand: Demand | None = None
     """What its handoffs have to be; None: the set does not say."""
+    maker: Principal = INBOX
+    """Who made it, as rules see it."""
+    source: str = "file"
+    """How it came, as rules see it."""
+
+    def facts(self, risk: Risk, specialist: str | None, skill: str | None) -> Facts:
+        """The task as rules see it, on no machine and at no time in particular. specialist: who does it, if known."""
+        demand = self.demand or plain(self.request.text)
+        task = TaskSpec.model_construct(name="task", instructions=self.request.text) if demand is None else demand.task
+        task = task.model_copy(update={"tags": self.request.tags, "name": self.request.name or task.name})
+        paths = paths_in(self.request.text, "")
+        return Facts(task, self.maker, self.source, specialist, skill, risk, paths=paths)
 
 
 def card_of(data: Mapping[str, Any]) -> Card:
@@ -58,39 +93,89 @@ def ignored(data: Mapping[str, Any]) -> list[str]:
     return sorted(set(data) - set(Card.model_fields) - set(ALIASES))
 
 
-def case_of(data: Mapping[str, Any]) -> Case:
+def case_of(data: Mapping[str, Any], known: Collection[str] | None = None) -> Case:
     """The case that a line of a set describes, of either kind: ``text``, with ``agent`` and ``oos`` as its label; or
-    ``instructions``, ``name`` and ``tags``, with ``expected``. Raises ValueError.
+    ``instructions``, ``name`` and ``tags``, with ``expected``. known: the specialists that there are; None: anybody.
+    Raises ValueError.
     """
+    _check_keys(data, _LINE)
     identity, text = data.get("id"), data.get("instructions", data.get("text"))
     if not isinstance(identity, str) or not isinstance(text, str):
         raise ValueError("it needs an `id` and a `text` or `instructions`")
-    tags = data.get("tags") or ()
-    if not isinstance(tags, list | tuple) or not all(isinstance(tag, str) for tag in tags):
-        raise ValueError("`tags` is not a list of texts")
-    request = Request(text, str(data.get("name") or ""), tuple(tags))
+    request = Request(text, str(data.get("name") or ""), _texts(data, "tags"))
     label, demand = data.get("expected"), demand_of(data, text)
+    task = Case(identity, request, demand=demand, maker=_maker(data), source=str(data.get("source") or "file"))
+    if label is None:
+        return replace(task, expected=_expected(data, known))
     if not isinstance(label, Mapping):
-        return Case(identity, request, _expected(data), demand=demand)
-    route, risk = label.get("route"), label.get("risk")
-    return Case(
-        identity,
-        request,
-        _expected(data),
-        Route(route) if route in tuple(Route) else None,
-        Risk(risk) if risk in tuple(Risk) else None,
-        tuple(one for one in label.get("mentions") or () if isinstance(one, str)),
-        tuple(Tier(one) for one in label.get("acceptable_tiers") or [label.get("tier")] if one in tuple(Tier)),
-        demand,
+        raise ValueError("`expected` is not an object")
+    _check_keys(label, _LABEL)
+    route, specialist = _one_of(Route, label, "route"), label.get("specialist")
+    _check_names("expected.specialist", [] if specialist is None else [specialist], known)
+    right = [*([] if specialist is None else [specialist]), *_texts(label, "acceptable")]
+    _check_names("expected.acceptable", right, known)
+    _check_names("expected.mentions", _texts(label, "mentions"), known)
+    if (ends := label.get("ends_with")) is not None:
+        _check_names("expected.ends_with", [ends], None if known is None else {*known, Route.HUMAN_REVIEW})
+    tier = _one_of(Tier, label, "tier")
+    tiers = tuple(_word(Tier, one, "acceptable_tiers") for one in _texts(label, "acceptable_tiers"))
+    named = route in TO_SOMEBODY or route is None
+    return replace(
+        task,
+        expected=(frozenset(right) if right else None) if named else frozenset(),
+        specialist=specialist if named else None,
+        route=route,
+        risk=_one_of(Risk, label, "risk"),
+        mentions=_texts(label, "mentions"),
+        tiers=tiers or (() if tier is None else (tier,)),
     )
 
 
-def _expected(data: Mapping[str, Any]) -> frozenset[str] | None:
-    label = data.get("expected")
-    if isinstance(label, Mapping):
-        if label.get("route") not in TO_SOMEBODY:
-            return frozenset()
-        return frozenset(one for one in (label.get("specialist"), *(label.get("acceptable") or ())) if one)
+def _expected(data: Mapping[str, Any], known: Collection[str] | None) -> frozenset[str] | None:
     if "agent" not in data:
         return None
-    return frozenset() if data.get("oos") or data["agent"] is None else frozenset({str(data["agent"])})
+    agent = data["agent"]
+    if data.get("oos") or agent in (None, NOBODY):
+        return frozenset()
+    _check_names("agent", [agent], known)
+    return frozenset({agent})
+
+
+def _maker(data: Mapping[str, Any]) -> Principal:
+    if not any(name in data for name in _MAKERS):
+        return INBOX
+    role = _one_of(Role, data, "role") or INBOX.role
+    organisation = data.get("organisation")
+    return Principal(str(data.get("creator") or INBOX.id), role, None if organisation is None else str(organisation))
+
+
+def _check_keys(said: Mapping[str, Any], known: Collection[str]) -> None:
+    """Raises ValueError for a key that is a known one misspelt. Others may be there, for others to read."""
+    for key in said:
+        if key not in known and (near := difflib.get_close_matches(key, known, n=1, cutoff=_ALIKE)):
+            raise ValueError(f"the key `{shown(key)}` is unknown: did you mean `{near[0]}`?")
+
+
+def _check_names(place: str, names: Iterable[object], known: Collection[str] | None) -> None:
+    for name in names:
+        if not isinstance(name, str):
+            raise ValueError(f"`{place}` is not the id of a specialist")
+        if known is not None and name not in known:
+            raise ValueError(f"`{place}` names `{shown(name)}`, who has no card: {suggestion(name, known)}")
+
+
+def _one_of(words: type[E], said: Mapping[str, Any], key: str) -> E | None:
+    return None if said.get(key) is None else _word(words, said[key], key)
+
+
+def _word(words: type[E], word: object, key: str) -> E:
+    if not isinstance(word, str) or word not in tuple(words):
+        raise ValueError(f"`{key}` is {shown(str(word))}, which it cannot be: {suggestion(str(word), words)}")
+    return words(word)
+
+
+def _texts(said: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    found = said.get(key) or ()
+    if not isinstance(found, list | tuple) or not all(isinstance(one, str) for one in found):
+        raise ValueError(f"`{key}` is not a list of texts")
+    return tuple(found)

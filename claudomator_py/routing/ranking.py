@@ -27,6 +27,8 @@ LEARNED: Final = "learned"
 NO_STANDINGS: Final[Standings] = MappingProxyType({})
 NO_VOTES: Final[Mapping[str, float]] = MappingProxyType({})
 NO_LIKENESS: Final[Mapping[str, Likeness]] = MappingProxyType({})
+_SAID_SO: Final = (RationaleCode.BY_HAND, RationaleCode.GIVEN_BY_RULE)
+"""A person, or a rule of the policy, has said who does it, whatever the card says that they may take on."""
 NOT_ALIKE: Final = Likeness(0.0, None)
 
 
@@ -54,6 +56,25 @@ class Needs:
             return rationale(RationaleCode.TOO_RISKY, risk=self.risk, ceiling=card.risk_ceiling)
         lacking = tuple(one for one in self.capabilities if one not in card.capabilities)
         return rationale(RationaleCode.LACKS, lacking=lacking) if lacking else None
+
+    def met_by(self, record: SpecialistRecord, cards: Mapping[str, Card]) -> SpecialistRecord:
+        """The decision; or the question to a person, where whoever was chosen may not do it. cards: by id."""
+        if (why := self._unmet(record, cards)) is None:
+            return record
+        asking = {"reason": why, "route": Route.CLARIFY, "specialist": None, "skill": None}
+        return record.model_copy(update=asking)
+
+    def _unmet(self, record: SpecialistRecord, cards: Mapping[str, Card]) -> Rationale | None:
+        """Why they may not; None: they may, or a person or a rule of the policy has said who."""
+        if self.of_anybody or record.reason.code in _SAID_SO or record.route is Route.CLARIFY:
+            return None
+        name = record.specialist
+        if name is None or (record.route is Route.DEFAULT and self.risk not in (None, Risk.LOW)):
+            return rationale(RationaleCode.NO_MATCH)
+        why = self.unmet_by(cards[name]) if name in cards else None
+        if why is None:
+            return None
+        return why.model_copy(update={"params": why.params.model_copy(update={"specialist": name})})
 
 
 ANYBODY: Final = Needs()

@@ -100,6 +100,7 @@ MODULES = {
     "policy/rule.py": ["tests/unit/policy", "tests/unit/domain/test_settings.py"],
     "policy/verdict.py": ["tests/unit/policy/test_verdict.py"],
     "policy/condition.py": ["tests/unit/policy"],
+    "policy/expression.py": ["tests/unit/policy"],
     "hosts/local/fate.py": ["tests/unit/hosts/test_run_files.py"],
     "hosts/shim/record.py": ["tests/unit/hosts/test_run_files.py", "tests/unit/hosts/test_durable.py"],
     "hosts/shim/stop.py": ["tests/unit/hosts/test_stop.py"],
@@ -204,7 +205,7 @@ EQUIVALENT = {
     "routing/mentions.py: LtE -> Lt: if ends and start <= ends[-1]:": "parts side by side are found one by one, too",
     "routing/mentions.py: the condition is False: if place < 0:": "in a text without @ nothing is found anyway",
     "routing/mentions.py: the condition is False: if not self._root.following:": "of no phrases none is found anyway",
-    'policy/condition.py: left out: sys.modules.setdefault("cel.cli", ModuleType("cel.cli"))': (
+    'policy/expression.py: left out: sys.modules.setdefault("cel.cli", ModuleType("cel.cli"))': (
         "the library only takes longer to import"
     ),
     "scheduler/admission.py: LtE -> Lt: return kinds <= set(BY_NAME_KINDS)": "a hint means one kind of several",

@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from claudomator_py.__main__ import application
+from claudomator_py.client.errors import DiscoveryFailed
 from tests.fakes.onnx_graph import model_folder
 
 CARD = {"id": "cook", "description": "Cooks.", "skills": [{"id": "soup", "name": "Soup", "examples": ["boil a soup"]}]}
@@ -20,7 +21,7 @@ def run(folder: Path, *arguments: str, cards: str = json.dumps(CARD), tasks: str
     (folder / "cards.jsonl").write_text(cards)
     (folder / "tasks.jsonl").write_text("\n".join(map(json.dumps, TASKS)) if tasks is None else tasks)
     given = ["eval", "--specialists", str(folder / "cards.jsonl"), "--data", str(folder / "tasks.jsonl"), *arguments]
-    result = CliRunner().invoke(application(), given)
+    result = CliRunner().invoke(application(), given, catch_exceptions=False)
     return result.exit_code, result.stdout, result.stderr
 
 
@@ -56,6 +57,125 @@ def test_a_line_that_cannot_be_read_is_named(tmp_path: Path, tasks: str, said: s
     code, _, problem = run(tmp_path, tasks=tasks)
     assert code == 2
     assert said in problem
+
+
+LABELLED = {"id": "1", "instructions": "boil a soup", "expected": {"route": "specialist", "specialist": "cook"}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"route": "specalist"}, "`route` is specalist, which it cannot be: did you mean `specialist`?"),
+        ({"specialist": "cok"}, "`expected.specialist` names `cok`, who has no card: did you mean `cook`?"),
+        ({"acceptable": ["cook", "smith"]}, "`expected.acceptable` names `smith`"),
+        ({"risk": "hgih"}, "`risk` is hgih, which it cannot be: did you mean `high`?"),
+        ({"tier": "powerfull"}, "`tier` is powerfull, which it cannot be: did you mean `powerful`?"),
+        ({"acceptable_tiers": ["fats"]}, "`acceptable_tiers` is fats, which it cannot be: did you mean `fast`?"),
+        ({"mentions": ["chef"]}, "`expected.mentions` names `chef`"),
+        ({"ends_with": "human_reviews"}, "`expected.ends_with` names `human_reviews`"),
+        ({"acceptible": ["cook"]}, "the key `acceptible` is unknown: did you mean `acceptable`?"),
+        ({"max_authority": "raed"}, "`max_authority` is none of"),
+    ],
+)
+def test_a_misspelt_label_is_an_error_with_its_line_and_the_nearest(
+    tmp_path: Path, changes: dict[str, object], said: str
+) -> None:
+    wrong = {**LABELLED, "id": "2", "expected": {**LABELLED["expected"], **changes}}  # type: ignore[dict-item]
+    code, _, problem = run(tmp_path, tasks=f"{json.dumps(LABELLED)}\n{json.dumps(wrong)}")
+    assert code == 2
+    assert f"tasks.jsonl:2: {said}" in problem
+
+
+@pytest.mark.parametrize(
+    "line", [{"agnet": "cook"}, {"agent": "cok"}, {"expeced": {"route": "clarify"}}, {"expected": "cook"}]
+)
+def test_a_label_that_would_be_none_is_an_error(tmp_path: Path, line: dict[str, object]) -> None:
+    code, _, problem = run(tmp_path, tasks=json.dumps({"id": "1", "text": "boil a soup", **line}))
+    assert (code, "tasks.jsonl:1: " in problem) == (2, True)
+
+
+def test_keys_for_others_and_labels_of_nobody_are_no_fault(tmp_path: Path) -> None:
+    lines = [
+        {"id": "1", "text": "boil", "agent": "__none__", "oos": True, "note": "x", "lang": "en", "work": "other"},
+        {"id": "2", "text": "boil", "agent": None},
+        {
+            **LABELLED,
+            "id": "3",
+            "title": "Soup",
+            "expected": {"route": "clarify", "specialist": None, "traits": ["vague"]},
+        },
+    ]
+    assert run(tmp_path, tasks="\n".join(map(json.dumps, lines)))[0] == 0
+
+
+def test_what_is_wrong_is_listed_with_what_was_expected_and_the_scores(tmp_path: Path) -> None:
+    smith = {"id": "smith", "description": "Forges iron."}
+    lines = [
+        LABELLED,
+        {**LABELLED, "id": "2", "expected": {"route": "specialist", "specialist": "smith"}},
+        {"id": "3", "text": "boil a soup", "agent": "smith", "oos": False},
+    ]
+    cards, tasks = "\n".join(map(json.dumps, (CARD, smith))), "\n".join(map(json.dumps, lines))
+    code, printed, _ = run(tmp_path, "-o", "json", cards=cards, tasks=tasks)
+    assert code == 0
+    figures = json.loads(printed)
+    assert figures["per_class"]["specialist"] == {"cases": 2, "precision": 0.5, "recall": 0.5}
+    assert figures["confusion"]["specialist"]["wrong_specialist"] == 1
+    assert figures["per_specialist"]["smith"] == {"cases": 2, "precision": None, "recall": 0.0}
+    assert [one["id"] for one in figures["wrong"]] == ["2", "3"]
+    wrong = figures["wrong"][0]
+    assert (wrong["expected_route"], wrong["expected"]) == ("specialist", ["smith"])
+    assert (wrong["route"], wrong["specialist"]) == ("specialist", "cook")
+    assert {one["specialist"] for one in wrong["scores"]} == {"cook", "smith"}
+
+    report = tmp_path / "report.html"
+    _, printed, _ = run(tmp_path, "--html", str(report), cards=cards, tasks=tasks)
+    (row,) = (line for line in printed.splitlines() if line.startswith("2 "))
+    assert row.split()[1:3] == ["smith", "cook"]
+    assert "Wrong cases" in report.read_text()
+
+
+def test_the_rules_of_a_configuration_are_applied_as_the_daemon_does(tmp_path: Path) -> None:
+    smith = {"id": "smith", "description": "Forges iron.", "capabilities": ["iron"]}
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(
+        "policy:\n"
+        "  - {name: foreign, when: 'actor.organisation == \"acme\"', deny: not for them}\n"
+        "  - {name: hot, when: '\"hot\" in task.tags', approve: {by: [admin]}, risk: medium}\n"
+        "  - {name: iron, when: 'task.text.contains(\"iron\")', specialist: smith}\n"
+        "  - {name: cold, when: '\"cold\" in task.tags', exclude_specialists: [cook], tier: {ceiling: fast}}\n"
+        '  - {name: late, when: \'task.name == "late" && task.specialist + task.skill == "cooksoup"\', deny: late}\n'
+    )
+    ways: dict[str, tuple[dict[str, object], str, str | None]] = {
+        "plain": ({}, "specialist", "cook"),
+        "foreign": ({"organisation": "acme"}, "reject", None),
+        "hot": ({"tags": ["hot"]}, "human_review", "cook"),
+        "iron": ({"instructions": "boil a soup of iron"}, "specialist", "smith"),
+        "cold": ({"tags": ["cold"]}, "default", None),
+        "late": ({"name": "late"}, "reject", None),
+    }
+    lines = [
+        {"id": name, "instructions": "boil a soup", **line, "expected": {"route": route, "specialist": who}}
+        for name, (line, route, who) in ways.items()
+    ]
+    out, cards = tmp_path / "out.jsonl", "\n".join(map(json.dumps, (CARD, smith)))
+    given = ("--policy", str(rules), "--decisions", str(out), "-o", "json")
+    code, printed, _ = run(tmp_path, *given, cards=cards, tasks="\n".join(map(json.dumps, lines)))
+    assert code == 0
+    decided = {one["id"]: one["decision"] for one in map(json.loads, out.read_text().splitlines())}
+    assert {name: (one["route"], one["specialist"]) for name, one in decided.items()} == {
+        name: (route, who) for name, (_, route, who) in ways.items()
+    }
+    assert (decided["cold"]["tier"], decided["plain"]["tier"], decided["hot"]["risk"]) == ("fast", "balanced", "medium")
+    figures = json.loads(printed)
+    assert (figures["wrong"], figures["per_class"]["reject"]["recall"]) == ([], 1.0)
+    assert figures["policy"] is not None
+
+
+def test_a_policy_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("policy: [{name: a, when: 'task.risk == \"hgih\"', deny: x}]\n")
+    with pytest.raises(DiscoveryFailed, match="did you mean `high`"):
+        run(tmp_path, "--policy", str(tmp_path / "bad.yaml"))
 
 
 def test_an_unknown_encoder_is_refused_with_the_nearest(tmp_path: Path) -> None:

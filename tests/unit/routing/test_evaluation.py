@@ -124,7 +124,7 @@ def test_routes_are_judged_as_well() -> None:
     assert (found.tier.accuracy, found.tier.under, found.tier.over) == (round(1 / 6, 4), 0.0, round(5 / 6, 4))
     assert found.confusion["specialist"]["clarify"] == 1
     assert (found.per_class["reject"].precision, found.per_class["specialist"].recall) == (1.0, 0.5)
-    assert found.baselines["default"] == round(4 / 6, 4)
+    assert found.baselines["default"] == round(3 / 5, 4)
 
 
 def test_a_set_that_says_nothing_of_routes_has_no_figures_of_them() -> None:

@@ -64,7 +64,12 @@ def test_its_figures_are_those_of_routing_itself(start: Calibration) -> None:
     found = fit(CARDS, labelled, ENCODER, start)
     for calibration, figures in ((start, found.before), (found.calibration, found.in_sample)):
         routed, _ = evaluate(CARDS, labelled, ENCODER, calibration, lambda: 0)
-        assert routed.model_copy(update={"latency_ms": None, "baselines": {}, **OF_RUNS}) == figures
+        assert (
+            routed.model_copy(
+                update={"latency_ms": None, "baselines": {}, "per_specialist": {}, "wrong": (), **OF_RUNS}
+            )
+            == figures
+        )
 
 
 def test_a_threshold_that_lets_everything_through_is_moved() -> None:
