@@ -12,6 +12,9 @@ Lines = Mapping[Path, int]
 
 _SHOWN = 60
 _NAMED = 50
+_FEW = 5
+"""So many names are listed where there can be any number, such as of tasks."""
+_NEAR = 0.6
 _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 
@@ -89,9 +92,23 @@ def suggestion(word: str, valid: Iterable[str]) -> str:
 
 def near(word: str, valid: Iterable[str]) -> str | None:
     """A remedy that names the valid word nearest to this one, if one is near."""
+    nearest = _nearest(word, valid, most=1, cutoff=_NEAR)
+    return f"did you mean `{nearest[0]}`?" if nearest else None
+
+
+def _name_suggestion(name: str, valid: Sequence[str], listing: str | None) -> str:
+    """Return a remedy that names the valid name nearest to this one, else a few that are the least far."""
+    if len(valid) <= _FEW or near(name, valid):
+        return suggestion(name, valid)
+    said = f"the names nearest to it are {', '.join(_nearest(name, valid, most=_FEW, cutoff=0))}"
+    return said if listing is None else f"{said}; `{listing}` lists them all"
+
+
+def _nearest(word: str, valid: Iterable[str], *, most: int, cutoff: float) -> list[str]:
+    """Return the valid words that are so alike, from 0 to 1, the nearest first."""
     by_folded = {known.casefold(): known for known in valid}
-    nearest = difflib.get_close_matches(word[:_SHOWN].casefold(), by_folded, n=1, cutoff=0.6)
-    return f"did you mean `{by_folded[nearest[0]]}`?" if nearest else None
+    found = difflib.get_close_matches(word[:_SHOWN].casefold(), by_folded, n=most, cutoff=cutoff)
+    return [by_folded[each] for each in found]
 
 
 def printable(text: str) -> str:
@@ -153,10 +170,15 @@ class NotFound(ServiceError):
     title = "Not found"
 
     @classmethod
-    def among(cls, noun: str, ref: str, valid: Iterable[str], *, none: str | None = None) -> "NotFound":
-        """For a name that none of the valid ones is; the remedy suggests some. none: it, where there are none."""
+    def among(
+        cls, noun: str, ref: str, valid: Iterable[str], *, none: str | None = None, listing: str | None = None
+    ) -> "NotFound":
+        """Return it for a name that none of the valid ones is; the remedy suggests some.
+
+        none: the remedy where there are none. listing: the command that lists all.
+        """
         names = list(valid)
-        remedy = suggestion(ref, names) if names else none or f"there are no {noun}s yet"
+        remedy = _name_suggestion(ref, names, listing) if names else none or f"there are no {noun}s yet"
         return cls(f"There is no {noun} {shown(ref)!r}.", remedy=sentence(remedy))
 
 

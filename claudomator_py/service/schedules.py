@@ -166,7 +166,9 @@ def _named(connection: Connection, name: str, by: Principal) -> Schedule:
         whose = ", ".join(str(schedule.organisation) for schedule in namesakes)
         raise Ambiguous(f"There is a schedule {name!r} of {whose}.", remedy="Ask with a token of that organisation.")
     if not namesakes:
-        raise NotFound.among("schedule", name, [schedule.name for schedule in visible])
+        raise NotFound.among(
+            "schedule", name, [schedule.name for schedule in visible], listing="claudomator schedule list"
+        )
     return namesakes[0]
 
 

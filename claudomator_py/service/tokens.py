@@ -70,7 +70,7 @@ class Tokens(Bound):
             row = _found(connection, ref)
             if row is None or not self._by.sees(row.organisation):
                 names = [one.name for one in token_rows.all_given(connection) if self._by.sees(one.organisation)]
-                raise NotFound.among("token", ref, names)
+                raise NotFound.among("token", ref, names, listing="claudomator token list")
             now_ms = self._clock()
             if row.revoked_ms is None:
                 token_rows.change(connection, row.id, revoked_ms=now_ms)

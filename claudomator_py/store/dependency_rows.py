@@ -8,6 +8,7 @@ from sqlalchemy import Connection, String, bindparam, case, delete, exists, inse
 from claudomator_py.domain.readiness import DependencyState
 from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import TASK, TASK_DEPENDENCY, Task
+from claudomator_py.store.tables.columns import bytewise
 from claudomator_py.store.task_rows import task_from
 
 _NOTHING_MEANT: Mapping[str, str] = MappingProxyType({})
@@ -35,7 +36,7 @@ _STATES = Statement(
     select(TASK_DEPENDENCY.c.name, TASK.c.state)
     .select_from(TASK_DEPENDENCY.outerjoin(TASK, TASK.c.id == TASK_DEPENDENCY.c.depends_on_id))
     .where(_OF)
-    .order_by(TASK_DEPENDENCY.c.name)
+    .order_by(bytewise(TASK_DEPENDENCY.c.name))
 )
 _DEPENDENTS = Statement(
     select(TASK)
@@ -52,7 +53,7 @@ _DEPENDENCIES = Statement(
 _BOUND_IDS = Statement(
     select(TASK_DEPENDENCY.c.name, TASK_DEPENDENCY.c.depends_on_id)
     .where(_OF, TASK_DEPENDENCY.c.depends_on_id.is_not(None))
-    .order_by(TASK_DEPENDENCY.c.name)
+    .order_by(bytewise(TASK_DEPENDENCY.c.name))
 )
 
 
@@ -96,7 +97,7 @@ def bound(connection: Connection, task_id: str) -> Sequence[tuple[str, str | Non
         select(TASK_DEPENDENCY.c.name, TASK.c.id, TASK.c.state)
         .select_from(TASK_DEPENDENCY.outerjoin(TASK, TASK.c.id == TASK_DEPENDENCY.c.depends_on_id))
         .where(TASK_DEPENDENCY.c.task_id == task_id)
-        .order_by(TASK_DEPENDENCY.c.name)
+        .order_by(bytewise(TASK_DEPENDENCY.c.name))
     )
     return [(name, bound_id, state) for name, bound_id, state in connection.execute(query)]
 

@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Any, Literal, get_args
 
 from sqlalchemy import (
-    BindParameter,
     ColumnElement,
     Connection,
     String,
@@ -35,7 +34,6 @@ from claudomator_py.store.task_rows import task_from
 from claudomator_py.store.visibility import agent_hidden, cards_hidden, tasks_seen
 
 _SUCCESSFUL = tuple(state for state in get_args(StateName) if state not in UNSUCCESSFUL)
-SHORTEST_PREFIX = 4
 _RUNS_OF = Statement(
     select(RUN).where(RUN.c.task_id.in_(bindparam("tasks", expanding=True))).order_by(RUN.c.generation, RUN.c.seq)
 )
@@ -178,18 +176,18 @@ def _first(connection: Connection, which: ColumnElement[bool], order: Sequence[A
 
 
 def matching(connection: Connection, ref: str, by: Principal = OPERATOR) -> Sequence[Task]:
-    """The task of that id; else the newest of that name; else all whose id begins so (4 characters or more).
+    """Return the task of that id; else the newest of that name; else up to 10 whose id begins so, newest first.
 
-    Only those that exist for that principal.
+    Only those that exist for that principal. An id may be written in capitals.
     """
-    if "\0" in ref:
+    if not ref or "\0" in ref:
         return []
-    for query in _exactly(by):
-        if (row := query.row(connection, ref=ref)) is not None:
-            return [task_from(row)]
-    if len(ref) < SHORTEST_PREFIX:
-        return []
-    prefixed = select(TASK).where(tasks_seen(by), TASK.c.id.startswith(ref, autoescape=True))
+    by_id, by_name = _exactly(by)
+    row = by_id.row(connection, id=ref.lower()) or by_name.row(connection, name=ref)
+    if row is not None:
+        return [task_from(row)]
+    # PostgreSQL's LIKE heeds case, and SQLite's does not.
+    prefixed = select(TASK).where(tasks_seen(by), TASK.c.id.startswith(ref.lower(), autoescape=True))
     found = connection.execute(prefixed.order_by(TASK.c.created_ms.desc()).limit(10))
     return [task_from(row) for row in found]
 
@@ -197,10 +195,9 @@ def matching(connection: Connection, ref: str, by: Principal = OPERATOR) -> Sequ
 @lru_cache(maxsize=64)
 def _exactly(by: Principal) -> tuple[Statement, Statement]:
     """By id, and by name, for that principal."""
-    ref: BindParameter[str] = bindparam("ref")
     mine = select(TASK).where(tasks_seen(by))
-    newest = mine.where(TASK.c.name == ref).order_by(TASK.c.created_ms.desc(), TASK.c.id.desc()).limit(1)
-    return Statement(mine.where(TASK.c.id == ref)), Statement(newest)
+    newest = mine.where(TASK.c.name == bindparam("name")).order_by(TASK.c.created_ms.desc(), TASK.c.id.desc()).limit(1)
+    return Statement(mine.where(TASK.c.id == bindparam("id"))), Statement(newest)
 
 
 def in_context(context: str, by: Principal) -> ColumnElement[bool]:

@@ -66,6 +66,12 @@ def find(connection: Connection, run_id: str, by: Principal = OPERATOR) -> Run |
     return None if row is None else run_from(row)
 
 
+def beginning(connection: Connection, prefix: str, by: Principal) -> Sequence[Run]:
+    """Return up to 10 runs whose id begins so, of those that exist for that principal, newest first."""
+    query = select(RUN).where(RUN.c.id.startswith(prefix.lower(), autoescape=True), runs_seen(by))
+    return [run_from(row) for row in connection.execute(query.order_by(RUN.c.started_ms.desc(), RUN.c.id).limit(10))]
+
+
 def get(connection: Connection, run_id: str) -> Run:
     """The run. Raises LookupError."""
     found = find(connection, run_id)

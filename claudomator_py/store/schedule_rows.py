@@ -7,13 +7,14 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.store.tables import SCHEDULE, SCHEDULE_FIRE, TASK, Schedule, ScheduleFire, Task
+from claudomator_py.store.tables.columns import bytewise
 from claudomator_py.store.task_rows import task_from
 from claudomator_py.store.visibility import schedules_seen
 
 _OF_FILE = (
     select(SCHEDULE)
     .where(SCHEDULE.c.file_path == bindparam("file"), SCHEDULE.c.gone_ms.is_(None))
-    .order_by(SCHEDULE.c.name)
+    .order_by(bytewise(SCHEDULE.c.name))
 )
 _FILES = (
     select(SCHEDULE.c.file_path)
@@ -57,7 +58,7 @@ def named(connection: Connection, name: str, organisation: str | None = None) ->
 def all_there(connection: Connection, by: Principal = OPERATOR) -> Sequence[Schedule]:
     """The schedules that are not gone and exist for that principal, by name."""
     query = select(SCHEDULE).where(SCHEDULE.c.gone_ms.is_(None), schedules_seen(by))
-    query = query.order_by(SCHEDULE.c.name, SCHEDULE.c.organisation)
+    query = query.order_by(bytewise(SCHEDULE.c.name), bytewise(SCHEDULE.c.organisation).nulls_first())
     return [Schedule(**row._mapping) for row in connection.execute(query)]
 
 

@@ -12,6 +12,7 @@ from claudomator_py.domain.card import Card, Registration
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import SPECIALIST, SPECIALIST_GRANT, SPECIALIST_SKILL, Specialist
+from claudomator_py.store.tables.columns import bytewise
 from claudomator_py.store.visibility import cards_hidden, cards_seen
 
 _FEW = 500
@@ -24,7 +25,9 @@ _CARDS = Statement(
 )
 _UNINDEX = Statement(delete(SPECIALIST_SKILL).where(SPECIALIST_SKILL.c.specialist_id == bindparam("specialist")))
 _INDEX = Statement(insert(SPECIALIST_SKILL))
-_GRANTED = select(SPECIALIST_GRANT.c.specialist_id, SPECIALIST_GRANT.c.grantee).order_by(SPECIALIST_GRANT.c.grantee)
+_GRANTED = select(SPECIALIST_GRANT.c.specialist_id, SPECIALIST_GRANT.c.grantee).order_by(
+    bytewise(SPECIALIST_GRANT.c.grantee)
+)
 _GRANTS = Statement(_GRANTED)
 _GRANTS_OF = Statement(_GRANTED.where(SPECIALIST_GRANT.c.specialist_id.in_(bindparam("specialists", expanding=True))))
 
@@ -47,11 +50,11 @@ def seen(
 ) -> Sequence[Registration]:
     """The cards that exist for that principal, by id. ids: only these. after: only those behind this id. limit: at
     most. None: all."""
-    query = select(SPECIALIST).where(cards_seen(by)).order_by(SPECIALIST.c.id)
+    query = select(SPECIALIST).where(cards_seen(by)).order_by(bytewise(SPECIALIST.c.id))
     if ids is not None:
         query = query.where(SPECIALIST.c.id.in_(sorted(ids)))
     if after is not None:
-        query = query.where(SPECIALIST.c.id > after)
+        query = query.where(bytewise(SPECIALIST.c.id) > after)
     rows = connection.execute(query if limit is None else query.limit(limit)).all()
     grants = _grants(connection, [row.id for row in rows] if len(rows) <= _FEW else None)
     return [_registration(row, grants) for row in rows]
@@ -89,7 +92,11 @@ def exist(connection: Connection) -> bool:
 
 def ids_seen(connection: Connection, by: Principal = OPERATOR) -> Sequence[str]:
     """The ids of the cards that exist for that principal, in order."""
-    return connection.execute(select(SPECIALIST.c.id).where(cards_seen(by)).order_by(SPECIALIST.c.id)).scalars().all()
+    return (
+        connection.execute(select(SPECIALIST.c.id).where(cards_seen(by)).order_by(bytewise(SPECIALIST.c.id)))
+        .scalars()
+        .all()
+    )
 
 
 def skills_seen(connection: Connection, by: Principal) -> frozenset[str]:
@@ -141,7 +148,7 @@ def row_of(connection: Connection, specialist_id: str) -> Specialist | None:
 def of_file(connection: Connection, path: str) -> Sequence[Registration]:
     """The cards that follow that file, by id."""
     query = select(SPECIALIST).where(SPECIALIST.c.file_path == path, SPECIALIST.c.removed_ms.is_(None))
-    rows = connection.execute(query.order_by(SPECIALIST.c.id)).all()
+    rows = connection.execute(query.order_by(bytewise(SPECIALIST.c.id))).all()
     grants = _grants(connection, [row.id for row in rows])
     return [_registration(row, grants) for row in rows]
 

@@ -48,7 +48,7 @@ def find(connection: Connection, ref: str, by: Principal, versions: Collection[i
     channels = channel_rows.find(connection, ref, by)
     if not channels:
         names = [channel.name for channel in channel_rows.seen(connection, by, limit=200)]
-        raise NotFound.among("channel", ref, names)
+        raise NotFound.among("channel", ref, names, listing="claudomator channel list")
     if len(channels) > 1:
         raise Conflict(f"There are several channels {shown(ref)}.", remedy="Name it by its id.")
     if versions is not None and channels[0].version not in versions:

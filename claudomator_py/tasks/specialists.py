@@ -27,7 +27,6 @@ from claudomator_py.store import specialist_rows, task_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Specialist
 
-_LONGEST_HINT = 200
 _SHIPPER = Principal(SHIPPER, Role.ADMIN)
 
 
@@ -184,10 +183,7 @@ def ship(connection: Connection, cards: Sequence[Card], now_ms: int) -> None:
 def unknown(connection: Connection, specialist_id: str, by: Principal) -> NotFound:
     """The refusal of an id that does not exist for whoever asks; it suggests only ids that do."""
     ids = specialist_rows.ids_seen(connection, by)
-    not_found = NotFound.among("specialist", specialist_id, ids)
-    if len(not_found.remedy) > _LONGEST_HINT:
-        return NotFound(not_found.detail, remedy="List them with `claudomator specialists list`.")
-    return not_found
+    return NotFound.among("specialist", specialist_id, ids, listing="claudomator specialists list")
 
 
 def ways_on_problems(

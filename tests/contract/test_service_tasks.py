@@ -276,11 +276,40 @@ def test_a_task_is_found_by_id_prefix_or_newest_name(world: World) -> None:
     assert world.queries.task("twin").id == new.id
     assert world.queries.task(old.id).id == old.id
     assert world.queries.task(old.id[:13]).id == old.id
-    for ref in (old.id[:3], "", "%", "____", "nope", "a\0b", "\u00e9"):
+    assert world.queries.task(old.id[:13].upper()).id == old.id
+    assert world.queries.task(old.id.upper()).id == old.id
+    for ref in ("", "%", "____", "nope", "a\0b", "\u00e9"):
         with pytest.raises(NotFound):
             world.queries.task(ref)
     with pytest.raises(NotFound, match="Did you mean `twin`"):
         world.queries.task("twinn")
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_too_short_a_prefix_is_told_with_what_it_is_the_beginning_of(world: World, length: int) -> None:
+    task = world.submit("one")
+    with pytest.raises(Ambiguous, match=rf"{task.id[:8]} \(one\).*4 characters"):
+        world.queries.task(task.id[:length])
+    short = world.submit("abc")
+    assert world.queries.task("abc").id == short.id
+
+
+@pytest.mark.both_databases
+def test_names_have_one_order_on_every_database(world: World) -> None:
+    names = ["b", "a-c", "a.d", "a_b", "a", "ab", "aa"]
+    task = world.submit("t", depends_on=names)
+    assert [one.name for one in task.depends_on] == sorted(names)
+
+
+def test_of_many_names_only_the_nearest_are_suggested(world: World) -> None:
+    for number in range(20):
+        world.submit(f"alpha-{number:02}")
+    world.submit("nightly")
+    with pytest.raises(NotFound) as refused:
+        world.queries.task("nope")
+    assert len(refused.value.remedy) < 150
+    assert "nightly" in refused.value.remedy
 
 
 def test_a_prefix_of_several_ids_is_ambiguous(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

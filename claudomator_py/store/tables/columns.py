@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Set
 from typing import Any, ClassVar
 
-from sqlalchemy import JSON, BigInteger, Column, Index, Integer, Table, text
+from sqlalchemy import JSON, BigInteger, Column, ColumnElement, Index, Integer, String, Table, text
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.schema import CreateIndex
+from sqlalchemy.sql.functions import FunctionElement
 from sqlmodel import Field, SQLModel
 from sqlmodel.main import get_column_from_field
 
@@ -94,3 +95,26 @@ def _create_with_condition(create: CreateIndex, compiler: Any, **options: Any) -
         index.dialect_options["postgresql"]["where"] = text(condition)
     created: str = compiler.visit_create_index(create, **options)
     return created
+
+
+class _Bytewise(FunctionElement[str]):
+    """A text that is compared by its bytes."""
+
+    type = String()
+    name = "bytewise"
+    inherit_cache = True
+
+
+def bytewise(column: ColumnElement[str]) -> ColumnElement[str]:
+    """Return the column to order by, so that names have one order: a PostgreSQL database has a locale, SQLite none."""
+    return _Bytewise(column)
+
+
+@compiles(_Bytewise)
+def _as_it_is(element: _Bytewise, compiler: Any, **options: Any) -> str:
+    return str(compiler.process(element.clauses, **options))
+
+
+@compiles(_Bytewise, "postgresql")
+def _without_locale(element: _Bytewise, compiler: Any, **options: Any) -> str:
+    return f'{compiler.process(element.clauses, **options)} COLLATE "C"'

@@ -107,7 +107,7 @@ def test_only_what_exists_is_suggested(registry: Registry) -> None:
 def test_a_great_many_are_not_all_named(registry: Registry) -> None:
     for n in range(30):
         registry.register(card(f"specialist-{n}"))
-    with pytest.raises(NotFound, match="List them with `claudomator specialists list`"):
+    with pytest.raises(NotFound, match=r"nearest to it are .*; `claudomator specialists list` lists them all"):
         registry.remove("unlike-any")
     with pytest.raises(NotFound, match=r"Did you mean `specialist-\d+`\?"):
         registry.remove("specialst-3")
