@@ -193,8 +193,11 @@ class RunHost(Protocol):
         more. Raises OSError.
         """
 
-    def has_scratch(self, run_id: str) -> bool:
-        """Whether the scratch folder that was made with that run is there."""
+    def has_directory(self, run_id: str) -> bool:
+        """Return whether the directory of that run is there, with what it wrote."""
+
+    def scratch(self, run_id: str) -> str | None:
+        """Return where the scratch folder is that was made with that run; None: there is none, or no longer."""
 
     def remove(self, run_id: str) -> None:
         """Remove the directory with all that is in it; it can never be started any more. Nothing if there is none.

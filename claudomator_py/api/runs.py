@@ -57,7 +57,7 @@ _READS_OF_PAGE = 64
 _POSITION = re.compile(r"(\d{1,16})(?:\.(\d{1,9}))?", re.ASCII)
 
 AnyView = Literal["raw", "text", "structured"]
-RunId = Annotated[str, Path(max_length=128, description="A run's whole id.")]
+RunId = Annotated[str, Path(max_length=128, description="A run's id, or the beginning of it, of 4 characters or more.")]
 _LOG_RESPONSE = {
     "description": "What the run wrote from `offset`: its bytes, with secrets and terminal codes; or, with `view`, a "
     "page of text or entries without them; or, with Accept: text/event-stream, these as they come",

@@ -115,6 +115,9 @@ def logs(
     removed. With --check, shows both outputs of the last check, and how it ended.
     """
     run = _find_run(client, task, follow=follow, check=check)
+    if not run.output_kept:
+        remedy = "A cleanup, or `retention.runs`, removes what ended tasks no longer need; `show` has the result."
+        fail(f"What run {short_id(run.id)} wrote is gone, with its directory.", remedy)
     stream: Stream = "stderr" if stderr else "stdout"
     as_json = output is Format.JSON
     if raw:

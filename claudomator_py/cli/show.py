@@ -71,10 +71,10 @@ def show(client: "Client", task: TaskArgument, output: FormatOption = Format.TAB
     if output is Format.JSON:
         out_json(found)
         return
-    parts = [_summary(found)]
+    runs = client.runs(found.id)
+    parts = [_summary(found, runs)]
     if found.asks is not None:
         parts.append(f"{heading('ASKS', found.state)}\n{_asks(found, found.asks)}")
-    runs = client.runs(found.id)
     if runs:
         parts.append(f"{heading('RUNS')}\n{_runs_table(runs, wide=output is Format.WIDE)}")
     if (check := next((run.check for run in reversed(runs) if run.check is not None), None)) is not None:
@@ -97,6 +97,8 @@ def result(client: "Client", task: TaskArgument, output: FormatOption = Format.T
         out(plain(found.result_text))
     if found.worktree is not None and output is not Format.JSON:
         note(f"On branch {found.branch}: {tree_text(found.worktree)}.")
+    if found.working_dir is None and output is not Format.JSON and (scratch := scratch_folder(client.runs(found.id))):
+        note(f"Its files: {scratch}")
     if found.state not in ENDED:
         fail(f"{found.name} has not ended; it is {found.state}.", f"See `claudomator why {found.name}`.")
     if found.state == "FAILED":
@@ -130,7 +132,20 @@ def tree_text(tree: WorktreeView) -> str:
     return (f"{tree.standing} ({', '.join(words)})" if words else str(tree.standing)) + seen
 
 
-def _summary(task: TaskView) -> str:
+def scratch_folder(runs: Sequence[RunView]) -> str | None:
+    """Return the scratch folder that the last run worked in, if it is there."""
+    return runs[-1].scratch_dir if runs else None
+
+
+def _directory(task: TaskView, runs: Sequence[RunView]) -> str:
+    if task.working_dir is not None:
+        return task.working_dir
+    if not runs:
+        return "a scratch folder of each run"
+    return scratch_folder(runs) or "a scratch folder, which was removed"
+
+
+def _summary(task: TaskView, runs: Sequence[RunView]) -> str:
     now = now_ms()
     waits = f" ({until(task.waiting_until, now)})" if task.waiting_until else ""
     others = [one for one in task.depends_on if one != task.continues]
@@ -151,7 +166,7 @@ def _summary(task: TaskView) -> str:
             ("specialist", task.specialist or ""),
             ("priority", task.priority),
             ("tags", ", ".join(task.tags)),
-            ("directory", task.working_dir or "a scratch folder of each run"),
+            ("directory", _directory(task, runs)),
             ("branch", task.branch or ""),
             ("work tree", "" if task.worktree is None else f"{tree_text(task.worktree)}: {task.worktree.path}"),
             ("continues", goes_on),

@@ -143,7 +143,7 @@ class ContextReader:
         if before is None or context.spec.working_dir is not None:
             return None
         scratch = scratch_of(before)
-        return scratch if self._host.has_scratch(scratch) else None
+        return scratch if self._host.scratch(scratch) is not None else None
 
     def note(self, context: RunContext, agent: AgentSpec) -> str | None:
         """What a fresh conversation is told about the task that this one continues, and of the runs before."""

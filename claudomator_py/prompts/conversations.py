@@ -167,7 +167,7 @@ class ResumePolicy:
         if spec.isolation is not before.isolation:
             detail = f"The conversation belongs to another folder: {task.name} has isolation {spec.isolation} by now."
             raise Conflict(detail, remedy=_FRESH)
-        if spec.working_dir is None and not self._host.has_scratch(scratch_of(run)):
+        if spec.working_dir is None and self._host.scratch(scratch_of(run)) is None:
             raise Conflict(f"The scratch folder of run {short_id(scratch_of(run))} is gone.", remedy=_FRESH)
         agent = self._registry.find(run.agent)
         lacking = [] if agent is None else self._registry.unsupported(spec, agent)
@@ -184,7 +184,7 @@ class ResumePolicy:
         chosen = self._registry.find(agent)
         if chosen is None or (chosen.name, chosen.kind) != (earlier.agent, earlier.kind):
             return self._elsewhere(earlier.agent, earlier.kind)
-        if spec.working_dir is None and not self._host.has_scratch(scratch_of(earlier)):
+        if spec.working_dir is None and self._host.scratch(scratch_of(earlier)) is None:
             return "its scratch folder is gone"
         return None
 

@@ -173,16 +173,16 @@ class Queries(Bound):
 
         def read(connection: Connection) -> list[RunView]:
             runs = unnamed(connection, run_rows.of_task(connection, find_task(connection, ref, self._by).id), self._by)
-            return list(concealed(connection, [run_view(run) for run in runs], self._by))
+            return list(concealed(connection, [run_view(run, self._host) for run in runs], self._by))
 
         return self._read(read)
 
     def run(self, run_id: str) -> RunView:
-        """One run, by its whole id."""
+        """Return one run, by its id or the beginning of it."""
 
         def read(connection: Connection) -> RunView:
             run = unnamed(connection, [find_run(connection, run_id, self._by)], self._by)[0]
-            return concealed(connection, [run_view(run)], self._by)[0]
+            return concealed(connection, [run_view(run, self._host)], self._by)[0]
 
         return self._read(read)
 

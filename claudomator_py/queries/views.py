@@ -35,6 +35,8 @@ from claudomator_py.domain.views import (
 )
 from claudomator_py.domain.wording import worded
 from claudomator_py.environment.registry import AgentRegistry
+from claudomator_py.ports import RunHost
+from claudomator_py.prompts.conversations import scratch_of
 from claudomator_py.queries.concealment import concealed, unnamed
 from claudomator_py.queries.explain import overridden_text, placement_text, utc_clock
 from claudomator_py.scheduler.decision import Candidate, DecisionRecord
@@ -110,12 +112,20 @@ def task_view(
     )
 
 
-def run_view(run: Run) -> RunView:
-    """A run."""
+def run_view(run: Run, host: RunHost) -> RunView:
+    """Return the shape of a run. host: where it took place."""
     check = RunCheckView.of(CheckResult.model_validate(run.check_result)) if run.check_result else None
     outcome = Outcome.model_validate(run.outcome) if run.outcome is not None else None
     shown = OutcomeView.of(outcome, detail=outcome.error) if outcome is not None else None
-    return RunView.of(run, check=check, outcome=shown, progress=_progress(run), asked=tuple(run.asked or ()))
+    return RunView.of(
+        run,
+        check=check,
+        outcome=shown,
+        progress=_progress(run),
+        asked=tuple(run.asked or ()),
+        scratch_dir=host.scratch(scratch_of(run)),
+        output_kept=run.live or host.has_directory(run.id),
+    )
 
 
 def _progress(run: Run) -> RunProgressView | None:

@@ -178,7 +178,8 @@ def test_of_a_run_that_is_not_there_nothing_is_said(place: Place) -> None:
     host = place.host
     assert host.reconcile(RUN) == RunStatus(RunFate.MISSING)
     assert host.read(RUN, "stdout", 3, 10) == OutputPiece(3, b"", 0)
-    assert not host.has_scratch(RUN)
+    assert host.scratch(RUN) is None
+    assert not host.has_directory(RUN)
     assert host.end_survivors(RUN)
     assert host.backlog(RUN) is None
     host.remove(RUN)
@@ -363,14 +364,15 @@ def test_an_end_is_news_once(place: Place) -> None:
 
 def test_a_live_run_is_not_removed_and_an_ended_one_is(place: Place) -> None:
     place.start()
-    assert place.host.has_scratch(RUN)
+    assert place.host.scratch(RUN) == f"{place.host.place(RUN)}/work"
+    assert place.host.has_directory(RUN)
     with pytest.raises(RunConflict):
         place.host.remove(RUN)
     place.end(0)
     for _ in range(2):
         place.host.remove(RUN)
         assert place.fate() is RunFate.MISSING
-    assert not place.host.has_scratch(RUN)
+    assert place.host.scratch(RUN) is None
 
 
 def test_what_a_run_has_left_is_listed_and_measured_and_its_scratch_folder_given_up(place: Place) -> None:
@@ -387,7 +389,7 @@ def test_what_a_run_has_left_is_listed_and_measured_and_its_scratch_folder_given
     assert place.host.size(RUN) > 0
     for _ in range(2):
         place.host.give_up_scratch(RUN)
-        assert not place.host.has_scratch(RUN)
+        assert place.host.scratch(RUN) is None
     place.host.remove(RUN)
     assert place.host.run_ids() == []
 

@@ -119,11 +119,15 @@ class MemoryRunHost(ReportingHost):
         if (directory := self.directories.get((run_id, 0))) is not None:
             directory.scratch = False
 
-    def has_scratch(self, run_id: str) -> bool:
+    def has_directory(self, run_id: str) -> bool:
+        return (run_id, 0) in self.directories
+
+    def scratch(self, run_id: str) -> str | None:
         directory = self.directories.get((run_id, 0))
         if directory is None or not directory.scratch:
-            return False
-        return directory.order.cwd is None and directory.order.scratch_of is None
+            return None
+        own = directory.order.cwd is None and directory.order.scratch_of is None
+        return f"{self.place(run_id)}/work" if own else None
 
     def remove(self, run_id: str) -> None:
         self.calls.append(("remove", run_id, 0))

@@ -105,12 +105,14 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """The log that is shown. live: the run still writes. check: it is that of the run's check."""
+    """The log that is shown. live: the run still writes. check: it is that of the run's check. kept: it was not removed
+    yet."""
 
     run_id: str
     title: str
     live: bool
     check: bool
+    kept: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +157,7 @@ def task_page_of(why: WhyView, runs: Sequence[RunView], run_id: str | None, *, c
         meaning=meaning_of(task.reason) if task.state == "FAILED" else None,
         wait=wait_of(task.blocked, task.reason_text),
         actions=actions,
-        facts=_facts(task),
+        facts=_facts(task, shown),
         specialist=_specialist(why),
         sentences=why.sentences,
         route=route_of(why.routing) if why.routing is not None and why.routing.candidates else None,
@@ -187,12 +189,12 @@ def actions_of(task: TaskView) -> tuple[Action, ...]:
     return tuple(known[action] for action in task.available_actions if action in known)
 
 
-def _facts(task: TaskView) -> tuple[tuple[str, str], ...]:
+def _facts(task: TaskView, shown: RunView | None) -> tuple[tuple[str, str], ...]:
     others = [_needed(one) for one in task.depends_on if one != task.continues]
     found = [
         ("Last ran on" if task.state in ("QUEUED", "WAITING") and task.runs else "Agent", task.agent),
         ("Tier and model", model_text(task.tier, task.model)),
-        ("Directory", task.working_dir),
+        ("Directory", task.working_dir or (shown.scratch_dir if shown is not None else None)),
         ("Branch", task.branch),
         ("Continues", None if task.continues is None else _needed(task.continues)),
         ("Depends on", ", ".join(others)),
@@ -287,7 +289,7 @@ def _candidate(candidate: CandidateView, decision: DecisionView) -> Candidate:
 def _log(number: int, run: RunView, *, check: bool) -> Log:
     live = run.state not in ("ended", "revoked")
     title = f"Check of run {number}" if check else f"Run {number} on {run.agent}"
-    return Log(run.id, title, live, check)
+    return Log(run.id, title, live, check, run.output_kept)
 
 
 def _empty(value: object) -> bool:

@@ -214,7 +214,9 @@ class RunView(View):
     """One attempt at a task. resumes: the run whose conversation it continued; None: it began one.
 
     check: how its check went; None: it was not checked, as its task has no check or its agent did not succeed.
-    progress: what its agent said last of how far it is. asked: what it asked while it ran.
+    progress: what its agent said last of how far it is. asked: what it asked while it ran. scratch_dir: the folder of
+    its own that it worked in, while that is there; None: it worked elsewhere. output_kept: False once what it wrote was
+    removed: a cleanup and ``retention`` remove what ended tasks no longer need.
     """
 
     id: str
@@ -233,3 +235,5 @@ class RunView(View):
     resumes: str | None = None
     progress: RunProgressView | None = None
     asked: tuple[str, ...] = ()
+    scratch_dir: str | None = None
+    output_kept: bool = True

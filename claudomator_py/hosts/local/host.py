@@ -110,9 +110,14 @@ class LocalRunHost(ReportingHost):
         if scratch.is_dir():
             scratch.rename(scratch.with_name(f".{SCRATCH}{TRASH_SUFFIX}"))
 
-    def has_scratch(self, run_id: str) -> bool:
-        """Whether the scratch folder that was made with that run is there."""
-        return (self.path(run_id) / SCRATCH).is_dir()
+    def has_directory(self, run_id: str) -> bool:
+        """See ``RunHost``."""
+        return self.path(run_id).is_dir()
+
+    def scratch(self, run_id: str) -> str | None:
+        """See ``RunHost``."""
+        scratch = self.path(run_id) / SCRATCH
+        return str(scratch) if scratch.is_dir() else None
 
     def remove(self, run_id: str) -> None:
         """Remove the directory with all that is in it; nothing if there is none. Raises RunAlive, OSError."""

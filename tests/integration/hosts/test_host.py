@@ -94,9 +94,9 @@ def test_a_run_works_in_the_scratch_folder_of_the_one_it_goes_on_from(host: Loca
         host.spawn(RUN_ID, ENV, step)
         end(host, step)
         assert all_of(host, "stdout", step) == b"remember\n"
-    assert host.has_scratch("earlier-run")
-    assert not host.has_scratch(RUN_ID)
-    assert not host.has_scratch("never-seen")
+    assert host.scratch("earlier-run") is not None
+    assert host.scratch(RUN_ID) is None
+    assert host.scratch("never-seen") is None
 
 
 def test_a_run_just_spawned_is_never_revoked_by_a_look(host: LocalRunHost) -> None:

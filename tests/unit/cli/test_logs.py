@@ -25,6 +25,18 @@ def test_the_last_run_of_a_task_or_any_run_by_its_id(command: Command, prepared:
     assert command("logs", "it", "--stderr").stdout == "grumble\n"
 
 
+def test_what_a_cleanup_removed_is_told_and_is_no_empty_log(command: Command, prepared: PreparedService) -> None:
+    run_id = prepared.add_run(prepared.add("it", Completed()), outcome=SUCCESS, stdout=b"first\n")
+    assert command("logs", run_id[:8]).stdout == "first\n"
+    prepared.world.host.remove(run_id)
+    for arguments in ((), ("--raw",), ("--text",), ("-o", "json"), ("-f",)):
+        done = command("logs", "it", *arguments)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert f"run {run_id[:8]} wrote is gone" in done.stderr
+        assert "cleanup" in done.stderr
+    assert "which was removed" in command("show", "it").stdout
+
+
 def test_terminal_codes_are_taken_out_unless_asked_for(command: Command, prepared: PreparedService) -> None:
     written = b"\x1b[31mred\x1b[0m \xff\x1b]0;title\x07end\r\nno newline"
     prepared.add_run(prepared.add("it", Completed()), outcome=SUCCESS, stdout=written)

@@ -127,7 +127,7 @@ WAYS = {
     "start._usd_left budgets.usd_left": Way(BUDGET),
     "start._tree isolating.tree": Way({"isolation": "worktree", "working_dir": "/srv/repository"}),
     "run_context._going_on resuming.obstacle": Way({"continues": "bystander-0"}),
-    "run_context.scratch host.has_scratch": Way({"continues": "bystander-0"}),
+    "run_context.scratch host.scratch": Way({"continues": "bystander-0"}),
     "run_context._transcript kind.transcript": Way({"agent": {"type": "gemini"}}, LIMITED),
     "start._refuse database.write": Way(also=("start._prepare kind.launch",)),
     "start._give_up registry.find": Way(also=("start._prepare registry.find",)),
