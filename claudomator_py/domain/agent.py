@@ -70,6 +70,8 @@ class AgentSpec(BaseModel):
     pass_env: tuple[str, ...] = ()
     """Names of variables handed on from the daemon's environment."""
     mcp: AgentMcp = AgentMcp()
+    background: bool = False
+    """Whether its runs may leave work in the background and wake themselves up, where a task does not say."""
     script: str | None = None
     """Kind ``simulated`` only, the behaviour used when a prompt gives none."""
     remote: Remote | None = None

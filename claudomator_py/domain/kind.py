@@ -89,5 +89,7 @@ class KindInfo:
     """Whether its CLI can be given an MCP server for one run, and is given Claudomator's."""
     mcp_alone: bool = False
     """Whether it can be given that one and none of the user's own."""
+    background: bool = False
+    """Whether its CLI can go on by itself after a turn, and be kept from that."""
     plain_output: bool = False
     """Whether its output is made for people as it is, rather than of events."""

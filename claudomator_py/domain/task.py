@@ -285,6 +285,11 @@ class TaskSpec(Strict):
     max_turns: Count | None = Field(
         None, ge=1, le=10_000, description="Maximum number of turns in a run, for agents whose CLI can enforce it."
     )
+    background: Flag | None = Field(
+        None,
+        description="Whether the agent may leave commands and subagents in the background and set itself wake-ups, if "
+        "its CLI can. Default: as the agent is configured, which is no.",
+    )
     check: Annotated[Commands, Field(max_length=50)] = Field(
         (),
         description="Commands that must all exit 0 for the task to succeed, one a line. Split into words; no shell is "

@@ -93,6 +93,11 @@ class AgentEntry(Strict):
         description="Environment variables of the daemon to pass on. The agent otherwise gets a minimal environment.",
     )
     mcp: AgentMcp = Field(AgentMcp(), description="Tools that the agent's runs get over MCP.")
+    background: Flag = Field(
+        False,
+        description="Kind `claude` only: whether runs may leave commands and subagents in the background, and set "
+        "themselves wake-ups. A task may say otherwise.",
+    )
     script: Text | None = Field(None, description="Kind `simulated` only: what to do when the prompt does not say.")
     url: RemoteUrl | None = Field(
         None, description="Kind `a2a` only: https:// address of the remote agent, or of the host that its card is on."
@@ -185,6 +190,7 @@ def _agent(name: str, value: object, lines: Lines) -> AgentSpec | list[Problem]:
         env=entry.env,
         pass_env=_passed(entry),
         mcp=entry.mcp,
+        background=entry.background,
         script=entry.script,
         remote=_remote(entry),
     )
@@ -265,6 +271,8 @@ def _odd_agent(entry: AgentEntry, kind: str | None, lines: Lines, at: tuple[str,
         problems.append(problem_at(lines, (*at, "command"), "is missing", "write [program, argument]"))
     if kind != "simulated" and entry.script is not None:
         problems.append(problem_at(lines, (*at, "script"), f"has no meaning for kind `{kind}`", "remove it"))
+    if entry.background and not info_of(kind).background:
+        problems.append(problem_at(lines, (*at, "background"), f"has no meaning for kind `{kind}`", "remove it"))
     problems += _odd_remote(entry, kind, lines, at)
     if _is_set(entry, "mcp") and not info_of(kind).mcp:
         message = f"has no meaning for kind `{kind}`, whose runs get no tools over MCP"

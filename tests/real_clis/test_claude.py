@@ -103,6 +103,29 @@ def test_each_disallowed_tool_is_gone_and_further_folders_are_open(
     assert not offered & {"WebFetch", "WebSearch"}
 
 
+BACKGROUND = {"Monitor", "ScheduleWakeup", "SendMessage", "Workflow", "CronCreate"}
+
+
+def offered(api: MessagesApi) -> set[str]:
+    """The tools that the model was told of: those that it has at once, and those that it may look up."""
+    told = str(api.requests[0].body["messages"])
+    return {tool["name"] for tool in api.requests[0].body["tools"]} | {tool for tool in BACKGROUND if rf"\n{tool}\n" in told}
+
+
+def test_by_default_no_tool_leaves_anything_in_the_background(bench: Bench, api: MessagesApi) -> None:
+    api.script(Text())
+    assert bench.run(task()).status is OutcomeStatus.SUCCEEDED
+    assert not offered(api) & BACKGROUND
+    shell = next(tool for tool in api.requests[0].body["tools"] if tool["name"] == "Bash")
+    assert "run_in_background" not in shell["input_schema"]["properties"]
+
+
+def test_a_task_may_allow_background_work(bench: Bench, api: MessagesApi) -> None:
+    api.script(Text())
+    assert bench.run(task(background=True)).status is OutcomeStatus.SUCCEEDED
+    assert offered(api) >= BACKGROUND
+
+
 def test_turns_are_limited(bench: Bench, api: MessagesApi) -> None:
     api.script(CLAUDE.shell("true"))
     outcome = bench.run(task(max_turns=2, permissions=Permissions(allowed_tools=("Bash",))))

@@ -20,4 +20,5 @@ INFO = KindInfo(
     reports_windows=True,
     mcp=True,
     mcp_alone=True,
+    background=True,
 )

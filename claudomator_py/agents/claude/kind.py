@@ -22,6 +22,10 @@ REMEDY = "install it (npm install -g @anthropic-ai/claude-code), or set the agen
 # the task waits in the queue, where it costs nothing and can be seen. The agent's env, or pass_env, may say otherwise.
 MAX_RETRIES_NAME = "CLAUDE_CODE_MAX_RETRIES"
 MAX_RETRIES = "4"
+NO_BACKGROUND = {"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1", "CLAUDE_CODE_DISABLE_CRON": "1"}
+"""Without these it goes on by itself after its last word, or promises what its exit breaks."""
+BACKGROUND_TOOLS = ("CronCreate", "Monitor", "RemoteTrigger", "ScheduleWakeup", "SendMessage", "Workflow")
+"""What those variables leave of such tools, as seen of 2.1.330, and had left in other versions."""
 _LEAST_USD = 0.000001
 """It refuses a budget of nothing."""
 
@@ -55,16 +59,20 @@ class Claude(EventKind):
             tools.append(f"mcp__{MCP_NAME}")
         if agent.mcp.own_servers is OwnServers.NONE:
             argv.append("--strict-mcp-config")
+        background = agent.background if task.background is None else task.background
+        disallowed = [*task.permissions.disallowed_tools, *(() if background else BACKGROUND_TOOLS)]
         # These take any number of words: each is given one, and nothing that is not an option may follow them.
         for option, words in (
             ("--allowedTools", tools),
-            ("--disallowedTools", task.permissions.disallowed_tools),
+            ("--disallowedTools", disallowed),
             ("--add-dir", tuple(str(Path(folder).expanduser()) for folder in task.add_dirs)),
         ):
             for word in words:
                 argv += [option, word]
-        set_by_user = MAX_RETRIES_NAME in agent.env or MAX_RETRIES_NAME in agent.pass_env
-        return Launch(tuple(argv), {} if set_by_user else {MAX_RETRIES_NAME: MAX_RETRIES}, request.prompt)
+        variables = {MAX_RETRIES_NAME: MAX_RETRIES, **({} if background else NO_BACKGROUND)}
+        set_by_user = {*agent.env, *agent.pass_env, *task.env}
+        env = {name: value for name, value in variables.items() if name not in set_by_user}
+        return Launch(tuple(argv), env, request.prompt)
 
     def events(self, request: LaunchRequest | None) -> ClaudeEvents:
         """What its events mean, with nothing taken yet."""

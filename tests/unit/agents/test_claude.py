@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.agents.claude.kind import Claude
+from claudomator_py.agents.claude.kind import BACKGROUND_TOOLS, NO_BACKGROUND, Claude
 from claudomator_py.domain.agent import AgentSpec, ModelChoice
 from claudomator_py.domain.run import LaunchRequest
 from claudomator_py.domain.task import PermissionMode, Permissions, TaskSpec
 from tests.unit.agents.starting import launched, task
 
 CONVERSATION = "6f1c3a52-0b7e-5d7e-9c55-2f0f6a4d9b11"
+DISALLOWED = tuple(word for tool in BACKGROUND_TOOLS for word in ("--disallowedTools", tool))
 launch = partial(launched, Claude(), "--help me\n", CONVERSATION)
 
 
@@ -20,6 +21,7 @@ def test_the_least_command_line() -> None:
     assert launch().argv == (
         *("claude", "-p", "--output-format", "stream-json", "--verbose"),
         *("--session-id", CONVERSATION),
+        *DISALLOWED,
     )
 
 
@@ -49,6 +51,7 @@ def test_all_that_a_task_can_ask_for() -> None:
         *("--permission-mode", "acceptEdits", "--max-turns", "7"),
         *("--mcp-config", "a.json", "b.json"),
         *("--allowedTools", "Bash(git *)", "--allowedTools", "-p", "--disallowedTools", "WebFetch"),
+        *DISALLOWED,
         *("--add-dir", str(Path.home() / "shared"), "--add-dir", "/data"),
     )
 
@@ -68,6 +71,30 @@ def test_it_gives_up_soon_unless_the_user_says_otherwise() -> None:
     assert int(launch().env[name]) < 10
     assert name not in launch(agent={"env": {name: "10"}}).env
     assert name not in launch(agent={"pass_env": (name,)}).env
+
+
+@pytest.mark.parametrize(
+    ("agent", "of_task", "allowed"),
+    [
+        ({}, None, False),
+        ({"background": True}, None, True),
+        ({"background": True}, False, False),
+        ({}, True, True),
+    ],
+)
+def test_it_leaves_nothing_in_the_background_unless_agent_or_task_allow_it(
+    agent: dict[str, object], of_task: bool | None, allowed: bool
+) -> None:
+    built = launch(task(background=of_task), agent)
+    assert (built.env.items() >= NO_BACKGROUND.items()) is not allowed
+    assert ("ScheduleWakeup" in built.argv) is not allowed
+
+
+@pytest.mark.parametrize("name", NO_BACKGROUND)
+def test_what_the_user_has_set_about_the_background_wins(name: str) -> None:
+    assert name not in launch(agent={"env": {name: "0"}}).env
+    assert name not in launch(agent={"pass_env": (name,)}).env
+    assert name not in launch(task(env={name: "0"})).env
 
 
 def test_it_never_claims_a_sandbox_by_itself() -> None:

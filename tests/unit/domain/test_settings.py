@@ -150,6 +150,10 @@ REFUSED: list[tuple[dict[str, object], str]] = [
     ({"agents": {"a": {"kind": "command"}}}, "agents.a.command: is missing; write [program, argument]"),
     ({"agents": {"claude": {"comand": "x"}}}, "agents.claude.comand: is not a known key; did you mean `command`?"),
     ({"agents": {"claude": {"script": "x"}}}, "agents.claude.script: has no meaning for kind `claude`; remove it"),
+    (
+        {"agents": {"codex": {"background": True}}},
+        "agents.codex.background: has no meaning for kind `codex`; remove it",
+    ),
     ({"agents": {"codex": {"prices": {"a": {"input": 1}}}}}, "agents.codex.prices.a.output: is missing"),
     ({"agents": {"codex": {"prices": {"a": {"input": -1, "output": 1}}}}}, "agents.codex.prices.a.input: is too small"),
     ({"agents": {"codex": {"prices": {"a": {"input": "1", "output": 1}}}}}, "agents.codex.prices.a.input: is "),
