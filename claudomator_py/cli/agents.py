@@ -10,7 +10,7 @@ import typer
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Column, Format, FormatOption, heading, note, out, out_json, render
 from claudomator_py.cli.times import ago, clock, now_ms, until
-from claudomator_py.domain.budget import Unit, amount_text
+from claudomator_py.domain.budget import Unit, amount_text, with_unknown
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.units import parse_duration, short_id
 from claudomator_py.domain.views import AgentView, HoldRequest, HoldView, NearLimitView, ReleaseRequest
@@ -260,7 +260,7 @@ def _spent_until(agent: AgentView) -> str | None:
 def _spent(agent: AgentView, *, wide: bool) -> str:
     """What it has spent today: of its budget, if it has one."""
     if agent.budget is not None and agent.budget.text:
-        return agent.budget.text
+        return with_unknown(agent.budget.text, agent.budget.unknown)
     spent = agent.spent_today
     return f"{amount_text(Unit.USD, spent.usd)} USD, {amount_text(Unit.TOKENS, spent.tokens)} tokens" if wide else ""
 

@@ -161,6 +161,14 @@ def build(others: Mapping[str, Command]) -> typer.Typer:
             del ctx
             return list(self.commands)
 
+        def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+            if args and args[0] not in self.commands:
+                from claudomator_py.cli.other_words import OTHER_WORDS
+
+                if (instead := OTHER_WORDS.get(args[0].lower())) is not None:
+                    ctx.fail(f"No such command {args[0]!r}: {instead}.")
+            return super().resolve_command(ctx, args)
+
         def invoke(self, ctx: Any) -> Any:
             try:
                 return super().invoke(ctx)

@@ -125,7 +125,6 @@ STATE_STYLES = {
     "LIMITED": "yellow",
     "PROBLEM": "bold red",
     "ok": "green",
-    "no": "bold red",
 }
 
 

@@ -9,6 +9,7 @@ from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Column, Format, FormatOption, fail, fields, heading, note, out, out_json, render
 from claudomator_py.cli.times import ago, clock, now_ms, short_duration, until, why_words
 from claudomator_py.domain.blocked_words import predicate
+from claudomator_py.domain.budget import Unit, amount_text, with_unknown
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.principal import INBOX, OPERATOR
 from claudomator_py.domain.text import plain
@@ -153,7 +154,7 @@ def _summary(task: TaskView, runs: Sequence[RunView]) -> str:
     goes_on = "" if task.continues is None else f"{task.continues.name} ({task.continues.state or 'not seen yet'})"
     used = [f"{task.tokens.input or 0} in, {task.tokens.output or 0} out"] if task.tokens.output is not None else []
     ran_on = "last ran on" if task.state in ("QUEUED", "WAITING") and task.runs else "agent"
-    used += [f"{task.cost_usd:.4f} USD"] if task.cost_usd is not None else []
+    used += [f"{amount_text(Unit.USD, task.cost_usd)} USD"] if task.cost_usd is not None else []
     return fields(
         [
             ("name", task.name),
@@ -177,7 +178,7 @@ def _summary(task: TaskView, runs: Sequence[RunView]) -> str:
             ("organisation", task.organisation or ""),
             ("attempts", f"{task.attempts} in generation {task.generation}; {_runs(task.runs)} in all"),
             ("used", "; ".join(used)),
-            ("budget", task.budget.text if task.budget is not None else ""),
+            ("budget", "" if task.budget is None else with_unknown(task.budget.text, task.budget.unknown)),
             ("created", f"{task.created_at} ({ago(task.created_at, now)})"),
             ("changed", f"{task.updated_at} ({ago(task.updated_at, now)})"),
             ("version", str(task.version)),
@@ -215,7 +216,7 @@ def _runs_table(runs: Sequence[RunView], *, wide: bool) -> str:
                 ago(run.started_at, now),
                 short_duration(max(0, ended - parse_instant(run.started_at))),
                 "" if tokens is None else str(tokens),
-                "" if cost is None else f"{cost:.4f}",
+                "" if cost is None else amount_text(Unit.USD, cost),
                 *([short_id(run.id), short_id(run.resumes or "")] if resumed else []),
             )
         )

@@ -29,6 +29,7 @@ class Unit(StrEnum):
 
 
 _WORDS = {Unit.USD: "USD", Unit.TOKENS: "tokens", Unit.RUNS: "runs"}
+_CENT = 0.01
 _WHILE_RUNNING = (Unit.USD, Unit.TOKENS)
 """What keeps rising while a run lives."""
 
@@ -175,7 +176,9 @@ class Figures(BaseModel):
     @property
     def text(self) -> str:
         """In words: ``2.10 of 2.00 USD``, ``5 of 5 runs (cost of 1 run not known)``."""
-        return f"{_figures_text(self.unit, self.spent, self.limit)}{_unknown_text(self.unpriced, self.uncounted)}"
+        return with_unknown(
+            _figures_text(self.unit, self.spent, self.limit), _unknown_text(self.unpriced, self.uncounted)
+        )
 
 
 def figures_of(budget: Budget, spending: Spending, unit: Unit) -> Figures:
@@ -233,10 +236,20 @@ def _figures_text(unit: Unit, amount: float, limit: float) -> str:
 
 
 def all_figures(budget: Budget, spending: Spending) -> str:
-    """The same for all that the budget limits, and what is not known of it."""
+    """Return what was spent of all that the budget limits: ``2.10 of 20.00 USD, 5 of 9 runs``; empty for no limit."""
     found = [figures_of(budget, spending, unit) for unit in budget.units]
-    parts = [_figures_text(one.unit, one.spent, one.limit) for one in found]
-    return ", ".join(parts) + (_unknown_text(found[0].unpriced, found[0].uncounted) if found else "")
+    return ", ".join(_figures_text(one.unit, one.spent, one.limit) for one in found)
+
+
+def unknown_figures(budget: Budget, spending: Spending) -> str:
+    """Return which of these figures lack something: ``cost of 1 run not known``; empty if none does."""
+    found = [figures_of(budget, spending, unit) for unit in budget.units[:1]]
+    return "".join(_unknown_text(one.unpriced, one.uncounted) for one in found)
+
+
+def with_unknown(figures: str, unknown: str) -> str:
+    """Return the figures, with what they lack in brackets."""
+    return f"{figures} ({unknown})" if unknown else figures
 
 
 def _unknown_text(unpriced: int, uncounted: int) -> str:
@@ -245,14 +258,14 @@ def _unknown_text(unpriced: int, uncounted: int) -> str:
         unknown.append(f"cost of {_runs(unpriced)} not known")
     if uncounted:
         unknown.append(f"tokens of {_runs(uncounted)} not known")
-    return f" ({', '.join(unknown)})" if unknown else ""
+    return ", ".join(unknown)
 
 
 def amount_text(unit: Unit, amount: float) -> str:
     """A number of the unit for people, without its name. What is not worth a cent is not called nothing."""
     if unit is not Unit.USD:
         return f"{int(amount):,}"
-    return f"{amount:.2f}" if round(amount, 2) == round(amount, 4) else f"{amount:.4f}"
+    return f"{amount:.2f}" if amount >= _CENT or round(amount, 4) == 0 else f"{amount:.4f}"
 
 
 @dataclass(frozen=True, slots=True)

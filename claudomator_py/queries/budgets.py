@@ -13,6 +13,8 @@ from claudomator_py.domain.budget import (
     figures_of,
     left,
     spent,
+    unknown_figures,
+    with_unknown,
 )
 from claudomator_py.domain.errors import sentence
 from claudomator_py.domain.limits import window_text
@@ -91,7 +93,8 @@ def budget_sentences(connection: Connection, task: Task, spec: TaskSpec) -> list
     """What the task has used of its budget."""
     if not spec.budget.units:
         return []
-    return [f"It has used {all_figures(spec.budget, spending_rows.of_task(connection, task.id))}."]
+    spending = spending_rows.of_task(connection, task.id)
+    return [f"It has used {with_unknown(all_figures(spec.budget, spending), unknown_figures(spec.budget, spending))}."]
 
 
 def _view(budget: Budget, spending: Spending, end_ms: int | None = None) -> BudgetView:
@@ -105,6 +108,7 @@ def _view(budget: Budget, spending: Spending, end_ms: int | None = None) -> Budg
         tokens_left=None if tokens is None else int(tokens),
         runs_left=None if runs is None else int(runs),
         text=all_figures(budget, spending),
+        unknown=unknown_figures(budget, spending),
         reached=None if unit is None else all_figures(budget, spending),
         until=end_ms,
     )

@@ -388,7 +388,7 @@ def test_what_nobody_knows_is_said_and_not_taken_for_nothing(world: World) -> No
     spend(world, "silent")
     (claude,) = world.queries.agents()
     assert claude.budget is not None
-    assert claude.budget.text == "0.00 of 5.00 USD (cost of 1 run not known)"
+    assert (claude.budget.text, claude.budget.unknown) == ("0.00 of 5.00 USD", "cost of 1 run not known")
     assert claude.spent_today.unpriced == 1
 
 

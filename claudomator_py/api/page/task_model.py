@@ -9,6 +9,7 @@ from claudomator_py.api.page.specialist_model import url_of
 from claudomator_py.api.page.timeline import Moment, timeline_of
 from claudomator_py.api.page.words import cost_text, meaning_of, model_text, tokens_text, took
 from claudomator_py.domain.blocked_words import predicate, wait_of
+from claudomator_py.domain.budget import with_unknown
 from claudomator_py.domain.principal import INBOX, OPERATOR
 from claudomator_py.domain.views import (
     CandidateView,
@@ -204,7 +205,7 @@ def _facts(task: TaskView, shown: RunView | None) -> tuple[tuple[str, str], ...]
         ("Organisation", task.organisation),
         ("Tokens", tokens_text(task.tokens)),
         ("Cost", cost_text(task.cost_usd)),
-        ("Budget", task.budget.text if task.budget is not None else None),
+        ("Budget", None if task.budget is None else with_unknown(task.budget.text, task.budget.unknown)),
         ("Generation", f"{task.generation}, {task.runs} runs in all" if task.generation > 1 else None),
     ]
     return tuple((name, value) for name, value in found if value)

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from claudomator_py.domain.budget import Unit, amount_text
 from claudomator_py.domain.errors import ServiceError, StaleVersion
 from claudomator_py.domain.outcome import REASON_POLICIES, Reason, Tokens
 from claudomator_py.domain.text import one_line
@@ -28,7 +29,7 @@ def cost_text(usd: float | None) -> str | None:
     """US dollars: ``$0.25``, and more places for less; None: not known."""
     if usd is None:
         return None
-    return f"${usd:.2f}" if usd >= 0.1 or usd == 0 else f"${usd:.4f}"
+    return f"${amount_text(Unit.USD, usd)}"
 
 
 def meaning_of(reason: str | None) -> str | None:

@@ -25,7 +25,8 @@ class SpendingView(View):
 
 
 class BudgetView(View):
-    """What may be spent, what was, and what is left; None: no limit. text: the figures in words.
+    """What may be spent, what was, and what is left; None: no limit. text: the figures in words; unknown: what these
+    lack, in words.
 
     reached: why nothing starts, once it is used up; until: when that is over, for a day or a window. window: the share
     of a window that may be used up; windows_used: what was, by name, 1 being all of it, as far as the account has said.
@@ -41,6 +42,7 @@ class BudgetView(View):
     runs_left: int | None = None
     windows_used: dict[str, float] = Field(default_factory=dict)
     text: str = ""
+    unknown: str = ""
     reached: str | None = None
     until: Instant | None = None
 

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +13,9 @@ import pytest
 import typer
 
 from claudomator_py import __version__
+from claudomator_py.__main__ import application
 from claudomator_py.cli.app import run
+from claudomator_py.cli.other_words import OTHER_WORDS
 from claudomator_py.client.errors import ServiceProblem
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.views import ProblemDetails
@@ -238,3 +241,28 @@ def test_configuration_of_a_folder_can_be_named(command: Command, tmp_path: Path
     assert away("agents").returncode == 3
     assert away("agents", "--config", str(command.home / "claudomator.yaml")).returncode == 0
     assert away("agents", CLAUDOMATOR_CONFIG=str(command.home / "claudomator.yaml")).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        *(("delete", "cancel"), ("rm", "cancel"), ("ls", "status"), ("ps", "status"), ("kill", "cancel")),
+        *(("run", "submit"), ("start", "serve"), ("pause", "hold"), ("diff", "show"), ("STOP", "cancel")),
+    ],
+)
+def test_a_word_of_other_programs_is_answered_with_the_command_that_is_meant(
+    offline: Command, typed: str, meant: str
+) -> None:
+    done = offline(typed, "it")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"No such command '{typed}': `claudomator {meant}" in done.stderr
+    assert "Did you mean" not in done.stderr
+
+
+def test_words_of_other_programs_name_commands_that_exist_and_are_none() -> None:
+    group = typer.main.get_command(application())
+    assert isinstance(group, typer.core.TyperGroup)
+    assert not set(OTHER_WORDS) & set(group.commands)
+    for instead in OTHER_WORDS.values():
+        for named in re.findall(r"`claudomator (\w+)", instead):
+            assert named in group.commands

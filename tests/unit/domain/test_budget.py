@@ -24,6 +24,7 @@ from claudomator_py.domain.budget import (
     left,
     overspent,
     spent,
+    unknown_figures,
 )
 from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.outcome import Tokens
@@ -149,14 +150,16 @@ def test_rounding_neither_spends_a_budget_nor_hides_a_cent() -> None:
     assert spent(Budget(usd=1.0), sum([Spending(usd=0.1)] * 10, Spending())) is Unit.USD
     assert spent(Budget(usd=0.3), sum([Spending(usd=0.1)] * 3, Spending())) is Unit.USD
     assert overspent(Budget(usd=0.3), sum([Spending(usd=0.1)] * 3, Spending())) is None
-    assert [amount_text(Unit.USD, usd) for usd in (2.0, 0.0053, 0.0)] == ["2.00", "0.0053", "0.00"]
+    shown = [amount_text(Unit.USD, usd) for usd in (2.0, 0.0893, 0.0053, 0.0)]
+    assert shown == ["2.00", "0.09", "0.0053", "0.00"]
 
 
 def test_figures_say_what_nobody_knows() -> None:
     spending = Spending(usd=1.5, tokens=1234, runs=2, unpriced=1, uncounted=2)
-    assert all_figures(Budget(usd=2.0, tokens=5000), spending) == (
-        "1.50 of 2.00 USD, 1,234 of 5,000 tokens (cost of 1 run not known, tokens of 2 runs not known)"
-    )
+    both = Budget(usd=2.0, tokens=5000)
+    assert all_figures(both, spending) == "1.50 of 2.00 USD, 1,234 of 5,000 tokens"
+    assert unknown_figures(both, spending) == "cost of 1 run not known, tokens of 2 runs not known"
+    assert (unknown_figures(Budget(runs=5), spending), unknown_figures(Budget(), spending)) == ("", "")
     assert all_figures(Budget(runs=5), spending) == "2 of 5 runs"
 
 

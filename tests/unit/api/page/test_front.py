@@ -247,7 +247,14 @@ def test_a_question_is_shown_itself(operator: Visitor, prepared: PreparedService
 
 
 def test_amounts() -> None:
-    assert [cost_text(usd) for usd in (None, 0.0, 0.0123, 0.25, 12.5)] == [None, "$0.00", "$0.0123", "$0.25", "$12.50"]
+    assert [cost_text(usd) for usd in (None, 0.0, 0.0023, 0.0123, 0.25, 12.5)] == [
+        None,
+        "$0.00",
+        "$0.0023",
+        "$0.01",
+        "$0.25",
+        "$12.50",
+    ]
     start = "2026-09-21T14:20:00.000Z"
     assert took(start, None) is None
     assert took(start, "2026-09-21T14:20:00.300Z") == "under 1s"
