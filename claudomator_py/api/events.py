@@ -11,6 +11,7 @@ from fastapi import Header, Query, Request, Response
 from claudomator_py.api.guard.asking import Standing
 from claudomator_py.api.guard.roles import READ
 from claudomator_py.api.operation import Allowed, Operations
+from claudomator_py.api.request import WholeNumber
 from claudomator_py.api.streams import (
     HEARTBEAT,
     HEARTBEAT_S,
@@ -45,7 +46,9 @@ _STREAM = stream_response(
 
 TaskRef = Annotated[str | None, Query(max_length=128, description="Only events of this task.")]
 Kinds = Annotated[list[str] | None, Query(max_length=20, description="Only events of these kinds.")]
-After = Annotated[int | None, Query(ge=0, le=_LAST_ID, description="Start after this id; 0: from the beginning.")]
+After = Annotated[
+    WholeNumber | None, Query(ge=0, le=_LAST_ID, description="Start after this id; 0: from the beginning.")
+]
 LastEventId = Annotated[str | None, Header(max_length=200, description="The last id seen. Overrides `after`.")]
 Cursor = Annotated[str | None, Query(max_length=500, description="The next_cursor of the previous page.")]
 ByName = Annotated[
@@ -53,10 +56,10 @@ ByName = Annotated[
     Query(alias="by", max_length=128, description="Only events caused by this principal, such as a token's name."),
 ]
 Last = Annotated[
-    int | None,
+    WholeNumber | None,
     Query(ge=1, le=500, description="Only this many of the newest, oldest first. Not with `after` or `cursor`."),
 ]
-Limit = Annotated[int, Query(ge=1, le=500, description="Maximum number of events, 1 to 500.")]
+Limit = Annotated[WholeNumber, Query(ge=1, le=500, description="Maximum number of events, 1 to 500.")]
 
 
 @events.operation(

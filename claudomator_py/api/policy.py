@@ -1,11 +1,8 @@
 """/v1/policy: the rules in force."""
 
-from typing import Annotated
-
-from fastapi import Query
-
 from claudomator_py.api.guard.roles import OPERATE
 from claudomator_py.api.operation import Allowed, Operations
+from claudomator_py.api.request import Days
 from claudomator_py.domain.views.policy import PolicyView
 
 policy = Operations("policy")
@@ -13,7 +10,8 @@ policy = Operations("policy")
 
 @policy.operation("GET /v1/policy", "getPolicy", OPERATE, "The rules in force")
 def show(
-    granted: Allowed, days: Annotated[int, Query(ge=1, le=365, description="Number of days to count, up to now.")] = 30
+    granted: Allowed,
+    days: Days = 30,
 ) -> PolicyView:
     """In their order, with how often each applied to tasks that exist for whoever asks."""
     return granted.policy.view(days)

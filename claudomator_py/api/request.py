@@ -2,18 +2,22 @@
 
 import codecs
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 from typing import Annotated, Any, get_args, get_origin
 
-from fastapi import Depends, Request
+from fastapi import Depends, Query, Request
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from claudomator_py.api.problem import Refused
 from claudomator_py.domain.errors import Invalid, Problem, shown, suggestion
+from claudomator_py.domain.fields import refusal
+
+_WHOLE = re.compile(r"-?[0-9]{1,19}")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -80,13 +84,25 @@ JsonObject = Annotated[dict[str, object], Depends(_json_object)]
 OptionalJsonObject = Annotated[dict[str, object] | None, Depends(_optional)]
 
 
+def _digits(value: object) -> object:
+    """The digits of a number. The library would also read ``1_0`` and ``10.0`` as 10."""
+    if isinstance(value, str) and not _WHOLE.fullmatch(value):
+        raise refusal(f"is the text `{shown(value)}`, but must be a whole number", "write digits only")
+    return value
+
+
+WholeNumber = Annotated[int, BeforeValidator(_digits)]
+"""A whole number in a URL or a form, as its digits."""
+Days = Annotated[WholeNumber, Query(ge=1, le=365, description="Number of days to count, up to now.")]
+
+
 class PageQuery(BaseModel):
     """Which part of a list."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     cursor: str | None = Field(default=None, max_length=500, description="The next_cursor of the previous page.")
-    limit: int = Field(default=50, ge=1, le=200, description="Maximum number of items, 1 to 200.")
+    limit: WholeNumber = Field(default=50, ge=1, le=200, description="Maximum number of items, 1 to 200.")
 
 
 _MOST = 20

@@ -6,6 +6,7 @@ from fastapi import Query
 
 from claudomator_py.api.guard.roles import ADMIN, ADMIN_WHOLE, READ
 from claudomator_py.api.operation import Allowed, Operations, body
+from claudomator_py.api.request import Days, WholeNumber
 from claudomator_py.domain.views.policy import TriedRouteView
 from claudomator_py.domain.views.routing import (
     ForgetRequest,
@@ -38,7 +39,8 @@ def route(granted: Allowed, asked: _Asked) -> TriedRouteView:
 
 @routing.operation("GET /v1/routing/stats", "getRoutingStats", READ, "Routing statistics")
 def stats(
-    granted: Allowed, days: Annotated[int, Query(ge=1, le=365, description="Number of days to count, up to now.")] = 30
+    granted: Allowed,
+    days: Days = 30,
 ) -> RoutingStatsView:
     """Of the tasks that exist for whoever asks: decisions, their confidence, corrections and failures by specialist and
     by topic; what specialists cover badly; and what each signal of the score has changed."""
@@ -53,7 +55,8 @@ def learned(granted: Allowed) -> LearnedView:
 
 @routing.operation("GET /v1/routing/labels", "listLabels", READ, "Labelled tasks")
 def labels(
-    granted: Allowed, limit: Annotated[int, Query(ge=1, le=10_000, description="Maximum number of tasks.")] = 1_000
+    granted: Allowed,
+    limit: Annotated[WholeNumber, Query(ge=1, le=10_000, description="Maximum number of tasks.")] = 1_000,
 ) -> LabelledTasksView:
     """Those that operators gave to somebody else, and those that were completed where they were, the newest first: what
     `claudomator calibrate` fits thresholds on."""

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from claudomator_py.api.conditional import NOT_MODIFIED, IdempotencyKey, IfMatch, IfNoneMatch
 from claudomator_py.api.guard.roles import OPERATE, READ
 from claudomator_py.api.operation import Allowed, Operations, Tagged, body, location
-from claudomator_py.api.request import PageQuery
+from claudomator_py.api.request import PageQuery, WholeNumber
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.views import Page
@@ -51,7 +51,7 @@ class SearchQuery(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     query: str = Field(min_length=1, max_length=LONGEST_QUERY, description="What needs to be done, in your own words.")
-    limit: int = Field(default=10, ge=1, le=100, description="Maximum number of specialists, 1 to 100.")
+    limit: WholeNumber = Field(default=10, ge=1, le=100, description="Maximum number of specialists, 1 to 100.")
 
 
 @specialists.operation("GET /v1/specialists", "listSpecialists", READ, "Specialists, by id")

@@ -10,7 +10,19 @@ from pydantic import AfterValidator, AnyUrl, BaseModel, ConfigDict, Field, Valid
 
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.errors import shown
-from claudomator_py.domain.fields import Distinct, Line, Name, OneOrMore, Prose, Strict, distinct, refusal
+from claudomator_py.domain.fields import (
+    Count,
+    Distinct,
+    Flag,
+    Line,
+    Name,
+    Number,
+    OneOrMore,
+    Prose,
+    Strict,
+    distinct,
+    refusal,
+)
 from claudomator_py.domain.remote import Authentication, Protocol, Remote, Scheme, is_loopback
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import Permissions
@@ -78,9 +90,9 @@ class Currency(StrEnum):
 class Pricing(Strict):
     """What a piece of work costs, for budgets: per task, and per million tokens where the specialist reports them."""
 
-    per_task: float = Field(0.0, ge=0, le=1_000_000, description="Price of a task.")
-    input: float = Field(0.0, ge=0, le=1_000_000, description="Price of a million input tokens.")
-    output: float = Field(0.0, ge=0, le=1_000_000, description="Price of a million output tokens.")
+    per_task: Number = Field(0.0, ge=0, le=1_000_000, description="Price of a task.")
+    input: Number = Field(0.0, ge=0, le=1_000_000, description="Price of a million input tokens.")
+    output: Number = Field(0.0, ge=0, le=1_000_000, description="Price of a million output tokens.")
     currency: Currency = Field(Currency.USD, description="Currency of the prices.")
 
 
@@ -181,18 +193,18 @@ class Card(Strict):
         None, description="URL that starts a hub specialist that is not connected."
     )
     authentication: Authentication = Field(Authentication(), description="How to authenticate with `url`.")
-    deduplicates: bool = Field(
+    deduplicates: Flag = Field(
         False, description="Whether it handles a message that is sent again under the same id only once."
     )
-    max_concurrent: Annotated[int, Field(ge=1, le=1_000)] = Field(
-        2, description="Maximum number of concurrent tasks of a remote specialist."
+    max_concurrent: Count = Field(
+        2, ge=1, le=1_000, description="Maximum number of concurrent tasks of a remote specialist."
     )
     pricing: Pricing = Field(Pricing(), description="What its work costs.")
     owner: Line | None = Field(None, description="Who answers for this route. Default: its creator.")
     expected_output: Prose | None = Field(
         None, max_length=LONGEST_PROFILE, description="What its tasks hand back, where the task does not say."
     )
-    threshold: float | None = Field(
+    threshold: Number | None = Field(
         None,
         ge=0,
         le=1,

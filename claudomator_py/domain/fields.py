@@ -16,6 +16,7 @@ from pydantic import (
     GetJsonSchemaHandler,
     PlainSerializer,
     StrictBool,
+    StrictFloat,
     StrictInt,
     WithJsonSchema,
 )
@@ -207,6 +208,8 @@ def _serializer(function: Callable[[int], str]) -> PlainSerializer:
 OneOrMore = _OneOrMore()
 Flag = StrictBool
 Count = StrictInt
+Number = StrictFloat
+"""A whole number is one, too; a truth value and a text are not."""
 Text = Annotated[str, TextUse.LABEL, AfterValidator(without_control)]
 # Blank space at the end is a matter of how a block is written (`|` or `|-`), not of content.
 Prose = Annotated[str, TextUse.PROSE, AfterValidator(without_control), AfterValidator(str.rstrip)]

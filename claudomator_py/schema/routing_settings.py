@@ -13,6 +13,7 @@ from claudomator_py.domain.fields import (
     Flag,
     Line,
     Name,
+    Number,
     OneOrMore,
     Strict,
     refusal,
@@ -167,7 +168,7 @@ class LearningSettings(Strict):
     every: Duration = Field(
         10 * MINUTE_MS, ge=10 * SECOND_MS, le=DAY_MS, description="How often to learn from what has ended since."
     )
-    rate: float = Field(
+    rate: Number = Field(
         0.1,
         ge=0,
         le=1,

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
@@ -117,9 +118,9 @@ def wording(detail: ErrorDetails, model: type[BaseModel] | None = None, path: Pa
         case "bool_parsing":
             return f"{described(value)}, but must be true or false", "write true or false"
         case "int_type":
-            return f"{described(value)}, but must be a whole number", "write digits only, without quotes"
+            return f"{described(value)}, but must be a whole number", _number(value, "digits only, without quotes")
         case "float_type":
-            return f"{described(value)}, but must be a number", "write a number, without quotes"
+            return f"{described(value)}, but must be a number", _number(value, "a number, without quotes")
         case "tuple_type" | "list_type":
             return f"{described(value)}, but must be a list", "write [one, two]"
         case "dict_type" | "model_type" | "model_attributes_type":
@@ -136,6 +137,24 @@ def wording(detail: ErrorDetails, model: type[BaseModel] | None = None, path: Pa
             return str(context["error"]).rstrip("."), None
     said = detail["msg"].replace("Input should", "must", 1)
     return said[:1].lower() + said[1:], None
+
+
+def _number(value: object, otherwise: str) -> str:
+    """The remedy for a number that was written as something else: ``"12"``, ``0o10``, ``40.0``."""
+    with suppress(ValueError, OverflowError):
+        if isinstance(value, float) and value.is_integer():
+            return f"write {int(value)}"
+        if isinstance(value, str) and value.isascii():
+            return f"write {_whole(value)}, without quotes"
+    return f"write {otherwise}"
+
+
+def _whole(text: str) -> int:
+    """The number that the text is in base 10, or in the base that it names. Raises ValueError."""
+    try:
+        return int(text)
+    except ValueError:
+        return int(text, 0)
 
 
 def _choices(context: Mapping[str, Any]) -> list[str]:

@@ -8,6 +8,7 @@ from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import Shown
 from claudomator_py.domain.budget import Budget
 from claudomator_py.domain.decision import Classification, Versions
+from claudomator_py.domain.fields import Flag
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.outcome import Reason, Tokens
 from claudomator_py.domain.principal import OPERATOR
@@ -271,7 +272,7 @@ class HoldRequest(View):
     family: Family | None = Field(
         default=None, description="Only models whose name contains this, such as `opus`. Default: all models."
     )
-    account: bool = Field(default=False, description="Also hold all agents of its kind on the same account.")
+    account: Flag = Field(default=False, description="Also hold all agents of its kind on the same account.")
     reason: str | None = Field(default=None, max_length=500, description="Reason to show to others.")
 
 
@@ -298,8 +299,8 @@ class RestartRequest(View):
     tier: Tier | None = None
     model: str | None = None
     budget: Budget | None = None
-    force: bool = False
-    resume: bool = False
+    force: Flag = False
+    resume: Flag = False
     reason: str | None = Field(default=None, max_length=2_000)
 
     @property

@@ -146,3 +146,27 @@ def test_the_document_says_the_same() -> None:
     assert set(_BOUND) == {name for name in _taking("If-Match") if _operations()[name][0] != "GET"}
     assert set(_KEYED) == set(_taking("Idempotency-Key"))
     assert {"drain", "cleanUp", "createToken"} < set(_with_bodies())
+
+
+def _whole_numbers(operation: dict[str, Any]) -> list[tuple[str, str]]:
+    """The parameters of an operation without a body that are whole numbers, each with where it stands."""
+    return [
+        (parameter["name"], parameter["in"])
+        for parameter in operation.get("parameters", ())
+        if "integer" in str(parameter["schema"]) and "requestBody" not in operation
+    ]
+
+
+@pytest.mark.parametrize("written", ["1_0", "10.0", "+1", "%201", "0x1", "1e1", "%D9%A1", ""])
+def test_a_whole_number_is_written_in_digits(daemon: Daemon, written: str) -> None:
+    asked = 0
+    for method, path, operation in _operations().values():
+        for name, place in _whole_numbers(operation):
+            if place == "path" and not written:
+                continue
+            parts = {**_PARTS, name: written} if place == "path" else _PARTS
+            answer = daemon.ask(method, path.format(**parts) + (f"?{name}={written}" if place == "query" else ""))
+            assert answer.status == 422, (method, path, name, answer.status)
+            assert name in [problem["field"] for problem in answer.json()["problems"]]
+            asked += 1
+    assert asked > 10
