@@ -210,11 +210,17 @@ def replayed(state_dir: Path | None, against: Path | None, since_ms: int | None,
     os.environ.setdefault(*ONE_THREAD)
     with many():
         from claudomator_py.app.replay import Replay, Window
+        from claudomator_py.daemon import calibrations
     from claudomator_py.client.discovery import configuration
+    from claudomator_py.client.errors import DiscoveryFailed
 
     other = None if against is None else configuration(against, os.environ, Path.cwd()).settings
-    with _recorded(state_dir) as (database, own):
-        return Replay(database, own, other, _opened).run(Window(since_ms, until_ms))
+    with _recorded(state_dir) as (database, own, state):
+        replay = Replay(database, own, other, os.environ, calibrations.read(state))
+        try:
+            return replay.run(Window(since_ms, until_ms))
+        except ValueError as error:
+            raise DiscoveryFailed(f"{against} cannot be tried: {error}.", remedy="Correct it, and retry.") from error
 
 
 def shadowed(state_dir: Path | None, since_ms: int | None, until_ms: int | None) -> "OtherView":
@@ -224,13 +230,13 @@ def shadowed(state_dir: Path | None, since_ms: int | None, until_ms: int | None)
     with many():
         from claudomator_py.app.replay import Window, shadowed
 
-    with _recorded(state_dir) as (database, _):
+    with _recorded(state_dir) as (database, _, _):
         return shadowed(database, Window(since_ms, until_ms))
 
 
 @contextmanager
-def _recorded(state_dir: Path | None) -> Iterator[tuple["Database", "Settings"]]:
-    """The database of the configuration that is found, and its settings. Raises ClientError."""
+def _recorded(state_dir: Path | None) -> Iterator[tuple["Database", "Settings", Path]]:
+    """The database of the configuration that is found, its settings and the state folder. Raises ClientError."""
     from claudomator_py.client.discovery import configuration
     from claudomator_py.client.errors import DiscoveryFailed
     from claudomator_py.schema.configfile import resolve_state_dir
@@ -245,7 +251,7 @@ def _recorded(state_dir: Path | None) -> Iterator[tuple["Database", "Settings"]]
         with Database.open(loaded.settings.database, state_dir=state) as database:
             if not is_current(database):
                 raise StoreUnavailable("The database is of another version.", "Start the daemon of this one once.")
-            yield database, loaded.settings
+            yield database, loaded.settings, state
     except StoreUnavailable as error:
         raise DiscoveryFailed(error.reason, remedy=error.remedy) from error
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from claudomator_py.agents.own_programs import mcp_command
 from claudomator_py.classify.configured import CLI_VARIABLES, tier_model
 from claudomator_py.daemon import calibrations
+from claudomator_py.dispatch.alternative import OtherConfiguration
 from claudomator_py.dispatch.cheap_model import GuardedModel
 from claudomator_py.dispatch.choosing import Chooser
 from claudomator_py.dispatch.classify import AT_ONCE, TierAsker
@@ -17,7 +18,6 @@ from claudomator_py.dispatch.deciding import Decider
 from claudomator_py.dispatch.launch import LaunchRules
 from claudomator_py.dispatch.policing import Policing
 from claudomator_py.dispatch.routing import SpecialistRouter
-from claudomator_py.dispatch.shadow import ShadowConfiguration
 from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.domain.agent import AgentSpec
@@ -32,6 +32,7 @@ from claudomator_py.environment.workdirs import SYSTEM_FOLDERS, Workdirs, real_p
 from claudomator_py.faults import Faults
 from claudomator_py.log import get_logger
 from claudomator_py.policy.verdict import Policy
+from claudomator_py.ports import Clock
 from claudomator_py.routing.calibration import Fitted, calibration_for
 from claudomator_py.routing.ranking import RoutingRules
 from claudomator_py.scheduler.snapshot import Rules
@@ -65,8 +66,13 @@ class Configured:
     """Asks the rules on what tasks may do."""
     shadowed: Settings | None
     """Those of ``shadow``."""
-    shadow: ShadowConfiguration | None
+    shadow: OtherConfiguration | None
     """What decides beside this configuration; None: nothing does."""
+
+
+def now_ms() -> int:
+    """The present, in epoch milliseconds."""
+    return time.time_ns() // 1_000_000
 
 
 def agents_of(settings: Settings) -> tuple[AgentSpec, ...] | None:
@@ -95,7 +101,7 @@ def _shadow(
     database: Database,
     registry: AgentRegistry,
     former: Configured | None,
-) -> tuple[Settings | None, ShadowConfiguration | None]:
+) -> tuple[Settings | None, OtherConfiguration | None]:
     """What decides beside these settings. Raises ConfigError and ValueError."""
     if settings.shadow is None:
         return None, None
@@ -108,14 +114,30 @@ def _shadow(
     fitted = calibrations.read(state)
     if former is not None and former.shadowed == other and former.fitted == fitted:
         return other, former.shadow
-    rules = rules_of(other)
-    decider, _ = _decider(other, environ, database, registry, rules, fitted, _policing(other))
-    return other, ShadowConfiguration(rules, agents_of(other), decider)
+    return other, other_configuration(other, environ, database, registry, fitted)
 
 
-def _policing(settings: Settings) -> Policing:
+def other_configuration(
+    settings: Settings,
+    environ: Mapping[str, str],
+    database: Database,
+    registry: AgentRegistry,
+    fitted: Mapping[str, Fitted],
+    clock: Clock = now_ms,
+    *,
+    keeps: bool = True,
+) -> OtherConfiguration:
+    """What decides as the daemon would with these settings. clock: when; keeps: see ``SpecialistDirectory``. Raises
+    ValueError where there is no such encoder."""
+    rules = rules_of(settings)
+    policing = _policing(settings, clock)
+    decider, _ = _decider(settings, environ, database, registry, rules, fitted, policing, clock, keeps=keeps)
+    return OtherConfiguration(rules, agents_of(settings), decider)
+
+
+def _policing(settings: Settings, clock: Clock = now_ms) -> Policing:
     budgets, reviews = Budgets(lambda: settings.budget), settings.routing.enabled
-    return Policing(Policy(settings.policy), budgets, now_ms, reviews=reviews)
+    return Policing(Policy(settings.policy), budgets, clock, reviews=reviews)
 
 
 def _asker(
@@ -181,19 +203,22 @@ def _decider(
     rules: Rules,
     fitted: Mapping[str, Fitted],
     policing: Policing,
+    clock: Clock = now_ms,
+    *,
+    keeps: bool = True,
 ) -> tuple[Decider, SpecialistDirectory | None]:
     """Raises ValueError where there is no such encoder."""
     routing, versions = settings.routing, Versions(configuration=rules.settings_hash)
     if not routing.enabled:
         nobody = RoutingRules(calibration_for(routing.preset, Hashed().id, fitted), versions=versions)
-        return Decider(database, registry, None, None, nobody, nobody, now_ms, policing), None
+        return Decider(database, registry, None, None, nobody, nobody, clock, policing), None
     chosen, plain = encoder(routing.encoder, environ), Hashed()
     calibration = calibration_for(routing.preset, chosen.id, fitted)
     own = RoutingRules(calibration, routing.default_specialist, routing.on_ambiguity, versions)
     without = replace(own, calibration=calibration_for(routing.preset, plain.id, fitted))
-    directory = SpecialistDirectory(database, chosen, calibration, now_ms)
-    fallback = SpecialistDirectory(database, plain, without.calibration, now_ms)
-    return Decider(database, registry, directory, fallback, own, without, now_ms, policing), directory
+    directory = SpecialistDirectory(database, chosen, calibration, clock, keeps=keeps)
+    fallback = SpecialistDirectory(database, plain, without.calibration, clock)
+    return Decider(database, registry, directory, fallback, own, without, clock, policing), directory
 
 
 def rules_of(settings: Settings) -> Rules:
@@ -246,8 +271,3 @@ def configured_by(
     shadowed, shadow = _shadow(settings, environ, state, database, registry, former)
     directory, router = _router(settings, environ, database, registry, faults, rules, asker, fitted, former, policing)
     return Configured(settings, rules, launch, workdirs, asker, router, directory, fitted, policing, shadowed, shadow)
-
-
-def now_ms() -> int:
-    """The present, in epoch milliseconds."""
-    return time.time_ns() // 1_000_000

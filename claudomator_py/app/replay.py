@@ -1,44 +1,45 @@
 """Recorded decisions, decided again beside the daemon: from the same snapshots, and under another configuration.
 
-Nothing is written. Placements follow from their snapshots alone. What the policy says of a task, and who would do it,
-follows from the task, the cards and a configuration, and is decided for both configurations.
+Nothing is written. Placements follow from their snapshots alone. Who does a task and what the policy says of it is
+decided as the daemon would, for the time at which it was decided, and compared with what was recorded.
 """
 
 import json
 import math
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from sqlalchemy import Connection
 
-from claudomator_py.app.configured import agents_of, rules_of
-from claudomator_py.dispatch.policing import found_here, judged_by_words
-from claudomator_py.domain.budget import Spending
-from claudomator_py.domain.card import Card
-from claudomator_py.domain.encoder import Encoder
-from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from claudomator_py.agents.catalogue import AGENT_KINDS
+from claudomator_py.app.configured import agents_of, other_configuration, rules_of
+from claudomator_py.dispatch.alternative import FOLLOWED, Alternative, OtherConfiguration
+from claudomator_py.dispatch.routing import is_reached
 from claudomator_py.domain.units import format_instant
-from claudomator_py.domain.views.replay import ChangeView, CostView, DifferenceView, OtherView, ReplayView, ShareView
-from claudomator_py.embed.hashed import Hashed
-from claudomator_py.policy.facts import Facts
-from claudomator_py.policy.verdict import Policy, with_built_in
-from claudomator_py.routing.calibration import calibration_for
-from claudomator_py.routing.evaluation import evaluate
-from claudomator_py.routing.labelled_set import Case
-from claudomator_py.routing.profile import Request
+from claudomator_py.domain.views.replay import (
+    ChangedTaskView,
+    ChangeView,
+    CostView,
+    DifferenceView,
+    OtherView,
+    ReplayView,
+    ShareView,
+)
+from claudomator_py.environment.registry import AgentRegistry
+from claudomator_py.ports import Clock
+from claudomator_py.routing.calibration import Fitted
+from claudomator_py.routing.role import agent_of
 from claudomator_py.scheduler.decision import Chosen, DecisionKind, DecisionRecord, ShadowRecord
 from claudomator_py.scheduler.replay import decided_again, first_difference, under
 from claudomator_py.scheduler.snapshot import Snapshot
-from claudomator_py.schema.routing_settings import EncoderSettings
+from claudomator_py.schema.agent_settings import MODEL_KINDS, default_agent
 from claudomator_py.schema.settings import Settings
 from claudomator_py.store import decision_log, decision_rows, run_rows, specialist_rows, task_rows
 from claudomator_py.store.database import Database
-from claudomator_py.store.tables import Decision
+from claudomator_py.store.tables import Decision, Task
 
 AT_ONCE = 500
 MOST_SHOWN = 20
@@ -48,12 +49,12 @@ _Z = 1.959964
 _RESAMPLES = 1_000
 _SEED = 0
 
+WAITS = "waits"
+"""Where nothing would start in that tick."""
 _Pair = tuple[str, str]
-"""What the configuration in force decides, and what the other one does."""
+"""What was decided, and what the other configuration decides."""
 _Place = tuple[str, str]
 """The name of an agent, and a tier."""
-
-Opened = Callable[[EncoderSettings], AbstractContextManager[Encoder]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +75,34 @@ class _Placed:
     other: DecisionRecord | None
 
 
-class Replay:
-    """Decides again what a database has. own, other: the configurations; None: there is no other."""
+class _RecordedTime:
+    """The clock of what decides again: the time at which it was decided."""
 
-    def __init__(self, database: Database, own: Settings, other: Settings | None, opened: Opened) -> None:
-        """opened: an encoder of these settings."""
+    at_ms = 0
+
+    def __call__(self) -> int:
+        return self.at_ms
+
+
+class Replay:
+    """Decides again what a database has. own: the configuration in force; other: what is tried; None: nothing is.
+
+    environ: with the credentials of the other encoder; fitted: as the daemon's state folder has it.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        own: Settings,
+        other: Settings | None,
+        environ: Mapping[str, str],
+        fitted: Mapping[str, Fitted],
+    ) -> None:
         self._database = database
         self._own = own
         self._other = other
-        self._opened = opened
+        self._environ = environ
+        self._fitted = fitted
 
     def run(self, window: Window) -> ReplayView:
         """Raises StoreUnavailable."""
@@ -145,49 +165,88 @@ class Replay:
                 yield None if found is None else _Placed(row, stored, found[0].get(task_id), found[1].get(task_id))
 
     def _compared(self, placed: Sequence[_Placed], other: Settings, window: Window) -> OtherView:
-        tasks = self._tasks(window)
-        return _other_view(
+        routed, generations = self._routed(other, window)
+        started = {one.row.task_id or "": one for one in placed}
+        tasks = self._database.read(partial(_tasks, ids=sorted({*generations, *started})))
+        view = _other_view(
             [(_place(one.stored), None if one.other is None else _place(one.other)) for one in placed],
-            [(_verdict(self._own, facts), _verdict(other, facts)) for facts in tasks],
-            self._routes(tasks, other),
-            len(tasks),
+            [(_said(one.actual), _said(one)) for one in routed.values()],
+            [(_way(one.actual), _way(one)) for one in routed.values()],
+            len(generations),
             self._database.read(run_rows.mean_costs),
         )
-
-    def _tasks(self, window: Window) -> list[Facts]:
-        """The tasks of the window as rules see them, each with its last content in it."""
-
-        def read(connection: Connection) -> list[Facts]:
-            found = []
-            for task_id, at_ms in decision_log.tasks_of(connection, window.since_ms, window.until_ms):
-                task = task_rows.find(connection, task_id)
-                if task is None:
-                    continue
-                spec = task_rows.spec_of(connection, task.id, task.revision)
-                own = task.creator == OPERATOR.id
-                maker = OPERATOR if own else Principal(task.creator, Role.OPERATE, task.organisation)
-                found.append(Facts(spec, maker, task.source, spec.specialist, spec.skill, now_ms=at_ms))
-            return found
-
-        return self._database.read(read)
-
-    def _routes(self, tasks: Sequence[Facts], other: Settings) -> list[_Pair]:
-        if not tasks or not (self._own.routing.enabled and other.routing.enabled):
-            return []
-        mine, theirs = self._specialists(tasks, self._own), self._specialists(tasks, other)
-        return list(zip(mine, theirs, strict=True))
-
-    def _specialists(self, tasks: Sequence[Facts], settings: Settings) -> list[str]:
-        """To whom each goes, or which way, as if its maker saw every card."""
-        cards = self._database.read(_cards)
-        cases = [Case(str(number), Request.of(facts.spec)) for number, facts in enumerate(tasks)]
-        with self._opened(settings.routing.encoder) as encoder:
-            calibration = calibration_for(settings.routing.preset, encoder.id)
-            _, records = evaluate(cards, cases, encoder, calibration, time.perf_counter_ns, Hashed())
-        return [
-            facts.spec.specialist or record.specialist or record.route.value
-            for facts, record in zip(tasks, records, strict=True)
+        changed = [_rerouted(tasks.get(task_id), task_id, one) for task_id, one in routed.items() if one.differs]
+        changed += [
+            _moved(tasks.get(task_id), task_id, one)
+            for task_id, one in started.items()
+            if one.other is None or _place(one.stored) != _place(one.other)
         ]
+        known = [task_id for task_id, task in tasks.items() if task.generation == generations.get(task_id)]
+        return view.model_copy(update={"tasks": tuple(changed), "undecided": len(generations) - len(known)})
+
+    def _routed(self, other: Settings, window: Window) -> tuple[dict[str, ShadowRecord], dict[str, int | None]]:
+        """By task of the window who would do it, and what the policy would say, in place of what was decided last, if
+        that is anything; and the generation of all of them at that time."""
+        time_then = _RecordedTime()
+        configuration = self._configuration(other, time_then)
+        alternative = Alternative(self._database, configuration)
+        found, generations = dict[str, ShadowRecord](), dict[str, int | None]()
+        try:
+            for row in self._decisions(window):
+                time_then.at_ms = row.at_ms
+                generations[row.task_id or ""] = row.generation
+                if (record := alternative.routed(row)) is not None:
+                    found[row.task_id or ""] = record
+        finally:
+            configuration.decider.close()
+        return found, generations
+
+    def _decisions(self, window: Window) -> Iterator[Decision]:
+        """Those of the window on who does a task and where, oldest first."""
+        after: decision_log.Position = (window.since_ms or 0, "")
+        while rows := self._database.read(partial(decision_log.following, kinds=FOLLOWED, after=after, limit=AT_ONCE)):
+            after = rows[-1].at_ms, rows[-1].id
+            yield from (row for row in rows if window.until_ms is None or row.at_ms < window.until_ms)
+
+    def _configuration(self, other: Settings, clock: Clock) -> OtherConfiguration:
+        """With the agents that remote specialists are, as the daemon has them."""
+        usual = [default_agent(kind) for kind in MODEL_KINDS]
+        agents = [*(agents_of(other) or agents_of(self._own) or usual)]
+        cards = self._database.read(specialist_rows.seen)
+        agents += [agent_of(one.card) for one in cards if is_reached(one)]
+        registry = AgentRegistry(agents, AGENT_KINDS, "")
+        return other_configuration(other, self._environ, self._database, registry, self._fitted, clock, keeps=False)
+
+
+def _tasks(connection: Connection, ids: Sequence[str]) -> dict[str, Task]:
+    """These tasks by id, without those that are gone."""
+    return {task_id: task for task_id in ids if (task := task_rows.find(connection, task_id)) is not None}
+
+
+def _rerouted(task: Task | None, task_id: str, record: ShadowRecord) -> ChangedTaskView:
+    verdicts = _said(record.actual) != _said(record)
+    told = _said if verdicts else _way
+    return ChangedTaskView(
+        task_id=task_id,
+        task_name=None if task is None else task.name,
+        what="verdict" if verdicts else "specialist",
+        before=told(record.actual),
+        after=told(record),
+        reason=record.reason.text,
+    )
+
+
+def _moved(task: Task | None, task_id: str, placed: _Placed) -> ChangedTaskView:
+    own, other = _place(placed.stored), None if placed.other is None else _place(placed.other)
+    place = 0 if other is None or own[0] != other[0] else 1
+    return ChangedTaskView(
+        task_id=task_id,
+        task_name=None if task is None else task.name,
+        what=("agent", "tier")[place],
+        before=own[place],
+        after=WAITS if other is None else other[place],
+        reason=None if placed.other is None else placed.other.reason.text,
+    )
 
 
 def shadowed(database: Database, window: Window) -> OtherView:
@@ -291,10 +350,6 @@ def wilson(number: int, total: int) -> tuple[float, float]:
     return max(0.0, low), min(1.0, high)
 
 
-def _cards(connection: Connection) -> list[Card]:
-    return list(specialist_rows.cards(connection, specialist_rows.ids_seen(connection)).values())
-
-
 def bootstrap(differences: Sequence[float]) -> tuple[float, float]:
     """The 95% interval of the sum of these, by the percentiles of sums over resamples."""
     values, counts = np.unique(np.asarray(differences), return_counts=True)
@@ -312,13 +367,6 @@ def _difference(one: _Placed) -> str | None:
 
 def _canonical(record: DecisionRecord) -> str:
     return json.dumps(record.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
-
-
-def _verdict(settings: Settings, facts: Facts) -> str:
-    seen, judged = judged_by_words(facts, settings.agents.values())
-    verdict = Policy(settings.policy).judge(found_here(seen, settings.budget, Spending(), facts.now_ms))
-    verdict = with_built_in(verdict, harmful=judged.harmful, reviews=settings.routing.enabled, words=judged.words)
-    return verdict.shown(facts.spec.name).verdict
 
 
 def _changes(counted: Counter[tuple[str, str]]) -> tuple[ChangeView, ...]:

@@ -9,6 +9,7 @@ import typer
 from claudomator_py.cli import exits
 from claudomator_py.cli.output import Column, Format, FormatOption, note, out, out_json, render
 from claudomator_py.cli.times import now_ms
+from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import parse_duration, parse_instant
 from claudomator_py.domain.views.replay import ChangeView, CostView, OtherView, ReplayView, ShareView
 
@@ -18,6 +19,13 @@ Replayer = Callable[[Path | None, Path | None, int | None, int | None], ReplayVi
 Shadowed = Callable[[Path | None, int | None, int | None], OtherView]
 """Given the state folder and the window. Raises ClientError."""
 
+_TASKS = (
+    Column("TASK"),
+    Column("WHAT"),
+    Column("BEFORE", flexible=True),
+    Column("AFTER", flexible=True),
+    Column("WHY", flexible=True),
+)
 _CHANGES = (
     Column("WHAT"),
     Column("BEFORE", flexible=True),
@@ -107,6 +115,14 @@ def _tell_other(other: OtherView) -> None:
     rows = [_row(what, one) for what, found in changes.items() for one in found]
     if rows:
         out("\n" + render(_CHANGES, rows, wide=False))
+    if other.tasks:
+        named = [
+            (one.task_name or one.task_id, one.what, one.before, one.after, one_line(one.reason or ""))
+            for one in other.tasks
+        ]
+        out("\n" + render(_TASKS, named))
+    if other.undecided:
+        note(f"Of {other.undecided} more tasks nothing can be told: they were removed, or restarted since.")
 
 
 def _share(share: ShareView) -> str:

@@ -177,7 +177,7 @@ class SpecialistRouter:
         if digest == self._reached:
             return
         found = self._database.read(specialist_rows.seen)
-        self._registry.reach([agent_of(one.card) for one in found if _is_reached(one)])
+        self._registry.reach([agent_of(one.card) for one in found if is_reached(one)])
         self._reached = digest
 
     def close(self) -> None:
@@ -336,7 +336,7 @@ def _card_of(connection: Connection, record: SpecialistRecord) -> Card | None:
     return None if name is None else specialist_rows.cards(connection, [name]).get(name)
 
 
-def _is_reached(registered: Registration) -> bool:
+def is_reached(registered: Registration) -> bool:
     transport = registered.card.transport
     return transport is Transport.HUB or (transport is Transport.HTTP and registered.creator == OPERATOR.id)
 

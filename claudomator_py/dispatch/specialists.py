@@ -65,14 +65,16 @@ class Comparison:
 class SpecialistDirectory:
     """All cards, with the vectors of their texts. Safe to use from any thread.
 
-    calibration: says what of a card is compared.
+    calibration: says what of a card is compared. keeps: whether vectors that took their time are written down.
     """
 
-    def __init__(self, database: Database, encoder: Encoder, calibration: Calibration, clock: Clock) -> None:
+    def __init__(
+        self, database: Database, encoder: Encoder, calibration: Calibration, clock: Clock, *, keeps: bool = True
+    ) -> None:
         self._database = database
         self._encoder = encoder
         self._calibration = calibration
-        self._vectors = TextVectors(database, encoder, clock)
+        self._vectors = TextVectors(database, encoder, clock, keeps=keeps)
         self._learned = LearnedRouting(database, encoder, calibration)
         self._lock = threading.Lock()
         self._roster: Roster | None = None

@@ -25,10 +25,12 @@ class TextVectors:
     Counts of features are kept without their zeros: a text has some hundred features of thousands.
     """
 
-    def __init__(self, database: Database, encoder: Encoder, clock: Clock) -> None:
+    def __init__(self, database: Database, encoder: Encoder, clock: Clock, *, keeps: bool = True) -> None:
+        """keeps: whether rows are written, and those of no use removed."""
         self._database = database
         self._encoder = encoder
         self._clock = clock
+        self._keeps = keeps and not encoder.immediate
         self._there: dict[str, Row] = {}
 
     def of(self, texts: Mapping[str, str]) -> "Mapping[str, Row]":
@@ -68,7 +70,7 @@ class TextVectors:
     def _kept(self, made: "Mapping[str, Vector]") -> "dict[str, Row]":
         from claudomator_py.routing.sparse import SparseRow  # numpy is for whoever compares
 
-        if not self._encoder.immediate:
+        if self._keeps:
             now_ms = self._clock()
             self._database.write(lambda connection: embedding_rows.keep(connection, self._encoder.id, made, now_ms))
         return {
@@ -77,7 +79,7 @@ class TextVectors:
 
     def _let_go(self, texts: Mapping[str, str]) -> None:
         """Of rows whose texts no card has, whichever encoder made them."""
-        if self._encoder.immediate:
+        if not self._keeps:
             return
         before_ms = self._clock() - KEPT_MS
         old = self._database.read(lambda connection: embedding_rows.made_before(connection, before_ms))

@@ -23,6 +23,13 @@ def message_of(input_ref: str | None) -> tuple[str, int] | None:
     return (channel_id, int(message_id)) if channel_id and message_id.isdigit() else None
 
 
+def task_revision_of(input_ref: str | None) -> int | None:
+    """The revision of the task that a decision is about; None: it is about something else."""
+    kind, _, rest = (input_ref or "").partition(":")
+    revision = rest.rpartition("/")[2]
+    return int(revision) if kind == "task" and revision.isdigit() else None
+
+
 class Classification(BaseModel):
     """Where the tier comes from."""
 

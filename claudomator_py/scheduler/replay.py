@@ -41,9 +41,10 @@ def under(snapshot: Snapshot, agents: Sequence[AgentSpec] | None, rules: Rules) 
         )
     if agents is None:
         states = list(snapshot.agents)
-    # Whether anything is to be routed depends on whether there are specialists, which the snapshot knows; and a
-    # classifier that was not asked then is not asked now: its task gets the tier that it would without an answer.
-    settled = {"routing": snapshot.rules.routing, "classifier": rules.classifier and snapshot.rules.classifier}
+    # What was routed and judged by then, the snapshot knows: nothing waits for what was not asked. Nor is a classifier
+    # asked now that was not then: its task gets the tier that it would without an answer.
+    then = snapshot.rules
+    settled = {"routing": then.routing, "policed": then.policed, "classifier": rules.classifier and then.classifier}
     rules = rules.model_copy(update=settled)
     return snapshot.model_copy(update={"agents": tuple(states), "rules": rules})
 

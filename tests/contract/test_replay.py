@@ -1,19 +1,16 @@
 """Recorded placements decided again: the same to the byte, and what another configuration would have done."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from claudomator_py.app.replay import Replay, Window, bootstrap, wilson
-from claudomator_py.domain.encoder import Encoder
 from claudomator_py.domain.units import DAY_MS, HOUR_MS
 from claudomator_py.domain.views.replay import OtherView, ReplayView
-from claudomator_py.embed.hashed import Hashed
 from claudomator_py.schema.settings import Settings, parse_settings
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import DECISION, SNAPSHOT
+from tests.contract.taught import QUERIES, Taught
 from tests.fakes.cards import card
 from tests.fakes.world import World
 
@@ -23,11 +20,6 @@ def world(database: Database) -> World:
     return World(database)
 
 
-@contextmanager
-def opened(_: object) -> Iterator[Encoder]:
-    yield Hashed()
-
-
 def settings(**keys: Any) -> Settings:
     found = parse_settings(keys)
     assert isinstance(found, Settings)
@@ -35,7 +27,7 @@ def settings(**keys: Any) -> Settings:
 
 
 def replay(world: World, other: Settings | None = None, **window: int) -> ReplayView:
-    return Replay(world.database, settings(), other, opened).run(Window(**window))
+    return Replay(world.database, settings(), other, {}, {}).run(Window(**window))
 
 
 def compared(world: World, **keys: Any) -> OtherView:
@@ -118,6 +110,92 @@ def test_a_rule_of_the_other_policy_is_asked_about_every_task(world: World) -> N
     found = compared(world, policy=[{"name": "no-docs", "when": '"docs" in task.tags', "deny": "Not here."}])
     assert (found.policy.number, found.policy.total) == (1, 2)
     assert [(one.before, one.after, one.number) for one in found.verdicts] == [("allowed", "denied", 1)]
+
+
+PIPES = "Mend the pipes under the sink, and its taps."
+
+
+def routed(world: World, name: str, **fields: Any) -> None:
+    world.submit(name, **fields)
+    world.now_ms += 1_000
+    world.router.route()
+    world.tick()
+
+
+def plumbing(world: World) -> None:
+    """Tasks that came to their specialist in every way: by their text, by name, by ``@``, after another one, and to
+    nobody."""
+    world.specialists.register(card("plumber", description="Mends pipes, sinks and taps.", skills=[]))
+    world.specialists.register(card("painter", description="Paints walls and doors.", skills=[]))
+    routed(world, "drip", instructions=PIPES)
+    routed(world, "named", instructions=PIPES, specialist="painter")
+    routed(world, "addressed", instructions=f"@painter {PIPES}")
+    world.succeed("named")
+    world.tick(1_000)
+    routed(world, "after", instructions=PIPES, continues="named")
+    routed(world, "nobodys", instructions="Xyzzy qwertz.")
+
+
+@pytest.mark.both_databases
+def test_under_the_same_configuration_nothing_is_decided_otherwise(world: World) -> None:
+    plumbing(world)
+    found = compared(world)
+    assert [one for one in found.tasks if one.what in ("verdict", "specialist")] == []
+    assert (found.specialists.number, found.specialists.total, found.policy.number, found.undecided) == (0, 5, 0, 0)
+
+
+def test_what_changes_is_listed_by_name_with_what_was_recorded_before(world: World) -> None:
+    plumbing(world)
+    world.specialists.register(card("potter", description=PIPES, skills=[]))
+    rules = [
+        {"name": "no-plumber", "when": "task.name == 'drip'", "exclude_specialists": ["plumber"]},
+        {"name": "no-painter", "when": "task.specialist == 'painter' && task.name == 'after'", "deny": "not again"},
+    ]
+    found = compared(world, policy=rules, routing={"default_specialist": "painter"})
+    changes = {one.task_name: (one.what, one.before, one.after) for one in found.tasks if one.what != "agent"}
+    assert changes == {
+        "drip": ("specialist", "plumber", "potter"),
+        "after": ("verdict", "allowed", "denied"),
+        "nobodys": ("specialist", "default", "painter"),
+    }
+    assert {one.task_name: one.reason for one in found.tasks}[
+        "after"
+    ] == "rule no-painter of the policy refuses it: not again"
+    assert (found.specialists.number, found.policy.number) == (3, 1)
+
+
+def test_it_is_decided_for_the_time_at_which_it_was(world: World) -> None:
+    routed(world, "early")
+    world.now_ms += 12 * HOUR_MS
+    hour = world.now_ms // HOUR_MS % 24
+    routed(world, "late")
+    rule = {"name": "late", "when": f"now.hour == {hour}", "deny": "not now"}
+    found = compared(world, policy=[rule], budget={"timezone": "UTC"})
+    assert [(one.task_name, one.after) for one in found.tasks if one.what == "verdict"] == [("late", "denied")]
+
+
+def test_a_task_that_was_restarted_since_is_counted_and_not_judged(world: World) -> None:
+    routed(world, "again")
+    world.succeed("again")
+    world.tick(1_000)
+    world.restart("again")
+    found = compared(world, policy=[{"name": "no", "deny": "no"}])
+    assert (found.undecided, found.policy.number, found.policy.total) == (1, 0, 1)
+
+
+def test_what_was_learned_counts(database: Database) -> None:
+    taught = Taught(database)
+    assert taught.submit("first", QUERIES[0]) == "database-administrator"
+    for number, text in enumerate(QUERIES[1:6]):
+        taught.submit(f"q{number}", text)
+        taught.done(f"q{number}")
+        taught.give(f"q{number}", "backend-engineer")
+        taught.done(f"q{number}")
+    taught.learner.round()
+    found = compared(taught.world)
+    assert ("first", "database-administrator", "backend-engineer") in {
+        (one.task_name, one.before, one.after) for one in found.tasks
+    }
 
 
 def test_cost_is_that_of_past_runs_on_the_same_agent_and_tier(world: World) -> None:

@@ -8,10 +8,11 @@ from sqlalchemy import select
 
 from claudomator_py.app.configured import agents_of, rules_of
 from claudomator_py.app.replay import Window, shadowed
-from claudomator_py.dispatch import shadow as shadows
+from claudomator_py.dispatch import alternative
+from claudomator_py.dispatch.alternative import OtherConfiguration
 from claudomator_py.dispatch.deciding import Decider
 from claudomator_py.dispatch.policing import Policing
-from claudomator_py.dispatch.shadow import Shadow, ShadowConfiguration
+from claudomator_py.dispatch.shadow import Shadow
 from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.domain.card import Visibility
 from claudomator_py.domain.decision import Versions
@@ -40,7 +41,7 @@ def world(database: Database) -> World:
     return World(database)
 
 
-def configuration(world: World, **keys: Any) -> ShadowConfiguration:
+def configuration(world: World, **keys: Any) -> OtherConfiguration:
     settings = parse_settings(keys)
     assert isinstance(settings, Settings), settings
     encoder, versions = Hashed(), Versions(configuration=rules_of(settings).settings_hash)
@@ -50,7 +51,7 @@ def configuration(world: World, **keys: Any) -> ShadowConfiguration:
     policing = Policing(Policy(settings.policy), world.budgets, world.clock, reviews=True)
     given = directory if settings.routing.enabled else None
     decider = Decider(world.database, world.registry, given, given, rules, rules, world.clock, policing)
-    return ShadowConfiguration(rules_of(settings), agents_of(settings), decider)
+    return OtherConfiguration(rules_of(settings), agents_of(settings), decider)
 
 
 def follow(world: World, **keys: Any) -> Shadow:
@@ -290,7 +291,7 @@ def test_one_that_fails_keeps_no_other_from_being_followed(
             raise RuntimeError("odd")
         return ShadowRecord(**fields)
 
-    monkeypatch.setattr(shadows, "ShadowRecord", sometimes)
+    monkeypatch.setattr(alternative, "ShadowRecord", sometimes)
     assert shadow.catch_up() > 0
     assert "shadow_failed" in caplog.text
     assert shadow.catch_up() == 0

@@ -45,12 +45,28 @@ class CostView(View):
     high_usd: float
 
 
+class ChangedTaskView(View):
+    """A task about which something would be decided otherwise. task_name: null: it was removed. what: `verdict`,
+    `specialist`, `agent` or `tier`. before: what was recorded; after: what the other configuration decides, or
+    `waits`: its run would not have started then. reason: why; null: of what waits nothing is known.
+    """
+
+    task_id: str
+    task_name: str | None = None
+    what: str
+    before: str
+    after: str
+    reason: str | None = None
+
+
 class OtherView(View):
-    """What would differ under another configuration.
+    """What would differ under another configuration, from what was recorded.
 
     placements: of those recorded, how many go elsewhere: to another agent, another tier, or nowhere in that tick.
-    policy: of the tasks, how many get another verdict; specialists: how many go to somebody else. Both are decided for
-    both configurations now, so cards that changed meanwhile make no difference; money spent that day is taken as none.
+    policy: of the tasks, how many get another verdict; specialists: how many go to somebody else. Both are decided as
+    the daemon would, for the time of the last decision on the task, with the cards as they are, and what was learned by
+    now. tasks: those about which something is decided otherwise; empty where only shadows were counted. undecided: how
+    many of the tasks are gone, or were restarted since, so that nothing can be told.
     """
 
     placements: ShareView
@@ -62,6 +78,8 @@ class OtherView(View):
     verdicts: tuple[ChangeView, ...]
     specialists: ShareView
     routes: tuple[ChangeView, ...]
+    tasks: tuple[ChangedTaskView, ...] = ()
+    undecided: int = 0
 
 
 class ReplayView(View):
