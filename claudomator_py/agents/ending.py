@@ -54,7 +54,7 @@ class NearLimit:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a run said and used, whatever became of it. question, denied, windows: as in ``Outcome``."""
+    """What a run said and used, whatever became of it. question, denied, denials, windows: as in ``Outcome``."""
 
     conversation_id: str | None = None
     text: str | None = None
@@ -62,6 +62,7 @@ class Result:
     cost_usd: float | None = None
     question: str | None = None
     denied: tuple[Denied, ...] = ()
+    denials: int = 0
     windows: Mapping[str, WindowUse] = field(default_factory=dict)
     near: NearLimit | None = None
     model: str | None = None
@@ -139,6 +140,7 @@ def outcome(verdict: Verdict, result: Result) -> Outcome:
         conversation_lost=verdict.conversation_lost,
         question=result.question,
         denied=result.denied,
+        denials=result.denials,
         windows=dict(result.windows),
         near_limit_until=near.until if near is not None else None,
         near_limit=near.limit if near is not None else None,

@@ -192,6 +192,8 @@ def _why(task: TaskView, now: int, *, whole: bool) -> str:
     if task.state == "NEEDS_INPUT":
         # What is asked says its kind by itself, and comes first.
         return task.reason_text or task.reason or ""
+    if task.state == "COMPLETED":
+        return task.reason_text or ""
     wordy = task.state in ("WAITING", "QUEUED", "FAILED") and task.reason != "ready"
     return why_words(task, now, whole=whole) if wordy else task.reason or ""
 

@@ -20,6 +20,7 @@ from claudomator_py.prompts.conversations import ResumePolicy, resumption_of, sc
 from claudomator_py.prompts.prompt import (
     compose,
     compose_answer,
+    compose_confirmation,
     compose_further,
     compose_next,
     follow_note,
@@ -86,6 +87,8 @@ class RunContext:
             return compose(self.spec, words, handoff, role=role, heard=heard, may_ask=may_ask)
         if resumption is not None and resumption.answering:
             return compose_answer(resumption.heard[-1])
+        if resumption is not None and resumption.confirms:
+            return compose_confirmation()
         if resumption is not None and resumption.follows is not None:
             return compose_next(self.spec, words, again=resumption.run_id != resumption.follows)
         return compose_further(self.spec, self.told, words)

@@ -127,6 +127,15 @@ class BlockCode(StrEnum):
     """``not before 2026-11-22 15:00 UTC``"""
     BACKOFF = "backoff", Why.BACKOFF, "tries again at [{until}|a time that is not known]"
     """``tries again at 2026-11-22 15:00 UTC``"""
+    CONFIRMATION = (
+        "confirmation",
+        Why.BACKOFF,
+        (
+            "it may have stopped early, as a limit was near; continues at [{until}|a time that is not known] to "
+            "finish, or to confirm that it is done"
+        ),
+    )
+    """``it may have stopped early, as a limit was near; continues at 2026-11-22 15:00 UTC to finish, ...``"""
     TASK_BUDGET = (
         "task_budget",
         Why.BUDGET,

@@ -57,6 +57,9 @@ class ConversationRef(BaseModel):
     """What was asked in this generation and heard from the operator, which a fresh conversation is told."""
     answering: bool = False
     """The last exchange is new to this conversation."""
+    confirms: bool = False
+    """A run in it succeeded while a window of its account was nearly used up, so the next one is asked to finish, or to
+    confirm that the task is done; no other is."""
     asked: bool = False
     """The operator asked for this conversation, so nobody else takes over however long its agent is out of reach."""
 

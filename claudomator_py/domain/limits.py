@@ -166,6 +166,20 @@ def window_text(window: str) -> str:
     return f"{_NUMBERS[number]}{unit[0]}{family} window"
 
 
+def done_text(outcome: Outcome, *, checked: bool) -> str | None:
+    """What to know of a run that succeeded, in a clause: how often it was denied a tool, and that it may have stopped
+    early, as a window was nearly used up; None: nothing. checked: whether a check has passed, which settles the latter.
+    """
+    remarks = []
+    if outcome.denials:
+        remarks.append(f"with {'1 denial' if outcome.denials == 1 else f'{outcome.denials} denials'}")
+    near = None if checked else outcome.nearly_used
+    if near is not None:
+        window = window_text(near.window) if near.window else "window"
+        remarks.append(f"may have stopped early: {near.used:.0%} of the {window} was used up")
+    return f"done, {'; '.join(remarks)}" if remarks else None
+
+
 def bucket_after(outcome: Outcome, ran_on: RanOn, spare: str | None = None) -> Bucket | None:
     """What is held after a run's outcome; None: nothing.
 

@@ -218,6 +218,8 @@ def _text(event: EventContext, reason: Reason | None) -> str:
         return f"{asked.words}\nTo say what it needs: claudomator why {event.task_name or event.task_id}"
     parts = [REASON_POLICIES[reason].meaning] if reason is not None else []
     if event.outcome is not None:
+        if event.data.get("remark"):
+            parts.append(f"{event.data['remark'].capitalize()}.")
         said = event.outcome.error
         cut = subject_line if event.outcome.reason is Reason.CHECK_FAILED else clause
         parts += [cut(said)] if said else [event.outcome.text or ""]

@@ -256,6 +256,19 @@ class RefusedHandoff(BaseModel):
         return ended(f"It was not handed on to {self.to}: {self.why.text}")
 
 
+NEARLY_USED = 0.95
+"""The share of a window from which on an agent may end its turn early, to be done before the window is used up."""
+
+
+@dataclass(frozen=True, slots=True)
+class NearlyUsed:
+    """A window of an account that was nearly used up. used: the share. resets_at: epoch milliseconds."""
+
+    window: str | None
+    used: float
+    resets_at: int
+
+
 class Outcome(BaseModel):
     """What an agent's reader makes of a finished run."""
 
@@ -295,7 +308,9 @@ class Outcome(BaseModel):
     question: AgentText | None = None
     """What it asked a person."""
     denied: tuple[Denied, ...] = ()
-    """Tool calls that it was denied."""
+    """Tool calls that it was denied, each once, and those left out that no permission would allow."""
+    denials: int = 0
+    """How many calls were denied in all."""
     handoff: HandoffRequest | None = None
     """To whom it handed the task on, whether or not that was accepted."""
     refused_handoff: RefusedHandoff | None = None
@@ -314,6 +329,18 @@ class Outcome(BaseModel):
     def day_is_spent(self) -> bool:
         """Whether it used up what may be spent on a day, which is a limit of that day, and not the task's own."""
         return self.over_budget is not None and self.over_budget.of is not BudgetOf.TASK
+
+    @property
+    def nearly_used(self) -> NearlyUsed | None:
+        """The window of its model that was nearly used up by then; of several, the one that resets first."""
+        model = (self.model or "").lower()
+        own = {name: use for name, use in self.windows.items() if use.family is None or use.family in model}
+        found = [NearlyUsed(name, use.used, use.resets_at) for name, use in own.items()]
+        used, until = self.near_limit_used, self.near_limit_until
+        if used is not None and until is not None and self.near_limit not in self.windows:
+            found.append(NearlyUsed(self.near_limit, used, until))
+        near = (one for one in found if one.used >= NEARLY_USED)
+        return min(near, key=lambda one: one.resets_at, default=None)
 
     @model_validator(mode="after")
     def _reason_unless_succeeded(self) -> "Outcome":

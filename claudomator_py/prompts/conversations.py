@@ -67,24 +67,27 @@ def scratch_of(run: Run) -> str:
     return run.scratch_of or run.id
 
 
-def goes_on(connection: Connection, task: Task, run: Run, *, optional: bool = False) -> dict[str, Any]:
+def goes_on(
+    connection: Connection, task: Task, run: Run, *, optional: bool = False, confirms: bool = False
+) -> dict[str, Any]:
     """What to write so that the next attempt continues after this run, which has ended, in its conversation.
 
-    optional: unless somebody else can begin it before. In one that this run continued in, what was new to it is told
-    again: whether it was taken in before the run ended is not known. Nobody else takes over one that it was asked to
-    continue in.
+    optional: unless somebody else can begin it before. confirms: see ``ConversationRef``. In one that this run
+    continued in, what was new to it is told again: whether it was taken in before the run ended is not known. Nobody
+    else takes over one that it was asked to continue in.
     """
     resumption = resumption_of(task)
     spec = task_rows.spec_of(connection, task.id, run.revision)
     if resumption is not None and run.resumes is not None:
         optional = resumption.optional or (optional and not resumption.asked)
-        resumption = resumption.model_copy(update={"run_id": run.id, "optional": optional})
+        confirms = confirms or resumption.confirms
+        resumption = resumption.model_copy(update={"run_id": run.id, "optional": optional, "confirms": confirms})
         return columns_of(resumption, spec)
     ended = run_rows.find(connection, run.id)
     before = {} if resumption is None else {"follows": resumption.follows, "heard": resumption.heard}
     resumption = None if ended is None else conversation_of(ended, None)
     if resumption is not None:
-        resumption = resumption.model_copy(update={"optional": optional, **before})
+        resumption = resumption.model_copy(update={"optional": optional, "confirms": confirms, **before})
     return columns_of(resumption, spec)
 
 

@@ -174,6 +174,11 @@ _GO_ON = (
     "Continue the task where you left off. You may have been interrupted in the middle of a step: check the current "
     "state before you repeat or rely on anything."
 )
+_CONFIRM = (
+    "When you ended your last turn, the usage limit of your account was nearly reached; it has reset since. If "
+    "anything of the task is left to do, do it now: check the current state first. If all of it is done, change "
+    "nothing. In either case end with your whole answer, as if you had not given one yet."
+)
 _CHANGED = "The task has changed since then. It now reads:"
 _ADDED = "The operator adds:"
 _SAID = "This is the task:"
@@ -224,6 +229,11 @@ def compose_further(spec: TaskSpec, told: TaskSpec, words: str | None = None) ->
     """
     changed = _task(spec) != _task(told)
     return _joined([_GO_ON, *([_CHANGED, *_task(spec)] if changed else []), *_words(words)])
+
+
+def compose_confirmation() -> str:
+    """For a conversation in which the task was said to be done while a limit of its account was near."""
+    return _joined([_CONFIRM])
 
 
 def compose_next(spec: TaskSpec, words: str | None = None, *, again: bool = False) -> str:

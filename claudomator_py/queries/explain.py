@@ -70,6 +70,9 @@ def not_ready(task: Task, dependencies: Sequence[DependencyState]) -> Blocked:
     code = WAITS.get(task.reason or "", BlockCode.TIME)
     if code is BlockCode.DEPENDENCY:
         return blocked(code, tasks=_refs(state for state in dependencies if state.state != "COMPLETED"))
+    resumption = resumption_of(task)
+    if code is BlockCode.BACKOFF and resumption is not None and resumption.confirms:
+        code = BlockCode.CONFIRMATION
     return blocked(code, until=task.until_ms)
 
 

@@ -11,7 +11,8 @@ from claudomator_py.domain.blocked_words import blocked_text, in_brief
 from claudomator_py.domain.coded import TaskRef
 from claudomator_py.domain.errors import NotFound
 from claudomator_py.domain.lifecycle import WaitReason
-from claudomator_py.domain.outcome import Outcome, Reason
+from claudomator_py.domain.limits import done_text
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import parse_instant
@@ -143,6 +144,10 @@ class TaskViews(Asked):
             short = said or failure_clause(task.reason, outcome, states)
             # Who rejected it, a rule or a person, shows in what is said.
             return _Wait(task.reason, f"Rejected. {said[:1].upper()}{said[1:]}" if said else failed, short)
+        if task.state == "COMPLETED":
+            done = _success(runs)
+            said = None if done is None else done_text(done, checked=bool(spec.check))
+            return _Wait(None, said, said)
         if task.state == "NEEDS_INPUT":
             asked = input_view(task, present.now)
             question = asked.text if asked is not None else None
@@ -170,6 +175,14 @@ class TaskViews(Asked):
         whole = [one if view is None else view.blocked for one, view in zip(verdict.params.agents, found, strict=True)]
         verdict = verdict.having(agents=tuple(one for one in whole if one is not None))
         return _blocked(verdict, now_ms, tuple(view for view in found if view is not None))
+
+
+def _success(runs: Sequence[Run]) -> Outcome | None:
+    """What the last run that succeeded came to."""
+    for run in reversed(runs):
+        if run.outcome is not None and run.ended_as == OutcomeStatus.SUCCEEDED:
+            return Outcome.model_validate(run.outcome)
+    return None
 
 
 def _blocked(what: Blocked, now_ms: int, holds: tuple[HoldView, ...] = ()) -> _Wait:

@@ -99,6 +99,7 @@ def task_view(
         attempts=task.attempt,
         runs=len(runs),
         result_text=last_outcome.text if last_outcome is not None else None,
+        denials=last_outcome.denials if last_outcome is not None else 0,
         tokens=_sum_tokens(outcomes),
         cost_usd=_sum_cost(outcomes),
         started_at=last.started_ms if last is not None else None,

@@ -30,6 +30,8 @@ class Ending:
     """That attempt continues the conversation of this run."""
     may_go_on: bool = False
     """It does so only if no other agent can begin it before."""
+    confirms: bool = False
+    """That attempt is only asked to finish, or to confirm that this run, which succeeded, was done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,8 @@ class EndedRun:
     """Its agent has another model for the task."""
     handed_on: bool = False
     """It hands the task on to another specialist, who continues with it."""
+    confirms: bool = False
+    """It was asked to finish what had succeeded near a limit, or to confirm that it was done."""
     asks: InputKind | None = None
     """What a person has to decide about the task, as its specialist failed at it too often; None: nothing."""
 
@@ -74,9 +78,13 @@ def after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> E
     """The ending.
 
     A success stays one, even if it came after the request to cancel. No further run follows once the task's budget is
-    used up.
+    used up. One that came when a window was nearly used up, which makes some agents end their turn early, is asked
+    about once the window has reset, where the task waits for limits and nothing checks it; if nobody can be asked, it
+    stays the success that it was.
     """
     ending = _after_run(outcome, spec, run, now_ms)
+    if run.confirms and (isinstance(ending.event, lifecycle.Failing) or outcome.conversation_lost):
+        return Ending(lifecycle.Succeeded(), counts_attempt=True)
     again = isinstance(ending.event, lifecycle.Retrying | lifecycle.Requeued)
     return Ending(lifecycle.Failing(Reason.BUDGET), ending.counts_attempt) if again and run.spent else ending
 
@@ -86,7 +94,11 @@ def _after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> 
         event: lifecycle.Event = lifecycle.Cancelling() if run.cancelled else lifecycle.Requeued()
         return Ending(event, counts_attempt=False)
     if outcome.status is OutcomeStatus.SUCCEEDED:
-        return Ending(lifecycle.Succeeded(), counts_attempt=True)
+        near = outcome.nearly_used
+        doubted = near is not None and spec.on_limit is OnLimit.WAIT and not spec.check and run.begun
+        if near is None or not doubted or run.confirms or run.cancelled or run.spent or near.resets_at <= now_ms:
+            return Ending(lifecycle.Succeeded(), counts_attempt=True)
+        return Ending(lifecycle.Retrying(near.resets_at), counts_attempt=False, goes_on=True, confirms=True)
     if run.cancelled:
         return Ending(lifecycle.Cancelling(), counts_attempt=True)
     if run.asks is not None and not run.spent:

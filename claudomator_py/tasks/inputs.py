@@ -272,6 +272,7 @@ def _with_exchange(
         update={
             "words": earlier.words,
             "follows": earlier.follows,
+            "confirms": earlier.confirms,
             "heard": (*earlier.heard, exchange)[-_MOST_EXCHANGES:],
             "answering": why is None,
             "given_up": why is not None,

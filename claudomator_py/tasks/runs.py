@@ -11,7 +11,7 @@ from claudomator_py.domain.budget import SpentBudget, is_spent
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.inputs import InputRequest, asked_by
 from claudomator_py.domain.lifecycle import ENDED, InputKind, Phase, PhaseReached, Requeued, Started
-from claudomator_py.domain.limits import Hold, believable
+from claudomator_py.domain.limits import Hold, believable, done_text
 from claudomator_py.domain.outcome import OUTAGES, Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.pricing import Used
 from claudomator_py.domain.readiness import backoff_ms
@@ -287,6 +287,7 @@ def finish_run(
         spent=is_spent(spec.budget, lambda: spending_rows.of_task(connection, task.id)),
         spare=spare not in (None, run.model) and spec.agent.model is None,
         handed_on=handing is not None and handing.accepted,
+        confirms=_confirms(task, run),
         asks=None if asks is None else asks.kind,
     )
     ending = after_run(outcome, spec, ended, now_ms)
@@ -296,6 +297,8 @@ def finish_run(
         data["refused_handoff"] = outcome.refused_handoff.model_dump(mode="json")
     if outcome.over_budget is not None:
         data["budget"] = outcome.over_budget.model_dump(mode="json")
+    if succeeded and (remark := done_text(outcome, checked=bool(spec.check))) is not None:
+        data["remark"] = remark
     event = _unless_superseded(task, ending.event)
     tier = ending.tier.value if ending.tier is not None else task.tier
     restart = task.restart_requested
@@ -306,7 +309,7 @@ def finish_run(
         changes |= given_on(connection, task, spec, handing, now_ms)
     elif isinstance(event, lifecycle.Retrying | lifecycle.Requeued):
         if (ending.goes_on or ending.may_go_on) and conversation_id is not None:
-            changes |= goes_on(connection, task, run, optional=ending.may_go_on)
+            changes |= goes_on(connection, task, run, optional=ending.may_go_on, confirms=ending.confirms)
         elif run.resumes is not None:
             changes |= give_up_conversation(connection, task, run.id, _why_afresh(run, outcome), now_ms)
     if isinstance(event, lifecycle.InputAsked):
@@ -356,6 +359,12 @@ def _left_behind(run: Run, outcome: Outcome) -> str | None:
         return outcome.conversation_id
     begun = run.resumes is not None or outcome.reason is not Reason.SETUP_FAILED
     return run.conversation_id if begun else None
+
+
+def _confirms(task: Task, run: Run) -> bool:
+    """Whether the run was asked to finish what had succeeded near a limit, or to confirm that it was done."""
+    resumption = resumption_of(task)
+    return run.resumes is not None and resumption is not None and resumption.confirms
 
 
 def _why_afresh(run: Run, outcome: Outcome) -> str:

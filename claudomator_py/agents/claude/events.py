@@ -271,6 +271,7 @@ class ClaudeEvents(RunEvents):
             so_far,
             text=text_of(self.last, "result") if _succeeded(self.last) else None,
             question=next((asked for one in self.denied.values() if (asked := _asked(one)) is not None), None),
+            denials=len(self.denied),
             denied=distinct(_call(one) for one in self.denied.values() if not one.ruled and one.tool not in _TALK),
         )
 

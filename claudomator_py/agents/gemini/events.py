@@ -330,6 +330,7 @@ class GeminiEvents(RunEvents):
             tokens=_tokens(self.stats),
             question=self.question,
             denied=distinct(self.calls),
+            denials=len(self.denied),
             model=self._ran_model,
         )
 

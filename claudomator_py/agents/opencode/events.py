@@ -226,6 +226,7 @@ class OpencodeEvents(RunEvents):
             tokens=Tokens(input=self.input, output=self.output) if known else Tokens(),
             cost_usd=self.cost_usd,
             denied=distinct(self.calls),
+            denials=len(self.rejected),
         )
 
 

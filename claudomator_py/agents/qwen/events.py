@@ -201,6 +201,7 @@ class QwenEvents(RunEvents):
             tokens=self._tokens(),
             question=self.question,
             denied=distinct(self.calls),
+            denials=len(self.denied),
         )
 
     def _tokens(self) -> Tokens:

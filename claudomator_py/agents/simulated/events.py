@@ -101,6 +101,7 @@ class SimulatedEvents(RunEvents):
             cost_usd=amount_of(told, "cost_usd"),
             question=text if end.get("outcome") == "question" else None,
             denied=distinct(self.denied),
+            denials=len(self.denied),
         )
 
 

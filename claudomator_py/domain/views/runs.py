@@ -20,7 +20,8 @@ class OutcomeView(View):
     """How a run ended. detail: the budget that it used up, and the error in the agent's own words; limit: the window
     that it named, and family: the models that it is for. model: what its program called the model that it ran on.
 
-    over_budget: that budget as a value. question: what it ended with; denied: tool calls that it was denied.
+    over_budget: that budget as a value. question: what it ended with; denied: tool calls that it was denied; denials:
+    how many in all.
     """
 
     status: OutcomeStatus
@@ -38,6 +39,7 @@ class OutcomeView(View):
     model: str | None = None
     question: str | None = None
     denied: tuple[Denied, ...] = ()
+    denials: int = 0
 
 
 class InputView(View):

@@ -50,20 +50,20 @@ class WorktreeView(View):
 
 
 class TaskView(View):
-    """A task. reason: why it waits or failed; reason_text: the same in words, with all that its agent said of it;
-    reason_short: in a clause, for lists; None where the reason says enough. blocked: what it waits for, as a code
-    with its parameters. attempts: used up in this generation. asks:
+    """A task. reason: why it waits or failed; reason_text: the same in words, with all that its agent said of it, and
+    of one that is done, what to know of its success; reason_short: in a clause, for lists; None where the reason says
+    enough. blocked: what it waits for, as a code with its parameters. attempts: used up in this generation. asks:
     what a person is asked while it needs input. agent_hint: the agent that its content names. agent, tier, model,
-    branch and specialist are those of its last run, else what is asked for. runs: how many there were in all. tokens
-    and cost_usd: summed over its runs. budget: what it may spend and has spent, in all generations; None if it has
-    none. started_at: that of its last run. source: ``file``, ``api``, ``schedule`` or ``run``; parent_run: the run that
-    created it, in the last case. context: what its creator calls the conversation that it belongs to. progress: what
-    its live run said last of how far it is. depends_on: with the task that it continues. continues: that task; thread:
-    the id of the one that began the thread, once that is known. holds: those that keep it queued, of each agent
-    that it could run on. worktree: how that of its last run stands, once it does not run. Both it and spec, the
-    content as a task file would write it, are absent in lists. warnings: what it asks for and nobody can give it,
-    while it has yet to run. creator: who made it: the name of a token, `operator`, or `inbox` for a file.
-    organisation: whose it is, if anybody's in particular.
+    branch and specialist are those of its last run, else what is asked for. runs: how many there were in all.
+    denials: tool calls that its last run was denied. tokens and cost_usd: summed over its runs. budget: what it may
+    spend and has spent, in all generations; None if it has none. started_at: that of its last run. source: ``file``,
+    ``api``, ``schedule`` or ``run``; parent_run: the run that created it, in the last case. context: what its creator
+    calls the conversation that it belongs to. progress: what its live run said last of how far it is. depends_on:
+    with the task that it continues. continues: that task; thread: the id of the one that began the thread, once that
+    is known. holds: those that keep it queued, of each agent that it could run on. worktree: how that of its last run
+    stands, once it does not run. Both it and spec, the content as a task file would write it, are absent in lists.
+    warnings: what it asks for and nobody can give it, while it has yet to run. creator: who made it: the name of a
+    token, `operator`, or `inbox` for a file. organisation: whose it is, if anybody's in particular.
     """
 
     id: str
@@ -112,6 +112,7 @@ class TaskView(View):
     context: str | None = None
     progress: RunProgressView | None = None
     warnings: tuple[str, ...] = ()
+    denials: int = 0
 
 
 class TaskFilter(View):
