@@ -10,7 +10,17 @@ from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.output import OutputPiece
 from claudomator_py.domain.pricing import Used
 from claudomator_py.domain.report import Backlog, LiveOutput, RunReport, Stage
-from claudomator_py.domain.run import Entry, ExitRecord, Launch, LaunchRequest, RunSpec, RunStatus, Stream, Swept
+from claudomator_py.domain.run import (
+    Entry,
+    ExitRecord,
+    Launch,
+    LaunchRequest,
+    RunSpec,
+    RunStatus,
+    Stream,
+    Swept,
+    WindDown,
+)
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.trace import Span
 from claudomator_py.domain.worktree import Tree, TreeState, WorktreeRequest
@@ -122,6 +132,11 @@ class RunHost(Protocol):
 
     def cancel(self, run_id: str, step: int = 0) -> None:
         """Have the run end; durable when this returns. That it has ended is told by ``reconcile``. Raises OSError; also
+        where there is no such run.
+        """
+
+    def wind_down(self, run_id: str, order: WindDown) -> None:
+        """Have the run end so, if it has not by then. What was asked for before is forgotten. Raises OSError; also
         where there is no such run.
         """
 

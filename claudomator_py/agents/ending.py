@@ -14,6 +14,7 @@ _ENDED_BY: dict[str, tuple[Reason, str]] = {
     "output_limit": (Reason.OUTPUT_LIMIT, "it was stopped because it wrote more than allowed"),
     "interrupt": (Reason.INTERRUPTED, "it was stopped because its supervisor was told to stop, as at a shutdown"),
     "disk_full": (Reason.DISK_FULL, "it was stopped because the disk was full"),
+    "wind_down": (Reason.INTERRUPTED, "it was stopped as it had had its last word, but it began again just then"),
 }
 _NAMED_DENIALS = 5
 _SHELL_SIGNALS = {128 + number for number in (1, 2, 3, 4, 6, 7, 8, 9, 11, 13, 14, 15)}
@@ -78,6 +79,11 @@ def with_lost_conversation(verdict: Verdict, words: re.Pattern[str]) -> Verdict:
     """The verdict on a run that resumed. words: how its agent says that it does not know a conversation."""
     lost = verdict.reason is Reason.BAD_INVOCATION and words.search(verdict.detail or "") is not None
     return replace(verdict, conversation_lost=True) if lost else verdict
+
+
+def with_detail(verdict: Verdict, sentence: str) -> Verdict:
+    """The verdict, with the sentence after what it says already."""
+    return replace(verdict, detail=" ".join(filter(None, (verdict.detail, sentence))))
 
 
 def denials(names: Sequence[str]) -> str | None:

@@ -2,7 +2,14 @@
 
 from dataclasses import replace
 
-from claudomator_py.agents.ending import Result, Verdict, outcome, verdict_of, with_lost_conversation
+from claudomator_py.agents.ending import (
+    Result,
+    Verdict,
+    outcome,
+    verdict_of,
+    with_detail,
+    with_lost_conversation,
+)
 from claudomator_py.agents.jsonlines import MAX_COUNT, MAX_PEEK_BYTES, Event, EventSplitter, LineSplitter, parse_events
 from claudomator_py.agents.plaintext import MAX_DETAIL, MAX_TEXT, Tail, readable, shortened, storable
 from claudomator_py.agents.run_events import Ending, RunEvents
@@ -15,6 +22,11 @@ _MAX_NAME = 100
 """Characters of an id, or of a name."""
 _MAX_WORDS_BYTES = 16 * 1024
 """A longer line of stderr is no message."""
+_STAYED = {
+    Stage.DONE: "Its program did not exit after its last word, and was stopped.",
+    Stage.BACKGROUND: "What it had left in the background neither wrote nor computed anything more, and was stopped.",
+}
+"""What is said of a run that was ended after its last word."""
 
 
 class EventReader:
@@ -88,6 +100,8 @@ class EventReader:
         said = said or _limit(seen.last_error(ending))
         unsaid = seen.exited_well if exit_code == 0 else seen.unsaid
         verdict = stuck or verdict_of(said, exit_record, lambda _: unsaid(ending))
+        if exit_record is not None and exit_record.ended_by == "wind_down" and seen.stage in _STAYED:
+            verdict = with_detail(verdict, _STAYED[seen.stage])
         if seen.resumed and seen.lost is not None:
             verdict = with_lost_conversation(verdict, seen.lost)
         return outcome(_fit(verdict), _fit_result(seen.result()))
@@ -125,7 +139,9 @@ def _is_final(said: Verdict, stage: Stage, exit_record: ExitRecord | None) -> bo
     program then ended by itself: whatever else ended it kept the next turn from coming."""
     if stage is Stage.DONE or said.status is not OutcomeStatus.SUCCEEDED:
         return True
-    return exit_record is not None and exit_record.ended_by is None and exit_record.exit_code == 0
+    if exit_record is None:
+        return False
+    return exit_record.ended_by == "wind_down" or (exit_record.ended_by is None and exit_record.exit_code == 0)
 
 
 def _limit(verdict: Verdict | None) -> Verdict | None:

@@ -258,6 +258,8 @@ def configured_by(
         settings.limits.grace,
         settings.limits.output_cap,
         environ,
+        settings.limits.linger,
+        settings.limits.background_idle,
         settings.concurrency.input_hold,
         settings.routing.max_handoffs if settings.routing.enabled else 0,
         run_token,

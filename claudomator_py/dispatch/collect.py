@@ -16,9 +16,9 @@ from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.lifecycle import Phase
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.report import LiveOutput, RunReport, Stage
-from claudomator_py.domain.run import ExitRecord, LaunchRequest, RunConflict, RunFate, RunStatus
+from claudomator_py.domain.run import ExitRecord, LaunchRequest, RunConflict, RunFate, RunStatus, WindDown
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.units import MINUTE_MS
+from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.log import get_logger
 from claudomator_py.ports import RunHost
@@ -31,6 +31,8 @@ log = get_logger("claudomator.collect")
 
 WORTH_ENDING_MS = MINUTE_MS
 """A shorter sleep costs less than starting again."""
+EXIT_MS = SECOND_MS
+"""A program that has had its last word mostly exits by itself within this."""
 PATIENCE_MS = 5 * MINUTE_MS
 """How long a CLI may wait out a limit without saying for how long."""
 
@@ -54,6 +56,9 @@ class Collector:
         self._rules = rules
         self._budgets = budgets or Budgets()
         self._counting = False
+        self._winding: dict[str, WindDown] = {}
+        """What was asked for last, by run, of those that have had their last word."""
+        self._stays_ms: int | None = None
         self._applier = applier
         self._probes: set[str] = set()
         self._begun: list[tuple[Subject, Future[None]]] = []
@@ -66,8 +71,9 @@ class Collector:
 
     def look_only_at(self, connection: Connection, live: Sequence[Run], now_ms: int) -> None:
         """These are all the live runs there are."""
-        self._counting = False
+        self._counting, self._stays_ms = False, None
         ids = {run.id for run in live}
+        self._winding = {run_id: order for run_id, order in self._winding.items() if run_id in ids}
         self._contents = {run_id: spec for run_id, spec in self._contents.items() if run_id in ids}
         silent = [run for run in live if run.answered_ms is None]
         self._probes = _probes(connection, silent, now_ms) if silent else set()
@@ -81,6 +87,11 @@ class Collector:
     def counts(self) -> bool:
         """Whether a live run could use up a budget."""
         return self._counting
+
+    @property
+    def stays_ms(self) -> int | None:
+        """When to look again at a run that has had its last word; None: there is none."""
+        return self._stays_ms
 
     def begun(self) -> Sequence[tuple[Subject, "Future[None]"]]:
         """The runs that were seen to have begun since this was last asked, each with what says so in its row once that
@@ -157,7 +168,23 @@ class Collector:
         if output.answered and run.answered_ms is None and run.id in self._probes:
             self._database.write(lambda connection: note_answer(connection, run, self._registry.agents, now_ms))
             self._probes.discard(run.id)
+        self._wind_down(run, output, now_ms)
         self._count(subject, output, now_ms)
+
+    def _wind_down(self, run: Run, output: LiveOutput, now_ms: int) -> None:
+        """Have a run end that has had its last word and stays. Most exit at once, and nothing is asked for."""
+        order = self._rules().wind_down(output, now_ms)
+        if order is None:
+            return
+        before = self._winding.get(run.id)
+        if before is not None and (before.stdout, before.idle) == (order.stdout, order.idle):
+            return
+        exits_ms = output.stage_since + EXIT_MS
+        if now_ms < exits_ms:
+            self._stays_ms = min(self._stays_ms or exits_ms, exits_ms)
+            return
+        self._host.wind_down(run.id, order)
+        self._winding[run.id] = order
 
     def _count(self, subject: Subject, output: LiveOutput, now_ms: int) -> None:
         """Note what the run has used by now, if a budget could be used up by it, and stop it once one is."""

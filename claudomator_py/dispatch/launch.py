@@ -6,10 +6,11 @@ from pathlib import Path
 
 from claudomator_py.domain.agent import AgentSpec, ModelChoice
 from claudomator_py.domain.conversation import Usage
-from claudomator_py.domain.run import Bounds, Launch, LaunchRequest, RunLimits, RunSpec
+from claudomator_py.domain.report import LiveOutput, Stage
+from claudomator_py.domain.run import Bounds, Launch, LaunchRequest, RunLimits, RunSpec, WindDown
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.trace import SpanName, check_span, own_span
-from claudomator_py.domain.units import MINUTE_MS
+from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
 from claudomator_py.environment.variables import VARIABLE, environment
 from claudomator_py.environment.worktrees import folder_in_tree, isolated
 from claudomator_py.store.tables import Run
@@ -24,6 +25,10 @@ class LaunchRules:
     grace_ms: int
     output_bytes: int
     environ: Mapping[str, str]
+    linger_ms: int = 20 * SECOND_MS
+    """How long a program may stay after its last word."""
+    background_idle_ms: int = 2 * MINUTE_MS
+    """How long what it left in the background may neither write nor compute anything."""
     input_hold_ms: int = 30 * MINUTE_MS
     """How long the directory of a task that needs input is kept for it."""
     max_handoffs: int = 2
@@ -36,6 +41,16 @@ class LaunchRules:
     """How many tasks a run may create."""
     traced: bool = False
     """Whether a run is told about which trace it is a part."""
+
+    def wind_down(self, output: LiveOutput, now_ms: int) -> WindDown | None:
+        """How a live run is to be ended that has had its last word, by what it has said; None: it has not."""
+        match output.stage:
+            case Stage.DONE:
+                left_ms = output.stage_since + self.linger_ms - now_ms
+                return WindDown(output.stdout, max(0, left_ms), idle=False)
+            case Stage.BACKGROUND:
+                return WindDown(output.stdout, self.background_idle_ms, idle=True)
+        return None
 
 
 @dataclass(frozen=True, slots=True)

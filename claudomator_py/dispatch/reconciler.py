@@ -280,6 +280,7 @@ class Reconciler:
             *left.times,
             now_ms + SOON_MS if self._collector.watches or any(state == "starting" for _, state, _ in live) else None,
             now_ms + COUNT_MS if self._collector.counts else None,
+            self._collector.stays_ms,
             now_ms + ARRIVING_MS if held_back else None,
             again_ms,
             self._observer.day_end(begun_ms),

@@ -16,8 +16,8 @@ class Stage(StrEnum):
     """How far a run has come, by what it has said. Only one that is DONE may be ended without a loss.
 
     WORKING: its model is at work, or has not begun. WAITING: its last turn has ended, and its program begins another by
-    itself, as at a wake-up. BACKGROUND: the same, once a task that it left in the background has ended. DONE: its last
-    turn has ended, and nothing that it began is open.
+    itself, as at a wake-up. BACKGROUND: the same, once the commands that it left in the background have ended. DONE:
+    its last turn has ended, and nothing that it began is open.
     """
 
     WORKING = "working"
@@ -35,6 +35,10 @@ class LiveOutput:
     answered: bool = False
     stage: Stage = Stage.WORKING
     used: Used = field(default_factory=Used)
+    stage_since: int = 0
+    """When it was found to have come so far, in epoch milliseconds."""
+    stdout: int = 0
+    """The bytes of standard output up to which it was read."""
     unread: int = 0
     """The bytes between there and the end of the output, whether or not they were kept."""
     is_current: bool = False

@@ -14,7 +14,7 @@ from claudomator_py.domain.task import TaskSpec
 
 Stream = Literal["stdout", "stderr"]
 LogKind = Literal["message", "thinking", "tool_call", "tool_result", "usage", "notice", "error", "text"]
-EndedBy = Literal["cancel", "timeout", "stall", "output_limit", "disk_full", "interrupt"]
+EndedBy = Literal["cancel", "timeout", "stall", "output_limit", "disk_full", "interrupt", "wind_down"]
 
 
 MCP_VARIABLES = ("CLAUDOMATOR_RUN", "CLAUDOMATOR_RUN_TOKEN")
@@ -69,6 +69,18 @@ class RunLimits:
     stall_ms: int | None
     grace_ms: int
     output_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class WindDown:
+    """How a run is to be ended that has had its last word, unless it prints something or exits before."""
+
+    stdout: int
+    """The bytes that it had printed by then."""
+    after_ms: int
+    """How long it may stay from now on."""
+    idle: bool
+    """Whether only the time counts in which it neither writes nor computes anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +192,7 @@ _STOPPED: dict[EndedBy, str] = {
     "output_limit": "was stopped: it wrote more output than allowed",
     "disk_full": "was stopped: there was no space left on the disk",
     "interrupt": "was interrupted",
+    "wind_down": "was stopped: it did not exit after its last word",
 }
 
 

@@ -153,11 +153,19 @@ class _Followed:
             return 0
         return sum(cursor.skip(read, self.run_id, limit.last_bytes) for cursor in self.cursors)
 
-    def heard(self, unread: int) -> LiveOutput:
+    def heard(self, unread: int, now_ms: int) -> LiveOutput:
         """What it has said by now."""
         reader = self.reader
+        stage = reader.stage
         return LiveOutput(
-            reader.stuck_until, reader.stuck_since, reader.answered, reader.stage, reader.used, max(0, unread)
+            stuck_until=reader.stuck_until,
+            stuck_since=reader.stuck_since,
+            answered=reader.answered,
+            stage=stage,
+            used=reader.used,
+            stage_since=self.said.stage_since if stage is self.said.stage else now_ms,
+            stdout=self.cursors[0].offset,
+            unread=max(0, unread),
         )
 
     def come_to(self, now_ms: int) -> Report:
@@ -334,7 +342,7 @@ class LiveRunMonitor:
                 if left_out > 0:
                     log.warning("run_output_left_out", run_id=followed.run_id, bytes=left_out, note=_LEFT_OUT)
                 is_all = followed.read(self._read_output)
-                said = followed.heard(0 if is_all and ended else self._unread(followed))
+                said = followed.heard(0 if is_all and ended else self._unread(followed), self._clock())
             report = followed.come_to(self._clock()) if is_all and ended else None
         except OSError as error:
             followed.problem = error

@@ -177,7 +177,7 @@ def run_sentence(run: Run, number: int, now_ms: int, note_of: str | None = None)
         if outcome.provenance is Provenance.ESTIMATED:
             reset = " The reset it named is more than 35 days away and is ignored."
     detail = ""
-    if outcome.error and outcome.status is not OutcomeStatus.SUCCEEDED:
+    if outcome.error:
         detail = f" {_error_text(outcome.reason, outcome.error)}"
     if run.check_result is not None and outcome.reason is Reason.CHECK_FAILED:
         detail = ""  # the check's own sentence says it

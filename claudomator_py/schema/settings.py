@@ -288,6 +288,18 @@ class Limits(Strict):
     grace: Duration = Field(
         10 * SECOND_MS, le=DAY_MS, description="Time between SIGTERM and SIGKILL when ending a run."
     )
+    linger: Duration = Field(
+        20 * SECOND_MS,
+        le=DAY_MS,
+        description="How long an agent's program may stay after its last word before it is ended. The run's outcome "
+        "is what it said.",
+    )
+    background_idle: Duration = Field(
+        2 * MINUTE_MS,
+        le=DAY_MS,
+        description="How long what an agent left in the background, such as a server, may neither write nor compute "
+        "anything before it is ended, and the run with it, once the agent's turn is over.",
+    )
     min_free: Size = Field(
         512 * 2**20,
         le=2**50,

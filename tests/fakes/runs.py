@@ -6,13 +6,13 @@ from typing import Literal
 
 from claudomator_py.domain.output import OutputPiece
 from claudomator_py.domain.redaction import Redactor
-from claudomator_py.domain.run import ExitRecord, RunConflict, RunFate, RunSpec, RunStatus, Stream, Swept
+from claudomator_py.domain.run import ExitRecord, RunConflict, RunFate, RunSpec, RunStatus, Stream, Swept, WindDown
 from claudomator_py.hosts.reporting import RedactorOf, ReportingHost
 from claudomator_py.ports import AgentKind, Clock
 from tests.fakes.prompt_monitor import PromptMonitor
 
 Key = tuple[str, int]
-EndedBy = Literal["cancel", "timeout", "stall", "output_limit", "disk_full", "interrupt"]
+EndedBy = Literal["cancel", "timeout", "stall", "output_limit", "disk_full", "interrupt", "wind_down"]
 
 
 class RunStarted(RunConflict):
@@ -57,6 +57,7 @@ class MemoryRunHost(ReportingHost):
         self.unreadable: OSError | None = None
         self.unsupervisable = False
         self.survivors: dict[str, int] = {}
+        self.winding: dict[str, WindDown] = {}
         self.stuck: dict[str, OSError] = {}
         self.now_ms = 0
         self.piece = 2**31
@@ -174,6 +175,12 @@ class MemoryRunHost(ReportingHost):
             self.end(run_id, None, ended_by="cancel", step=step)
         elif not directory.started:
             directory.shim = False
+
+    def wind_down(self, run_id: str, order: WindDown) -> None:
+        self.calls.append(("wind_down", run_id, 0))
+        if (run_id, 0) not in self.directories:
+            raise FileNotFoundError(run_id)
+        self.winding[run_id] = order
 
     def end_survivors(self, run_id: str) -> bool:
         self.calls.append(("end_survivors", run_id, 0))

@@ -10,6 +10,7 @@ from claudomator_py.domain.report import Stage
 _OPENING = frozenset({"assistant", "user", "stream_event"})
 _MOST_OPEN = 1_000
 _OVER = frozenset({"completed", "failed", "killed", "stopped"})
+_COMMAND = "local_bash"
 _WAKE_UP = "ScheduleWakeup"
 
 
@@ -18,8 +19,8 @@ class Turns:
 
     def __init__(self) -> None:
         self.ended = False
-        self._tasks: dict[str, None] = {}
-        """The ids of background tasks that are open."""
+        self._tasks: dict[str, str | None] = {}
+        """The types of the background tasks that are open, by their ids."""
         self._wakes_at: int | None = None
         """When the next wake-up is due, in epoch milliseconds."""
         self._queued = 0
@@ -43,7 +44,10 @@ class Turns:
             return Stage.WORKING
         if self._notified or self._queued or self._wakes_at is not None:
             return Stage.WAITING
-        return Stage.BACKGROUND if self._tasks else Stage.DONE
+        if not self._tasks:
+            return Stage.DONE
+        # An agent that thinks is as quiet as a server that nobody needs.
+        return Stage.BACKGROUND if set(self._tasks.values()) == {_COMMAND} else Stage.WAITING
 
     def take(self, event: Event, at_ms: int | None) -> None:
         """Take the next event. at_ms: when it was printed, in epoch milliseconds, where it says so."""
@@ -69,11 +73,11 @@ class Turns:
             case "init" | "api_retry":
                 self._begin()
             case "background_tasks_changed":
-                ids = [text_of(task, "task_id") for task in list_of(event, "tasks") if isinstance(task, dict)]
-                self._tasks = dict.fromkeys(one for one in ids[:_MOST_OPEN] if one is not None)
+                tasks = [task for task in list_of(event, "tasks")[:_MOST_OPEN] if isinstance(task, dict)]
+                self._tasks = {text_of(task, "task_id") or "": text_of(task, "task_type") for task in tasks}
             case "task_started" if task_id is not None and event.get("is_backgrounded") is not False:
                 if len(self._tasks) < _MOST_OPEN:
-                    self._tasks[task_id] = None
+                    self._tasks[task_id] = text_of(event, "task_type")
             case "task_updated" if text_of(event_of(event, "patch"), "status") in _OVER:
                 self._tasks.pop(task_id or "", None)
             case "task_notification":

@@ -1,11 +1,12 @@
 """A run directory from the daemon's side: made before the run, asked to cancel, removed in the end."""
 
+import dataclasses
 import json
 import os
 from pathlib import Path
 
 from claudomator_py.domain.crashpoint import crashpoint
-from claudomator_py.domain.run import RunConflict, RunFate, RunSpec
+from claudomator_py.domain.run import RunConflict, RunFate, RunSpec, WindDown
 from claudomator_py.hosts import leftovers
 from claudomator_py.hosts.durable import FlushGroup, flush_directory
 from claudomator_py.hosts.local.fate import decide_fate, held_lock, mark, shim_identity, write_revoked
@@ -97,6 +98,16 @@ class RunDirectory:
                     procfs.send(identity.pid, identity.start_time, events.NUDGE)
         # Passed even if the shim saw the request by itself and has left by now, as on a busy machine.
         crashpoint("cancel-nudged")
+
+    def wind_down(self, order: WindDown) -> None:
+        """Ask for the run's end once it has stayed too long. Not flushed: after a loss of power there is no run. Raises
+        OSError.
+        """
+        new = self.path / f"{record.WIND_DOWN}{NEW_SUFFIX}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+        with os.fdopen(os.open(new, flags, 0o600), "w", encoding="ascii") as file:
+            json.dump(dataclasses.asdict(order), file)
+        new.rename(self.path / record.WIND_DOWN)
 
     def tell(self, message: bytes, *, durable: bool) -> None:
         """Add a line to the mailbox, which the run's process reads; see ``RunHost.tell``."""

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from claudomator_py.domain.output import OutputPiece
 from claudomator_py.domain.redaction import Redactor
-from claudomator_py.domain.run import RunFate, RunSpec, RunStatus, Stream, Swept
+from claudomator_py.domain.run import RunFate, RunSpec, RunStatus, Stream, Swept, WindDown
 from claudomator_py.hosts import leftovers
 from claudomator_py.hosts.durable import end_helpers
 from claudomator_py.hosts.local.directory import CHECK, HANDOFF, SCRATCH, TRASH_SUFFIX, RunDirectory
@@ -184,6 +184,10 @@ class LocalRunHost(ReportingHost):
     def cancel(self, run_id: str, step: int = 0) -> None:
         """Ask the shim to end the run; durable when it returns, and harmless when repeated. Raises OSError."""
         RunDirectory(self.path(run_id, step)).request_cancel()
+
+    def wind_down(self, run_id: str, order: WindDown) -> None:
+        """See ``RunHost``. The shim sees it within a quarter of a second."""
+        RunDirectory(self.path(run_id)).wind_down(order)
 
     def end_survivors(self, run_id: str) -> bool:
         """End what a lost shim left behind; blocks for about the time of grace if there is any, and 5 seconds more

@@ -32,6 +32,11 @@ class Output:
         self._hole_end = self._head
         self._size = 0
 
+    @property
+    def size(self) -> int:
+        """Bytes written by the last look."""
+        return self._size
+
     def grew(self) -> int:
         """Bytes written since the last call. (A process may also truncate its own output: that is no growth.)"""
         size = os.fstat(self.fd).st_size

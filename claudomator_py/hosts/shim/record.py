@@ -17,6 +17,7 @@ AGENT = "agent.json"
 STARTED = "started"
 REVOKED = "revoked"
 CANCEL = "cancel"
+WIND_DOWN = "wind-down.json"
 EXIT = "exit.json"
 EXIT_TEMPORARY = "exit.json.tmp"
 _GIVE_UP = frozenset((REVOKED, CANCEL, STARTED, EXIT))
@@ -169,8 +170,9 @@ def claim_start(directory: int) -> None:
 class Ending:
     """How the run ended, as far as it is known; the fields are those of ``exit.json``.
 
-    ended_by: what the shim itself did: cancel, timeout, stall, output_limit, disk_full, or interrupt (the shim was
-    told to stop by a signal). stragglers: processes that outlived the agent and were ended.
+    ended_by: what the shim itself did: cancel, timeout, stall, output_limit, disk_full, wind_down (the daemon said that
+    the run has had its last word), or interrupt (the shim was told to stop by a signal). stragglers: processes that
+    outlived the agent and were ended.
     """
 
     __slots__ = ("ended_by", "ended_ms", "error", "exit_code", "started_ms", "step", "stragglers")

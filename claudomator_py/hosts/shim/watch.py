@@ -37,6 +37,7 @@ class Watch:
         self._events = events
         self._deadline = None if spec.timeout is None else begun + spec.timeout
         self._stall = None if spec.stall is None else Stall(spec.stall, now, agent)
+        self._wind_down = WindDown(directory, outputs, agent)
         self._flooded = False
 
     def ending(self) -> str | None:
@@ -56,7 +57,7 @@ class Watch:
             return "disk_full"
         if self._stall is not None and self._stall.reached(now, wrote=grown > 0):
             return "stall"
-        return None
+        return "wind_down" if self._wind_down.reached(now, wrote=grown > 0) else None
 
     def pause(self) -> float:
         """Seconds until the next look; a signal comes through at once."""
@@ -67,6 +68,49 @@ class Watch:
         if self._stall is not None:
             waits.append(self._stall.next_look - now)
         return max(min(waits), 0.0)
+
+
+class WindDown:
+    """Ends a run that has had its last word and stays, as the daemon asks for in its directory.
+
+    The shim cannot read what a run says; the daemon can, and says how much of it there was. Once the run has printed
+    more, the request is void: another turn may have begun. Keys: stdout, bytes; after_ms; idle, whether only the time
+    counts in which the run neither writes nor computes.
+    """
+
+    def __init__(self, directory: int, outputs: list[Output], agent: procfs.Process | None = None) -> None:
+        """outputs: standard output first. agent: as for ``Stall``."""
+        self._directory = directory
+        self._outputs = outputs
+        self._agent = agent
+        self._version: tuple[int, int] | None = None
+        self._said = -1
+        self._at = 0.0
+        self._idle: Stall | None = None
+
+    def reached(self, now: float, *, wrote: bool) -> bool:
+        """Whether it is time. now: on the monotonic clock. wrote: the run wrote something since the last call."""
+        try:
+            stat = os.stat(record.WIND_DOWN, dir_fd=self._directory, follow_symlinks=False)
+        except OSError:
+            return False
+        if (stat.st_ino, stat.st_mtime_ns) != self._version:
+            self._version = (stat.st_ino, stat.st_mtime_ns)
+            self._load(now)
+        if self._outputs[0].size != self._said:
+            return False
+        return now >= self._at if self._idle is None else self._idle.reached(now, wrote=wrote)
+
+    def _load(self, now: float) -> None:
+        self._said, self._idle = -1, None
+        try:
+            request = record.read(record.WIND_DOWN, self._directory)
+        except (OSError, ValueError):
+            return
+        match request:
+            case {"stdout": int(said), "after_ms": int(after_ms), "idle": bool(idle)}:
+                self._said, self._at = said, now + after_ms / 1000
+                self._idle = Stall(after_ms / 1000, now, self._agent) if idle else None
 
 
 class Stall:

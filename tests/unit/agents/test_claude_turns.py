@@ -51,8 +51,9 @@ def said_back(call_id: str = "toolu_1", **more: object) -> Event:
 
 INIT = system("init")
 TURN = [INIT, answer("I am at it."), result()]
-BEGUN = system("task_started", task_id="b1", is_backgrounded=True)
-OPEN = system("background_tasks_changed", tasks=[{"task_id": "b1"}])
+COMMAND = {"task_id": "b1", "task_type": "local_bash"}
+BEGUN = system("task_started", is_backgrounded=True, **COMMAND)
+OPEN = system("background_tasks_changed", tasks=[COMMAND])
 NONE_OPEN = system("background_tasks_changed", tasks=[])
 TOLD = system("task_notification", task_id="b1", status="completed")
 IN_BACKGROUND = [INIT, call("Bash", run_in_background=True), OPEN, BEGUN, said_back(), answer("Started."), result()]
@@ -70,6 +71,7 @@ def stage(*events: object) -> Stage:
 BETWEEN_TURNS = {
     "a background task is open": IN_BACKGROUND,
     "one that an older version names only once": [INIT, call("Bash"), BEGUN, said_back(), result()],
+    "a subagent is at work": [*IN_BACKGROUND, system("task_started", task_id="a1", task_type="local_agent")],
     "it has ended, and the model is to be told": [*IN_BACKGROUND, TOLD, NONE_OPEN],
     "a wake-up is due": WAKE_UP,
     "a wake-up is due after a turn in between": [*WAKE_UP, TOLD, INIT, answer("Seen."), result()],

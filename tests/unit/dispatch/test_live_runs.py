@@ -7,7 +7,8 @@ import pytest
 from claudomator_py.domain.budget import DayBudget
 from claudomator_py.domain.limits import Bucket, Hold
 from claudomator_py.domain.outcome import Provenance, Reason
-from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
+from claudomator_py.domain.run import WindDown
+from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS
 from claudomator_py.store import hold_rows
 from tests.fakes.world import World
 
@@ -223,3 +224,67 @@ def test_while_a_check_runs_the_agents_output_is_not_listened_to(world: World, m
     monkeypatch.setattr(world.host, "follow", follow)
     world.tick()
     assert world.faults.all() == []
+
+
+def winding(world: World) -> int:
+    return sum(call == "wind_down" for call, _, _ in world.host.calls)
+
+
+def test_a_run_that_stays_after_its_last_word_is_wound_down_once(world: World) -> None:
+    run_id = running(world)
+    world.say("t", text="done")
+    world.tick()
+    assert (winding(world), world.collector.stays_ms) == (0, world.now_ms + SECOND_MS), "most exit at once"
+    world.tick(2 * SECOND_MS)
+    world.tick(SECOND_MS)
+    printed = world.host.read(run_id, "stdout", 0, 0).size
+    assert (winding(world), world.host.winding[run_id]) == (1, WindDown(printed, 18 * SECOND_MS, idle=False))
+    assert world.collector.stays_ms is None
+    world.host.end(run_id, None, ended_by="wind_down")
+    world.tick()
+    assert world.state("t") == "COMPLETED"
+
+
+def test_one_that_exits_by_itself_is_left_alone(world: World) -> None:
+    running(world)
+    world.end("t", text="done")
+    world.tick()
+    assert (world.state("t"), winding(world)) == ("COMPLETED", 0)
+
+
+def test_what_comes_after_its_last_word_is_counted_from_the_same_moment(world: World) -> None:
+    run_id = running(world)
+    world.say("t", text="done")
+    world.tick()
+    world.tick(2 * SECOND_MS)
+    world.say("t", text="done again")
+    world.tick(30 * SECOND_MS)
+    assert (winding(world), world.host.winding[run_id].after_ms) == (2, 0)
+
+
+def test_what_is_in_the_background_may_go_on_while_it_does_something(world: World) -> None:
+    run_id = running(world)
+    world.host.write(run_id, b"#background\n")
+    world.say("t", text="started")
+    world.tick()
+    world.tick(2 * SECOND_MS)
+    assert (world.host.winding[run_id].idle, world.host.winding[run_id].after_ms) == (True, 2 * MINUTE_MS)
+
+
+def test_a_run_that_works_is_never_wound_down(world: World) -> None:
+    running(world)
+    world.use("t", tokens={"input": 1, "output": 1})
+    for _ in range(3):
+        world.tick(HOUR_MS)
+    assert winding(world) == 0
+
+
+def test_a_new_daemon_asks_again(world: World) -> None:
+    run_id = running(world)
+    world.say("t", text="done")
+    world.tick()
+    world.tick(2 * SECOND_MS)
+    world.restarted_daemon()
+    world.tick()
+    world.tick(2 * SECOND_MS)
+    assert (winding(world), world.host.winding[run_id].after_ms) == (2, 18 * SECOND_MS)
