@@ -23,6 +23,11 @@ FIRST_PAUSE_S: Final = 0.2
 LONGEST_PAUSE_S: Final = 10.0
 PATIENCE_S: Final = 120.0
 """So long a task that is under way is asked after, although nobody answers."""
+UNATTENDED_S: Final = 60.0
+"""So long a task may be under way although the server knows nobody who works on it: it may be one of several servers,
+of which another one does."""
+MIN_REFUSALS: Final = 10
+"""So often at least it has to say so meanwhile."""
 LONGEST_WAIT_S: Final = 60.0
 """A ``Retry-After`` up to this is waited out here."""
 STREAM_SILENCE_S: Final = 60.0
@@ -66,6 +71,8 @@ class Conversation:
         self._output = output
         self.task = RemoteTask(output, order.conversation)
         self._no_subscription = not interface.streams
+        self._is_left = False
+        """Whether the server has ended the stream of the message itself, although the task had not ended."""
 
     def run(self) -> End:
         """Do it. Raises End as well."""
@@ -140,25 +147,49 @@ class Conversation:
     def _follow(self) -> None:
         """Until the task is settled."""
         pauses = _pauses()
+        refusals, refused_s = 0, 0.0
         while not self.task.settled:
-            since = time.monotonic()
-            if not self._no_subscription:
-                self._subscribe()
+            since, news = time.monotonic(), self.task.news
+            attended = self._no_subscription or self._subscribe()
             if not self.task.settled:
                 self._look(unknown="lost")
+            if self.task.news > news:
+                attended, self._is_left = True, False
+            refusals = 0 if attended else refusals + 1
+            if refusals == 1:
+                refused_s = since
+            unattended_s = time.monotonic() - refused_s
+            if refusals >= (1 if self._is_left else MIN_REFUSALS) and unattended_s >= UNATTENDED_S:
+                raise self._unattended()
             if time.monotonic() - since > LASTING_S:
                 pauses = _pauses()
             if not self.task.settled:
                 time.sleep(next(pauses))
 
-    def _subscribe(self) -> None:
-        """Take what comes of the task, as long as anything does."""
+    def _subscribe(self) -> bool:
+        """Take what comes of the task, as long as anything does; False where it seems that nobody works on it: the
+        server knows no stream of it, or one that says nothing although it has ended the one before."""
         try:
-            self._stream(wire.SUBSCRIBE, self._named())
-        except RpcError:
+            self._stream(wire.SUBSCRIBE, self._named(), silence_s=UNATTENDED_S if self._is_left else None)
+        except RpcError as error:
+            if error.code == wire.TASK_NOT_FOUND:
+                return False
             self._no_subscription = True
-        except (Unsent, Cut):
+        except Cut:
+            return not self._is_left
+        except Unsent:
             pass
+        else:
+            self._output.alive(self.task.state)
+        return True
+
+    def _unattended(self) -> End:
+        """How it ends where the task is under way, and nobody works on it: its agent has failed, of which servers of
+        0.3 take no note. It is cancelled, so that nothing is done twice."""
+        state = self.task.state
+        self.cancel()
+        error = f"it says that the task is {state}, but nobody works on it: its agent has failed without a word"
+        return End("failed" if self.task.ended else "lost", error)
 
     def _look(self, *, unknown: str, patience_s: float = PATIENCE_S) -> None:
         """Ask after the task. unknown: how the run ends where the server does not know it. Raises End."""
@@ -179,7 +210,7 @@ class Conversation:
                     raise
                 time.sleep(wait)
             else:
-                self._output.alive(self.task.state)
+                # That the server still knows it is no sign that anybody works on it: a run that is silent stalls.
                 return
             time.sleep(next(pauses))
 
@@ -198,9 +229,11 @@ class Conversation:
         )
         return _result(self._server, answer)
 
-    def _stream(self, method: str, params: dict[str, Any]) -> None:
-        """Take what comes until the task is settled or the stream ends. Raises as ``_call``."""
+    def _stream(self, method: str, params: dict[str, Any], *, silence_s: float | None = None) -> None:
+        """Take what comes until the task is settled or the stream ends. silence_s: how long at most nothing may be
+        said at first, whatever signs of life there are; None: any time. Raises as ``_call``."""
         heard = False
+        since = time.monotonic()
         body = self._body(method, params)
         with self._server.stream(self._interface.path, body, self._headers(), timeout_s=STREAM_SILENCE_S) as streamed:
             if isinstance(streamed, Answer):
@@ -208,6 +241,8 @@ class Conversation:
                 return
             for data in streamed:
                 if data is None:
+                    if not heard and silence_s is not None and time.monotonic() - since >= silence_s:
+                        break
                     self._output.alive(self.task.state)
                     continue
                 with contextlib.suppress(_NotRpc):
@@ -215,6 +250,7 @@ class Conversation:
                     heard = True
                 if self.task.settled:
                     return
+            self._is_left = self._is_left or (method == wire.STREAM and streamed.is_whole)
         if not heard:
             raise Cut("the stream ended before anything was said")
 

@@ -20,6 +20,7 @@ MOST_EVENT: Final = 4 * 1024 * 1024
 """Bytes of one event of a stream."""
 MOST_STREAM: Final = 64 * 1024 * 1024
 """Bytes of one stream."""
+_PIECE: Final = 64 * 1024
 CONNECT_S: Final = 15.0
 READ_S: Final = 60.0
 
@@ -105,15 +106,12 @@ class Server:
     @contextlib.contextmanager
     def stream(
         self, path: str, body: bytes, headers: Mapping[str, str], *, timeout_s: float
-    ) -> "Iterator[Answer | Iterator[bytes | None]]":
-        """The data of its server-sent events as they come, None for a sign of life; or an answer that is no stream.
-
-        The events end where the connection does, for whatever cause. Raises as ``request``.
-        """
+    ) -> "Iterator[Answer | Events]":
+        """Its server-sent events, or an answer that is no stream. Raises as ``request``."""
         asked = {**headers, "Accept": "text/event-stream"}
         with self._answered("POST", path, body, asked, timeout_s) as response:
             kind = response.headers.get_content_type()
-            yield _events(response) if kind == "text/event-stream" else self._whole(response)
+            yield Events(response) if kind == "text/event-stream" else self._whole(response)
 
     def _whole(self, response: http.client.HTTPResponse) -> Answer:
         try:
@@ -176,29 +174,51 @@ def _keep_alive(sock: socket.socket) -> None:
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
-def _events(response: http.client.HTTPResponse) -> Iterator[bytes | None]:
-    """Source: HTML Living Standard, 9.2.6; fields other than ``data`` say nothing here."""
-    data: list[bytes] = []
-    size = total = 0
-    while True:
+class Events:
+    """The data of server-sent events as they come, None for a sign of life.
+
+    They end where the connection does, for whatever cause. Source: HTML Living Standard, 9.2.6; fields other than
+    ``data`` say nothing here.
+    """
+
+    def __init__(self, response: http.client.HTTPResponse) -> None:
+        self._response = response
+        self.is_whole = False
+        """Whether they have ended, and the server said so."""
+
+    def __iter__(self) -> Iterator[bytes | None]:
+        data: list[bytes] = []
+        size = total = 0
+        for line in self._lines():
+            size, total = size + len(line), total + len(line)
+            if size > MOST_EVENT or total > MOST_STREAM:
+                raise _too_large()
+            line = line.rstrip(b"\r")
+            if not line:
+                if data:
+                    yield b"\n".join(data)
+                data, size = [], 0
+            elif line.startswith(b"data:"):
+                data.append(line[5:].removeprefix(b" "))
+            else:
+                yield None
+
+    def _lines(self) -> Iterator[bytes]:
+        """The lines that are whole, without their ends: what comes of an event without its end is none."""
+        rest = b""
         try:
-            line = response.readline(MOST_EVENT + 1)
+            while piece := self._response.read1(_PIECE):
+                *lines, rest = (rest + piece).split(b"\n")
+                yield from lines
+                if len(rest) > MOST_EVENT:
+                    raise _too_large()
         except (OSError, http.client.HTTPException):
             return
-        size, total = size + len(line), total + len(line)
-        if size > MOST_EVENT or total > MOST_STREAM:
-            raise End("too_large", f"an event is larger than {MOST_EVENT} bytes, or a stream than {MOST_STREAM}")
-        if not line.endswith(b"\n"):
-            return  # cut, and what came of an event without its end is none
-        line = line.rstrip(b"\r\n")
-        if not line:
-            if data:
-                yield b"\n".join(data)
-            data, size = [], 0
-        elif line.startswith(b"data:"):
-            data.append(line[5:].removeprefix(b" "))
-        else:
-            yield None
+        self.is_whole = self._response.chunked  # else nobody said that more was to come
+
+
+def _too_large() -> End:
+    return End("too_large", f"an event is larger than {MOST_EVENT} bytes, or a stream than {MOST_STREAM}")
 
 
 def refusal(server: Server, answer: Answer) -> End | None:

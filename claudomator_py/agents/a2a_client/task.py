@@ -42,7 +42,10 @@ class RemoteTask:
         self.id, self.context_id = ids_of(conversation)
         self.state = ""
         self.mark = ("", "")
+        self.news = 0
+        """How often something new was heard of it."""
         self._answered = ""
+        self._is_under_way = False
         self._status_text = ""
         self._results: dict[str, Artifact] = {}
         self._told = ("", "")
@@ -71,6 +74,7 @@ class RemoteTask:
 
     def answering(self) -> None:
         """A message is about to be sent to it: that it asks what it asks now is no news."""
+        self._is_under_way = False
         self._stale = (self.state, self.mark) if any(self.mark) else None
         if self._stale is None:
             self.state = ""
@@ -80,9 +84,15 @@ class RemoteTask:
         self._stale = None
 
     def take(self, update: Update) -> None:
-        """Take what was heard. Raises End where the results are too large."""
-        if update.is_message and not update.task_id:
-            self._answered = update.text or "(an empty message)"
+        """Take what was heard. Raises End where the results are too large.
+
+        A message is the whole answer where it comes first, also if it names a task: servers make up the id before they
+        know whether there will be one. After the task it is what the agent says meanwhile.
+        """
+        if update.is_message:
+            self._take_message(update)
+            return
+        self._is_under_way = True
         self._identify(update)
         if update.usage is not None:
             self._usage = update.usage
@@ -114,14 +124,26 @@ class RemoteTask:
         if self._told != (self.id, self.context_id) and self.id:
             self._told = (self.id, self.context_id)
             conversation = conversation_text(self.id, self.context_id)
-            self._output.event("task", task=self.id, context=self.context_id, conversation=conversation)
+            self._event("task", task=self.id, context=self.context_id, conversation=conversation)
+
+    def _take_message(self, update: Update) -> None:
+        if self._is_under_way:
+            self._event("status", state=self.state, text=update.text)
+            return
+        self.context_id = update.context_id or self.context_id
+        self._answered = update.text or "(an empty message)"
+
+    def _event(self, kind: str, **fields: Any) -> None:
+        """Print what is new of it."""
+        self.news += 1
+        self._output.event(kind, **fields)
 
     def _take_status(self, update: Update) -> None:
         if self._stale == (update.state, update.mark):
             return
         self._stale = None
         if (update.state, update.mark, update.text) != (self.state, self.mark, self._status_text):
-            self._output.event("status", state=update.state, text=update.text)
+            self._event("status", state=update.state, text=update.text)
         self.state, self.mark = update.state, update.mark
         self._status_text = update.text or (self._status_text if update.state in ENDS else "")
 
@@ -134,7 +156,7 @@ class RemoteTask:
         name = piece.name or (before.name if before is not None else "")
         self._results[piece.id] = Artifact(piece.id, name, text, append=False)
         if new := text.removeprefix(old):
-            self._output.event("artifact", name=name, text=new)
+            self._event("artifact", name=name, text=new)
 
     def _result(self) -> str:
         return "\n\n".join(one.text for one in self._results.values() if one.text)

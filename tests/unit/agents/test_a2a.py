@@ -245,3 +245,37 @@ def test_a_snapshot_takes_the_place_of_what_came_in_pieces(capsysbinary: pytest.
     assert task.end().fields["text"] == "one two"
     said = [json.loads(line) for line in capsysbinary.readouterr().out.splitlines()]
     assert [event["text"] for event in said if event["type"] == "artifact"] == ["one ", "two"]
+
+
+SAID = {"kind": "message", "messageId": "m", "role": "agent", "parts": [{"kind": "text", "text": "Done."}]}
+
+
+@pytest.mark.parametrize("ids", [{}, {"contextId": "c"}, {"taskId": "made-up", "contextId": "c"}])
+def test_a_message_that_comes_first_is_the_answer_whatever_task_it_names(ids: dict[str, str]) -> None:
+    task = RemoteTask(Output())
+    update = wire.read({**SAID, **ids})
+    assert update is not None
+    task.take(update)
+    assert task.settled
+    end = task.end()
+    assert (end.outcome, end.fields["text"]) == ("completed", "Done.")
+    assert end.fields["conversation"] == conversation_text("", ids.get("contextId", ""))
+
+
+def test_a_message_after_the_task_is_what_its_agent_says_meanwhile(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    task = RemoteTask(Output())
+    task.take(wire.Update("t", "c", "working"))
+    task.take(wire.Update("t", "c", text="Half of it.", is_message=True))
+    assert not task.settled
+    said = [json.loads(line) for line in capsysbinary.readouterr().out.splitlines()]
+    assert said[-1] == {"type": "status", "state": "working", "text": "Half of it."}
+    task.take(wire.Update("t", "c", "completed", text="All of it."))
+    assert task.end().fields["text"] == "All of it."
+
+
+def test_a_message_in_answer_to_what_was_said_to_a_task_is_the_answer() -> None:
+    task = RemoteTask(Output(), "t/c")
+    task.take(wire.Update("t", "c", "input-required", ("T1", "m1"), "?"))
+    task.answering()
+    task.take(wire.Update("t", "c", text="Thanks.", is_message=True))
+    assert task.end().fields["text"] == "Thanks."
