@@ -3,6 +3,7 @@
 import re
 
 from claudomator_py.domain.errors import Problem
+from claudomator_py.schema.conflict_copies import conflict_problem
 from claudomator_py.schema.yamltext import BadText, Document, read_documents
 
 SUFFIXES = (".yaml", ".yml", ".md", ".json")
@@ -19,11 +20,13 @@ def is_document(name: str) -> bool:
 
 
 def documents_of(text: str, filename: str, *, body: str, noun: str) -> list[Document]:
-    """The documents; none in an empty file. Raises BadText.
+    """The documents; none in an empty file. Raises BadText, also for a copy that a synchroniser has left.
 
     filename: its suffix says how to read it. body: the field that the text below the front matter of Markdown is.
     noun: what a document describes, for people.
     """
+    if problem := conflict_problem(filename):
+        raise BadText(problem)
     suffix = filename.rpartition(".")[2].lower()
     if suffix == "md":
         return [_front_matter(text, body, noun)]

@@ -30,6 +30,20 @@ def test_the_error_file_names_line_field_problem_and_remedy(
     assert not intake.runs
 
 
+def test_a_conflict_copy_is_told_and_does_not_run(inbox: InboxInSteps, intake: MemoryIntake, folder: Path) -> None:
+    path = drop(folder, "plan.yaml", task("a"))
+    inbox.scan_once()
+    copy = folder / "plan (Ann's conflicted copy 2026-11-27).yaml"
+    path.rename(copy)
+    drop(folder, "plan.yaml", task("b"))
+    assert inbox.scan_once().refused == (str(copy),)
+    assert "second version of `plan.yaml`" in (folder / f"{copy.name}.error.txt").read_text()
+    assert intake.runs == [(str(path), "a"), (str(path), "b")]
+    copy.unlink()
+    inbox.scan_once()
+    assert error_files(folder) == []
+
+
 def test_it_goes_when_the_file_is_mended(inbox: InboxInSteps, intake: MemoryIntake, folder: Path) -> None:
     path = drop(folder, "a.yaml", BAD)
     inbox.scan_once()

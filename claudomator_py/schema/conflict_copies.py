@@ -1,0 +1,105 @@
+"""Names that synchronisers and merge tools give to a second version of a file, so that it does not run beside the
+first.
+
+Names that people choose as well are left alone: ``plan (1)``, ``plan 2``, ``plan - copy`` and ``plan-HOST``, as Google
+Drive, iCloud and OneDrive have them, say nothing of a conflict.
+"""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import Final
+
+from claudomator_py.domain.errors import Problem, shown
+
+_CONFLICT: Final = "conflict|conflit|konflikt|конфл|競合|衝突|冲突|충돌|çak|ristiriit|ütköz|σύγκρουσ"
+"""Parts of the words for a conflict, each of one or several languages."""
+_COPY: Final = "copy|kopi|copi|cópi|копи|コピー|副本|複本|사본|kopya|másol|αντίγραφ|exempla"
+"""Parts of the words for a copy."""
+_DATE: Final = r"\d{4}[-_.]?\d{2}[-_.]?\d{2}"
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictName:
+    """How some programs name a second version.
+
+    program: who, for people. pattern: what is added to the name, to be found in it without its suffix. example: such a
+    name, without its suffix. other: one that looks like it, and is none.
+    """
+
+    program: str
+    pattern: re.Pattern[str]
+    example: str
+    other: str
+
+
+CONFLICT_NAMES: Final = (
+    ConflictName(
+        "Syncthing",
+        re.compile(r"\.sync-conflict-\d{8}-\d{6}(?:-\w+)?"),
+        "plan.sync-conflict-20261127-092733-ABCDEFG",
+        "plan.sync-conflict",
+    ),
+    ConflictName(
+        "a synchroniser such as Dropbox or Nextcloud",
+        re.compile(rf"\s*\((?=[^()]*(?:{_CONFLICT}))(?=[^()]*(?:{_COPY}))[^()]*\)", re.IGNORECASE),
+        "plan (Ann's conflicted copy 2026-11-27)",
+        "plan (copy)",
+    ),
+    ConflictName(
+        "a synchroniser such as Seafile or Unison",
+        re.compile(rf"\s*\((?=[^()]*(?:{_CONFLICT}))(?=[^()]*{_DATE})[^()]*\)", re.IGNORECASE),
+        "plan (SFConflict ann@example.com 2026-11-27-09-27-33)",
+        "plan (merge conflict)",
+    ),
+    ConflictName(
+        "a synchroniser that found names of one spelling",
+        re.compile(
+            r"\s*\((?:[^()]*\s)?(?:case|white ?space|unicode encoding|selective sync) (?:conflict|clash)\b.*\)",
+            re.IGNORECASE,
+        ),
+        "plan (Case Conflict 1)",
+        "plan (conflict of interest)",
+    ),
+    ConflictName(
+        "Proton Drive", re.compile(r"\s*\(# Name clash [^()]*#\)"), "plan (# Name clash 2026-11-27 aB3 #)", "plan (# 3)"
+    ),
+    ConflictName(
+        "a synchroniser such as pCloud",
+        re.compile(r"\s*\[conflict(?:ed)?(?: \d+)?\]", re.IGNORECASE),
+        "plan [conflicted 2]",
+        "plan [2]",
+    ),
+    ConflictName(
+        "ownCloud or Nextcloud",
+        re.compile(r"_conflict-\d{8}-\d{6}"),
+        "plan_conflict-20261127-092733",
+        "plan_conflict-2026",
+    ),
+    ConflictName(
+        "Synology Drive",
+        re.compile(r"_[^_]+_[A-Z][a-z]{2}-\d{2}-\d{4,6}-\d{4}_[A-Za-z]*Conflict(?:_\d+)?$"),
+        "plan_Andy-PC_Jan-03-0901-2013_CaseConflict_1",
+        "plan_MergeConflict",
+    ),
+    ConflictName("Resilio Sync", re.compile(r"(?:\.Conflict\d*)+$"), "plan.Conflict", "plan.conflict"),
+    ConflictName("rclone", re.compile(r"(?:\.conflict\d+|\.\.path[12])$"), "plan.conflict1", "plan.path1"),
+    ConflictName("git mergetool", re.compile(r"_(?:BACKUP|BASE|LOCAL|REMOTE)_\d+$"), "plan_LOCAL_123", "plan_LOCAL"),
+)
+"""In the order in which they are looked for."""
+
+
+def conflict_problem(filename: str) -> Problem | None:
+    """Return the refusal of a file that is a second version by its name; None for any other. filename: without
+    folders."""
+    # Brackets of full width, and letters that are written as two, are as good as the usual ones.
+    stem, dot, suffix = unicodedata.normalize("NFKC", filename).rpartition(".")
+    for name in CONFLICT_NAMES:
+        if found := name.pattern.search(stem):
+            original = f"{stem[: found.start()]}{stem[found.end() :]}{dot}{suffix}"
+            message = f"is named like a second version of `{shown(original)}` that {name.program} left"
+            remedy = (
+                "keep the right one under its own name and delete the other, or rename this to have it read as well"
+            )
+            return Problem(message=message, remedy=remedy)
+    return None
