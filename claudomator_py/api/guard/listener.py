@@ -16,8 +16,10 @@ from collections.abc import Callable
 from claudomator_py.api.guard.limits import ConnectionLimit
 
 _QUEUE = 2_048
-_AT_ONCE = 256
-"""Connections taken before those there are get their turn."""
+_AT_ONCE_SHARE = 8
+"""Of the connections that there may be, such a part is taken in a turn of the loop, and such a part of the silent ones
+heard. What a new one has said is read two turns later; if as many could come meanwhile as there may be, they would push
+it out before, whole request or not."""
 _PAUSE_S = 0.1
 _SAID_S = 60.0
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -28,12 +30,14 @@ log = logging.getLogger(__name__)
 class _SilentConnections:
     """Connections that have said nothing yet, in the order in which they came.
 
-    most: how many. patience_s: how long each may stay. speaks: what is done with one that begins to speak.
+    most: how many. at_once: how many of them are heard in a turn. patience_s: how long each may stay. speaks: what is
+    done with one that begins to speak.
     """
 
-    def __init__(self, most: int, patience_s: float, speaks: Callable[[socket.socket], None]) -> None:
+    def __init__(self, most: int, at_once: int, patience_s: float, speaks: Callable[[socket.socket], None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._most = most
+        self._at_once = at_once
         self._patience_s = patience_s
         self._speaks = speaks
         self._waiting: dict[int, tuple[socket.socket, float]] = {}
@@ -69,7 +73,7 @@ class _SilentConnections:
         self._epoll.close()
 
     def _hear(self) -> None:
-        for number, _ in self._epoll.poll(0):
+        for number, _ in self._epoll.poll(0, self._at_once):
             self._let_go(number)
 
     def _let_go(self, number: int) -> None:
@@ -112,7 +116,8 @@ class Listener:
         self._socket = sock
         self._make = make
         self._limit = limit
-        self._silent = _SilentConnections(max(1, limit.most // 2), patience_s, self._begin)
+        self._at_once = max(1, limit.most // _AT_ONCE_SHARE)
+        self._silent = _SilentConnections(max(1, limit.most // 2), self._at_once, patience_s, self._begin)
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._said_s: float | None = None
@@ -136,7 +141,7 @@ class Listener:
         self._loop.add_reader(self._socket, self._take_some)
 
     def _take_some(self) -> None:
-        for _ in range(_AT_ONCE):
+        for _ in range(self._at_once):
             try:
                 taken, _address = self._socket.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):

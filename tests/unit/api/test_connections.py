@@ -4,6 +4,7 @@ import contextlib
 import resource
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from claudomator_py.api.guard.limits import ConnectionLimit
 from claudomator_py.api.guard.security import Load
-from tests.fakes.daemon import Daemon, running
+from tests.fakes.daemon import Daemon, Patient, running
 from tests.fakes.prepared import PreparedService
 from tests.patience import PATIENCE_S
 from tests.unit.api.wire import ask, begin, code, connected, is_closed
@@ -27,6 +28,19 @@ class Client:
 
     def drop(self) -> None:
         raise AssertionError("it has a request at hand")
+
+
+class Busy(Patient):
+    """One that is told to holds up the whole server, until it may go on."""
+
+    holding, may_go_on = threading.Event(), threading.Event()
+
+    def data_received(self, data: bytes) -> None:
+        if data == b"hold":
+            self.holding.set()
+            self.may_go_on.wait(PATIENCE_S)
+        else:
+            super().data_received(data)
 
 
 @pytest.fixture
@@ -46,6 +60,22 @@ def test_who_says_nothing_makes_room_for_the_next(small: Daemon) -> None:
         assert small.ask("GET", "/v1/status").status == 200
         assert is_closed(silent[0])
         assert ask(small, silent[-1], "/livez")[0] == 200
+
+
+def test_who_asks_is_answered_among_many_more_that_come_at_once(tmp_path: Path) -> None:
+    limit = ConnectionLimit(most=2 * MOST)
+    with (
+        contextlib.ExitStack() as stack,
+        running(PreparedService(), tmp_path / "state", protocol=Busy, connection_limit=limit) as daemon,
+    ):
+        stack.enter_context(connected(daemon)).sendall(b"hold")
+        assert Busy.holding.wait(PATIENCE_S)
+        asking = stack.enter_context(connected(daemon))
+        asking.sendall(f"GET /livez HTTP/1.1\r\nHost: {daemon.address}\r\n\r\n".encode())
+        for _ in range(10 * MOST):
+            stack.enter_context(connected(daemon)).sendall(b"GET / HTTP/1.1\r\nHost: ")
+        Busy.may_go_on.set()
+        assert asking.recv(100).startswith(b"HTTP/1.1 200")
 
 
 def test_an_idle_connection_goes_before_one_with_a_request(small: Daemon) -> None:
