@@ -16,6 +16,9 @@ WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 2)))
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Where it is set, each worker compiles every test anew: two thirds of the CPU of collecting them.
 unexport PYTHONDONTWRITEBYTECODE
+# What a person has set for pytest and Python in general is no part of the environment of these tests.
+unexport PYTEST_ADDOPTS PYTEST_PLUGINS PYTEST_DISABLE_PLUGIN_AUTOLOAD
+PYTEST := .venv/bin/python -I -X utf8 -m pytest
 # It compiles a file at a time, and much that nobody imports: what the daemon needs is compiled as it is first imported.
 PIP_INSTALL := .venv/bin/python -m pip install --quiet --no-compile
 
@@ -26,7 +29,7 @@ run: .venv/runtime.stamp ## start the daemon on the samples in tasks/
 	.venv/bin/claudomator serve
 
 test: .venv/dev.stamp ## run all tests but the long ones, in some minutes; ARGS=tests/unit: the fast ones
-	.venv/bin/pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)
+	$(PYTEST) --numprocesses $(WORKERS) --dist worksteal $(ARGS)
 
 # mypy uses one processor for half a minute: the tests begin beside it.
 check: .venv/dev.stamp ## everything a change must pass
@@ -61,16 +64,16 @@ reference: .venv/dev.stamp ## write the pages of docs/reference anew, from the c
 	.venv/bin/python -m docs.reference.generate
 
 chaos: .venv/dev.stamp ## kill processes at random, over and over
-	.venv/bin/pytest -m chaos $(ARGS)
+	$(PYTEST) -m chaos $(ARGS)
 
 slow: .venv/dev.stamp ## the tests that take long, and the property tests with many more examples
-	.venv/bin/pytest -m "(slow or hypothesis) and not (chaos or real_clis or nights)" --hypothesis-profile=slow $(ARGS)
+	$(PYTEST) -m "(slow or hypothesis) and not (chaos or real_clis or nights)" --hypothesis-profile=slow $(ARGS)
 
 real-clis: .venv/dev.stamp build/clis/stamp ## the real agent commands (npm, pinned) against fake servers on loopback
-	.venv/bin/pytest -m "real_clis and not nights" $(ARGS)
+	$(PYTEST) -m "real_clis and not nights" $(ARGS)
 
 nights: .venv/dev.stamp build/clis/stamp ## whole nights of limits, outages and kills; the figures are printed
-	.venv/bin/pytest -m nights $(ARGS)
+	$(PYTEST) -m nights $(ARGS)
 
 build/clis/stamp: tests/real_clis/versions.txt
 	@command -v npm >/dev/null || { echo "npm is needed to install the agent commands: install Node.js 20 or newer"; exit 1; }

@@ -24,15 +24,20 @@ from sqlalchemy import text
 from claudomator_py.store.database import Database
 from tests.compiled import compile_once
 from tests.databases import open_migrated
+from tests.environment import stand_alone
 from tests.postgresql import PostgresqlDatabases, connected
 from tests.warm.starter import WarmStarter
 
 _FIGURES = pytest.StashKey[list[str]]()
+_FAILED = pytest.StashKey[bool]()
+_IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
+_PLACE = stand_alone()
 compile_once()
 
-# How long an example takes says how busy the machine is. `make slow` has many more, others each time.
-_ANY_MACHINE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("gate", _ANY_MACHINE, max_examples=25)
+# How long an example takes says how busy the machine is. `make slow` has many more, others each time; the gate has the
+# same for everybody, which Hypothesis by itself has where it takes the machine for a CI.
+_ANY_MACHINE = settings(settings.get_profile("default"), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("gate", _ANY_MACHINE, max_examples=25, derandomize=True, database=None)
 settings.register_profile("slow", _ANY_MACHINE, max_examples=400)
 settings.load_profile("gate")
 
@@ -53,8 +58,10 @@ gc.disable()
 _COLLECT_AFTER = (20_000, 20, 50)
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest chooses a folder
 def pytest_configure(config: pytest.Config) -> None:
     """Signals as from a terminal: a shell has its background jobs ignore them, and so would all that tests start."""
+    config.option.basetemp = config.option.basetemp or str(_PLACE.base)
     for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, handler)
@@ -86,7 +93,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         on_postgresql = hasattr(item, "callspec") and item.callspec.params.get("database_kind") == "postgresql"
         if on_postgresql and item.get_closest_marker("both_databases") is None:
             item.add_marker("slow")
-    if "PYTEST_XDIST_WORKER" in os.environ:
+    if _IS_WORKER:
         items.sort(key=_mixed)
 
 
@@ -101,11 +108,21 @@ def _mixed(item: pytest.Item) -> int:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Print the figures once all tests are over."""
+    """Print the figures once all tests are over, and where to look at what failed."""
+    config.stash[_FAILED] = any(terminalreporter.stats.get(kind) for kind in ("failed", "error"))
+    if config.stash[_FAILED]:
+        terminalreporter.write_line(f"What the tests have left stands in {_PLACE.folder}.")
     if config.stash[_FIGURES]:
         terminalreporter.section("figures")
         for text in config.stash[_FIGURES]:
             terminalreporter.write_line(text)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Leave nothing behind of a run in which nothing failed."""
+    if not config.stash.get(_FAILED, _IS_WORKER):
+        _PLACE.remove()
 
 
 @pytest.fixture
@@ -167,7 +184,7 @@ def _locked(path: Path) -> Iterator[None]:
 def _folder_of_the_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same for all its workers."""
     folder = tmp_path_factory.getbasetemp()
-    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+    return folder.parent if _IS_WORKER else folder
 
 
 @pytest.fixture

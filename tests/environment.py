@@ -1,0 +1,65 @@
+"""The environment of the suite: the same for whoever runs it, on whatever machine.
+
+A shell, a CI or a person sets variables, a time zone and a umask that change what programs do: Python flushes what is
+printed, git signs commits, requests go to a proxy. Of all that, only PATH stays. Each run of the suite makes a home and
+a temporary folder of its own, so two runs at a time share nothing. A test about what a user may set, sets it itself.
+
+What takes effect as Python starts cannot be changed here: the Makefile has Python ignore its own variables.
+"""
+
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+_KEPT = ("PATH", "CLAUDOMATOR_CHAOS_SEED")
+_SET_BY_READLINE = ("COLUMNS", "LINES")
+"""Behind Python's back: they are not in ``os.environ``, and yet inherited."""
+_IN_A_WORKER = "PYTEST_XDIST_WORKER"
+_MAX_PARENT_BYTES = 32
+"""Tests make sockets far below the folder, and the address of a socket has no more than 107 bytes."""
+_ANYBODY_ENTERS = 0o711
+
+
+class Place:
+    """The temporary folder of a run of the suite."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @property
+    def base(self) -> Path:
+        """Return the folder below which pytest makes one for each test."""
+        return self.folder / "t"
+
+    def remove(self) -> None:
+        """Remove it with all that was left in it."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def stand_alone() -> Place:
+    """Give this process, and whatever it starts, that environment; a worker has inherited it."""
+    if _IN_A_WORKER in os.environ:
+        return Place(Path(tempfile.gettempdir()))
+    place = Place(Path(tempfile.mkdtemp(prefix="claudomator-", dir=_parent())))
+    # Run as root, PostgreSQL and the second user of some tests change to somebody who has to come through here.
+    place.folder.chmod(_ANYBODY_ENTERS)
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    os.environ.clear()
+    for name in _SET_BY_READLINE:
+        os.unsetenv(name)
+    os.environ.update(kept | {"LANG": "C.UTF-8", "TZ": "UTC", "TMPDIR": str(place.folder)})
+    for name, folder in (("HOME", "home"), ("XDG_RUNTIME_DIR", "run")):
+        (place.folder / folder).mkdir(mode=0o700)
+        os.environ[name] = str(place.folder / folder)
+    tempfile.tempdir = str(place.folder)
+    time.tzset()
+    os.umask(0o022)
+    return place
+
+
+def _parent() -> str | None:
+    """Return where temporary folders are made by default, unless that is too long a path for sockets below it."""
+    given = tempfile.gettempdir()
+    return given if len(os.fsencode(given)) <= _MAX_PARENT_BYTES else "/tmp"

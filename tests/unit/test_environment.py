@@ -1,0 +1,60 @@
+"""What a person, a shell or a CI has set reaches no test."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+# Stands alone, and shows what a program finds that is started then.
+SHOWN = """
+import json, os, subprocess, sys
+from tests.environment import stand_alone
+place = stand_alone()
+place.base.mkdir()
+shown = "import json, os, time; print(json.dumps([dict(os.environ), time.tzname, os.umask(0)]))"
+environ, zone, umask = json.loads(subprocess.check_output([sys.executable, "-c", shown]))
+json.dump([environ, zone, umask, str(place.base)], sys.stdout)
+place.remove()
+"""
+SET = {
+    "CI": "true",
+    "GIT_CONFIG_COUNT": "x",
+    "HOME": "/missing",
+    "HTTP_PROXY": "http://127.0.0.1:9",
+    "LC_ALL": "C",
+    "PYTHONWARNINGS": "error",
+    "TZ": "Asia/Kathmandu",
+    "XDG_CONFIG_HOME": "/missing",
+}
+
+
+@pytest.mark.parametrize("deep", [False, True], ids=["a short TMPDIR", "a long one"])
+def test_of_the_environment_only_path_is_left(tmp_path: Path, deep: bool) -> None:
+    folder = tmp_path / ("deep" * 50 if deep else "")
+    folder.mkdir(exist_ok=True)
+    given = {**SET, "PATH": os.environ["PATH"], "TMPDIR": str(folder)}
+    command = ["sh", "-c", 'umask 077; exec "$@"', "sh", sys.executable, "-c", SHOWN]
+    shown = subprocess.run(command, cwd=REPOSITORY, env=given, capture_output=True, text=True, check=True).stdout
+    environ, zone, umask, base = json.loads(shown)
+    place = str(Path(base).parent)
+    assert environ.pop("LC_CTYPE", "C.UTF-8") == "C.UTF-8", "Python itself sets it"
+    assert environ == {
+        "HOME": f"{place}/home",
+        "LANG": "C.UTF-8",
+        "PATH": given["PATH"],
+        "TMPDIR": place,
+        "TZ": "UTC",
+        "XDG_RUNTIME_DIR": f"{place}/run",
+    }
+    assert (zone, umask) == (["UTC", "UTC"], 0o022)
+    assert len(base) < 60
+    assert not Path(place).exists()
+
+
+def test_it_is_the_environment_of_this_test() -> None:
+    names = {name for name in os.environ if not name.startswith("PYTEST_")} - {"CLAUDOMATOR_CHAOS_SEED"}
+    assert names == {"HOME", "LANG", "PATH", "TMPDIR", "TZ", "XDG_RUNTIME_DIR"}
