@@ -3,6 +3,7 @@
 import json
 import signal
 import sqlite3
+from contextlib import closing
 from typing import Any
 
 from claudomator_py.domain.views import CheckView
@@ -13,7 +14,7 @@ from tests.patience import wait_until
 
 def events(site: Site, kind: str) -> list[dict[str, Any]]:
     """What the events of that kind tell, in order."""
-    with sqlite3.connect(f"file:{site.state / 'claudomator.db'}?mode=ro", uri=True) as connection:
+    with closing(sqlite3.connect(f"file:{site.state / 'claudomator.db'}?mode=ro", uri=True)) as connection:
         rows = connection.execute("SELECT data FROM event WHERE kind = ? ORDER BY id", (kind,)).fetchall()
     return [json.loads(data) for (data,) in rows]
 

@@ -10,7 +10,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from claudomator_py.client.http import Client
@@ -26,7 +26,7 @@ HINT = {"type": "sh", "strict": True}
 
 
 def rows(file: Path, query: str) -> list[tuple[object, ...]]:
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection:
         return connection.execute(query).fetchall()
 
 

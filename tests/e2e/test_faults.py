@@ -8,6 +8,7 @@ import socket
 import sqlite3
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -85,14 +86,13 @@ def test_a_foreign_process_in_the_shims_place_is_never_signalled(site: Site, for
 
 def test_a_locked_database_is_said_and_outlived(site: Site) -> None:
     daemon = site.start().ready()
-    with sqlite3.connect(site.state / "claudomator.db", isolation_level=None) as other:
+    with closing(sqlite3.connect(site.state / "claudomator.db", isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(ServiceProblem) as refused:
             daemon.client.submit(from_document({"name": "refused", "instructions": "do: true"}))
         site.drop("dropped.yaml", document(None, "do: true"))
         complaint = wait_until(lambda: checks(daemon).get("store"), "readiness to complain")
         other.execute("ROLLBACK")
-    other.close()
 
     problem = refused.value.details
     assert problem.status == 503

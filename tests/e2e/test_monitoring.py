@@ -4,6 +4,7 @@ import json
 import sqlite3
 import urllib.request
 from collections import Counter
+from contextlib import closing
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -68,7 +69,7 @@ def test_metrics_agree_with_the_rows(site: Site) -> None:
 
     found = scrape(site)
 
-    with sqlite3.connect(site.state / "claudomator.db") as rows:
+    with closing(sqlite3.connect(site.state / "claudomator.db")) as rows:
         states = dict(rows.execute("SELECT state, count(*) FROM task GROUP BY state"))
         runs = rows.execute(
             "SELECT agent, json_extract(outcome, '$.status'), coalesce(json_extract(outcome, '$.reason'), '')"

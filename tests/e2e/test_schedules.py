@@ -1,6 +1,7 @@
 """Schedules of a real daemon: what is due is made once, whatever becomes of the daemon, and runs."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -31,10 +32,9 @@ def added(site: Site, policy: str) -> Daemon:
 
 def set_back(site: Site, duration_ms: int) -> None:
     """Have so much of the schedule's time pass while no daemon runs."""
-    with sqlite3.connect(site.state / "claudomator.db") as connection:
+    with closing(sqlite3.connect(site.state / "claudomator.db")) as connection, connection:
         changed = connection.execute("UPDATE schedule SET last_ms = last_ms - ?", (duration_ms,))
         assert changed.rowcount == 1
-    connection.close()
 
 
 def made(daemon: Daemon) -> list[str]:

@@ -3,6 +3,7 @@
 import json
 import signal
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ def shadows(daemon: Daemon, number: int) -> list[RecordedDecisionView]:
 
 def followed(site: Site) -> str | None:
     """The hash of the configuration that the daemon decides by in the shadow, once it does."""
-    with sqlite3.connect(f"file:{site.state / 'claudomator.db'}?mode=ro", uri=True) as connection:
+    with closing(sqlite3.connect(f"file:{site.state / 'claudomator.db'}?mode=ro", uri=True)) as connection:
         row = connection.execute("SELECT data FROM remembered WHERE name = 'shadow'").fetchone()
     return None if row is None else str(json.loads(row[0])["configuration"])
 

@@ -31,10 +31,10 @@ class QuickLoop(asyncio.SelectorEventLoop):
         future.add_done_callback(self._worked)
         return future
 
-    async def shutdown_default_executor(self) -> None:
-        """Wait for threads that are at work."""
+    async def shutdown_default_executor(self, *timeout: Any) -> None:
+        """Wait for threads that are at work. timeout: from Python 3.12 on."""
         self.working += 1
-        await super().shutdown_default_executor()
+        await super().shutdown_default_executor(*timeout)
 
     def _worked(self, _: object) -> None:
         self.working -= 1

@@ -190,10 +190,16 @@ def test_a_removal_that_a_crash_broke_off_is_finished_by_the_next(trees: LocalTr
 
 def test_while_somebody_is_at_a_tree_nobody_else_is(trees: LocalTrees, repository: Repository, tmp_path: Path) -> None:
     tree = trees.ensure(order(repository.path))
-    lock = f"import fcntl,sys; f=open({tree.path + '.lock'!r}); fcntl.flock(f,fcntl.LOCK_EX); print(); sys.stdin.read()"
+    lock = f"""
+import fcntl, sys
+with open({tree.path + ".lock"!r}) as file:
+    fcntl.flock(file, fcntl.LOCK_EX)
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
     with subprocess.Popen([sys.executable, "-c", lock], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None
-        other.stdout.readline()
+        assert other.stdout.readline() == b"locked\n"
         with pytest.raises(TreeBusy):
             trees.ensure(order(repository.path))
         with pytest.raises(TreeBusy):
