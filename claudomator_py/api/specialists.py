@@ -6,7 +6,7 @@ from fastapi import Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from claudomator_py.api.conditional import NOT_MODIFIED, IdempotencyKey, IfMatch, IfNoneMatch
-from claudomator_py.api.guard.roles import OPERATE, READ
+from claudomator_py.api.guard.roles import ADMIN, OPERATE, READ
 from claudomator_py.api.operation import Allowed, Operations, Tagged, body, location
 from claudomator_py.api.request import PageQuery, WholeNumber
 from claudomator_py.domain.card import Card
@@ -150,6 +150,31 @@ def grant(
 ) -> SpecialistView:
     """Harmless when repeated. 409 for one that is not shared."""
     return tagged(granted.specialists.grant(specialist_id, wanted.grantee))
+
+
+@specialists.operation(
+    "PUT /v1/specialists/{specialist_id}/admission",
+    "admitSpecialist",
+    ADMIN,
+    "Admit a specialist to the work of others",
+    refuses=(403, 404, 409),
+)
+def admit(granted: Allowed, specialist_id: SpecialistId, tagged: Tagged) -> SpecialistView:
+    """As its card is now, with its prompt and its permissions; a changed card has to be admitted again. For
+    administrators of the daemon. 409 for a private one. Harmless when repeated."""
+    return tagged(granted.specialists.admit(specialist_id))
+
+
+@specialists.operation(
+    "DELETE /v1/specialists/{specialist_id}/admission",
+    "dismissSpecialist",
+    ADMIN,
+    "Take an admission back",
+    refuses=(403, 404),
+)
+def dismiss(granted: Allowed, specialist_id: SpecialistId, tagged: Tagged) -> SpecialistView:
+    """It does the work of its own side alone. For administrators of the daemon. Harmless when repeated."""
+    return tagged(granted.specialists.dismiss(specialist_id))
 
 
 @specialists.operation(

@@ -28,7 +28,7 @@ from claudomator_py.cli.output import (
     render,
 )
 from claudomator_py.cli.times import ago, now_ms
-from claudomator_py.domain.card import Card
+from claudomator_py.domain.card import Card, Visibility
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.views.specialists import SpecialistView
 from claudomator_py.schema.cardfile import card_text
@@ -192,6 +192,27 @@ def revoke(
 
 
 @connected
+def admit(
+    client: "Client",
+    specialist: IdArgument,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Take the admission back.")] = False,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Let a specialist of somebody else do everybody's work.
+
+    Its card is admitted as it is, with its prompt and its permissions. Once its creator changes it, it has to be
+    admitted again. Cards of this daemon's own administrators are admitted as they are written.
+    """
+    found = client.dismiss_specialist(specialist) if revoke else client.admit_specialist(specialist)
+    if output is Format.JSON:
+        out_json(found)
+    elif revoke:
+        note(f"{found.id} does the work of {found.organisation or found.creator} alone.")
+    else:
+        note(f"{found.id} may be given everybody's work, as its card is now.")
+
+
+@connected
 def export(
     client: "Client",
     specialists: Annotated[
@@ -257,7 +278,7 @@ def group() -> typer.Typer:
     app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     app.command("list")(list_specialists)
     app.command("import")(import_)
-    for command in (show, add, edit, remove, grant, revoke, export):
+    for command in (show, add, edit, remove, grant, revoke, admit, export):
         app.command()(command)
     return app
 
@@ -318,6 +339,7 @@ def _summary(found: SpecialistView, card: Card) -> str:
             ("shared with", ", ".join(found.grants)),
             ("creator", found.creator),
             ("organisation", found.organisation or ""),
+            ("works for", "everybody" if found.admitted_by is not None else _own_side(found)),
             ("source", found.file_path or found.source),
             ("reached by", card.url or "agents of this daemon"),
             ("keywords", ", ".join(card.keywords)),
@@ -328,6 +350,12 @@ def _summary(found: SpecialistView, card: Card) -> str:
             ("risk", f"up to {card.risk_ceiling.value}"),
         ]
     )
+
+
+def _own_side(found: SpecialistView) -> str:
+    """Whose work it does while nobody has admitted it."""
+    whose = found.creator if found.visibility is Visibility.PRIVATE else found.organisation or "this daemon's own side"
+    return f"{whose}; not admitted to that of others"
 
 
 def _tell_grants(found: SpecialistView, output: Format) -> None:

@@ -75,6 +75,14 @@ class SpecialistCalls(Transport):
         path = f"/v1/specialists/{path_segment(specialist_id)}/grants/{path_segment(grantee)}"
         return self._view(SpecialistView, "DELETE", path)
 
+    def admit_specialist(self, specialist_id: str) -> SpecialistView:
+        """Admit its card, as it is, to the work of others."""
+        return self._view(SpecialistView, "PUT", f"/v1/specialists/{path_segment(specialist_id)}/admission")
+
+    def dismiss_specialist(self, specialist_id: str) -> SpecialistView:
+        """Take its admission back."""
+        return self._view(SpecialistView, "DELETE", f"/v1/specialists/{path_segment(specialist_id)}/admission")
+
     def route(self, asked: RouteRequest) -> TriedRouteView:
         """Who would do such a task, and why, and what the policy would say of it."""
         return self._view(TriedRouteView, "POST", "/v1/route", json=body_of(asked))

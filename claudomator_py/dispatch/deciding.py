@@ -168,7 +168,7 @@ class Decider:
         task = _unmade(spec, by, self._clock())
 
         def read(connection: Connection) -> Subject:
-            visible_to = {(task.creator, task.organisation): frozenset(specialist_rows.ids_seen(connection, by))}
+            visible_to = {(task.creator, task.organisation): frozenset(specialist_rows.ids_given(connection, by))}
             subject = self.subject(connection, task, spec, visible_to)
             return replace(subject, asked=replace(subject.asked, request=request))
 
@@ -372,11 +372,11 @@ def _unmade(spec: TaskSpec, by: Principal, now_ms: int) -> Task:
 
 
 def _visible(connection: Connection, task: Task, known: dict[_Whose, frozenset[str]]) -> frozenset[str]:
-    """The specialists that exist for whoever made it. known: for whom that is known; is added to."""
+    """The specialists that may be given work of whoever made it. known: for whom that is known; is added to."""
     whose = task.creator, task.organisation
     if whose not in known:
         by = Principal(task.creator, Role.OPERATE, task.organisation)
-        known[whose] = frozenset(specialist_rows.ids_seen(connection, by))
+        known[whose] = frozenset(specialist_rows.ids_given(connection, by))
     return known[whose]
 
 

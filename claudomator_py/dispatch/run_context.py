@@ -83,7 +83,7 @@ class RunContext:
         if self.earlier is None:
             heard = () if resumption is None else resumption.heard
             may_ask = converses and self.spec.on_input is OnInput.WAIT
-            role = "" if self.card is None else role_of(self.card, self.task.skill)
+            role = "" if self.card is None else role_of(self.card, self.task.skill, self.task.organisation)
             return compose(self.spec, words, handoff, role=role, heard=heard, may_ask=may_ask)
         if resumption is not None and resumption.answering:
             return compose_answer(resumption.heard[-1])

@@ -25,7 +25,7 @@ from claudomator_py.domain.fields import (
 )
 from claudomator_py.domain.remote import Authentication, Protocol, Remote, Scheme, is_loopback
 from claudomator_py.domain.routing import Risk
-from claudomator_py.domain.task import Permissions
+from claudomator_py.domain.task import PermissionMode, Permissions
 
 __all__ = [
     "LONGEST_PROFILE",
@@ -260,6 +260,15 @@ class Card(Strict):
             deduplicates=self.deduplicates,
         )
 
+    @property
+    def restricting(self) -> "Card":
+        """The card with permissions that take something from a task, and give it nothing."""
+        if self.permissions is None:
+            return self
+        mode = self.permissions.mode if self.permissions.mode is PermissionMode.PLAN else PermissionMode.DEFAULT
+        permissions = self.permissions.model_copy(update={"mode": mode, "allowed_tools": ()})
+        return self.model_copy(update={"permissions": permissions})
+
     def skill(self, skill_id: str) -> Skill | None:
         """The skill of that id; None: it has none."""
         return next((skill for skill in self.skills if skill.id == skill_id), None)
@@ -281,6 +290,8 @@ class Registration(BaseModel):
     """The file that it follows."""
     grants: tuple[str, ...] = ()
     """Principals, or ``org:NAME``, for whom a shared card exists beside its organisation."""
+    admitted_by: str | None = None
+    """The administrator of the daemon who admitted the card as it is to the work of others; None: nobody has."""
     version: int = 1
     """Rises with each change."""
     content_hash: str = ""

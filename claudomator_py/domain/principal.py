@@ -46,6 +46,12 @@ class Principal:
         """Whether everybody's work exists for it."""
         return self.organisation is None and self.role is not Role.RUN
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The ids under which it makes things: the inbox is a folder of the operator's."""
+        both = (OPERATOR.id, INBOX.id)
+        return both if self.id in both and self.organisation is None else (self.id,)
+
     def sees(self, organisation: str | None) -> bool:
         """Whether all work of that organisation, None being the daemon's own, exists for it."""
         return self.sees_all or (self.organisation == organisation and self.role is not Role.RUN)

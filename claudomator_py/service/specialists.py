@@ -162,6 +162,14 @@ class Specialists(Bound):
             lambda connection, now_ms: changes.revoke(connection, specialist_id, grantee, self._by, now_ms)
         )
 
+    def admit(self, specialist_id: str) -> SpecialistView:
+        """Admit its card, as it is, to the work of others. Harmless when repeated. Raises Forbidden, Conflict."""
+        return self._changed(lambda connection, now_ms: changes.admit(connection, specialist_id, self._by, now_ms))
+
+    def dismiss(self, specialist_id: str) -> SpecialistView:
+        """Take its admission back. Harmless when repeated. Raises Forbidden."""
+        return self._changed(lambda connection, now_ms: changes.dismiss(connection, specialist_id, self._by, now_ms))
+
     def _warned(self, told: SpecialistView) -> SpecialistView:
         """With what is odd about it."""
         shown = tuple(CardWarningView(text=one.text, warning=one) for one in self._odd(told.content, self._cards()))

@@ -303,7 +303,7 @@ CREATE TABLE specialist (
 	shipped JSON,
 	created_ms BIGINT NOT NULL,
 	updated_ms BIGINT NOT NULL,
-	removed_ms BIGINT,
+	removed_ms BIGINT, admitted_hash VARCHAR, admitted_by VARCHAR,
 	CONSTRAINT pk_specialist PRIMARY KEY (id)
 );
 CREATE TABLE specialist_grant (
@@ -475,4 +475,4 @@ CREATE TRIGGER specialist_text_removed AFTER DELETE ON specialist_skill BEGIN
         INSERT INTO specialist_text (specialist_text, rowid, title, body)
         VALUES ('delete', old.id, old.title, old.body);
     END;
-INSERT INTO alembic_version (version_num) VALUES ('0017_ran_model');
+INSERT INTO alembic_version (version_num) VALUES ('0018_admitted_cards');

@@ -13,15 +13,18 @@ from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import SPECIALIST, SPECIALIST_GRANT, SPECIALIST_SKILL, Specialist
 from claudomator_py.store.tables.columns import bytewise
-from claudomator_py.store.visibility import cards_hidden, cards_seen
+from claudomator_py.store.visibility import cards_given, cards_hidden, cards_seen
 
 _FEW = 500
 """Ids that a query takes one by one; beyond that, all of a table are less work."""
 _ANY = Statement(select(SPECIALIST.c.id).where(SPECIALIST.c.removed_ms.is_(None)).limit(1))
 _CARDS = Statement(
-    select(SPECIALIST.c.id, SPECIALIST.c.card).where(
-        SPECIALIST.c.id.in_(bindparam("specialists", expanding=True)), SPECIALIST.c.removed_ms.is_(None)
-    )
+    select(
+        SPECIALIST.c.id,
+        SPECIALIST.c.card,
+        SPECIALIST.c.organisation,
+        SPECIALIST.c.admitted_hash == SPECIALIST.c.content_hash,
+    ).where(SPECIALIST.c.id.in_(bindparam("specialists", expanding=True)), SPECIALIST.c.removed_ms.is_(None))
 )
 _UNINDEX = Statement(delete(SPECIALIST_SKILL).where(SPECIALIST_SKILL.c.specialist_id == bindparam("specialist")))
 _INDEX = Statement(insert(SPECIALIST_SKILL))
@@ -78,11 +81,16 @@ def find(connection: Connection, specialist_id: str, by: Principal = OPERATOR) -
 
 
 def cards(connection: Connection, ids: Collection[str]) -> dict[str, Card]:
-    """The cards of these ids, as far as they are there, whoever sees them."""
+    """The cards of these ids as they do work, as far as they are there, whoever sees them: each with the organisation
+    whose it is, and none that was not admitted with permissions that extend a task's.
+    """
     if not ids:
         return {}
-    rows = _CARDS.rows(connection, specialists=sorted(ids))
-    return {specialist_id: Card.model_validate(card) for specialist_id, card in rows}
+    found = {}
+    for specialist_id, document, organisation, is_admitted in _CARDS.rows(connection, specialists=sorted(ids)):
+        card = Card.model_validate(document).model_copy(update={"organisation": organisation})
+        found[specialist_id] = card if is_admitted else card.restricting
+    return found
 
 
 def exist(connection: Connection) -> bool:
@@ -97,6 +105,20 @@ def ids_seen(connection: Connection, by: Principal = OPERATOR) -> Sequence[str]:
         .scalars()
         .all()
     )
+
+
+def ids_given(connection: Connection, by: Principal) -> Sequence[str]:
+    """Return the ids of the cards that may be given work of that principal's, in order."""
+    query = select(SPECIALIST.c.id).where(cards_given(by)).order_by(bytewise(SPECIALIST.c.id))
+    return connection.execute(query).scalars().all()
+
+
+def may_be_given(connection: Connection, specialist_id: str, by: Principal) -> bool:
+    """Whether the specialist may be given work of that principal's."""
+    if "\0" in specialist_id:  # PostgreSQL refuses such a text altogether
+        return False
+    query = select(SPECIALIST.c.id).where(SPECIALIST.c.id == specialist_id, cards_given(by))
+    return connection.execute(query).first() is not None
 
 
 def skills_seen(connection: Connection, by: Principal) -> frozenset[str]:
@@ -217,6 +239,7 @@ def _registration(row: Row[Any], grants: Mapping[str, Sequence[str]]) -> Registr
         source=row.source,
         file_path=row.file_path,
         grants=tuple(grants.get(row.id, ())),
+        admitted_by=row.admitted_by if row.admitted_hash == row.content_hash else None,
         version=row.version,
         content_hash=row.content_hash,
         created_ms=row.created_ms,

@@ -61,6 +61,20 @@ def cards_seen(by: Principal) -> ColumnElement[bool]:
     return and_(SPECIALIST.c.removed_ms.is_(None), _open_to(by))
 
 
+def cards_given(by: Principal) -> ColumnElement[bool]:
+    """Of ``SPECIALIST``: those that may be given work of that principal's.
+
+    That is less than it sees: what a card says of itself decides who sees it, and whoever is given work reads it whole,
+    answers for it, and may have a prompt and permissions of its own. So a card does the work of its creator and of its
+    own side, the daemon's or an organisation's, and that of others once an administrator of the daemon has admitted it
+    as it is. Who sees all does not for that reason give work to all: a private card is its creator's.
+    """
+    own = SPECIALIST.c.creator.in_(by.names)
+    same_side = SPECIALIST.c.organisation.is_not_distinct_from(by.organisation)
+    admitted = SPECIALIST.c.admitted_hash == SPECIALIST.c.content_hash
+    return and_(SPECIALIST.c.removed_ms.is_(None), or_(own, and_(_visible_to(by), or_(same_side, admitted))))
+
+
 def cards_hidden(by: Principal) -> ColumnElement[bool]:
     """Of ``SPECIALIST``: those that do not exist for that principal, nor did before they were removed."""
     return not_(_open_to(by))
@@ -73,8 +87,11 @@ def agent_hidden(name: str, by: Principal) -> ColumnElement[bool]:
 
 
 def _open_to(by: Principal) -> ColumnElement[bool]:
-    if by.sees_all:
-        return true()
+    return true() if by.sees_all else _visible_to(by)
+
+
+def _visible_to(by: Principal) -> ColumnElement[bool]:
+    """What cards themselves say of who sees them."""
     grantees = [by.id] if by.organisation is None else [by.id, organisation_grantee(by.organisation)]
     granted = exists().where(
         SPECIALIST_GRANT.c.specialist_id == SPECIALIST.c.id, SPECIALIST_GRANT.c.grantee.in_(grantees)
@@ -83,7 +100,7 @@ def _open_to(by: Principal) -> ColumnElement[bool]:
         SPECIALIST.c.visibility == Visibility.SHARED.value,
         or_(SPECIALIST.c.organisation.is_not_distinct_from(by.organisation), granted),
     )
-    return or_(SPECIALIST.c.visibility == Visibility.PUBLIC.value, SPECIALIST.c.creator == by.id, shared)
+    return or_(SPECIALIST.c.visibility == Visibility.PUBLIC.value, SPECIALIST.c.creator.in_(by.names), shared)
 
 
 def organisation_grantee(organisation: str) -> str:

@@ -113,14 +113,14 @@ def members_of(connection: Connection, rows: Sequence[ChannelMember]) -> list[Me
 
 
 def creator_of(channel: Channel) -> Principal:
-    """In whose name the channel's tasks are made, and for whom its specialists exist."""
+    """In whose name the channel's tasks are made, and whose work its specialists may be given."""
     return Principal(channel.creator, PrincipalRole.OPERATE, channel.organisation)
 
 
 def _require_specialist(connection: Connection, channel: Channel, specialist: str) -> None:
     by = creator_of(channel)
-    if specialist_rows.find(connection, specialist, by) is None:
-        remedy = suggestion(specialist, specialist_rows.ids_seen(connection, by))
+    if not specialist_rows.may_be_given(connection, specialist, by):
+        remedy = suggestion(specialist, specialist_rows.ids_given(connection, by))
         message = f"there is no specialist `{shown(specialist)}` for {channel.creator}, who made the channel"
         raise Invalid.of([Problem(field="participants", message=message, remedy=remedy)])
 

@@ -56,10 +56,11 @@ def weigh(
     by: Principal | None = None,
 ) -> HandoffRecord:
     """What becomes of the request, which is not written down yet. by: who makes it for the run, if anybody."""
-    seen = set(specialist_rows.ids_seen(connection, Principal(task.creator, Role.OPERATE, task.organisation)))
-    if by is not None and by.role is not Role.RUN:
-        seen &= set(specialist_rows.ids_seen(connection, by))
-    cards = specialist_rows.cards(connection, [request.to]) if request.to in seen else {}
+    creator = Principal(task.creator, Role.OPERATE, task.organisation)
+    may = specialist_rows.may_be_given(connection, request.to, creator)
+    if may and by is not None and by.role is not Role.RUN:
+        may = specialist_rows.find(connection, request.to, by) is not None
+    cards = specialist_rows.cards(connection, [request.to]) if may else {}
     before = hops(connection, task.id, run.generation)
     risk = None if run.risk is None else Risk(run.risk)
     return decide(request, run.id, run.specialist, before, cards, risk=risk, max_handoffs=max_handoffs)

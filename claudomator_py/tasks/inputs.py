@@ -102,10 +102,10 @@ def _route_by(connection: Connection, task: Task, request: InputRequest, text: s
 
 
 def specialists_for(connection: Connection, task: Task, by: Principal) -> tuple[set[str], set[str]]:
-    """Those whom that principal may give the task, which whoever made it has to see too; and all whom it sees."""
+    """Those whom that principal may give the task, which may be given work of whoever made it; and all whom it sees."""
     creator = Principal(task.creator, Role.OPERATE, task.organisation)
     visible = set(specialist_rows.ids_seen(connection, by))
-    return visible.intersection(specialist_rows.ids_seen(connection, creator)), visible
+    return visible.intersection(specialist_rows.ids_given(connection, creator)), visible
 
 
 def approve(

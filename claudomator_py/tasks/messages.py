@@ -315,7 +315,7 @@ def _not_asked(
 ) -> SkipReason | None:
     """Why somebody who is to answer is not asked. itself: how many of those who were asked are this very answer."""
     member = next((one for one in place.rows if one.id == specialist), None)
-    if member is None or specialist_rows.find(connection, specialist, creator_of(place.channel)) is None:
+    if member is None or not specialist_rows.may_be_given(connection, specialist, creator_of(place.channel)):
         return SkipReason.GONE
     if member.muted_until_ms is not None and member.muted_until_ms > now_ms:
         return SkipReason.MUTED

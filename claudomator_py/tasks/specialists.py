@@ -28,6 +28,13 @@ from claudomator_py.store.events import record
 from claudomator_py.store.tables import Specialist
 
 _SHIPPER = Principal(SHIPPER, Role.ADMIN)
+_SHIPPED: Any = {
+    "creator": SHIPPER,
+    "organisation": None,
+    "source": "shipped",
+    "path": None,
+    "admitted_by": SHIPPER,
+}
 
 
 def register(
@@ -54,7 +61,17 @@ def register(
         raise _follows_file(row)
     refuse(ways_on_problems(connection, card, by, registered_with))
     organisation = _organisation(card, by, by.organisation)
-    return _put(connection, row, card, now_ms, creator=by.id, organisation=organisation, source=source, path=file_path)
+    return _put(
+        connection,
+        row,
+        card,
+        now_ms,
+        creator=by.id,
+        organisation=organisation,
+        source=source,
+        path=file_path,
+        admitted_by=_admission(by),
+    )
 
 
 def change(
@@ -77,7 +94,17 @@ def change(
     organisation = _organisation(card, by, row.organisation)
     shipped = row.source == "shipped"
     creator, source = (by.id, "api") if shipped else (row.creator, row.source)
-    return _put(connection, row, card, now_ms, creator=creator, organisation=organisation, source=source, path=None)
+    return _put(
+        connection,
+        row,
+        card,
+        now_ms,
+        creator=creator,
+        organisation=organisation,
+        source=source,
+        path=None,
+        admitted_by=_admission(by),
+    )
 
 
 def remove(
@@ -108,7 +135,7 @@ def remove(
         return
     card = Card.model_validate(row.shipped)
     row.shipped = None
-    _put(connection, row, card, now_ms, creator=SHIPPER, organisation=None, source="shipped", path=None)
+    _put(connection, row, card, now_ms, **_SHIPPED)
 
 
 def grant(
@@ -153,6 +180,58 @@ def revoke(
     return specialist_rows.get(connection, row.id, by)
 
 
+def admit(connection: Connection, specialist_id: str, by: Principal, now_ms: int) -> Registration:
+    """Admit the card as it is to the work of others, with its prompt and its permissions; harmless when repeated.
+
+    A card that its creator changes has to be admitted again. Raises NotFound, Forbidden for all but administrators of
+    the daemon, and Conflict for a private card.
+    """
+    row = _admissible(connection, specialist_id, by)
+    if row.visibility == Visibility.PRIVATE:
+        remedy = "Have its creator set its visibility to `public` or `shared` first."
+        raise Conflict(f"The specialist {row.id} is private: it does the work of its creator alone.", remedy=remedy)
+    if row.admitted_hash != row.content_hash:
+        admitted = {"admitted_hash": row.content_hash, "admitted_by": by.id}
+        specialist_rows.change(connection, row.id, version=row.version + 1, updated_ms=now_ms, **admitted)
+        record(connection, now_ms, "specialist_admitted", data={"specialist": row.id, "version": row.version + 1})
+        _route_again(connection, row.id, now_ms)
+    return specialist_rows.get(connection, row.id, by)
+
+
+def dismiss(connection: Connection, specialist_id: str, by: Principal, now_ms: int) -> Registration:
+    """Take an admission back; harmless when repeated. A task of others that has not begun goes to somebody else.
+
+    Raises NotFound, Forbidden for all but administrators of the daemon.
+    """
+    row = _admissible(connection, specialist_id, by)
+    if row.admitted_hash is not None:
+        taken = {"admitted_hash": None, "admitted_by": None}
+        specialist_rows.change(connection, row.id, version=row.version + 1, updated_ms=now_ms, **taken)
+        record(connection, now_ms, "specialist_dismissed", data={"specialist": row.id, "version": row.version + 1})
+        _route_again(connection, row.id, now_ms)
+    return specialist_rows.get(connection, row.id, by)
+
+
+def _admissible(connection: Connection, specialist_id: str, by: Principal) -> Specialist:
+    found = specialist_rows.find(connection, specialist_id, by)
+    row = None if found is None else specialist_rows.row_of(connection, specialist_id)
+    if row is None:
+        raise unknown(connection, specialist_id, by)
+    if not _administers_all(by):
+        detail = f"{by.id} may not admit specialists to the work of others."
+        raise Forbidden(detail, remedy="Ask an administrator of the daemon.")
+    return row
+
+
+def _admission(by: Principal) -> str | None:
+    """By whom a card that the principal writes is admitted."""
+    return by.id if _administers_all(by) else None
+
+
+def _administers_all(by: Principal) -> bool:
+    return by.role is Role.ADMIN and by.organisation is None
+
+
 def ship(connection: Connection, cards: Sequence[Card], now_ms: int) -> None:
     """Let the registry have the cards that come with this version, and none that came with another only.
 
@@ -164,9 +243,9 @@ def ship(connection: Connection, cards: Sequence[Card], now_ms: int) -> None:
             if row is not None and row.removed_ms is not None:
                 specialist_rows.change(connection, card.id, card=card.document, content_hash=card.content_hash)
                 continue
-            _put(connection, row, card, now_ms, creator=SHIPPER, organisation=None, source="shipped", path=None)
+            _put(connection, row, card, now_ms, **_SHIPPED)
         elif row.removed_ms is not None:
-            _put(connection, row, card, now_ms, creator=SHIPPER, organisation=None, source="shipped", path=None)
+            _put(connection, row, card, now_ms, **_SHIPPED)
         elif row.shipped != card.document:
             specialist_rows.change(connection, card.id, shipped=card.document)
     current = {card.id for card in cards}
@@ -219,15 +298,27 @@ def task_problems(connection: Connection, spec: TaskSpec, by: Principal) -> list
         return []
     registration = specialist_rows.find(connection, spec.specialist, by)
     if registration is None:
-        remedy = suggestion(spec.specialist, specialist_rows.ids_seen(connection, by))
+        remedy = suggestion(spec.specialist, specialist_rows.ids_given(connection, by))
         return [
             Problem(field="specialist", message=f"there is no specialist `{shown(spec.specialist)}`", remedy=remedy)
         ]
+    if not specialist_rows.may_be_given(connection, spec.specialist, by):
+        return [_not_given(registration)]
     if spec.skill is None or registration.card.skill(spec.skill) is not None:
         return []
     remedy = suggestion(spec.skill, [skill.id for skill in registration.card.skills])
     message = f"`{shown(spec.skill)}` is not a skill of {spec.specialist}"
     return [Problem(field="skill", message=message, remedy=remedy)]
+
+
+def _not_given(registration: Registration) -> Problem:
+    card, whose = registration.card, registration.organisation or registration.creator
+    if card.visibility is Visibility.PRIVATE:
+        message, remedy = "is private: it does the work of its creator", "name another one"
+    else:
+        message = f"does the work of {whose}, and no administrator has admitted it to that of others"
+        remedy = f"have an administrator run `claudomator specialists admit {card.id}`, or name another one"
+    return Problem(field="specialist", message=f"`{card.id}` {message}", remedy=remedy)
 
 
 def may_change(registration: Registration, by: Principal) -> bool:
@@ -244,7 +335,7 @@ def _may_change(creator: str, organisation: str | None, by: Principal) -> bool:
 def _is_free(row: Specialist, by: Principal) -> bool:
     """Whether that principal may register a card of that id."""
     if row.source == "shipped":
-        return by.role is Role.ADMIN and by.sees_all
+        return _administers_all(by)
     return row.creator == by.id or row.removed_ms is not None
 
 
@@ -288,8 +379,13 @@ def _put(
     organisation: str | None,
     source: str,
     path: str | None,
+    admitted_by: str | None,
 ) -> Registration:
-    """Write the card. row: as it is now; None: there is none."""
+    """Write the card.
+
+    row: as it is now; None: there is none. admitted_by: the administrator who writes it, which admits it; None: only
+    if the same content was admitted before.
+    """
     columns: dict[str, Any] = {
         "creator": creator,
         "organisation": organisation,
@@ -298,6 +394,8 @@ def _put(
         "file_path": path,
         "content_hash": card.content_hash,
     }
+    if admitted_by is not None:
+        columns["admitted_hash"] = card.content_hash
     present = row is not None and row.removed_ms is None
     if row is not None and present and all(getattr(row, name) == value for name, value in columns.items()):
         return specialist_rows.get(connection, card.id)
@@ -307,6 +405,10 @@ def _put(
     # What another has had under the id, and removed, is nobody's business.
     version = 1 if row is None or (not present and row.creator != creator) else row.version + 1
     columns |= {"card": card.document, "shipped": shipped, "version": version, "updated_ms": now_ms}
+    if admitted_by is not None:
+        columns["admitted_by"] = admitted_by
+    elif row is not None and row.creator != creator:
+        columns |= {"admitted_hash": None, "admitted_by": None}
     if row is None:
         row = Specialist(id=card.id, created_ms=now_ms, **columns)
         specialist_rows.add(connection, row)

@@ -76,6 +76,8 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "changeSpecialist": lambda client: client.change_specialist(card("any"), if_version=1),
     "removeSpecialist": lambda client: client.remove_specialist("any"),
     "grantSpecialist": lambda client: client.grant_specialist("any", "org:acme"),
+    "admitSpecialist": lambda client: client.admit_specialist("any"),
+    "dismissSpecialist": lambda client: client.dismiss_specialist("any"),
     "revokeSpecialist": lambda client: client.revoke_specialist("any", "org:acme"),
     "listChannels": lambda client: list(client.all_channels()),
     "createChannel": lambda client: client.create_channel(NewChannel(name="any"), idempotency_key="k"),

@@ -51,6 +51,8 @@ OPERATIONS = {
     ("put", "/v1/specialists/{specialist_id}"): "changeSpecialist",
     ("delete", "/v1/specialists/{specialist_id}"): "removeSpecialist",
     ("post", "/v1/specialists/{specialist_id}/grants"): "grantSpecialist",
+    ("put", "/v1/specialists/{specialist_id}/admission"): "admitSpecialist",
+    ("delete", "/v1/specialists/{specialist_id}/admission"): "dismissSpecialist",
     ("delete", "/v1/specialists/{specialist_id}/grants/{grantee}"): "revokeSpecialist",
     ("get", "/v1/schedules"): "listSchedules",
     ("post", "/v1/schedules"): "addSchedule",

@@ -204,6 +204,7 @@ def test_a_queued_task_does_not_keep_a_specialist_whose_grant_was_revoked(world:
     ann, bob = world.access.as_(ANN), world.access.as_(BOB)
     ann.specialists.register(card("shepherd", visibility="shared", skills=[SHEEP]))
     ann.specialists.grant("shepherd", "bob")
+    world.specialists.admit("shepherd")
     for user in (ann, bob):
         fields = {"specialist": "shepherd"} if named else {}
         user.service.submit(spec("tally", instructions="Count the sheep. How many sheep are there?", **fields))

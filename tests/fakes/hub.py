@@ -66,6 +66,7 @@ class Met:
         by = fields.pop("by", None)
         specialists = self.world.specialists if by is None else self.world.access.as_(by).specialists
         specialists.register_itself(card("shepherd", url="ws-agent://shepherd", **fields))
+        self.world.specialists.admit("shepherd")
         self.knocked: list[str] = []
         self.deaf: Exception | None = None
 

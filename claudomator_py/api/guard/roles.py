@@ -88,6 +88,8 @@ PAGES: Final[dict[str, Needed | str]] = {
     "POST /specialists/{specialist_id}/forget": "resetLearned",
     "POST /specialists/{specialist_id}/grant": "grantSpecialist",
     "POST /specialists/{specialist_id}/revoke": "revokeSpecialist",
+    "POST /specialists/{specialist_id}/admit": "admitSpecialist",
+    "POST /specialists/{specialist_id}/dismiss": "dismissSpecialist",
     "GET /channels": "listChannels",
     "POST /channels": "createChannel",
     "GET /channels/{channel}": "getChannel",

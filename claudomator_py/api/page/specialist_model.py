@@ -84,6 +84,9 @@ class SpecialistPage:
     shipped: bool
     grants: tuple[str, ...]
     takes_grants: bool
+    works_for: str
+    """Whose work it may be given, in a sentence."""
+    is_admitted: bool
     text: str
     """The whole card, as it is edited."""
     warnings: tuple[str, ...]
@@ -146,9 +149,20 @@ def page_of(specialist: SpecialistView) -> SpecialistPage:
         shipped=specialist.source == "shipped",
         grants=specialist.grants,
         takes_grants=specialist.visibility is Visibility.SHARED,
+        works_for=_works_for(specialist),
+        is_admitted=specialist.admitted_by is not None,
         text=card_text(specialist.card),
         warnings=tuple(odd.text for odd in specialist.warnings),
     )
+
+
+def _works_for(specialist: SpecialistView) -> str:
+    if specialist.visibility is Visibility.PRIVATE:
+        return "It does the work of its creator alone."
+    if specialist.admitted_by is not None:
+        return f"It may be given the work of all who see it: {specialist.admitted_by} admitted its card as it is."
+    whose = specialist.organisation or "this daemon's own side"
+    return f"It does the work of {whose} alone, and no permission of its card extends a task's: nobody has admitted it."
 
 
 def _row(specialist: SpecialistView, score: str | None, skill: str | None) -> SpecialistRow:

@@ -114,6 +114,14 @@ def router(access: Access) -> APIRouter:
     def revoke(by: Asking, specialist_id: SpecialistId, grantee: Grantee) -> Response:
         return _to(access.as_(by).specialists.revoke(specialist_id, grantee), "#sharing")
 
+    @routes.post("/{specialist_id}/admit")
+    def admit(by: Asking, specialist_id: SpecialistId) -> Response:
+        return _to(access.as_(by).specialists.admit(specialist_id), "#sharing")
+
+    @routes.post("/{specialist_id}/dismiss")
+    def dismiss(by: Asking, specialist_id: SpecialistId) -> Response:
+        return _to(access.as_(by).specialists.dismiss(specialist_id), "#sharing")
+
     return routes
 
 

@@ -45,6 +45,8 @@ _TITLES = {
     "specialist_changed": "Specialist changed",
     "specialist_removed": "Specialist removed",
     "specialist_granted": "Specialist shared",
+    "specialist_admitted": "Specialist admitted to the work of others",
+    "specialist_dismissed": "Specialist's admission taken back",
     "specialist_revoked": "Sharing of a specialist revoked",
     "channel_created": "Channel created",
     "channel_changed": "Channel changed",

@@ -50,6 +50,8 @@ class SpecialistView(View):
     """The file that it follows."""
     grants: tuple[str, ...] = ()
     """For whom it exists beside its organisation, if it is shared."""
+    admitted_by: str | None = None
+    """The administrator who admitted the card, as it is, to the work of others; null: it does that of its own side."""
     card: dict[str, Any]
     """As its author wrote it, without what is only a default."""
     warnings: tuple[CardWarningView, ...] = ()

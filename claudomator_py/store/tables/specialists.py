@@ -32,6 +32,10 @@ class Specialist(Row):
     """As it was given, since runs need it so, and without what is only a default."""
     content_hash: str
     """Of the card, see ``domain.card.Card``."""
+    admitted_hash: str | None = None
+    """The content with which an administrator of the daemon admitted it to the work of others; None: never."""
+    admitted_by: str | None = None
+    """That administrator, by the id of its principal."""
     shipped: dict[str, Any] | None = Field(default=None, sa_column=json_column(nullable=True))
     """The card that comes with Claudomator under the same id, for which this one stands."""
     created_ms: int = Field(sa_type=BigInteger)

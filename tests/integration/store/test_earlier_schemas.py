@@ -6,17 +6,17 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, inspect, select
+from sqlalchemy import Connection, insert, inspect, select
 from sqlmodel import SQLModel
 
 from claudomator_py.domain.channel import ChannelSettings, NewChannel, NewMessage
 from claudomator_py.domain.learning import LabelRule
-from claudomator_py.domain.principal import OPERATOR
+from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.store import channel_rows, decision_rows, events, full_text, learning_rows, specialist_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.migrate import migrate
-from claudomator_py.store.tables import SNAPSHOT, Label
+from claudomator_py.store.tables import SNAPSHOT, SPECIALIST_GRANT, Label
 from claudomator_py.tasks import specialists
 from claudomator_py.tasks.channels import create
 from claudomator_py.tasks.inputs import with_granted_tools
@@ -25,6 +25,8 @@ from claudomator_py.tasks.messages import Advice, Written, post
 from tests.fakes.cards import card
 from tests.fakes.world import START_MS, World
 from tests.integration.store.earlier_schemas import ROWS, content, earlier, kept
+
+ANN = Principal("ann", Role.OPERATE, "shop")
 
 REVISIONS = sorted(path.stem for path in ROWS.glob("*.sql"))
 Upgraded = Callable[[str], Database]
@@ -107,8 +109,8 @@ def test_one_that_learned_nothing_learns_from_what_happens_from_now_on(upgraded:
 def test_specialists_from_before_there_were_channels_answer_in_them(upgraded: Upgraded) -> None:
     database = upgraded("0008_learning")
     wanted = NewChannel(name="taps", participants=("plumber",), settings=ChannelSettings())
-    channel = database.write(lambda connection: create(connection, wanted, OPERATOR, START_MS))
-    written = Written(OPERATOR.id, NewMessage(content="@plumber it drips"))
+    channel = database.write(lambda connection: create(connection, wanted, ANN, START_MS))
+    written = Written(ANN.id, NewMessage(content="@plumber it drips"))
 
     posted = database.write(lambda connection: post(connection, channel, written, Advice(), START_MS))
 
@@ -124,6 +126,9 @@ def test_the_newest_rows_that_are_kept_leave_no_table_untried() -> None:
 
 def test_conversations_of_channels_go_on(upgraded: Upgraded) -> None:
     database = upgraded("0013_ended")
+    shared = {"specialist_id": "plumber", "grantee": OPERATOR.id, "by": "ann", "created_ms": START_MS}
+    database.write(lambda connection: connection.execute(insert(SPECIALIST_GRANT).values(shared)))
+    database.write(lambda connection: specialists.admit(connection, "plumber", OPERATOR, START_MS))
     (channel,) = database.read(lambda connection: channel_rows.seen(connection, OPERATOR))
     answered, asked = database.read(lambda connection: channel_rows.messages(connection, channel.id))
     assert (asked.verdict, answered.reply_to) == ("right", asked.id)

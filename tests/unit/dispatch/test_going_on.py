@@ -258,7 +258,7 @@ def test_one_that_cannot_go_on_there_is_told_of_the_other_task(world: World, mon
     assert (last(world).agent, last(world).resumes) == ("codex", None)
     prompt = asked(world, "codex").prompt
     assert prompt.startswith("do t\n")
-    assert "This task continues another one, first, which claude has done. It was:\n\ndo first" in prompt
+    assert "This task continues another one, first, which claude has done." in prompt
     assert "I made the hole." in prompt
     assert "had this task before" not in prompt
     assert first.id in redacted_for, "what that run alone was given is a secret, too"

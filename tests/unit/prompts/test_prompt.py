@@ -50,6 +50,8 @@ def test_a_specialist_is_told_its_role_before_the_task() -> None:
     dig = spec("t", instructions="Dig.")
 
     role = "# Your role: Digger\n\nYou dig.\n\n{}# Your task\n\nDig.\n"
-    assert compose(dig, role=role_of(card, None)) == role.format("")
-    assert compose(dig, role=role_of(card, "deep")) == role.format("You are asked for: Deep holes. Five metres.\n\n")
-    assert compose(dig, role=role_of(card.model_copy(update={"system_prompt": ""}), None)) == "Dig.\n"
+    assert compose(dig, role=role_of(card, None, None)) == role.format("")
+    assert compose(dig, role=role_of(card, "deep", "acme")) == role.format(
+        "You are asked for: Deep holes. Five metres.\n\n"
+    )
+    assert compose(dig, role=role_of(card.model_copy(update={"system_prompt": ""}), None, None)) == "Dig.\n"
