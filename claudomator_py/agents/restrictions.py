@@ -9,6 +9,7 @@ def restrictions(task: TaskSpec) -> list[str]:
     permissions = task.permissions
     asked = {
         "permissions.mode": permissions.mode is not PermissionMode.DEFAULT,
+        "permissions.tools": permissions.tools is not None,
         "permissions.allowed_tools": bool(permissions.allowed_tools),
         "permissions.disallowed_tools": bool(permissions.disallowed_tools),
         "max_turns": task.max_turns is not None,
@@ -16,6 +17,13 @@ def restrictions(task: TaskSpec) -> list[str]:
         "agent.model": task.agent.model is not None,
     }
     return [field for field, is_asked in asked.items() if is_asked]
+
+
+def without_list_of_tools(task: TaskSpec, agent: AgentSpec) -> list[str]:
+    """Return what an agent cannot keep to that always has all of its tools, in sentences."""
+    if task.permissions.tools is None:
+        return []
+    return [f"{agent.name} has no option for permissions.tools; use permissions.mode"]
 
 
 def split_by_commas(task: TaskSpec, agent: AgentSpec) -> list[str]:

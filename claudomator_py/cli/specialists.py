@@ -330,6 +330,7 @@ def _only(cards: Sequence[Card]) -> Card:
 def _summary(found: SpecialistView, card: Card) -> str:
     now = now_ms()
     permissions = card.permissions
+    only = None if permissions is None else permissions.tools
     return fields(
         [
             ("id", found.id),
@@ -347,6 +348,7 @@ def _summary(found: SpecialistView, card: Card) -> str:
             ("agents", ", ".join(card.allowed_agents)),
             ("tier", card.default_tier.value if card.default_tier is not None else ""),
             ("permissions", permissions.mode.value if permissions is not None else ""),
+            ("tools", "" if only is None else ", ".join(only) or "none"),
             ("risk", f"up to {card.risk_ceiling.value}"),
         ]
     )

@@ -28,14 +28,20 @@ class ReadCards:
     problems: tuple[Problem, ...]
     parsed: "ParsedCards | None" = None
 
-    def unknown(self, known: Collection[str]) -> list[Problem]:
-        """Specialists that its cards name and that are not among these."""
+    def warnings(self, known: Collection[str]) -> list[Problem]:
+        """Return what its cards would not get, though they are accepted: specialists that they name and that are not
+        among these, and fields of an agent file."""
         from claudomator_py.domain.card import WAYS_ON
 
         if self.parsed is None:
             return []
+        kept = [
+            self.parsed.located(card.id, Problem(field=field, message="is kept, and not applied"))
+            for card in self.cards
+            for field in card.not_applied
+        ]
         message = "there is no specialist `{}` in a file; unless one is registered, this is refused"
-        return [
+        return kept + [
             self.parsed.located(card.id, Problem(field=field, message=message.format(to)))
             for card in self.cards
             for field, labels in WAYS_ON.items()
@@ -156,7 +162,7 @@ def _lines(file: ReadFile | ReadCards, lacking: Lacking, warnings: Found, known:
     if isinstance(file, ReadCards):
         noun = "specialist" if len(file.cards) == 1 else "specialists"
         ok = f"{file.shown}: ok ({noun} {', '.join(card.id for card in file.cards)})"
-        return [ok, *(_as_warning(found).render(file.shown) for found in file.unknown(known))]
+        return [ok, *(_as_warning(found).render(file.shown) for found in file.warnings(known))]
     names = ", ".join(spec.name for spec in file.specs)
     fires = [f"{file.shown}: {spec.name}: fires {_fires(spec)}" for spec in file.specs if spec.schedule is not None]
     return [
@@ -201,7 +207,7 @@ def _as_json(
             "file": file.shown,
             "valid": not file.problems,
             "specialists": [card.document for card in file.cards],
-            "warnings": [warning.model_dump(mode="json") for warning in file.unknown(known)],
+            "warnings": [warning.model_dump(mode="json") for warning in file.warnings(known)],
             "problems": [problem.model_dump(mode="json") for problem in file.problems],
         }
     from claudomator_py.cli.schedule import next_fires

@@ -125,6 +125,7 @@ def _scope(subject: HandoffSubject, registry: AgentRegistry, redactor: Redactor)
     allowed = tuple(tool for tool in permissions.allowed_tools if tool not in permissions.disallowed_tools)
     return PermissionScope(
         mode=permissions.mode,
+        tools=None if permissions.tools is None else _short(permissions.tools, redactor),
         allowed_tools=_short(allowed, redactor),
         forbidden_tools=_short(permissions.disallowed_tools, redactor),
         not_enforced=tuple(registry.cannot_enforce(subject.agent)),

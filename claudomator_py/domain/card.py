@@ -21,6 +21,7 @@ from claudomator_py.domain.fields import (
     Prose,
     Strict,
     distinct,
+    name_from,
     refusal,
 )
 from claudomator_py.domain.remote import Authentication, Protocol, Remote, Scheme, is_loopback
@@ -41,13 +42,20 @@ __all__ = [
 ]
 
 LONGEST_PROFILE: Final = 20_000
-"""Characters of a description or a system prompt."""
+"""Characters of a description."""
+LONGEST_SYSTEM_PROMPT: Final = 200_000
+"""Characters."""
+
+NOT_APPLIED: Final = "agent_file"
+"""Under which ``Card.extra`` has the fields of an agent file that nothing here follows."""
 
 SHIPPER: Final = "claudomator"
 """The creator of the cards that come with Claudomator."""
 
 TAKEN_IDS: Final = frozenset({"clarify", "default", "human_review", "reject", "search"})
 """Labels of routes, and a path of the API."""
+
+_LONGEST_READABLE: Final = 64
 
 WAYS_ON: Final = {"fallback": ("clarify", "default", "human_review"), "escalation": ("human_review",)}
 """Fields that say where a task goes from a specialist, and what each may be besides a specialist."""
@@ -146,6 +154,19 @@ def _agents(value: tuple[str, ...]) -> tuple[str, ...]:
     return value
 
 
+def id_from(name: str) -> str:
+    """Return the id of a card that has only this name: its letters and digits, and where an id cannot have one of
+    them, such as ``語``, digits that follow from the whole name. So names in any script have ids of their own."""
+    readable = (name_from(name) or "agent")[:_LONGEST_READABLE].rstrip("-._")
+    lost = any(character.isalnum() and name_from(character) is None for character in name)
+    return f"{readable}-{digits_of(name)}" if lost or readable in TAKEN_IDS else readable
+
+
+def digits_of(text: str) -> str:
+    """Return eight hexadecimal digits that follow from the text, to tell ids apart."""
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
 ALIASES: Final = {"display_name": "name", "prompt": "system_prompt", "allowed_backends": "allowed_agents"}
 """Keys of other programs' cards, and ours for the same."""
 
@@ -162,7 +183,7 @@ class Card(Strict):
     )
     version: Line = Field("1.0.0", max_length=100, description="Version of the card, for people.")
     system_prompt: Prose = Field(
-        "", max_length=LONGEST_PROFILE, description="Instructions that every task of this specialist starts with."
+        "", max_length=LONGEST_SYSTEM_PROMPT, description="Instructions that every task of this specialist starts with."
     )
     keywords: Tags = Field(
         (), description="Specific phrases that point to it, matched as whole words in any case; none of another card."
@@ -268,6 +289,12 @@ class Card(Strict):
         mode = self.permissions.mode if self.permissions.mode is PermissionMode.PLAN else PermissionMode.DEFAULT
         permissions = self.permissions.model_copy(update={"mode": mode, "allowed_tools": ()})
         return self.model_copy(update={"permissions": permissions})
+
+    @property
+    def not_applied(self) -> tuple[str, ...]:
+        """Fields of the agent file that it was read from, which nothing here follows."""
+        kept = self.extra.get(NOT_APPLIED)
+        return tuple(kept) if isinstance(kept, dict) else ()
 
     def skill(self, skill_id: str) -> Skill | None:
         """The skill of that id; None: it has none."""

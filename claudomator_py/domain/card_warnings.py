@@ -21,6 +21,7 @@ class CardWarningCode(WordedCode):
         "its skill {skill} is nearly {other} of {specialist}: tasks go to either by chance",
     )
     UNKNOWN_SPECIALIST = "unknown_specialist", "its `{field}` names {specialist}, and there is no such specialist"
+    NOT_APPLIED = "not_applied", "its agent file says `{fields}`, which is kept and not applied"
     CIRCLE = "circle", "its `{field}` leads back to itself, by way of {specialists}"
 
     @property
@@ -38,6 +39,7 @@ class CardWarningParams(Coded):
     skill: str | None = Field(None, description="The skill of this card.")
     other: str | None = Field(None, description="The skill of the other specialist.")
     field: str | None = Field(None, description="The field of the card.")
+    fields: tuple[str, ...] = Field((), description="The fields of the file that it was read from.")
 
 
 class CardWarning(Coded):

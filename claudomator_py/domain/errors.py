@@ -90,9 +90,9 @@ def suggestion(word: str, valid: Iterable[str]) -> str:
     return f"write one of {', '.join(words[:_NAMED])}{more}" if words else "remove it"
 
 
-def near(word: str, valid: Iterable[str]) -> str | None:
-    """A remedy that names the valid word nearest to this one, if one is near."""
-    nearest = _nearest(word, valid, most=1, cutoff=_NEAR)
+def near(word: str, valid: Iterable[str], *, alike: float = _NEAR) -> str | None:
+    """A remedy that names the valid word nearest to this one, if one is near. alike: how much, 0 to 1."""
+    nearest = _nearest(word, valid, most=1, cutoff=alike)
     return f"did you mean `{nearest[0]}`?" if nearest else None
 
 

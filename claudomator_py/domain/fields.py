@@ -2,6 +2,7 @@
 
 import ipaddress
 import re
+import unicodedata
 from collections.abc import Callable, Hashable
 from enum import Enum
 from typing import Annotated, Any, TypeVar
@@ -35,6 +36,7 @@ ENV_NAME_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
 OWN_ENV_PREFIX = "CLAUDOMATOR_"
 
 _NAME = re.compile(NAME_PATTERN.removesuffix("$") + r"\Z")
+_NOT_IN_NAMES = re.compile(r"[^a-z0-9._]+")
 _ENV_NAME = re.compile(ENV_NAME_PATTERN.removesuffix("$") + r"\Z")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
@@ -110,6 +112,12 @@ def _name(value: str) -> str:
         return value
     remedy = "use lower-case letters, digits, `-`, `_` and `.`, at most 100, with a letter or digit at both ends"
     raise refusal(f"`{shown(value)}` is not a name", remedy)
+
+
+def name_from(text: str) -> str | None:
+    """Return what a name can have of the text: ``Fix Café`` is ``fix-cafe``. None if nothing is left of it."""
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+    return _NOT_IN_NAMES.sub("-", plain).strip("-._")[:LONGEST_NAME].rstrip("-._") or None
 
 
 def _env_name(value: str) -> str:

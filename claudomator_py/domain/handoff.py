@@ -47,6 +47,9 @@ class PermissionScope(Strict):
     """What the run may do: what specialist, policy and task all leave."""
 
     mode: PermissionMode = Field(PermissionMode.DEFAULT, description="How freely the agent may act.")
+    tools: tuple[Reference, ...] | None = Field(
+        None, max_length=1_000, description="The only tools that it has; missing: all that its CLI has."
+    )
     allowed_tools: tuple[Reference, ...] = Field(
         (), max_length=1_000, description="Tools it may use without asking. Empty: as the mode says."
     )

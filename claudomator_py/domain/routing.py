@@ -42,7 +42,7 @@ class ToolLimits(BaseModel):
         if allowed is None:
             allowed = other.allowed_tools
         elif other.allowed_tools is not None:
-            allowed = _both(allowed, other.allowed_tools)
+            allowed = tools_in_both(allowed, other.allowed_tools)
         return ToolLimits(
             mode=min(modes, key=_FREEDOM.index, default=None),
             allowed_tools=allowed,
@@ -56,15 +56,15 @@ class ToolLimits(BaseModel):
         if self.allowed_tools is not None:
             tools = tuple(tool for tool in tools if _covers(self.allowed_tools, tool))
         forbidden = tuple(dict.fromkeys((*self.disallowed_tools, *asked.disallowed_tools)))
-        return Permissions(mode=mode, allowed_tools=tools, disallowed_tools=forbidden)
+        return asked.model_copy(update={"mode": mode, "allowed_tools": tools, "disallowed_tools": forbidden})
 
 
 def _covers(allowed: tuple[str, ...], tool: str) -> bool:
     return tool in allowed or tool.partition("(")[0] in allowed
 
 
-def _both(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
-    """What is in both, where a tool's name stands for all that it may be used for."""
+def tools_in_both(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what both name, where a tool's name stands for all that it may be used for."""
     return tuple(
         dict.fromkeys([tool for tool in one if _covers(other, tool)] + [tool for tool in other if _covers(one, tool)])
     )

@@ -204,6 +204,11 @@ class Permissions(Strict):
     """What the agent may do, as far as its CLI can enforce it."""
 
     mode: PermissionMode = Field(PermissionMode.DEFAULT, description="How freely the agent may act.")
+    tools: Tools | None = Field(
+        None,
+        description="The only tools the agent has, as its CLI names them; an empty list leaves it none. They are not "
+        "allowed by being named. Default: all that the CLI has.",
+    )
     allowed_tools: Tools = Field((), description="Tools the agent may use without asking, as its CLI names them.")
     disallowed_tools: Tools = Field((), description="Tools the agent may not use, as its CLI names them.")
 

@@ -19,7 +19,7 @@ def _asks_for_all() -> TaskSpec:
         name="all",
         instructions="all",
         max_turns=1,
-        permissions=Permissions(allowed_tools=("read",), disallowed_tools=("bash",)),
+        permissions=Permissions(tools=("read",), allowed_tools=("read",), disallowed_tools=("bash",)),
         add_dirs=("/",),
         budget=Budget(usd=1.0, tokens=1),
     )

@@ -23,7 +23,7 @@ _NAMED: Final = 3
 def oddities(card: Card, cards: Mapping[str, Card]) -> list[CardWarning]:
     """By words alone. cards: those that exist for whoever asks, by id."""
     others = [one for one in cards.values() if one.id != card.id]
-    return [*_keywords(card, others), *_ways_on(card, cards)]
+    return [*_keywords(card, others), *_ways_on(card, cards), *_not_applied(card)]
 
 
 def duplicates(twins: Iterable["Twin"], cards: Mapping[str, Card]) -> list[CardWarning]:
@@ -33,6 +33,11 @@ def duplicates(twins: Iterable["Twin"], cards: Mapping[str, Card]) -> list[CardW
         for one in twins
         if one.specialist in cards
     ]
+
+
+def _not_applied(card: Card) -> Iterator[CardWarning]:
+    if card.not_applied:
+        yield card_warning(CardWarningCode.NOT_APPLIED, fields=card.not_applied)
 
 
 def _keywords(card: Card, others: list[Card]) -> Iterator[CardWarning]:

@@ -2,7 +2,7 @@
 
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.card import Card, Transport
-from claudomator_py.domain.routing import Constraints
+from claudomator_py.domain.routing import Constraints, tools_in_both
 from claudomator_py.domain.task import Isolation, PermissionMode, Permissions, TaskSpec
 from claudomator_py.scheduler.decision import Route
 
@@ -38,16 +38,22 @@ def _as_specialist(spec: TaskSpec, card: Card | None) -> TaskSpec:
 def _within(asked: Permissions, allowed: Permissions) -> Permissions:
     """What a task asks for, as far as the card allows it; what it does not say is as the card says.
 
-    The mode ``default`` and an empty list say nothing, in either. Of two modes the stricter one counts, of two lists of
-    allowed tools what is in both, and what either forbids is forbidden.
+    The mode ``default`` and an empty list of allowed tools say nothing, in either. Of two modes the stricter one
+    counts, of two lists of tools what is in both, and what either forbids is forbidden. A tool that it does not have is
+    not allowed either.
     """
     modes = [one.mode for one in (asked, allowed) if one.mode is not PermissionMode.DEFAULT]
     mode = min(modes, key=_FREEDOM.index, default=PermissionMode.DEFAULT)
-    tools = asked.allowed_tools or allowed.allowed_tools
+    granted = asked.allowed_tools or allowed.allowed_tools
     if asked.allowed_tools and allowed.allowed_tools:
-        tools = tuple(tool for tool in asked.allowed_tools if tool in allowed.allowed_tools)
+        granted = tuple(tool for tool in asked.allowed_tools if tool in allowed.allowed_tools)
+    tools = asked.tools if allowed.tools is None else allowed.tools
+    if asked.tools is not None and allowed.tools is not None:
+        tools = tools_in_both(asked.tools, allowed.tools)
+    if tools is not None:
+        granted = tools_in_both(granted, tools)
     forbidden = tuple(dict.fromkeys((*allowed.disallowed_tools, *asked.disallowed_tools)))
-    return Permissions(mode=mode, allowed_tools=tools, disallowed_tools=forbidden)
+    return Permissions(mode=mode, tools=tools, allowed_tools=granted, disallowed_tools=forbidden)
 
 
 def escalation_of(card: Card | None) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ def demands(spec: TaskSpec) -> dict[str, object]:
     permissions = spec.permissions
     shapes: dict[str, object] = {
         "mode": None if permissions.mode is PermissionMode.DEFAULT else permissions.mode.value,
+        "tools": permissions.tools is not None,
         "allowed_tools": _shape(permissions.allowed_tools),
         "disallowed_tools": _shape(permissions.disallowed_tools),
         "max_turns": spec.max_turns is not None,

@@ -1,28 +1,22 @@
 """Card files: the specialists in them, or what is wrong, with line and remedy.
 
 YAML or JSON with one or more cards; or Markdown with one, whose text is the system prompt, as agents of coding CLIs are
-written: there ``tools`` and ``model`` are understood as well.
+written (``agentfile``).
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from claudomator_py.domain.card import ALIASES, Card
 from claudomator_py.domain.errors import Lines, Problem, located
+from claudomator_py.schema.agentfile import card_fields, move, read_front_matter
 from claudomator_py.schema.documents import documents_of
 from claudomator_py.schema.misread import beside, misread
 from claudomator_py.schema.taskfile import is_extra
 from claudomator_py.schema.taskfiles import default_task_name
 from claudomator_py.schema.validation import described, odd_values, validate
 from claudomator_py.schema.yamltext import BadText, Document, decode
-
-_TIERS: Final = {"haiku": "fast", "sonnet": "balanced", "opus": "powerful"}
-"""What an agent file calls a model, and the tier of it."""
-_NO_MODEL: Final = ("inherit", "default")
-_SEVERAL = re.compile(r"\s*,\s*")
-_BAD_ID = re.compile(r"[^a-z0-9._-]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +42,9 @@ def parse_card_file(data: bytes, filename: str) -> ParsedCards:
     filename: without folders; its suffix says how to read it, its stem is the id of a card that has none of its own.
     """
     try:
-        documents = documents_of(decode(data), filename, body="system_prompt", noun="card")
+        documents = documents_of(
+            decode(data), filename, body="system_prompt", noun="card", read_front_matter=read_front_matter
+        )
     except BadText as bad:
         return ParsedCards((), (bad.problem,))
     if not documents:
@@ -88,7 +84,8 @@ def _card(document: Document, default_id: str | None, *, agent_file: bool) -> Ca
     fields: dict[Any, Any] = dict(value)
     problems = _renamed(fields, lines)
     if agent_file:
-        problems += _as_agent_file(fields, lines)
+        fields, misspelt = card_fields(fields, lines, default_id)
+        problems += misspelt
     extra = {key: fields.pop(key) for key in list(fields) if isinstance(key, str) and is_extra(key)}
     if extra:
         said = fields.get("extra")
@@ -112,41 +109,8 @@ def _renamed(fields: dict[Any, Any], lines: dict[tuple[Any, ...], int]) -> list[
             problems.append(Problem(line=line, field=alias, message=message, remedy="remove one of them"))
             continue
         fields[name] = fields.pop(alias)
-        _move(lines, alias, name)
+        move(lines, alias, name)
     return problems
-
-
-def _as_agent_file(fields: dict[Any, Any], lines: dict[tuple[Any, ...], int]) -> list[Problem]:
-    """An agent file of a coding CLI names its tools and its model, and has a name where a card has an id."""
-    name = fields.get("name")
-    if "id" not in fields and isinstance(name, str) and not _BAD_ID.search(name):
-        fields["id"] = fields.pop("name")
-        _move(lines, "name", "id")
-    tools = fields.get("tools")
-    if isinstance(tools, str):
-        tools = [one for one in _SEVERAL.split(tools.strip()) if one]
-    if tools is not None and "permissions" not in fields:
-        del fields["tools"]
-        fields["permissions"] = {"allowed_tools": tools}
-        _move(lines, "tools", "permissions")
-    model = fields.get("model")
-    if not isinstance(model, str) or "default_tier" in fields:
-        return []
-    del fields["model"]
-    if model in _NO_MODEL:
-        return []
-    if model not in _TIERS:
-        remedy = f"write {', '.join(_TIERS)} or inherit, or `default_tier: ...`"
-        return [Problem(line=lines.get(("model",)), field="model", message=f"`{model}` has no tier", remedy=remedy)]
-    fields["default_tier"] = _TIERS[model]
-    _move(lines, "model", "default_tier")
-    return []
-
-
-def _move(lines: dict[tuple[Any, ...], int], old: str, new: str) -> None:
-    """The lines of a key that has another name now."""
-    for path in [path for path in lines if path[:1] == (old,)]:
-        lines[(new, *path[1:])] = lines.pop(path)
 
 
 def card_text(document: Mapping[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """The documents of a file: YAML, JSON, or Markdown with its fields between two ``---`` lines."""
 
 import re
+from collections.abc import Callable
 
 from claudomator_py.domain.errors import Problem
 from claudomator_py.schema.conflict_copies import conflict_problem
@@ -19,17 +20,24 @@ def is_document(name: str) -> bool:
     return not stem.startswith((".", "#", "~")) and stem.upper() != "README" and stem != ""
 
 
-def documents_of(text: str, filename: str, *, body: str, noun: str) -> list[Document]:
+def documents_of(
+    text: str,
+    filename: str,
+    *,
+    body: str,
+    noun: str,
+    read_front_matter: Callable[[str, int], list[Document]] = read_documents,
+) -> list[Document]:
     """The documents; none in an empty file. Raises BadText, also for a copy that a synchroniser has left.
 
     filename: its suffix says how to read it. body: the field that the text below the front matter of Markdown is.
-    noun: what a document describes, for people.
+    noun: what a document describes, for people. read_front_matter: its text, and the line where it begins.
     """
     if problem := conflict_problem(filename):
         raise BadText(problem)
     suffix = filename.rpartition(".")[2].lower()
     if suffix == "md":
-        return [_front_matter(text, body, noun)]
+        return [_front_matter(text, body, noun, read_front_matter)]
     return read_documents(_ESCAPED.sub(_joined, text) if suffix == "json" else text)
 
 
@@ -41,7 +49,7 @@ def _joined(match: re.Match[str]) -> str:
     return f"\\U{code:08x}"
 
 
-def _front_matter(text: str, body: str, noun: str) -> Document:
+def _front_matter(text: str, body: str, noun: str, read: Callable[[str, int], list[Document]]) -> Document:
     lines = text.split("\n")
     if not _FENCE.match(lines[0].rstrip("\r")) or lines[0].startswith("."):
         message = f"a Markdown {noun} begins with a `---` line, its fields and another `---` line"
@@ -49,7 +57,7 @@ def _front_matter(text: str, body: str, noun: str) -> Document:
     end = next((index for index, line in enumerate(lines[1:], 1) if _FENCE.match(line.rstrip("\r"))), None)
     if end is None:
         raise BadText(Problem(line=1, message="the `---` of the first line has no second", remedy="add a `---` line"))
-    documents = read_documents("\n".join(lines[1:end]), first_line=2)
+    documents = read("\n".join(lines[1:end]), 2)
     head = documents[0] if documents else Document({}, {(): 1})
     first = next((index for index, line in enumerate(lines[end + 1 :], end + 1) if line.strip()), None)
     if not isinstance(head.value, dict) or (first is None and body in head.value):

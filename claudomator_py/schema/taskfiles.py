@@ -1,11 +1,10 @@
 """Task files: their names, the tasks in them, and the note that says what is wrong with one."""
 
-import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from claudomator_py.domain.errors import Lines, Problem, located, printable
+from claudomator_py.domain.fields import name_from
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.schema.documents import documents_of
 from claudomator_py.schema.misread import beside, misread
@@ -14,7 +13,6 @@ from claudomator_py.schema.validation import described, zone_problem
 from claudomator_py.schema.yamltext import BadText, Document, decode
 
 _MAX_SHOWN = 50
-_NOT_IN_NAMES = re.compile(r"[^a-z0-9._]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +60,7 @@ def parse_task_file(data: bytes, filename: str) -> ParsedFile:
 
 def default_task_name(filename: str) -> str | None:
     """The name that a file gives to its task: ``Fix Login.yaml`` is ``fix-login``. None if nothing is left of it."""
-    stem = filename.rpartition(".")[0]
-    ascii_stem = unicodedata.normalize("NFKD", stem).encode("ascii", "ignore").decode().lower()
-    return _NOT_IN_NAMES.sub("-", ascii_stem).strip("-._")[:100].rstrip("-._") or None
+    return name_from(filename.rpartition(".")[0])
 
 
 def render_problems(filename: str, problems: Sequence[Problem], without: str = "nothing in it was run") -> str:

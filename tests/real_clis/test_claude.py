@@ -191,3 +191,15 @@ def test_a_conversation_that_is_not_there_is_our_mistake(bench: Bench, api: Mess
     outcome = bench.run(task(), resume=CONVERSATION)
 
     assert (outcome.status, outcome.reason) == (OutcomeStatus.FAILED, Reason.BAD_INVOCATION), outcome
+
+
+def test_it_has_the_tools_that_are_named_and_no_other(bench: Bench, api: MessagesApi) -> None:
+    target = bench.repository / "hello.txt"
+    api.script(CLAUDE.writes(target), Text("I could not write it."))
+    tools = ("Read", "Grep", "Bash(git diff:*, git log:*)")
+    bench.run(task(permissions=Permissions(mode=PermissionMode.ACCEPT_EDITS, tools=tools)))
+
+    offered = {tool["name"] for tool in api.requests[0].body["tools"]}
+    assert {"Bash", "Grep", "Read"} <= offered
+    assert not offered & {"Agent", "Edit", "NotebookEdit", "WebFetch", "Write"}
+    assert not target.exists()

@@ -26,6 +26,8 @@ NO_BACKGROUND = {"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1", "CLAUDE_CODE_DISAB
 """Without these it goes on by itself after its last word, or promises what its exit breaks."""
 BACKGROUND_TOOLS = ("CronCreate", "Monitor", "RemoteTrigger", "ScheduleWakeup", "SendMessage", "Workflow")
 """What those variables leave of such tools, as seen of 2.1.330, and had left in other versions."""
+_MCP_PREFIX = "mcp__"
+"""Of the name of a tool that a server offers."""
 _LEAST_USD = 0.000001
 """It refuses a budget of nothing."""
 
@@ -53,11 +55,17 @@ class Claude(EventKind):
             # Of a conversation that continues, what was used before does not count.
             argv += ["--max-budget-usd", f"{max(_LEAST_USD, request.usd_left):.6f}"]
         argv += agent.extra_args
+        only = task.permissions.tools
+        if only is not None:
+            # It takes names alone: a tool with what it may be used for would not be there at all.
+            argv += ["--tools", ",".join(dict.fromkeys(tool.partition("(")[0] for tool in only))]
         tools = list(task.permissions.allowed_tools)
         if request.mcp_command:
             argv += ["--mcp-config", _mcp_config(request.mcp_command)]
-            tools.append(f"mcp__{MCP_NAME}")
-        if agent.mcp.own_servers is OwnServers.NONE:
+            tools.append(f"{_MCP_PREFIX}{MCP_NAME}")
+        # The option before is about its own tools only: servers that nothing is named of have to stay away.
+        without_servers = only is not None and not any(tool.startswith(_MCP_PREFIX) for tool in only)
+        if without_servers or agent.mcp.own_servers is OwnServers.NONE:
             argv.append("--strict-mcp-config")
         background = agent.background if task.background is None else task.background
         disallowed = [*task.permissions.disallowed_tools, *(() if background else BACKGROUND_TOOLS)]

@@ -76,6 +76,7 @@ class Codex(EventKind):
         sentences = [
             f"{name} cannot keep to permissions.{field}: it has no list of tools; use permissions.mode"
             for field, tools in (
+                ("tools", permissions.tools is not None),
                 ("allowed_tools", permissions.allowed_tools),
                 ("disallowed_tools", permissions.disallowed_tools),
             )

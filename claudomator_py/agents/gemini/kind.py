@@ -8,7 +8,7 @@ from claudomator_py.agents.gemini import INFO
 from claudomator_py.agents.gemini.events import GeminiEvents
 from claudomator_py.agents.own_programs import MCP_NAME
 from claudomator_py.agents.programs import probe
-from claudomator_py.agents.restrictions import check_folders, split_by_commas
+from claudomator_py.agents.restrictions import check_folders, split_by_commas, without_list_of_tools
 from claudomator_py.domain.agent import AgentHealth, AgentSpec, OwnServers
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.run import Launch, LaunchRequest
@@ -78,7 +78,7 @@ class Gemini(EventKind):
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
         """What it has settings for, but no flags."""
         name = agent.name
-        sentences = []
+        sentences = without_list_of_tools(task, agent)
         if task.permissions.disallowed_tools:
             remedy = "deny them in a policy file, named with --policy in the agent's extra_args"
             sentences.append(f"{name} has no option for permissions.disallowed_tools; {remedy}")

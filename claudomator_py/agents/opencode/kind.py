@@ -8,6 +8,7 @@ from claudomator_py.agents.opencode import INFO
 from claudomator_py.agents.opencode.events import OpencodeEvents
 from claudomator_py.agents.own_programs import MCP_NAME, MCP_SECONDS
 from claudomator_py.agents.programs import probe
+from claudomator_py.agents.restrictions import without_list_of_tools
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.run import Launch, LaunchRequest
@@ -72,7 +73,7 @@ class Opencode(EventKind):
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
         """It ends at its longest number of steps as if it were done, and takes permissions from one variable only."""
         name = agent.name
-        sentences = []
+        sentences = without_list_of_tools(task, agent)
         if task.max_turns is not None:
             sentences.append(f"{name} cannot keep to max_turns: it would end as if it were done; use timeout")
         sentences += [

@@ -6,7 +6,7 @@ from claudomator_py.agents.event_kind import EventKind
 from claudomator_py.agents.programs import probe
 from claudomator_py.agents.qwen import INFO
 from claudomator_py.agents.qwen.events import QwenEvents
-from claudomator_py.agents.restrictions import check_folders, split_by_commas
+from claudomator_py.agents.restrictions import check_folders, split_by_commas, without_list_of_tools
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.run import Launch, LaunchRequest
@@ -77,7 +77,7 @@ class Qwen(EventKind):
             for tool in task.permissions.disallowed_tools
             if not PLAIN_TOOL.fullmatch(tool)
         ]
-        return sentences + split_by_commas(task, agent)
+        return [*without_list_of_tools(task, agent), *sentences, *split_by_commas(task, agent)]
 
 
 KIND = Qwen()

@@ -208,6 +208,7 @@ def _facts(specialist: SpecialistView, card: Card) -> tuple[tuple[str, str], ...
         ("Agents", _listed(card.allowed_agents) or "all"),
         ("Tier", card.default_tier.value if card.default_tier is not None else None),
         ("Permissions", allowed.mode.value if allowed is not None else None),
+        ("Tools", (_listed(allowed.tools) or "none") if allowed is not None and allowed.tools is not None else None),
         ("Allowed tools", _listed(allowed.allowed_tools) if allowed is not None else None),
         ("Denied tools", _listed(allowed.disallowed_tools) if allowed is not None else None),
         ("Risk", f"up to {card.risk_ceiling.value}"),

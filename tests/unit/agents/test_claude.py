@@ -56,6 +56,23 @@ def test_all_that_a_task_can_ask_for() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("tools", "names", "with_own_servers"),
+    [
+        (("Read", "Grep"), "Read,Grep", False),
+        ((), "", False),
+        (("Bash(git diff:*, git log:*)", "Bash", "Agent(worker, researcher)"), "Bash,Agent", False),
+        (("Read", "mcp__github__search"), "Read,mcp__github__search", True),
+    ],
+)
+def test_it_has_only_the_tools_that_are_named(tools: tuple[str, ...], names: str, with_own_servers: bool) -> None:
+    argv = launch(task(permissions=Permissions(tools=tools))).argv
+    assert argv[argv.index("--tools") + 1] == names
+    assert ("--strict-mcp-config" not in argv) is with_own_servers
+    assert "--allowedTools" not in argv
+    assert "--tools" not in launch().argv
+
+
 @pytest.mark.parametrize(("left", "told"), [(2.5, "2.500000"), (0.0, "0.000001")])
 def test_it_keeps_to_the_dollars_that_are_left_by_itself(left: float, told: str) -> None:
     agent = AgentSpec(name="claude", kind="claude")

@@ -62,6 +62,7 @@ def test_permission_modes(mode: str, flags: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
+        ({"permissions": {"tools": ["shell"]}}, "permissions.tools"),
         ({"permissions": {"allowed_tools": ["shell"]}}, "permissions.allowed_tools"),
         ({"permissions": {"disallowed_tools": ["shell"]}}, "permissions.disallowed_tools"),
         ({"max_turns": 3}, "max_turns"),

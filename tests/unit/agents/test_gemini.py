@@ -65,6 +65,8 @@ def test_without_a_mode_its_own_settings_decide() -> None:
 def test_what_it_cannot_be_told() -> None:
     (sentence,) = unsupported(permissions={"disallowed_tools": ["web_fetch"]})
     assert "permissions.disallowed_tools" in sentence
+    (sentence,) = unsupported(permissions={"tools": ["glob"]})
+    assert "permissions.tools" in sentence
     (sentence,) = unsupported(max_turns=3)
     assert "max_turns" in sentence
     (sentence,) = unsupported(add_dirs=["/data/a,b"])

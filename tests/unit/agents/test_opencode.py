@@ -71,6 +71,7 @@ def test_tools_and_folders_become_permissions() -> None:
     ("fields", "words"),
     [
         ({"max_turns": 3}, "max_turns"),
+        ({"permissions": {"tools": ["read"]}}, "permissions.tools"),
         ({"permissions": {"allowed_tools": ["bash(git *)"]}}, "'bash(git *)'"),
         ({"add_dirs": ["/srv/sta*"]}, "'/srv/sta*' in add_dirs for a pattern"),
         ({"permissions": {"mode": "plan"}, "env": {"OPENCODE_PERMISSION": "{}"}}, "OPENCODE_PERMISSION"),

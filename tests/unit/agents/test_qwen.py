@@ -61,6 +61,7 @@ def test_a_folder_that_would_be_several_is_not_handed_over() -> None:
     [
         ({"permissions": {"allowed_tools": ["run_shell_command(echo a,b)"]}}, "'run_shell_command(echo a,b)' in perm"),
         ({"permissions": {"disallowed_tools": ["edit(a)"]}}, "'edit(a)'"),
+        ({"permissions": {"tools": []}}, "permissions.tools"),
         ({"add_dirs": ["/srv/a,b"]}, "'/srv/a,b' in add_dirs for several"),
     ],
 )

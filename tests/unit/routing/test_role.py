@@ -33,6 +33,15 @@ def task(**fields: Any) -> TaskSpec:
         ({"allowed_tools": ["Read", "Bash"]}, {"allowed_tools": ["Read"]}, {"allowed_tools": ["Read"]}),
         ({"allowed_tools": ["Bash"]}, {}, {"allowed_tools": ["Bash"]}),
         ({}, {"allowed_tools": ["Read"]}, {"allowed_tools": ["Read"]}),
+        ({"mode": "acceptEdits"}, {"tools": ["Read"]}, {"mode": "acceptEdits", "tools": ["Read"]}),
+        ({}, {"tools": ["Bash"]}, {"tools": ["Bash"]}),
+        ({"tools": ["Read", "Bash"]}, {"tools": ["Bash", "Edit"]}, {"tools": ["Bash"]}),
+        ({"tools": ["Read"]}, {"tools": ["Bash"]}, {"tools": []}),
+        (
+            {"allowed_tools": ["Bash", "Edit"]},
+            {"tools": ["Bash(git diff:*)", "Read"]},
+            {"tools": ["Bash(git diff:*)", "Read"], "allowed_tools": ["Bash(git diff:*)"]},
+        ),
         ({"disallowed_tools": ["Edit"]}, {"disallowed_tools": ["Bash"]}, {"disallowed_tools": ["Bash", "Edit"]}),
     ],
 )

@@ -59,6 +59,10 @@ def test_one_tool_that_is_not_a_plain_name_makes_the_list_another(tools: list[st
     assert demands(spec("t", permissions={"allowed_tools": tools})) == {"allowed_tools": shape}
 
 
+def test_a_task_that_leaves_an_agent_no_tool_demands_that() -> None:
+    assert demands(spec("t", permissions={"tools": []})) == {"tools": True}
+
+
 def test_a_conversation_is_a_lane_of_its_holder() -> None:
     assert eligibility(spec("t"), REF) != eligibility(spec("t"))
     assert eligibility(spec("t"), REF) == eligibility(spec("t"), REF.model_copy(update={"run_id": "r2"}))

@@ -60,11 +60,10 @@ Be kind.
         Tier.POWERFUL,
     )
     assert card.permissions is not None
-    assert card.permissions.allowed_tools == ("Read", "Grep", "Glob")
+    assert card.permissions.tools == ("Read", "Grep", "Glob")
     assert card.extra == {"x-color": "blue"}
     (plain,) = cards("---\nname: Pipe Doctor\ndescription: D.\nmodel: inherit\n---\nFix.\n", "fixer.md")
     assert (plain.id, plain.name, plain.default_tier) == ("fixer", "Pipe Doctor", None)
-    assert problem("---\nname: a\ndescription: D.\nmodel: gpt-9\n---\nFix.\n", "a.md")[:2] == (4, "model")
 
 
 def test_keys_of_other_programs_are_understood() -> None:
