@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from claudomator_py.api.conditional import NOT_MODIFIED, IdempotencyKey, IfMatch, IfNoneMatch
 from claudomator_py.api.guard.roles import OPERATE, READ
 from claudomator_py.api.operation import Allowed, Operations, Tagged, body, location
-from claudomator_py.api.request import PageQuery, WholeNumber
+from claudomator_py.api.request import DIGITS, PageQuery, WholeNumber
 from claudomator_py.domain.channel import NewChannel, NewMessage
 from claudomator_py.domain.views import Page
 from claudomator_py.domain.views.channels import (
@@ -26,7 +26,7 @@ channels = Operations("channels")
 
 ChannelRef = Annotated[str, Path(max_length=128, description="A channel's id or name.")]
 ParticipantId = Annotated[str, Path(max_length=128, description="A participant's id.")]
-MessageId = Annotated[WholeNumber, Path(ge=1, le=2**53, description="A message's id.")]
+MessageId = Annotated[int, Path(ge=1, le=2**53, description="A message's id."), DIGITS]
 AttachmentId = Annotated[str, Path(max_length=100, description="An attachment's id, within its message.")]
 
 

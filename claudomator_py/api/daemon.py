@@ -9,7 +9,7 @@ from pydantic import Field
 
 from claudomator_py.api.guard.roles import ADMIN_WHOLE, OPEN, READ, READ_WHOLE
 from claudomator_py.api.operation import Allowed, Operations, access_of, body
-from claudomator_py.api.request import PageQuery, WholeNumber
+from claudomator_py.api.request import DIGITS, PageQuery
 from claudomator_py.domain.notice import DeliveryState, DeliveryView
 from claudomator_py.domain.outcome import REASON_POLICIES, Reason
 from claudomator_py.domain.principal import OPERATOR
@@ -99,7 +99,7 @@ def list_notifications(granted: Allowed, query: Annotated[NotificationQuery, Que
     tag="notifications",
 )
 def retry_notification(
-    granted: Allowed, delivery: Annotated[WholeNumber, Path(ge=1, le=_LAST_ID, description="The notification's id.")]
+    granted: Allowed, delivery: Annotated[int, Path(ge=1, le=_LAST_ID, description="The notification's id."), DIGITS]
 ) -> DeliveryView:
     """It gets as many attempts as a new one. 409 for one that was delivered, or is still on its way."""
     return granted.notices.again(delivery)

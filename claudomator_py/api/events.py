@@ -11,7 +11,7 @@ from fastapi import Header, Query, Request, Response
 from claudomator_py.api.guard.asking import Standing
 from claudomator_py.api.guard.roles import READ
 from claudomator_py.api.operation import Allowed, Operations
-from claudomator_py.api.request import WholeNumber
+from claudomator_py.api.request import DIGITS
 from claudomator_py.api.streams import (
     HEARTBEAT,
     HEARTBEAT_S,
@@ -47,7 +47,7 @@ _STREAM = stream_response(
 TaskRef = Annotated[str | None, Query(max_length=128, description="Only events of this task.")]
 Kinds = Annotated[list[str] | None, Query(max_length=20, description="Only events of these kinds.")]
 After = Annotated[
-    WholeNumber | None, Query(ge=0, le=_LAST_ID, description="Start after this id; 0: from the beginning.")
+    int | None, Query(ge=0, le=_LAST_ID, description="Start after this id; 0: from the beginning."), DIGITS
 ]
 LastEventId = Annotated[str | None, Header(max_length=200, description="The last id seen. Overrides `after`.")]
 Cursor = Annotated[str | None, Query(max_length=500, description="The next_cursor of the previous page.")]
@@ -56,10 +56,11 @@ ByName = Annotated[
     Query(alias="by", max_length=128, description="Only events caused by this principal, such as a token's name."),
 ]
 Last = Annotated[
-    WholeNumber | None,
+    int | None,
     Query(ge=1, le=500, description="Only this many of the newest, oldest first. Not with `after` or `cursor`."),
+    DIGITS,
 ]
-Limit = Annotated[WholeNumber, Query(ge=1, le=500, description="Maximum number of events, 1 to 500.")]
+Limit = Annotated[int, Query(ge=1, le=500, description="Maximum number of events, 1 to 500."), DIGITS]
 
 
 @events.operation(

@@ -91,9 +91,12 @@ def _digits(value: object) -> object:
     return value
 
 
-WholeNumber = Annotated[int, BeforeValidator(_digits)]
-"""A whole number in a URL or a form, as its digits."""
-Days = Annotated[WholeNumber, Query(ge=1, le=365, description="Number of days to count, up to now.")]
+DIGITS = BeforeValidator(_digits)
+"""Of a whole number in a URL or a form. It comes after ``Query`` and the like: before them, their bounds are published
+under names that no client knows."""
+WholeNumber = Annotated[int, DIGITS]
+"""Such a number, in a model."""
+Days = Annotated[int, Query(ge=1, le=365, description="Number of days to count, up to now."), DIGITS]
 
 
 class PageQuery(BaseModel):

@@ -6,7 +6,7 @@ from fastapi import Query
 
 from claudomator_py.api.guard.roles import ADMIN, ADMIN_WHOLE, READ
 from claudomator_py.api.operation import Allowed, Operations, body
-from claudomator_py.api.request import Days, WholeNumber
+from claudomator_py.api.request import DIGITS, Days
 from claudomator_py.domain.views.policy import TriedRouteView
 from claudomator_py.domain.views.routing import (
     ForgetRequest,
@@ -56,7 +56,7 @@ def learned(granted: Allowed) -> LearnedView:
 @routing.operation("GET /v1/routing/labels", "listLabels", READ, "Labelled tasks")
 def labels(
     granted: Allowed,
-    limit: Annotated[WholeNumber, Query(ge=1, le=10_000, description="Maximum number of tasks.")] = 1_000,
+    limit: Annotated[int, Query(ge=1, le=10_000, description="Maximum number of tasks."), DIGITS] = 1_000,
 ) -> LabelledTasksView:
     """Those that operators gave to somebody else, and those that were completed where they were, the newest first: what
     `claudomator calibrate` fits thresholds on."""

@@ -12,7 +12,7 @@ from claudomator_py.api.conditional import IdempotencyKey
 from claudomator_py.api.guard.asking import Standing
 from claudomator_py.api.guard.roles import OPERATE_OWN, READ_OWN
 from claudomator_py.api.operation import Allowed, Operations, body
-from claudomator_py.api.request import WholeNumber
+from claudomator_py.api.request import DIGITS
 from claudomator_py.api.streams import (
     HEARTBEAT,
     HEARTBEAT_S,
@@ -197,8 +197,8 @@ def read_log(
     request: Request,
     run_id: RunId,
     stream: Annotated[Stream, Query(description="Which of the two output streams.")] = "stdout",
-    offset: Annotated[WholeNumber, Query(ge=0, le=2**53, description="Bytes before this one are left out.")] = 0,
-    limit: Annotated[WholeNumber, Query(ge=1, le=MAX_LOG_BYTES, description="Bytes; with `view`, items.")] = 65_536,
+    offset: Annotated[int, Query(ge=0, le=2**53, description="Bytes before this one are left out."), DIGITS] = 0,
+    limit: Annotated[int, Query(ge=1, le=MAX_LOG_BYTES, description="Bytes; with `view`, items."), DIGITS] = 65_536,
     view: View = None,
     check: Check = False,
     cursor: Cursor = None,

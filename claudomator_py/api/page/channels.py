@@ -11,7 +11,7 @@ from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.wanted import read_fields
 from claudomator_py.api.problem import status_of
-from claudomator_py.api.request import WholeNumber
+from claudomator_py.api.request import DIGITS
 from claudomator_py.api.section import guarded
 from claudomator_py.domain.channel import LONGEST_MESSAGE, AnswerState, MarkVerdict, NewChannel, NewMessage
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError
@@ -35,8 +35,8 @@ _PART = 50
 Cursor = Annotated[str | None, Query(max_length=500)]
 ChannelRef = Annotated[str, Path(max_length=128)]
 MemberId = Annotated[str, Path(max_length=128)]
-MessageId = Annotated[WholeNumber, Path(ge=1, le=2**53)]
-ReplyTo = Annotated[WholeNumber | None, Query(alias="reply", ge=1, le=2**53)]
+MessageId = Annotated[int, Path(ge=1, le=2**53), DIGITS]
+ReplyTo = Annotated[int | None, Query(alias="reply", ge=1, le=2**53), DIGITS]
 Short = Annotated[str, Form(max_length=2_000)]
 MessageText = Annotated[str, Form(max_length=2 * LONGEST_MESSAGE)]
 _REASONS = {

@@ -16,7 +16,7 @@ from claudomator_py.api.page.rows import row_of
 from claudomator_py.api.page.specialist_model import OFFERED, choices_of
 from claudomator_py.api.page.wanted import read_fields
 from claudomator_py.api.problem import status_of
-from claudomator_py.api.request import WholeNumber
+from claudomator_py.api.request import DIGITS
 from claudomator_py.api.section import guarded
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
 from claudomator_py.domain.lifecycle import InputKind
@@ -25,7 +25,7 @@ from claudomator_py.domain.views import AnswerRequest, ApproveRequest, RejectReq
 from claudomator_py.service.access import Access, Granted
 
 Ref = Annotated[str, Path(max_length=128)]
-Version = Annotated[WholeNumber, Form(ge=0)]
+Version = Annotated[int, Form(ge=0), DIGITS]
 Answer = Annotated[str, Form(max_length=20_000)]
 Reason = Annotated[str, Form(max_length=2_000)]
 Tools = Annotated[str, Form(max_length=20_000)]

@@ -16,7 +16,7 @@ from claudomator_py.api.page.routing import corrections_of, standings_of
 from claudomator_py.api.page.specialist_model import found_row_of, page_of, row_of, url_of
 from claudomator_py.api.page.wanted import read_fields
 from claudomator_py.api.problem import status_of
-from claudomator_py.api.request import WholeNumber
+from claudomator_py.api.request import DIGITS
 from claudomator_py.api.section import guarded
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import Conflict, Invalid, Problem, ServiceError, StaleVersion
@@ -32,7 +32,7 @@ _FILE = "card.yaml"
 Text = Annotated[str, Query(max_length=LONGEST_QUERY)]
 Cursor = Annotated[str | None, Query(max_length=500)]
 SpecialistId = Annotated[str, Path(max_length=128)]
-Version = Annotated[WholeNumber, Form(ge=0)]
+Version = Annotated[int, Form(ge=0), DIGITS]
 CardText = Annotated[str, Form(max_length=1_000_000)]
 Grantee = Annotated[str, Form(max_length=200)]
 

@@ -17,7 +17,7 @@ from claudomator_py.api.page.specialist_model import OFFERED, choices_of
 from claudomator_py.api.page.task_model import task_page_of
 from claudomator_py.api.page.wanted import read_fields
 from claudomator_py.api.problem import status_of
-from claudomator_py.api.request import WholeNumber
+from claudomator_py.api.request import DIGITS
 from claudomator_py.api.section import guarded
 from claudomator_py.domain.agent import TIERS
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
@@ -28,7 +28,7 @@ from claudomator_py.service.access import Access, Granted
 Ref = Annotated[str, Path(max_length=128)]
 RunId = Annotated[str | None, Query(max_length=128)]
 Name = Annotated[str, Query(max_length=128)]
-Version = Annotated[WholeNumber, Form(ge=0)]
+Version = Annotated[int, Form(ge=0), DIGITS]
 Field = Annotated[str, Form(max_length=2_000)]
 
 

@@ -7,12 +7,12 @@ from urllib.parse import urlencode
 from fastapi import Query
 from pydantic import BaseModel
 
-from claudomator_py.api.request import WholeNumber
+from claudomator_py.api.request import DIGITS
 from claudomator_py.domain.errors import Invalid
 from claudomator_py.domain.views import TaskFilter
 from claudomator_py.schema.validation import validate
 
-Days = Annotated[WholeNumber, Query(ge=1, le=365)]
+Days = Annotated[int, Query(ge=1, le=365), DIGITS]
 DAYS = (1, 7, 30, 90)
 """The spans that are offered where figures of the last days are shown."""
 V = TypeVar("V", bound=BaseModel)
