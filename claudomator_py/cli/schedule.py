@@ -10,7 +10,8 @@ import typer
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Column, Format, FormatOption, json_text, note, out, out_json, render
 from claudomator_py.cli.times import ago, now_ms, until
-from claudomator_py.domain.schedule import BadCron, Recurrence
+from claudomator_py.domain.cron import BadCron
+from claudomator_py.domain.schedule import Recurrence
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import format_instant, parse_instant
 from claudomator_py.domain.views.schedules import FireView, ScheduleView

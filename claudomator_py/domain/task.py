@@ -21,6 +21,7 @@ from pydantic import (
 
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.budget import Budget
+from claudomator_py.domain.cron import BadCron, parse_cron
 from claudomator_py.domain.errors import shown, suggestion
 from claudomator_py.domain.fields import (
     LONGEST_NAME,
@@ -40,7 +41,7 @@ from claudomator_py.domain.fields import (
     refusal,
     without_control,
 )
-from claudomator_py.domain.schedule import STAMP_LENGTH, BadCron, CatchUp, Overlap, fire_name, parse_cron
+from claudomator_py.domain.schedule import STAMP_LENGTH, CatchUp, Overlap, fire_name
 from claudomator_py.domain.units import DAY_MS, MINUTE_MS
 
 DEFAULT_TIMEOUT_MS = 60 * MINUTE_MS

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudomator_py.domain.schedule import Recurrence, parse_cron
+from claudomator_py.domain.cron import parse_cron
+from claudomator_py.domain.schedule import Recurrence
 
 QUARTER = 15
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)

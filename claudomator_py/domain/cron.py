@@ -1,0 +1,214 @@
+"""Cron expressions, read strictly: what they allow, or why they cannot be read and what to write instead.
+
+Source: crontab(5) of Debian's cron 3.0pl1, without its shorthands, and with ranges of weekdays that end on Sunday. What
+other programs have beside that (Quartz, Spring, AWS, Jenkins, Kubernetes) is refused by name.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Final
+
+from claudomator_py.domain.errors import shown, suggestion
+
+_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_LONGEST_MONTH: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_SHORTHANDS: Final = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+
+
+class BadCron(ValueError):
+    """The expression cannot be read; the message says why, and ``remedy`` what to write."""
+
+    def __init__(self, message: str, remedy: str) -> None:
+        super().__init__(message)
+        self.remedy = remedy
+
+
+@dataclass(frozen=True, slots=True)
+class Cron:
+    """When a clock shows one of these."""
+
+    minutes: frozenset[int]
+    hours: frozenset[int]
+    days: frozenset[int]
+    months: frozenset[int]
+    weekdays: frozenset[int]
+    """0 is Sunday, 6 Saturday."""
+    either_day: bool
+    """Both kinds of day were restricted, and a day that is in one of them is enough, as cron has it."""
+    every_hour: bool
+    """The hour field begins with ``*``, so every occurrence on the clock fires."""
+
+    def has_day(self, day: date) -> bool:
+        """Whether it fires on that day."""
+        if day.month not in self.months:
+            return False
+        in_month, in_week = day.day in self.days, day.isoweekday() % 7 in self.weekdays
+        return in_month or in_week if self.either_day else in_month and in_week
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """One of the five. whole: with which its numbers begin again. step: such as people write it. names: of its numbers,
+    from ``low``."""
+
+    name: str
+    low: int
+    high: int
+    whole: str
+    step: str
+    names: tuple[str, ...] = ()
+
+    def read(self, text: str) -> frozenset[int]:
+        """The numbers that the text allows. Raises BadCron."""
+        allowed: set[int] = set()
+        for part in text.split(","):
+            allowed |= self._part(part, text)
+        return frozenset(allowed)
+
+    def _part(self, part: str, text: str) -> set[int]:
+        span, slash, step_text = part.partition("/")
+        first_text, dash, last_text = span.partition("-")
+        if span == "*":
+            first, last = self.low, self.high
+        else:
+            first = self._number(first_text, text)
+            last = self._number(last_text, text) if dash else first
+        if last == 0 < first and self.high == _SUNDAY:
+            last = _SUNDAY
+        step = self._step(part, step_text) if slash else 1
+        if slash and span != "*" and not dash:
+            raise BadCron(f"`{shown(part)}` has a step but no range", f"write {span}-{self.high}/{step_text}")
+        if last < first:
+            message = f"the range `{shown(span)}` in the {self.name} field runs backwards"
+            raise BadCron(message, f"write {self._around(first, last, step, named=not last_text.isdigit())}")
+        return set(range(first, last + 1, step))
+
+    def _around(self, first: int, last: int, step: int, *, named: bool) -> str:
+        """What a range means that goes on from the field's end at its begin, in the words of the field."""
+        begin = 1 if self.high == _SUNDAY else self.low  # Sunday, as 7, is the end already
+
+        def word(number: int) -> str:
+            return self.names[(number - self.low) % len(self.names)] if named and self.names else str(number)
+
+        if step > 1:
+            numbers = [*range(first, self.high + 1), *range(begin, last + 1)]
+            return ",".join(word(number) for number in numbers[::step])
+        ranges = ((first, self.high), (begin, last))
+        return ",".join(word(low) if low == high else f"{word(low)}-{word(high)}" for low, high in ranges)
+
+    def _step(self, part: str, text: str) -> int:
+        longest = min(self.high, len(self.names) or self.high)
+        if text.isascii() and text.isdigit() and 0 < int(text[:9]) <= longest:
+            return int(text)
+        message = f"`{shown(part)}` has a step that is not a number from 1 to {longest}"
+        remedy = f"write such as {self.step}; counting begins again with each {self.whole}"
+        if self.name == "minute" and text.isdigit() and int(text[:9]) % 60 == 0 and 0 < int(text[:9]) < 24 * 60:
+            remedy = f"write 0 for the minute and */{int(text[:9]) // 60} for the hour"
+        raise BadCron(message, remedy)
+
+    def _number(self, word: str, text: str) -> int:
+        if word.isascii() and word.isdigit() and len(word) <= 9:
+            if self.low <= (number := int(word)) <= self.high:
+                return number
+            remedy = f"write a number from {self.low} to {self.high}"
+            raise BadCron(f"{number} is out of range in the {self.name} field", remedy)
+        if word.lower() in self.names:
+            return self.low + self.names.index(word.lower())
+        for sign, what, remedy in _ELSEWHERE:
+            if sign.fullmatch(word):
+                raise BadCron(f"`{shown(word)}` in the {self.name} field is {what}, which cron does not have", remedy)
+        remedy = f"write numbers from {self.low} to {self.high}, ranges such as 1-5, steps such as {self.step}, or *"
+        if self.names and word.isalpha():
+            short = word[:3].lower()
+            remedy = f"write `{short}`" if short in self.names and len(word) > 3 else suggestion(short, self.names)
+        raise BadCron(f"`{shown(word or text)}` cannot be read in the {self.name} field", remedy)
+
+
+_SUNDAY: Final = 7
+"""Which is 0 as well."""
+_FIELDS: Final = (
+    _Field("minute", 0, 59, "hour", "*/15"),
+    _Field("hour", 0, 23, "day", "*/2"),
+    _Field("day", 1, 31, "month", "*/2"),
+    _Field("month", 1, 12, "year", "*/3", _MONTHS),
+    _Field("weekday", 0, _SUNDAY, "week", "*/2", _DAYS),
+)
+_ELSEWHERE: Final = (
+    (re.compile(r"\?"), "`no value` of Quartz", "write *"),
+    (re.compile(r"[Hh](\(.*\))?"), "the hash of Jenkins", "write a number of your own, such as 17"),
+    (re.compile(r"(?:[Ll]|[Ll]-\d+|[Ll][Ww])"), "the last day of Quartz", "write 28 or 1, which every month has"),
+    (
+        re.compile(r"\w+[Ll]"),
+        "the last weekday of Quartz",
+        "write the weekday, and let the task see which it is",
+    ),
+    (re.compile(r"\d+[Ww]"), "the nearest working day of Quartz", "write the day, or weekdays such as mon-fri"),
+    (re.compile(r"\w+#\d"), "the weekday of a week of Quartz", "write the weekday, and let the task see which it is"),
+)
+"""What other programs write, what it is there, and what to write here."""
+
+_ZONE_BEFORE: Final = re.compile(r"(?:CRON_TZ|TZ)=(\S+)\s*(.*)", re.DOTALL)
+_ZONE_BEHIND: Final = re.compile(r"[A-Za-z_]+(?:/[A-Za-z0-9_+-]+)+|UTC|GMT|Z")
+_OF_A_FIELD: Final = re.compile(r"[\d*?,/#LWH-]+|[a-z]{3}([-,][a-z]{3})*", re.IGNORECASE)
+
+
+def parse_cron(text: str) -> Cron:
+    """What the five fields allow: minute, hour, day, month, weekday. Raises BadCron.
+
+    In the weekday field 0 and 7 are Sunday. Names of months and weekdays are their first three letters.
+    """
+    words = text.split()
+    if len(words) != len(_FIELDS) or _ZONE_BEFORE.match(text.strip()):
+        raise _not_five(text.strip(), words)
+    minutes, hours, days, months, weekdays = (field.read(word) for field, word in zip(_FIELDS, words, strict=True))
+    if not any(day <= _LONGEST_MONTH[month - 1] for day in days for month in months):
+        raise BadCron(f"`{shown(text)}` names a day that none of its months has", "correct the day or the month")
+    # A field that begins with a star is none that restricts, whatever its step: as cron has it.
+    either = not words[2].startswith("*") and not words[4].startswith("*")
+    return Cron(
+        minutes,
+        hours,
+        days,
+        months,
+        frozenset(day % 7 for day in weekdays),
+        either_day=either,
+        every_hour=words[1].startswith("*"),
+    )
+
+
+def _not_five(text: str, words: Sequence[str]) -> BadCron:
+    """Why the text is no expression of five fields, as other programs may have what it has more or less."""
+    known = _SHORTHANDS.get(text.lower())
+    if known is not None:
+        return BadCron(f"`{text}` is not supported", f'write "{known}"')
+    if text.startswith("@"):
+        remedy = 'write minute, hour, day, month and weekday, such as "*/15 * * * *" for every 15 minutes'
+        return BadCron(f"`{shown(text)}` is not supported", remedy)
+    if zone := _ZONE_BEFORE.match(text):
+        message = f"`{shown(text[: zone.start(2)].strip())}` is no part of an expression"
+        five = zone[2] or "0 3 * * *"
+        return BadCron(message, f'write `timezone: {shown(zone[1])}`, and the schedule as "{shown(five)}"')
+    count = f"`{shown(text)}` has {len(words)} fields instead of five"
+    remedy = 'write minute, hour, day, month and weekday, such as "0 3 * * *" for 3 o\'clock every day'
+    if len(words) < len(_FIELDS):
+        return BadCron(count, remedy)
+    five, rest = " ".join(words[:5]), " ".join(words[5:])
+    if _ZONE_BEHIND.fullmatch(rest):
+        return BadCron(count, f'write `timezone: {rest}`, and the schedule as "{five}"')
+    if not all(_OF_A_FIELD.fullmatch(word) for word in words):
+        return BadCron(count, f'write "{shown(five)}"; the command belongs under `instructions`')
+    if len(words) == 6 and "?" in (words[2], words[4]):
+        return BadCron(count, f'write minute, hour, day, month and weekday, without a year: "{five.replace("?", "*")}"')
+    without = " ".join(words[1:6]).replace("?", "*")
+    return BadCron(count, f'write minute, hour, day, month and weekday, without seconds: "{without}"')
