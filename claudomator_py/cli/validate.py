@@ -190,13 +190,31 @@ def _fires(spec: "TaskSpec") -> str:
 
 
 def _notes(file: ReadFile, lacking: Lacking) -> list[str]:
-    """What some agents cannot enforce: balancing keeps such a task from them."""
-    return [
+    """What some agents cannot enforce, as balancing keeps such a task from them; and what becomes of a schedule."""
+    notes = [
         f"{spec.name}: {sentence}"
         for spec in file.specs
         for sentences in lacking(spec).values()
         for sentence in sentences
     ]
+    return [*notes, *(f"{spec.name}: {_held_up(spec)}" for spec in file.specs if spec.schedule is not None)]
+
+
+def _held_up(spec: "TaskSpec") -> str:
+    """What becomes of the schedule while a task of it waits for a person, without a full stop."""
+    from claudomator_py.domain.schedule import MAX_HELD_UP_MS, Overlap
+    from claudomator_py.domain.units import format_duration
+
+    expires = "" if spec.expires is None else f", which fails after {format_duration(spec.expires)}"
+    match spec.overlap:
+        case Overlap.QUEUE:
+            return f"further tasks are made while one of them waits for a person{expires}"
+        case Overlap.REPLACE:
+            return "the next task replaces one that has not begun, or waits for a person"
+        case _:
+            longest = format_duration(MAX_HELD_UP_MS if spec.expires is None else spec.expires)
+            remedy = "; set `expires` or `overlap` to change that" if spec.expires is None else ""
+            return f"times are skipped while one of its tasks waits for a person, for {longest} at most{remedy}"
 
 
 def _as_json(

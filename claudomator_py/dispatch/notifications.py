@@ -30,7 +30,7 @@ PAGE = 200
 SETTLE_S = 0.1
 STORE_RETRY_S = 5.0
 IDLE_S = 60.0
-_KINDS = ("budget_spent", "hold", "state")
+_KINDS = ("budget_spent", "hold", "schedule_held_up", "state")
 _STOP_S = 2.0
 
 

@@ -60,6 +60,13 @@ class InputRequest(BaseModel):
     answer: str | None = None
     """What the person said who was asked before the first run which specialist is meant."""
 
+    def within(self, expires_ms: int | None) -> "InputRequest":
+        """The same, which nobody may leave open for longer than so many milliseconds; None: that changes nothing."""
+        if expires_ms is None:
+            return self
+        due_ms = self.since_ms + expires_ms
+        return self.model_copy(update={"until_ms": due_ms if self.until_ms is None else min(self.until_ms, due_ms)})
+
     @property
     def words(self) -> str:
         """What it asks. Who may not be told of a specialist is shown it from the same without that name, see

@@ -178,6 +178,8 @@ def notice_of(event: EventContext) -> Notice | None:
         # A limit that a probe has met again was told when it was met first.
         told = event.data.get("reason") is None or event.data.get("provenance") == Provenance.PROBED
         return None if told else _of_hold(event)
+    if event.kind == "schedule_held_up":
+        return _of_schedule(event)
     if event.kind != "state" or event.data.get("state") not in _STATES or event.data.get("event") == "PhaseReached":
         return None
     kind = _STATES[event.data["state"]]
@@ -199,6 +201,12 @@ def _of_budget(event: EventContext) -> Notice:
     )
     text = "Nothing starts there until the day ends or the budget is raised."
     return _notice(event, NoticeKind.BUDGET_SPENT, f"{whose}: {figures}", text, None)
+
+
+def _of_schedule(event: EventContext) -> Notice:
+    title = f"{event.task_name or event.task_id}: still needs input, and holds up its schedule {event.data['schedule']}"
+    text = f"{_text(event, None)}\nUntil {event.data['until']} no further task of it is made, unless this one ends."
+    return _notice(event, NoticeKind.NEEDS_INPUT, title, text, None)
 
 
 def _of_hold(event: EventContext) -> Notice:

@@ -125,7 +125,17 @@ class Overlap(StrEnum):
     """What becomes of a time at which a task of the schedule has not ended yet."""
 
     SKIP = "skip"
+    """It is left out. A task that waits for a person holds the schedule up for ``MAX_HELD_UP_MS``, or as long as it
+    says itself."""
     QUEUE = "queue"
+    """Its task is made all the same."""
+    REPLACE = "replace"
+    """Its task is made in the place of one that has not begun, or waits for a person; while one runs, it is left out.
+    """
+
+
+MAX_HELD_UP_MS = DAY_MS
+"""How long a task that waits for a person, and does not say until when, keeps its schedule from the next one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -281,6 +281,12 @@ class TaskSpec(Strict):
         description="When the agent asks a question or is denied a tool: wait for a person, or accept the run as it "
         "is.",
     )
+    expires: Duration | None = Field(
+        None,
+        gt=0,
+        le=365 * DAY_MS,
+        description="How long it may wait for a person; after that it fails with `expired`. Default: any time.",
+    )
     approval: Flag = Field(False, description="Require approval before the first run.")
     isolation: Isolation = Field(
         Isolation.NONE,
@@ -357,6 +363,8 @@ class TaskSpec(Strict):
             raise refusal("is about times, and there is no schedule", "add `schedule`, or remove it")
         if value is CatchUp.ALL and info.data.get("overlap") is Overlap.SKIP:
             raise refusal("would skip all but the first, as that has not ended", "add `overlap: queue`")
+        if value is CatchUp.ALL and info.data.get("overlap") is Overlap.REPLACE:
+            raise refusal("would replace all but the last, as none of them has begun", "write `overlap: queue`")
         return value
 
     @property

@@ -62,6 +62,7 @@ _ITS_OWN = frozenset(SubtaskRequest.model_fields) | {
     "timezone",
     "overlap",
     "catch_up",
+    "expires",
     "check",
 }
 """What is of a task alone, and not of those that its runs make: what it is, when it begins and when it is done."""

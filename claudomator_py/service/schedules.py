@@ -22,7 +22,7 @@ from claudomator_py.store.events import record
 from claudomator_py.store.tables import Schedule
 from claudomator_py.tasks.feasibility import placement_problems, zone_problems
 from claudomator_py.tasks.idempotency import IdempotentRequests
-from claudomator_py.tasks.schedules import Plan, begin, end, fire, overlapping
+from claudomator_py.tasks.schedules import Plan, begin, end, fire, make_way
 
 T = TypeVar("T")
 
@@ -108,11 +108,11 @@ class Schedules(Bound):
             schedule = _named(connection, name, self._by)
             if schedule.spec != spec.model_dump(mode="json"):
                 raise Conflict(f"{name} changed at the same time.", remedy="Check its current state, then try again.")
-            other = overlapping(connection, schedule)
+            now_ms = at_ms = self._clock()
+            other = make_way(connection, schedule, now_ms)
             if other is not None:
                 remedy = f"Cancel it, or wait for it to end; with `overlap: queue` {name} would not wait for it."
                 raise Conflict(f"{other.name} has not ended ({other.state}).", remedy=remedy)
-            now_ms = at_ms = self._clock()
             while schedule_rows.was_fired(connection, schedule.id, at_ms):
                 at_ms += 1
             view = self._task_views.one(connection, fire(connection, schedule, at_ms, dir_key, "operator", now_ms).id)

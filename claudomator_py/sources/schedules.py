@@ -28,7 +28,7 @@ from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Schedule
 from claudomator_py.tasks.feasibility import placement_problems
-from claudomator_py.tasks.schedules import fire, overlapping, skip
+from claudomator_py.tasks.schedules import fire, make_way, skip, warn_of
 
 if TYPE_CHECKING:
     from claudomator_py.sources.alarms import Alarms
@@ -111,10 +111,10 @@ class ScheduleRunner:
             if not self._unchanged(connection, schedule, at_ms):
                 return
             now_ms = self._clock()
-            other = overlapping(connection, schedule)
             if why is not None:
                 skip(connection, schedule, at_ms, why, now_ms)
-            elif other is not None:
+            elif (other := make_way(connection, schedule, now_ms)) is not None:
+                warn_of(connection, schedule, other, now_ms)
                 skip(connection, schedule, at_ms, f"{other.name} had not ended ({other.state})", now_ms)
             else:
                 fire(connection, schedule, at_ms, dir_key, "clock", now_ms, place)

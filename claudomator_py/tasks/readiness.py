@@ -70,6 +70,7 @@ def become_ready(connection: Connection, task: Task, spec: TaskSpec, now_ms: int
 
 def ask(connection: Connection, task: Task, request: InputRequest, now_ms: int) -> Task:
     """Let the task wait for a person before its first run."""
+    request = request.within(task_rows.spec_of(connection, task.id, task.revision).expires)
     data, event = request.event_data, InputAsked(request.kind, request.until_ms)
     return task_rows.advance(connection, task, event, now_ms, data=data, asks=request.model_dump(mode="json"))
 

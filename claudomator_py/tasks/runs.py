@@ -1,6 +1,6 @@
 """What can happen to a run inside one transaction: committed, seen running, checking, ended, or given up."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection
@@ -313,7 +313,8 @@ def finish_run(
         elif run.resumes is not None:
             changes |= give_up_conversation(connection, task, run.id, _why_afresh(run, outcome), now_ms)
     if isinstance(event, lifecycle.InputAsked):
-        request = asks or asked_by(outcome, run.agent, run.id, now_ms)
+        request = (asks or asked_by(outcome, run.agent, run.id, now_ms)).within(spec.expires)
+        event = replace(event, until=request.until_ms)
         if request.kind is InputKind.CLARIFICATION:
             changes |= routed_again(task, spec)
         data |= request.event_data

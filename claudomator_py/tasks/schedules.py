@@ -6,13 +6,18 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from claudomator_py.domain.principal import OPERATOR
-from claudomator_py.domain.schedule import Overlap
+from claudomator_py.domain.schedule import MAX_HELD_UP_MS, Overlap
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.units import format_instant
+from claudomator_py.domain.units import DAY_MS, format_instant
 from claudomator_py.store import schedule_rows
-from claudomator_py.store.events import record
+from claudomator_py.store.events import EventQuery, newest, record
 from claudomator_py.store.tables import Schedule, ScheduleFire, Task
 from claudomator_py.tasks.accept import NewTask, accept
+from claudomator_py.tasks.inputs import asked_before, asked_of, expire
+from claudomator_py.tasks.renewal import cancel_now
+
+HELD_UP = "schedule_held_up"
+"""The event: the task waits for a person, and until it no longer does, its schedule makes no other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +136,35 @@ def skip(connection: Connection, schedule: Schedule, at_ms: int, why: str, now_m
     record(connection, now_ms, "schedule_skipped", data=data)
 
 
-def overlapping(connection: Connection, schedule: Schedule) -> Task | None:
-    """The task for whose end the schedule waits before it makes another; None: it may make one."""
-    if TaskSpec.model_validate(schedule.spec).overlap is Overlap.QUEUE:
+def make_way(connection: Connection, schedule: Schedule, now_ms: int) -> Task | None:
+    """End what the schedule replaces, or what has held it up for too long. The task for whose end it still waits before
+    it makes another; None: it may make one.
+    """
+    spec = TaskSpec.model_validate(schedule.spec)
+    if spec.overlap is Overlap.QUEUE:
         return None
-    return schedule_rows.unended(connection, schedule.id)
+    while (other := schedule_rows.unended(connection, schedule.id)) is not None:
+        if spec.overlap is Overlap.REPLACE and other.state != "RUNNING":
+            cancel_now(connection, other, now_ms, data={"why": f"schedule {schedule.name} has replaced it"})
+        elif other.state == "NEEDS_INPUT" and _is_overdue(other, now_ms):
+            expire(connection, other, now_ms)
+        else:
+            return other
+    return None
+
+
+def _is_overdue(task: Task, now_ms: int) -> bool:
+    """Whether it has waited for a person for too long; one that says until when ends by itself then."""
+    asked = asked_of(task) or asked_before(task)
+    return asked.until_ms is None and now_ms >= asked.since_ms + MAX_HELD_UP_MS
+
+
+def warn_of(connection: Connection, schedule: Schedule, other: Task, now_ms: int) -> None:
+    """Tell once a day that a task which waits for a person keeps the schedule from the next one."""
+    told = newest(connection, 1, EventQuery(task_id=other.id, kinds=(HELD_UP,)))
+    if other.state != "NEEDS_INPUT" or (told and now_ms < told[0].at_ms + DAY_MS):
+        return
+    asked = asked_of(other) or asked_before(other)
+    until_ms = asked.since_ms + MAX_HELD_UP_MS if asked.until_ms is None else asked.until_ms
+    data = {"schedule": schedule.name, "until": format_instant(until_ms), **asked.event_data}
+    record(connection, now_ms, HELD_UP, task_id=other.id, data=data)

@@ -8,7 +8,7 @@ from claudomator_py.domain.errors import Conflict, Invalid, StaleVersion
 from claudomator_py.domain.inputs import MARKER
 from claudomator_py.domain.principal import RequestKey
 from claudomator_py.domain.run import LaunchRequest
-from claudomator_py.domain.units import MINUTE_MS
+from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, format_instant
 from claudomator_py.domain.views import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.store.database import Database
@@ -444,3 +444,34 @@ def test_a_directory_for_two_has_room_for_one_more(database: Database) -> None:
     world.submit("third", working_dir="/srv/x")
     world.tick()
     assert len(world.running()) == 1
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize(
+    ("fields", "outcome"),
+    [
+        ({}, ASKS),
+        ({}, {"status": "needs_input", "denied": [{"tool": "Bash", "input": "make", "rule": "Bash(make)"}]}),
+        ({"approval": True}, None),
+    ],
+)
+def test_a_task_waits_for_a_person_as_long_as_it_says(
+    world: World, fields: dict[str, Any], outcome: dict[str, Any] | None
+) -> None:
+    world.submit("t", expires="12h", **fields)
+    world.submit("after", depends_on=["t"])
+    world.tick()
+    if outcome is not None:
+        ended(world, "t", **outcome)
+    asked_ms = world.now_ms
+    view = world.task("t")
+    assert (view.state, view.waiting_until) == ("NEEDS_INPUT", format_instant(asked_ms + 12 * HOUR_MS))
+    assert view.asks is not None
+    assert view.asks.until == view.waiting_until
+    assert "it fails: expired" in str(world.queries.why("t").sentences)
+    world.restarted_daemon()
+    world.tick(12 * HOUR_MS - 1)
+    assert world.task("t").state == "NEEDS_INPUT"
+    world.tick(1)
+    assert (world.state("t"), world.state("after")) == ("FAILED expired", "FAILED dependency_failed")
+    assert world.restart("t").state in ("QUEUED", "NEEDS_INPUT")

@@ -4,17 +4,18 @@ from functools import partial
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from claudomator_py.domain import schedule
 from claudomator_py.domain.blocked_words import blocked_text
 from claudomator_py.domain.errors import Conflict, Invalid, NotFound
+from claudomator_py.domain.notice import EventContext, notice_of
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, format_instant
 from claudomator_py.sources import schedules
 from claudomator_py.store import schedule_rows
 from claudomator_py.store.database import Database
-from claudomator_py.store.tables import Schedule
-from claudomator_py.tasks.schedules import fire
+from claudomator_py.store.tables import EVENT, Schedule
+from claudomator_py.tasks.schedules import HELD_UP, fire
 from tests.fakes.world import START_MS, World, spec
 
 PATH = "/in/t.yaml"
@@ -328,3 +329,82 @@ def test_a_schedule_for_which_making_its_task_fails_keeps_no_other_from_its_time
     monkeypatch.undo()
     assert [name.partition(".")[0] for name in meet(world, FIRST + 1_000)] == ["a", "bad", "c"]
     assert world.schedule_faults.all() == []
+
+
+def asking(world: World, **fields: Any) -> str:
+    """A schedule whose first task asks a person something: its name."""
+    world.take(PATH, spec("t", **HOURLY, **fields))
+    meet(world, FIRST)
+    world.tick()
+    world.end(due(0), status="needs_input", text="Red or blue?", question="Red or blue?")
+    world.tick()
+    assert world.state(due(0)) == "NEEDS_INPUT question"
+    return due(0)
+
+
+def held_up(world: World) -> list[int]:
+    """When it was told that the schedule is held up."""
+    query = select(EVENT.c.at_ms).where(EVENT.c.kind == HELD_UP).order_by(EVENT.c.id)
+    return list(world.database.read(lambda connection: connection.execute(query).scalars().all()))
+
+
+@pytest.mark.both_databases
+def test_a_task_that_waits_for_a_person_holds_its_schedule_up_for_a_day_at_most(world: World) -> None:
+    first = asking(world)
+    for hour in range(1, 24):
+        assert meet(world, FIRST + hour * HOUR_MS) == [first]
+    assert world.state(first) == "NEEDS_INPUT question"
+    assert len(meet(world, FIRST + 24 * HOUR_MS)) == 2, "it has waited for a day"
+    assert world.state(first) == "FAILED expired"
+    assert "Nobody answered by" in str(world.task(first).reason_text)
+    assert len(held_up(world)) == 1
+
+
+def test_that_a_schedule_is_held_up_is_told_once_a_day_until_the_task_expires(world: World) -> None:
+    first = asking(world, expires="3d")
+    asked_ms = world.now_ms
+    for hour in range(1, 72):
+        assert meet(world, FIRST + hour * HOUR_MS) == [first]
+        world.restarted_daemon()
+    assert [at_ms - FIRST for at_ms in held_up(world)] == [HOUR_MS, 25 * HOUR_MS, 49 * HOUR_MS]
+    assert world.task(first).waiting_until == format_instant(asked_ms + 3 * DAY_MS)
+    world.now_ms = asked_ms + 3 * DAY_MS
+    world.tick()
+    assert world.state(first) == "FAILED expired"
+    assert len(meet(world, FIRST + 73 * HOUR_MS)) == 2
+
+
+@pytest.mark.both_databases
+def test_the_next_task_replaces_one_that_waits_and_none_that_runs(world: World) -> None:
+    first = asking(world, overlap="replace")
+    assert meet(world, FIRST + HOUR_MS) == [first, due(1)]
+    assert (world.state(first), world.state(due(1))) == ("CANCELLED", "QUEUED ready")
+    assert meet(world, FIRST + 2 * HOUR_MS) == [first, due(1), due(2)]
+    assert (world.state(due(1)), held_up(world)) == ("CANCELLED", [])
+    world.tick()
+    assert meet(world, FIRST + 3 * HOUR_MS) == [first, due(1), due(2)], "that one runs"
+    assert world.running() == {due(2): "claude"}
+
+
+def test_queued_times_go_on_beside_a_task_that_waits_for_a_person(world: World) -> None:
+    first = asking(world, overlap="queue")
+    assert meet(world, FIRST + HOUR_MS) == [first, due(1)]
+    assert (world.state(first), held_up(world)) == ("NEEDS_INPUT question", [])
+
+
+def test_a_schedule_that_was_held_up_for_too_long_may_be_run_by_hand(world: World) -> None:
+    first = asking(world)
+    with pytest.raises(Conflict):
+        world.schedules.run("t")
+    world.now_ms += DAY_MS
+    assert world.schedules.run("t").state == "QUEUED"
+    assert world.state(first) == "FAILED expired"
+
+
+def test_a_held_up_schedule_is_worth_a_notice() -> None:
+    data = {"schedule": "t", "until": "2026-09-22T15:00:00.000Z"}
+    event = EventContext(7, "2026-09-21T16:00:00.000Z", HELD_UP, data, "id", "t.20260921t1500z", None, None, None)
+    notice = notice_of(event)
+    assert notice is not None
+    assert (notice.kind, notice.task_id) == ("needs_input", "id")
+    assert "holds up its schedule t" in notice.title

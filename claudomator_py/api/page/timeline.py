@@ -40,6 +40,7 @@ _TITLES = {
     "schedule_resumed": "Schedule resumed",
     "schedule_fired": "Created by a schedule",
     "schedule_skipped": "Scheduled time skipped",
+    "schedule_held_up": "Holds up its schedule, as it waits for a person",
     "schedule_missed": "Scheduled times missed",
     "specialist_registered": "Specialist registered",
     "specialist_changed": "Specialist changed",

@@ -1,6 +1,7 @@
 """``schedule preview``, and the times that ``validate`` tells: both without a daemon."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -53,3 +54,25 @@ def test_validate_adds_the_next_three_times_of_a_schedule(offline: Command) -> N
     (told,) = json.loads(offline("validate", "nightly.yaml", "-o", "json").stdout)
     assert len(told["fires"]["nightly"]) == 3
     assert told["fires"]["nightly"][0].endswith("T21:30:00.000Z")
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ("", "while one of its tasks waits for a person, for 1d at most; set `expires` or `overlap` to change that"),
+        ("expires: 12h", "times are skipped while one of its tasks waits for a person, for 12h at most"),
+        ("overlap: queue", "further tasks are made while one of them waits for a person"),
+        ("{overlap: queue, expires: 2h}", "waits for a person, which fails after 2h"),
+        ("overlap: replace", "the next task replaces one that has not begun, or waits for a person"),
+    ],
+)
+def test_validate_says_what_becomes_of_a_schedule_whose_task_waits_for_a_person(
+    offline: Command, tmp_path: Path, fields: str, said: str
+) -> None:
+    file = tmp_path / "nightly.yaml"
+    more = fields.strip("{}").replace(", ", "\n")
+    file.write_text(f'instructions: x\nschedule: "0 3 * * *"\n{more}\n')
+    done = offline("validate", str(file))
+    assert "note: nightly: " in done.stdout
+    assert said in done.stdout
+    assert done.returncode == 0

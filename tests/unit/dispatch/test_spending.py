@@ -64,7 +64,7 @@ def test_a_run_is_stopped_by_either_budget_of_its_day(
 ) -> None:
     world = World(database, agents=[CLAUDE.model_copy(update={"budget": AgentBudget(**of_agent)})])
     world.day_budget = DayBudget(**of_day)
-    world.submit("t")
+    world.submit("t", on_limit="fail")
     world.tick()
     world.tick()
     world.use("t", cost_usd=2.0)

@@ -292,6 +292,10 @@ def test_a_rendered_problem_is_one_printable_line() -> None:
             {"schedule": "0 3 * * *", "catch_up": "all"},
             "catch_up: would skip all but the first, as that has not ended; add `overlap: queue`",
         ),
+        (
+            {"schedule": "0 3 * * *", "overlap": "replace", "catch_up": "all"},
+            "catch_up: would replace all but the last, as none of them has begun; write `overlap: queue`",
+        ),
         ({"name": "a" * 84, "schedule": "0 3 * * *"}, "shorten `name` to 83 characters"),
     ],
 )
