@@ -28,13 +28,13 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.environment.workdirs import further_folders
 from claudomator_py.environment.worktrees import WorktreeManager, folder_in_tree, tell_tree
-from claudomator_py.faults import Doing, Fault, Faults, HostFault, Item, item_of
+from claudomator_py.faults import Doing, Faults, HostFault, Item, item_of
 from claudomator_py.log import get_logger
 from claudomator_py.ports import RunHost
 from claudomator_py.scheduler.plan import StartRun
 from claudomator_py.store.database import Database
 from claudomator_py.store.decision_rows import PackedSnapshot
-from claudomator_py.store.tables import Run, Task
+from claudomator_py.store.tables import Run
 from claudomator_py.store.task_rows import VersionConflict
 from claudomator_py.tasks.inputs import with_granted_tools
 from claudomator_py.tasks.runs import commit_start, finish_run, planned_run
@@ -134,10 +134,14 @@ class Starter:
         """The run whose commit is under way; None: it is not to start now."""
         fault = self._faults.find(item)
         if fault is not None and fault.own and fault.times >= MOST_STARTS:
-            self._give_up(item, fault, start, queued.task, now_ms, observed)
+            why = f"it could not be started {fault.times} times in a row: {fault.text}"
+            self._give_up(item, why, start, queued, now_ms, observed)
             return None
         try:
             ready = self._prepare(start, queued, now_ms, observed)
+        except TreeFault as broken:
+            self._give_up(item, str(broken), start, queued, now_ms, observed)
+            return None
         except RunConflict:
             conflicts.append(item)
             raise
@@ -147,15 +151,15 @@ class Starter:
         return ready, self._database.submit(ready.commit, planned=True)
 
     def _give_up(
-        self, item: Item, fault: Fault, start: StartRun, task: Task, now_ms: int, observed: PackedSnapshot
+        self, item: Item, why: str, start: StartRun, queued: QueuedTask, now_ms: int, observed: PackedSnapshot
     ) -> None:
         """It cannot be started, and that is recorded as the end of a run which never was."""
         agent = self._registry.find(start.decision.agent)
         if agent is None:
             return
-        run = planned_run(task, start, self._registry.kind_of(agent), agent.quota_account, now_ms)
+        run = planned_run(queued.task, start, self._registry.kind_of(agent), agent.quota_account, now_ms)
         commit = partial(commit_start, start=start, run=run, observed=observed, obstacle="it cannot be started")
-        self._refuse(commit, run, f"it could not be started {fault.times} times in a row: {fault.text}", now_ms, {})
+        self._refuse(commit, run, why, now_ms, queued.spec.env)
         self._faults.forget([item])
 
     def _prepare(self, start: StartRun, queued: QueuedTask, now_ms: int, observed: PackedSnapshot) -> _Ready | None:

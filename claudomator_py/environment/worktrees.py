@@ -13,6 +13,7 @@ from claudomator_py.domain.task import Isolation, TaskSpec
 from claudomator_py.domain.views import TaskView, WorktreeView
 from claudomator_py.domain.worktree import (
     Tree,
+    TreeFault,
     TreeStanding,
     TreeState,
     WorktreeRequest,
@@ -41,18 +42,23 @@ def isolated(spec: TaskSpec) -> str | None:
 def tree_wanted(connection: Connection, task: Task, working_dir: str, earlier: Run | None) -> WorktreeRequest:
     """The tree of the task's present generation: that of its earlier runs, and of the conversation it is in.
 
-    earlier: the run whose conversation or work the next one continues with, of whichever task. Raises OSError or
-    RuntimeError for a directory that cannot be looked at.
+    earlier: the run whose conversation or work the next one continues with, of whichever task. Raises TreeFault for a
+    directory that cannot be examined.
     """
+    try:
+        folder, repository = str(resolve(working_dir)), Path(directory_key(working_dir)).name
+    except (OSError, RuntimeError) as error:
+        remedy = "correct the folder and restart the task"
+        raise TreeFault(f"no work tree of {working_dir}, which cannot be examined: {error}; {remedy}") from error
     runs = [run for run in run_rows.of_task(connection, task.id) if run.generation == task.generation and run.dir_key]
     before = runs[0] if runs else earlier
     owner = None if before is None else _owner(connection, before)
     if before is None or owner is None:
-        owner, repository = task, Path(directory_key(working_dir)).name
+        owner = task
         name = tree_name(repository, task.name, task.id, task.generation)
     else:
         name = Path(before.dir_key).name
-    return WorktreeRequest(name, branch_name(owner.name, name), owner.id, str(resolve(working_dir)))
+    return WorktreeRequest(name, branch_name(owner.name, name), owner.id, folder)
 
 
 def _owner(connection: Connection, run: Run) -> Task | None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from claudomator_py.domain.task import AgentHint, TaskSpec
 from claudomator_py.domain.views import RestartRequest
 from tests.e2e.daemon import Daemon
 from tests.e2e.repositories import COMMIT, done, git, spec
+from tests.e2e.scenarios_support import ended
 from tests.e2e.site import Site
 from tests.patience import wait_until
 
@@ -225,3 +227,31 @@ def test_the_command_says_what_went_and_what_is_kept(site: Site, shop: Path) -> 
     assert "1 kept." in shown
     assert json.loads(command(site, "cleanup", "--older-than", "0s", "-o", "json"))["dry_run"] is False
     assert "0 removed, 0 B freed; 1 kept." in command(site, "cleanup", "--older-than", "0s")
+
+
+@pytest.mark.parametrize("breaks", ["loop", "loop above", "gone", "a file", "no repository"])
+@pytest.mark.parametrize("isolation", ["worktree", "none"])
+def test_a_queued_task_whose_place_breaks_ends_with_the_reason(site: Site, isolation: str, breaks: str) -> None:
+    shop = site.root / "above" / "shop"
+    shop.mkdir(parents=True)
+    git(shop, "init", "-q", "-b", "main")
+    git(shop, "commit", "-q", "-m", "first", "--allow-empty")
+    daemon = site.start().ready()
+    daemon.client.hold("sh")
+    daemon.client.submit(spec(shop, "t", "true", isolation=isolation))
+    place = shop.parent if breaks == "loop above" else shop
+    if breaks == "no repository":
+        shutil.rmtree(shop / ".git")
+    else:
+        shutil.rmtree(place)
+    if breaks.startswith("loop"):
+        place.symlink_to(place)
+    elif breaks == "a file":
+        place.write_text("no folder")
+    daemon.client.release("sh")
+    task = ended(daemon, "t")
+    if breaks == "no repository" and isolation == "none":
+        assert task.state == "COMPLETED"
+    else:
+        assert (task.state, task.reason) == ("FAILED", "setup_failed")
+        assert str(shop) in str(task.reason_text)
