@@ -19,12 +19,12 @@ from claudomator_py.domain.principal import INBOX, OPERATOR, Principal, Role
 from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.routing import HARM, Constraints, Risk
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.triage import Incoming
+from claudomator_py.domain.triage import BY_WEBHOOK, Incoming, MessageRole
 from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.domain.views.policy import VerdictView
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import local_zone
-from claudomator_py.policy.facts import Facts, paths_in
+from claudomator_py.policy.facts import WEBHOOK, Facts, paths_in
 from claudomator_py.policy.rule import MODEL_RISK
 from claudomator_py.policy.verdict import Demanded, Policy, Verdict, with_built_in
 from claudomator_py.ports import Clock
@@ -32,7 +32,7 @@ from claudomator_py.routing.assessment import Assessment, assess
 from claudomator_py.routing.role import done_by
 from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, PolicyVerdict, Route
 from claudomator_py.schema.agent_settings import asks_no_model
-from claudomator_py.store import decision_rows, queue, remembered, task_rows, token_rows
+from claudomator_py.store import channel_rows, decision_rows, queue, remembered, task_rows, token_rows
 from claudomator_py.store.tables import Channel, Task
 from claudomator_py.tasks.decisions import approved_rules, record_policy
 from claudomator_py.tasks.inputs import specialist_meant
@@ -92,7 +92,7 @@ class Policing:
         self._clock = clock
         self._budgets = budgets
         self._reviews = reviews
-        self._spends, self._acts = policy.mentions("spent"), policy.mentions("actor")
+        self._spends, self._acts = policy.mentions("spent"), policy.mentions("actor") or policy.mentions("task.author")
         self.moves = self._spends or policy.mentions("now")
         """Whether what rules say depends on the time or on what was spent."""
         self._by_specialist = policy.mentions("task.specialist") or policy.mentions("task.skill")
@@ -125,14 +125,11 @@ class Policing:
         judgement = assess(spec.instructions) if reads else None
         spent = self._spent(connection, now_ms)
         risk = Risk.LOW if judgement is None else judgement.risk
-        facts = Facts(
-            spec,
-            self._actor(connection, task.creator, task.organisation),
-            task.source,
-            spec.specialist,
-            spec.skill,
-            risk,
-        )
+        actor, role = self._actor(connection, task.creator, task.organisation), None
+        if task.channel is not None and self._acts:
+            asked = channel_rows.asked_in(connection, task.channel, task.id)
+            actor, role = self._author(connection, actor, None if asked is None else asked.author)
+        facts = Facts(spec, actor, task.source, spec.specialist, spec.skill, risk, role=role, creator=task.creator)
         facts = found_here(facts, self._budgets.total, spent, now_ms) if self.has_rules else facts
         judged = Judged(facts, Verdict())
         if judgement is not None:
@@ -147,8 +144,11 @@ class Policing:
             return ()
         spec, now_ms = TaskSpec(name=channel.name, instructions=message.content, tags=("channel",)), self._clock()
         spent = self._spent(connection, now_ms)
-        actor = self._actor(connection, channel.creator, channel.organisation)
-        facts = found_here(Facts(spec, actor, "channel"), self._budgets.total, spent, now_ms)
+        actor, role = self._actor(connection, channel.creator, channel.organisation), None
+        if message.role is MessageRole.USER and self._acts:
+            actor, role = self._author(connection, actor, message.author)
+        facts = Facts(spec, actor, "channel", role=role, creator=channel.creator)
+        facts = found_here(facts, self._budgets.total, spent, now_ms)
         verdict = self.policy.judge(facts)
         return verdict.checks if verdict.denied_by is not None else ()
 
@@ -201,6 +201,17 @@ class Policing:
         token = token_rows.named(connection, creator)
         role = Role.READ if token is None or token.revoked_ms is not None else Role(token.role)
         return Principal(creator, role, organisation)
+
+    def _author(self, connection: Connection, creator: Principal, author: str | None) -> tuple[Principal, str]:
+        """Who wrote in the channel of that creator, and the role that counts: the lesser of theirs.
+
+        Whoever may write in a channel does not for that reason have the role of whoever made it. author: None: it is
+        not known any more.
+        """
+        if author is None or author.startswith(BY_WEBHOOK):
+            return Principal(author or creator.id, Role.READ, creator.organisation), WEBHOOK
+        wrote = self._actor(connection, author, creator.organisation)
+        return wrote, (wrote.role if creator.role.permits(wrote.role) else creator.role).value
 
     def record(self, judged: Judged, versions: Versions) -> PolicyRecord | None:
         """What is written down of it; None: no rule has anything to do with it."""

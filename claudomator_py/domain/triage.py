@@ -1,7 +1,7 @@
 """Who answers a message in a channel: what a channel says of it, what a message is, and the decision as a value."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -99,6 +99,10 @@ class Member(BaseModel):
     username: str | None = None
     display_name: str | None = None
     role: Role
+
+
+BY_WEBHOOK: Final = "webhook:"
+"""What the id of an author begins with who is known to a webhook's sender alone."""
 
 
 class Answered(BaseModel):

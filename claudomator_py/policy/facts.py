@@ -22,6 +22,8 @@ from claudomator_py.domain.task import Isolation, PermissionMode, Priority, Task
 from claudomator_py.domain.transcript import named_in
 from claudomator_py.domain.units import SECOND_MS
 
+WEBHOOK = "webhook"
+"""The role of whoever writes through a channel's webhook: nobody whom the daemon knows."""
 MOST_PATHS = 200
 """Paths of a text that rules can look at. Of one that names more, no rule on paths can be sure, see ``verdict``."""
 _LONGEST_NAME = 255
@@ -41,7 +43,7 @@ class Facts:
 
     spec: TaskSpec
     actor: Principal = OPERATOR
-    """Who made it."""
+    """Who made it; of a message in a channel, who wrote it."""
     source: str = "api"
     """How it came, see ``WORDS``."""
     specialist: str | None = None
@@ -59,10 +61,15 @@ class Facts:
     """Today, by the tasks of everybody."""
     limits: Budget = field(default_factory=Budget)
     """Of the day, for all agents."""
+    role: str | None = None
+    """What the actor may do, if that is not what the actor's own role says: ``webhook``, or a lesser role."""
+    creator: str | None = None
+    """In whose name it was made; None: in the actor's."""
 
     @property
     def values(self) -> dict[str, Any]:
         """As conditions name them."""
+        role = self.role or self.actor.role.value
         spec, at = self.spec, datetime.fromtimestamp(self.now_ms / SECOND_MS, self.zone)
         return {
             "task": {
@@ -73,7 +80,8 @@ class Facts:
                 "working_dir": self.working_dir,
                 "paths": list(self.paths),
                 "add_dirs": list(spec.add_dirs),
-                "creator": self.actor.id,
+                "creator": self.creator or self.actor.id,
+                "author": self.actor.id,
                 "organisation": self.actor.organisation or "",
                 "source": self.source,
                 "specialist": self.specialist or "",
@@ -92,8 +100,8 @@ class Facts:
             },
             "actor": {
                 "id": self.actor.id,
-                "role": self.actor.role.value,
-                "roles": [self.actor.role.value],
+                "role": role,
+                "roles": [role],
                 "organisation": self.actor.organisation or "",
             },
             "now": {
@@ -172,8 +180,8 @@ WORDS: dict[str, Sequence[str] | Sequence[int]] = {
     "task.mode": tuple(PermissionMode),
     "task.isolation": tuple(Isolation),
     "task.source": ("file", "api", "schedule", "run", "channel"),
-    "actor.role": tuple(Role),
-    "actor.roles": tuple(Role),
+    "actor.role": (*Role, WEBHOOK),
+    "actor.roles": (*Role, WEBHOOK),
     "now.hour": range(24),
     "now.minute": range(60),
     "now.weekday": range(1, 8),

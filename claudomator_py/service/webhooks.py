@@ -35,6 +35,7 @@ from claudomator_py.domain.channel import (
 from claudomator_py.domain.errors import Conflict, Invalid, NotFound, Problem
 from claudomator_py.domain.fields import Count, Line, Strict, Text
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from claudomator_py.domain.triage import BY_WEBHOOK
 from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
 from claudomator_py.ports import Clock
 from claudomator_py.schema.validation import odd_values, validate
@@ -48,7 +49,6 @@ WINDOW_MS: Final = 5 * MINUTE_MS
 _SHORTEST_SECRET: Final = 16
 _LONGEST_SECRET: Final = 4_096
 _STAMP = re.compile(r"[0-9]{1,12}")
-_NOBODY: Final = "webhook:"
 _BY_PEOPLE: Final = (None, "file_share", "thread_broadcast", "me_message")
 """What Slack calls messages that a person has written; the others are edits, joins and the like."""
 _IN_SLACK: Final = "The content of this file is in Slack, and was not sent along."
@@ -95,7 +95,7 @@ class IncomingWebhooks:
             raise NotSigned
         self._check(hook, channel.name, header, body)
         document = _document(body)
-        by = Principal(f"{_NOBODY}{channel.name}", Role.OPERATE, channel.organisation)
+        by = Principal(f"{BY_WEBHOOK}{channel.name}", Role.OPERATE, channel.organisation)
         if hook.kind is WebhookKind.SLACK:
             if document.get("type") == "url_verification":
                 return {"challenge": str(document.get("challenge", ""))[:_LONGEST_SECRET]}
@@ -176,7 +176,7 @@ def _of_plain(document: dict[str, Any]) -> Written:
         raise Invalid.of(found)
     message = NewMessage(content=found.content, reply_to=found.reply_to, attachments=found.attachments)
     return Written(
-        f"{_NOBODY}{found.author}", message, display_name=found.display_name, external_id=f"plain:{found.id}"
+        f"{BY_WEBHOOK}{found.author}", message, display_name=found.display_name, external_id=f"plain:{found.id}"
     )
 
 

@@ -178,6 +178,25 @@ def answer_given(connection: Connection, message_id: int) -> ChannelAnswer | Non
     return None if row is None else ChannelAnswer(**row._mapping)
 
 
+def asked_in(connection: Connection, channel_id: str, task_id: str) -> ChannelMessage | None:
+    """Return what a person wrote that led to the task: the message that it answers, or, where an agent wrote that, the
+    one that this answers in turn; None: it is not known any more."""
+    asked = select(CHANNEL_ANSWER.c.message_id).where(
+        CHANNEL_ANSWER.c.channel_id == channel_id, CHANNEL_ANSWER.c.task_id == task_id
+    )
+    row = connection.execute(select(CHANNEL_MESSAGE).where(CHANNEL_MESSAGE.c.id.in_(asked))).first()
+    if row is None:
+        return None
+    message = ChannelMessage(**row._mapping)
+    return message if not message.hops else by_a_person(connection, message)
+
+
+def by_a_person(connection: Connection, message: ChannelMessage) -> ChannelMessage | None:
+    """Return the message of a person to which one that an agent wrote leads back; None: it is not known any more."""
+    led = thread(connection, message, message.hops)
+    return next((one for one in reversed(led) if not one.hops), None)
+
+
 def asked_since(connection: Connection, channel_id: str, specialist: str, since_ms: int) -> Sequence[int]:
     """When that one was asked something in that channel since then, newest first, in epoch milliseconds."""
     query = select(CHANNEL_ANSWER.c.at_ms).where(

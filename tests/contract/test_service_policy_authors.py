@@ -1,0 +1,102 @@
+"""Whose word a message in a channel is, as rules see it: that of who wrote it, and never more than its channel's."""
+
+from functools import partial
+
+import pytest
+
+from claudomator_py.domain.channel import NewChannel, NewMessage
+from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from claudomator_py.domain.views import TokenRequest
+from claudomator_py.domain.views.channels import MessageView
+from claudomator_py.store.database import Database
+from claudomator_py.tasks.messages import Written
+from tests.contract.policed import Make, policed_world, rule
+from tests.fakes.cards import card
+from tests.fakes.world import World
+
+JOE = Principal("joe", Role.OPERATE)
+MARA = Principal("mara", Role.ADMIN)
+NOT_ADMIN = 'task.text.contains("bread") && actor.role != "admin"'
+STRANGER = "webhook:stranger"
+
+
+@pytest.fixture
+def policed(database: Database) -> Make:
+    return partial(policed_world, database)
+
+
+def staffed(world: World, by: Principal = OPERATOR) -> World:
+    for name in ("cook", "baker"):
+        world.specialists.register(card(name))
+    for one in (JOE, MARA):
+        world.tokens.create(TokenRequest(name=one.id, role="admin" if one is MARA else "operate"))
+    world.access.as_(by).channels.create(NewChannel(name="kitchen", participants=("cook", "baker")))
+    return world
+
+
+def said(world: World, text: str, by: Principal = OPERATOR) -> MessageView:
+    return world.access.as_(by).channels.post("kitchen", NewMessage(content=text))
+
+
+def by_webhook(world: World, text: str) -> MessageView:
+    return world.access.as_(OPERATOR).channels.write("kitchen", Written(STRANGER, NewMessage(content=text)))
+
+
+def task_of(world: World, message: MessageView) -> str:
+    (answer,) = message.answers
+    assert answer.task_id is not None
+    return world.task(answer.task_id).name
+
+
+def test_who_may_write_in_a_channel_does_not_have_the_role_of_who_made_it(policed: Make) -> None:
+    world = staffed(policed(rule("bread", when=NOT_ADMIN, deny="administrators alone")))
+    assert [one.specialist for one in said(world, "@baker bread", OPERATOR).answers] == ["baker"]
+    assert [one.specialist for one in said(world, "@baker bread", MARA).answers] == ["baker"]
+    assert said(world, "@baker bread", JOE).answers == ()
+    assert by_webhook(world, "@baker bread").answers == ()
+    assert [one.specialist for one in by_webhook(world, "@baker cake").answers] == ["baker"]
+
+
+def test_nor_does_an_administrator_lend_a_channel_more_than_its_creator_has(policed: Make) -> None:
+    world = staffed(policed(rule("bread", when=NOT_ADMIN, deny="administrators alone")), by=JOE)
+    assert said(world, "@baker bread", MARA).answers == ()
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize(("by", "state"), [(OPERATOR, "RUNNING"), (MARA, "RUNNING"), (JOE, "NEEDS_INPUT approval")])
+def test_the_task_that_answers_is_judged_by_who_wrote(policed: Make, by: Principal, state: str) -> None:
+    world = staffed(policed(rule("bread", when=NOT_ADMIN, approve={})))
+    name = task_of(world, said(world, "@baker bread", by))
+    world.router.route()
+    world.tick()
+    assert world.state(name) == state
+
+
+def test_a_webhook_has_a_role_of_its_own_and_rules_see_the_author(policed: Make) -> None:
+    when = 'actor.role == "webhook" && task.author.startsWith("webhook:") && task.creator == "operator"'
+    world = staffed(policed(rule("stranger", when=when, approve={})))
+    outside, inside = task_of(world, by_webhook(world, "@baker cake")), task_of(world, said(world, "@cook soup"))
+    world.router.route()
+    world.tick()
+    assert (world.state(outside), world.state(inside)) == ("NEEDS_INPUT approval", "RUNNING")
+
+
+def test_what_an_agent_asks_of_another_is_the_word_of_who_asked_first(policed: Make) -> None:
+    world = staffed(policed(rule("bread", when=NOT_ADMIN, approve={})))
+    states = []
+    for by in (OPERATOR, JOE):
+        name = task_of(world, said(world, "@cook supper", by))
+        world.router.route()
+        world.tick()
+        world.end(name, text="Soup. @baker, some bread please.")
+        world.tick()
+        assert world.answers.round() >= 1
+        newest = world.access.as_(OPERATOR).channels.messages("kitchen").items[0]
+        asked = task_of(world, newest)
+        world.router.route()
+        world.tick()
+        states.append(world.state(asked))
+        if states[-1] == "RUNNING":
+            world.succeed(asked)
+            world.tick()
+    assert states == ["RUNNING", "NEEDS_INPUT approval"]
