@@ -121,7 +121,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Leave nothing behind of a run in which nothing failed."""
-    if not config.stash.get(_FAILED, _IS_WORKER):
+    if not _IS_WORKER and not config.stash.get(_FAILED, False):
         _PLACE.remove()
 
 
