@@ -3,17 +3,17 @@
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NoReturn
-from urllib.parse import urlsplit
+from typing import Any, Final, NamedTuple, NoReturn
+from urllib.parse import urljoin, urlsplit
 
 import typer
 
 from claudomator_py.cli.output import error, note
 from claudomator_py.domain.card import WAYS_ON, Card
 from claudomator_py.domain.errors import Problem, shown
-from claudomator_py.domain.remote import is_loopback
+from claudomator_py.domain.remote import Protocol, is_loopback
 
 STDIN = Path("-")
 WELL_KNOWN: Final = "/.well-known/agent-card.json"
@@ -28,21 +28,47 @@ def read(path: Path) -> list[Card]:
     return _cards(name, data, path)
 
 
-def read_any(source: str, secret: str | None) -> list[Card]:
+class ReadCard(NamedTuple):
+    """A card from a file or an address. is_named: whether it says its id itself, and not only a name."""
+
+    card: Card
+    is_named: bool = True
+
+
+def read_any(source: str, secret: str | None) -> list[ReadCard]:
     """The cards in a file, or at an address: ours, or one of A2A. secret: see ``a2a_card.read_a2a``. Raises Exit where
     it has a problem, and says which."""
-    from claudomator_py.schema.a2a_card import is_a2a, read_a2a
+    from claudomator_py.schema.a2a_card import has_own_id, is_a2a, read_a2a, unreachable, with_whole_addresses
 
-    fetched = source.startswith(("https://", "http://"))
-    path = Path("fetched.json") if fetched else Path(source)
-    name, data = (source, _fetched(source)) if fetched else _content(path)
+    address = _card_address(source) if source.startswith(("https://", "http://")) else None
+    path = Path(source) if address is None else Path("fetched.json")
+    name, data = _content(path) if address is None else (source, _fetched(address))
     document = _object_in(data)
     if document is None or not is_a2a(document):
-        return _cards(name, data, path)
+        return [ReadCard(card) for card in _cards(name, data, path)]
+    if address is not None:
+        document = with_whole_addresses(document, address)
+    if problems := unreachable(document):
+        _refuse(name, problems)
     found = read_a2a(document, secret=secret)
     if not isinstance(found, Card):
         _refuse(name, found)
-    return [found]
+    return [ReadCard(_with_protocol(found, document, address), has_own_id(document))]
+
+
+def _with_protocol(card: Card, document: Mapping[str, Any], address: str | None) -> Card:
+    """The card, with the protocol of its interface where its runs would not find the A2A card again, which says it.
+
+    address: where that card is; None: in a file.
+    """
+    from claudomator_py.schema.a2a_card import spoken_interface
+
+    interface = spoken_interface(document)
+    if card.url is None or card.protocol is not Protocol.AUTO or interface is None or interface.version is None:
+        return card
+    if address in (card.url.rstrip("/") + WELL_KNOWN, urljoin(card.url, WELL_KNOWN)):
+        return card
+    return card.model_copy(update={"protocol": Protocol(interface.version)})
 
 
 def in_order(cards: Sequence[Card]) -> list[Card]:
@@ -96,18 +122,25 @@ def _object_in(data: bytes) -> dict[str, Any] | None:
     return document if isinstance(document, dict) else None
 
 
-def _fetched(url: str) -> bytes:
-    """What is at that address, or in the place below it where A2A has cards. Raises BadParameter."""
-    import httpx
-
+def _card_address(url: str) -> str:
+    """That address, or the place below it where A2A has cards. Raises BadParameter."""
     parts = urlsplit(url)
     if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
         raise typer.BadParameter(f"{shown(url)} would be fetched unencrypted; http:// is for this machine alone")
-    if not parts.path.endswith(".json"):
-        url = url.rstrip("/") + WELL_KNOWN
+    return url if parts.path.endswith(".json") else url.rstrip("/") + WELL_KNOWN
+
+
+def _fetched(url: str) -> bytes:
+    """What is at that address. Raises BadParameter."""
+    import ssl
+
+    import httpx
+
+    # As runs do: what the machine trusts, or SSL_CERT_FILE says. No proxy and no other setting of the environment.
+    trusted = ssl.create_default_context()
     try:
         with (
-            httpx.Client(timeout=FETCH_S, follow_redirects=False, trust_env=False) as client,
+            httpx.Client(timeout=FETCH_S, follow_redirects=False, trust_env=False, verify=trusted) as client,
             client.stream("GET", url, headers={"Accept": "application/json"}) as response,
         ):
             if response.status_code != httpx.codes.OK:
@@ -118,5 +151,17 @@ def _fetched(url: str) -> bytes:
                 if len(data) > MOST_BYTES:
                     raise typer.BadParameter(f"{shown(url)} has more than {MOST_BYTES:,} bytes: that is not a card")
     except (httpx.HTTPError, httpx.InvalidURL) as failure:
-        raise typer.BadParameter(f"{shown(url)} was not reached: {type(failure).__name__}") from None
+        raise typer.BadParameter(f"{shown(url)} was not reached: {_why(failure)}") from None
     return bytes(data)
+
+
+def _why(failure: BaseException) -> str:
+    """What has kept a request from being answered, in words."""
+    import ssl
+
+    cause: BaseException | None = failure
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"its certificate is not trusted ({cause.verify_message}); name its authority in SSL_CERT_FILE"
+        cause = cause.__cause__ or cause.__context__
+    return shown(str(failure)) or type(failure).__name__

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
 
 import typer
 
@@ -28,7 +29,9 @@ from claudomator_py.cli.output import (
     render,
 )
 from claudomator_py.cli.times import ago, now_ms
-from claudomator_py.domain.card import Card, Visibility
+from claudomator_py.client.errors import ServiceProblem
+from claudomator_py.domain.card import Card, Visibility, digits_of
+from claudomator_py.domain.fields import name_from
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.views.specialists import SpecialistView
 from claudomator_py.schema.cardfile import card_text
@@ -138,7 +141,9 @@ def import_(
     Nothing in an A2A card is lost: `export --a2a` writes it back. All of them are read before the first
     specialist is registered.
     """
-    _write(_registered(client, [card for source in sources for card in read_any(source, secret)]), output)
+    found = [one for source in sources for one in read_any(source, secret)]
+    named = _registered(client, [one.card for one in found if one.is_named])
+    _write(named + [_registered_from_elsewhere(client, one.card) for one in found if not one.is_named], output)
 
 
 @connected
@@ -285,6 +290,41 @@ def group() -> typer.Typer:
 
 def _registered(client: "Client", cards: Sequence[Card]) -> list[SpecialistView]:
     return [client.register_specialist(card, idempotency_key=secrets.token_urlsafe(18)) for card in in_order(cards)]
+
+
+def _registered_from_elsewhere(client: "Client", card: Card) -> SpecialistView:
+    """Register a card whose id only follows from its name: under the same id as at the last time, and never in the
+    place of a card that is reached elsewhere."""
+    ids = _ids_for(card)
+    taken = {one: _found(client, one) for one in ids}
+    again = [one for one in ids if (before := taken[one]) is not None and before.content.url == card.url]
+    wanted = again[:1] or [one for one in ids if taken[one] is None] or ids[-1:]
+    while True:
+        specialist_id = wanted.pop(0)
+        try:
+            found = _registered(client, [card.model_copy(update={"id": specialist_id})])[0]
+        except ServiceProblem as problem:
+            if problem.code != "conflict" or not wanted:
+                raise
+            continue  # somebody has it whose cards are not shown
+        if specialist_id != card.id:
+            note(f"There is another {card.id}, so this one is {specialist_id}.")
+        return found
+
+
+def _ids_for(card: Card) -> list[str]:
+    """The ids that it may have, the best first."""
+    host = name_from(f"{card.id}-{urlsplit(card.url or '').netloc}") or card.id
+    return list(dict.fromkeys((card.id, host, f"{card.id}-{digits_of(card.url or '')}")))
+
+
+def _found(client: "Client", specialist_id: str) -> SpecialistView | None:
+    try:
+        return client.specialist(specialist_id)
+    except ServiceProblem as problem:
+        if problem.code != "not_found":
+            raise
+        return None
 
 
 def _edited(before: SpecialistView) -> Card | None:

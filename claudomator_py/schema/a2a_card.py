@@ -7,12 +7,13 @@ what was changed since. What A2A has no place for is in an extension of its capa
 """
 
 import copy
-import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, Literal
+from urllib.parse import urljoin, urlsplit
 
-from claudomator_py.domain.card import Card
-from claudomator_py.domain.errors import Problem
+from claudomator_py.domain.card import Card, id_from
+from claudomator_py.domain.errors import Problem, shown
 from claudomator_py.domain.remote import Scheme
 from claudomator_py.schema.a2a_security import security_of_0_3, security_of_1_0
 from claudomator_py.schema.validation import odd_values, validate
@@ -24,22 +25,76 @@ EXTENSION: Final = "urn:claudomator:card:1"
 """Its parameters are a whole card of ours."""
 KEPT: Final = "a2a"
 """Under which ``Card.extra`` has the document that it was read from."""
+_ONLY_IN_A2A: Final = frozenset(
+    {
+        "supportedInterfaces",
+        "protocolVersion",
+        "preferredTransport",
+        "additionalInterfaces",
+        "defaultInputModes",
+        "defaultOutputModes",
+        "securitySchemes",
+        "supportsAuthenticatedExtendedCard",
+    }
+)
+"""Keys that tell a card of A2A from one of ours. A card without a version is one of 0.3, where it has a default."""
+_SPOKEN: Final = "JSONRPC"
 A2A_FIELDS: Final = frozenset({"id", "name", "description", "version", "url", "capabilities", "skills", "extra"})
 """Keys of ours that mean something else in a card of A2A, or the same."""
 _TEXT: Final = ["text/plain"]
-_LONGEST_ID: Final = 64
-_NOT_IN_IDS = re.compile(r"[^a-z0-9._-]+")
 _SKILL_FIELDS: Final = ("id", "name", "description", "tags", "examples")
 
 
 def is_a2a(document: Mapping[str, Any]) -> bool:
     """Whether it is a card of A2A rather than one of ours."""
-    return "id" not in document and ("supportedInterfaces" in document or "protocolVersion" in document)
+    return "id" not in document and (
+        not _ONLY_IN_A2A.isdisjoint(document) or isinstance(document.get("capabilities"), Mapping)
+    )
 
 
 def version_of(document: Mapping[str, Any]) -> Version:
     """Of which version an A2A card is; one that serves clients of both is of the newer."""
     return "1.0" if "supportedInterfaces" in document else "0.3"
+
+
+def with_whole_addresses(document: Mapping[str, Any], base: str) -> dict[str, Any]:
+    """Return the card with addresses that are relative to where it was fetched from, ``base``, written out."""
+
+    def whole(part: Any) -> Any:
+        url = part.get("url") if isinstance(part, Mapping) else None
+        return {**part, "url": urljoin(base, url)} if isinstance(url, str) and url else part
+
+    found = whole(dict(document))
+    for key in ("supportedInterfaces", "additionalInterfaces"):
+        if isinstance(found.get(key), list):
+            found[key] = [whole(one) for one in found[key]]
+    return dict(found)
+
+
+def unreachable(document: Mapping[str, Any]) -> list[Problem]:
+    """Return why nobody here can speak with the agent of that A2A card, if so."""
+    interfaces = list(_interfaces_of(document))
+    field = "supportedInterfaces" if "supportedInterfaces" in document else "url"
+    spoken = [one for one in interfaces if one.binding == _SPOKEN]
+    if not spoken:
+        offered = ", ".join(dict.fromkeys(shown(one.binding) for one in interfaces))
+        message = f"offers {offered}, and {_SPOKEN} alone is spoken here" if offered else "names no interface"
+        remedy = f"have the agent serve A2A over {_SPOKEN} as well, or write a card with its `url` and `protocol`"
+        return [Problem(field=field, message=message, remedy=remedy)]
+    if all(one.version is None for one in spoken):
+        offered = ", ".join(dict.fromkeys(shown(one.said) for one in spoken))
+        message = f"offers A2A {offered}, and 1.0 and 0.3 are spoken here"
+        return [Problem(field=field, message=message, remedy="have the agent serve one of these as well")]
+    interface = spoken_interface(document)
+    if interface is not None and not urlsplit(interface.url).scheme:
+        message = f"`{shown(interface.url)}` is relative, and the card comes from a file"
+        return [Problem(field=field, message=message, remedy="import it from its address, or write the whole address")]
+    return []
+
+
+def has_own_id(document: Mapping[str, Any]) -> bool:
+    """Return whether the id of an A2A card is written in it, as one of ours has it, or only follows from its name."""
+    return _own_card(document) is not None
 
 
 def read_a2a(document: Mapping[str, Any], *, secret: str | None = None) -> Card | list[Problem]:
@@ -83,7 +138,7 @@ def _own_card(document: Mapping[str, Any]) -> dict[str, Any] | None:
 def _fields(document: Mapping[str, Any]) -> dict[str, Any]:
     name = document.get("name")
     fields: dict[str, Any] = {
-        "id": _NOT_IN_IDS.sub("-", str(name or "").lower()).strip("-._")[:_LONGEST_ID] or "agent",
+        "id": id_from(str(name or "")),
         "name": name,
         "description": document.get("description"),
         "url": _address(document),
@@ -102,18 +157,45 @@ def _skill(skill: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _address(document: Mapping[str, Any]) -> str | None:
-    """Of the first interface for JSON-RPC, the best first."""
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """A way to speak with an agent, as its A2A card has it."""
+
+    url: str
+    binding: str
+    """Such as ``JSONRPC``."""
+    said: str
+    """The version of A2A, as it is written."""
+
+    @property
+    def version(self) -> Version | None:
+        """The version that is spoken here; None: it is another one."""
+        return "1.0" if self.said.split(".")[0] == "1" else "0.3" if self.said.startswith("0.3") else None
+
+
+def spoken_interface(document: Mapping[str, Any]) -> Interface | None:
+    """Return the interface that is used, the best first; None: there is none for JSON-RPC."""
+    spoken = [one for one in _interfaces_of(document) if one.binding == _SPOKEN]
+    return next((one for version in ("1.0", "0.3", None) for one in spoken if one.version == version), None)
+
+
+def _interfaces_of(document: Mapping[str, Any]) -> Iterator[Interface]:
     for one in _objects(document, "supportedInterfaces"):
-        if one.get("protocolBinding") == "JSONRPC" and isinstance(one.get("url"), str):
-            return str(one["url"])
-    url = document.get("url")
-    if document.get("preferredTransport") in (None, "JSONRPC") and isinstance(url, str):
-        return url
+        if isinstance(one.get("url"), str):
+            said = one.get("protocolVersion")
+            yield Interface(one["url"], str(one.get("protocolBinding")), said if isinstance(said, str) else "1.0")
+    said = document.get("protocolVersion")
+    old = said if isinstance(said, str) else "0.3.0"
+    if isinstance(document.get("url"), str):
+        yield Interface(document["url"], str(document.get("preferredTransport") or _SPOKEN), old)
     for one in _objects(document, "additionalInterfaces"):
-        if one.get("transport") == "JSONRPC" and isinstance(one.get("url"), str):
-            return str(one["url"])
-    return None
+        if isinstance(one.get("url"), str):
+            yield Interface(one["url"], str(one.get("transport")), old)
+
+
+def _address(document: Mapping[str, Any]) -> str | None:
+    interface = spoken_interface(document)
+    return None if interface is None else interface.url
 
 
 def _authentication(document: Mapping[str, Any], secret: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ words for what does not exist.
 from sqlalchemy import ColumnElement, and_, exists, false, not_, or_, select, true
 
 from claudomator_py.domain.card import REMOTE_AGENT, Visibility
-from claudomator_py.domain.principal import Principal, Role
+from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.store.tables import CHANNEL, DECISION, EVENT, RUN, SCHEDULE, SPECIALIST, SPECIALIST_GRANT, TASK
 
 
@@ -67,12 +67,16 @@ def cards_given(by: Principal) -> ColumnElement[bool]:
     That is less than it sees: what a card says of itself decides who sees it, and whoever is given work reads it whole,
     answers for it, and may have a prompt and permissions of its own. So a card does the work of its creator and of its
     own side, the daemon's or an organisation's, and that of others once an administrator of the daemon has admitted it
-    as it is. Who sees all does not for that reason give work to all: a private card is its creator's.
+    as it is. Who sees all does not for that reason give work to all: a private card is its creator's. One that is
+    reached over HTTP has to be the operator's, as a secret of the daemon's may be sent there.
     """
     own = SPECIALIST.c.creator.in_(by.names)
     same_side = SPECIALIST.c.organisation.is_not_distinct_from(by.organisation)
     admitted = SPECIALIST.c.admitted_hash == SPECIALIST.c.content_hash
-    return and_(SPECIALIST.c.removed_ms.is_(None), or_(own, and_(_visible_to(by), or_(same_side, admitted))))
+    url = SPECIALIST.c.card["url"].as_string()
+    reached = or_(SPECIALIST.c.creator == OPERATOR.id, url.is_(None), url.startswith("ws-agent:"))
+    may = or_(own, and_(_visible_to(by), or_(same_side, admitted)))
+    return and_(SPECIALIST.c.removed_ms.is_(None), reached, may)
 
 
 def cards_hidden(by: Principal) -> ColumnElement[bool]:

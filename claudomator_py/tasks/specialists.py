@@ -7,10 +7,11 @@ same id stands for one, and when that is removed, the shipped one is there again
 
 from collections.abc import Collection, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.card import SHIPPER, WAYS_ON, Card, Registration, Source, Visibility
+from claudomator_py.domain.card import SHIPPER, WAYS_ON, Card, Registration, Source, Transport, Visibility
 from claudomator_py.domain.errors import (
     Conflict,
     Forbidden,
@@ -21,7 +22,8 @@ from claudomator_py.domain.errors import (
     shown,
     suggestion,
 )
-from claudomator_py.domain.principal import Principal, Role
+from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from claudomator_py.domain.remote import is_loopback
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.store import specialist_rows, task_rows
 from claudomator_py.store.events import record
@@ -59,7 +61,7 @@ def register(
         raise Conflict(f"The id {card.id} is taken.", remedy="Choose another id.")
     if row is not None and row.removed_ms is None and row.file_path not in (None, file_path):
         raise _follows_file(row)
-    refuse(ways_on_problems(connection, card, by, registered_with))
+    refuse([*_address_problems(card, by.id), *ways_on_problems(connection, card, by, registered_with)])
     organisation = _organisation(card, by, by.organisation)
     return _put(
         connection,
@@ -90,10 +92,10 @@ def change(
     row = _changeable(connection, card.id, by, versions)
     if row.file_path is not None:
         raise _follows_file(row)
-    refuse(ways_on_problems(connection, card, by))
-    organisation = _organisation(card, by, row.organisation)
     shipped = row.source == "shipped"
     creator, source = (by.id, "api") if shipped else (row.creator, row.source)
+    refuse([*_address_problems(card, creator), *ways_on_problems(connection, card, by)])
+    organisation = _organisation(card, by, row.organisation)
     return _put(
         connection,
         row,
@@ -291,6 +293,16 @@ def ways_on_problems(
     return problems
 
 
+def _address_problems(card: Card, creator: str) -> list[Problem]:
+    """Return why nobody would reach the card at its address: this machine is the operator's to name."""
+    here = card.transport is Transport.HTTP and is_loopback(urlsplit(card.url or "").hostname or "")
+    if not here or creator == OPERATOR.id:
+        return []
+    message = "is on the daemon's own machine, where only cards of the operator are reached"
+    remedy = "have the operator register it, or connect its agent to the hub and write ws-agent://ID"
+    return [Problem(field="url", message=message, remedy=remedy)]
+
+
 def task_problems(connection: Connection, spec: TaskSpec, by: Principal) -> list[Problem]:
     """Why nobody could do the task as it names its specialist: none of that id exists for whoever sends it, or it has
     no such skill."""
@@ -313,7 +325,10 @@ def task_problems(connection: Connection, spec: TaskSpec, by: Principal) -> list
 
 def _not_given(registration: Registration) -> Problem:
     card, whose = registration.card, registration.organisation or registration.creator
-    if card.visibility is Visibility.PRIVATE:
+    if card.transport is Transport.HTTP and registration.creator != OPERATOR.id:
+        message = "is reached over HTTP, where only cards of the operator are"
+        remedy = "have the operator register it, connect its agent to the hub, or name another one"
+    elif card.visibility is Visibility.PRIVATE:
         message, remedy = "is private: it does the work of its creator", "name another one"
     else:
         message = f"does the work of {whose}, and no administrator has admitted it to that of others"

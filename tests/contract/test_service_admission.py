@@ -243,3 +243,24 @@ def test_what_the_card_of_another_organisation_says_is_data_in_the_prompt(world:
         assert prompt.count("\nROLE-") == (0 if own else 2)
         world.succeed(f"t-{by.id}")
         world.tick()
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8080/a", "https://localhost/a", "http://[::1]:80"])
+def test_this_machine_is_the_operators_to_name(world: World, url: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        world.access.as_(ANN).specialists.register(card("shepherd", url=url))
+    (problem,) = refused.value.problems
+    assert problem.field == "url"
+    assert "only cards of the operator" in problem.message
+    assert "hub" in str(problem.remedy)
+    world.specialists.register(card("shepherd", url=url))
+
+
+@pytest.mark.both_databases
+def test_work_that_could_not_reach_its_specialist_is_refused_with_the_cause(world: World) -> None:
+    ann = world.access.as_(ANN)
+    ann.specialists.register(card("shepherd", url="https://agents.example/sheep", skills=[SHEEP]))
+    with pytest.raises(Invalid) as refused:
+        ann.service.submit(spec("tally", instructions=WORK, specialist="shepherd"))
+    assert "is reached over HTTP, where only cards of the operator are" in refused.value.problems[0].message
+    assert not by_text(world, ANN)

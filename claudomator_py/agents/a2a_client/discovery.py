@@ -37,7 +37,7 @@ def discover(server: Server, path: str) -> Interface:
         answer = server.request("GET", place, headers={"Accept": "application/json"})
         if answer.status not in (404, 405, 501):
             return _chosen(server, _card(server, answer))
-    error = f"{server.origin} has no card where its log says; set its `protocol`, such as post"
+    error = f"{server.origin} has no card where its log says; set `protocol` to what it speaks: 1.0, 0.3 or post"
     raise End("setup", error, elsewhere=" and ".join(places))
 
 

@@ -1,6 +1,9 @@
 """``claudomator specialists`` and ``claudomator search``: from files and an editor to the registry."""
 
 import json
+import shutil
+import ssl
+import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -9,6 +12,7 @@ from threading import Thread
 
 import pytest
 
+from claudomator_py.domain.card import Card
 from claudomator_py.schema.cardfile import card_text, parse_card_file
 from tests.fakes.cards import card
 from tests.fakes.command import Command
@@ -39,7 +43,7 @@ def cards(command: Command, daemon: Daemon) -> Path:
 
 
 @contextmanager
-def card_server(answers: Mapping[str, tuple[int, object]]) -> Iterator[str]:
+def card_server(answers: Mapping[str, tuple[int, object]], tls: ssl.SSLContext | None = None) -> Iterator[str]:
     """A host with these answers, by path; to everything else it says 404."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -55,9 +59,11 @@ def card_server(answers: Mapping[str, tuple[int, object]]) -> Iterator[str]:
             """Nothing."""
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield f"http{'' if tls is None else 's'}://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
         server.server_close()
@@ -295,3 +301,86 @@ def test_a_card_is_not_fetched_unencrypted_from_elsewhere(command: Command) -> N
 
     assert done.returncode == 2
     assert "unencrypted" in done.stderr
+
+
+def named(name: str, url: str) -> dict[str, object]:
+    """An A2A card of 0.3 as other programs write it: without its version."""
+    return {
+        "name": name,
+        "description": "Speaks.",
+        "url": url,
+        "version": "1",
+        "capabilities": {},
+        "defaultInputModes": ["text"],
+        "defaultOutputModes": ["text"],
+        "skills": [],
+    }
+
+
+def imported(command: Command, card: dict[str, object]) -> dict[str, object]:
+    file = command.home / "card.json"
+    file.write_text(json.dumps(card))
+    (found,) = told(command, "specialists", "import", str(file))
+    return found
+
+
+def test_nothing_is_replaced_that_came_from_elsewhere(command: Command, cards: Path) -> None:
+    assert command("specialists", "add", str(cards)).returncode == 0
+    mine, theirs = named("Plumber", "https://a.example/rpc"), named("Plumber", "https://b.example:8443/rpc")
+
+    first, second = imported(command, mine), imported(command, theirs)
+    third = imported(command, named("Plumber", "https://b.example:8443/other"))
+    assert (first["id"], second["id"]) == ("plumber-a.example", "plumber-b.example-8443")
+    assert str(third["id"]).startswith("plumber-")
+
+    again = [imported(command, one)["id"] for one in (theirs, mine | {"description": "Speaks well."})]
+    assert again == [second["id"], first["id"]], "the same agent is the same specialist"
+    assert len(told(command, "specialists", "list")) == 4
+    own = json.loads(command("specialists", "show", "plumber", "-o", "json").stdout)
+    assert own["card"]["description"] == "Fixes leaking pipes."
+
+
+def test_the_protocol_is_written_down_where_the_card_would_not_be_found_again(command: Command, cards: Path) -> None:
+    answers = {
+        path: (200, named("Echo", where) | {"protocolVersion": "0.3.0"})
+        for path, where in (
+            ("/echo/.well-known/agent-card.json", "/echo/rpc"),
+            ("/.well-known/agent-card.json", "/rpc"),
+            ("/twin/.well-known/agent-card.json", "/twin"),
+        )
+    }
+    with card_server(answers) as url:
+        found = [told(command, "specialists", "import", f"{url}{path}")[0] for path in ("/echo", "/", "/twin/")]
+    kept = [Card.model_validate(one["card"]) for one in found]
+    reached = [(str(one.url).removeprefix(url), one.protocol.value) for one in kept]
+    assert reached == [("/echo/rpc", "0.3"), ("/rpc", "auto"), ("/twin", "auto")]
+
+
+def test_an_agent_that_speaks_something_else_becomes_no_role(command: Command, cards: Path) -> None:
+    card = named("Echo", "https://a.example") | {"preferredTransport": "GRPC"}
+    file = command.home / "card.json"
+    file.write_text(json.dumps(card))
+    done = command("specialists", "import", str(file))
+    assert done.returncode == 1
+    assert "offers GRPC, and JSONRPC alone is spoken here" in done.stderr
+    assert told(command, "specialists", "list") == []
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
+def test_a_host_with_a_certificate_of_its_own_is_trusted_as_runs_trust_it(
+    command: Command, cards: Path, tmp_path: Path
+) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=127.0.0.1"]
+    make += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(make, check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with card_server({"/.well-known/agent-card.json": (200, A2A)}, context) as url:
+        refused = command("specialists", "import", url)
+        trusted = command("specialists", "import", url, SSL_CERT_FILE=str(certificate))
+    assert refused.returncode == 2
+    assert "certificate is not trusted" in " ".join(refused.stderr.split())
+    assert "SSL_CERT_FILE" in refused.stderr
+    assert trusted.returncode == 0, trusted.stderr
+    assert "docs-bot" in trusted.stdout

@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudomator_py.domain.card import Card
-from claudomator_py.schema.a2a_card import EXTENSION, Version, is_a2a, read_a2a, version_of, write_a2a
+from claudomator_py.schema.a2a_card import (
+    EXTENSION,
+    Version,
+    is_a2a,
+    read_a2a,
+    unreachable,
+    version_of,
+    with_whole_addresses,
+    write_a2a,
+)
 from claudomator_py.schema.shipped_cards import shipped_cards, shipped_files
 from tests.fakes.cards import card
 
@@ -234,3 +243,79 @@ def test_no_unknown_field_is_lost(
     found = read_a2a(document)
     if isinstance(found, Card):
         assert write_a2a(Card.model_validate(found.document), version, "") == document
+
+
+def offering(*interfaces: tuple[str, str, str]) -> dict[str, Any]:
+    """A card of 1.0 with these: address, binding, version."""
+    keys = ("url", "protocolBinding", "protocolVersion")
+    return NEW | {"supportedInterfaces": [dict(zip(keys, one, strict=True)) for one in interfaces]}
+
+
+OLD_REST = OLD | {"preferredTransport": "HTTP+JSON", "additionalInterfaces": []}
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        (offering((URL, "HTTP+JSON", "1.0")), "offers HTTP+JSON, and JSONRPC alone"),
+        (offering(("agents.example:443", "GRPC", "1.0"), (URL, "HTTP+JSON", "1.0")), "offers GRPC, HTTP+JSON"),
+        (OLD_REST, "offers HTTP+JSON"),
+        (offering(), "names no interface"),
+        (offering((URL, "JSONRPC", "2.0")), "offers A2A 2.0, and 1.0 and 0.3 are spoken"),
+        (offering(("/rpc", "JSONRPC", "1.0")), "`/rpc` is relative, and the card comes from a file"),
+        (OLD | {"url": "rpc"}, "`rpc` is relative"),
+    ],
+)
+def test_whom_nobody_here_can_speak_with_is_refused_by_the_reason(document: dict[str, Any], words: str) -> None:
+    (found,) = unreachable(document)
+    assert words in found.message
+    assert found.remedy
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        offering(("agents.example:443", "GRPC", "1.0"), (URL, "JSONRPC", "1.0")),
+        OLD_REST | {"additionalInterfaces": [{"url": URL, "transport": "JSONRPC"}]},
+        OLD | {"preferredTransport": None},
+    ],
+)
+def test_one_interface_that_is_spoken_suffices(document: dict[str, Any]) -> None:
+    assert unreachable(document) == []
+    assert read(document).url == URL
+
+
+@pytest.mark.parametrize("said", ["/rpc", "../rpc", URL])
+@pytest.mark.parametrize("document", [OLD, NEW])
+def test_a_relative_address_is_one_on_the_host_of_the_card(document: dict[str, Any], said: str) -> None:
+    given = OLD | {"url": said} if document is OLD else offering((said, "JSONRPC", "1.0"))
+    whole = with_whole_addresses(given, "https://agents.example/.well-known/agent-card.json")
+    assert unreachable(whole) == []
+    assert read(whole).url == URL
+
+
+def test_the_newer_version_is_spoken_whatever_stands_first() -> None:
+    document = offering(("https://agents.example/old", "JSONRPC", "0.3"), (URL, "JSONRPC", "1.0"))
+    assert read(document).url == URL
+
+
+@pytest.mark.parametrize("left_out", ["protocolVersion", "preferredTransport", "defaultOutputModes"])
+def test_a_card_without_a_version_is_one_of_0_3(left_out: str) -> None:
+    document = {key: value for key, value in OLD.items() if key not in ("protocolVersion", left_out)}
+    assert is_a2a(document)
+    assert version_of(document) == "0.3"
+    assert (unreachable(document), read(document).url) == ([], URL)
+
+
+@pytest.mark.parametrize("document", [card("a").document, {"description": "D.", "capabilities": ["gpu"]}])
+def test_a_card_of_ours_is_none_of_a2a(document: dict[str, Any]) -> None:
+    assert not is_a2a(document)
+
+
+def test_names_in_any_script_have_ids_of_their_own() -> None:
+    names = ["翻译", "検索", "번역기", "Переводчик", "Поиск", "אייל", "翻译 Bot", "検索 Bot", "Café", "Search"]
+    ids = {name: read(NEW | {"name": name}).id for name in names}
+    assert len(set(ids.values())) == len(names)
+    assert ids["Café"] == "cafe"
+    assert ids["翻译 Bot"].startswith("bot-")
+    assert ids == {name: read(OLD | {"name": name}).id for name in names}, "the same each time"
