@@ -156,7 +156,7 @@ def hold(
     ] = None,
     family: Annotated[
         str | None,
-        typer.Option(parser=_family, help="Only models whose name contains this, such as opus.", metavar="NAME"),
+        typer.Option(parser=_family, help="Only this family of models, such as opus, or one model.", metavar="NAME"),
     ] = None,
     account: Annotated[
         bool, typer.Option("--account", help="Also hold all agents of its kind on the same account.")

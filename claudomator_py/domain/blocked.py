@@ -231,7 +231,7 @@ class BlockParams(Coded):
     room: int | None = Field(None, description="Runs that may begin now nevertheless.")
     until: Instant | None = Field(None, description="When it may change by itself.")
     bucket: str | None = Field(None, description="What a hold is on, such as ``claude/default:opus``.")
-    family: str | None = Field(None, description="Only models with this in their name.")
+    family: str | None = Field(None, description="Only models of this family, or this one model.")
     window: str | None = Field(None, description="The window that is used up, as the agent names it.")
     reason: Reason | None = Field(None, description="Why it is held; missing for a hold of an operator.")
     provenance: Provenance | None = Field(None, description="How the end of a hold is known.")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from claudomator_py.domain import lifecycle
 from claudomator_py.domain.agent import TIERS, Tier
 from claudomator_py.domain.lifecycle import InputKind, QueueReason
+from claudomator_py.domain.limits import LONGEST_RESET_MS
 from claudomator_py.domain.outcome import REASON_POLICIES, HoldKind, Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.readiness import backoff_ms
 from claudomator_py.domain.task import OnLimit, OnLost, TaskSpec
@@ -94,11 +95,10 @@ def _after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> 
         event: lifecycle.Event = lifecycle.Cancelling() if run.cancelled else lifecycle.Requeued()
         return Ending(event, counts_attempt=False)
     if outcome.status is OutcomeStatus.SUCCEEDED:
-        near = outcome.nearly_used
-        doubted = near is not None and spec.on_limit is OnLimit.WAIT and not spec.check and run.begun
-        if near is None or not doubted or run.confirms or run.cancelled or run.spent or near.resets_at <= now_ms:
+        asked_ms = _asked_again(outcome, spec, run, now_ms)
+        if asked_ms is None:
             return Ending(lifecycle.Succeeded(), counts_attempt=True)
-        return Ending(lifecycle.Retrying(near.resets_at), counts_attempt=False, goes_on=True, confirms=True)
+        return Ending(lifecycle.Retrying(asked_ms), counts_attempt=False, goes_on=True, confirms=True)
     if run.cancelled:
         return Ending(lifecycle.Cancelling(), counts_attempt=True)
     if run.asks is not None and not run.spent:
@@ -143,6 +143,15 @@ def _after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> 
             goes_on=run.begun and _is_resumable_after(reason, run),
         )
     return Ending(lifecycle.Failing(reason), policy.counts_attempt)
+
+
+def _asked_again(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> int | None:
+    """When the agent is to be asked whether what succeeded is done, in epoch milliseconds; None: it is not."""
+    near = outcome.nearly_used
+    if near is None or not now_ms < near.resets_at <= now_ms + LONGEST_RESET_MS:
+        return None
+    doubted = spec.on_limit is OnLimit.WAIT and not spec.check and run.begun
+    return near.resets_at if doubted and not (run.confirms or run.cancelled or run.spent) else None
 
 
 def _after_outage(reason: Reason, spec: TaskSpec, run: EndedRun, now_ms: int) -> Ending:

@@ -231,10 +231,8 @@ def _event_data(why: str | None, **data: list[str]) -> dict[str, Any]:
 
 def expire(connection: Connection, task: Task, now_ms: int) -> None:
     """End it, as nobody has done what it needed by the time that was set for it."""
-    request = asked_of(task) or asked_before(task)
-    if request.until_ms is None:
-        request = request.model_copy(update={"until_ms": now_ms})
-    asks = request.model_dump(mode="json")
+    request = asked_of(task)
+    asks = None if request is None else request.model_dump(mode="json")
     task = task_rows.advance(connection, task, Failing(Reason.EXPIRED), now_ms, asks=asks)
     ready_dependents(connection, task, now_ms)
 

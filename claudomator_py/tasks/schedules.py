@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
+from claudomator_py.domain.inputs import InputRequest
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.schedule import MAX_HELD_UP_MS, Overlap
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import DAY_MS, format_instant
-from claudomator_py.store import schedule_rows
+from claudomator_py.store import schedule_rows, task_rows
 from claudomator_py.store.events import EventQuery, newest, record
 from claudomator_py.store.tables import Schedule, ScheduleFire, Task
 from claudomator_py.tasks.accept import NewTask, accept
@@ -146,17 +147,21 @@ def make_way(connection: Connection, schedule: Schedule, now_ms: int) -> Task | 
     while (other := schedule_rows.unended(connection, schedule.id)) is not None:
         if spec.overlap is Overlap.REPLACE and other.state != "RUNNING":
             cancel_now(connection, other, now_ms, data={"why": f"schedule {schedule.name} has replaced it"})
-        elif other.state == "NEEDS_INPUT" and _is_overdue(other, now_ms):
-            expire(connection, other, now_ms)
+        elif other.state == "NEEDS_INPUT" and (asked := _asked(other)).until_ms is None and _due(asked) <= now_ms:
+            asks = asked.within(MAX_HELD_UP_MS).model_dump(mode="json")
+            expire(connection, task_rows.change(connection, other, now_ms, asks=asks), now_ms)
         else:
             return other
     return None
 
 
-def _is_overdue(task: Task, now_ms: int) -> bool:
-    """Whether it has waited for a person for too long; one that says until when ends by itself then."""
-    asked = asked_of(task) or asked_before(task)
-    return asked.until_ms is None and now_ms >= asked.since_ms + MAX_HELD_UP_MS
+def _asked(task: Task) -> InputRequest:
+    return asked_of(task) or asked_before(task)
+
+
+def _due(asked: InputRequest) -> int:
+    """When the task no longer keeps its schedule from the next one, in epoch milliseconds: as it says itself."""
+    return asked.since_ms + MAX_HELD_UP_MS if asked.until_ms is None else asked.until_ms
 
 
 def warn_of(connection: Connection, schedule: Schedule, other: Task, now_ms: int) -> None:
@@ -164,7 +169,6 @@ def warn_of(connection: Connection, schedule: Schedule, other: Task, now_ms: int
     told = newest(connection, 1, EventQuery(task_id=other.id, kinds=(HELD_UP,)))
     if other.state != "NEEDS_INPUT" or (told and now_ms < told[0].at_ms + DAY_MS):
         return
-    asked = asked_of(other) or asked_before(other)
-    until_ms = asked.since_ms + MAX_HELD_UP_MS if asked.until_ms is None else asked.until_ms
-    data = {"schedule": schedule.name, "until": format_instant(until_ms), **asked.event_data}
+    asked = _asked(other)
+    data = {"schedule": schedule.name, "until": format_instant(_due(asked)), **asked.event_data}
     record(connection, now_ms, HELD_UP, task_id=other.id, data=data)

@@ -59,6 +59,11 @@ def test_a_success_near_a_limit_is_asked_about_once_after_the_reset(world: World
         ({"on_limit": "wait"}, {"windows": {"five_hour": {"used": 0.2, "resets_at": RESET_MS}}}, None),
         (
             {"on_limit": "wait"},
+            {"windows": {"five_hour": {"used": 0.97, "resets_at": START_MS + 400 * DAY_MS}}},
+            f"done, {EARLY}",
+        ),
+        (
+            {"on_limit": "wait"},
             {"model": "sonnet-5", "windows": {"seven_day_opus": {"used": 1, "resets_at": RESET_MS, "family": "opus"}}},
             None,
         ),

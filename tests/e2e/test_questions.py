@@ -63,6 +63,15 @@ def test_a_denied_tool_is_allowed_by_a_person_and_then_works(site: Site) -> None
     assert (site.work / "published").read_text() == "out\n"
 
 
+def test_what_was_denied_is_said_of_a_task_that_does_without(site: Site) -> None:
+    daemon = site.start().ready()
+    site.drop("ship.yaml", document(None, PUBLISHES, agent="simulated", on_input="deny", working_dir=str(site.work)))
+    task = ended(daemon, "ship")
+    assert (task.state, task.denials, task.reason_text) == ("COMPLETED", 1, "done, with 1 denial")
+    assert "done, with 1 denial" in site.command("status").stdout
+    assert site.command("why", "ship").stdout.startswith("ship is COMPLETED: done, with 1 denial.")
+
+
 def test_nothing_runs_before_the_approval_and_a_rejection_ends_it(site: Site) -> None:
     daemon, _ = asking(site, "one", DONE, approval=True)
     site.drop("two.yaml", document(None, "Paint.", agent="simulated", approval=True))

@@ -271,7 +271,7 @@ class HoldRequest(View):
 
     until: GivenInstant | None = Field(default=None, description="RFC 3339, with an offset. Default: until released.")
     family: Family | None = Field(
-        default=None, description="Only models whose name contains this, such as `opus`. Default: all models."
+        default=None, description="Only models of this family, such as `opus`, or this one model. Default: all models."
     )
     account: Flag = Field(default=False, description="Also hold all agents of its kind on the same account.")
     reason: str | None = Field(default=None, max_length=500, description="Reason to show to others.")
