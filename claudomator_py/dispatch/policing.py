@@ -19,7 +19,7 @@ from claudomator_py.domain.principal import INBOX, OPERATOR, Principal, Role
 from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.routing import HARM, Constraints, Risk
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.triage import BY_WEBHOOK, Incoming, MessageRole
+from claudomator_py.domain.triage import FROM_OUTSIDE, Incoming, MessageRole
 from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.domain.views.policy import VerdictView
 from claudomator_py.environment.registry import AgentRegistry
@@ -208,7 +208,7 @@ class Policing:
         Whoever may write in a channel does not for that reason have the role of whoever made it. author: None: it is
         not known any more.
         """
-        if author is None or author.startswith(BY_WEBHOOK):
+        if author is None or author.startswith(FROM_OUTSIDE):
             return Principal(author or creator.id, Role.READ, creator.organisation), WEBHOOK
         wrote = self._actor(connection, author, creator.organisation)
         return wrote, (wrote.role if creator.role.permits(wrote.role) else creator.role).value

@@ -102,7 +102,9 @@ class Member(BaseModel):
 
 
 BY_WEBHOOK: Final = "webhook:"
-"""What the id of an author begins with who is known to a webhook's sender alone."""
+BY_SLACK: Final = "slack:"
+FROM_OUTSIDE: Final = (BY_WEBHOOK, BY_SLACK)
+"""What the id of an author begins with who writes through a webhook, and whom the daemon does not know."""
 
 
 class Answered(BaseModel):

@@ -35,8 +35,9 @@ from claudomator_py.domain.channel import (
 from claudomator_py.domain.errors import Conflict, Invalid, NotFound, Problem
 from claudomator_py.domain.fields import Count, Line, Strict, Text
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
-from claudomator_py.domain.triage import BY_WEBHOOK
+from claudomator_py.domain.triage import BY_SLACK, BY_WEBHOOK
 from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
+from claudomator_py.domain.views.channels import ChannelView
 from claudomator_py.ports import Clock
 from claudomator_py.schema.validation import odd_values, validate
 from claudomator_py.service.channels import Channels
@@ -44,6 +45,9 @@ from claudomator_py.tasks.messages import Written
 
 log = logging.getLogger("claudomator.channels")
 
+UNBOUND_UNTIL_MS: Final = 1_811_808_000_000
+"""2027-06-01T00:00Z: from then on no signature is accepted that does not cover the channel."""
+_UNBOUND: Final = "which is accepted until 1 June 2027: sign id of the channel, timestamp and body"
 WINDOW_MS: Final = 5 * MINUTE_MS
 """A request is good for so long before and after its timestamp."""
 _SHORTEST_SECRET: Final = 16
@@ -93,7 +97,7 @@ class IncomingWebhooks:
         hook = channel.settings.webhook
         if hook is None or channel.id != channel_id:
             raise NotSigned
-        self._check(hook, channel.name, header, body)
+        self._check(hook, channel, header, body)
         document = _document(body)
         by = Principal(f"{BY_WEBHOOK}{channel.name}", Role.OPERATE, channel.organisation)
         if hook.kind is WebhookKind.SLACK:
@@ -113,17 +117,25 @@ class IncomingWebhooks:
         posted = self._channels.as_(by).write(channel.id, written)
         return {"message": posted.id}
 
-    def _check(self, hook: WebhookSettings, channel: str, header: Callable[[str], str | None], body: bytes) -> None:
+    def _check(
+        self, hook: WebhookSettings, channel: ChannelView, header: Callable[[str], str | None], body: bytes
+    ) -> None:
         slack = hook.kind is WebhookKind.SLACK
         stamp = header("X-Slack-Request-Timestamp" if slack else "X-Claudomator-Timestamp") or ""
         given = header("X-Slack-Signature" if slack else "X-Claudomator-Signature") or ""
-        secret = self._secret(hook, channel)
+        secret = self._secret(hook, channel.name)
         if secret is None or not _STAMP.fullmatch(stamp) or not given.isascii():
             raise NotSigned
         if abs(self._clock() - int(stamp) * SECOND_MS) > WINDOW_MS:
             raise NotSigned
-        if not hmac.compare_digest(given, signature(hook.kind, secret, stamp, body)):
+        expected = [signature(hook.kind, secret, stamp, body, channel.id)]
+        if not slack and self._clock() < UNBOUND_UNTIL_MS:
+            expected.append(_unbound_signature(secret, stamp, body))
+        matching = [hmac.compare_digest(given, one) for one in expected]
+        if not any(matching):
             raise NotSigned
+        if not matching[0]:
+            log.warning("a message for channel %s has a signature without the channel, %s", channel.name, _UNBOUND)
 
     def _secret(self, hook: WebhookSettings, channel: str) -> bytes | None:
         if hook.secret_env is not None:
@@ -142,11 +154,20 @@ class IncomingWebhooks:
         return secret
 
 
-def signature(kind: WebhookKind, secret: bytes, stamp: str, body: bytes) -> str:
-    """As the header has to have it. stamp: the request's timestamp."""
+def signature(kind: WebhookKind, secret: bytes, stamp: str, body: bytes, channel: str) -> str:
+    """Return the header as it has to be. stamp: the request's timestamp. channel: the id of the channel.
+
+    Slack's form is Slack's own (https://docs.slack.dev/authentication/verifying-requests-from-slack), and does not say
+    to which channel of ours a request was sent.
+    """
     slack = kind is WebhookKind.SLACK
-    signed = f"v0:{stamp}:".encode() + body if slack else f"{stamp}.".encode() + body
-    return ("v0=" if slack else "sha256=") + hmac.digest(secret, signed, hashlib.sha256).hex()
+    signed = f"v0:{stamp}:".encode() + body if slack else f"{channel}.{stamp}.".encode() + body
+    return ("v0=" if slack else "v1=") + hmac.digest(secret, signed, hashlib.sha256).hex()
+
+
+def _unbound_signature(secret: bytes, stamp: str, body: bytes) -> str:
+    """Return the header in the form before: good for each channel that has the same secret."""
+    return "sha256=" + hmac.digest(secret, f"{stamp}.".encode() + body, hashlib.sha256).hex()
 
 
 def _read_private(path: Path) -> bytes:
@@ -198,7 +219,7 @@ def _of_slack(document: dict[str, Any]) -> Written | None:
     found = problems or validate(NewMessage, content, {})
     if not isinstance(found, NewMessage):
         raise Invalid.of(found)
-    return Written(f"slack:{user[:100]}", found, external_id=f"slack:{event_id[:200]}")
+    return Written(f"{BY_SLACK}{user[:100]}", found, external_id=f"slack:{event_id[:200]}")
 
 
 def _slack_files(files: object) -> list[dict[str, str]]:

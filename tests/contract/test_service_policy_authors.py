@@ -38,8 +38,8 @@ def said(world: World, text: str, by: Principal = OPERATOR) -> MessageView:
     return world.access.as_(by).channels.post("kitchen", NewMessage(content=text))
 
 
-def by_webhook(world: World, text: str) -> MessageView:
-    return world.access.as_(OPERATOR).channels.write("kitchen", Written(STRANGER, NewMessage(content=text)))
+def by_webhook(world: World, text: str, author: str = STRANGER) -> MessageView:
+    return world.access.as_(OPERATOR).channels.write("kitchen", Written(author, NewMessage(content=text)))
 
 
 def task_of(world: World, message: MessageView) -> str:
@@ -54,6 +54,7 @@ def test_who_may_write_in_a_channel_does_not_have_the_role_of_who_made_it(police
     assert [one.specialist for one in said(world, "@baker bread", MARA).answers] == ["baker"]
     assert said(world, "@baker bread", JOE).answers == ()
     assert by_webhook(world, "@baker bread").answers == ()
+    assert by_webhook(world, "@baker bread", "slack:U2147483697").answers == ()
     assert [one.specialist for one in by_webhook(world, "@baker cake").answers] == ["baker"]
 
 
@@ -73,12 +74,13 @@ def test_the_task_that_answers_is_judged_by_who_wrote(policed: Make, by: Princip
 
 
 def test_a_webhook_has_a_role_of_its_own_and_rules_see_the_author(policed: Make) -> None:
-    when = 'actor.role == "webhook" && task.author.startsWith("webhook:") && task.creator == "operator"'
+    when = 'actor.role == "webhook" && task.author.contains(":") && task.creator == "operator"'
     world = staffed(policed(rule("stranger", when=when, approve={})))
-    outside, inside = task_of(world, by_webhook(world, "@baker cake")), task_of(world, said(world, "@cook soup"))
+    outside = [task_of(world, by_webhook(world, "@baker cake", author)) for author in (STRANGER, "slack:U2147483697")]
+    inside = task_of(world, said(world, "@cook soup"))
     world.router.route()
     world.tick()
-    assert (world.state(outside), world.state(inside)) == ("NEEDS_INPUT approval", "RUNNING")
+    assert [world.state(name) for name in (*outside, inside)] == [*["NEEDS_INPUT approval"] * 2, "RUNNING"]
 
 
 def test_what_an_agent_asks_of_another_is_the_word_of_who_asked_first(policed: Make) -> None:

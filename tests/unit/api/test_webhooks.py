@@ -1,7 +1,9 @@
 """Incoming webhooks of channels: what is signed is taken once, and all else is refused without a word of why."""
 
+import hmac
 import json
 import sqlite3
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from claudomator_py.domain.channel import ChannelSettings, NewChannel, WebhookKi
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.triage import PrimaryRule
 from claudomator_py.domain.views.channels import SettingsRequest
-from claudomator_py.service.webhooks import WINDOW_MS, signature
+from claudomator_py.service.webhooks import UNBOUND_UNTIL_MS, WINDOW_MS, signature
 from tests.fakes.cards import card
 from tests.fakes.daemon import Answer, Daemon
 from tests.fakes.prepared import PreparedService
@@ -60,11 +62,12 @@ class Hook:
         stamp = str(self.prepared.world.now_ms // 1000 + shift_s)
         prefix = "X-Slack" if self.kind is WebhookKind.SLACK else "X-Claudomator"
         at = f"{prefix}-Request-Timestamp" if self.kind is WebhookKind.SLACK else f"{prefix}-Timestamp"
+        signed_for = changes.pop("signed_for", self.channel.id)
         headers: dict[str, str | None] = {
             "Authorization": None,
             "Content-Type": "application/json",
             at: stamp,
-            f"{prefix}-Signature": signature(self.kind, secret.encode(), stamp, body),
+            f"{prefix}-Signature": signature(self.kind, secret.encode(), stamp, body, signed_for),
         }
         headers.update({name.replace("_", "-"): value for name, value in changes.pop("headers", {}).items()})
         path = changes.pop("path", f"/v1/channels/{self.channel.id}/incoming")
@@ -102,7 +105,7 @@ def test_the_signature_is_the_one_of_slacks_own_example() -> None:
         b"&trigger_id=398738663015.47445629121.803a0bc887a14d10d2c447fce8b6703c"
     )
     expected = "v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503"
-    assert signature(WebhookKind.SLACK, b"8f742231b10e8888abcd99yyyzzz85a5", "1531420618", body) == expected
+    assert signature(WebhookKind.SLACK, b"8f742231b10e8888abcd99yyyzzz85a5", "1531420618", body, "any") == expected
 
 
 def test_slack_is_answered_as_it_asks(slack: Hook) -> None:
@@ -218,3 +221,28 @@ def test_the_secret_is_not_in_the_database(plain: Hook) -> None:
     dump = plain.prepared.world.database.read(dumped)
     assert "HOOK_SECRET" in dump
     assert SECRET not in dump
+
+
+def test_a_signature_is_good_for_its_own_channel_alone(daemon: Daemon, prepared: PreparedService) -> None:
+    first = Hook(daemon, prepared, WebhookKind.PLAIN)
+    hook = WebhookSettings(kind=WebhookKind.PLAIN, secret_env="HOOK_SECRET")
+    settings = ChannelSettings(primary=PrimaryRule.OFF, webhook=hook)
+    second = prepared.world.channels.create(NewChannel(name="other", participants=("cook",), settings=settings))
+    elsewhere = f"/v1/channels/{second.id}/incoming"
+    assert first.send(PLAIN, path=elsewhere).status == 401
+    assert first.send(PLAIN, path=elsewhere, signed_for=second.id).status == 200
+    assert first.send(PLAIN).status == 200
+
+
+@pytest.mark.parametrize("accepted", [True, False])
+def test_the_former_signature_is_accepted_until_the_date_that_is_told(plain: Hook, accepted: bool) -> None:
+    plain.prepared.world.now_ms = UNBOUND_UNTIL_MS - (1 if accepted else 0)
+    body = json.dumps(PLAIN).encode()
+    stamp = str(plain.prepared.world.now_ms // 1000)
+    former = "sha256=" + hmac.digest(SECRET.encode(), f"{stamp}.".encode() + body, "sha256").hex()
+    sent = plain.send(body, headers={"X_Claudomator_Signature": former})
+    assert sent.status == (200 if accepted else 401)
+
+
+def test_that_date_is_the_one_in_words() -> None:
+    assert datetime.fromtimestamp(UNBOUND_UNTIL_MS / 1000, UTC) == datetime(2027, 6, 1, tzinfo=UTC)
