@@ -22,11 +22,8 @@ _MAX_NAME = 100
 """Characters of an id, or of a name."""
 _MAX_WORDS_BYTES = 16 * 1024
 """A longer line of stderr is no message."""
-_STAYED = {
-    Stage.DONE: "Its program did not exit after its last word, and was stopped.",
-    Stage.BACKGROUND: "What it had left in the background neither wrote nor computed anything more, and was stopped.",
-}
-"""What is said of a run that was ended after its last word."""
+_STAYED = "Its program did not exit after its last word, and was stopped."
+_LEFT_BEHIND = "What it had left in the background neither wrote nor computed anything more, and was stopped."
 
 
 class EventReader:
@@ -100,8 +97,9 @@ class EventReader:
         said = said or _limit(seen.last_error(ending))
         unsaid = seen.exited_well if exit_code == 0 else seen.unsaid
         verdict = stuck or verdict_of(said, exit_record, lambda _: unsaid(ending))
-        if exit_record is not None and exit_record.ended_by == "wind_down" and seen.stage in _STAYED:
-            verdict = with_detail(verdict, _STAYED[seen.stage])
+        if said is not None and exit_record is not None and exit_record.ended_by == "wind_down":
+            # As it is stopped, a program says that what it had in the background has ended: it is no more DONE by that.
+            verdict = with_detail(verdict, _STAYED if seen.stage is Stage.DONE else _LEFT_BEHIND)
         if seen.resumed and seen.lost is not None:
             verdict = with_lost_conversation(verdict, seen.lost)
         return outcome(_fit(verdict), _fit_result(seen.result()))

@@ -35,11 +35,12 @@ class Place:
         key: Mapping[str, str] | None = None,
         origin: str | None = None,
         next_agent: bool = False,
+        limits: Mapping[str, str] | None = None,
         **more: object,
     ) -> None:
         """key: the variables that are passed on. origin: of another service. next_agent: whether there is another.
 
-        more: further keys of the agent.
+        limits: further ones. more: further keys of the agent.
         """
         cli, service = self.cli, origin or self.api.origin
         agent = {
@@ -52,7 +53,9 @@ class Place:
             **more,
         }
         others = {NEXT: {"kind": "simulated", "auto_select": True}} if next_agent else {}
-        self.site.configure(agents={cli.kind: agent, **others}, limits={"grace": "5s", "min_free": "1MiB"})
+        self.site.configure(
+            agents={cli.kind: agent, **others}, limits={"grace": "5s", "min_free": "1MiB", **(limits or {})}
+        )
 
     def start(self, key: Mapping[str, str] | None = None) -> Daemon:
         """A daemon that has the key in its environment and is ready."""

@@ -164,6 +164,14 @@ def test_between_two_turns_its_program_may_end_by_itself(name: str) -> None:
     assert read(*events, exit_record=ended(1)).reason is Reason.AGENT_ERROR
 
 
+@pytest.mark.parametrize(("after", "left"), [([], True), ([TOLD, NONE_OPEN], True), ([TOLD, *TURN, NONE_OPEN], False)])
+def test_one_that_is_stopped_after_its_last_word_keeps_its_success_and_says_why(after: list[Event], left: bool) -> None:
+    outcome = read(*IN_BACKGROUND, *after, exit_record=ended(143, "wind_down"))
+    assert (outcome.status, outcome.reason) == (SUCCEEDED, None)
+    assert ("in the background" in str(outcome.detail)) is left
+    assert "was stopped." in str(outcome.detail)
+
+
 @pytest.mark.parametrize("name", AT_WORK)
 def test_in_the_middle_of_a_turn_an_exit_proves_nothing(name: str) -> None:
     events = AT_WORK[name]
