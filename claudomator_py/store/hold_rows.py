@@ -18,7 +18,7 @@ from sqlalchemy import (
     update,
 )
 
-from claudomator_py.domain.limits import TRIED_FIRST, Bucket, Hold
+from claudomator_py.domain.limits import TRIED_FIRST, Bucket, Hold, in_family
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import HOLD
@@ -113,12 +113,14 @@ def met(connection: Connection, bucket: Bucket, now_ms: int) -> tuple[int, int]:
 def release(
     connection: Connection, agent: str, kind: str, account: str, now_ms: int, *, family: str | None = None
 ) -> int:
-    """End all holds of the buckets that the agent draws on; how many were open. family: only of those on it."""
+    """End all holds of the buckets that the agent draws on; how many were open. family: only of those on these models,
+    by any of their names."""
     its = or_(HOLD.c.agent == agent, and_(HOLD.c.kind == kind, HOLD.c.account == account))
+    its &= _open(now_ms) | _over(now_ms)
     if family is not None:
-        its &= HOLD.c.family == family
-    released = connection.execute(update(HOLD).where(its, _open(now_ms) | _over(now_ms)).values(released_ms=now_ms))
-    return released.rowcount
+        held = connection.execute(select(HOLD.c.family).where(its, HOLD.c.family.is_not(None)).distinct()).scalars()
+        its &= HOLD.c.family.in_([one for one in held if one == family or in_family(family, one)])
+    return connection.execute(update(HOLD).where(its).values(released_ms=now_ms)).rowcount
 
 
 def _longest(rows: Iterable[Sequence[Any]]) -> Sequence[Hold]:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.agent import AgentSpec, ModelChoice, Tier
 from claudomator_py.domain.errors import Invalid, NotFound
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
 from claudomator_py.domain.views import HoldRequest, ReleaseRequest
@@ -66,6 +66,24 @@ def test_a_limit_of_the_model_that_an_agent_chose_holds_those_that_leave_it_the_
     assert len(world.running()) == 2, "one goes first"
     world.tick()
     assert len(world.running()) == 2, "and is known to draw on that family"
+
+
+@pytest.mark.both_databases
+def test_holds_on_models_are_released_by_any_name_of_theirs(world: World) -> None:
+    models = {tier: ModelChoice(model=name) for tier, name in zip(Tier, ("flash-lite", "flash", "pro"), strict=True)}
+    gemini = AgentSpec(name="gemini", kind="gemini", models=models, max_concurrent=4)
+    world = World(world.database, agents=(gemini,), total=8)
+    for tier, model in (("powerful", "gemini-3.1-pro-preview"), ("balanced", "gemini-3.8-flash")):
+        limit_on(world, "gemini", tier, limit="daily", family=model, model=model, reset_at=START_MS + HOUR_MS)
+    for tier in ("fast", "balanced", "powerful"):
+        world.submit(tier, agent={"type": "gemini", "tier": tier})
+    world.tick()
+    assert set(world.running()) == {"fast"}
+    assert [hold.family for hold in world.service.release("gemini", ReleaseRequest(family="pro")).holds] == [
+        "gemini-3.8-flash"
+    ]
+    world.tick()
+    assert set(world.running()) == {"fast", "powerful"}
 
 
 @pytest.mark.both_databases
