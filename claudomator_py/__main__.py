@@ -15,6 +15,7 @@ from claudomator_py.cli.connect import ConfigOption
 
 if TYPE_CHECKING:
     from claudomator_py.cli import diagnose, policy, validate
+    from claudomator_py.domain.agent import AgentSpec
     from claudomator_py.domain.card import Card
     from claudomator_py.domain.encoder import Encoder
     from claudomator_py.domain.task import TaskSpec
@@ -65,16 +66,6 @@ def readers() -> "dict[str, Callable[[], diagnose.Reader]]":
     return {name: kind.reader for name, kind in AGENT_KINDS.items()}
 
 
-def lacking(spec: "TaskSpec") -> dict[str, list[str]]:
-    """By kind of agent that asks a model, what the task asks for and that kind cannot enforce."""
-    from claudomator_py.agents.catalogue import AGENT_KINDS  # see ``readers``
-    from claudomator_py.domain.pricing import unmeasured
-    from claudomator_py.schema.agent_settings import MODEL_KINDS, default_agent
-
-    agents = {kind: default_agent(kind) for kind in MODEL_KINDS}
-    return {kind: AGENT_KINDS[kind].unsupported(spec, one) + unmeasured(spec, one) for kind, one in agents.items()}
-
-
 def judge(config: Path | None) -> "validate.Judge":
     """What the daemon of that configuration, else of the one that is found, makes of files. Raises ClientError."""
     from claudomator_py.cli import validate
@@ -82,16 +73,18 @@ def judge(config: Path | None) -> "validate.Judge":
     from claudomator_py.environment.workdirs import Workdirs
     from claudomator_py.schema.configfile import resolve_state_dir
     from claudomator_py.schema.shipped_cards import shipped_files
-    from claudomator_py.tasks.feasibility import acceptance_warnings, placement_problems
+    from claudomator_py.tasks.feasibility import acceptance_warnings, open_to, placement_problems
 
     loaded = configuration(config, os.environ, Path.cwd())
     settings = loaded.settings
     roots = tuple(map(Path, settings.workdir_roots))
     own = (resolve_state_dir(None, settings, os.environ, loaded.base_dir), *map(Path, settings.inbox.paths))
     registry, workdirs = _agents_of(settings), Workdirs(roots, own if loaded.path is not None else ())
+    there = _agents_there(registry, settings)
     return validate.Judge(
         refusals=lambda spec: placement_problems(spec, registry, workdirs),
         warnings=lambda spec: acceptance_warnings(spec, registry),
+        lacking=lambda spec: [text for agent in open_to(spec, there) for text in registry.unsupported(spec, agent)],
         card_folders=tuple(map(Path, settings.routing.specialists)),
         shipped=shipped_files if settings.routing.shipped else tuple,
     )
@@ -108,11 +101,22 @@ def _agents_of(settings: "Settings") -> "AgentRegistry":
     return AgentRegistry([*settings.agents.values()] if settings.agents_configured else usual, AGENT_KINDS, "")
 
 
+def _agents_there(registry: "AgentRegistry", settings: "Settings") -> "Sequence[AgentSpec]":
+    """The agents that a daemon would have here: the configured ones, else those whose programs are found; all, where
+    none is, as the daemon is elsewhere then."""
+    from claudomator_py.agents.programs import detected_agents
+
+    if settings.agents_configured:
+        return registry.configured
+    found = [agent for agent in detected_agents(os.environ.get("PATH", os.defpath)) if agent.auto_select]
+    return found or registry.configured
+
+
 def validate_command() -> Callable[..., None]:
     """The command that checks files."""
     from claudomator_py.cli import validate
 
-    return validate.command(lacking, judge)
+    return validate.command(judge)
 
 
 def diagnose_command() -> Callable[..., None]:

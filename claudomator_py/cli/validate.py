@@ -1,6 +1,6 @@
 """``validate``: task files and card files, checked as the daemon would read them."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -50,27 +50,27 @@ class ReadCards:
 
 
 Found = Callable[["TaskSpec"], Sequence[Problem]]
+Lacking = Callable[["TaskSpec"], Sequence[str]]
+"""What the task asks for and some of the agents that may do it cannot enforce, in sentences."""
 
 
 class Judge(NamedTuple):
     """What the daemon of a configuration makes of a file that is valid by itself.
 
-    refusals: why it would not accept a task. warnings: what a task would not get, though it is accepted. card_folders:
-    where it reads cards, absolute; what lies elsewhere is tasks. shipped: ids of the cards that come with it.
+    refusals: why it would not accept a task. warnings: what a task would not get, though it is accepted. lacking: what
+    keeps it from some agents. card_folders: where it reads cards, absolute; what lies elsewhere is tasks. shipped: ids
+    of the cards that come with it.
     """
 
     refusals: Found
     warnings: Found
+    lacking: Lacking
     card_folders: Sequence[Path] = ()
     shipped: Callable[[], Collection[str]] = tuple
 
 
-Lacking = Callable[["TaskSpec"], Mapping[str, list[str]]]
-"""By kind of agent, what the task asks for and that kind cannot enforce."""
-
-
-def command(lacking: Lacking, judge: Callable[[Path | None], Judge]) -> Callable[..., None]:
-    """The command, with what the agents of this program can enforce, and what a configuration makes of a file."""
+def command(judge: Callable[[Path | None], Judge]) -> Callable[..., None]:
+    """The command, with what a configuration makes of a file."""
 
     def validate(
         files: Annotated[
@@ -112,10 +112,10 @@ def command(lacking: Lacking, judge: Callable[[Path | None], Judge]) -> Callable
             note(f"There are no {'card' if specialists else 'task'} files in it.")
         known = _known(read, judged) if any(isinstance(file, ReadCards) for file in read) else ()
         if output is Format.JSON:
-            out(json_text([_as_json(file, lacking, judged.warnings, known) for file in read]))
+            out(json_text([_as_json(file, judged, known) for file in read]))
         else:
             for file in read:
-                out("\n".join(_lines(file, lacking, judged.warnings, known)))
+                out("\n".join(_lines(file, judged, known)))
         if any(file.problems for file in read):
             raise typer.Exit(exits.FAILURE)
 
@@ -156,7 +156,7 @@ def _tasks(path: Path, refusals: Found) -> ReadFile:
     return file.checked(refusals)
 
 
-def _lines(file: ReadFile | ReadCards, lacking: Lacking, warnings: Found, known: Collection[str]) -> list[str]:
+def _lines(file: ReadFile | ReadCards, judged: Judge, known: Collection[str]) -> list[str]:
     if file.problems:
         return [problem.render(file.shown) for problem in file.problems]
     if isinstance(file, ReadCards):
@@ -168,8 +168,8 @@ def _lines(file: ReadFile | ReadCards, lacking: Lacking, warnings: Found, known:
     return [
         f"{file.shown}: ok ({names})",
         *fires,
-        *(_as_warning(found).render(file.shown) for found in _warnings(file, warnings)),
-        *(f"{file.shown}: note: {text}" for text in _notes(file, lacking)),
+        *(_as_warning(found).render(file.shown) for found in _warnings(file, judged.warnings)),
+        *(f"{file.shown}: note: {text}" for text in _notes(file, judged.lacking)),
     ]
 
 
@@ -191,12 +191,7 @@ def _fires(spec: "TaskSpec") -> str:
 
 def _notes(file: ReadFile, lacking: Lacking) -> list[str]:
     """What some agents cannot enforce, as balancing keeps such a task from them; and what becomes of a schedule."""
-    notes = [
-        f"{spec.name}: {sentence}"
-        for spec in file.specs
-        for sentences in lacking(spec).values()
-        for sentence in sentences
-    ]
+    notes = [f"{spec.name}: {sentence}" for spec in file.specs for sentence in lacking(spec)]
     return [*notes, *(f"{spec.name}: {_held_up(spec)}" for spec in file.specs if spec.schedule is not None)]
 
 
@@ -217,9 +212,7 @@ def _held_up(spec: "TaskSpec") -> str:
             return f"times are skipped while one of its tasks waits for a person, for {longest} at most{remedy}"
 
 
-def _as_json(
-    file: ReadFile | ReadCards, lacking: Lacking, warnings: Found, known: Collection[str]
-) -> dict[str, object]:
+def _as_json(file: ReadFile | ReadCards, judged: Judge, known: Collection[str]) -> dict[str, object]:
     if isinstance(file, ReadCards):
         return {
             "file": file.shown,
@@ -241,7 +234,7 @@ def _as_json(
             for spec in file.specs
             if spec.schedule is not None
         },
-        "notes": _notes(file, lacking),
-        "warnings": [warning.model_dump(mode="json") for warning in _warnings(file, warnings)],
+        "notes": _notes(file, judged.lacking),
+        "warnings": [warning.model_dump(mode="json") for warning in _warnings(file, judged.warnings)],
         "problems": [problem.model_dump(mode="json") for problem in file.problems],
     }

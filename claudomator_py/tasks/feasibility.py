@@ -1,9 +1,13 @@
 """Where a valid task could run at all: its agent, its directory, its time zone. Asked before it is accepted."""
 
+from collections.abc import Collection
+
+from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.card import Transport
 from claudomator_py.domain.errors import Problem, shown, suggestion
 from claudomator_py.domain.task import Permissions, TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
+from claudomator_py.environment.standing import standing_warnings
 from claudomator_py.environment.workdirs import Workdirs, zone_problem
 from claudomator_py.schema.agent_settings import BY_NAME_KINDS, MODEL_KINDS
 from claudomator_py.schema.known_secrets import secrets_in
@@ -36,9 +40,23 @@ def placement_warnings(spec: TaskSpec, registry: AgentRegistry) -> list[Problem]
     return [Problem(field="agent.type", message=message, remedy=_remedy(agent_type, registry))]
 
 
+def open_to(spec: TaskSpec, agents: Collection[AgentSpec]) -> list[AgentSpec]:
+    """Return those of the agents that may come to do the task: the one that it insists on, else all that are open to
+    balancing and those that it names."""
+    named = [agent for agent in agents if spec.agent.type in (agent.name, agent.kind)]
+    if named and spec.agent.strict:
+        return [agent for agent in named if agent.name == spec.agent.type] or named
+    return [agent for agent in agents if agent.auto_select or agent in named]
+
+
 def acceptance_warnings(spec: TaskSpec, registry: AgentRegistry) -> list[Problem]:
     """What is odd about a task that is accepted anyway."""
-    return [*placement_warnings(spec, registry), *_permission_warnings(spec, registry), *_secret_warnings(spec)]
+    return [
+        *placement_warnings(spec, registry),
+        *standing_warnings(spec),
+        *_permission_warnings(spec, registry),
+        *_secret_warnings(spec),
+    ]
 
 
 def _secret_warnings(spec: TaskSpec) -> list[Problem]:

@@ -25,22 +25,35 @@ def world(database: Database) -> World:
     return World(database)
 
 
-def test_a_directory_in_which_nothing_is_allowed_is_warned_of(world: World) -> None:
-    world.submit("t", working_dir="/srv/y")
+def test_a_directory_in_which_nothing_is_allowed_is_warned_of(world: World, tmp_path: Path) -> None:
+    mine, other = tmp_path / "y", tmp_path / "x"
+    mine.mkdir()
+    other.mkdir()
+    world.submit("t", working_dir=str(mine))
     (warning,) = world.task("t").warnings
     assert warning.startswith("permissions: are not named, so most agents may read")
     assert "permissions: {mode: acceptEdits}" in warning
     for name, fields in {
-        "allowed": {"working_dir": "/srv/x", "permissions": {"mode": "acceptEdits"}},
-        "by-hand": {"working_dir": "/srv/x", "permissions": {"allowed_tools": ["Read"]}},
+        "allowed": {"working_dir": str(other), "permissions": {"mode": "acceptEdits"}},
+        "by-hand": {"working_dir": str(other), "permissions": {"allowed_tools": ["Read"]}},
         "nowhere": {},
-        "program": {"working_dir": "/srv/x", "agent": {"type": "lint"}},
+        "program": {"working_dir": str(other), "agent": {"type": "lint"}},
     }.items():
         world.submit(name, **fields)
         assert world.task(name).warnings == (), name
     world.tick()
     world.fail("t")
     assert world.restart("t", agent="codex").state == "QUEUED", "it is a warning, and refuses nothing"
+
+
+def test_what_is_not_there_yet_is_warned_of_until_it_is(world: World, tmp_path: Path) -> None:
+    folder = tmp_path / "later"
+    assert world.take(PATH, spec("t", working_dir=str(folder), permissions={"mode": "acceptEdits"})) == []
+    (warning,) = world.task("t").warnings
+    assert warning.startswith(f"working_dir: {folder} does not exist; the task would fail; create it before")
+    assert f"Warning: {warning}" in world.queries.why("t").sentences
+    folder.mkdir()
+    assert world.task("t").warnings == ()
 
 
 def test_a_variable_that_looks_like_a_secret_is_warned_of_and_not_shown(world: World) -> None:

@@ -42,6 +42,31 @@ def test_an_unknown_kind_and_an_unreadable_file_say_what_to_do(offline: Command)
     assert "nowhere cannot be read" in missing.stderr
 
 
+def test_validate_speaks_of_the_agents_that_are_configured_and_as_they_are(offline: Command) -> None:
+    (offline.home / "t.yaml").write_text("instructions: x\nmax_turns: 3\nbudget: {usd: 1}\n")
+    (offline.home / "claudomator.yaml").write_text(
+        "agents:\n  claude: {}\n  lint: {kind: command, command: [make, lint]}\n"
+        "  codex: {auto_select: false}\n  gemini: {prices: {m: {input: 1, output: 1}}, models: {balanced: m}}\n"
+    )
+    said = offline("validate", "t.yaml").stdout
+    assert "note: t: gemini has no option for max_turns" in said
+    for absent in ("codex", "opencode", "qwen", "lint", "has no price"):
+        assert absent not in said
+
+
+def test_validate_warns_of_what_is_not_there(offline: Command) -> None:
+    (offline.home / "t.yaml").write_text(
+        "instructions: x\nworking_dir: ~/shop\nisolation: worktree\nadd_dirs: [~/docs]\ncheck: [no-such-program]\n"
+    )
+    done = offline("validate", "t.yaml")
+    assert done.returncode == 0
+    assert "t.yaml:2: warning: working_dir: ~/shop does not exist; the task would fail" in done.stdout
+    assert "t.yaml:4: warning: add_dirs[0]: ~/docs does not exist" in done.stdout
+    assert "t.yaml:5: warning: check[0]: there is no program `no-such-program` on PATH" in done.stdout
+    (offline.home / "shop").mkdir()
+    assert "t.yaml:3: warning: isolation: needs a git repository" in offline("validate", "t.yaml").stdout
+
+
 def test_validate_says_which_agents_cannot_enforce_what_a_task_asks_for(offline: Command) -> None:
     (offline.home / "t.yaml").write_text("instructions: x\nmax_turns: 3\n")
     done = offline("validate", "t.yaml")

@@ -1,0 +1,83 @@
+"""What a task expects to be there when it starts, and is not there yet: folders, a repository, the programs of its
+check.
+
+Nothing of it is refused: another task, or the agent itself, may make it in time.
+"""
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from claudomator_py.domain.errors import Problem, printable
+from claudomator_py.domain.task import Isolation, TaskSpec
+from claudomator_py.environment.workdirs import directory_key, resolve
+
+
+def standing_warnings(spec: TaskSpec) -> list[Problem]:
+    """Return what the task would fail at if it started now, as far as a look at the file system tells."""
+    return [*_folder_warnings(spec), *_check_warnings(spec)]
+
+
+def _folder_warnings(spec: TaskSpec) -> Iterator[Problem]:
+    folders = [("working_dir", spec.working_dir)] if spec.working_dir is not None else []
+    folders += [(f"add_dirs[{place}]", folder) for place, folder in enumerate(spec.add_dirs)]
+    for field, folder in folders:
+        if (found := _folder_problem(folder)) is not None:
+            message, remedy = found
+            yield Problem(field=field, message=f"{printable(folder)} {message}", remedy=remedy)
+    isolated = spec.working_dir if spec.isolation is Isolation.WORKTREE else None
+    if isolated is not None and not _is_in_repository(isolated):
+        message = f"needs a git repository, and {printable(isolated)} is in none; the task would fail"
+        remedy = "run `git init` there and commit, or write isolation: none"
+        yield Problem(field="isolation", message=message, remedy=remedy)
+
+
+def _folder_problem(folder: str) -> tuple[str, str] | None:
+    """What is wrong with a folder, behind its name, and what to do."""
+    path = Path(folder).expanduser()
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return "does not exist; the task would fail", "create it before the task starts, or correct it"
+    except (OSError, RuntimeError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        return f"cannot be examined: {why}", "choose a folder that the daemon can reach"
+    if not stat.S_ISDIR(found.st_mode):
+        return "is not a folder; the task would fail", "name the folder that it lies in"
+    if not os.access(path, os.R_OK | os.X_OK):
+        return "may not be read; the task would fail", f"give the user with id {os.geteuid()} the rights r and x on it"
+    return None
+
+
+def _is_in_repository(folder: str) -> bool:
+    """Whether git would find one; also for a folder that is not there, of which that is said."""
+    try:
+        return not resolve(folder).is_dir() or (Path(directory_key(folder)) / ".git").exists()
+    except (OSError, RuntimeError):
+        return True
+
+
+def _check_warnings(spec: TaskSpec) -> Iterator[Problem]:
+    for place, command in enumerate(spec.check):
+        program = command[0]
+        where = _place_of(program, spec)
+        if where is None or shutil.which(where, path=spec.env.get("PATH")) is not None:
+            continue
+        if "/" not in program:
+            message, remedy = f"there is no program `{printable(program)}` on PATH", "install it, or correct the command"
+        elif Path(where).is_file():
+            message, remedy = f"{printable(program)} cannot be executed", f"run `chmod +x` on it, or write sh {program}"
+        else:
+            message, remedy = f"there is no {printable(program)}", "add it before the task ends, or correct the command"
+        yield Problem(field=f"check[{place}]", message=f"{message}; the check would fail", remedy=remedy)
+
+
+def _place_of(program: str, spec: TaskSpec) -> str | None:
+    """Where the program is looked for; None: nothing can be said before the task has its folder."""
+    if "/" not in program or program.startswith("/"):
+        return program
+    if spec.working_dir is None or _folder_problem(spec.working_dir) is not None:
+        return None
+    return str(Path(spec.working_dir).expanduser() / program)

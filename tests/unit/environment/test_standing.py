@@ -1,0 +1,68 @@
+"""What a task expects to be there when it starts, and is not: a warning, as it may come to be there in time."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.environment.standing import standing_warnings
+
+
+def warnings(**fields: Any) -> list[str]:
+    spec = TaskSpec.model_validate({"name": "t", "instructions": "x", **fields})
+    return [warning.render() for warning in standing_warnings(spec)]
+
+
+def test_nothing_is_said_where_all_is_there(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "sub").mkdir()
+    script = tmp_path / "sub" / "ci"
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o755)
+
+    folder = str(tmp_path / "sub")
+    check = ["true", "./ci", str(script), ["sh", "-c", "exit 1"]]
+    assert warnings(working_dir=folder, isolation="worktree", add_dirs=[folder], check=check) == []
+    assert warnings() == []
+
+
+def test_a_folder_that_is_missing_or_a_file_is_named_with_its_field(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    (missing,) = warnings(working_dir=str(tmp_path / "file" / "below"))
+    (further,) = warnings(working_dir=str(tmp_path), add_dirs=[str(tmp_path), str(tmp_path / "file")])
+
+    assert missing.startswith(f"working_dir: {tmp_path}/file/below does not exist; the task would fail; create it")
+    assert further.startswith(f"add_dirs[1]: {tmp_path}/file is not a folder; the task would fail; name the folder")
+
+
+def test_a_folder_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)
+
+    (warning,) = warnings(working_dir=str(tmp_path))
+
+    assert warning.startswith(f"working_dir: {tmp_path} may not be read; the task would fail; give the user with id")
+
+
+def test_a_work_tree_needs_a_repository(tmp_path: Path) -> None:
+    (warning,) = warnings(working_dir=str(tmp_path), isolation="worktree")
+
+    assert warning.startswith(f"isolation: needs a git repository, and {tmp_path} is in none; the task would fail; run")
+
+
+def test_the_programs_of_a_check_are_looked_for_where_they_will_be(tmp_path: Path) -> None:
+    (tmp_path / "plain").touch()
+    check = ["no-such-program x", "true", "./plain", "./missing", "/nowhere/tool"]
+
+    said = warnings(working_dir=str(tmp_path), check=check)
+
+    assert [warning.partition("; ")[0] for warning in said] == [
+        "check[0]: there is no program `no-such-program` on PATH",
+        "check[2]: ./plain cannot be executed",
+        "check[3]: there is no ./missing",
+        "check[4]: there is no /nowhere/tool",
+    ]
+    assert warnings(check=["./made-by-the-task"]) == [], "a scratch folder is empty before the task"
+    assert len(warnings(check=["true"], env={"PATH": str(tmp_path)})) == 1
