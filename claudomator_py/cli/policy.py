@@ -68,26 +68,23 @@ def show(
         out_json(policy)
         return
     out(rules_table(policy))
-    if policy.rules:
+    if not policy.rules and policy.built_in:
+        note("Only built-in rules hold: add your own under `policy` in the configuration.")
+    if policy.rules or policy.built_in:
         span = f"{policy.decisions} decisions in {policy.days} days"
         note(f"{span}: {policy.denied} tasks denied, {policy.held} held for approval.")
 
 
 def rules_table(policy: PolicyView) -> str:
-    """The rules, in their order."""
-    if not policy.rules:
+    """The rules, in their order, and behind them those that are built in."""
+    if not (policy.rules or policy.built_in):
         return "There are no rules: add some under `policy` in the configuration."
     now = now_ms()
+    rules = [(rule, one_line(rule.when or "always")) for rule in policy.rules]
+    rules += [(rule, "built in: judged by the text of the task") for rule in policy.built_in]
     rows = [
-        (
-            rule.name,
-            ", ".join(rule.effects),
-            str(rule.applied),
-            str(rule.faults or ""),
-            ago(rule.last, now),
-            one_line(rule.when or "always"),
-        )
-        for rule in policy.rules
+        (rule.name, ", ".join(rule.effects), str(rule.applied), str(rule.faults or ""), ago(rule.last, now), when)
+        for rule, when in rules
     ]
     return render(_RULES, rows)
 

@@ -65,8 +65,9 @@ def _check_warnings(spec: TaskSpec) -> Iterator[Problem]:
         where = _place_of(program, spec)
         if where is None or shutil.which(where, path=spec.env.get("PATH")) is not None:
             continue
+        remedy = "install it, or correct the command"
         if "/" not in program:
-            message, remedy = f"there is no program `{printable(program)}` on PATH", "install it, or correct the command"
+            message = f"there is no program `{printable(program)}` on PATH"
         elif Path(where).is_file():
             message, remedy = f"{printable(program)} cannot be executed", f"run `chmod +x` on it, or write sh {program}"
         else:

@@ -8,6 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from claudomator_py.__main__ import application
+from claudomator_py.cli.policy import rules_table
+from claudomator_py.domain.views.policy import PolicyView, RuleView
 from tests.fakes.command import Command
 
 POLICY = """
@@ -122,7 +124,21 @@ def test_a_bad_file_is_named(tmp_path: Path) -> None:
 def test_without_rules_it_says_where_they_go(command: Command) -> None:
     done = command("policy", "show")
     assert done.returncode == 0
-    assert "`policy` in the configuration" in done.stdout
+    assert "`policy` in the configuration" in done.stdout + done.stderr
+
+
+def test_rules_that_are_built_in_are_shown_as_such() -> None:
+    own = RuleView(name="mine", when='"prod" in task.tags', effects=("deny",), applied=2)
+    built_in = RuleView(name="high-risk", effects=("approve",), applied=3)
+
+    alone = rules_table(PolicyView(days=30, built_in=(built_in,)))
+    both = rules_table(PolicyView(days=30, rules=(own,), built_in=(built_in,)))
+
+    assert "no rules" not in alone
+    assert "high-risk" in alone
+    assert "built in: judged by the text of the task" in alone
+    assert both.index("mine") < both.index("high-risk")
+    assert "There are no rules" in rules_table(PolicyView(days=30))
 
 
 def test_a_folder_without_task_files_and_a_time_that_is_none_are_told(tmp_path: Path) -> None:
