@@ -19,7 +19,7 @@ from claudomator_py.faults import Doing, Faults, item_of
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock
 from claudomator_py.routing.assessment import assess
-from claudomator_py.routing.mentions import Names, Participant
+from claudomator_py.routing.mentions import WIDE_AT, Names, Participant
 from claudomator_py.routing.precedence import Claims, settled
 from claudomator_py.routing.profile import Likeness, Request
 from claudomator_py.routing.ranking import (
@@ -382,10 +382,11 @@ def _visible(connection: Connection, task: Task, known: dict[_Whose, frozenset[s
 
 def _addressed(connection: Connection, text: str, visible: frozenset[str]) -> str | None:
     """Whom the text addresses with ``@``, of those who exist for whoever made it."""
-    if "@" not in text:
+    if WIDE_AT.search(text) is None:
         return None
     cards = specialist_rows.cards(connection, visible)
-    return Names(Participant(one.id, one.title) for one in cards.values()).addressed(text)
+    names = Names((Participant(one.id, one.title) for one in cards.values()), of_task=True)
+    return names.addressed(text)
 
 
 def _predecessor(connection: Connection, task: Task, spec: TaskSpec) -> Task | None:

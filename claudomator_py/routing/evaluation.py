@@ -221,7 +221,7 @@ def evaluate(
     space, rules = space_of(cards, encoder, calibration), RoutingRules(calibration)
     beside = Words(cards, words) if words is not None and calibration.weights.words else None
     by_id, applied = {card.id: card for card in cards}, policy or Policy()
-    names = Names(Participant(card.id, card.title) for card in cards)
+    names = Names((Participant(card.id, card.title) for card in cards), of_task=True)
     told: list[Evaluated] = []
     encoded: list[float] = []
     scored: list[float] = []

@@ -5,11 +5,16 @@
 2. The name is the longest of all who take part (id, username, display name) that follows in the text, after NFKC and
    case folding, where white space within a line is one space. It ends at the end of the text, or before anything but a
    letter, a digit, a combining mark, ``_`` and ``-``.
+   Letters of a script without spaces between words, and of Korean, whose particles follow a word, may stand before an
+   ``@``, and end a name in any other script.
 3. A display name may stand in quotation marks right after the ``@``.
 4. A name with ``(``, ``/``, ``@``, or ``.`` and a letter or digit, right behind it is code, a path, a scope or a
    handle: no mention, and no shorter name is tried.
 5. Nothing in code spans and fences (as in CommonMark), URLs, e-mail addresses and quoted lines is a mention.
 6. A name of several participants is ambiguous, and addresses nobody.
+
+In the text of a task, which is written to somebody, such letters end a name in their own script as well, and a wide
+``@`` is one. In a channel people write about each other, and neither does: what is labelled there says so.
 """
 
 import re
@@ -22,6 +27,24 @@ from typing import Final
 from claudomator_py.routing.markdown import code_and_quotes
 
 _NOT_BEFORE: Final = frozenset("_.-/\\@")
+AT: Final = re.compile("@")
+WIDE_AT: Final = re.compile("[@\ufe6b\uff20]")
+"""What a mention begins with; in the text of a task, the wide ones as well."""
+_UNSPACED: Final = re.compile(
+    "["
+    "\u0e00-\u0fff"  # Thai, Lao, Tibetan
+    "\u1000-\u109f\ua9e0-\ua9ff\uaa60-\uaa7f"  # Myanmar
+    "\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff\uffa0-\uffdc"  # Hangul
+    "\u1780-\u17ff\u19e0-\u19ff"  # Khmer
+    "\u1950-\u19df\u1a20-\u1aaf\uaa80-\uaadf"  # Tai Le, New Tai Lue, Tai Tham, Tai Viet
+    "\u1b00-\u1b7f\ua980-\ua9df"  # Balinese, Javanese
+    "\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c"  # iteration marks and numbers
+    "\u3041-\u312f\u31a0-\u31bf\u31f0-\u31ff\uff66-\uff9f\U0001b000-\U0001b16f"  # Hiragana, Katakana, Bopomofo
+    "\u3400-\u4dbf\u4e00-\ua4cf\uf900-\ufaff\U00020000-\U0003ffff"  # Han, Yi
+    "]"
+)
+"""Letters of scripts that are written without spaces, and of Hangul. Source: Unicode 17, UAX 14 (class SA) and the
+names of blocks."""
 _QUOTES: Final = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "\u2018": "\u2019"}
 """What closes each opening one."""
 _LINE_BREAKS: Final = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
@@ -64,10 +87,11 @@ class _Node:
 
 
 class Names:
-    """The names of some participants. Immutable."""
+    """The names of some participants. Immutable. of_task: whether the texts are those of tasks."""
 
-    def __init__(self, participants: Iterable[Participant]) -> None:
+    def __init__(self, participants: Iterable[Participant], *, of_task: bool = False) -> None:
         self._root = _Node()
+        self._of_task = of_task
         for one in participants:
             for name in (one.id, one.username):
                 if name:
@@ -82,18 +106,19 @@ class Names:
 
     def mentions(self, text: str) -> list[Mention]:
         """All that are in the text, in its order."""
-        place = text.find("@")
-        if place < 0:
+        begin = WIDE_AT if self._of_task else AT
+        at = begin.search(text)
+        if at is None:
             return []
         left_out = _LeftOut(text)
         found = []
-        while place >= 0:
-            mention = None
+        while at is not None:
+            place, mention = at.start(), None
             if _may_stand_before(text, place) and not left_out.has(place):
                 mention = self._at(text, place)
             if mention is not None:
                 found.append(mention)
-            place = text.find("@", place + 1 if mention is None else mention.end)
+            at = begin.search(text, place + 1 if mention is None else mention.end)
         return found
 
     def addressed(self, text: str) -> str | None:
@@ -110,7 +135,7 @@ class Names:
                 end, node = longest
                 return Mention(place, end + 1, text[place : end + 1], tuple(sorted(node.displayed)))
         for end, node in _walk(self._root, text, place + 1):
-            if node.whole and not _goes_on(text, end):
+            if node.whole and not _goes_on(text, end, in_unspaced=self._of_task):
                 longest = (end, node)
         if longest is None or _is_code(text, longest[0]):
             return None
@@ -136,7 +161,7 @@ class Phrases:
         first = {_decomposed(character) for character in self._root.following}
         begins = {character: _decomposed(_folded(character)) in first for character in set(text)}
         for place, character in enumerate(text):
-            if not begins[character] or (place > 0 and (text[place - 1] in "_-" or _is_word(text[place - 1]))):
+            if not begins[character] or (place > 0 and _goes_on_to(text, place)):
                 continue
             for end, node in _walk(self._root, text, place):
                 if not node.whole or _goes_on(text, end):
@@ -191,6 +216,13 @@ def _is_word(character: str) -> bool:
     return unicodedata.category(character)[0] in "LNM" and not "\ufe00" <= character <= "\ufe0f"
 
 
+def _goes_on_to(text: str, start: int) -> bool:
+    """Whether a phrase that begins there is only the end of a longer word."""
+    before = text[start - 1]
+    changes = _UNSPACED.match(before) is not None and not _UNSPACED.match(text[start])
+    return before in "_-" or (_is_word(before) and not changes)
+
+
 def _cluster_end(text: str, place: int) -> int:
     """The end of the character there, with all that may be composed with it."""
     end, most = place + 1, min(len(text), place + _LONGEST_CLUSTER)
@@ -206,12 +238,16 @@ def _may_compose(character: str) -> bool:
 
 
 def _may_stand_before(text: str, place: int) -> bool:
-    return place == 0 or not (text[place - 1] in _NOT_BEFORE or _is_word(text[place - 1]))
+    before = text[place - 1 : place]
+    return not before or not (before in _NOT_BEFORE or (_is_word(before) and not _UNSPACED.match(before)))
 
 
-def _goes_on(text: str, end: int) -> bool:
-    """Whether a name that ends there is only the beginning of a longer word."""
-    return end < len(text) and (text[end] in "_-" or _is_word(text[end]))
+def _goes_on(text: str, end: int, *, in_unspaced: bool = False) -> bool:
+    """Whether a name that ends there is only the beginning of a longer word. in_unspaced: whether a name in a script
+    without spaces may end beside a letter of such a script."""
+    if end >= len(text) or text[end] in "_-" or not _is_word(text[end]):
+        return end < len(text) and text[end] in "_-"
+    return not (_UNSPACED.match(text[end]) and (in_unspaced or not _UNSPACED.match(text[end - 1])))
 
 
 def _is_code(text: str, end: int) -> bool:

@@ -6,21 +6,23 @@ from hypothesis import strategies as st
 
 from claudomator_py.routing.mentions import Names, Participant, Phrases
 
-NAMES = Names(
-    (
-        Participant("a1", "Pipe Doctor", "plumber"),
-        Participant("a2", "Pipe", "pipe-fitter"),
-        Participant("a3", "Zoë Grün", "zoe"),
-        Participant("a4", "Twin", "twin_1"),
-        Participant("a5", "Twin", "twin_2"),
-        Participant("a6", "Pipe O'Malley", "malley"),
-        Participant("a7", "\u0995\u09cb", "ko"),
-        Participant("a8", "\uac00", "ga"),
-        Participant("a9", "\uac1b", "gah"),
-        Participant("db.admin"),
-        Participant("roofer"),
-    )
+NAMED = (
+    Participant("a1", "Pipe Doctor", "plumber"),
+    Participant("a2", "Pipe", "pipe-fitter"),
+    Participant("a3", "Zoë Grün", "zoe"),
+    Participant("a4", "Twin", "twin_1"),
+    Participant("a5", "Twin", "twin_2"),
+    Participant("a6", "Pipe O'Malley", "malley"),
+    Participant("a7", "\u0995\u09cb", "ko"),
+    Participant("a8", "\uac00", "ga"),
+    Participant("a9", "\uac1b", "gah"),
+    Participant("b1", "翻译"),
+    Participant("b2", "翻译组长"),
+    Participant("b3", username="검토자"),
+    Participant("db.admin"),
+    Participant("roofer"),
 )
+NAMES = Names(NAMED)
 
 
 def found(text: str) -> list[tuple[str, ...]]:
@@ -39,6 +41,16 @@ def found(text: str) -> list[tuple[str, ...]]:
         ("x@plumber 7@plumber ü@plumber _@plumber .@plumber -@plumber /@plumber @@plumber", []),
         ("\\@plumber", []),
         ("\uff20plumber", []),
+        # 1 and 2: beside scripts in which nothing shows where a word ends
+        ("请@plumber看一下", ["a1"]),
+        ("@plumber에게 맡겨 줘, @zoe는 쉬어", ["a1", "a3"]),
+        ("これは@plumberさんと@zoeに頼む", ["a1", "a3"]),
+        ("ﾃｽﾄ@plumberﾃｽﾄ", ["a1"]),
+        ("ให้@plumberดูหน่อย ຂໍ@zoeເບິ່ງ សូម@roofer\u1798\u17be\u179b", ["a1", "a3", "roofer"]),
+        ("請@Pipe Doctor看", ["a1"]),
+        ("@翻译\uff0c@翻译组长 @검토자!", ["b1", "b2", "b3"]),
+        ("@翻译看 @翻译bot @翻译_2 @翻译-x @plumberbot看 看x@plumber看", []),
+        ("看`@zoe`看 见https://x.example/@zoe 写给mara@plumber.example看", []),
         # 2: the name
         ("@PLUMBER and @Pipe  Doctor.", ["a1", "a1"]),
         ("@\uff30\uff29\uff30\uff25", ["a2"]),
@@ -93,6 +105,24 @@ def test_who_is_addressed(text: str, ids: list[str]) -> None:
     assert [one.ids[0] for one in NAMES.mentions(text) if len(one.ids) == 1] == ids
 
 
+@pytest.mark.parametrize(
+    ("text", "addressed"),
+    [
+        ("请@翻译看一下", "b1"),
+        ("请@翻译组长看", "b2"),
+        ("@검토자에게 맡겨 줘", "b3"),
+        ("请\uff20plumber看一下", "a1"),
+        ("\uff20plumber, look", "a1"),
+        ("\ufe6bzoe 看", "a3"),
+        ("@翻译bot", None),
+        ("写给mara\uff20plumber.example看", None),
+        ("看`\uff20plumber`看", None),
+    ],
+)
+def test_a_task_is_written_to_somebody(text: str, addressed: str | None) -> None:
+    assert Names(NAMED, of_task=True).addressed(text) == addressed
+
+
 def test_a_name_of_several_addresses_nobody_and_is_told_as_written() -> None:
     assert found('@twin, @"Twin" and @twin_1') == [("@twin", "a4", "a5"), ('@"Twin"', "a4", "a5"), ("@twin_1", "a4")]
     assert NAMES.addressed("@twin") is None
@@ -132,3 +162,10 @@ def test_a_word_is_found_composed_or_not(text: str) -> None:
     assert Phrases(["\u00e9lan"]).any_in(text)
     assert Phrases(["e\u0301lan"]).any_in(text)
     assert not Phrases(["elan"]).any_in(text)
+
+
+def test_a_phrase_ends_where_another_script_begins() -> None:
+    phrases = Phrases(["deploy", "助けて"])
+    assert phrases.any_in("请deploy一下")
+    assert phrases.any_in("助けて!")
+    assert not any(phrases.any_in(text) for text in ("redeploy", "deployé", "助けてください", "`deploy`一下"))
