@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from claudomator_py.cli import completion
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Column, Format, FormatOption, heading, note, out, out_json, render
-from claudomator_py.cli.times import ago, clock, now_ms, until
+from claudomator_py.cli.times import ago, clock, moment, now_ms, until
 from claudomator_py.domain.budget import Unit, amount_text, with_unknown
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.units import parse_duration, short_id
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
     from claudomator_py.client.http import Client
 
 _HOLDS = (
-    Column("BUCKET", flexible=True),
+    Column("HELD", flexible=True),
     Column("AGENTS", flexible=True),
     Column("WHAT", flexible=True),
     Column("UNTIL"),
-    Column("READ", flexible=True),
+    Column("KNOWN FROM", flexible=True),
     Column("AT", wide=True),
     Column("SINCE", wide=True),
 )
@@ -33,7 +34,7 @@ _WARNINGS = (
     Column("WINDOW", flexible=True),
     Column("USED", right=True),
     Column("UNTIL"),
-    Column("READ"),
+    Column("KNOWN FROM"),
     Column("AT", wide=True),
     Column("SINCE", wide=True),
 )
@@ -67,7 +68,7 @@ def _hold(holds: Sequence[HoldView], now: int) -> tuple[str, ...]:
         hold.cause,
         _until(hold, now),
         _read(hold),
-        hold.until or "",
+        moment(hold.until),
         ago(hold.since, now),
     )
 
@@ -90,7 +91,7 @@ def _warning(near: NearLimitView, names: Sequence[str], now: int) -> tuple[str, 
         "" if near.used is None else f"{near.used:.0%}",
         clock(near.until, now),
         f"run {short_id(near.run_id)}" if near.run_id else "",
-        near.until,
+        moment(near.until),
         ago(near.since, now),
     )
 
@@ -141,7 +142,7 @@ def agents(client: "Client", output: FormatOption = Format.TABLE) -> None:
 @connected
 def hold(
     client: "Client",
-    agent: Annotated[str, typer.Argument(help="The agent's name.")],
+    agent: Annotated[str, typer.Argument(help="The agent's name.", autocompletion=completion.agents)],
     until_time: Annotated[
         str | None,
         typer.Option(
@@ -179,7 +180,9 @@ def hold(
 @connected
 def release(
     client: "Client",
-    names: Annotated[list[str], typer.Argument(metavar="AGENT", help="Names of agents.")],
+    names: Annotated[
+        list[str], typer.Argument(metavar="AGENT", help="Names of agents.", autocompletion=completion.agents)
+    ],
     family: Annotated[
         str | None,
         typer.Option(parser=_family, help="Only holds on this family of models, such as opus.", metavar="NAME"),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from claudomator_py.cli import exits
+from claudomator_py.cli import completion, exits
 from claudomator_py.cli.arguments import checked
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Column, Format, FormatOption, fail, json_text, note, out, out_json, render
@@ -33,11 +33,17 @@ from claudomator_py.domain.views import (
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
 
-TasksArgument = Annotated[list[str] | None, typer.Argument(metavar="TASK", help="Task ids, id prefixes or names.")]
+TasksArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="TASK", help="Task ids, id prefixes or names.", autocompletion=completion.tasks),
+]
 StateOption = Annotated[StateName | None, typer.Option(help="Select tasks in this state.", case_sensitive=False)]
 TagOption = Annotated[str | None, typer.Option(help="Select tasks with this tag.")]
 OnOption = Annotated[
-    str | None, typer.Option("--on", metavar="AGENT", help="Select tasks whose last run was on this agent.")
+    str | None,
+    typer.Option(
+        "--on", metavar="AGENT", help="Select tasks whose last run was on this agent.", autocompletion=completion.agents
+    ),
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="List the affected tasks without changing them.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
@@ -185,10 +191,14 @@ def restart(
     state: StateOption = None,
     tag: TagOption = None,
     on: OnOption = None,
-    agent: Annotated[str | None, typer.Option(help="Run the task on this agent.")] = None,
+    agent: Annotated[
+        str | None, typer.Option(help="Run the task on this agent.", autocompletion=completion.agents)
+    ] = None,
     tier: Annotated[Tier | None, typer.Option(help="Model strength.")] = None,
     model: Annotated[str | None, typer.Option(help="Use this model of the agent.")] = None,
-    specialist: Annotated[str | None, typer.Option(help="Give the task to this specialist.")] = None,
+    specialist: Annotated[
+        str | None, typer.Option(help="Give the task to this specialist.", autocompletion=completion.specialists)
+    ] = None,
     budget_usd: Annotated[float | None, typer.Option(min=LEAST_USD, help="Total budget in US dollars.")] = None,
     budget_tokens: Annotated[int | None, typer.Option(min=1, help="Total budget in tokens.")] = None,
     budget_runs: Annotated[int | None, typer.Option(min=1, help="Total number of runs allowed.")] = None,
@@ -266,7 +276,12 @@ def approve(
     ] = None,
     reason: Annotated[str | None, typer.Option(metavar="REASON", help="Reason to store with the task.")] = None,
     specialist: Annotated[
-        str | None, typer.Option(metavar="ID", help="Give the task to this specialist, if it has not started.")
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="Give the task to this specialist, if it has not started.",
+            autocompletion=completion.specialists,
+        ),
     ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from claudomator_py.cli import exits
+from claudomator_py.cli import completion, exits
 from claudomator_py.cli.arguments import checked
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Column, Format, FormatOption, fail, fields, heading, note, out, out_json, render
@@ -47,8 +47,12 @@ _RULES = (
 )
 _PRIMARY_KEY = "primary_agent"
 
-ChannelArgument = Annotated[str, typer.Argument(metavar="CHANNEL", help="The channel's name or id.")]
-SpecialistArgument = Annotated[str, typer.Argument(metavar="SPECIALIST", help="The specialist's id.")]
+ChannelArgument = Annotated[
+    str, typer.Argument(metavar="CHANNEL", help="The channel's name or id.", autocompletion=completion.channels)
+]
+SpecialistArgument = Annotated[
+    str, typer.Argument(metavar="SPECIALIST", help="The specialist's id.", autocompletion=completion.specialists)
+]
 MessageArgument = Annotated[int, typer.Argument(metavar="MESSAGE", min=1, help="The message's id.")]
 
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from claudomator_py.cli import completion
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Column, Format, FormatOption, fields, note, out, out_json, out_json_line, render
 from claudomator_py.cli.times import ago, now_ms
@@ -52,13 +53,25 @@ KindOption = Annotated[
     typer.Option("--kind", metavar="KIND", help="placement, tier, specialist, policy, handoff, triage or shadow."),
 ]
 TaskOption = Annotated[
-    str | None, typer.Option("--task", metavar="TASK", help="Only those about this task: its id, id prefix or name.")
+    str | None,
+    typer.Option(
+        "--task",
+        metavar="TASK",
+        help="Only those about this task: its id, id prefix or name.",
+        autocompletion=completion.tasks,
+    ),
 ]
 SpecialistOption = Annotated[
-    str | None, typer.Option("--specialist", metavar="ID", help="Only those for this specialist.")
+    str | None,
+    typer.Option(
+        "--specialist", metavar="ID", help="Only those for this specialist.", autocompletion=completion.specialists
+    ),
 ]
 AgentOption = Annotated[
-    str | None, typer.Option("--agent", metavar="NAME", help="Only those whose run was on this agent.")
+    str | None,
+    typer.Option(
+        "--agent", metavar="NAME", help="Only those whose run was on this agent.", autocompletion=completion.agents
+    ),
 ]
 RouteOption = Annotated[
     str | None, typer.Option("--route", metavar="ROUTE", help="specialist, default, clarify, human_review or reject.")

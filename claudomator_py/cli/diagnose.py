@@ -9,6 +9,7 @@ import typer
 
 from claudomator_py.cli import exits
 from claudomator_py.cli.output import Format, FormatOption, fail, fields, out, out_json
+from claudomator_py.cli.times import moment
 from claudomator_py.domain.errors import sentence
 from claudomator_py.domain.text import plain
 
@@ -96,7 +97,7 @@ def _table(view: "OutcomeView") -> str:
         ("reason", f"{view.reason}: {REASON_POLICIES[view.reason].meaning}" if view.reason else None),
         ("limit", view.limit),
         ("models", view.family),
-        ("reset", f"{view.reset_at} ({view.provenance})" if view.reset_at else None),
+        ("reset", f"{moment(view.reset_at)} ({view.provenance})" if view.reset_at else None),
         ("conversation", view.conversation_id),
         ("tokens", tokens),
         ("cost", f"${view.cost_usd:.4f}" if view.cost_usd is not None else None),

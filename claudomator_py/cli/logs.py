@@ -2,12 +2,13 @@
 
 import io
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from claudomator_py.agents.kinds import info_of
+from claudomator_py.cli import completion
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.following import Changes
 from claudomator_py.cli.output import (
@@ -23,8 +24,10 @@ from claudomator_py.cli.output import (
     render,
     wants_colour,
 )
-from claudomator_py.cli.show import check_section
+from claudomator_py.cli.show import check_section, event_words
+from claudomator_py.cli.times import moment
 from claudomator_py.client.errors import ServiceProblem
+from claudomator_py.domain.event_words import event_title
 from claudomator_py.domain.run import Stream
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.units import short_id
@@ -99,7 +102,10 @@ _LOOK_S = 5.0
 @connected
 def logs(
     client: "Client",
-    task: Annotated[str, typer.Argument(metavar="TASK|RUN", help="A task (its last run) or a run id.")],
+    task: Annotated[
+        str,
+        typer.Argument(metavar="TASK|RUN", help="A task (its last run) or a run id.", autocompletion=completion.tasks),
+    ],
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing until the run ends.")] = False,
     stderr: Annotated[bool, typer.Option("--stderr", help="Show stderr instead of stdout.")] = False,
     text: Annotated[bool, typer.Option("--text", help="Show the agent's raw output, made safe for terminals.")] = False,
@@ -224,7 +230,7 @@ _COLUMNS = (
     Column("AT"),
     Column("BY", flexible=True),
     Column("WHAT"),
-    Column("TASK"),
+    Column("TASK", flexible=True),
     Column("DETAIL", flexible=True),
     Column("ID", wide=True, right=True),
 )
@@ -234,7 +240,9 @@ _COLUMNS = (
 def log(
     client: "Client",
     by: Annotated[str | None, typer.Option(metavar="NAME", help="Only actions of this principal.")] = None,
-    task: Annotated[str | None, typer.Option(metavar="TASK", help="Only events of this task.")] = None,
+    task: Annotated[
+        str | None, typer.Option(metavar="TASK", help="Only events of this task.", autocompletion=completion.tasks)
+    ] = None,
     last: Annotated[int, typer.Option("-n", "--last", min=1, max=_MOST, help="Show this many of the newest.")] = 50,
     output: FormatOption = Format.TABLE,
 ) -> None:
@@ -256,20 +264,13 @@ def log(
 def _event_table(found: Sequence[EventView], *, wide: bool) -> str:
     rows = [
         (
-            event.at[:19].replace("T", " "),
+            moment(event.at),
             event.by or "",
-            event.kind.replace("_", " "),
-            short_id(event.task_id or ""),
-            _event_detail(event.data),
+            event_title(event.kind, event.data),
+            event.task_name or short_id(event.task_id or ""),
+            event_words(event),
             str(event.id),
         )
         for event in found
     ]
     return render(_COLUMNS, rows, wide=wide)
-
-
-def _event_detail(data: Mapping[str, object]) -> str:
-    # Whose request it was has a column, and a budget that is used up is in words beside its value.
-    beside = ("by", "budget")
-    told = {key: value for key, value in data.items() if key not in beside and value not in (None, "", [], {})}
-    return ", ".join(f"{key} {value}" for key, value in told.items())

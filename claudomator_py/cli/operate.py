@@ -12,6 +12,7 @@ import typer
 from claudomator_py.cli import exits
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Column, Format, FormatOption, error, fail, fields, note, out, out_json, render
+from claudomator_py.cli.times import moment
 from claudomator_py.domain.notice import DeliveryState, DeliveryView
 from claudomator_py.domain.retention import DEFAULT_AGE_MS, CleanupItemView, CleanupRequest
 from claudomator_py.domain.units import format_duration, parse_duration, size_text
@@ -194,7 +195,7 @@ def _write_drain(found: DrainView, output: Format) -> None:
         fields(
             [
                 ("drained", "yes" if found.drained else "no"),
-                ("since", found.since or ""),
+                ("since", moment(found.since)),
                 ("reason", found.reason or ""),
                 ("running", str(found.running)),
             ]
@@ -262,7 +263,7 @@ def _write_deliveries(deliveries: list[DeliveryView], output: Format) -> None:
                 str(one.id or ""),
                 one.state.value,
                 one.target,
-                one.created_at,
+                moment(one.created_at),
                 one.notice.title,
                 str(one.attempts),
                 one.error or "",

@@ -8,7 +8,7 @@ import typer
 
 from claudomator_py.cli import exits
 from claudomator_py.cli.output import Column, Format, FormatOption, note, out, out_json, render
-from claudomator_py.cli.times import now_ms
+from claudomator_py.cli.times import moment, now_ms
 from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import parse_duration, parse_instant
 from claudomator_py.domain.views.replay import ChangeView, CostView, OtherView, ReplayView, ShareView
@@ -93,7 +93,7 @@ def _tell(found: ReplayView) -> None:
     if found.gone:
         note(f"{found.gone} more cannot be replayed: their snapshots were removed (retention.snapshots).")
     for one in found.differing:
-        out(f"{one.decided_at}  {one.decision_id}  {one.at}")
+        out(f"{moment(one.decided_at)}  {one.decision_id}  {one.at}")
     if found.other is not None:
         out("")
         _tell_other(found.other)

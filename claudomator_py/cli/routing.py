@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from claudomator_py.cli import completion
 from claudomator_py.cli.arguments import checked
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import (
@@ -196,7 +197,11 @@ def reset(
     client: "Client",
     specialist: Annotated[
         str | None,
-        typer.Argument(metavar="ID", help="Only what was learned about this specialist. Default: everything."),
+        typer.Argument(
+            metavar="ID",
+            help="Only what was learned about this specialist. Default: everything.",
+            autocompletion=completion.specialists,
+        ),
     ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:

@@ -7,9 +7,10 @@ from zoneinfo import ZoneInfo
 
 import typer
 
+from claudomator_py.cli import completion
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Column, Format, FormatOption, json_text, note, out, out_json, render
-from claudomator_py.cli.times import ago, now_ms, until
+from claudomator_py.cli.times import ago, moment, now_ms, until
 from claudomator_py.domain.cron import BadCron
 from claudomator_py.domain.schedule import Recurrence
 from claudomator_py.domain.task import TaskSpec
@@ -125,7 +126,9 @@ _COLUMNS = (
     Column("CATCH_UP", wide=True),
     Column("FILE", wide=True),
 )
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The schedule's name.")]
+NameArgument = Annotated[
+    str, typer.Argument(metavar="NAME", help="The schedule's name.", autocompletion=completion.schedules)
+]
 
 
 @connected
@@ -202,7 +205,7 @@ def schedules_table(found: Sequence[ScheduleView], *, wide: bool = False, indent
             one.schedule,
             one.timezone,
             "paused" if one.paused_since is not None else until(one.next_at, now),
-            one.next_at or "",
+            moment(one.next_at),
             "" if one.last is None else ago(one.last.due_at, now),
             "" if one.last is None else _became(one.last),
             "" if one.last is None else one.last.task_name or "",

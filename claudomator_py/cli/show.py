@@ -1,19 +1,22 @@
 """``show``, ``result`` and ``why``: one task, what it handed back, and why it is where it is."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from claudomator_py.cli import completion
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Column, Format, FormatOption, fail, fields, heading, note, out, out_json, render
-from claudomator_py.cli.times import ago, clock, now_ms, short_duration, until, why_words
+from claudomator_py.cli.times import ago, clock, localized, moment, now_ms, short_duration, until, why_words
 from claudomator_py.domain.blocked_words import predicate
 from claudomator_py.domain.budget import Unit, amount_text, with_unknown
+from claudomator_py.domain.event_words import event_detail, event_title
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.principal import INBOX, OPERATOR
 from claudomator_py.domain.text import plain
-from claudomator_py.domain.units import parse_instant, short_id
+from claudomator_py.domain.units import format_instant, parse_instant, short_id
 from claudomator_py.domain.views import (
     CandidateView,
     DecisionView,
@@ -45,11 +48,13 @@ def check_section(check: RunCheckView) -> str:
     return f"{title}\n{render(_COLUMNS, check.verdicts, indent=2)}"
 
 
-TaskArgument = Annotated[str, typer.Argument(metavar="TASK", help="A task id, id prefix or name.")]
+TaskArgument = Annotated[
+    str, typer.Argument(metavar="TASK", help="A task id, id prefix or name.", autocompletion=completion.tasks)
+]
 _RUN_COLUMNS = (
     Column("RUN", wide=True),
     Column("ATTEMPT", right=True),
-    Column("GENERATION", wide=True, right=True),
+    Column("RESTARTS", wide=True, right=True),
     Column("AGENT"),
     Column("MODEL"),
     Column("TIER", wide=True),
@@ -98,8 +103,10 @@ def result(client: "Client", task: TaskArgument, output: FormatOption = Format.T
         out(plain(found.result_text))
     if found.worktree is not None and output is not Format.JSON:
         note(f"On branch {found.branch}: {tree_text(found.worktree)}.")
-    if found.working_dir is None and output is not Format.JSON and (scratch := scratch_folder(client.runs(found.id))):
-        note(f"Its files: {scratch}")
+    if found.working_dir is None and output is not Format.JSON:
+        scratch = scratch_folder(client.runs(found.id))
+        if scratch is not None and not _is_empty(Path(scratch)):
+            note(f"Its files: {scratch}")
     if found.state not in ENDED:
         fail(f"{found.name} has not ended; it is {found.state}.", f"See `claudomator why {found.name}`.")
     if found.state == "FAILED":
@@ -107,6 +114,14 @@ def result(client: "Client", task: TaskArgument, output: FormatOption = Format.T
         fail(f"{found.name} failed: {found.reason}.{meaning}", f"See `claudomator logs {found.name}`.")
     if found.state == "CANCELLED":
         fail(f"{found.name} was cancelled.", f"Run it again with `claudomator restart {found.name}`.")
+
+
+def _is_empty(folder: Path) -> bool:
+    """Return whether nothing is in it; False also where it cannot be seen from here."""
+    try:
+        return next(folder.iterdir(), None) is None
+    except OSError:
+        return False
 
 
 def _asks(task: TaskView, asks: InputView) -> str:
@@ -162,7 +177,7 @@ def _summary(task: TaskView, runs: Sequence[RunView]) -> str:
             ("state", task.state + (f", {task.phase}" if task.phase else "") + waits),
             ("why", why_words(task, now)),
             ("progress", "" if task.progress is None else f"{task.progress.line} ({ago(task.progress.at, now)})"),
-            ("until", task.waiting_until or ""),
+            ("until", clock(task.waiting_until, now)),
             (ran_on, " ".join(part for part in (task.agent, task.model, task.tier and f"({task.tier})") if part)),
             ("specialist", task.specialist or ""),
             ("priority", task.priority),
@@ -176,15 +191,21 @@ def _summary(task: TaskView, runs: Sequence[RunView]) -> str:
             ("created by", "" if task.parent_run is None else f"run {task.parent_run}"),
             ("creator", "" if task.creator in (OPERATOR.id, INBOX.id) else task.creator),
             ("organisation", task.organisation or ""),
-            ("attempts", f"{task.attempts} in generation {task.generation}; {_runs(task.runs)} in all"),
+            ("attempts", _attempts(task)),
             ("used", "; ".join(used)),
             ("budget", "" if task.budget is None else with_unknown(task.budget.text, task.budget.unknown)),
-            ("created", f"{task.created_at} ({ago(task.created_at, now)})"),
-            ("changed", f"{task.updated_at} ({ago(task.updated_at, now)})"),
+            ("created", f"{moment(task.created_at)} ({ago(task.created_at, now)})"),
+            ("changed", f"{moment(task.updated_at)} ({ago(task.updated_at, now)})"),
             ("version", str(task.version)),
             ("you can", ", ".join(task.available_actions).replace("restart_force", "restart --force")),
         ]
     )
+
+
+def _attempts(task: TaskView) -> str:
+    if task.generation == 1:
+        return str(task.attempts)
+    return f"{task.attempts} since restart {task.generation - 1}; {_runs(task.runs)} in all"
 
 
 def _runs(number: int) -> str:
@@ -205,7 +226,7 @@ def _runs_table(runs: Sequence[RunView], *, wide: bool) -> str:
             (
                 run.id,
                 str(number),
-                str(run.generation),
+                str(run.generation - 1),
                 run.agent,
                 run.model or "",
                 run.tier or "",
@@ -229,7 +250,7 @@ _CANDIDATES = (
     Column("LIMITED"),
     Column("VERDICT", flexible=True),
 )
-_EVENTS = (Column("WHEN"), Column("WHAT"), Column("RUN", wide=True), Column("DATA", flexible=True, wide=True))
+_EVENTS = (Column("WHEN"), Column("WHAT"), Column("RUN", wide=True), Column("DETAIL", flexible=True, wide=True))
 
 
 @connected
@@ -240,10 +261,11 @@ def why(client: "Client", task: TaskArgument, output: FormatOption = Format.TABL
         out_json(found)
         return
     wide = output is Format.WIDE
-    parts = ["\n".join(plain(sentence) for sentence in found.sentences)]
+    now = now_ms()
+    parts = ["\n".join(localized(plain(sentence), now) for sentence in found.sentences)]
     for decision in found.decisions if wide else found.decisions[:1]:
         if decision.candidates:
-            title = f"AGENTS AT THE DECISION, {ago(decision.at, now_ms())}"
+            title = f"AGENTS AT THE DECISION, {ago(decision.at, now)}"
             parts.append(f"{heading(title)}\n{_candidates_table(decision, wide=wide)}")
     if wide and found.events:
         parts.append(f"{heading('EVENTS')}\n{_events_table(found.events)}")
@@ -275,12 +297,21 @@ def _verdict(candidate: CandidateView, decision: DecisionView) -> str:
     if candidate.rejected is not None:
         now = now_ms()
         return worded(predicate(candidate.rejected), lambda instant: clock(instant, now))
-    return candidate.rejected_because or ("eligible" if candidate.eligible else "not eligible")
+    if candidate.rejected_because:
+        return localized(candidate.rejected_because, now_ms())
+    return "eligible" if candidate.eligible else "not eligible"
+
+
+def event_words(event: EventView) -> str:
+    """Return what there is to say of the event beside its title."""
+    until = event.data.get("until")
+    due = [f"until {clock(format_instant(until), now_ms())}"] if isinstance(until, int) else []
+    return ", ".join([one for one in (event_detail(event.data), *due) if one])
 
 
 def _events_table(events: Sequence[EventView]) -> str:
     rows = [
-        (event.at, event.kind, event.run_id or "", ", ".join(f"{key}={value}" for key, value in event.data.items()))
+        (moment(event.at), event_title(event.kind, event.data), short_id(event.run_id or ""), event_words(event))
         for event in events
     ]
     return render(_EVENTS, rows, wide=True)

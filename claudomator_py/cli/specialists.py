@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import typer
 
+from claudomator_py.cli import completion
 from claudomator_py.cli.card_files import in_order, read, read_any
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import (
@@ -70,7 +71,9 @@ class A2aVersion(StrEnum):
     V1_0 = "1.0"
 
 
-IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The specialist's id.")]
+IdArgument = Annotated[
+    str, typer.Argument(metavar="ID", help="The specialist's id.", autocompletion=completion.specialists)
+]
 GranteeArgument = Annotated[
     str, typer.Argument(metavar="NAME|org:NAME", help="Name of a token, or `org:` and an organisation.")
 ]

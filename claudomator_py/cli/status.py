@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from claudomator_py.cli import completion
 from claudomator_py.cli.agents import agents_table, hold_tables
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.following import draw, json_lines, lines
@@ -48,8 +49,13 @@ def status(
     ] = False,
     state: Annotated[StateName | None, typer.Option(help="List tasks in this state.", case_sensitive=False)] = None,
     tag: Annotated[str | None, typer.Option(help="List tasks with this tag.")] = None,
-    agent: Annotated[str | None, typer.Option(help="List tasks that ran on this agent.")] = None,
-    specialist: Annotated[str | None, typer.Option(metavar="ID", help="List tasks for this specialist.")] = None,
+    agent: Annotated[
+        str | None, typer.Option(help="List tasks that ran on this agent.", autocompletion=completion.agents)
+    ] = None,
+    specialist: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="List tasks for this specialist.", autocompletion=completion.specialists),
+    ] = None,
     creator: Annotated[str | None, typer.Option(metavar="NAME", help="List tasks submitted by this principal.")] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:

@@ -1,13 +1,15 @@
 """Instants as people read them in a table: how long ago, how long until; and why a task is where it is until then."""
 
+import re
 import time
-from datetime import datetime
+from datetime import UTC, datetime
 
 from claudomator_py.domain.blocked_words import brief_of, wait_of
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, parse_instant
 from claudomator_py.domain.views import TaskView
 from claudomator_py.domain.wording import worded
 
+_UTC_TIME = re.compile(r"(?:(?P<date>\d{4}-\d\d-\d\d) )?\b(?P<time>\d\d:\d\d) UTC\b")
 _JUST_NOW_MS = 2 * SECOND_MS
 _DATE_AFTER_MS = 30 * DAY_MS
 
@@ -24,7 +26,7 @@ def ago(instant: str | None, now: int) -> str:
     passed = now - parse_instant(instant)
     if passed < _JUST_NOW_MS:  # clocks that differ a little must not show the future
         return "just now"
-    return instant[:10] if passed > _DATE_AFTER_MS else f"{short_duration(passed)} ago"
+    return f"{_here(instant):%Y-%m-%d}" if passed > _DATE_AFTER_MS else f"{short_duration(passed)} ago"
 
 
 def until(instant: str | None, now: int) -> str:
@@ -34,15 +36,39 @@ def until(instant: str | None, now: int) -> str:
     left = parse_instant(instant) - now
     if left <= 0:
         return "now"
-    return instant[:10] if left > _DATE_AFTER_MS else f"in {short_duration(left)}"
+    return f"{_here(instant):%Y-%m-%d}" if left > _DATE_AFTER_MS else f"in {short_duration(left)}"
 
 
 def clock(instant: str | None, now: int) -> str:
-    """The time of day on the clock here, with its date unless that is today's; empty without an instant."""
+    """Return the time of day on the clock here, ``14:20 CET``, with its date unless that is today's; empty without an
+    instant."""
     if instant is None:
         return ""
-    at, today = datetime.fromisoformat(instant).astimezone(), datetime.fromtimestamp(now / 1_000).astimezone()
-    return f"{at:%H:%M}" if at.date() == today.date() else f"{at:%Y-%m-%d %H:%M}"
+    at, today = _here(instant), datetime.fromtimestamp(now / 1_000).astimezone()
+    return f"{at:%H:%M %Z}" if at.date() == today.date() else f"{at:%Y-%m-%d %H:%M %Z}"
+
+
+def moment(instant: str | None) -> str:
+    """Return date and time on the clock here, to the second, ``2026-11-27 15:10:56 CET``; empty without an instant."""
+    return "" if instant is None else f"{_here(instant):%Y-%m-%d %H:%M:%S %Z}"
+
+
+def localized(text: str, now: int) -> str:
+    """Return the text with the times in it that the daemon words, ``14:20 UTC`` and ``2026-11-27 14:20 UTC``, as the
+    clock here shows them."""
+
+    def worded_here(found: re.Match[str]) -> str:
+        date = found["date"] or f"{datetime.fromtimestamp(now / 1_000, UTC):%Y-%m-%d}"
+        try:
+            return clock(f"{date}T{found['time']}:00Z", now)
+        except ValueError:
+            return found[0]
+
+    return _UTC_TIME.sub(worded_here, text)
+
+
+def _here(instant: str) -> datetime:
+    return datetime.fromisoformat(instant).astimezone()
 
 
 def short_duration(milliseconds: int) -> str:
@@ -63,5 +89,5 @@ def why_words(task: TaskView, now: int, *, whole: bool = True) -> str:
     now: epoch milliseconds. whole: with all that is known of it; else in a clause.
     """
     sentence = wait_of(task.blocked, task.reason_text) if whole else brief_of(task.blocked, task.reason_short)
-    said = worded(sentence, lambda instant: clock(instant, now)) if sentence is not None else ""
+    said = localized(worded(sentence, lambda instant: clock(instant, now)), now) if sentence is not None else ""
     return ": ".join(part for part in (task.reason, said) if part)

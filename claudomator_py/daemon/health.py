@@ -85,7 +85,7 @@ def agent_check(registry: AgentRegistry, path: str, *, configured: bool) -> Chec
             "`claudomator doctor` shows the PATH, which is that of its unit for a service"
         )
         return CheckView(name="agents", ok=False, detail=no_agent_found(path), remedy=remedy, blocking=False)
-    detail = f"open to balancing: {', '.join(names)}" if names else "none is open to balancing, as configured"
+    detail = f"for tasks that name none: {', '.join(names)}" if names else "each for tasks that name it, as configured"
     return CheckView(name="agents", ok=True, detail=detail, blocking=False)
 
 

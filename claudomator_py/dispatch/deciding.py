@@ -107,7 +107,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What becomes of a task. record: who does it; None: nobody in particular, and nothing was decided about that."""
+    """What becomes of a task. record: who does it; None: no specialist, and nothing was decided about that."""
 
     subject: Subject
     record: SpecialistRecord | None

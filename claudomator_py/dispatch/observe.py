@@ -61,7 +61,7 @@ class QueuedTask:
     content: TaskSpec
     """As it came."""
     card: Card | None = None
-    """Of the specialist who does it; None: nobody in particular."""
+    """Of the specialist who does it; None: no specialist."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -331,7 +331,7 @@ class SpecialistRouter:
 
 
 def _card_of(connection: Connection, record: SpecialistRecord) -> Card | None:
-    """The card of whoever was chosen; None: nobody in particular."""
+    """The card of whoever was chosen; None: no specialist."""
     name = record.specialist
     return None if name is None else specialist_rows.cards(connection, [name]).get(name)
 

@@ -107,7 +107,7 @@ class BlockCode(StrEnum):
     NO_AGENT = (
         "no_agent",
         Why.AGENT,
-        "no agent is open to balancing; install or configure one, or name one with agent.type",
+        "no agent takes tasks that name none; install one, set auto_select for one, or name one with agent.type",
     )
     AGENTS_UNABLE = "agents_unable", Why.AGENT, "[resumes the conversation of {conversation}: ]{agents}"
     """``gemini is unable to run: gemini is not on PATH``"""

@@ -78,7 +78,7 @@ class EarlierFailure(Strict):
 
     run: Reference = Field(description="Id of the run.")
     agent: Reference = Field(description="Agent that ran it.")
-    specialist: Reference | None = Field(None, description="Who did it; missing: nobody in particular.")
+    specialist: Reference | None = Field(None, description="Who did it; missing: no specialist.")
     reason: Reason = Field(description="Reason code of its end.")
     denied_tools: References = Field((), description="Tools that it was denied.")
 
@@ -87,7 +87,7 @@ class HandedOn(Strict):
     """What the run before left, in its agent's own words. They are data: they grant nothing."""
 
     run: Reference = Field(description="Id of the run that handed the task on.")
-    specialist: Reference | None = Field(None, description="Who did; missing: nobody in particular.")
+    specialist: Reference | None = Field(None, description="Who did; missing: no specialist.")
     reason: Told = Field("", description="Why.")
     done: Told = Field("", description="What is done.")
     left: Told = Field("", description="What is left to do.")
@@ -102,7 +102,7 @@ class Handoff(Strict):
     task: Reference = Field(description="Id of the task.")
     revision: int = Field(ge=1, description="Revision of its content.")
     run: Reference = Field(description="Id of the run.")
-    specialist: Reference | None = Field(None, description="Who does it; missing: nobody in particular.")
+    specialist: Reference | None = Field(None, description="Who does it; missing: no specialist.")
     skill: Reference | None = Field(None, description="Skill that is asked for.")
     risk: Risk | None = Field(None, description="How much harm the task could do; missing: not judged.")
     intent: Annotated[str, Field(max_length=LONGEST_INTENT)] = Field(

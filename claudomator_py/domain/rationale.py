@@ -45,9 +45,9 @@ class RationaleCode(WordedCode):
     """Whoever might do it is left out of the comparison, each for a reason of its own."""
     VAGUE = "vague", "its text is too vague to route[: {text}]"
     AMBIGUOUS = "ambiguous", "it could be for any of {specialists}"
-    HANDED_ON = "handed_on", "[{by}|nobody in particular] handed it on to {specialist}"
+    HANDED_ON = "handed_on", "[{by}|its run] handed it on to {specialist}"
     FAILED_TWICE = "failed_twice", "[{by}|whoever did it] failed twice, and {specialist} is the fallback"
-    NOBODY = "nobody", "it is for nobody in particular"
+    NOBODY = "nobody", "no specialist is to do it"
     GONE = "gone", "there is no specialist {specialist} any more"
     NAMED_GONE = "named_gone", "the task names {specialist}, and there is no specialist of that id any more"
 

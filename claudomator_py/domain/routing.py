@@ -192,7 +192,7 @@ _OPEN = Constraints()
 
 
 class Routing(BaseModel):
-    """Where a task was routed. specialist, skill: ids of a card and of one of its skills; None: nobody in particular.
+    """Where a task was routed. specialist, skill: ids of a card and of one of its skills; None: no specialist.
 
     risk: None: nobody has judged it.
     """

@@ -19,7 +19,7 @@ class TriageReason(StrEnum):
     REPLY_TO_AGENT = "reply_to_agent"
     """It answers a message of an agent."""
     PRIMARY_AGENT = "primary_agent"
-    """The channel's primary answers what nobody in particular is asked."""
+    """The channel's primary answers messages that address nobody."""
     NO_TRIGGER = "no_trigger"
     """Nobody answers."""
 

@@ -160,7 +160,7 @@ class ResumePolicy:
         """Whether the agent can continue with this content, in the folder where it was. Raises Conflict or Invalid."""
         spec = task_rows.spec_of(connection, task.id, revision)
         before = task_rows.spec_of(connection, task.id, run.revision)
-        if spec.continues is not None and spec.working_dir is None:
+        if spec.continues is not None and stays(spec, before):
             # It works where the task does that it continues, as it did before.
             spec = spec.model_copy(update={"working_dir": before.working_dir, "isolation": before.isolation})
         if not same_folder(spec, before):
@@ -207,6 +207,15 @@ def same_folder(spec: TaskSpec, other: TaskSpec) -> bool:
     return _folder(spec) == _folder(other)
 
 
+def stays(spec: TaskSpec, told: TaskSpec) -> bool:
+    """Return whether a task works in the very place of the one that it continues, which was told ``told``.
+
+    So does one that names the same directory again, as long as it asks for no isolation of its own: in the repository
+    itself it would neither see what the other has done in its work tree, nor be kept from the checkout.
+    """
+    return spec.working_dir is None or (spec.isolation is Isolation.NONE and same_folder(spec, told))
+
+
 def _folder(spec: TaskSpec) -> str | None:
     if spec.working_dir is None:
         return None
@@ -244,7 +253,7 @@ def followed(connection: Connection, task: Task, spec: TaskSpec) -> Followed | N
     content = task_rows.revision_of(connection, other.id, run.revision)
     told = TaskSpec.model_validate(content.spec)
     placed, dir_key = spec, None
-    if spec.working_dir is None and told.working_dir is not None:
+    if told.working_dir is not None and stays(spec, told):
         placed = spec.model_copy(update={"working_dir": told.working_dir, "isolation": told.isolation})
         dir_key = content.dir_key
     why = _why_not(run, told, placed)

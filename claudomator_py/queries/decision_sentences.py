@@ -102,7 +102,7 @@ def _handoff(record: HandoffRecord, seen: Set[str]) -> Explanation:
         first = ended(f"The task was handed on to {to}: {reason}")
     else:
         first = ended(f"The task was not handed on: {reason}")
-    had = "nobody in particular" if record.by is None else record.by if record.by in seen else SOMEBODY
+    had = "no specialist" if record.by is None else record.by if record.by in seen else SOMEBODY
     asked = record.asked
     wanted = (
         ("Asked for", asked.to if asked.to in seen or asked.to in LABELS else ""),
@@ -160,4 +160,4 @@ def _way(chosen: Chosen, seen: Set[str]) -> str:
             return "a person has to approve it first"
         case Route.CLARIFY:
             return "a person is asked which specialist is meant"
-    return "nobody in particular does it" if who is None else f"{who} does it"
+    return "an agent does it without a specialist" if who is None else f"{who} does it"

@@ -17,7 +17,7 @@ from claudomator_py.domain.run import CheckResult, CheckStatus
 from claudomator_py.domain.text import clause, subject_line
 from claudomator_py.domain.units import DAY_MS, format_duration, format_instant, parse_instant, short_id, size_text
 from claudomator_py.domain.views import RunCheckView, TaskView
-from claudomator_py.domain.wording import Clock
+from claudomator_py.domain.wording import Clock, instant_text
 from claudomator_py.environment.worktrees import TREE_USED
 from claudomator_py.prompts.conversations import GIVEN_UP, resumption_of
 from claudomator_py.scheduler.classification import Cause
@@ -173,7 +173,7 @@ def run_sentence(run: Run, number: int, now_ms: int, note_of: str | None = None)
     if outcome.reset_at is not None:
         window = window_text(outcome.limit) if outcome.limit else None
         named = ", ".join(part for part in (window, outcome.provenance) if part)
-        reset = f" It resets at {clock_text(outcome.reset_at, run.ended_ms)}{f' ({named})' if named else ''}."
+        reset = f" It resets at {instant_text(format_instant(outcome.reset_at))}{f' ({named})' if named else ''}."
         if outcome.provenance is Provenance.ESTIMATED:
             reset = " The reset it named is more than 35 days away and is ignored."
     detail = ""

@@ -9,6 +9,8 @@ from sqlalchemy import Connection
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.text import clause
+from claudomator_py.domain.units import format_instant
+from claudomator_py.domain.wording import instant_text
 from claudomator_py.queries.explain import (
     ENDED_HOW,
     check_sentences,
@@ -109,7 +111,7 @@ def _beginnings(events: Sequence[Event], now_ms: int) -> dict[int, str]:
             continue
         if generation > 1 and generation not in begun:
             at = clock_text(event.at_ms, now_ms)
-            begun[generation] = f"Generation {generation} began at {at}: {_cause(event)}."
+            begun[generation] = f"It began again at {at} (restart {generation - 1}): {_cause(event)}."
     return begun
 
 
@@ -136,7 +138,9 @@ def schedule_sentences(connection: Connection, task: Task) -> list[str]:
     found = schedule_rows.fire_of(connection, task.id)
     if found is not None:
         fire, schedule = found
-        when = "at an operator's request" if fire.by == "operator" else f"due {clock_text(fire.due_ms, fire.at_ms)}"
+        when = (
+            "at an operator's request" if fire.by == "operator" else f"due {instant_text(format_instant(fire.due_ms))}"
+        )
         sentences.append(f"It was made by the schedule {schedule.name}, {when} ({schedule.cron}, {schedule.timezone}).")
     if task.state == "WAITING":
         for name, bound_id, _ in dependency_rows.bound(connection, task.id):

@@ -134,6 +134,10 @@ class Queries(Bound):
 
         return self._read(read)
 
+    def count(self, wanted: TaskFilter) -> int:
+        """Return how many tasks match."""
+        return self._read(lambda connection: reads.count(connection, wanted, self._by))
+
     def latest(self, wanted: LatestFilter, cursor: str | None, limit: int) -> tuple[Page[TaskView], int]:
         """Return tasks, the latest change first, at most ``limit``, and how many there are in all. One that changes
         meanwhile is on a page that was seen already. Raises BadCursor."""
@@ -255,6 +259,7 @@ class Queries(Bound):
             return StatusView(
                 needs_you=shown["needs_you"],
                 problems=shown["problems"],
+                problem_reasons=reads.failures(connection, since_ms, self._by) if shown["problems"] else {},
                 inbox=tuple(map(_refused_file, files)),
                 running=shown["running"],
                 queued=shown["queued"],

@@ -57,7 +57,7 @@ def specialist_sentences(name: str, record: SpecialistRecord, seen: Set[str], *,
     whom = {Route.CLARIFY: "the operator, who chooses the specialist", Route.REJECT: "nobody"}
     to = _told_specialist(record, seen)
     skill = f" (skill {record.skill})" if record.skill and record.specialist in seen else ""
-    hidden = SOMEBODY if record.specialist is not None else "nobody in particular"
+    hidden = SOMEBODY if record.specialist is not None else "no specialist"
     target = whom.get(record.route) or to or hidden
     sentences = [ended(f"{name} {went} to {target}{skill}: {reason_for(record.reason, seen).text}")]
     open_ = [one for one in record.specialist_candidates if one.specialist in seen and not one.barred]

@@ -41,7 +41,7 @@ from claudomator_py.queries.concealment import concealed, unnamed
 from claudomator_py.queries.explain import overridden_text, placement_text, utc_clock
 from claudomator_py.scheduler.decision import Candidate, DecisionRecord
 from claudomator_py.schema.taskfile import shown_document
-from claudomator_py.store import specialist_rows
+from claudomator_py.store import specialist_rows, task_rows
 from claudomator_py.store.tables import Decision, Event, Run, Task
 from claudomator_py.store.task_rows import state_of
 from claudomator_py.tasks.decisions import ROUTED
@@ -193,17 +193,18 @@ def event_views(connection: Connection, found: Sequence[Event], by: Principal) -
     """Events, without the specialists that do not exist for that principal, and the agents that these are."""
     named = [event.data.get(key) for event in found for key in _SPECIALISTS.get(event.kind, ())]
     hidden = specialist_rows.hidden(connection, named, by)
-    return concealed(connection, [_event_view(event, hidden) for event in unnamed(connection, found, by)], by)
+    names = task_rows.names_of(connection, {event.task_id for event in found if event.task_id is not None})
+    return concealed(connection, [_event_view(event, names, hidden) for event in unnamed(connection, found, by)], by)
 
 
-def _event_view(event: Event, hidden: Set[str]) -> EventView:
+def _event_view(event: Event, names: Mapping[str, str], hidden: Set[str]) -> EventView:
     data = {**event.data, **_budget_words(event), **_words(event)}
     for coded in ("asked", "meant"):
         data.pop(coded, None)
     concealed = {key for key in _SPECIALISTS.get(event.kind, ()) if data.get(key) in hidden}
     if concealed:
         data = {key: value for key, value in data.items() if key not in concealed | {"skill", "constraints"}}
-    return EventView.of(event, data=data)
+    return EventView.of(event, data=data, task_name=names.get(event.task_id or ""))
 
 
 def _words(event: Event) -> dict[str, str]:

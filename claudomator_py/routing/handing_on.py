@@ -22,7 +22,7 @@ def decide(
 ) -> HandoffRecord:
     """What becomes of the request of that run.
 
-    by: who has the task; None: nobody in particular. before: how it was handed on in this generation so far, in order.
+    by: who has the task; None: no specialist. before: how it was handed on in this generation so far, in order.
     cards: those that exist for whoever made the task. What the request says is read for the name alone.
     """
     why = _obstacle(asked.to, by, before, cards, risk, max_handoffs)

@@ -114,7 +114,7 @@ class HandedOver:
     """What became of one labelled task."""
 
     owners: tuple[str | None, ...]
-    """Who had it, in order; None: nobody in particular."""
+    """Who had it, in order; None: no specialist."""
     refused: bool
     """Whether somebody wanted to hand it on, and could not: then a person is asked."""
     defects: tuple[tuple[Defect, str], ...]

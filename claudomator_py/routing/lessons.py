@@ -55,7 +55,7 @@ class Lesson:
     text: str
     """All of it, see ``profile.Request.views``."""
     chosen: str | None
-    """Who did it, or was to; None: nobody in particular."""
+    """Who did it, or was to; None: no specialist."""
     wanted: str | None
     """To whom an operator gave it instead; None: it was right as it was."""
     at_ms: int

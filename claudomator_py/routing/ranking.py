@@ -86,7 +86,7 @@ class RoutingRules:
 
     calibration: Calibration
     default: str | None = None
-    """The specialist for what fits nobody; None: nobody in particular."""
+    """The specialist for what fits nobody; None: no specialist."""
     on_ambiguity: OnAmbiguity = OnAmbiguity.SIGNALS
     versions: Versions = field(default_factory=Versions)
 

@@ -16,7 +16,7 @@ def done_by(spec: TaskSpec, card: Card | None, constraints: Constraints = _ANYTH
     """The task as the specialist is given it: within the card's permissions and those that the policy leaves, and with
     what it is to hand back.
 
-    card: None: nobody in particular does it.
+    card: None: no specialist does it.
     """
     spec = _as_specialist(spec, card)
     if constraints.isolated and spec.working_dir is not None and spec.isolation is not Isolation.WORKTREE:

@@ -153,7 +153,7 @@ class Route(StrEnum):
     SPECIALIST = "specialist"
     """To somebody whose card fits it, or whom it names."""
     DEFAULT = "default"
-    """To the default specialist, or to nobody in particular."""
+    """To the default specialist, or to no specialist."""
     CLARIFY = "clarify"
     """To a person, who says who is meant."""
     HUMAN_REVIEW = "human_review"
@@ -167,7 +167,7 @@ class SpecialistRecord(Record):
 
     route: Route
     specialist: str | None
-    """None: nobody in particular, or nobody yet."""
+    """None: no specialist, or nobody yet."""
     skill: str | None = None
     """The specialist's skill that fits best, or is asked for."""
     margin: float | None = None
@@ -196,7 +196,7 @@ class HandoffRecord(Record):
     specialist: str | None
     """Who is to continue it; None: whoever had it keeps it, or with the route ``default`` whoever that is."""
     by: str | None
-    """Who had it; None: nobody in particular."""
+    """Who had it; None: no specialist."""
     run_id: str
     """The run that hands it on."""
     asked: HandoffRequest
@@ -250,7 +250,7 @@ class DecisionRecord(Record):
     route: str = "default"
     """The label of the route."""
     specialist: str | None = None
-    """Who does it; None: nobody in particular."""
+    """Who does it; None: no specialist."""
     skill: str | None = None
     """The specialist's skill that is asked for."""
     agent: str

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Select,
     String,
     and_,
     bindparam,
@@ -44,9 +45,33 @@ def page(
     connection: Connection, wanted: TaskFilter, before: Position | None, limit: int, by: Principal = OPERATOR
 ) -> Sequence[Task]:
     """Tasks that exist for that principal, newest first. before: creation time and id of the last one seen."""
+    query = _matching(wanted, by)
+    if query is None:
+        return []
+    if before is not None:
+        query = query.where(tuple_(TASK.c.created_ms, TASK.c.id) < before)
+    query = query.order_by(TASK.c.created_ms.desc(), TASK.c.id.desc()).limit(limit)
+    return [task_from(row) for row in connection.execute(query)]
+
+
+def count(connection: Connection, wanted: TaskFilter, by: Principal = OPERATOR) -> int:
+    """Return how many tasks match, of those that exist for that principal."""
+    query = _matching(wanted, by)
+    return 0 if query is None else connection.execute(query.with_only_columns(func.count())).scalar_one()
+
+
+def failures(connection: Connection, since_ms: int, by: Principal = OPERATOR) -> dict[str, int]:
+    """Return how many tasks failed since then for each reason, of those that exist for that principal."""
+    failed = and_(tasks_seen(by), TASK.c.state == "FAILED", TASK.c.updated_ms >= since_ms)
+    query = select(TASK.c.reason, func.count()).where(failed).group_by(TASK.c.reason)
+    return {reason or "unknown": number for reason, number in connection.execute(query)}
+
+
+def _matching(wanted: TaskFilter, by: Principal) -> Select[Any] | None:
+    """Return the query for the tasks that match; None where nothing can."""
     if any("\0" in text for text in wanted.model_dump(exclude_none=True).values()):
         # PostgreSQL refuses such a text altogether.
-        return []
+        return None
     query = select(TASK).where(tasks_seen(by))
     if wanted.state is not None:
         query = query.where(TASK.c.state == wanted.state)
@@ -69,10 +94,7 @@ def page(
     if wanted.agent is not None:
         query = query.join(RUN, RUN.c.id == TASK.c.last_run_id)
         query = query.where(RUN.c.agent == wanted.agent, ~agent_hidden(wanted.agent, by))
-    if before is not None:
-        query = query.where(tuple_(TASK.c.created_ms, TASK.c.id) < before)
-    query = query.order_by(TASK.c.created_ms.desc(), TASK.c.id.desc()).limit(limit)
-    return [task_from(row) for row in connection.execute(query)]
+    return query
 
 
 def latest(

@@ -1,6 +1,6 @@
 """Task rows: how a state is written in columns, and the one way to change it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, and_, bindparam, func, insert, select, update
@@ -34,6 +34,7 @@ _revision_from = loader(TaskRevision)
 
 # On the way of every task.
 _FIND = Statement(select(TASK).where(TASK.c.id == bindparam("task")))
+_NAMES = Statement(select(TASK.c.id, TASK.c.name).where(TASK.c.id.in_(bindparam("tasks", expanding=True))))
 _ADD = Statement(insert(TASK))
 _CHANGE = Statement(update(TASK).where(TASK.c.id == bindparam("task"), TASK.c.version == bindparam("version_read")))
 _ADD_REVISION = Statement(insert(TASK_REVISION))
@@ -93,6 +94,11 @@ def columns_of(state: State) -> dict[str, Any]:
         case Failed(failure):
             columns["reason"] = failure.value
     return columns
+
+
+def names_of(connection: Connection, task_ids: Collection[str]) -> Mapping[str, str]:
+    """Return the names of these tasks, by id."""
+    return {row[0]: row[1] for row in _NAMES.rows(connection, tasks=sorted(task_ids))} if task_ids else {}
 
 
 def find(connection: Connection, task_id: str) -> Task | None:

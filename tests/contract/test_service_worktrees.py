@@ -229,6 +229,28 @@ def test_what_continues_a_task_works_on_in_its_tree_and_on_its_branch(world: Wor
     assert world.task("document").branch == world.task("fix").branch
 
 
+def test_what_continues_a_task_and_names_its_directory_again_stays_in_the_tree(world: World, repository: str) -> None:
+    world.submit("fix", working_dir=repository, isolation="worktree", agent={"type": "claude"})
+    begun(world, "fix")
+    tree = world.live("fix").dir_key
+    world.succeed("fix")
+    ended(world, "fix")
+    world.submit("polish", continues="fix", working_dir=f"{repository}/")
+    begun(world, "polish")
+    assert world.live("polish").dir_key == tree
+    assert world.live("polish").resumes is not None
+    assert world.task("polish").branch == world.task("fix").branch
+
+
+def test_a_tree_that_waits_for_another_is_told_to_begin_without_its_commits(world: World, repository: str) -> None:
+    world.submit("fix", working_dir=repository, isolation="worktree")
+    waits = {"working_dir": repository, "depends_on": ["fix"]}
+    warnings = world.submit("polish", isolation="worktree", **waits).warnings
+    assert any("depends_on" in one and "without what fix committed" in one and "continues" in one for one in warnings)
+    assert not any("depends_on" in one for one in world.submit("other", **waits).warnings)
+    assert not any("depends_on" in one for one in world.submit("next", continues="fix").warnings)
+
+
 def test_a_task_in_another_tree_begins_afresh_there(world: World, repository: str) -> None:
     world.submit("fix", working_dir=repository, agent={"type": "claude"})
     world.tick()

@@ -58,6 +58,9 @@ INSTEAD = {
     r"take[s]? part no more|nothing any more|learn nothing more": "remove, clear, stop",
     r"is to be (said|done|asked|made)": "must be, will be",
     r"(what|whoever) addresses nobody": "messages that address nobody",
+    r"nobody in particular": "no specialist",
+    r"open to balancing": "for tasks that name none",
+    r"in generation": "after restart",
 }
 """Patterns, case aside, and what to write instead."""
 

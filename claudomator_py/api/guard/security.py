@@ -45,6 +45,8 @@ PUBLIC_PAGES = re.compile(r"/login|/static/[^/]+|/\.well-known/agent-card\.json"
 _PAGES = re.compile(
     r"/|/(?:tasks|agents|schedules)/.+|/(?:select|sessions|specialists|channels|routing|decisions|policy)(?:/.+)?|/logout"
 )
+_FOR_PROGRAMS = re.compile(r"/(?:v1|a2a|\.well-known)(?:/.*)?|/openapi\.json|/metrics")
+"""What a session counts for nowhere, but for streams that the page listens to."""
 _STREAMS = re.compile(r"/v1/events|/v1/runs/[^/]+/log")
 
 log = logging.getLogger(__name__)
@@ -225,10 +227,14 @@ class Security:
         page = public or _PAGES.fullmatch(path) is not None
         if page and not reading and sender is not _From.OWN_PAGE:
             raise _cross_site()
-        counts = page or (reading and _STREAMS.fullmatch(path) is not None)
+        nowhere = not page and reading and path not in OPEN_PATHS and _FOR_PROGRAMS.fullmatch(path) is None
+        counts = page or nowhere or (reading and _STREAMS.fullmatch(path) is not None)
         if counts and sender is not _From.LINK:
             for cookie in headers.cookies(self._cookie):
                 if (admitted := self._of_session(cookie, host)) is not None:
+                    if nowhere:
+                        detail = f"There is nothing at {shown(path)}."
+                        raise Refused(404, "no_such_path", detail, "See /openapi.json for the paths there are.")
                     return admitted
                 scope[STALE] = self._cookie.decode("ascii")
         if public or path in OPEN_PATHS or _is_webhook(scope):

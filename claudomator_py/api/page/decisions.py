@@ -209,7 +209,7 @@ def row_of(decision: RecordedDecisionView) -> DecisionRow:
                 None if decision.confidence is None else f"confidence {decision.confidence:.2f}",
                 None if decision.risk is None else f"{decision.risk.value} risk",
                 "overridden" if decision.overridden else None,
-                "superseded" if decision.superseded_by is not None else None,
+                "replaced by a later one" if decision.superseded_by is not None else None,
             )
             if words
         ),
@@ -307,7 +307,7 @@ def _facts(decision: RecordedDecisionView) -> tuple[tuple[str, Link], ...]:
         ("Intent", decision.intent),
         ("Topic", decision.topic),
         ("Required capabilities", ", ".join(decision.required_capabilities)),
-        ("Generation", None if decision.generation in (None, 1) else str(decision.generation)),
+        ("After restart", None if decision.generation in (None, 1) else str(decision.generation - 1)),
         ("Beside", None if decision.shadow is None else Link("what was decided", url_of(decision.shadow.beside))),
         ("Decided by", decision.by or "the daemon"),
         ("Took", None if decision.latency_ms is None else f"{decision.latency_ms:,} ms"),
@@ -335,12 +335,12 @@ def _outcome(explained: ExplainedDecisionView) -> tuple[tuple[str, Link], ...]:
     found += [
         ("Task is now", None if state is None else state.replace("_", " ").lower()),
         ("Overridden", "an operator assigned the task to another specialist" if decision.overridden else None),
-        ("Superseded by", None if later is None else Link(f"decision {short_id(later)}", url_of(later))),
+        ("Replaced by", None if later is None else Link(f"decision {short_id(later)}", url_of(later))),
     ]
     if earlier is not None:
         kept = explained.supersedes_kept
         words = f"decision {short_id(earlier)}" + ("" if kept else ", removed for its age")
-        found.append(("Supersedes", Link(words, url_of(earlier) if kept else None)))
+        found.append(("Replaces", Link(words, url_of(earlier) if kept else None)))
     return tuple((name, value if isinstance(value, Link) else Link(value)) for name, value in found if value)
 
 

@@ -1,7 +1,7 @@
 """The front page: everything at a glance, or the tasks that match the filters in the URL."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -15,6 +15,7 @@ from claudomator_py.api.page.schedules import ScheduleCard, cards_of
 from claudomator_py.api.page.wanted import filter_url, read_fields, read_filter
 from claudomator_py.api.page.words import cost_text, meaning_of
 from claudomator_py.api.section import guarded
+from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.views import (
     AgentView,
@@ -50,7 +51,10 @@ def router(access: Access) -> APIRouter:
         wanted = read_filter(state, q, tag, specialist)
         filters = filters_of(wanted)
         if filters.any:
-            model = found_of(wanted, granted.queries.tasks(wanted, cursor, _PART), granted.queries.agents())
+            page = granted.queries.tasks(wanted, cursor or None, _PART)
+            whole = not cursor and page.next_cursor is None
+            number = len(page.items) if whole else granted.queries.count(wanted)
+            model = found_of(wanted, page, number, granted.queries.agents())
         else:
             model = front_of(granted.queries.status())
         return render("front.html", {"front": model, "filters": filters}, by=by)
@@ -80,9 +84,17 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
+class Rest:
+    """A page with more of a list."""
+
+    label: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
-    """A list with its heading. notices stand before the tasks, files after them. more_url: where the rest is, when
-    there is more than is shown; more: how many more there are, where no page has them."""
+    """A list with its heading. notices stand before the tasks, files after them. count: how long the whole list is;
+    more: how many of it are not shown; rest: where these are, if a page has them."""
 
     id: str
     title: str
@@ -93,7 +105,7 @@ class Section:
     files: tuple[Notice, ...] = ()
     more: int = 0
     note: str | None = None
-    more_url: str | None = None
+    rest: tuple[Rest, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,11 +191,11 @@ def front_of(status: StatusView) -> Front:
         ),
         _section(
             status, "problems", "problems", "Problems", "Nothing failed in the last 24 hours.", "FAILED",
-            note=_by_reason(status.problems),
+            note=_by_reason(status.problem_reasons),
         ),
         _section(status, "running", "running", "Running", "Nothing runs.", "RUNNING"),
-        _section(status, "queued", "queue", "Queued and waiting", "Nothing waits.", "QUEUED"),
-        _section(status, "recent", "recent", "Recent", "Nothing has ended yet.", "COMPLETED"),
+        _section(status, "queued", "queue", "Queued and waiting", "Nothing waits.", "QUEUED", "WAITING"),
+        _section(status, "recent", "recent", "Recent", "Nothing has ended yet.", "COMPLETED", "CANCELLED"),
     )  # fmt: skip
     parts = [f"{needs} need you" if needs else "nothing needs you"]
     parts += [f"{count} {name}" for count, name in ((failed, "failed"), (running, "running"), (waiting, "waiting"))]
@@ -199,13 +211,13 @@ def front_of(status: StatusView) -> Front:
     )
 
 
-def found_of(wanted: TaskFilter, page: Page[TaskView], agents: Sequence[AgentView]) -> Front:
-    """The page with filters: one list, newest first."""
+def found_of(wanted: TaskFilter, page: Page[TaskView], number: int, agents: Sequence[AgentView]) -> Front:
+    """The page with filters: one list, newest first. number: of the tasks that match, of which the page has a part."""
     rows = _rows(page.items)
-    more_url = None if page.next_cursor is None else filter_url("/", wanted, cursor=page.next_cursor)
-    number = f"{len(rows)}{'+' if more_url else ''}"
-    section = Section("found", "Found", "No task matches.", rows, len(rows), more_url=more_url)
-    summary = f"{number} found"
+    rest = () if page.next_cursor is None else (Rest("Show more", filter_url("/", wanted, cursor=page.next_cursor)),)
+    note = f"{len(rows)} of them shown" if len(rows) < number else None
+    section = Section("found", "Found", "No task matches.", rows, number, note=note, rest=rest)
+    summary = f"{number:,} found"
     cards = tuple(_card(agent) for agent in agents)
     return Front((section,), cards, summary, f"{summary} · Claudomator", no_tasks=False)
 
@@ -215,11 +227,19 @@ def _rows(tasks: Sequence[TaskView]) -> tuple[Row, ...]:
 
 
 def _section(
-    status: StatusView, name: ListName, section_id: str, title: str, empty: str, state: str, note: str | None = None
+    status: StatusView,
+    name: ListName,
+    section_id: str,
+    title: str,
+    empty: str,
+    *states: StateName,
+    note: str | None = None,
 ) -> Section:
+    """states: of which there are tasks in the list."""
     rows, count = _rows(getattr(status, name)), status.total(name)
-    more_url = f"/?state={state}" if count > len(rows) else None
-    return Section(section_id, title, empty, rows, count, note=note, more_url=more_url)
+    rest = [Rest(f"all {status.counts.get(state, 0):,} {words_of(state)}", f"/?state={state}") for state in states]
+    more = count - len(rows)
+    return Section(section_id, title, empty, rows, count, more=more, note=note, rest=tuple(rest) if more > 0 else ())
 
 
 def _standstill(status: StatusView) -> Sentence | None:
@@ -264,12 +284,12 @@ def _refused(file: FileProblemView) -> Notice:
     return Notice(f"file-{file.path}", "file refused", name, lines, folder or None, "It is read again when it changes.")
 
 
-def _by_reason(tasks: Sequence[TaskView]) -> str | None:
+def _by_reason(counts: Mapping[str, int]) -> str | None:
     """How often each reason; None where that says nothing."""
-    counts = Counter(task.reason or "unknown" for task in tasks)
-    if len(tasks) < 3 or len(counts) == len(tasks):
+    number = sum(counts.values())
+    if number < 3 or len(counts) == number:
         return None
-    return ", ".join(f"{count} {reason}" for reason, count in counts.most_common())
+    return ", ".join(f"{count} {reason}" for reason, count in Counter(counts).most_common())
 
 
 def _card(agent: AgentView) -> AgentCard:

@@ -32,7 +32,7 @@ from claudomator_py.service.access import Access
 
 Text = Annotated[str, Form(max_length=LONGEST_INSTRUCTIONS)]
 Field = Annotated[str, Form(max_length=2_000)]
-NOBODY = "nobody in particular"
+NOBODY = "no specialist"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def _page(by: Principal, asked: Asked, values: Mapping[str, object], status: int
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """A specialist, or nobody in particular, who has no page."""
+    """A specialist, or none, who has no page."""
 
     name: str
     url: str | None

@@ -206,7 +206,7 @@ def _facts(task: TaskView, shown: RunView | None) -> tuple[tuple[str, str], ...]
         ("Tokens", tokens_text(task.tokens)),
         ("Cost", cost_text(task.cost_usd)),
         ("Budget", None if task.budget is None else with_unknown(task.budget.text, task.budget.unknown)),
-        ("Generation", f"{task.generation}, {task.runs} runs in all" if task.generation > 1 else None),
+        ("Restarts", f"{task.generation - 1}, {task.runs} runs in all" if task.generation > 1 else None),
     ]
     return tuple((name, value) for name, value in found if value)
 
@@ -226,10 +226,10 @@ def _entry(number: int, run: RunView, shown: RunView | None, *, check: bool) -> 
     outcome = run.outcome
     its_log = shown is not None and shown.id == run.id
     status = outcome.status if outcome is not None else run.state
-    generation = f", in generation {run.generation}" if run.generation > 1 else ""
+    again = f", after restart {run.generation - 1}" if run.generation > 1 else ""
     return RunEntry(
         id=run.id,
-        title=f"Run {number}{generation}",
+        title=f"Run {number}{again}",
         agent=run.agent,
         model=model_text(run.tier, run.model),
         tone=_TONES.get(status, "busy" if outcome is None and run.state not in ("ended", "revoked") else "off"),

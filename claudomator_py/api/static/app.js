@@ -14,7 +14,7 @@
 
   // --- times ---------------------------------------------------------------------------------------------------------
 
-  const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+  const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", timeZoneName: "short" });
   const clockSeconds = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
   const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
   const whole = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
@@ -39,7 +39,19 @@
     return passed < 5_000 ? "just now" : `${length(passed)} ago`;
   }
 
+  // Sentences of the daemon have their times in UTC, as text: "14:20 UTC", "2026-11-27 14:20 UTC".
+  function localized(text) {
+    return text.replace(/(?:(\d{4}-\d\d-\d\d) )?\b(\d\d:\d\d) UTC\b/g, (found, date, time) => {
+      const instant = new Date(`${date || new Date().toISOString().slice(0, 10)}T${time}:00Z`);
+      return isNaN(instant) ? found : worded(instant, "clock");
+    });
+  }
+
   function showTimes() {
+    for (const said of document.querySelectorAll(".sentences li:not([data-local])")) {
+      said.textContent = localized(said.textContent);
+      said.dataset.local = "";
+    }
     for (const time of document.querySelectorAll("time[data-show]")) {
       const instant = new Date(time.dateTime);
       const text = worded(instant, time.dataset.show);

@@ -52,11 +52,12 @@ class Page(View, Generic[T]):
 
 class EventView(View):
     """An event. Ids rise in the order of events. by: whose request caused it, such as the name of a token; None: the
-    daemon itself."""
+    daemon itself. task_name: what the task is called; None: it is about none, or one that was removed."""
 
     id: int
     at: Instant
     task_id: str | None = None
+    task_name: str | None = None
     run_id: str | None = None
     kind: str
     data: dict[str, object] = Field(default_factory=dict)

@@ -110,8 +110,9 @@ class StatusView(View):
     needs_you: tasks in NEEDS_INPUT, and those that wait for a larger budget. problems: failed tasks of the last 24
     hours, newest first. inbox: refused files, the last one refused first. queued: waiting and queued tasks in the
     order in which they would start. recent: completed and cancelled ones, newest first. Each list is cut at 50; totals
-    are the lengths of the whole lists, by list; counts those of tasks, by state. schedules: all of them, the next to
-    come first, those that are paused last. trouble: what is not in order with the daemon. spent_today: by all agents;
+    are the lengths of the whole lists, by list; problem_reasons how many of all problems have a reason, by reason;
+    counts the numbers of tasks, by state. schedules: all of them, the next to come first, those that are paused last.
+    trouble: what is not in order with the daemon. spent_today: by all agents;
     budget: what they may spend on a day, None if that is not limited.
     """
 
@@ -125,6 +126,7 @@ class StatusView(View):
     schedules: tuple[ScheduleView, ...] = ()
     counts: dict[StateName, int] = Field(default_factory=dict)
     totals: dict[ListName, int] = Field(default_factory=dict)
+    problem_reasons: dict[str, int] = Field(default_factory=dict)
     trouble: tuple[CheckView, ...] = ()
     spent_today: SpendingView = SpendingView()
     budget: BudgetView | None = None

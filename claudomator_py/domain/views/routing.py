@@ -41,7 +41,7 @@ class RouteCandidateView(View):
 
 
 class RouteView(View):
-    """Who does a task, and why. specialist: null: nobody in particular, or, with the route `clarify`, nobody yet.
+    """Who does a task, and why. specialist: null: no specialist, or, with the route `clarify`, nobody yet.
 
     confidence: the score of the one chosen, else of the best; threshold: the least with which somebody is chosen;
     margin: those within it of the best are as good. degraded: words alone were compared, as the encoder could not be
@@ -72,7 +72,7 @@ class RouteView(View):
 
 
 class RoutingFiguresView(View):
-    """How decisions went. specialist, topic: of whom, and about what; null: of nobody in particular, or of all.
+    """How decisions went. specialist, topic: of whom, and about what; null: of no specialist, or of all.
 
     confidence: mean score of those that were compared with others. overridden: share of all that an operator gave to
     somebody else. failed: share of those whose task has ended and was not overridden, which failed for a reason of the
@@ -142,7 +142,7 @@ class StandingView(View):
 
 
 class CorrectionView(View):
-    """Tasks that operators gave to somebody else. specialist: who was to do them; null: nobody in particular, or
+    """Tasks that operators gave to somebody else. specialist: who was to do them; null: no specialist, or
     somebody who does not exist for whoever asks."""
 
     specialist: str | None = None

@@ -166,7 +166,7 @@ class HandoffView(View):
     specialist: str
     """Who is to continue with it."""
     handed_on_by: str | None = None
-    """Who has it until then; None: nobody in particular."""
+    """Who has it until then; None: no specialist."""
     hop: int
     """How often it was handed on, this time included."""
     max_handoffs: int

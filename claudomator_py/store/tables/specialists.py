@@ -109,7 +109,7 @@ class Label(Row):
     organisation: str
     """Of the task, whose decisions alone it bears on; empty: of none."""
     specialist: str | None = None
-    """Who was chosen; None: nobody in particular."""
+    """Who was chosen; None: no specialist."""
     wanted: str | None = None
     """To whom an operator gave it instead; None: nobody did."""
     topic: str | None = None

@@ -1,6 +1,7 @@
 """What each command prints about tasks and agents."""
 
 import json
+import re
 
 import pytest
 
@@ -149,7 +150,23 @@ def test_why_reads_like_an_explanation(command: Command, prepared: PreparedServi
     assert lines[0] == "fix-login is COMPLETED."
     assert any(line.split()[:2] == ["claude", "0/2"] and "limited" in line for line in lines)
     assert any(line.split()[:2] == ["codex", "0/2"] and "picked: least active" in line for line in lines)
-    assert "accepted" in command("why", "fix-login", "-o", "wide").stdout
+    assert "Accepted" in command("why", "fix-login", "-o", "wide").stdout
+
+
+def test_times_are_on_the_clock_of_whoever_reads_with_the_name_of_its_zone(
+    forked: Command, prepared: PreparedService
+) -> None:
+    prepared.add_agent("codex")
+    prepared.add_run(prepared.add("it", Completed()), outcome=SUCCESS)
+    here = {"TZ": "Asia/Kolkata"}
+    shown, log = forked("show", "it", **here).stdout, forked("log", **here).stdout
+    why = forked("why", "it", "-o", "wide", **here).stdout
+    assert re.search(r"^created +2026-09-21 19:\d\d:\d\d IST \(", shown, re.MULTILINE)
+    assert re.search(r"^2026-09-21 19:\d\d:\d\d IST +Accepted +it", log, re.MULTILINE)
+    for text in (shown, log, why):
+        assert "UTC" not in text
+        assert not re.search(r"\dT\d|\d{13}", text)
+    assert json.loads(forked("show", "it", "-o", "json", **here).stdout)["created_at"].endswith("Z")
 
 
 def test_cancel_and_restart(command: Command, prepared: PreparedService) -> None:

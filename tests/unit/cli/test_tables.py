@@ -12,7 +12,7 @@ from claudomator_py.cli.agents import agents_table, hold_tables
 from claudomator_py.cli.output import Column, fields, render, short_ids
 from claudomator_py.cli.schedule import schedules_table
 from claudomator_py.cli.status import overview, tasks_table
-from claudomator_py.cli.times import ago, now_ms, until, why_words
+from claudomator_py.cli.times import ago, localized, now_ms, until, why_words
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked, blocked, on_hold
 from claudomator_py.domain.lifecycle import Failed, Phase, Running, Waiting, WaitReason
@@ -78,7 +78,7 @@ def test_a_table_tells_times_relative_to_now(monkeypatch: pytest.MonkeyPatch) ->
     assert columns == [
         ["NAME", "ID", "STATE", "WHY", "UNTIL", "CHANGED"],
         ["broken", broken, "FAILED", "timeout: The run took longer than its timeout.", "6m ago"],
-        ["backs-off", backs_off, "WAITING", "backoff: tries again at 14:21", "in 1m", "6m ago"],
+        ["backs-off", backs_off, "WAITING", "backoff: tries again at 14:21 UTC", "in 1m", "6m ago"],
     ]
 
 
@@ -142,7 +142,7 @@ def test_that_all_agents_are_limited_is_said_once() -> None:
     prepared = PreparedService()
     prepared.add("it")
     status = prepared.status()
-    assert banner() == "All agents are limited. The next to reset is codex, at 16:30 (in 16m)."
+    assert banner() == "All agents are limited. The next to reset is codex, at 16:30 CEST (in 16m)."
     until_released = {name: an_agent(name, limited=True) for name in ("codex", "claude")}
     assert "claudomator release claude" in banner(**until_released)
     assert "All agents" not in banner(codex=an_agent("codex"))
@@ -228,15 +228,15 @@ def test_a_task_behind_holds_is_told_their_times_on_the_clock_here(monkeypatch: 
         }
     )
     said = (
-        "limited: claude is limited (5h window, reported) until 17:00; "
-        "codex is limited (5h window, reported) until 2026-09-22 08:30"
+        "limited: claude is limited (5h window, reported) until 17:00 CEST; "
+        "codex is limited (5h window, reported) until 2026-09-22 08:30 CEST"
     )
     assert said in tasks_table([behind], wide=True)
     assert "limited  in 46m" in tasks_table([behind])
     backs_off = task.model_copy(
         update={"reason": "backoff", "blocked": blocked(BlockCode.BACKOFF, until=parse_instant(THREE_UTC))}
     )
-    assert why_words(backs_off, now_ms()) == "backoff: tries again at 17:00"
+    assert why_words(backs_off, now_ms()) == "backoff: tries again at 17:00 CEST"
     # What a daemon says that is older, or knows more.
     older = task.model_copy(update={"reason": "limited", "reason_text": "claude is limited", "blocked": None})
     assert why_words(older, now_ms()) == "limited: claude is limited"
@@ -281,14 +281,14 @@ def test_each_hold_is_listed_once_with_whom_it_stops_and_where_it_was_read(monke
     ]
     assert "\n\n".join(hold_tables(agents)).splitlines() == [
         "HOLDS",
-        "BUCKET          AGENTS        WHAT                                            UNTIL              READ",
-        "claude/default  claude, work  5h window, reported                             17:00              run 01234567",
+        "HELD            AGENTS        WHAT                                            UNTIL              KNOWN FROM",
+        "claude/default  claude, work  5h window, reported                             17:00 CEST         run 01234567",
         "work:opus       work          opus models, by the operator: kept for the day  released",
         "codex/default   codex         429, reported                                   tried, 2 more now  run 01234567",
         "",
         "NEAR LIMITS",
-        "AGENTS        WINDOW     USED  UNTIL             READ",
-        "claude, work  7d window   93%  2026-09-24 08:00  run ffffffff",
+        "AGENTS        WINDOW     USED  UNTIL                  KNOWN FROM",
+        "claude, work  7d window   93%  2026-09-24 08:00 CEST  run ffffffff",
     ]
 
 
@@ -311,3 +311,18 @@ def test_schedules_fit_a_terminal_and_say_what_became_of_the_last_time(
     assert lines[1].split()[-4:] == ["2h30m", "30m", "ago", "QUEUED"]
     assert lines[2].split()[7:11] == ["paused", "30m", "ago", "skipped:"]
     assert "SCHEDULES" in overview(prepared.status()).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("said", "here"),
+    [
+        ("Run 2 (14:10 UTC) went", "Run 2 (16:10 CEST) went"),
+        ("at 2026-12-01 23:30 UTC.", "at 2026-12-02 00:30 CET."),
+        ("until 2026-09-21 14:10 UTC", "until 16:10 CEST"),
+        ("99:99 UTC and 14:10", "99:99 UTC and 14:10"),
+        ("UTC", "UTC"),
+    ],
+)
+@pytest.mark.usefixtures("in_berlin")
+def test_times_of_the_daemon_are_worded_on_the_clock_here(said: str, here: str) -> None:
+    assert localized(said, parse_instant("2026-09-21T14:14:00Z")) == here

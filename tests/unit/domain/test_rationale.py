@@ -27,7 +27,7 @@ EXAMPLES: dict[RationaleCode, tuple[dict[str, Any], str]] = {
         "resumes the conversation of run 41c98f14 of build on claude",
     ),
     RationaleCode.WOULD_WAIT: ({}, "no agent would have started it in that tick"),
-    RationaleCode.NOBODY: ({}, "it is for nobody in particular"),
+    RationaleCode.NOBODY: ({}, "no specialist is to do it"),
     RationaleCode.ANSWERED: ({"text": "a recipe"}, "a recipe"),
     RationaleCode.UNANSWERED: ({}, "no reason was given"),
     RationaleCode.NAMED: ({"specialist": "writer"}, "the task names writer"),

@@ -1,0 +1,77 @@
+"""What a shell completes: names that a running daemon knows. Whatever goes wrong, it completes nothing, in a second."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from claudomator_py.client.http import Client
+
+Completions = list[tuple[str, str]]
+"""Words with what is said beside them."""
+
+_TIMEOUT_S = 1.0
+_MOST = 200
+_LEAST_OF_ID = 4
+
+
+def tasks(ctx: typer.Context, incomplete: str) -> Completions:
+    """Complete a task: by name, the newest first, and by id from four characters on."""
+
+    def known(client: "Client") -> Iterable[tuple[str, str]]:
+        found = client.tasks(limit=_MOST).items
+        yield from {task.name: task.state for task in reversed(found)}.items()
+        if len(incomplete) >= _LEAST_OF_ID:
+            yield from ((task.id, f"{task.name}, {task.state}") for task in found)
+
+    return _completed(ctx, incomplete, known)
+
+
+def agents(ctx: typer.Context, incomplete: str) -> Completions:
+    """Complete the name of an agent."""
+    return _completed(ctx, incomplete, lambda client: ((one.name, one.kind) for one in client.agents()))
+
+
+def specialists(ctx: typer.Context, incomplete: str) -> Completions:
+    """Complete the id of a specialist."""
+
+    def known(client: "Client") -> Iterable[tuple[str, str]]:
+        return ((one.id, one.name) for one in client.specialists(limit=_MOST).items)
+
+    return _completed(ctx, incomplete, known)
+
+
+def schedules(ctx: typer.Context, incomplete: str) -> Completions:
+    """Complete the name of a schedule."""
+    return _completed(ctx, incomplete, lambda client: ((one.name, one.schedule) for one in client.schedules()))
+
+
+def channels(ctx: typer.Context, incomplete: str) -> Completions:
+    """Complete the name of a channel."""
+
+    def known(client: "Client") -> Iterable[tuple[str, str]]:
+        return ((one.name, "") for one in client.channels(limit=_MOST).items)
+
+    return _completed(ctx, incomplete, known)
+
+
+def _completed(
+    ctx: typer.Context, incomplete: str, known: "Callable[[Client], Iterable[tuple[str, str]]]"
+) -> Completions:
+    try:
+        with _client(ctx.params) as client:
+            return [(word, said) for word, said in known(client) if word.startswith(incomplete.lower())]
+    except Exception:
+        return []
+
+
+def _client(params: dict[str, Any]) -> "Client":
+    from claudomator_py.imports import many, without
+
+    with without("click"), many():  # see ``cli.connect``
+        from claudomator_py.client import opening
+
+    config, state_dir = (Path(given) if (given := params.get(name)) else None for name in ("config", "state_dir"))
+    return opening.connect(config, state_dir, timeout_s=_TIMEOUT_S)

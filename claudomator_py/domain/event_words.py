@@ -1,0 +1,95 @@
+"""What happened, event by event, in words: the same for the page's timeline and on the command line."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+TITLES: Final[Mapping[str, str]] = {
+    "state": "State changed",
+    "accepted": "Accepted",
+    "cancel_requested": "Cancel requested",
+    "restart_requested": "Restart requested",
+    "content_changed": "Content changed",
+    "renamed": "Renamed with its file",
+    "answered": "Answered",
+    "approved": "Approved",
+    "rejected": "Rejected",
+    "classified": "Tier classified",
+    "routed": "Routed",
+    "handed_on": "Handed on",
+    "question_asked": "Question asked",
+    "progress": "Progress",
+    "subtask_created": "Task created by its run",
+    "dependency_bound": "Dependency found",
+    "hold": "Agent held",
+    "released": "Agent released",
+    "over_budget": "Stopped: over its budget",
+    "budget_spent": "Daily budget spent",
+    "drained": "Drain started",
+    "undrained": "Drain ended",
+    "conversation_given_up": "Conversation given up",
+    "worktree": "Work tree created",
+    "schedule_added": "Schedule added",
+    "schedule_changed": "Schedule changed",
+    "schedule_ended": "Schedule ended",
+    "schedule_paused": "Schedule paused",
+    "schedule_resumed": "Schedule resumed",
+    "schedule_fired": "Created by a schedule",
+    "schedule_skipped": "Scheduled time skipped",
+    "schedule_held_up": "Holds up its schedule, as it waits for a person",
+    "schedule_missed": "Scheduled times missed",
+    "specialist_registered": "Specialist registered",
+    "specialist_changed": "Specialist changed",
+    "specialist_removed": "Specialist removed",
+    "specialist_granted": "Specialist shared",
+    "specialist_admitted": "Specialist admitted to the work of others",
+    "specialist_dismissed": "Specialist's admission taken back",
+    "specialist_revoked": "Sharing of a specialist revoked",
+    "channel_created": "Channel created",
+    "channel_changed": "Channel changed",
+    "message_posted": "Message posted",
+    "learning_frozen": "Learning stopped",
+    "learning_unfrozen": "Learning resumed",
+    "learning_reset": "Learned data deleted",
+    "backup_made": "Database copied",
+    "cleaned_up": "Cleaned up",
+    "token_created": "Token created",
+    "token_revoked": "Token revoked",
+    "session_started": "Browser logged in",
+    "session_ended": "Browser logged out",
+    "notification_retried": "Notification retried",
+    "config_reloaded": "Configuration reloaded",
+}
+"""By the kind of the event."""
+# What says nothing to a person, or is said by the title or by words beside it.
+_SILENT = frozenset({"event", "state", "phase", "status", "source", "name", "budget", "by", "until", "revision"})
+_PLAIN = frozenset({"reason", "detail", "why", "asks", "answer"})
+
+
+def event_title(kind: str, data: Mapping[str, object]) -> str:
+    """Return what happened, in a few words: ``Running``, ``Restart requested``."""
+    if kind == "state" and isinstance(state := data.get("state"), str):
+        return str(data.get("phase") or state).replace("_", " ").capitalize()
+    return TITLES.get(kind, kind.replace("_", " ").capitalize())
+
+
+def event_detail(data: Mapping[str, object]) -> str:
+    """Return the rest of it; empty where the title says all. When something is due (``until``) is not part of it."""
+    return ", ".join(_details(data))
+
+
+def _details(data: Mapping[str, object]) -> Iterator[str]:
+    for key, value in data.items():
+        if key in _SILENT or value in (None, "", {}, [], False):
+            continue
+        if key in ("generation", "attempt"):
+            yield from _counted(key, value)
+            continue
+        parts_of = [f"{k} {v}" for k, v in value.items()] if isinstance(value, Mapping) else value
+        words = ", ".join(map(str, parts_of)) if isinstance(parts_of, list | tuple) else str(value)
+        yield words if key in _PLAIN else f"{key.replace('_', ' ')} {words}"
+
+
+def _counted(key: str, value: object) -> Iterator[str]:
+    if not isinstance(value, int) or value == 1:
+        return
+    yield f"after restart {value - 1}" if key == "generation" else f"{key} {value}"

@@ -1,0 +1,42 @@
+"""What a shell completes: names and ids that a running daemon knows, and nothing at all where it is not there."""
+
+import pytest
+
+from claudomator_py.domain.lifecycle import Completed
+from tests.fakes.command import Command
+from tests.fakes.prepared import PreparedService
+
+
+def completed(command: Command, typed: str) -> list[str]:
+    """What bash is offered behind these words, the last of which is not complete."""
+    variables = {"_CLAUDOMATOR_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+    done = command(**variables)
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize("words", ["show", "why", "logs", "result", "cancel", "restart", "cancel other", "log --task"])
+def test_tasks_are_completed_by_name_and_by_id(command: Command, prepared: PreparedService, words: str) -> None:
+    nightly = prepared.add("nightly-triage", Completed())
+    prepared.add("notes")
+    prepared.add("other")
+    assert sorted(completed(command, f"claudomator {words} n")) == ["nightly-triage", "notes"]
+    assert completed(command, f"claudomator {words} nig") == ["nightly-triage"]
+    assert nightly in completed(command, f"claudomator {words} {nightly[:4]}")
+    assert completed(command, f"claudomator {words} zz") == []
+
+
+def test_agents_and_specialists_are_completed(command: Command, prepared: PreparedService) -> None:
+    prepared.add_agent("codex")
+    prepared.add("it")
+    for words in ("hold", "release", "restart it --agent", "status --agent", "decisions list --agent"):
+        assert "codex" in completed(command, f"claudomator {words} co")
+    for words in ("specialists show", "status --specialist", "channel create c --primary"):
+        assert completed(command, f"claudomator {words} zz") == []
+
+
+@pytest.mark.parametrize("words", ["show", "hold", "specialists show", "schedule pause", "channel show"])
+def test_where_no_daemon_runs_nothing_is_completed_and_nothing_is_said(offline: Command, words: str) -> None:
+    assert completed(offline, f"claudomator {words} n") == []
+    (offline.home / "claudomator.yaml").write_text("concurency: {total: 2}\n")
+    assert completed(offline, f"claudomator {words} n") == []
