@@ -44,7 +44,7 @@ def configuration() -> str:
         table(_HEAD, _rows(AgentEntry.model_json_schema(), AgentEntry().model_dump(mode="json"))),
         _DEFAULTS,
         table(
-            ("kind", "program", "fast", "balanced", "powerful", "for tasks that name none"), map(_kind, SUPPORTED_KINDS)
+            ("kind", "program", "fast", "balanced", "powerful", "by itself"), map(_kind, SUPPORTED_KINDS)
         ),
         "## Notices",
         _NOTICES,

@@ -36,7 +36,7 @@ def test_why_a_task_runs_where_it_does_reads_as_an_explanation(world: World) -> 
         "Run 1 (14:13 UTC) went to claude: the task prefers claude (0 of 2 slots).",
         "codex was not what the task asks for.",
         "Tier balanced (sonnet): the agent's default (no classifier is configured).",
-        "Run 1 on claude met a limit after 0s. It resets at 17:13 UTC (5h window, reported).",
+        "Run 1 on claude met a limit after 0s. It resets at 2026-09-21 17:13 UTC (5h window, reported).",
     )
 
 
@@ -52,7 +52,7 @@ def test_why_tells_each_restart_and_folds_runs_that_ended_alike(world: World) ->
     world.restart("t", agent="claude", tier="fast", reason="try the  small one.")
     _, begun, went, *rest = world.queries.why("t").sentences
     restarted = "an operator restarted it with agent claude, tier fast: try the small one."
-    assert begun == f"Generation 2 began at 14:23 UTC: {restarted}"
+    assert begun == f"It began again at 14:23 UTC (restart 1): {restarted}"
     assert went.startswith("Run 6 (14:23 UTC) went to claude: ")
     assert rest[-1] == "Runs 1 to 5 on claude met the limit, 14:13 UTC to 14:21 UTC."
     assert not any("Run 5" in sentence for sentence in rest)
@@ -61,7 +61,7 @@ def test_why_tells_each_restart_and_folds_runs_that_ended_alike(world: World) ->
     world.tick()
     world.succeed("u")
     world.take("/in/u.yaml", spec("u", tags=["new"]), mtime_ns=2)
-    assert world.queries.why("u").sentences[1] == "Generation 2 began at 14:23 UTC: its content had changed."
+    assert world.queries.why("u").sentences[1] == "It began again at 14:23 UTC (restart 1): its content had changed."
 
 
 def test_a_task_that_waits_for_nothing_is_not_told_to_wait(world: World) -> None:

@@ -57,8 +57,8 @@ class EventView(View):
     id: int
     at: Instant
     task_id: str | None = None
-    task_name: str | None = None
     run_id: str | None = None
     kind: str
     data: dict[str, object] = Field(default_factory=dict)
     by: str | None = None
+    task_name: str | None = None

@@ -31,7 +31,7 @@ def test_an_event_has_its_id_its_kind_and_itself_as_json(daemon: Daemon, prepare
         task_id = prepared.add("it")
         found = next(source.messages())
     assert (found.id, found.kind) == ("1", "accepted")
-    assert list(found.data) == ["id", "at", "task_id", "run_id", "kind", "data", "by"]
+    assert list(found.data) == ["id", "at", "task_id", "run_id", "kind", "data", "by", "task_name"]
     assert (found.data["id"], found.data["task_id"], found.data["data"]) == (
         1,
         task_id,
