@@ -117,9 +117,10 @@ def result(client: "Client", task: TaskArgument, output: FormatOption = Format.T
 
 
 def _is_empty(folder: Path) -> bool:
-    """Return whether nothing is in it; False also where it cannot be seen from here."""
+    """Return whether nothing is in it but what agents keep for themselves, in hidden files; False also where it cannot
+    be seen from here."""
     try:
-        return next(folder.iterdir(), None) is None
+        return all(path.name.startswith(".") for path in folder.iterdir())
     except OSError:
         return False
 

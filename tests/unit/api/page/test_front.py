@@ -286,3 +286,23 @@ def test_schedules_say_when_they_come_and_what_became_of_the_last_time(
     said = f"skipped 2026-09-22 01:00 UTC : {task.name} had not ended (QUEUED)"
     assert said in text_of(operator.get("/"))
     assert operator.post("/schedules/nobody/run").status == 404
+
+
+def test_totals_add_up_beyond_what_is_shown(operator: Visitor, prepared: PreparedService) -> None:
+    for number in range(61):
+        reason = Reason.TIMEOUT if number % 3 else Reason.LOST
+        prepared.add(f"broken-{number}", Failed(reason))
+    page = operator.get("/")
+    problems = section(page, "problems")
+    assert '<span class="count">61</span>' in problems
+    assert "40 timeout, 21 lost" in problems
+    assert "and 11 more" in problems
+    assert "all 61 failed" in problems
+    found = section(operator.get("/?state=FAILED"), "found")
+    assert '<span class="count">61</span>' in found
+    assert "50 of them shown" in found
+    rest = re.search(r'href="(/\?[^"]*cursor[^"]*)"', found)
+    assert rest is not None
+    last = section(operator.get(rest[1].replace("&amp;", "&")), "found")
+    assert '<span class="count">61</span>' in last
+    assert "11 of them shown" in last

@@ -180,3 +180,19 @@ def test_a_proxy_is_a_way_in_of_its_own(tmp_path: Path) -> None:
         visitor.cookie = answer.headers["set-cookie"].partition(";")[0]
         assert visitor.get("/", Host="box.example").status == 200
         assert visitor.get("/").status == 401  # it counts where it began
+
+
+@pytest.mark.parametrize("path", ["/nope", "/task/1", "/tasksx", "/status", "/v2", "/login/again"])
+def test_an_unknown_address_is_not_found_for_who_is_logged_in_and_tells_nothing_to_others(
+    operator: Visitor, stranger: Visitor, path: str
+) -> None:
+    found = operator.get(path)
+    assert found.status == 404
+    assert "Log in" not in text_of(found)
+    assert "Open the overview" in text_of(found)
+    assert stranger.get(path).status == 401
+
+
+@pytest.mark.parametrize("path", ["/v1/tasks", "/metrics", "/openapi.json", "/v1/nope", "/a2a"])
+def test_a_session_lets_nobody_into_what_is_for_programs(operator: Visitor, path: str) -> None:
+    assert operator.get(path).status == 401
