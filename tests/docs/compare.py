@@ -9,7 +9,7 @@ _VARYING = (
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "ID"),
     (re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{8,12}\b"), "ID"),
     (re.compile(r"\b\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)"), "TIME"),
-    (re.compile(r"\b(?:\d{4}-\d\d-\d\d )?\d\d:\d\d(?: UTC)?\b"), "CLOCK"),
+    (re.compile(r"\b(?:\d{4}-\d\d-\d\d )?\d\d:\d\d(?::\d\d)?(?: UTC)?\b"), "CLOCK"),
     (re.compile(r"\bjust now\b|\b\d+(?:ms|s|m|h|d)(?:\d+m)? ago\b"), "AGO"),
     (re.compile(r"\b(?:\d+(?:ms|s|m|h|d))+\b"), "DURATION"),
     (re.compile(r"http://127\.0\.0\.1:\d+"), "URL"),
