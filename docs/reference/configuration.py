@@ -43,9 +43,7 @@ def configuration() -> str:
         _AGENTS,
         table(_HEAD, _rows(AgentEntry.model_json_schema(), AgentEntry().model_dump(mode="json"))),
         _DEFAULTS,
-        table(
-            ("kind", "program", "fast", "balanced", "powerful", "by itself"), map(_kind, SUPPORTED_KINDS)
-        ),
+        table(("kind", "program", "fast", "balanced", "powerful", "by itself"), map(_kind, SUPPORTED_KINDS)),
         "## Notices",
         _NOTICES,
         table(_HEAD, _rows(NotifyTarget.model_json_schema(), NotifyTarget.model_construct().model_dump(mode="json"))),
