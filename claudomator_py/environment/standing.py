@@ -28,8 +28,8 @@ def _folder_warnings(spec: TaskSpec) -> Iterator[Problem]:
             message, remedy = found
             yield Problem(field=field, message=f"{printable(folder)} {message}", remedy=remedy)
     isolated = spec.working_dir if spec.isolation is Isolation.WORKTREE else None
-    if isolated is not None and not _is_in_repository(isolated):
-        message = f"needs a git repository, and {printable(isolated)} is in none; the task would fail"
+    if isolated is not None and (missing := _missing_of_repository(isolated)) is not None:
+        message = f"needs a git repository with a commit, and {printable(isolated)} {missing}; the task would fail"
         remedy = "run `git init` there and commit, or write isolation: none"
         yield Problem(field="isolation", message=message, remedy=remedy)
 
@@ -51,12 +51,26 @@ def _folder_problem(folder: str) -> tuple[str, str] | None:
     return None
 
 
-def _is_in_repository(folder: str) -> bool:
-    """Whether git would find one; also for a folder that is not there, of which that is said."""
+def _missing_of_repository(folder: str) -> str | None:
+    """What keeps git from making a work tree there; nothing is said of a folder that is not there itself."""
     try:
-        return not resolve(folder).is_dir() or (Path(directory_key(folder)) / ".git").exists()
-    except (OSError, RuntimeError):
-        return True
+        if not resolve(folder).is_dir():
+            return None
+        git = Path(directory_key(folder)) / ".git"
+        if not git.exists():
+            return "is in none"
+        return "is in one that has no commit" if git.is_dir() and _is_unborn(git) else None
+    except (OSError, RuntimeError, UnicodeDecodeError):
+        return None
+
+
+def _is_unborn(git: Path) -> bool:
+    """Whether HEAD is a branch without a commit, in a repository whose refs are files. Raises OSError."""
+    ref = (git / "HEAD").read_text().strip().removeprefix("ref: ")
+    packed = git / "packed-refs"
+    if (git / "reftable").exists() or not ref.startswith("refs/") or (git / ref).exists():
+        return False
+    return not packed.exists() or f" {ref}\n" not in packed.read_text()
 
 
 def _check_warnings(spec: TaskSpec) -> Iterator[Problem]:

@@ -64,7 +64,7 @@ def test_validate_warns_of_what_is_not_there(offline: Command) -> None:
     assert "t.yaml:4: warning: add_dirs[0]: ~/docs does not exist" in done.stdout
     assert "t.yaml:5: warning: check[0]: there is no program `no-such-program` on PATH" in done.stdout
     (offline.home / "shop").mkdir()
-    assert "t.yaml:3: warning: isolation: needs a git repository" in offline("validate", "t.yaml").stdout
+    assert "t.yaml:3: warning: isolation: needs a git repository with a commit" in offline("validate", "t.yaml").stdout
 
 
 def test_validate_says_which_agents_cannot_enforce_what_a_task_asks_for(offline: Command) -> None:

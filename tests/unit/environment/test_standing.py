@@ -1,6 +1,7 @@
 """What a task expects to be there when it starts, and is not: a warning, as it may come to be there in time."""
 
 import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +47,24 @@ def test_a_folder_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pyt
     assert warning.startswith(f"working_dir: {tmp_path} may not be read; the task would fail; give the user with id")
 
 
-def test_a_work_tree_needs_a_repository(tmp_path: Path) -> None:
-    (warning,) = warnings(working_dir=str(tmp_path), isolation="worktree")
+def test_a_work_tree_needs_a_repository_with_a_commit(tmp_path: Path) -> None:
+    def said() -> list[str]:
+        return warnings(working_dir=str(tmp_path), isolation="worktree")
 
-    assert warning.startswith(f"isolation: needs a git repository, and {tmp_path} is in none; the task would fail; run")
+    def git(*words: str) -> None:
+        who = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+        subprocess.run(["git", *who, "-C", str(tmp_path), *words], check=True, capture_output=True)
+
+    (outside,) = said()
+    git("init", "-b", "main")
+    (unborn,) = said()
+    git("commit", "--allow-empty", "-m", "x")
+
+    assert outside.startswith(f"isolation: needs a git repository with a commit, and {tmp_path} is in none; the task")
+    assert "is in one that has no commit; the task would fail; run `git init` there and commit" in unborn
+    assert said() == []
+    git("pack-refs", "--all")
+    assert said() == []
 
 
 def test_the_programs_of_a_check_are_looked_for_where_they_will_be(tmp_path: Path) -> None:
