@@ -23,8 +23,11 @@ ALLOWED = {"mode": "acceptEdits", "allowed_tools": ["Bash", "Monitor", "Schedule
 WAKE_UP_S = 180.0
 """One that is asked for in a minute comes at the next full minute after that."""
 BUSY = CLAUDE.shell("timeout 60 sh -c 'while :; do :; done'")
+SLEEPS = CLAUDE.shell(f"true; {SLEEP}")
+"""A bare sleep is refused, and the model told to leave it in the background."""
 WAKE_UP = ToolCall("ScheduleWakeup", {"delaySeconds": 60, "reason": "wait", "prompt": "go on"})
 EACH_LINE = ToolCall("Monitor", {"command": "while sleep 2; do echo tick; done", "description": "watch"})
+BUSY_LATER = None
 NOT_ASKED_FOR = Text("never said")
 
 
@@ -105,7 +108,7 @@ def kill_between_turns(place: Place) -> None:
 
 TIMEOUTS: dict[str, tuple[list[Step], dict[str, Any]]] = {
     "a command in the background": ([in_background("sleep 60"), Text("Started."), NOT_ASKED_FOR], {}),
-    "the turn after it": ([in_background("sleep 2"), Text("Started."), CLAUDE.shell(SLEEP)], {}),
+    "the turn after it": ([in_background("sleep 2"), Text("Started."), SLEEPS], {}),
     "a wake-up": ([WAKE_UP, Text("Later."), NOT_ASKED_FOR], {}),
     "a server": ([SERVER, Text("It serves."), NOT_ASKED_FOR], {}),
     "lines that come": ([EACH_LINE, Text("I watch."), Text("Seen.")], {}),
@@ -125,9 +128,9 @@ def test_a_timeout_before_its_end_is_a_timeout(place: Place, cli: Cli, case: str
 
 
 BUDGETS: dict[str, tuple[int, list[Step], dict[str, Any]]] = {
-    "the turn after a command": (2, [in_background("sleep 2"), Text("Started."), CLAUDE.shell(SLEEP)], {}),
-    "the turn after a wake-up": (2, [WAKE_UP, Text("Later."), CLAUDE.shell(SLEEP)], {}),
-    "beside a server": (2, [SERVER, CLAUDE.shell("true"), CLAUDE.shell(SLEEP)], {}),
+    "the turn after a command": (2, [in_background("sleep 2"), Text("Started."), SLEEPS], {}),
+    "the turn after a wake-up": (2, [WAKE_UP, Text("Later."), SLEEPS], {}),
+    "beside a server": (2, [SERVER, CLAUDE.shell("true"), SLEEPS], {}),
     "lines that come": (4, [EACH_LINE, Text("I watch."), Text("Seen.")], {}),
     "what was left over": (3, [SERVER, Text("It serves."), CLAUDE.shell("true"), BUSY], LEFT_OVER),
 }
