@@ -23,6 +23,8 @@ _FAILED_REQUEST = re.compile(
     re.DOTALL,
 )
 _FAILED_MARK = "[API Error: "
+_EMPTY = re.compile(r"\[API Error: Model stream ended with[^\n\]]*\]\s*")
+"""All of a message, where the service answered with nothing: tokens are counted for that."""
 _BY_EXIT_CODE = {
     41: Reason.AUTH,
     42: Reason.BAD_INVOCATION,
@@ -49,6 +51,7 @@ _RULES: Rules = (
         Reason.NO_CREDIT,
     ),
     (words(r"qwen oauth quota exceeded"), Reason.RATE_LIMITED),
+    (words(r"model stream ended with"), Reason.NO_ANSWER),
     (_LOGIN, Reason.AUTH),
 )
 NOTHING = Tokens(input=0, output=0)
@@ -119,7 +122,8 @@ class QwenEvents(RunEvents):
         self.input, self.output = self.input + used, self.output + made
         blocks = [block for block in list_of(message, "content") if isinstance(block, dict)]
         said = "".join(text_of(block, "text") or "" for block in blocks if block.get("type") == "text")
-        self.failure = None if used + made else _FAILED_REQUEST.search(said, max(0, said.rfind(_FAILED_MARK)))
+        is_answer = used + made > 0 and _EMPTY.fullmatch(said) is None
+        self.failure = None if is_answer else _FAILED_REQUEST.search(said, max(0, said.rfind(_FAILED_MARK)))
         self.answered = self.answered or (self.failure is None and bool(blocks))
         found = (self._take_block(block) for block in blocks)
         return [part for part in found if part is not None]

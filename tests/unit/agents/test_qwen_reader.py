@@ -43,6 +43,14 @@ def test_an_answer_that_quotes_a_failed_request_is_an_answer() -> None:
     assert (outcome.status, outcome.text) == (OutcomeStatus.SUCCEEDED, REFUSED)
 
 
+def test_that_the_service_answered_with_nothing_is_no_answer_although_tokens_were_counted_for_it() -> None:
+    empty = "[API Error: Model stream ended with empty response text.]"
+    outcome = read(message(empty, used=25), result(empty, used=75))
+    assert (outcome.status, outcome.reason) == (OutcomeStatus.FAILED, Reason.NO_ANSWER)
+    quoted = f"The log says: {empty}"
+    assert read(message(quoted, used=25), result(quoted, used=75)).status is OutcomeStatus.SUCCEEDED
+
+
 def test_a_failed_request_that_it_got_over_does_not_count() -> None:
     outcome = read(message(REFUSED), message("Done.", used=9), result("Done.", used=9))
     assert (outcome.status, outcome.text) == (OutcomeStatus.SUCCEEDED, "Done.")
