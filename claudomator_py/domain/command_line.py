@@ -18,13 +18,13 @@ _QUOTED: Final = "\0"
 """Stands for a quoted character, so that no sign of the shell is seen in it."""
 
 _TOKEN: Final = re.compile(
-    r"""\\\n(?P<continued>)
+    r"""\\\r?\n(?P<continued>)
       | (?P<newline>\r?\n)
       | (?P<blank>[ \t\r\f\v]+)
       | '(?P<single>[^']*)'
       | "(?P<double>(?:[^"\\]|\\.)*)"
       | \\(?P<escaped>.)
-      | (?P<plain>[^\s'"\\]+)
+      | (?P<plain>[^ \t\r\n\f\v'"\\]+)
       | (?P<open>.)""",
     re.VERBOSE | re.DOTALL,
 )

@@ -109,12 +109,13 @@ class _Field:
 
     def _step(self, part: str, text: str) -> int:
         longest = min(self.high, len(self.names) or self.high)
-        if text.isascii() and text.isdigit() and 0 < int(text[:9]) <= longest:
-            return int(text)
+        number = int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else 0
+        if 0 < number <= longest:
+            return number
         message = f"`{shown(part)}` has a step that is not a number from 1 to {longest}"
         remedy = f"write such as {self.step}; counting begins again with each {self.whole}"
-        if self.name == "minute" and text.isdigit() and int(text[:9]) % 60 == 0 and 0 < int(text[:9]) < 24 * 60:
-            remedy = f"write 0 for the minute and */{int(text[:9]) // 60} for the hour"
+        if self.name == "minute" and number and number % 60 == 0 and number < 24 * 60:
+            remedy = f"write 0 for the minute and */{number // 60} for the hour"
         raise BadCron(message, remedy)
 
     def _number(self, word: str, text: str) -> int:

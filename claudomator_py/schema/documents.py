@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 from claudomator_py.domain.errors import Problem
 from claudomator_py.schema.conflict_copies import conflict_problem
@@ -69,4 +70,4 @@ def _front_matter(text: str, body: str, noun: str, read: Callable[[str, int], li
         line, message = head.lines[(body,)], f"appears twice: here, and as the text from line {first + 1}"
         raise BadText(Problem(line=line, field=body, message=message, remedy="remove one of them"))
     below = "\n".join(line.rstrip("\r") for line in lines[first:]).rstrip()
-    return Document({**head.value, body: below}, {**head.lines, (body,): first + 1})
+    return replace(head, value={**head.value, body: below}, lines={**head.lines, (body,): first + 1})

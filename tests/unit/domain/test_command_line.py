@@ -27,6 +27,8 @@ SPLIT = [
     ("printf '' \"\"", ["printf", "", ""]),
     ('bash -lc "test $(wc -l < f) -lt 20"', ["bash", "-lc", "test $(wc -l < f) -lt 20"]),
     ("make \\\n  test", ["make", "test"]),
+    ("make \\\r\n  test", ["make", "test"]),
+    ("echo a\u00a0b", ["echo", "a\u00a0b"]),
     ("sh -c 'a\nb'", ["sh", "-c", "a\nb"]),
 ]
 

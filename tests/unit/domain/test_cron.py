@@ -87,6 +87,7 @@ def test_two_restricted_kinds_of_day_are_alternatives_as_cron_has_it() -> None:
         ("0 3 * january *", "write `jan`"),
         ("5/15 * * * *", "write 5-59/15"),
         ("*/0 * * * *", "write such as */15"),
+        ("*/² * * * *", "write such as */15"),
         ("0 3 L * *", "write 28 or 1, which every month has"),
         ("0 3 30 2 *", "correct the day or the month"),
         ("0 3 , * *", "write numbers from 1 to 31"),

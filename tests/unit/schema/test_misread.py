@@ -84,6 +84,12 @@ def test_a_comment_that_cuts_nothing_off_is_one() -> None:
     assert parsed.specs[0].instructions == "Fix issue #42, and # never touch prod"
 
 
+def test_the_front_matter_of_markdown_is_yaml() -> None:
+    parsed = parse_task_file(b"---\nname: a # b\ncheck: make #1\n---\nFix #42 # now\n", "f.md")
+
+    assert [(problem.line, problem.field) for problem in parsed.problems] == [(3, "check")]
+
+
 def test_the_text_of_markdown_is_no_yaml() -> None:
     parsed = parse_task_file(b"---\nname: a # b\n---\nFix #42 # now\n", "f.md")
 
