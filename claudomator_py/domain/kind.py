@@ -38,6 +38,21 @@ class Reports(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class LoginCaveat:
+    """What may be wrong with a login that is there. settled_by: a variable that, where it is set, says that it is not.
+    remedy: None: it need not be done anything about."""
+
+    text: str
+    settled_by: str
+    remedy: str | None = None
+
+
+def shared_login(variable: str) -> LoginCaveat:
+    """Return the caveat of a login in the user's own folder. variable: moves that folder."""
+    return LoginCaveat(f"two programs that refresh one login lose it: {variable} gives the daemon its own", variable)
+
+
+@dataclass(frozen=True, slots=True)
 class LoginFile:
     """Where a program keeps its login: a file below a folder that a variable names, or below one in the home."""
 
@@ -49,6 +64,7 @@ class LoginFile:
     setting: tuple[str, ...] = ()
     """Keys that lead to the chosen way of logging in, in a JSON document without a key. Empty: the file is the
     login."""
+    caveat: LoginCaveat | None = None
 
 
 @dataclass(frozen=True, slots=True)

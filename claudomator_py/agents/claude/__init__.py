@@ -1,6 +1,6 @@
 """Claude Code: what everybody may know of it."""
 
-from claudomator_py.domain.kind import KindInfo, Login, LoginFile, ModelChoice, Reports, Tier
+from claudomator_py.domain.kind import KindInfo, Login, LoginFile, ModelChoice, Reports, Tier, shared_login
 
 INFO = KindInfo(
     name="claude",
@@ -13,7 +13,9 @@ INFO = KindInfo(
     provider="anthropic",
     login=Login(
         variables=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
-        files=(LoginFile(".credentials.json", ".claude", "CLAUDE_CONFIG_DIR"),),
+        files=(
+            LoginFile(".credentials.json", ".claude", "CLAUDE_CONFIG_DIR", caveat=shared_login("CLAUDE_CONFIG_DIR")),
+        ),
         command="claude /login",
     ),
     reports=Reports.DOLLARS,

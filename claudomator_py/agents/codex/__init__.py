@@ -1,6 +1,6 @@
 """Codex: what everybody may know of it."""
 
-from claudomator_py.domain.kind import KindInfo, Login, LoginFile, ModelChoice, Tier
+from claudomator_py.domain.kind import KindInfo, Login, LoginFile, ModelChoice, Tier, shared_login
 
 INFO = KindInfo(
     name="codex",
@@ -13,7 +13,7 @@ INFO = KindInfo(
     provider="openai",
     login=Login(
         variables=("CODEX_API_KEY", "OPENAI_API_KEY"),
-        files=(LoginFile("auth.json", ".codex", "CODEX_HOME"),),
+        files=(LoginFile("auth.json", ".codex", "CODEX_HOME", caveat=shared_login("CODEX_HOME")),),
         command="codex login",
     ),
     mcp=True,

@@ -1,6 +1,13 @@
 """Gemini CLI: what everybody may know of it."""
 
-from claudomator_py.domain.kind import KindInfo, Login, LoginFile, ModelChoice, Tier
+from claudomator_py.domain.kind import KindInfo, Login, LoginCaveat, LoginFile, ModelChoice, Tier
+
+_INDIVIDUAL = LoginCaveat(
+    "since 2026-06-18 no free, Pro, Ultra or individual Code Assist account is served",
+    "GOOGLE_CLOUD_PROJECT",
+    "If it is such an account, name a paid key's variable in pass_env; with Code Assist Standard or Enterprise, set "
+    "GOOGLE_CLOUD_PROJECT in the agent's env.",
+)
 
 INFO = KindInfo(
     name="gemini",
@@ -14,7 +21,7 @@ INFO = KindInfo(
     login=Login(
         variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         files=(
-            LoginFile("oauth_creds.json", ".gemini"),
+            LoginFile("oauth_creds.json", ".gemini", caveat=_INDIVIDUAL),
             LoginFile("settings.json", ".gemini", setting=("security", "auth", "selectedType")),
         ),
         command="gemini",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from claudomator_py.cli.doctor.finding import Finding, ok, problem, warn
 from claudomator_py.domain.agent import AgentSpec
-from claudomator_py.domain.kind import LoginFile
+from claudomator_py.domain.kind import LoginCaveat, LoginFile
 from claudomator_py.domain.views import AgentView
 from claudomator_py.schema.agent_settings import MODEL_KINDS, default_agent, no_agent_found
 from claudomator_py.schema.settings import Settings
@@ -46,7 +46,7 @@ def login(agent: AgentSpec, environ: Mapping[str, str]) -> Iterator[Finding]:
             yield ok(name, f"its settings say {chosen}; {NOT_VERIFIED}")
             return
         if not known.setting and path.is_file():
-            yield ok(name, f"{path} is there; {NOT_VERIFIED}")
+            yield _there(name, path, known.caveat, own)
             return
     kept_back = [known for known in how.variables if environ.get(known) and known not in agent.pass_env]
     if kept_back:
@@ -57,6 +57,14 @@ def login(agent: AgentSpec, environ: Mapping[str, str]) -> Iterator[Finding]:
         f"Log in with `{how.command}` as the daemon's user, or name a key's variable in agents.{agent.name}.pass_env."
     )
     yield warn(name, "found neither a login nor a key", remedy)
+
+
+def _there(name: str, path: Path, caveat: LoginCaveat | None, environ: Mapping[str, str]) -> Finding:
+    found = f"{path} is there; {NOT_VERIFIED}"
+    if caveat is None or environ.get(caveat.settled_by):
+        return ok(name, found)
+    found = f"{found}; {caveat.text}"
+    return ok(name, found) if caveat.remedy is None else warn(name, found, caveat.remedy)
 
 
 def _path(login: LoginFile, environ: Mapping[str, str]) -> Path:

@@ -275,7 +275,7 @@ def test_a_login_is_found_where_the_agent_keeps_it(tmp_path: Path, kind: str) ->
     file = tmp_path / FILES[kind]
     file.parent.mkdir(parents=True)
     file.write_text('{"token": "never shown"}')
-    found = _login(default_agent(kind), tmp_path)
+    found = _login(default_agent(kind), tmp_path, GOOGLE_CLOUD_PROJECT="ours")
     assert found.verdict is Verdict.OK
     assert str(file) in found.detail
     assert "never shown" not in found.detail
@@ -299,6 +299,37 @@ def test_settings_of_gemini_that_say_how_to_log_in(tmp_path: Path) -> None:
     assert _login(default_agent("gemini"), tmp_path).verdict is Verdict.OK
     settings.write_text("no JSON")
     assert _login(default_agent("gemini"), tmp_path).verdict is Verdict.WARN
+
+
+def test_a_login_of_gemini_that_may_be_an_individual_account_is_warned_of(tmp_path: Path) -> None:
+    (tmp_path / ".gemini").mkdir()
+    (tmp_path / ".gemini/oauth_creds.json").write_text("{}")
+    found = _login(default_agent("gemini"), tmp_path)
+    assert found.verdict is Verdict.WARN
+    assert "2026-06-18" in found.detail
+    assert "paid key" in str(found.remedy)
+    assert _login(default_agent("gemini"), tmp_path, GOOGLE_CLOUD_PROJECT="ours").verdict is Verdict.OK
+    key = default_agent("gemini").model_copy(update={"env": {"GEMINI_API_KEY": "never shown"}})
+    assert _login(key, tmp_path).verdict is Verdict.OK
+
+
+@pytest.mark.parametrize(
+    ("kind", "folder", "file", "variable"),
+    [
+        ("claude", ".claude", ".credentials.json", "CLAUDE_CONFIG_DIR"),
+        ("codex", ".codex", "auth.json", "CODEX_HOME"),
+    ],
+)
+def test_a_login_that_the_daemon_shares_is_told(
+    tmp_path: Path, kind: str, folder: str, file: str, variable: str
+) -> None:
+    for place in (folder, "own"):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / file).write_text("{}")
+    shared = _login(default_agent(kind), tmp_path)
+    assert (shared.verdict, variable in shared.detail) == (Verdict.OK, True)
+    own = default_agent(kind).model_copy(update={"env": {variable: str(tmp_path / "own")}})
+    assert variable not in _login(own, tmp_path).detail
 
 
 def test_an_agent_that_needs_no_login(tmp_path: Path) -> None:
