@@ -53,6 +53,7 @@ _GAPS = (
     Column("TOPIC", flexible=True),
     Column("EXAMPLES", flexible=True),
 )
+_FEES = (Column("CREATOR", flexible=True), Column("RUNS", right=True), Column("USD", right=True))
 _SIGNALS = (
     Column("SIGNAL"),
     Column("DECISIONS", right=True),
@@ -131,13 +132,14 @@ def stats(
 
     OVERRIDDEN is the share of decisions that an operator changed, FAILED the share of tasks that failed because of the
     work itself, and ANSWER the mean length of answers. Below are the tasks that no specialist covers well, and the
-    effect of each signal of the score: DECIDED counts the tasks that would have gone to someone else without it.
+    effect of each signal of the score: DECIDED counts the tasks that would have gone to someone else without it. FEES
+    are what cards with a price asked for, by whom they are owed to.
     """
     found = client.routing_stats(days=days)
     if output is Format.JSON:
         out_json(found)
         return
-    if not found.total.decisions:
+    if not found.total.decisions and not found.fees:
         note(f"Nothing was routed in {found.days} days.")
         return
     wide = output is Format.WIDE
@@ -166,6 +168,9 @@ def stats(
             (one.signal, str(one.decisions), str(one.decided), str(one.right), str(one.wrong)) for one in found.signals
         ]
         parts.append(f"{heading('SIGNALS')}\n{render(_SIGNALS, signals, wide=wide)}")
+    if found.fees:
+        fees = [(one.creator, str(one.runs), f"{one.usd:.2f}") for one in found.fees]
+        parts.append(f"{heading('FEES')}\n{render(_FEES, fees, wide=wide)}")
     out("\n\n".join(parts))
 
 

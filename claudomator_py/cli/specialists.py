@@ -61,7 +61,13 @@ _FOUND_COLUMNS = (
     Column("WORDS", wide=True, right=True),
     Column("DESCRIPTION", flexible=True),
 )
-_SKILL_COLUMNS = (Column("SKILL", flexible=True), Column("NAME", flexible=True), Column("DESCRIPTION", flexible=True))
+_SKILL_COLUMNS = (
+    Column("SKILL", flexible=True),
+    Column("NAME", flexible=True),
+    Column("PRICE", wide=True),
+    Column("CREATOR", wide=True),
+    Column("DESCRIPTION", flexible=True),
+)
 
 
 class A2aVersion(StrEnum):
@@ -104,7 +110,16 @@ def show(client: "Client", specialist: IdArgument, output: FormatOption = Format
     if found.warnings:
         parts.append(f"{heading('WARNINGS')}\n" + "\n".join(plain(odd.text) for odd in found.warnings))
     if card.skills:
-        rows = [(skill.id, skill.name, skill.description) for skill in card.skills]
+        rows = [
+            (
+                skill.id,
+                skill.name,
+                "" if skill.pricing is None else skill.pricing.text,
+                skill.creator or "",
+                skill.description,
+            )
+            for skill in card.skills
+        ]
         parts.append(f"{heading('SKILLS')}\n{render(_SKILL_COLUMNS, rows, wide=output is Format.WIDE)}")
     parts.append(f"{heading('DESCRIPTION')}\n{plain(card.description).rstrip()}")
     if card.system_prompt:
@@ -392,6 +407,7 @@ def _summary(found: SpecialistView, card: Card) -> str:
             ("tier", card.default_tier.value if card.default_tier is not None else ""),
             ("permissions", permissions.mode.value if permissions is not None else ""),
             ("tools", "" if only is None else ", ".join(only) or "none"),
+            ("price", card.pricing.text),
             ("risk", f"up to {card.risk_ceiling.value}"),
         ]
     )

@@ -17,7 +17,7 @@ from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.handing_on import HANDOFF_MARKER, handed_on_in, without_request
 from claudomator_py.domain.inputs import asks_leave, heard, leave_asked
-from claudomator_py.domain.outcome import HandoffRequest, Outcome, OutcomeStatus, Reason
+from claudomator_py.domain.outcome import Fee, HandoffRequest, Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.pricing import Used
 from claudomator_py.domain.report import RunReport
 from claudomator_py.domain.run import ExitRecord, command_text, ended_text
@@ -28,7 +28,7 @@ from claudomator_py.environment.secrets import Secrets
 from claudomator_py.environment.worktrees import WorktreeManager
 from claudomator_py.log import get_logger
 from claudomator_py.schema.validation import first_problem
-from claudomator_py.store import run_rows, task_rows
+from claudomator_py.store import run_rows, specialist_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.tasks.handing_on import decided
@@ -224,7 +224,7 @@ class ReportApplier:
         finished = finish_run(
             connection,
             run,
-            outcome,
+            _with_fee(connection, run, outcome),
             report.exit,
             now_ms,
             answered=report.answered,
@@ -262,6 +262,24 @@ def _subject(connection: Connection, report: RunReport, spec: TaskSpec | None) -
     task = task_rows.get(connection, run.task_id)
     announced = decided(connection, run.id) is not None
     return Subject(run, task, spec or task_rows.spec_of(connection, run.task_id, run.revision), announced)
+
+
+def _with_fee(connection: Connection, run: Run, outcome: Outcome) -> Outcome:
+    """The outcome with what its specialist's card asks for the run: for the task once, when that is done."""
+    registered = None if run.specialist is None else specialist_rows.find(connection, run.specialist)
+    if registered is None or not (pricing := registered.card.pricing_of(run.skill)).text:
+        return outcome
+    is_done = outcome.status is OutcomeStatus.SUCCEEDED and outcome.handoff is None
+    if is_done:
+        others = [one for one in run_rows.of_task(connection, run.task_id) if one.generation == run.generation]
+        is_done = not any(one.ended_as == OutcomeStatus.SUCCEEDED for one in others if one.specialist == run.specialist)
+    usd = pricing.usd(outcome, is_done=is_done)
+    if not usd:
+        return outcome
+    skill = None if run.skill is None else registered.card.skill(run.skill)
+    creator = registered.creator if skill is None else skill.creator or registered.creator
+    fee = Fee(usd=usd, creator=creator)
+    return outcome.model_copy(update={"cost_usd": round((outcome.cost_usd or 0.0) + usd, 6), "fee": fee})
 
 
 def _handing_on(outcome: Outcome) -> Outcome | None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, AnyUrl, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.agent import Price, Tier
 from claudomator_py.domain.errors import shown
 from claudomator_py.domain.fields import (
     Count,
@@ -24,6 +24,8 @@ from claudomator_py.domain.fields import (
     name_from,
     refusal,
 )
+from claudomator_py.domain.outcome import Outcome
+from claudomator_py.domain.pricing import cost_usd
 from claudomator_py.domain.remote import Authentication, Protocol, Remote, Scheme, is_loopback
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import PermissionMode, Permissions
@@ -102,6 +104,24 @@ class Pricing(Strict):
     input: Number = Field(0.0, ge=0, le=1_000_000, description="Price of a million input tokens.")
     output: Number = Field(0.0, ge=0, le=1_000_000, description="Price of a million output tokens.")
     currency: Currency = Field(Currency.USD, description="Currency of the prices.")
+
+    @property
+    def text(self) -> str:
+        """What is not free, in words; empty: all of it is."""
+        parts = (
+            (self.per_task, "a task"),
+            (self.input, "a million input tokens"),
+            (self.output, "a million output tokens"),
+        )
+        return ", ".join(f"{price:g} {self.currency.value} {what}" for price, what in parts if price)
+
+    def usd(self, outcome: Outcome, *, is_done: bool) -> float:
+        """Return what is asked for a run, in US dollars: for its tokens, where its agent has not told what they cost,
+        and for the task where it ``is_done``."""
+        tokens = None
+        if not outcome.cost_usd:
+            tokens = cost_usd(outcome.tokens, Price(input=self.input, output=self.output))
+        return round((self.per_task if is_done else 0.0) + (tokens or 0.0), 6)
 
 
 Tags = Annotated[tuple[Line, ...], Field(max_length=100), OneOrMore, Distinct]
@@ -289,6 +309,11 @@ class Card(Strict):
         mode = self.permissions.mode if self.permissions.mode is PermissionMode.PLAN else PermissionMode.DEFAULT
         permissions = self.permissions.model_copy(update={"mode": mode, "allowed_tools": ()})
         return self.model_copy(update={"permissions": permissions})
+
+    def pricing_of(self, skill_id: str | None) -> Pricing:
+        """Return the price of work by that skill; None: by no skill in particular."""
+        skill = None if skill_id is None else self.skill(skill_id)
+        return self.pricing if skill is None or skill.pricing is None else skill.pricing
 
     @property
     def not_applied(self) -> tuple[str, ...]:

@@ -90,5 +90,5 @@ class Usage(BaseModel):
                 input=(self.tokens.input or 0) + (outcome.tokens.input or 0),
                 output=(self.tokens.output or 0) + (outcome.tokens.output or 0),
             ),
-            cost_usd=self.cost_usd + (outcome.cost_usd or 0.0),
+            cost_usd=self.cost_usd + (outcome.agent_cost_usd or 0.0),
         )

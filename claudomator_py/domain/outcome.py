@@ -269,6 +269,17 @@ class NearlyUsed:
     resets_at: int
 
 
+class Fee(BaseModel):
+    """What a specialist's card asks for a piece of work, and to whom it is owed."""
+
+    model_config = ConfigDict(frozen=True)
+
+    usd: float
+    """US dollars."""
+    creator: str
+    """Of the skill, or else of the card."""
+
+
 class Outcome(BaseModel):
     """What an agent's reader makes of a finished run."""
 
@@ -300,7 +311,9 @@ class Outcome(BaseModel):
     """The budget that it used up, with reason ``budget``; what its agent says of one of its own is in ``detail``."""
     tokens: Tokens = Tokens()
     cost_usd: float | None = None
-    """The run's own share in US dollars."""
+    """The run's own share in US dollars, the fee included."""
+    fee: Fee | None = None
+    """What the specialist's card asks for its work."""
     windows: dict[str, WindowUse] = Field(default_factory=dict)
     """What the account has used up of each of its windows, by name."""
     conversation_lost: bool = False
@@ -315,6 +328,13 @@ class Outcome(BaseModel):
     """To whom it handed the task on, whether or not that was accepted."""
     refused_handoff: RefusedHandoff | None = None
     """Why that was not accepted."""
+
+    @property
+    def agent_cost_usd(self) -> float | None:
+        """The run's own share in US dollars, as its agent tells it: without the fee."""
+        if self.fee is None or self.cost_usd is None:
+            return self.cost_usd
+        return max(0.0, round(self.cost_usd - self.fee.usd, 6))
 
     @property
     def error(self) -> str | None:

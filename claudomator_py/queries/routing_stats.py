@@ -12,6 +12,7 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import DAY_MS, format_instant
 from claudomator_py.domain.views.routing import (
     CorrectionView,
+    CreatorFeesView,
     ExpectedView,
     LabelledTasksView,
     LabelledTaskView,
@@ -23,7 +24,7 @@ from claudomator_py.domain.views.routing import (
     StandingView,
 )
 from claudomator_py.scheduler.decision import Route, SpecialistCandidate, SpecialistRecord
-from claudomator_py.store import learning_rows, specialist_rows, switch_rows
+from claudomator_py.store import learning_rows, specialist_rows, spending_rows, switch_rows
 from claudomator_py.store.learning_rows import Figures, Labelled
 from claudomator_py.tasks.learning import FROZEN
 
@@ -61,7 +62,14 @@ def stats(connection: Connection, by: Principal, days: int, now_ms: int) -> Rout
         sampled=len(sample),
         gaps=tuple(_gaps(records, seen, skills)),
         signals=tuple(_signals(records)),
+        fees=tuple(_fees(connection, since_ms, by)),
     )
+
+
+def _fees(connection: Connection, since_ms: int, by: Principal) -> list[CreatorFeesView]:
+    found = spending_rows.fees(connection, since_ms, by)
+    views = [CreatorFeesView(creator=name, runs=runs, usd=round(usd, 6)) for name, (runs, usd) in found.items()]
+    return sorted(views, key=lambda one: (-one.usd, one.creator))
 
 
 def learned(connection: Connection, by: Principal) -> LearnedView:

@@ -101,7 +101,8 @@ def task_view(
         result_text=last_outcome.text if last_outcome is not None else None,
         denials=last_outcome.denials if last_outcome is not None else 0,
         tokens=_sum_tokens(outcomes),
-        cost_usd=_sum_cost(outcomes),
+        cost_usd=_sum_usd([outcome.cost_usd for outcome in outcomes]),
+        fees_usd=_sum_usd([outcome.fee.usd for outcome in outcomes if outcome.fee is not None]),
         started_at=last.started_ms if last is not None else None,
         available_actions=available_actions(state_of(task), begun=asks is None or asks.run_id is not None),
         depends_on=tuple(needs),
@@ -245,6 +246,6 @@ def _sum_tokens(outcomes: Sequence[Outcome]) -> Tokens:
     return Tokens(input=sum(inputs) if inputs else None, output=sum(outputs) if outputs else None)
 
 
-def _sum_cost(outcomes: Sequence[Outcome]) -> float | None:
-    costs = [outcome.cost_usd for outcome in outcomes if outcome.cost_usd is not None]
-    return round(sum(costs), 6) if costs else None
+def _sum_usd(parts: Sequence[float | None]) -> float | None:
+    known = [part for part in parts if part is not None]
+    return round(sum(known), 6) if known else None

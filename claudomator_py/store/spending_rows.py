@@ -34,6 +34,16 @@ def by_agent(connection: Connection, start_ms: int, end_ms: int, by: Principal =
     return {row.agent: _spending(row) for row in connection.execute(query)}
 
 
+def fees(connection: Connection, start_ms: int, by: Principal) -> Mapping[str, tuple[int, float]]:
+    """What is owed to creators of cards for runs that exist for that principal and began at start_ms or later: how many
+    runs, and US dollars, by creator."""
+    creator = RUN.c.outcome["fee"]["creator"].as_string()
+    usd = func.sum(RUN.c.outcome["fee"]["usd"].as_float())
+    query = select(creator, func.count(), usd).where(RUN.c.started_ms >= start_ms, _BEGUN, runs_seen(by))
+    query = query.where(RUN.c.specialist.is_not(None), creator.is_not(None)).group_by(creator).order_by(creator)
+    return {name: (int(runs), float(total)) for name, runs, total in connection.execute(query)}
+
+
 def windows(connection: Connection, kind: str, account: str) -> Mapping[str, WindowUse]:
     """What the account last said of each of its windows, by name, as far as it is to be believed."""
     query = select(RUN.c.windows, RUN.c.windows_ms).where(RUN.c.kind == kind, RUN.c.account == account)

@@ -19,6 +19,7 @@ from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.task import LONGEST_INSTRUCTIONS
 from claudomator_py.domain.views.routing import (
     CorrectionView,
+    CreatorFeesView,
     ForgetRequest,
     LearnedView,
     RouteRequest,
@@ -164,6 +165,8 @@ class Figures:
     topics: tuple[FiguresRow, ...]
     gaps: tuple[Gap, ...]
     signals: tuple[Signal, ...]
+    fees: tuple[CreatorFeesView, ...]
+    """What is owed to creators of cards."""
     sampled: str
     """How many decisions the gaps and the signals tell of, in words."""
 
@@ -211,6 +214,7 @@ def figures_of(stats: RoutingStatsView) -> Figures:
         topics=tuple(_row(one, None) for one in stats.topics),
         gaps=tuple(_gap(one) for one in stats.gaps),
         signals=tuple(_signal(one) for one in stats.signals),
+        fees=stats.fees,
         sampled=_decisions(stats.sampled),
     )
 

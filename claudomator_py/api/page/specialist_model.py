@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from claudomator_py.api.page.wanted import filter_url
 from claudomator_py.api.page.words import short_line
-from claudomator_py.domain.card import Authentication, Card, Pricing, Scheme, Source, Transport, Visibility
+from claudomator_py.domain.card import Authentication, Card, Scheme, Source, Transport, Visibility
 from claudomator_py.domain.views import TaskFilter
 from claudomator_py.domain.views.specialists import FoundSpecialistView, SpecialistView
 from claudomator_py.schema.cardfile import card_text
@@ -138,7 +138,7 @@ def page_of(specialist: SpecialistView) -> SpecialistPage:
                 tags=one.tags,
                 examples=one.examples,
                 creator=one.creator,
-                price=_price(one.pricing) if one.pricing is not None else None,
+                price=(one.pricing.text or None) if one.pricing is not None else None,
             )
             for one in card.skills
         ),
@@ -216,7 +216,7 @@ def _facts(specialist: SpecialistView, card: Card) -> tuple[tuple[str, str], ...
         ("Reached by", card.url or _REACHED[Transport.LOCAL]),
         ("Woken by", card.wake_url),
         ("Authentication", _authentication(card.authentication)),
-        ("Price", _price(card.pricing)),
+        ("Price", card.pricing.text),
         ("Threshold", f"{card.threshold:.2f}" if card.threshold is not None else None),
         ("Fallback", card.fallback),
         ("Escalation", card.escalation),
@@ -237,13 +237,3 @@ def _authentication(how: Authentication) -> str | None:
     if how.scheme is Scheme.NONE:
         return None
     return how.scheme.value if how.secret is None else f"{how.scheme.value}, from ${how.secret}"
-
-
-def _price(pricing: Pricing) -> str | None:
-    """What is not free, in words; None: all of it is."""
-    parts = (
-        (pricing.per_task, "a task"),
-        (pricing.input, "a million input tokens"),
-        (pricing.output, "a million output tokens"),
-    )
-    return ", ".join(f"{price:g} {pricing.currency.value} {what}" for price, what in parts if price) or None

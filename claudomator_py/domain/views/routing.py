@@ -114,9 +114,17 @@ class RoutingSignalView(View):
     wrong: int
 
 
+class CreatorFeesView(View):
+    """What cards of a creator asked for their work. runs: for how many; usd: US dollars."""
+
+    creator: str
+    runs: int
+    usd: float
+
+
 class RoutingStatsView(View):
-    """How routing does. days: of how many days. sampled: how many decisions, the newest, `gaps` and `signals` tell
-    of."""
+    """How routing does. days: of how many days. sampled: how many decisions, the newest, `gaps` and `signals` tell of.
+    fees: by whom they are owed to, the most first."""
 
     days: int
     total: RoutingFiguresView
@@ -125,6 +133,7 @@ class RoutingStatsView(View):
     sampled: int = 0
     gaps: tuple[RoutingGapView, ...] = ()
     signals: tuple[RoutingSignalView, ...] = ()
+    fees: tuple[CreatorFeesView, ...] = ()
 
 
 class StandingView(View):

@@ -9,7 +9,7 @@ from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.budget import SpentBudget
 from claudomator_py.domain.coded import known_or_none
 from claudomator_py.domain.lifecycle import InputKind
-from claudomator_py.domain.outcome import Denied, OutcomeStatus, Provenance, Reason, Tokens
+from claudomator_py.domain.outcome import Denied, Fee, OutcomeStatus, Provenance, Reason, Tokens
 from claudomator_py.domain.run import CheckStatus, Command, EndedBy, LogKind, command_text, ended_text
 from claudomator_py.domain.views.base import Instant, View
 
@@ -21,7 +21,7 @@ class OutcomeView(View):
     that it named, and family: the models that it is for. model: what its program called the model that it ran on.
 
     over_budget: that budget as a value. question: what it ended with; denied: tool calls that it was denied; denials:
-    how many in all.
+    how many in all. fee: the part of ``cost_usd`` that its specialist's card asks for.
     """
 
     status: OutcomeStatus
@@ -32,6 +32,7 @@ class OutcomeView(View):
     text: str | None = None
     tokens: Tokens = Tokens()
     cost_usd: float | None = None
+    fee: Fee | None = None
     detail: str | None = None
     over_budget: Annotated[SpentBudget | None, WrapValidator(known_or_none)] = None
     limit: str | None = None

@@ -55,7 +55,8 @@ class TaskView(View):
     enough. blocked: what it waits for, as a code with its parameters. attempts: used up in this generation. asks:
     what a person is asked while it needs input. agent_hint: the agent that its content names. agent, tier, model,
     branch and specialist are those of its last run, else what is asked for. runs: how many there were in all.
-    denials: tool calls that its last run was denied. tokens and cost_usd: summed over its runs. budget: what it may
+    denials: tool calls that its last run was denied. tokens and cost_usd: summed over its runs. fees_usd: the
+    part of that cost which cards of its specialists ask for. budget: what it may
     spend and has spent, in all generations; None if it has none. started_at: that of its last run. source: ``file``,
     ``api``, ``schedule`` or ``run``; parent_run: the run that created it, in the last case. context: what its creator
     calls the conversation that it belongs to. progress: what its live run said last of how far it is. depends_on:
@@ -87,6 +88,7 @@ class TaskView(View):
     result_text: str | None = None
     tokens: Tokens = Tokens()
     cost_usd: float | None = None
+    fees_usd: float | None = None
     created_at: Instant
     updated_at: Instant
     available_actions: tuple[Action, ...] = ()
