@@ -17,11 +17,13 @@ def find_task(connection: Connection, ref: str, by: Principal) -> Task:
     found = reads.matching(connection, ref, by)
     if not found:
         raise NotFound.among("task", ref, reads.names_like(connection, by), listing="claudomator status")
+    ids = ", ".join(f"{short_id(task.id)} ({task.name})" for task in found)
     whole = ref == found[0].name or ref.lower() == found[0].id
-    if len(found) > 1 or not (whole or len(ref) >= SHORTEST_PREFIX):
-        ids = ", ".join(f"{short_id(task.id)} ({task.name})" for task in found)
-        need = "a longer prefix of the id" if len(ref) >= SHORTEST_PREFIX else f"{SHORTEST_PREFIX} characters or more"
-        raise Ambiguous(f"{ref!r} is the beginning of {ids}.", remedy=f"Write the name, or {need}.")
+    if not whole and len(ref) < SHORTEST_PREFIX:
+        detail = f"There is no task {ref!r}, and for an id that is too short: {ids}."
+        raise NotFound(detail, remedy=f"Write the name, or {SHORTEST_PREFIX} characters of the id or more.")
+    if len(found) > 1:
+        raise Ambiguous(f"{ref!r} could mean {ids}.", remedy="Write the name, or a longer prefix of the id.")
     return found[0]
 
 
