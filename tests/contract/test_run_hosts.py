@@ -15,7 +15,7 @@ from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.output import OutputPiece
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.report import RunReport
-from claudomator_py.domain.run import LaunchRequest, RunConflict, RunFate, RunLimits, RunSpec, RunStatus
+from claudomator_py.domain.run import LaunchRequest, RunConflict, RunFate, RunLimits, RunSpec, RunStatus, WindDown
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.hosts.local.fate import shim_identity
 from claudomator_py.hosts.local.host import LocalRunHost
@@ -245,6 +245,18 @@ def test_a_cancelled_run_ends_and_says_so(place: Place) -> None:
     assert status.exit.ended_by == "cancel"
     place.host.cancel(RUN)
     assert place.host.reconcile(RUN) == status
+
+
+def test_a_run_that_stays_after_its_last_word_is_ended_unless_it_has_said_more(place: Place) -> None:
+    place.start()
+    place.say(b"done")
+    wait_until(lambda: place.host.read(RUN, "stdout", 0, 0).size == 4)
+    place.host.wind_down(RUN, WindDown(stdout=3, after_ms=0, idle=False))
+    assert place.fate() is RunFate.ALIVE
+    place.host.wind_down(RUN, WindDown(stdout=4, after_ms=0, idle=False))
+    status = place.until(RunFate.ENDED)
+    assert status.exit is not None
+    assert status.exit.ended_by == "wind_down"
 
 
 def test_a_run_that_is_cancelled_before_it_starts_never_does(place: Place) -> None:

@@ -178,9 +178,13 @@ class MemoryRunHost(ReportingHost):
 
     def wind_down(self, run_id: str, order: WindDown) -> None:
         self.calls.append(("wind_down", run_id, 0))
-        if (run_id, 0) not in self.directories:
+        directory = self.directories.get((run_id, 0))
+        if directory is None:
             raise FileNotFoundError(run_id)
         self.winding[run_id] = order
+        is_said = self.read(run_id, "stdout", 0, 0).size == order.stdout
+        if directory.started and directory.shim and is_said and order.after_ms == 0:
+            self.end(run_id, None, ended_by="wind_down")
 
     def end_survivors(self, run_id: str) -> bool:
         self.calls.append(("end_survivors", run_id, 0))
