@@ -12,6 +12,7 @@ _MOST_OPEN = 1_000
 _OVER = frozenset({"completed", "failed", "killed", "stopped"})
 _COMMAND = "local_bash"
 _WAKE_UP = "ScheduleWakeup"
+_SOME_TIME = 2**53
 
 
 class Turns:
@@ -21,20 +22,23 @@ class Turns:
         self.ended = False
         self._tasks: dict[str, str | None] = {}
         """The types of the background tasks that are open, by their ids."""
+        self._tells_of_tasks = False
+        """Whether it has events of its own for background tasks."""
         self._wakes_at: int | None = None
-        """When the next wake-up is due, in epoch milliseconds."""
+        """When the next wake-up is due, in epoch milliseconds; _SOME_TIME: with the next turn."""
         self._queued = 0
         """How many messages wait for a turn of their own."""
         self._notified = False
         """Whether the model is to be told of a task that has ended since the last turn."""
-        self._wake_calls: set[str] = set()
-        """The ids of calls that may set or cancel a wake-up, and have no result yet."""
+        self._wake_calls: dict[str, bool] = {}
+        """The ids of calls about wake-ups that have no result yet, and whether each asks for one."""
 
     def copy(self) -> "Turns":
         """Another one that has taken the same."""
         other = Turns()
         other.ended, other._wakes_at, other._queued = self.ended, self._wakes_at, self._queued
-        other._notified, other._tasks, other._wake_calls = self._notified, self._tasks.copy(), self._wake_calls.copy()
+        other._notified, other._tells_of_tasks = self._notified, self._tells_of_tasks
+        other._tasks, other._wake_calls = self._tasks.copy(), self._wake_calls.copy()
         return other
 
     @property
@@ -57,18 +61,23 @@ class Turns:
             case "result":
                 self._take_result(event)
             case "command_lifecycle" if event.get("state") == "started" and text_of(event, "wakeup_source"):
+                self._begin()
                 self._wakes_at = None
             case str() as kind if kind in _OPENING and text_of(event, "parent_tool_use_id") is None:
                 self._begin()
                 if self._wakes_at is not None and at_ms is not None and at_ms >= self._wakes_at:
                     self._wakes_at = None
                 self._take_wake_up(event)
+                self._take_task(event)
 
     def _begin(self) -> None:
+        if self.ended and self._wakes_at == _SOME_TIME:
+            self._wakes_at = None
         self.ended, self._notified, self._queued = False, False, 0
 
     def _take_system(self, event: Event) -> None:
         task_id = text_of(event, "task_id")
+        self._tells_of_tasks = self._tells_of_tasks or "task" in (text_of(event, "subtype") or "")
         match event.get("subtype"):
             case "init" | "api_retry":
                 self._begin()
@@ -78,9 +87,9 @@ class Turns:
             case "task_started" if task_id is not None and event.get("is_backgrounded") is not False:
                 if len(self._tasks) < _MOST_OPEN:
                     self._tasks[task_id] = text_of(event, "task_type")
-            case "task_updated" if text_of(event_of(event, "patch"), "status") in _OVER:
-                self._tasks.pop(task_id or "", None)
-            case "task_notification":
+            case "task_updated" if text_of(event_of(event, "patch"), "status") not in _OVER:
+                pass
+            case "task_updated" | "task_notification":
                 self._tasks.pop(task_id or "", None)
                 self._notified = self.ended
 
@@ -90,14 +99,21 @@ class Turns:
         self._queued = count_of(event, "queued_turn_count") or 0
 
     def _take_wake_up(self, event: Event) -> None:
-        """The result of the call says when the wake-up comes; one without a time has cancelled it."""
+        """The result of the call says when the wake-up comes, where a version has that; one of 0 has cancelled it."""
         blocks = [block for block in list_of(event_of(event, "message"), "content") if isinstance(block, dict)]
-        called = {text_of(block, "id") or "" for block in blocks if block.get("name") == _WAKE_UP}
-        answered = {text_of(block, "tool_use_id") or "" for block in blocks if not block.get("is_error")}
-        scheduled = event_of(event, "tool_use_result")
-        if scheduled and answered & self._wake_calls:
-            self._wakes_at = count_of(scheduled, "scheduledFor") or None
-        self._wake_calls = (self._wake_calls - answered) | called
+        for block in blocks:
+            asked = self._wake_calls.pop(text_of(block, "tool_use_id") or "", None)
+            if asked is not None and not block.get("is_error"):
+                at_ms = count_of(event_of(event, "tool_use_result"), "scheduledFor")
+                self._wakes_at = (_SOME_TIME if asked else None) if at_ms is None else at_ms or None
+            if block.get("name") == _WAKE_UP and len(self._wake_calls) < _MOST_OPEN:
+                self._wake_calls[text_of(block, "id") or ""] = event_of(block, "input").get("stop") is not True
+
+    def _take_task(self, event: Event) -> None:
+        """Of a version without events for them, the result of the call tells of a background task."""
+        task_id = text_of(event_of(event, "tool_use_result"), "backgroundTaskId")
+        if task_id is not None and not self._tells_of_tasks and len(self._tasks) < _MOST_OPEN:
+            self._tasks[task_id] = _COMMAND
 
 
 def is_of_no_turn(result: Event) -> bool:

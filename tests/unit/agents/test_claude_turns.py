@@ -49,6 +49,8 @@ def said_back(call_id: str = "toolu_1", **more: object) -> Event:
     return {"type": "user", "message": {"content": [block]}, **more}
 
 
+_NO = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "no", "is_error": True}
+REFUSED = {"type": "user", "message": {"content": [_NO]}}
 INIT = system("init")
 TURN = [INIT, answer("I am at it."), result()]
 COMMAND = {"task_id": "b1", "task_type": "local_bash"}
@@ -72,12 +74,23 @@ BETWEEN_TURNS = {
     "a background task is open": IN_BACKGROUND,
     "one that an older version names only once": [INIT, call("Bash"), BEGUN, said_back(), result()],
     "a subagent is at work": [*IN_BACKGROUND, system("task_started", task_id="a1", task_type="local_agent")],
+    "it has ended": [*IN_BACKGROUND, system("task_updated", task_id="b1", patch={"status": "completed"})],
     "it has ended, and the model is to be told": [*IN_BACKGROUND, TOLD, NONE_OPEN],
     "a wake-up is due": WAKE_UP,
+    "a wake-up is due, of which no time is told": [
+        INIT,
+        call("ScheduleWakeup", delaySeconds=60),
+        said_back(),
+        result(),
+    ],
+    "a command, of a version that tells of none": [
+        *(INIT, call("Bash"), said_back(tool_use_result={"backgroundTaskId": "b1"}), result()),
+    ],
     "a wake-up is due after a turn in between": [*WAKE_UP, TOLD, INIT, answer("Seen."), result()],
     "a message is queued": [*TURN[:-1], result(queued_turn_count=1)],
 }
 AT_WORK = {
+    "a wake-up has come": [*WAKE_UP, {"type": "command_lifecycle", "state": "started", "wakeup_source": "loop_wakeup"}],
     "nothing but a result of no turn": [TOLD, INIT, OF_NO_TURN],
     "a tool after a result of no turn": [INIT, OF_NO_TURN, INIT, call("Bash")],
     "a second turn has begun": [*IN_BACKGROUND, TOLD, NONE_OPEN, INIT],
@@ -117,13 +130,17 @@ DONE = {
         {**answer("Looked."), "timestamp": "2027-01-01T00:00:00Z"},
         result(),
     ],
+    "after a wake-up of which no time was told": [
+        *(INIT, call("ScheduleWakeup", delaySeconds=60), said_back(), answer("Later."), result()),
+        *TURN,
+    ],
     "a wake-up that was taken back": [
         *WAKE_UP[:-1],
         call("ScheduleWakeup", "toolu_2", stop=True),
         said_back("toolu_2", tool_use_result={"scheduledFor": 0, "stopped": True}),
         result(),
     ],
-    "a wake-up that was refused": [INIT, call("ScheduleWakeup"), said_back(), answer("No."), result()],
+    "a wake-up that was refused": [INIT, call("ScheduleWakeup"), REFUSED, answer("No."), result()],
     "with a leftover told on resume": [TOLD, INIT, OF_NO_TURN, INIT, answer("x"), result()],
     "with what opens nothing": [*TURN, {"type": "rate_limit_event", "rate_limit_info": {}}, NONE_OPEN],
     "with a word of a subagent": [*TURN, {**answer("x"), "parent_tool_use_id": "toolu_1"}],
@@ -159,7 +176,9 @@ def test_lost_before_that_it_is_lost(events: list[Event]) -> None:
 @pytest.mark.parametrize("name", BETWEEN_TURNS)
 def test_between_two_turns_its_program_may_end_by_itself(name: str) -> None:
     events = BETWEEN_TURNS[name]
-    assert stage(*events) is (Stage.BACKGROUND if "open" in name or "older" in name else Stage.WAITING)
+    assert stage(*events) is (
+        Stage.BACKGROUND if any(word in name for word in ("open", "older", "command")) else Stage.WAITING
+    )
     assert read(*events, exit_record=ended(0)).status is SUCCEEDED
     assert read(*events, exit_record=ended(1)).reason is Reason.AGENT_ERROR
 
