@@ -23,10 +23,11 @@ OUTPUT_TOKENS = 25
 
 @dataclass(frozen=True)
 class Text:
-    """An answer. pause: seconds between its words."""
+    """An answer. pause: seconds between its words. stop: why it ends, as the service says it; None: it is whole."""
 
     text: str = "All done."
     pause: float = 0.0
+    stop: str | None = None
 
     def words(self) -> list[str]:
         return [word for word in re.findall(r"\S*\s*", self.text) if word]

@@ -133,4 +133,4 @@ def _deltas(step: Answer) -> list[dict[str, str]]:
 
 
 def _stop_reason(step: Answer) -> str:
-    return "end_turn" if isinstance(step, Text) else "tool_use"
+    return (step.stop or "end_turn") if isinstance(step, Text) else "tool_use"

@@ -28,6 +28,7 @@ _BY_KIND = {
     "message_over_context_limit": Reason.CONTEXT_TOO_LONG,
     "model_requires_usage_credits": Reason.NO_CREDIT,
     "long_context_credits_required": Reason.NO_CREDIT,
+    "max_output_tokens": Reason.UNFINISHED,
 }
 _BY_CATEGORY = {
     "authentication_failed": Reason.AUTH,
@@ -38,6 +39,7 @@ _BY_CATEGORY = {
     "billing_error": Reason.NO_CREDIT,
     "overloaded": Reason.OVERLOADED,
     "model_not_found": Reason.INVALID_MODEL,
+    "max_output_tokens": Reason.UNFINISHED,
 }
 _NO_CREDIT = words(
     r"credit balance is too low|out of (?:extra usage|usage credits|credits)|out of usage\b|requires usage credits"

@@ -64,6 +64,8 @@ class ClaudeEvents(RunEvents):
     turns: Turns = field(default_factory=Turns)
     last: Event | None = None
     """The result of the last turn that has ended."""
+    streamed: bool = False
+    """Whether messages are printed as they come, and not the result alone."""
     message: str | None = None
     """The text that the last message ended with, if any."""
     failure: Failure | None = None
@@ -97,6 +99,7 @@ class ClaudeEvents(RunEvents):
         self.conversation_id = text_of(event, "session_id") or self.conversation_id
         match event.get("type"):
             case "system":
+                self.streamed = True
                 if event.get("subtype") == "permission_denied":
                     self._take_denial(event)
                 elif event.get("subtype") == "init":
@@ -195,7 +198,7 @@ class ClaudeEvents(RunEvents):
         self.usage.take_result(event)
         said = text_of(event, "result") or event.get("structured_output")
         # Of the format that prints nothing but the result, the tokens tell.
-        counted = not self.answered and (count_of(event_of(event, "usage"), "output_tokens") or 0) > 0
+        counted = not self.streamed and (count_of(event_of(event, "usage"), "output_tokens") or 0) > 0
         self.worked = self.worked or bool(said) or counted
         return self._told(event, at_ms)
 

@@ -285,3 +285,21 @@ def test_an_answer_of_nothing_is_no_success(events: list[Event]) -> None:
 )
 def test_work_without_a_last_word_is_a_success(events: list[Event]) -> None:
     assert read(*events, exit_record=ended(0)).status is SUCCEEDED
+
+
+def test_an_answer_without_visible_output_is_none_whatever_it_cost() -> None:
+    """As 2.1.330 ends where its model writes an empty text twice: a success, with tokens and nothing else."""
+    asked_again = {"type": "user", "message": {"content": [{"type": "text", "text": "[Your previous response had no"}]}}
+    usage = {"input_tokens": 2400, "output_tokens": 50}
+    outcome = read(INIT, asked_again, result(result="", stop_reason="end_turn", usage=usage), exit_record=ended(0))
+    assert (outcome.status, outcome.reason) == (FAILED, Reason.NO_ANSWER)
+
+
+@pytest.mark.parametrize("typed", [{"api_error": "max_output_tokens"}, {}])
+def test_an_answer_over_the_maximum_of_tokens_is_cut_off(typed: dict[str, str]) -> None:
+    """As 2.1.330 ends after three more tries: by the field where there is one, else by the last message's category."""
+    text = "API Error: Claude's response exceeded the 128000 output token maximum."
+    last = error_message(text, "max_output_tokens", **typed)
+    ending = result(result=text, is_error=True, terminal_reason="api_error", stop_reason="stop_sequence", **typed)
+    outcome = read(INIT, answer("It is"), last, ending, exit_record=ended(1))
+    assert (outcome.status, outcome.reason) == (FAILED, Reason.UNFINISHED)
