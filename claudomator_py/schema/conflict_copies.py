@@ -84,7 +84,9 @@ CONFLICT_NAMES: Final = (
     ),
     ConflictName("Resilio Sync", re.compile(r"(?:\.Conflict\d*)+$"), "plan.Conflict", "plan.conflict"),
     ConflictName("rclone", re.compile(r"(?:\.conflict\d+|\.\.path[12])$"), "plan.conflict1", "plan.path1"),
-    ConflictName("git mergetool", re.compile(r"_(?:BACKUP|BASE|LOCAL|REMOTE)_\d+$"), "plan_LOCAL_123", "plan_LOCAL"),
+    ConflictName(
+        "git mergetool", re.compile(r"[._](?:BACKUP|BASE|LOCAL|REMOTE)[._]\d+$"), "plan_LOCAL_123", "plan_LOCAL"
+    ),
 )
 """In the order in which they are looked for."""
 
