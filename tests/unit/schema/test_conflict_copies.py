@@ -46,6 +46,7 @@ COPIES = [
     *(
         "plan_BASE_4711",
         "plan_BACKUP_4711",
+        "plan.LOCAL.4711",
         "plan.Conflict2",
         "plan.Conflict.Conflict",
         "plan..path1",
