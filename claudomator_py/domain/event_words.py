@@ -1,7 +1,10 @@
 """What happened, event by event, in words: the same for the page's timeline and on the command line."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final
+
+from claudomator_py.domain.units import short_id
 
 TITLES: Final[Mapping[str, str]] = {
     "state": "State changed",
@@ -60,6 +63,7 @@ TITLES: Final[Mapping[str, str]] = {
     "config_reloaded": "Configuration reloaded",
 }
 """By the kind of the event."""
+_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # What says nothing to a person, or is said by the title or by words beside it.
 _SILENT = frozenset({"event", "state", "phase", "status", "source", "name", "budget", "by", "until", "revision"})
 _PLAIN = frozenset({"reason", "detail", "why", "asks", "answer"})
@@ -85,8 +89,13 @@ def _details(data: Mapping[str, object]) -> Iterator[str]:
             yield from _counted(key, value)
             continue
         parts_of = [f"{k} {v}" for k, v in value.items()] if isinstance(value, Mapping) else value
-        words = ", ".join(map(str, parts_of)) if isinstance(parts_of, list | tuple) else str(value)
+        words = ", ".join(map(_word, parts_of)) if isinstance(parts_of, list | tuple) else _word(value)
         yield words if key in _PLAIN else f"{key.replace('_', ' ')} {words}"
+
+
+def _word(value: object) -> str:
+    """Return the value for people, to whom the beginning of an id is enough."""
+    return short_id(value) if isinstance(value, str) and _ID.fullmatch(value) else str(value)
 
 
 def _counted(key: str, value: object) -> Iterator[str]:

@@ -1,0 +1,31 @@
+"""What happened, as people read it: in words, without what only programs need."""
+
+import pytest
+
+from claudomator_py.domain.event_words import event_detail, event_title
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "said"),
+    [
+        ("state", {"state": "RUNNING", "phase": "starting", "event": "Started"}, "Starting"),
+        ("state", {"state": "NEEDS_INPUT"}, "Needs input"),
+        ("restart_requested", {}, "Restart requested"),
+        ("of_a_later_version", {}, "Of a later version"),
+    ],
+)
+def test_titles(kind: str, data: dict[str, object], said: str) -> None:
+    assert event_title(kind, data) == said
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"event": "Retrying", "generation": 1, "attempt": 1, "until": 1795788659207, "reason": "backoff"}, "backoff"),
+        ({"generation": 3, "attempt": 2, "agent": "codex"}, "after restart 2, attempt 2, agent codex"),
+        ({"note_of": "0e95b395-4ba4-5fc8-9944-d0b8c0ba6495"}, "note of 0e95b395"),
+        ({"restart": {"agent": "codex", "tier": "fast"}, "holds": [], "by": "ann"}, "restart agent codex, tier fast"),
+    ],
+)
+def test_details_have_no_whole_ids_and_no_milliseconds(data: dict[str, object], said: str) -> None:
+    assert event_detail(data) == said
