@@ -22,6 +22,7 @@ class CardWarningCode(WordedCode):
     )
     UNKNOWN_SPECIALIST = "unknown_specialist", "its `{field}` names {specialist}, and there is no such specialist"
     NOT_APPLIED = "not_applied", "its agent file says `{fields}`, which is kept and not applied"
+    NOT_REACHED = "not_reached", "it is given no work: over HTTP only cards of the operator are reached"
     CIRCLE = "circle", "its `{field}` leads back to itself, by way of {specialists}"
 
     @property

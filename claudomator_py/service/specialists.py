@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, TypeVar
 from sqlalchemy import Connection
 
 from claudomator_py.dispatch.deciding import Decided
-from claudomator_py.domain.card import Card, Registration
-from claudomator_py.domain.card_warnings import CardWarning
+from claudomator_py.domain.card import Card, Registration, Transport
+from claudomator_py.domain.card_warnings import CardWarning, CardWarningCode, card_warning
 from claudomator_py.domain.encoder import EncoderFault
 from claudomator_py.domain.errors import Conflict
-from claudomator_py.domain.principal import Principal, RequestKey
+from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey
 from claudomator_py.domain.views import Page
 from claudomator_py.domain.views.policy import TriedRouteView
 from claudomator_py.domain.views.routing import RouteRequest
@@ -172,7 +172,10 @@ class Specialists(Bound):
 
     def _warned(self, told: SpecialistView) -> SpecialistView:
         """With what is odd about it."""
-        shown = tuple(CardWarningView(text=one.text, warning=one) for one in self._odd(told.content, self._cards()))
+        odd = [*self._odd(told.content, self._cards())]
+        if told.content.transport is Transport.HTTP and told.creator != OPERATOR.id:
+            odd.append(card_warning(CardWarningCode.NOT_REACHED))
+        shown = tuple(CardWarningView(text=one.text, warning=one) for one in odd)
         return told.model_copy(update={"warnings": shown})
 
     def _cards(self) -> Mapping[str, Card]:

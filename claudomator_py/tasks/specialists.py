@@ -7,7 +7,6 @@ same id stands for one, and when that is removed, the shipped one is there again
 
 from collections.abc import Collection, Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 from sqlalchemy import Connection
 
@@ -23,7 +22,6 @@ from claudomator_py.domain.errors import (
     suggestion,
 )
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
-from claudomator_py.domain.remote import is_loopback
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.store import specialist_rows, task_rows
 from claudomator_py.store.events import record
@@ -61,7 +59,7 @@ def register(
         raise Conflict(f"The id {card.id} is taken.", remedy="Choose another id.")
     if row is not None and row.removed_ms is None and row.file_path not in (None, file_path):
         raise _follows_file(row)
-    refuse([*_address_problems(card, by.id), *ways_on_problems(connection, card, by, registered_with)])
+    refuse(ways_on_problems(connection, card, by, registered_with))
     organisation = _organisation(card, by, by.organisation)
     return _put(
         connection,
@@ -94,7 +92,7 @@ def change(
         raise _follows_file(row)
     shipped = row.source == "shipped"
     creator, source = (by.id, "api") if shipped else (row.creator, row.source)
-    refuse([*_address_problems(card, creator), *ways_on_problems(connection, card, by)])
+    refuse(ways_on_problems(connection, card, by))
     organisation = _organisation(card, by, row.organisation)
     return _put(
         connection,
@@ -291,16 +289,6 @@ def ways_on_problems(
             message = f"there is no specialist `{shown(to)}`"
             problems.append(Problem(field=field, message=message, remedy=suggestion(to, suggestions)))
     return problems
-
-
-def _address_problems(card: Card, creator: str) -> list[Problem]:
-    """Return why nobody would reach the card at its address: this machine is the operator's to name."""
-    here = card.transport is Transport.HTTP and is_loopback(urlsplit(card.url or "").hostname or "")
-    if not here or creator == OPERATOR.id:
-        return []
-    message = "is on the daemon's own machine, where only cards of the operator are reached"
-    remedy = "have the operator register it, or connect its agent to the hub and write ws-agent://ID"
-    return [Problem(field="url", message=message, remedy=remedy)]
 
 
 def task_problems(connection: Connection, spec: TaskSpec, by: Principal) -> list[Problem]:

@@ -245,15 +245,12 @@ def test_what_the_card_of_another_organisation_says_is_data_in_the_prompt(world:
         world.tick()
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:8080/a", "https://localhost/a", "http://[::1]:80"])
-def test_this_machine_is_the_operators_to_name(world: World, url: str) -> None:
-    with pytest.raises(Invalid) as refused:
-        world.access.as_(ANN).specialists.register(card("shepherd", url=url))
-    (problem,) = refused.value.problems
-    assert problem.field == "url"
-    assert "only cards of the operator" in problem.message
-    assert "hub" in str(problem.remedy)
-    world.specialists.register(card("shepherd", url=url))
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8080/a", "https://agents.example/a"])
+def test_whose_card_is_never_reached_is_told_so(world: World, url: str) -> None:
+    for by, words in ((ANN, ["it is given no work: over HTTP only cards of the operator are reached"]), (OPERATOR, [])):
+        mine = world.access.as_(by).specialists
+        view = mine.register(card(f"shepherd-{by.id}", description="Counts.", url=url))
+        assert [odd.text for odd in view.warnings] == words
 
 
 @pytest.mark.both_databases

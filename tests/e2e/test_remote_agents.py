@@ -224,3 +224,35 @@ def test_a_card_of_somebody_else_sends_nothing_anywhere(tmp_path: Path, warm: Wa
 
         assert "http:painter" not in {agent.name for agent in daemon.client.agents()}
         assert seen.messages == []
+
+
+def test_an_imported_agent_below_a_path_does_its_tasks(tmp_path: Path, warm: WarmStarter) -> None:
+    card = {
+        "name": "回声",
+        "description": "Says what it is told.",
+        "url": "/echo/rpc",
+        "version": "1",
+        "capabilities": {},
+        "defaultInputModes": ["text"],
+        "defaultOutputModes": ["text"],
+        "skills": [],
+    }
+
+    def answer(request: Request, handler: BaseHTTPRequestHandler) -> None:
+        if request.path == "/echo/.well-known/agent-card.json":
+            return reply(handler, 200, json.dumps(card).encode())
+        if request.method != "POST" or request.path != "/echo/rpc":
+            return reply(handler, 404)
+        parts = json.loads(request.body)["params"]["message"]["parts"]
+        said = {"kind": "message", "messageId": "m", "role": "agent", "parts": parts}
+        return reply(handler, 200, json.dumps({"jsonrpc": "2.0", "id": 1, "result": said}).encode())
+
+    with plain_server(answer) as (url, _), open_site(tmp_path / "site", warm=warm) as site:
+        daemon = site.start().ready()
+        done = site.command("specialists", "import", f"{url}/echo", "-o", "json")
+        assert done.returncode == 0, done.stderr
+        (echo,) = json.loads(done.stdout)
+        site.drop("hello.yaml", document(None, "Hello there.", agent=None, specialist=echo["id"]))
+        task = ended(daemon, "hello")
+        assert (task.state, task.specialist) == ("COMPLETED", echo["id"])
+        assert "Hello there." in str(task.result_text)

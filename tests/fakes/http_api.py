@@ -7,6 +7,8 @@ Requests beside the loop (titles, model lists) get a short answer and take no st
 import json
 import re
 import socket
+import ssl
+import subprocess
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -14,6 +16,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -269,3 +272,15 @@ class _Server(ThreadingHTTPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that is killed hangs up in the middle of an answer: nothing to report."""
+
+
+def own_certificate(folder: Path) -> tuple[ssl.SSLContext, Path]:
+    """What serves 127.0.0.1 with a certificate that nobody trusts, and the file by which it can be trusted. Needs
+    openssl."""
+    key, certificate = folder / "key.pem", folder / "certificate.pem"
+    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=127.0.0.1"]
+    make += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(make, check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    return context, certificate

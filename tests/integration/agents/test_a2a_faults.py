@@ -4,8 +4,6 @@ import json
 import os
 import shutil
 import signal
-import ssl
-import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -19,6 +17,7 @@ import pytest
 from claudomator_py.domain.outcome import OutcomeStatus, Reason
 from claudomator_py.domain.remote import Authentication, Protocol, Scheme
 from tests.fakes.a2a import Request, plain_server, reply, sdk_server
+from tests.fakes.http_api import own_certificate
 from tests.integration.agents.client import finish, remote_at, run, start
 from tests.patience import PATIENCE_S
 
@@ -289,12 +288,7 @@ def test_a_limit_while_it_is_followed_is_waited_out() -> None:
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
 @pytest.mark.parametrize("protocol", [Protocol.POST, Protocol.A2A_1_0, Protocol.AUTO])
 def test_a_certificate_is_checked(tmp_path: Path, protocol: Protocol) -> None:
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=127.0.0.1"]
-    make += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
-    subprocess.run(make, check=True, capture_output=True)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
+    context, certificate = own_certificate(tmp_path)
     with plain_server(lambda request, handler: reply(handler, 401), context) as (url, requests):
         authentication = Authentication(scheme=Scheme.BEARER, secret="DOCS_TOKEN")
         remote = remote_at(url, protocol=protocol, authentication=authentication)

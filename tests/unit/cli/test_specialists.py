@@ -3,7 +3,6 @@
 import json
 import shutil
 import ssl
-import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -17,6 +16,7 @@ from claudomator_py.schema.cardfile import card_text, parse_card_file
 from tests.fakes.cards import card
 from tests.fakes.command import Command
 from tests.fakes.daemon import Daemon
+from tests.fakes.http_api import own_certificate
 
 PLUMBER = """\
 id: plumber
@@ -370,12 +370,7 @@ def test_an_agent_that_speaks_something_else_becomes_no_role(command: Command, c
 def test_a_host_with_a_certificate_of_its_own_is_trusted_as_runs_trust_it(
     command: Command, cards: Path, tmp_path: Path
 ) -> None:
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=127.0.0.1"]
-    make += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
-    subprocess.run(make, check=True, capture_output=True)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
+    context, certificate = own_certificate(tmp_path)
     with card_server({"/.well-known/agent-card.json": (200, A2A)}, context) as url:
         refused = command("specialists", "import", url)
         trusted = command("specialists", "import", url, SSL_CERT_FILE=str(certificate))
