@@ -192,9 +192,6 @@ EQUIVALENT = {
     "dispatch/deciding.py: the condition is False: if spec.continues is None:": "nothing is bound by the name None",
     "dispatch/deciding.py: the condition is False: "
     "return None if before is None else task_rows.find(connection, before)": "no task has the id None",
-    'dispatch/deciding.py: the condition is False: if "@" not in text:': (
-        "in a text without @ nothing is found anyway"
-    ),
     "dispatch/routing.py: the condition is False: if not subjects:": "of no tasks none is routed",
     "dispatch/routing.py: the condition is True: if passed:": "of no tasks none is passed",
     "dispatch/routing.py: the condition is False: if digest == self._reached:": "they are the same agents",
@@ -203,7 +200,6 @@ EQUIVALENT = {
     "dispatch/routing.py: the condition is False: "
     "return None if name is None else specialist_rows.cards(connection, [name]).get(name)": "nobody has no card",
     "routing/mentions.py: LtE -> Lt: if ends and start <= ends[-1]:": "parts side by side are found one by one, too",
-    "routing/mentions.py: the condition is False: if place < 0:": "in a text without @ nothing is found anyway",
     "routing/mentions.py: the condition is False: if not self._root.following:": "of no phrases none is found anyway",
     'policy/expression.py: left out: sys.modules.setdefault("cel.cli", ModuleType("cel.cli"))': (
         "the library only takes longer to import"
