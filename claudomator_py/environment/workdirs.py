@@ -1,5 +1,6 @@
 """Working directories: which ones are allowed, and which tasks share one."""
 
+import errno
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,7 +90,13 @@ def path_problem(field: str, path: str) -> Problem | None:
 
 def resolve(working_dir: str) -> Path:
     """The directory's real path; it need not exist. Raises OSError, or RuntimeError for links that go in a circle."""
-    return Path(working_dir).expanduser().resolve()
+    path = Path(working_dir).expanduser().resolve()
+    try:
+        path.stat()
+    except OSError as error:
+        if error.errno == errno.ELOOP:  # Python 3.13 leaves the circle in the path; those before it raise this
+            raise RuntimeError(f"Symlink loop from {working_dir!r}") from None
+    return path
 
 
 def _passed(folder: str) -> Iterator[Path]:

@@ -26,6 +26,7 @@ _TOOLS = {
     *("head", "kill", "ln", "ls", "make", "mkdir", "mv", "printf", "rm", "sed", "sh", "sleep", "sort", "tail", "test"),
     *("touch", "tr", "true", "wc"),
 }
+_HIDDEN = "is in a folder that the unit hides from the service"
 _READY = "http://127.0.0.1:"
 _PR_SET_PDEATHSIG = 1
 
@@ -123,7 +124,9 @@ class Terminal:
         return self.run("pwd").strip().replace(HOME, str(self.root))
 
     def _shown(self, text: str) -> str:
-        return text.replace(str(self.root), HOME)
+        # Only a checkout is told so, and only where it lies in a home.
+        lines = [line for line in text.splitlines(keepends=True) if _HIDDEN not in line]
+        return "".join(lines).replace(str(self.root), HOME)
 
 
 @contextmanager

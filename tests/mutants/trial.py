@@ -216,7 +216,9 @@ def _migrate() -> None:
 def loaded(file: str) -> list[FunctionType]:
     """The functions of that file, as they are in memory."""
     gc.unfreeze()  # What the tests' conftest has frozen would not be seen.
-    found = [one for one in gc.get_objects() if isinstance(one, FunctionType) and one.__code__.co_filename == file]
+    # By type(), since isinstance() asks a weak proxy for what may be gone.
+    functions = (one for one in gc.get_objects() if type(one) is FunctionType)
+    found = [one for one in functions if one.__code__.co_filename == file]
     gc.freeze()
     return found
 
