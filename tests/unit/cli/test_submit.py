@@ -251,6 +251,17 @@ def test_validate_warns_of_whom_no_card_file_has(offline: Command) -> None:
     assert [(one["line"], one["field"], one["message"]) for one in found["warnings"]] == [(3, "fallback", warning)]
 
 
+def test_validate_names_what_of_an_agent_file_is_not_applied(offline: Command) -> None:
+    text = "---\nname: worker\ndescription: Works.\ncolor: blue\nhooks: {}\ntools: Read\n---\nWork.\n"
+    (offline.home / "worker.md").write_text(text)
+    done = offline("validate", "--specialists", "worker.md")
+    assert done.stdout.splitlines() == [
+        "worker.md: ok (specialist worker)",
+        "worker.md:4: warning: color: is kept, and not applied",
+        "worker.md:5: warning: hooks: is kept, and not applied",
+    ]
+
+
 def test_what_the_daemon_refuses_is_told_with_its_line(command: Command, prepared: PreparedService) -> None:
     (command.home / "outside.yaml").write_text("instructions: x\nworking_dir: /forbidden\n")
     done = command("submit", "outside.yaml")
