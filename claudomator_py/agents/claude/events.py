@@ -196,7 +196,7 @@ class ClaudeEvents(RunEvents):
             if isinstance(denial, dict):
                 self._take_denial(denial)
         self.usage.take_result(event)
-        said = text_of(event, "result") or event.get("structured_output")
+        said = (text_of(event, "result") or "").strip() or event.get("structured_output")
         # Of the format that prints nothing but the result, the tokens tell.
         counted = not self.streamed and (count_of(event_of(event, "usage"), "output_tokens") or 0) > 0
         self.worked = self.worked or bool(said) or counted
@@ -302,12 +302,13 @@ def _cut_off(result: Event) -> Verdict | None:
     stop_reason, terminal_reason = text_of(result, "stop_reason"), text_of(result, "terminal_reason")
     if result.get("is_error") is not False or _ending(result) is not None or stop_reason == "refusal":
         return None
-    detail = f"its model was cut off: {stop_reason or terminal_reason}"
-    if stop_reason == _NO_ROOM:
-        return failed(Reason.CONTEXT_TOO_LONG, detail)
     answers = stop_reason in _FINISHED or (stop_reason == "tool_use" and "structured_output" in result)
-    is_end = (answers or stop_reason is None) and (terminal_reason is None or terminal_reason in _FINISHED_TURN)
-    return None if is_end else failed(Reason.UNFINISHED, detail)
+    if stop_reason is not None and not answers:
+        reason = Reason.CONTEXT_TOO_LONG if stop_reason == _NO_ROOM else Reason.UNFINISHED
+        return failed(reason, f"its model was cut off: {stop_reason}")
+    if terminal_reason is not None and terminal_reason not in _FINISHED_TURN:
+        return failed(Reason.UNFINISHED, f"its turn was cut off: {terminal_reason}")
+    return None
 
 
 def _ending(result: Event) -> str | None:
