@@ -5,6 +5,7 @@ The points are the calls of the tick's ports as they stand in its source, so tha
 
 import ast
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,7 +65,8 @@ ELSEWHERE = {
 class Way:
     """How a task gets to a point. fields: of the task. outcome, exit_code, ended_by: of its agent, or of its check.
 
-    then: what happens to it once it runs. also: other points that fail for it, without which this one is not passed.
+    then: what happens to it once it runs; stays: for how many seconds it runs on. also: other points that fail for it,
+    without which this one is not passed.
     """
 
     fields: dict[str, Any] = field(default_factory=dict)
@@ -72,6 +74,7 @@ class Way:
     check_exit: int = 0
     ended_by: EndedBy | None = None
     then: Callable[[World, str], None] = lambda world, name: None
+    stays: int = 1
     also: tuple[str, ...] = ()
 
 
@@ -89,6 +92,10 @@ def orphaned(world: World, name: str) -> None:
 
 def sleeping(world: World, name: str) -> None:
     world.host.write(world.live(name).id, str(world.now_ms + HOUR_MS).encode(), "stderr")
+
+
+def saying(world: World, name: str) -> None:
+    world.say(name, text="done")
 
 
 def spending(world: World, name: str) -> None:
@@ -119,6 +126,7 @@ WAYS = {
     "collect._count database.read": Way(BUDGET, then=spending),
     "collect._count database.write": Way(BUDGET, then=spending),
     "collect._count host.cancel": Way(BUDGET, then=overspending),
+    "collect._wind_down host.wind_down": Way(then=saying, stays=3),
     "collect._without_record host.end_survivors": Way(then=lost),
     "collect._is_gone host.reconcile": Way(then=lost),
     "apply_report._ended budgets.over": Way(BUDGET, OVER),
@@ -224,7 +232,7 @@ class Night:
                     setattr(owner, f"_{port}", self.faults.wrap(port, getattr(owner, f"_{port}")))
         self.ways: dict[str, Way] = {}
         self.ids: dict[str, str] = {}
-        self.told: set[str] = set()
+        self.told: Counter[str] = Counter()
         self._submit("bystander-0", Way({"agent": {"type": "claude", "strict": True}}))
         for number in range(1, BYSTANDERS):
             self._submit(f"bystander-{number}", USUAL if number % 2 else Way())
@@ -248,10 +256,11 @@ class Night:
             way = self.ways[run.task_id]
             if run.state == "starting" and step == 0:
                 continue
-            if step == 0 and run.task_id not in self.told:
+            if step == 0 and self.told[run.task_id] < way.stays:
                 # What it is told, or says, is to be seen while it runs.
-                self.told.add(run.task_id)
-                way.then(self.world, self.world.queries.task(run.task_id).name)
+                self.told[run.task_id] += 1
+                if self.told[run.task_id] == 1:
+                    way.then(self.world, self.world.queries.task(run.task_id).name)
             elif step == 0:
                 outcome = way.outcome if way.outcome is not LIMITED or run.agent == "gemini" else USUAL.outcome
                 host.write(run_id, Outcome(**outcome).model_dump_json().encode() + b"\n")
