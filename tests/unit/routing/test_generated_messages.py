@@ -29,6 +29,7 @@ OFF = TriageSettings(primary=PrimaryRule.OFF)
 WRITTEN = [
     *((f"@{name}", "a1") for name in ("pipe-doctor", "PIPE-Doctor", "a1", "Pipe Doctor", "pipe \u00a0 DOCTOR")),
     *((f"@{name}", "a2") for name in ("pipe", "PIPE", "\uff30\uff49\uff50\uff45", "A2", '"Pipe"', "«pipe»")),
+    *((text, "a2") for text in ("日@pipe", "これは@pipe", "@pipe에게", "请@Pipe看一下")),
     *((f"@{name}", "a3") for name in ("zoe", "Zoë Grün", "ZOË GRÜN", "zoe\u0308 gru\u0308n", "„Zoë Grün“")),
     *((f"@{name}", "a4") for name in ("twin_1", "TWIN_1", "a4")),
     *((f"@{name}", "a6") for name in ("agent_007", "エージェント", "\uff74\uff70\uff7c\uff9e\uff6a\uff9d\uff84", "a6")),
@@ -53,7 +54,7 @@ OF_NOBODY = (
     ),
     *("@pipes", "@pipe_x", "@pipe-x", "@pipe7", "@pipe\u0301", "@twin_", "@agent_00", "@zoë", '@"Zoë"', "@\u200bpipe"),
     *("@pipe(x)", "@pipe/x", "@pipe@x", "@pipe.x", "@pipe.7", "@pipe doctor(x)", "@zoe.ü", "@rev/pipe", "@@pipe"),
-    *("x@pipe", "7@pipe", "ü@pipe", "_@pipe", ".@pipe", "-@pipe", "/@pipe", "\\@pipe", "e\u0301@pipe", "日@pipe"),
+    *("x@pipe", "7@pipe", "ü@pipe", "_@pipe", ".@pipe", "-@pipe", "/@pipe", "\\@pipe", "e\u0301@pipe", "x日x@pipe"),
     *("a.b@pipe.example", "%@pipe.example", "mailto:x+y@zoe.example", "git@pipe:x/y"),
     *("https://x.example/@pipe", "see www.x.example/@pipe,@zoe", "http://u:p@pipe/?q=@zoe", "ssh://@pipe"),
     *("`@pipe`", "``@pipe ` @zoe``", "`a\n@pipe`", "npm i @types/node", "pip @rev.fixture"),
