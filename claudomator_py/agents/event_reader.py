@@ -92,7 +92,8 @@ class EventReader:
         if stuck is not None and stuck.status is not OutcomeStatus.LIMITED and not _ran_out(exit_record):
             stuck = None
         said = seen.said(ending)
-        if said is not None and not _is_final(said, seen.stage, exit_record):
+        stage = Stage.WORKING if self._ends_within_event else seen.stage
+        if said is not None and not _is_final(said, stage, exit_record):
             said = None
         said = said or _limit(seen.last_error(ending))
         unsaid = seen.exited_well if exit_code == 0 else seen.unsaid
@@ -103,6 +104,12 @@ class EventReader:
         if seen.resumed and seen.lost is not None:
             verdict = with_lost_conversation(verdict, seen.lost)
         return outcome(_fit(verdict), _fit_result(seen.result()))
+
+    @property
+    def _ends_within_event(self) -> bool:
+        """Whether another event had begun, and was cut off."""
+        rest = self._events.rest.strip()
+        return bool(rest) and parse_events(rest) is None
 
     def _so_far(self) -> RunEvents:
         """What was seen, with the lines that have no end yet, unless they are long: the last one may have none."""

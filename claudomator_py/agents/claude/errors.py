@@ -22,6 +22,8 @@ _BY_ENDING = {
 }
 ENDINGS = frozenset(_BY_ENDING)
 """Terminal reasons and subtypes that say by themselves why a run did not get to its end."""
+USAGE_LIMIT = "usage_limit_reached"
+"""The kind of an error that says that a limit is used up."""
 _BY_KIND = {
     "connection_failed": Reason.NETWORK,
     "network_edge_blocked": Reason.NETWORK,
@@ -86,8 +88,11 @@ _WINDOWS = (
     (words(r"\bweekly limit\b"), "seven_day"),
     (words(r"\b(?:session|5-hour) limit\b"), "five_hour"),
 )
+_NO_FAMILY = r"(?:Claude|Session|Daily|Weekly|Monthly|Usage|Rate|Spend(?:ing)?|Free|Pro|Max|Team|Enterprise|API)\b"
+"""What else stands in front of a limit: windows, plans, and the product."""
 _FAMILY_LIMIT = re.compile(
-    r"\b(?P<whose>your (?:weekly )?)?(?!Claude\b)(?P<family>[A-Z][a-z]+)(?: \d[\d.]*)?(?: weekly)? limit\b"
+    rf"\b(?P<whose>your (?:weekly )?)?(?!{_NO_FAMILY})(?P<family>[A-Z][a-z]+)(?: \d[\d.]*)?(?: weekly)? limit\b"
+    rf"|\blimit for (?:Claude )?(?!{_NO_FAMILY})(?P<whom>[A-Z][a-z]+)\b"
 )
 """A limit with a name of its own: after ``your`` it is that of a family of models; where it begins a sentence, only if
 the model is of it."""
@@ -129,7 +134,7 @@ def classify(
     if known is not None:
         return failed(known, failure.message)
     said = _words_of(failure)
-    if failure.kind == "usage_limit_reached" or failure.status == 429 or failure.category == "rate_limit":
+    if failure.kind == USAGE_LIMIT or failure.status == 429 or failure.category == "rate_limit":
         return _limited(failure, rejection, now_ms, zone, model)
     if _NO_CREDIT.search(said):
         return failed(Reason.NO_CREDIT, failure.message)
@@ -174,7 +179,7 @@ def _limited(
 def _family_named(said: str, model: str | None) -> str | None:
     """The family of models whose limit the message names; None: it names none."""
     for found in _FAMILY_LIMIT.finditer(said):
-        family = found["family"].lower()
-        if found["whose"] or in_family(model, family):
+        family = (found["family"] or found["whom"]).lower()
+        if found["whose"] or found["whom"] or in_family(model, family):
             return family
     return None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 from claudomator_py.agents.api_errors import words
-from claudomator_py.agents.claude.errors import ENDINGS, Failure, Rejection, classify
+from claudomator_py.agents.claude.errors import ENDINGS, USAGE_LIMIT, Failure, Rejection, classify
 from claudomator_py.agents.claude.rules import rule_for
 from claudomator_py.agents.claude.turns import Turns
 from claudomator_py.agents.claude.use import INPUT_FIELDS, Usage, windows_of
@@ -40,6 +40,10 @@ _TALK = frozenset({_ASK, "ExitPlanMode"})
 _FINISHED = frozenset({"end_turn", "stop_sequence", "stop"})
 """Stop reasons of a model that has come to its end."""
 _NO_ROOM = "model_context_window_exceeded"
+_SYNTHETIC = "<synthetic>"
+"""The model of messages that the program writes itself, such as the answer to ``/cost``."""
+_NO_WORDS = frozenset({"", "(no content)"})
+"""What stands in a message in which the model has said nothing."""
 _FINISHED_TURN = frozenset({"completed", "stop_hook_prevented"})
 """Terminal reasons of a turn that has."""
 
@@ -70,6 +74,10 @@ class ClaudeEvents(RunEvents):
     """The text that the last message ended with, if any."""
     failure: Failure | None = None
     rejection: Rejection | None = None
+    is_rejected: bool = False
+    """Whether that is the last that came."""
+    stop_reason: str | None = None
+    """Why the last message ended, where it says so."""
     near: NearLimit | None = None
     denied: dict[str, _Denial] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
@@ -127,14 +135,18 @@ class ClaudeEvents(RunEvents):
             self.near = NearLimit(resets_at, storable(limit)[:MAX_DETAIL] if limit else None, used)
         rejected = info.get("status") == "rejected"
         self.rejection = Rejection(resets_at, text_of(info, "rateLimitType")) if rejected else None
+        self.is_rejected = rejected and not (info.get("isUsingOverage") or info.get("overageStatus") == "allowed")
 
     def _take_assistant(self, event: Event, at_ms: int | None) -> list[Part]:
         self.usage.take_message(event)
-        content = list_of(event_of(event, "message"), "content")
+        message = event_of(event, "message")
+        content = list_of(message, "content")
+        if text_of(event, "parent_tool_use_id") is None:
+            self.stop_reason = text_of(message, "stop_reason")
         blocks = [block for block in content if isinstance(block, dict)]
         category = text_of(event, "error")
         if category is None:
-            self.failure, self.answered = None, True
+            self.failure, self.answered, self.is_rejected = None, True, False
         else:
             info = event_of(event_of(event, "api_error_params"), "rate_limit_info")
             if info.get("status") == "rejected":
@@ -146,6 +158,9 @@ class ClaudeEvents(RunEvents):
                 category=category,
                 at_ms=at_ms,
             )
+        if category is None and message.get("model") != _SYNTHETIC:
+            said = (text_of(block, "text") or "" for block in blocks if block.get("type") == "text")
+            self.worked = self.worked or any(text.strip() not in _NO_WORDS for text in said)
         found = (self._take_block(block, at_ms, failed=bool(event.get("error"))) for block in blocks)
         return [part for part in found if part is not None]
 
@@ -153,7 +168,6 @@ class ClaudeEvents(RunEvents):
         match block.get("type"):
             case "text":
                 self.message = text_of(block, "text") or ""
-                self.worked = self.worked or (not failed and bool(self.message.strip()))
                 return Part("error" if failed else "message", self.message, at_ms=at_ms)
             case "thinking":
                 return Part("thinking", text_of(block, "thinking") or "", at_ms=at_ms)
@@ -196,10 +210,10 @@ class ClaudeEvents(RunEvents):
             if isinstance(denial, dict):
                 self._take_denial(denial)
         self.usage.take_result(event)
-        said = (text_of(event, "result") or "").strip() or event.get("structured_output")
-        # Of the format that prints nothing but the result, the tokens tell.
+        # Where no message was printed before, the result and its tokens tell.
         counted = not self.streamed and (count_of(event_of(event, "usage"), "output_tokens") or 0) > 0
-        self.worked = self.worked or bool(said) or counted
+        said = (text_of(event, "result") or "").strip() not in _NO_WORDS and not self.answered
+        self.worked = self.worked or said or counted or bool(event.get("structured_output"))
         return self._told(event, at_ms)
 
     def _told(self, event: Event, at_ms: int | None) -> list[Part]:
@@ -222,10 +236,10 @@ class ClaudeEvents(RunEvents):
         result = self.last
         if result is None or not self.terminal:
             return None
+        if (cut_off := self._cut_off) is not None:
+            return cut_off
         if _succeeded(result):
             return self.success(denials([one.tool for one in self.denied.values()]))
-        if (cut_off := _cut_off(result)) is not None:
-            return cut_off
         last = self.failure
         failure = Failure(
             message=_message(result) or (last.message if last is not None else ""),
@@ -239,10 +253,19 @@ class ClaudeEvents(RunEvents):
         )
         return classify(failure, self.rejection, ending.printed_ms, self.zone, self.model)
 
+    @property
+    def _cut_off(self) -> Verdict | None:
+        return None if self.last is None else _cut_off(self.last, self.stop_reason)
+
     def last_error(self, ending: Ending) -> Verdict | None:
         if self.failure is None:
-            return None
+            return self._refused(ending) if self.is_rejected else None
         return classify(self.failure, self.rejection, ending.printed_ms, self.zone, self.model)
+
+    def _refused(self, ending: Ending) -> Verdict:
+        """What a request means that was refused for quota, and of which nothing more was said."""
+        failure = Failure("the service refused a request: a limit is used up", kind=USAGE_LIMIT)
+        return classify(failure, self.rejection, ending.printed_ms, self.zone, self.model)
 
     def exited_well(self, ending: Ending) -> Verdict:
         """Only results of no turn came before: it was not asked anything."""
@@ -272,7 +295,7 @@ class ClaudeEvents(RunEvents):
             return so_far
         return replace(
             so_far,
-            text=text_of(self.last, "result") if _succeeded(self.last) else None,
+            text=text_of(self.last, "result") if _succeeded(self.last) and self._cut_off is None else None,
             question=next((asked for one in self.denied.values() if (asked := _asked(one)) is not None), None),
             denials=len(self.denied),
             denied=distinct(_call(one) for one in self.denied.values() if not one.ruled and one.tool not in _TALK),
@@ -291,15 +314,16 @@ def _succeeded(result: Event) -> bool:
     """Old versions say ``is_error: false`` of a run that used up its turns; none is to be trusted in its "success"."""
     subtype = text_of(result, "subtype") or ""
     stopped = subtype.startswith("error") or _ending(result) is not None or result.get("stop_reason") == "refusal"
-    return result.get("is_error") is False and not stopped and _cut_off(result) is None
+    return result.get("is_error") is False and not stopped
 
 
-def _cut_off(result: Event) -> Verdict | None:
+def _cut_off(result: Event, last: str | None) -> Verdict | None:
     """What a result means that calls itself a success although its model was cut off; None: it was not.
 
     What is not known to be an end is none. The tool by which a model answers to ``--json-schema`` ends its turn.
+    last: why the last message ended, for a version whose results do not say.
     """
-    stop_reason, terminal_reason = text_of(result, "stop_reason"), text_of(result, "terminal_reason")
+    stop_reason, terminal_reason = text_of(result, "stop_reason") or last, text_of(result, "terminal_reason")
     if result.get("is_error") is not False or _ending(result) is not None or stop_reason == "refusal":
         return None
     answers = stop_reason in _FINISHED or (stop_reason == "tool_use" and "structured_output" in result)

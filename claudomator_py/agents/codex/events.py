@@ -151,6 +151,8 @@ class CodexEvents(RunEvents):
 
     def _take_item(self, item: Event) -> list[Part]:
         self._note_item(item)
+        if item.get("type") != "error":
+            self.completed, self.failure = False, None
         text = text_of(item, "text")
         match item.get("type"):
             case "agent_message":
@@ -170,6 +172,7 @@ class CodexEvents(RunEvents):
         self.trouble = retried["cause"] if retried else None
         self.error = self.trouble or message or self.error
         self.has_given_up = self.trouble is None
+        self.completed = False
         self.told_error = message
         passing = (message or "").startswith(_PASSING)
         return Part("notice" if passing else "error", message or shown(event))

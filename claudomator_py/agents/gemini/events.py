@@ -73,6 +73,7 @@ _RULES: Rules = (
         words(
             r"exhausted your (?:daily quota|capacity)|resource(?: has been |_)exhausted|exceeded your current quota"
             r"|quota exceeded for (?:quota )?metric|quota (?:limit )?(?:exceeded|reached|exhausted)"
+            r"|(?:reached|exceeded|hit) your [^\n]{0,60}(?:quota|limit)|requests per (?:day|minute)"
         ),
         Reason.RATE_LIMITED,
     ),
@@ -161,7 +162,7 @@ class GeminiEvents(RunEvents):
                 return [Part("notice" if passing else "error", message or shown(event), at_ms=at_ms)]
             case "result":
                 return self._take_result(event, at_ms)
-            case None if "response" in event:  # what -o json prints
+            case None if "response" in event or event_of(event, "error"):  # what -o json prints
                 self.answer = text_of(event, "response") or ""
                 self._end_turn({"status": "error" if event.get("error") else "success", **event})
         return []
@@ -206,6 +207,7 @@ class GeminiEvents(RunEvents):
         return Part("tool_call", arguments(event.get("parameters")), tool, at_ms)
 
     def _take_tool_result(self, event: Event, at_ms: int | None) -> Part:
+        self.terminal_event = None
         tool_id = text_of(event, "tool_id")
         name, given = self.open_calls.pop(tool_id or "", ("a tool", {}))
         error = event_of(event, "error")
@@ -239,7 +241,7 @@ class GeminiEvents(RunEvents):
     def _end_turn(self, event: Event) -> None:
         self.terminal_event, self.stats = event, event_of(event, "stats")
         # Of the format that prints nothing else, the tokens tell of work.
-        counted = not self.answered and (_tokens(self.stats).output or 0) > 0
+        counted = event.get("type") is None and (_tokens(self.stats).output or 0) > 0
         self.worked = self.worked or bool(self.answer.strip()) or counted
 
     def _take_printed(self, text: str) -> None:

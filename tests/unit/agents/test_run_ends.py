@@ -140,3 +140,75 @@ def test_a_limit_that_was_met_last_is_one_whatever_ended_the_program(kind: str, 
         for code, by in ((1, None), (-15, None), (-9, "stall")):
             assert ended(kind, *events, code=code, by=by).status is OutcomeStatus.LIMITED, first
         assert ended(kind, *events, code=-15, by="cancel").status is OutcomeStatus.CANCELLED
+
+
+STREAMS = {"gemini": {"type": "tool_result", "tool_id": "1"}, "codex": item("command_execution", command="make")}
+
+
+@pytest.mark.parametrize(("kind", "event"), STREAMS.items(), ids=STREAMS)
+def test_the_result_of_a_tool_after_the_end_of_a_turn_is_of_another_one(kind: str, event: Event) -> None:
+    words = KINDS[kind]
+    events = [words.begin, words.text, words.end, event]
+    assert reader(kind, *events).stage is Stage.WORKING
+    assert ended(kind, *events, code=-15, by="timeout").reason is Reason.TIMEOUT
+    assert ended(kind, *events, words.end).status is SUCCEEDED
+
+
+def test_an_event_that_was_cut_off_is_one_more(kind: str, words: Words) -> None:
+    found = reader(kind, words.begin, words.text, words.end)
+    found.feed("stdout", json.dumps(words.tool).encode()[:-9])
+    killed = ExitRecord(-9, "timeout", NOW_MS - 60_000, NOW_MS)
+    assert found.outcome(killed, NOW_MS).reason is Reason.TIMEOUT
+    assert found.outcome(ExitRecord(0, None, NOW_MS - 60_000, NOW_MS), NOW_MS).status is SUCCEEDED
+
+
+def test_a_limit_after_the_end_of_a_turn_of_codex_is_one() -> None:
+    words = KINDS["codex"]
+    outcome = ended("codex", words.begin, words.text, words.end, {"type": "error", "message": LIMIT}, code=1)
+    assert (outcome.status, outcome.reason) == (OutcomeStatus.LIMITED, Reason.RATE_LIMITED)
+
+
+REJECTED = {"status": "rejected", "rateLimitType": "five_hour", "resetsAt": 1_795_304_166}
+
+
+def rejected(**more: object) -> Event:
+    return {"type": "rate_limit_event", "rate_limit_info": {**REJECTED, **more}}
+
+
+@pytest.mark.parametrize(("code", "by"), [(1, None), (0, None), (-15, "timeout")])
+def test_a_request_of_claude_that_was_refused_last_is_a_limit(code: int, by: Any) -> None:
+    words = KINDS["claude"]
+    before = [words.begin, {**words.end, "num_turns": 0}, words.tool]
+    outcome = ended("claude", *before, rejected(), code=code, by=by)
+    assert (outcome.status, outcome.limit, outcome.reset_at) == (OutcomeStatus.LIMITED, "five_hour", 1_795_304_166_000)
+    went_on = ended("claude", *before, rejected(), words.tool, code=code, by=by)
+    paid = ended("claude", *before, rejected(overageStatus="allowed"), code=code, by=by)
+    assert went_on.status is paid.status is FAILED
+    assert ended("claude", words.begin, words.text, words.end, rejected()).status is SUCCEEDED
+
+
+@pytest.mark.parametrize(("stop_reason", "status"), [("max_tokens", FAILED), ("end_turn", SUCCEEDED), (None, SUCCEEDED)])
+def test_of_a_result_of_claude_that_does_not_say_why_it_ended_its_last_message_does(
+    stop_reason: str | None, status: OutcomeStatus
+) -> None:
+    words = KINDS["claude"]
+    last = {"type": "assistant", "message": {**words.text["message"], "stop_reason": stop_reason}}
+    result = {name: value for name, value in words.end.items() if name != "stop_reason"}
+    assert ended("claude", words.begin, last, result).status is status
+
+
+@pytest.mark.parametrize(
+    ("text", "model"), [("(no content)", "claude-opus-5-5"), ("Estimated cost: $0.0000", "<synthetic>")]
+)
+def test_what_claude_code_puts_into_a_message_itself_is_no_answer(text: str, model: str) -> None:
+    words = KINDS["claude"]
+    said = {"type": "assistant", "message": {"model": model, "content": [{"type": "text", "text": text}]}}
+    result = {**words.end, "result": text}
+    assert ended("claude", words.begin, said, result).reason is Reason.NO_ANSWER
+    assert ended("claude", words.begin, words.tool, said, result).status is SUCCEEDED
+
+
+def test_tokens_of_gemini_without_a_message_are_no_answer() -> None:
+    words = KINDS["gemini"]
+    stats = {"input_tokens": 30, "output_tokens": 0, "total_tokens": 50}
+    assert ended("gemini", words.begin, {**words.end, "stats": stats}).reason is Reason.NO_ANSWER
