@@ -33,7 +33,10 @@ def words(pattern: str) -> re.Pattern[str]:
 
 
 _ANY_WORDS: Rules = (
-    (words(r"rate[ _-]?limit|too many requests|resource_exhausted|usage limit|exhausted your"), Reason.RATE_LIMITED),
+    (
+        words(r"rate[ _-]?limit|too many requests|resource_exhausted|usage limit|exhausted your|quota exceeded"),
+        Reason.RATE_LIMITED,
+    ),
     (words(r"overloaded|at capacity|high (?:demand|load)|internal (?:server )?error"), Reason.OVERLOADED),
     (
         words(

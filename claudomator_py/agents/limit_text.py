@@ -24,13 +24,15 @@ _SPAN = re.compile(
     re.IGNORECASE,
 )
 _SPAN_PART = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*([a-z]+)", re.IGNORECASE)
+_NAME = r"[a-z]\w*(?:[.:/-]+\w+)*"
 _MODEL = re.compile(
     r"\b(?:model['\"]?\s*[:=]\s*|limit (?:reached |exceeded )?(?:for|on) (?:the )?(?:model )?)[`'\"]?"
-    r"(?P<name>(?=[\w.:/]*[\d-])[a-z][\w:/-]*(?:\.\w[\w:/-]*)*)",
+    rf"(?P<name>(?=[\w.:/]*[\d-]){_NAME})"
+    rf"|\byour (?P<limited>(?=[\w.:/-]*\d){_NAME}) (?:\w+ )?limit\b",
     re.IGNORECASE,
 )
-"""``usage limit for gpt-6-codex``, or the dimension of a quota, ``model: gemini-3-pro``: a name with a number or a
-hyphen, which words such as "today" have not."""
+"""``usage limit for gpt-6-codex``, ``your gpt-6-codex limit``, or the dimension of a quota, ``model: gemini-3-pro``:
+a name with a number or a hyphen, which words such as "today" have not."""
 _SPAN_UNITS = {"ms": 1, "s": SECOND_MS, "m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
 
 
@@ -55,7 +57,7 @@ def find_reset(text: str, now_ms: int, zone: str | None = None) -> int | None:
 def find_model(text: str) -> str | None:
     """The one model, by its full name, that the message says is limited; None: it names none."""
     found = _MODEL.search(text)
-    return found["name"].lower() if found is not None else None
+    return (found["name"] or found["limited"]).lower() if found is not None else None
 
 
 def epoch_ms(seconds: object) -> int | None:

@@ -87,7 +87,7 @@ _ASK = "ask_user"
 _SHELL = "run_shell_command"
 # Tools that it offers only where they are allowed; any other that it does not know is none.
 _NEEDS_LEAVE = re.compile(rf"{_SHELL}|write_file|replace|edit|smart_edit|web_fetch|save_memory|mcp_\w+")
-_LIMITS = ((words(r"daily quota|per[ _]?day"), "daily"), (words(r"per[ _]?minute"), "per_minute"))
+_LIMITS = ((words(r"\bdaily\b|per[ _]?day"), "daily"), (words(r"per[ _]?minute"), "per_minute"))
 _ITS_MODEL = words(r"on this model|PerModel\b|per[ _]model\b")
 """A quota of the model that was asked."""
 _METRIC = words(r"metric ['\"]?(?P<model>gemini[ \w.-]+?) requests")

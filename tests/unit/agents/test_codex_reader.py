@@ -127,6 +127,11 @@ def test_a_limit_of_one_model_is_named() -> None:
     assert (outcome.family, outcome.model) == ("gpt-6.1-sol", "gpt-6.1-sol")
 
 
+def test_a_limit_of_one_model_may_be_named_before_it() -> None:
+    assert read(failed("You've hit your GPT-5.3-Codex-Spark limit.")).family == "gpt-5.3-codex-spark"
+    assert read(failed("You've hit your 5-hour limit.")).family is None
+
+
 def test_a_limit_of_one_model_is_told_with_its_reset() -> None:
     said = "You've hit your usage limit for GPT-5.3-Codex-Spark. Switch to another model now, or try again at {}."
     outcome = read(failed(said.format("Dec 2nd, 2026 10:40 AM")))

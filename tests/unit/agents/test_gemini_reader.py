@@ -274,6 +274,9 @@ DIMENSION = (
         (METRIC.format(*2 * ["Gemini 2.5 Pro Requests"]), "daily", "gemini-2.5-pro"),
         (METRIC.format(*2 * ["Queries"]), "daily", None),
         (FREE_TIER, None, "gemini-2.5-flash"),
+        ("Quota limit reached for gemini-3-pro: 100 requests per day", "daily", "gemini-3-pro"),
+        ("You have reached your daily limit.", "daily", None),
+        ("You have exceeded your requests per day for this project", "daily", None),
         (DIMENSION, "daily", "gemini-3.1-pro"),
         ("Quota exceeded for quota metric 'Generate Content API requests per minute'", "per_minute", None),
     ],
@@ -291,6 +294,15 @@ def test_a_login_that_is_missing_is_one_whatever_the_exit_code(exit_code: int) -
     stderr = b"Please set an Auth method in your settings.json or specify one of: GEMINI_API_KEY\n"
     assert read(exit_record=ended(exit_code), stderr=stderr).reason is Reason.AUTH
     assert read(error(stderr.decode(), "FatalConfigError"), exit_record=ended(exit_code)).reason is Reason.AUTH
+
+
+@pytest.mark.parametrize(
+    ("message", "exit_code", "reason"),
+    [("Please set an Auth method in your settings", 52, Reason.AUTH), (DAILY, 1, Reason.RATE_LIMITED)],
+)
+def test_an_error_that_is_all_it_prints_counts(message: str, exit_code: int, reason: Reason) -> None:
+    printed = {"session_id": "a", "error": {"type": "Error", "message": message, "code": exit_code}}
+    assert read(printed, exit_record=ended(exit_code)).reason is reason
 
 
 def test_any_other_error_of_its_settings_is_one_of_how_it_was_started() -> None:

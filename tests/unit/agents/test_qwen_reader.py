@@ -65,6 +65,7 @@ def test_what_was_said_before_the_connection_broke_off_does_not_hide_that() -> N
 @pytest.mark.parametrize(
     ("text", "status", "reason"),
     [
+        ("[API Error: Quota exceeded for quota metric 'Requests per day']", "limited", Reason.RATE_LIMITED),
         ("Qwen OAuth quota exceeded: Your free daily quota has been reached.", "limited", Reason.RATE_LIMITED),
         ("Qwen OAuth free tier has been discontinued as of 2026-04-15.", "failed", Reason.AUTH),
     ],

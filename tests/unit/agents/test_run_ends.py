@@ -187,7 +187,9 @@ def test_a_request_of_claude_that_was_refused_last_is_a_limit(code: int, by: Any
     assert ended("claude", words.begin, words.text, words.end, rejected()).status is SUCCEEDED
 
 
-@pytest.mark.parametrize(("stop_reason", "status"), [("max_tokens", FAILED), ("end_turn", SUCCEEDED), (None, SUCCEEDED)])
+@pytest.mark.parametrize(
+    ("stop_reason", "status"), [("max_tokens", FAILED), ("end_turn", SUCCEEDED), (None, SUCCEEDED)]
+)
 def test_of_a_result_of_claude_that_does_not_say_why_it_ended_its_last_message_does(
     stop_reason: str | None, status: OutcomeStatus
 ) -> None:
