@@ -20,8 +20,8 @@ def find_task(connection: Connection, ref: str, by: Principal) -> Task:
     ids = ", ".join(f"{short_id(task.id)} ({task.name})" for task in found)
     whole = ref == found[0].name or ref.lower() == found[0].id
     if not whole and len(ref) < SHORTEST_PREFIX:
-        detail = f"There is no task {ref!r}, and for an id that is too short: {ids}."
-        raise NotFound(detail, remedy=f"Write the name, or {SHORTEST_PREFIX} characters of the id or more.")
+        detail = f"There is no task {ref!r}. As the beginning of an id it is too short: {ids} would begin so."
+        raise NotFound(detail, remedy=f"Write the name, or at least {SHORTEST_PREFIX} characters of the id.")
     if len(found) > 1:
         raise Ambiguous(f"{ref!r} could mean {ids}.", remedy="Write the name, or a longer prefix of the id.")
     return found[0]

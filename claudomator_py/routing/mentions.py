@@ -13,8 +13,9 @@
 5. Nothing in code spans and fences (as in CommonMark), URLs, e-mail addresses and quoted lines is a mention.
 6. A name of several participants is ambiguous, and addresses nobody.
 
-In the text of a task, which is written to somebody, such letters end a name in their own script as well, and a wide
-``@`` is one. In a channel people write about each other, and neither does: what is labelled there says so.
+In the text of a task, which is written to somebody, such letters end a name in their own script as well, a wide ``@``
+is one, and an id is meant before the display names of others. In a channel people write about each other, and none of
+that holds: what is labelled there says so.
 """
 
 import re
@@ -84,6 +85,13 @@ class _Node:
     """Ids of those who have a name that ends here."""
     displayed: set[str] = field(default_factory=set)
     """Of those whose display name it is."""
+    identified: str | None = None
+    """Of the one whose id it is."""
+
+    def meant(self, *, of_task: bool) -> tuple[str, ...]:
+        """Return the ids of those who may be meant. Only tasks have an id go first: ids are unique, and a guest may
+        call itself as it likes."""
+        return (self.identified,) if of_task and self.identified is not None else tuple(sorted(self.whole))
 
 
 class Names:
@@ -96,6 +104,7 @@ class Names:
             for name in (one.id, one.username):
                 if name:
                     self._add(name).whole.add(one.id)
+            self._add(one.id).identified = one.id
             if one.display_name and one.display_name.strip():
                 node = self._add(" ".join(one.display_name.split()))
                 node.whole.add(one.id)
@@ -140,7 +149,7 @@ class Names:
         if longest is None or _is_code(text, longest[0]):
             return None
         end, node = longest
-        return Mention(place, end, text[place:end], tuple(sorted(node.whole)))
+        return Mention(place, end, text[place:end], node.meant(of_task=self._of_task))
 
 
 class Phrases:

@@ -123,6 +123,13 @@ def test_a_task_is_written_to_somebody(text: str, addressed: str | None) -> None
     assert Names(NAMED, of_task=True).addressed(text) == addressed
 
 
+@pytest.mark.parametrize("text", ["@cook, cook", "请@COOK看", '@"Cook" and @cook'])
+def test_in_a_task_an_id_is_meant_whoever_else_calls_itself_so(text: str) -> None:
+    everybody = [Participant("cook", "The Chef"), Participant("cook-example.com", "Cook"), Participant("c3", "Cook")]
+    assert Names(everybody, of_task=True).addressed(text) == "cook"
+    assert Names(everybody).addressed(text) is None
+
+
 def test_a_name_of_several_addresses_nobody_and_is_told_as_written() -> None:
     assert found('@twin, @"Twin" and @twin_1') == [("@twin", "a4", "a5"), ('@"Twin"', "a4", "a5"), ("@twin_1", "a4")]
     assert NAMES.addressed("@twin") is None
