@@ -40,11 +40,20 @@ CONFLICT_NAMES: Final = (
         "plan.sync-conflict-20261127-092733-ABCDEFG",
         "plan.sync-conflict",
     ),
+    ConflictName("Syncthing's versioning", re.compile(r"~\d{8}-\d{6}$"), "plan~20261127-092733", "plan~2"),
     ConflictName(
         "a synchroniser such as Dropbox or Nextcloud",
         re.compile(rf"\s*\((?=[^()]*(?:{_CONFLICT}))(?=[^()]*(?:{_COPY}))[^()]*\)", re.IGNORECASE),
         "plan (Ann's conflicted copy 2026-11-27)",
         "plan (copy)",
+    ),
+    ConflictName(
+        "a synchroniser such as Dropbox",
+        re.compile(
+            rf"\s+(?:-\s+)?(?:\S+['\N{{RIGHT SINGLE QUOTATION MARK}}]s\s+)?conflicted copy {_DATE}.*$", re.IGNORECASE
+        ),
+        "plan - Ann's conflicted copy 2026-11-27",
+        "plan - conflicted copy",
     ),
     ConflictName(
         "a synchroniser such as Seafile or Unison",
