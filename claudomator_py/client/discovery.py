@@ -234,6 +234,14 @@ def _with_local_token(url: str, environ: Mapping[str, str], cwd: Path) -> Endpoi
     try:
         return replace(_meant(None, None, environ, cwd), url=url, socket=False)
     except (ClientError, OSError):
+        pass
+    # None runs as far as is known: whoever listens there by now has to show that this user, or root, has started it.
+    try:
+        path = _trusted(None, environ, cwd)
+        told = None if path is None else state_dir_told(path, environ)
+        with StateFolder(state_folder(None, told, environ, cwd if path is None else path.parent)) as folder:
+            return Endpoint(url, _token(folder), own=folder.path)
+    except (ClientError, Unclear, OSError):
         return Endpoint(url, None)
 
 
