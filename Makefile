@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test check unaided pythons lint format types contracts deps audit docs reference lock chaos slow real-clis nights bench mutants clean
+.PHONY: help run test as-root check unaided pythons lint format types contracts deps audit docs reference lock chaos slow real-clis nights bench mutants clean
 
 # Tried in this order; `make PYTHON=/path/to/python ...` names another.
 PYTHON ?= python3 python3.11 python3.12 python3.13 python3.14
@@ -33,6 +33,9 @@ run: $(VENV)/runtime.stamp ## start the daemon on the samples in tasks/
 
 test: $(VENV)/dev.stamp ## run all tests but the long ones, in some minutes; ARGS=tests/unit: the fast ones
 	$(PYTEST) --numprocesses $(WORKERS) --dist worksteal $(ARGS)
+
+as-root: $(VENV)/dev.stamp ## the tests that only root can run: small disks, files of others, a second user
+	$(PYTEST) --numprocesses $(WORKERS) --dist worksteal -m "needs_root and not (slow or chaos or real_clis or nights)" $(ARGS)
 
 pythons: ## run all tests on every Python from 3.11 on that is on PATH or under pyenv; PYTHONS=/path/to/python names some
 	@MAKE="$(MAKE)" .ci/pythons $(PYTHONS)

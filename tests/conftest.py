@@ -88,6 +88,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     The SQL is one for both, and the store's own suite tells how they differ.
     """
     for item in items:
+        if any("only root" in mark.kwargs["reason"] for mark in item.iter_markers("skipif")):
+            item.add_marker("needs_root")
         if not isinstance(item, pytest.Function) or not item.path.name.startswith(_OF_THE_SERVICE):
             continue
         on_postgresql = hasattr(item, "callspec") and item.callspec.params.get("database_kind") == "postgresql"

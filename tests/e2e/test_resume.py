@@ -1,6 +1,7 @@
 """Restart with ``--resume``, from the command line to the agent's own process, which remembers."""
 
 import json
+import re
 import shutil
 from typing import Any
 
@@ -50,7 +51,7 @@ def test_a_person_has_a_failed_task_go_on_where_it_stopped(site: Site) -> None:
     (told,) = remembered(daemon, second)
     assert told.startswith(TOLD)
     shown = site.command("show", "dig").stdout
-    assert shown.count(first.id[:8]) == 2, shown
+    assert re.findall(rf"\b{first.id[:8]}\b(?!-)", shown) == [first.id[:8]] * 2, shown
     explained = site.command("why", "dig").stdout
     assert f"resumes the conversation of run {first.id[:8]} on simulated" in explained
 

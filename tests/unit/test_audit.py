@@ -50,7 +50,7 @@ def audited(folder: Path, *arguments: str, **databases: object) -> "subprocess.C
         (folder / service).write_text(json.dumps(packages))
     return subprocess.run(
         [sys.executable, AUDIT, "--lock", folder / "lock", "--pip-audit", fake, *arguments],
-        env={"PATH": os.environ["PATH"]},
+        env={"PATH": os.environ["PATH"], "HOME": str(folder)},
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,

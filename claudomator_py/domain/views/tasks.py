@@ -88,10 +88,10 @@ class TaskView(View):
     result_text: str | None = None
     tokens: Tokens = Tokens()
     cost_usd: float | None = None
-    fees_usd: float | None = None
     created_at: Instant
     updated_at: Instant
     available_actions: tuple[Action, ...] = ()
+    fees_usd: float | None = None
     asks: InputView | None = None
     generation: int = 1
     revision: int = 1

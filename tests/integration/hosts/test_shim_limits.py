@@ -205,6 +205,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(mount)], check=True)
 
 
+@pytest.mark.needs_root
 def test_a_full_disk_ends_the_run_and_is_recorded(small_disk: Path) -> None:
     rig = Rig(small_disk)
     try:
@@ -214,6 +215,7 @@ def test_a_full_disk_ends_the_run_and_is_recorded(small_disk: Path) -> None:
         rig.clean()
 
 
+@pytest.mark.needs_root
 def test_an_agent_that_dies_of_a_full_disk_is_recorded_so(small_disk: Path) -> None:
     rig = Rig(small_disk)
     try:
@@ -223,6 +225,7 @@ def test_an_agent_that_dies_of_a_full_disk_is_recorded_so(small_disk: Path) -> N
         rig.clean()
 
 
+@pytest.mark.needs_root
 def test_nothing_is_started_where_no_end_could_be_recorded(small_disk: Path) -> None:
     rig = Rig(small_disk)
     try:

@@ -112,6 +112,7 @@ def test_a_table_locked_by_another_client(postgresql_url: str, tmp_path: Path) -
         assert database.read(count) == 1
 
 
+@pytest.mark.needs_root
 def test_a_full_disk_refuses_writes_loses_nothing_and_recovers(tmp_path: Path) -> None:
     folder = tmp_path / "state"
     with mounted(folder, "3m"):
@@ -137,6 +138,7 @@ def test_a_full_disk_refuses_writes_loses_nothing_and_recovers(tmp_path: Path) -
             assert database.read(count) == acknowledged + 1
 
 
+@pytest.mark.needs_root
 def test_only_a_write_that_needs_room_says_that_a_full_disk_is_full_no_longer(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -175,6 +177,7 @@ def test_only_a_write_that_needs_room_says_that_a_full_disk_is_full_no_longer(
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
 
 
+@pytest.mark.needs_root
 def test_no_room_for_a_backup_leaves_no_half_backup(tmp_path: Path) -> None:
     folder = tmp_path / "small"
     with Database.open("sqlite", state_dir=tmp_path / "state") as database, mounted(folder, "64k"):
@@ -185,6 +188,7 @@ def test_no_room_for_a_backup_leaves_no_half_backup(tmp_path: Path) -> None:
         assert list(folder.iterdir()) == []
 
 
+@pytest.mark.needs_root
 def test_a_read_only_file_system(tmp_path: Path) -> None:
     folder = tmp_path / "state"
     with mounted(folder, "3m"):
