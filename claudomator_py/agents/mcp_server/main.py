@@ -1,7 +1,9 @@
 """The protocol: JSON-RPC over standard input and output, one message a line (MCP, transport ``stdio``).
 
-Four methods are all that the CLIs need: ``initialize``, ``tools/list``, ``tools/call`` and ``ping``. Whatever comes in
-is answered or ignored; nothing ends the server but the end of its input.
+Four methods are all that the CLIs need: ``initialize``, ``tools/list``, ``tools/call`` and ``ping``. Since 2026-07-28 a
+client shakes no hands: each request names its version, ``server/discover`` is in the place of the first and the last of
+them, and each result says its type. Whatever comes in is answered or ignored; nothing ends the server but the end of
+its input.
 """
 
 import json
@@ -17,7 +19,14 @@ RUN_VARIABLE: Final = "CLAUDOMATOR_RUN"
 TOKEN_VARIABLE: Final = "CLAUDOMATOR_RUN_TOKEN"  # noqa: S105 - the name of a variable
 NEWEST: Final = "2025-11-25"
 VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", NEWEST)
-"""Of the protocol. What they differ in is nothing that this server does."""
+"""Of the protocol, agreed upon with ``initialize``. What they differ in is nothing that this server does."""
+STATELESS: Final = "2026-07-28"
+"""The version that requests name by themselves."""
+VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
+SERVER_KEY: Final = "io.modelcontextprotocol/serverInfo"
+SERVER: Final = {"name": "claudomator", "version": __version__}
+CACHED_MS: Final = 3_600_000
+"""How long a client may keep what tools there are, which do not change while the server runs."""
 LONGEST_LINE: Final = 1024 * 1024
 """Bytes of a message; a longer one is refused."""
 
@@ -25,17 +34,19 @@ PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
 METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
+UNSUPPORTED_VERSION: Final = -32022
 
 Answer = Callable[[Tool, Mapping[str, Any]], str]
 """What a tool says when it is called with these arguments. Raises Failed."""
 
 
 class _Refused(Exception):
-    """A message that cannot be answered as asked. code: of JSON-RPC."""
+    """A message that cannot be answered as asked. code: of JSON-RPC. data: of the error, for programs."""
 
-    def __init__(self, code: int, message: str) -> None:
+    def __init__(self, code: int, message: str, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
         self.code = code
+        self.data = data
 
 
 def main(argv: list[str] | None = None, environ: Mapping[str, str] | None = None) -> int:
@@ -92,27 +103,57 @@ def _reply(line: bytes, answer: Answer) -> dict[str, Any] | None:
     try:
         result = _result(message["method"], params if isinstance(params, dict) else {}, answer)
     except _Refused as refused:
-        return _error(asked, refused.code, str(refused))
+        return _error(asked, refused.code, str(refused), refused.data)
     return {"jsonrpc": "2.0", "id": asked, "result": result}
 
 
 def _result(method: str, params: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
+    meta = params.get("_meta")
+    if not isinstance(meta, dict) or VERSION_KEY not in meta:
+        return _of_session(method, params, answer)
+    if meta[VERSION_KEY] != STATELESS:
+        # Before anything is done: a client that cannot read the answer would ask for it again.
+        versions = {"supported": [STATELESS], "requested": str(meta[VERSION_KEY])[:100]}
+        raise _Refused(UNSUPPORTED_VERSION, f"no such version of MCP; there is {STATELESS}", versions)
+    return {"resultType": "complete", "_meta": {SERVER_KEY: SERVER}, **_of_request(method, params, answer)}
+
+
+def _of_request(method: str, params: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
+    """What a request comes to that names its version."""
+    cached = {"ttlMs": CACHED_MS, "cacheScope": "private"}
+    match method:
+        case "server/discover":
+            about = {"supportedVersions": [STATELESS], "capabilities": {"tools": {}}, "instructions": INSTRUCTIONS}
+            return {**about, **cached}
+        case "tools/list":
+            return {**_tools(), **cached}
+        case "tools/call":
+            return _called(params, answer)
+    raise _Refused(METHOD_NOT_FOUND, f"no method {method[:100]!r}")
+
+
+def _of_session(method: str, params: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
+    """What a request comes to whose version was agreed upon before, or never."""
     match method:
         case "initialize":
             wanted = params.get("protocolVersion")
             return {
                 "protocolVersion": wanted if wanted in VERSIONS else NEWEST,
                 "capabilities": {"tools": {}},
-                "serverInfo": {"name": "claudomator", "version": __version__},
+                "serverInfo": SERVER,
                 "instructions": INSTRUCTIONS,
             }
         case "ping":
             return {}
         case "tools/list":
-            return {"tools": [tool.described() for tool in TOOLS.values()]}
+            return _tools()
         case "tools/call":
             return _called(params, answer)
     raise _Refused(METHOD_NOT_FOUND, f"no method {method[:100]!r}")
+
+
+def _tools() -> dict[str, Any]:
+    return {"tools": [tool.described() for tool in TOOLS.values()]}
 
 
 def _called(params: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
@@ -133,8 +174,9 @@ def _no_json(word: str) -> None:
     raise ValueError(f"{word} is not JSON")
 
 
-def _error(asked: str | int | None, code: int, message: str) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": asked, "error": {"code": code, "message": message}}
+def _error(asked: str | int | None, code: int, message: str, data: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    error = {"code": code, "message": message, **({} if data is None else {"data": data})}
+    return {"jsonrpc": "2.0", "id": asked, "error": error}
 
 
 def _write(sink: BinaryIO, message: Mapping[str, Any]) -> None:

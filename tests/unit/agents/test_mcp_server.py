@@ -76,6 +76,47 @@ def test_it_speaks_the_version_that_is_asked_for_if_it_knows_it(asked: object, a
     assert answer["result"]["serverInfo"]["name"] == "claudomator"
 
 
+def of_2026(**params: object) -> dict[str, Any]:
+    """The parameters of a request by a client that shakes no hands."""
+    return {**params, "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}
+
+
+def test_a_client_that_shakes_no_hands_is_answered_in_its_words() -> None:
+    daemon = Asked({"stored": True})
+    call = of_2026(name="report_progress", arguments={"text": "half"})
+    discovered, listed, done, pinged = talk(
+        {"method": "server/discover", "params": of_2026()},
+        {"method": "tools/list", "params": of_2026()},
+        {"method": "tools/call", "params": call},
+        {"method": "ping", "params": of_2026()},
+        daemon=daemon,
+    )
+    assert discovered["result"]["supportedVersions"] == ["2026-07-28"]
+    assert {one["result"]["resultType"] for one in (discovered, listed, done)} == {"complete"}
+    for one in (discovered, listed):
+        assert one["result"]["cacheScope"] == "private"
+        assert one["result"]["ttlMs"] > 0
+    assert len(listed["result"]["tools"]) == len(TOOLS)
+    assert len(daemon.asked) == 1
+    assert pinged["error"]["code"] == -32601
+
+
+@pytest.mark.parametrize("version", ["2027-01-01", "2025-11-25", 7, None, "2026-07-28 "])
+def test_of_an_unknown_version_nothing_is_done(version: object) -> None:
+    daemon = Asked({"stored": True})
+    call = of_2026(name="report_progress", arguments={"text": "half"})
+    call["_meta"]["io.modelcontextprotocol/protocolVersion"] = version
+    (answer,) = talk({"method": "tools/call", "params": call}, daemon=daemon)
+    assert answer["error"]["code"] == -32022
+    assert answer["error"]["data"] == {"supported": ["2026-07-28"], "requested": str(version)}
+    assert daemon.asked == []
+
+
+def test_what_else_is_in_the_metadata_is_none_of_its_business() -> None:
+    (answer,) = talk({"method": "tools/list", "params": {"_meta": {"progressToken": 1}}})
+    assert list(answer["result"]) == ["tools"]
+
+
 def test_the_first_250_characters_name_every_tool() -> None:
     (answer,) = talk({"method": "initialize"})
     for tool in TOOLS:
