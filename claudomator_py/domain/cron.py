@@ -198,7 +198,7 @@ def _not_five(text: str, words: Sequence[str]) -> BadCron:
         return BadCron(f"`{shown(text)}` is not supported", remedy)
     if zone := _ZONE_BEFORE.match(text):
         message = f"`{shown(text[: zone.start(2)].strip())}` is no part of an expression"
-        five = zone[2] or "0 3 * * *"
+        five = _SHORTHANDS.get(zone[2].strip().lower(), zone[2]) or "0 3 * * *"
         return BadCron(message, f'write `timezone: {shown(zone[1])}`, and the schedule as "{shown(five)}"')
     count = f"`{shown(text)}` has {len(words)} fields instead of five"
     remedy = 'write minute, hour, day, month and weekday, such as "0 3 * * *" for 3 o\'clock every day'

@@ -71,6 +71,7 @@ def test_two_restricted_kinds_of_day_are_alternatives_as_cron_has_it() -> None:
             'write `timezone: America/Los_Angeles`, and the schedule as "30 21',
         ),
         ("TZ=UTC 0 3 * * *", 'write `timezone: UTC`, and the schedule as "0 3 * * *"'),
+        ("CRON_TZ=Asia/Tokyo @daily", 'write `timezone: Asia/Tokyo`, and the schedule as "0 0 * * *"'),
         ("0 3 * * * Europe/Berlin", 'write `timezone: Europe/Berlin`, and the schedule as "0 3 * * *"'),
         ("0 3 * * * make -C src", 'write "0 3 * * *"; the command belongs under `instructions`'),
         ("0 3 * * ? *", 'without a year: "0 3 * * *"'),
