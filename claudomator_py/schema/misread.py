@@ -30,7 +30,7 @@ def misread(
     Behind prose, a comment is refused; behind a label, only one that looks like a part of it, such as ``#42``.
     """
     problems = []
-    for path in [*document.comments, *document.folded - document.comments.keys()]:
+    for path in dict.fromkeys([*document.comments, *document.comment_lines, *document.folded]):
         if path[: len(prefix)] != prefix:
             continue
         below = path[len(prefix) :]
@@ -45,6 +45,10 @@ def misread(
             text = quoted(f"{'' if value is None else value} {comment}".strip())
             message = f"`{shown(comment)}` is a comment to YAML, and no part of the text"
             remedy = f"put the text in quotes: {text}; write a comment in a line of its own"
+            problems.append(problem_at(document.lines, path, message, remedy))
+        elif path in document.comment_lines and use is TextUse.PROSE:
+            message = f"`{shown(document.comment_lines[path])}` is a comment to YAML, and no part of the text"
+            remedy = "write `|` in the line above the text to keep it, or put the comment above the key"
             problems.append(problem_at(document.lines, path, message, remedy))
         elif path in document.folded and use is TextUse.CHECK:
             message = "is written in several lines, which YAML joins to one command"

@@ -70,6 +70,9 @@ class Document:
     lines: dict[Path, int]
     comments: dict[Path, str] = field(default_factory=dict)
     """By the path of a text without quotes, the comment behind it in its line, with its ``#``."""
+    comment_lines: dict[Path, str] = field(default_factory=dict)
+    """By the path of a text without quotes that begins in a line of its own, the comment in the line above or below it,
+    where that is indented alike."""
     folded: frozenset[Path] = frozenset()
     """Texts of which YAML made fewer lines than they were written in."""
 
@@ -205,6 +208,7 @@ class _Builder:
         self._root: Plain = None
         self._lines: dict[Path, int] = {}
         self._comments: dict[Path, str] = {}
+        self._comment_lines: dict[Path, str] = {}
         self._folded: set[Path] = set()
         self._unused: dict[str, BadText] = {}
         """By the anchors of texts that no alias has referred to yet, the refusal if none does."""
@@ -222,13 +226,13 @@ class _Builder:
                     if count > MAX_DOCUMENTS:
                         raise _bad(line, f"has more than {MAX_DOCUMENTS} documents", "use several files")
                     self._root, self._lines, self._anchors = None, {}, {}
-                    self._comments, self._folded = {}, set()
+                    self._comments, self._comment_lines, self._folded = {}, {}, set()
                 case yaml.DocumentEndEvent():
                     for refusal in self._unused.values():
                         raise refusal
                     if self._root is not None:
-                        document = Document(self._root, self._lines, self._comments, frozenset(self._folded))
-                        documents.append(document)
+                        noted = (self._comments, self._comment_lines, frozenset(self._folded))
+                        documents.append(Document(self._root, self._lines, *noted))
                 case yaml.ScalarEvent():
                     self._scalar(event, line)
                 case yaml.AliasEvent():
@@ -302,6 +306,8 @@ class _Builder:
             return
         if not event.style and (comment := _COMMENT.match(self._text, end.index)):
             self._comments[self._place()] = comment[1].rstrip()
+        if not event.style and (beside := _comment_beside(self._text, begin.index, end.index)):
+            self._comment_lines[self._place()] = beside
         if end.line > begin.line and event.style != "|":
             written = sum(bool(line.strip()) for line in self._text[begin.index : end.index].splitlines())
             lines = sum(bool(line.strip()) for line in event.value.splitlines())
@@ -399,6 +405,23 @@ def quoted(text: str) -> str:
     """Return the text as a quoted value of YAML, with dots for the end of a long one."""
     whole = text if len(text) <= _LONGEST_QUOTED else f"{text[: _LONGEST_QUOTED - 3]}..."
     return json.dumps(whole, ensure_ascii=False)
+
+
+def _comment_beside(text: str, begin: int, end: int) -> str | None:
+    """The comment that is next to the lines from begin to end, above or below, if it is indented like them."""
+    first = text.rfind("\n", 0, begin) + 1
+    indent = text[first:begin]
+    if not indent or indent.strip(" "):
+        return None
+    above = below = ""
+    while first > 0 and not above.strip():
+        last, first = first, text.rfind("\n", 0, first - 1) + 1
+        above = text[first:last]
+    last = text.find("\n", end)
+    while last >= 0 and not below.strip():
+        first, last = last + 1, text.find("\n", last + 1)
+        below = text[first : last if last >= 0 else None]
+    return next((line.strip() for line in (above, below) if line.startswith(f"{indent}#")), None)
 
 
 def _finite(number: float) -> float:

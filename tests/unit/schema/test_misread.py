@@ -34,6 +34,11 @@ CUT_TASKS = [
     ("instructions: x\ntags: sprint #3\n", "f.yaml:2: tags: `#3` is a comment"),
     ("instructions: x\nworking_dir: /srv/C #\n", "f.yaml:2: working_dir: `#` is a comment"),
     ("instructions: x\nenv:\n  TITLE: Issue #42\n", "f.yaml:3: env.TITLE: `#42` is a comment"),
+    (
+        "instructions:\n  # Fix the login\n\n  It redirects.\n",
+        "f.yaml:1: instructions: `# Fix the login` is a comment to YAML, and no part of the text; write `|`",
+    ),
+    ("name: a\ninstructions:\n  Fix it,\n  but\n\n  # leave prod\n", "f.yaml:2: instructions: `# leave prod` is a"),
     ("name: a\ninstructions: x\n---\nname: b\ninstructions: y #1\n", "f.yaml:5: instructions: `#1` is a comment"),
     ("instructions: x #1\nproirity: high\ntags: a #2\n", "f.yaml:1: instructions: `#1` is a comment"),
 ]
