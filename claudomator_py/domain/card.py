@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, AnyUrl, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from claudomator_py.domain.agent import Price, Tier
-from claudomator_py.domain.errors import shown
+from claudomator_py.domain.errors import Problem, shown
 from claudomator_py.domain.fields import (
     Count,
     Distinct,
@@ -278,6 +278,15 @@ class Card(Strict):
         if self.url is None:
             return Transport.LOCAL
         return Transport.HUB if self.url.startswith("ws-agent:") else Transport.HTTP
+
+    def address_problems(self) -> list[Problem]:
+        """Return what is wrong with its address, seen together with its id: agents connect to the hub under the id of
+        their card, so an address there that names another id leads to nobody. A stored card may have one."""
+        own = f"ws-agent://{self.id}"
+        if self.url is None or self.transport is not Transport.HUB or self.url.rstrip("/") == own:
+            return []
+        message = f"`{shown(self.url)}` names another agent, and whoever connects to the hub does so as `{self.id}`"
+        return [Problem(field="url", message=message, remedy=f"write {own}, or give the card the id of that agent")]
 
     @property
     def document(self) -> dict[str, Any]:

@@ -94,7 +94,10 @@ def _card(document: Document, default_id: str | None, *, agent_file: bool) -> Ca
         fields["id"] = default_id
     if problems:
         return problems
-    return validate(Card, fields, lines)
+    card = validate(Card, fields, lines)
+    if isinstance(card, Card) and (wrong := card.address_problems()):
+        return [problem.model_copy(update={"line": lines.get(("url",))}) for problem in wrong]
+    return card
 
 
 def _renamed(fields: dict[Any, Any], lines: dict[tuple[Any, ...], int]) -> list[Problem]:

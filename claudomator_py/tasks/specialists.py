@@ -59,7 +59,7 @@ def register(
         raise Conflict(f"The id {card.id} is taken.", remedy="Choose another id.")
     if row is not None and row.removed_ms is None and row.file_path not in (None, file_path):
         raise _follows_file(row)
-    refuse(ways_on_problems(connection, card, by, registered_with))
+    refuse([*card.address_problems(), *ways_on_problems(connection, card, by, registered_with)])
     organisation = _organisation(card, by, by.organisation)
     return _put(
         connection,
@@ -92,7 +92,7 @@ def change(
         raise _follows_file(row)
     shipped = row.source == "shipped"
     creator, source = (by.id, "api") if shipped else (row.creator, row.source)
-    refuse(ways_on_problems(connection, card, by))
+    refuse([*card.address_problems(), *ways_on_problems(connection, card, by)])
     organisation = _organisation(card, by, row.organisation)
     return _put(
         connection,

@@ -39,6 +39,13 @@ def tasks_for(world: World, specialist: str, by: Principal = OPERATOR) -> list[s
     return sorted(one.name for one in world.access.as_(by).queries.tasks(wanted, None, 50).items)
 
 
+def test_a_card_is_at_the_hub_under_its_own_id_alone(world: World) -> None:
+    of(world).register(card("writer", url="ws-agent://writer"))
+    for put in (of(world).register, of(world).change):
+        with pytest.raises(Invalid, match="write ws-agent://writer, or"):
+            put(card("writer", url="ws-agent://painter"))
+
+
 @pytest.mark.both_databases
 def test_tasks_are_listed_by_their_specialist_as_far_as_they_exist_for_whoever_asks(world: World) -> None:
     of(world).register(card("plumber"))

@@ -45,6 +45,22 @@ def test_a_card_that_cannot_be_meant_is_refused(fields: dict[str, Any], said: st
         card(**fields)
 
 
+@pytest.mark.parametrize(
+    ("url", "wrong"),
+    [
+        (None, False),
+        ("https://example.org/a2a", False),
+        ("ws-agent://writer", False),
+        ("ws-agent://writer/", False),
+        ("ws-agent://painter", True),
+        ("ws-agent://writer/painter", True),
+        ("ws-agent://writer:80", True),
+    ],
+)
+def test_an_address_at_the_hub_is_that_of_its_own_id(url: str | None, wrong: bool) -> None:
+    assert bool(card(url=url).address_problems()) is wrong
+
+
 def test_a_card_is_the_same_when_it_is_written_and_read() -> None:
     whole = card(skills=[{"id": "a", "name": "A", "examples": "Write a page"}], extra={"x-ticket": 1})
     assert Card.model_validate(whole.model_dump(mode="json")) == whole

@@ -84,6 +84,7 @@ def test_keys_of_other_programs_are_understood() -> None:
         ("id: a\ndescription: D.\nskills:\n- id: s\n  name: S\n  examples: 3\n", 6, "skills[0].examples"),
         ("id: search\ndescription: D.\n", 1, "id"),
         ("id: a\ndescription: D.\nurl: http://example.com/a\n", 3, "url"),
+        ("description: D.\nurl: ws-agent://b\nid: a\n", 2, "url"),
         ("id: a\ndescription: D.\n---\nid: a\ndescription: E.\n", 4, "id"),
         ("id: [\n", 2, None),
     ],
