@@ -46,6 +46,7 @@ _RULES: Rules = (
         Reason.INVALID_MODEL,
     ),
     (words(r"ran out of room|context window|context_length"), Reason.CONTEXT_TOO_LONG),
+    (words(r"incomplete response[^\n]{0,60}max_output_tokens"), Reason.UNFINISHED),
     (words(r"safety reasons|has been flagged|cyber_policy|content policy"), Reason.REFUSED),
 )
 _RETRYING = re.compile(r"^Reconnecting\W+(?:\d+/\d+|waiting for network) \((?P<cause>.*)\)$", re.DOTALL)

@@ -51,6 +51,10 @@ def read(*events: Any, exit_record: ExitRecord | None = None, stderr: bytes = b"
         ("exceeded retry limit, last status: 503 Service Unavailable", "overloaded"),
         ("unexpected status 502 Bad Gateway: , url: http://127.0.0.1:429/v1/responses", "overloaded"),
         ("Selected model is at capacity. Please try a different model.", "overloaded"),
+        (
+            "stream disconnected before completion: Incomplete response returned, reason: max_output_tokens",
+            "unfinished",
+        ),
         ("Quota exceeded. Check your plan and billing details.", "no_credit"),
         ("Your workspace is out of credits. Add credits to continue.", "no_credit"),
         ("You hit your spend cap set in your workspace. Increase your spend cap to continue.", "no_credit"),
