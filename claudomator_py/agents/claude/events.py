@@ -210,10 +210,11 @@ class ClaudeEvents(RunEvents):
             if isinstance(denial, dict):
                 self._take_denial(denial)
         self.usage.take_result(event)
-        # Where no message was printed before, the result and its tokens tell.
+        # A message that was printed before has told whose words it is; of the result alone, its tokens tell.
         counted = not self.streamed and (count_of(event_of(event, "usage"), "output_tokens") or 0) > 0
-        said = (text_of(event, "result") or "").strip() not in _NO_WORDS and not self.answered
-        self.worked = self.worked or said or counted or bool(event.get("structured_output"))
+        said = (text_of(event, "result") or "").strip()
+        new = said not in _NO_WORDS and said != (self.message or "").strip()
+        self.worked = self.worked or new or counted or bool(event.get("structured_output"))
         return self._told(event, at_ms)
 
     def _told(self, event: Event, at_ms: int | None) -> list[Part]:

@@ -210,6 +210,11 @@ def test_what_claude_code_puts_into_a_message_itself_is_no_answer(text: str, mod
     assert ended("claude", words.begin, words.tool, said, result).status is SUCCEEDED
 
 
+def test_words_of_a_result_of_claude_that_no_message_had_are_an_answer() -> None:
+    words = KINDS["claude"]
+    assert ended("claude", words.begin, words.thought, {**words.end, "result": "Done."}).status is SUCCEEDED
+
+
 def test_tokens_of_gemini_without_a_message_are_no_answer() -> None:
     words = KINDS["gemini"]
     stats = {"input_tokens": 30, "output_tokens": 0, "total_tokens": 50}
