@@ -14,6 +14,8 @@ _SHOWN = 60
 _NAMED = 50
 _FEW = 5
 """So many names are listed where there can be any number, such as of tasks."""
+LIST_OF_SPECIALISTS = "claudomator specialists list"
+"""The command that lists all of them, of whom there can be any number."""
 _NEAR = 0.6
 _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
@@ -96,8 +98,11 @@ def near(word: str, valid: Iterable[str], *, alike: float = _NEAR) -> str | None
     return f"did you mean `{nearest[0]}`?" if nearest else None
 
 
-def _name_suggestion(name: str, valid: Sequence[str], listing: str | None) -> str:
-    """Return a remedy that names the valid name nearest to this one, else a few that are the least far."""
+def name_suggestion(name: str, valid: Sequence[str], listing: str | None) -> str:
+    """Return a remedy as ``suggestion`` does, where there can be any number of names: only a few are named.
+
+    listing: the command that lists them all.
+    """
     if len(valid) <= _FEW or near(name, valid):
         return suggestion(name, valid)
     said = f"the names nearest to it are {', '.join(_nearest(name, valid, most=_FEW, cutoff=0))}"
@@ -178,7 +183,7 @@ class NotFound(ServiceError):
         none: the remedy where there are none. listing: the command that lists all.
         """
         names = list(valid)
-        remedy = _name_suggestion(ref, names, listing) if names else none or f"there are no {noun}s yet"
+        remedy = name_suggestion(ref, names, listing) if names else none or f"there are no {noun}s yet"
         return cls(f"There is no {noun} {shown(ref)!r}.", remedy=sentence(remedy))
 
 

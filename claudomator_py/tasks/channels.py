@@ -6,7 +6,16 @@ from collections.abc import Collection, Sequence
 from sqlalchemy import Connection
 
 from claudomator_py.domain.channel import MOST_PARTICIPANTS, ChannelSettings, NewChannel
-from claudomator_py.domain.errors import Conflict, Invalid, NotFound, Problem, StaleVersion, shown, suggestion
+from claudomator_py.domain.errors import (
+    LIST_OF_SPECIALISTS,
+    Conflict,
+    Invalid,
+    NotFound,
+    Problem,
+    StaleVersion,
+    name_suggestion,
+    shown,
+)
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.principal import Role as PrincipalRole
 from claudomator_py.domain.triage import Member, Role
@@ -120,7 +129,7 @@ def creator_of(channel: Channel) -> Principal:
 def _require_specialist(connection: Connection, channel: Channel, specialist: str) -> None:
     by = creator_of(channel)
     if not specialist_rows.may_be_given(connection, specialist, by):
-        remedy = suggestion(specialist, specialist_rows.ids_given(connection, by))
+        remedy = name_suggestion(specialist, specialist_rows.ids_given(connection, by), LIST_OF_SPECIALISTS)
         message = f"there is no specialist `{shown(specialist)}` for {channel.creator}, who made the channel"
         raise Invalid.of([Problem(field="participants", message=message, remedy=remedy)])
 

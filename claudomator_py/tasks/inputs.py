@@ -6,7 +6,16 @@ from typing import Any
 from sqlalchemy import Connection
 
 from claudomator_py.domain.conversation import ConversationRef, Exchange
-from claudomator_py.domain.errors import Conflict, Forbidden, Invalid, Problem, refuse, shown, suggestion
+from claudomator_py.domain.errors import (
+    LIST_OF_SPECIALISTS,
+    Conflict,
+    Forbidden,
+    Invalid,
+    Problem,
+    name_suggestion,
+    refuse,
+    shown,
+)
 from claudomator_py.domain.inputs import InputRequest, ToolGrant
 from claudomator_py.domain.lifecycle import Failing, InputKind
 from claudomator_py.domain.outcome import Reason
@@ -88,7 +97,7 @@ def _route_by(connection: Connection, task: Task, request: InputRequest, text: s
     it, so that policy, routing and agent see it as they saw the rest."""
     named, visible = specialists_for(connection, task, by)
     if text not in named and len(text.split()) == 1:
-        remedy = f"say more about the task, or {suggestion(text, sorted(visible))}"
+        remedy = f"say more about the task, or {name_suggestion(text, sorted(visible), LIST_OF_SPECIALISTS)}"
         refuse([Problem(field="text", message=f"there is no specialist `{shown(text)}`", remedy=remedy)])
     answered = {"meant": text} if text in named else {"answer": _short(text)}
     record(connection, now_ms, "answered", task_id=task.id, data=answered)
@@ -137,7 +146,7 @@ def approve(
             if specialist not in named:
                 message, remedy = (
                     f"there is no specialist `{shown(specialist)}`",
-                    suggestion(specialist, sorted(visible)),
+                    name_suggestion(specialist, sorted(visible), LIST_OF_SPECIALISTS),
                 )
                 refuse([Problem(field="specialist", message=message, remedy=remedy)])
             changes["asks"] = request.model_copy(update={"answer": specialist}).model_dump(mode="json")

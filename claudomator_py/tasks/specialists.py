@@ -12,11 +12,13 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain.card import SHIPPER, WAYS_ON, Card, Registration, Source, Transport, Visibility
 from claudomator_py.domain.errors import (
+    LIST_OF_SPECIALISTS,
     Conflict,
     Forbidden,
     NotFound,
     Problem,
     StaleVersion,
+    name_suggestion,
     refuse,
     shown,
     suggestion,
@@ -262,7 +264,7 @@ def ship(connection: Connection, cards: Sequence[Card], now_ms: int) -> None:
 def unknown(connection: Connection, specialist_id: str, by: Principal) -> NotFound:
     """The refusal of an id that does not exist for whoever asks; it suggests only ids that do."""
     ids = specialist_rows.ids_seen(connection, by)
-    return NotFound.among("specialist", specialist_id, ids, listing="claudomator specialists list")
+    return NotFound.among("specialist", specialist_id, ids, listing=LIST_OF_SPECIALISTS)
 
 
 def ways_on_problems(
@@ -287,7 +289,9 @@ def ways_on_problems(
         elif to not in registered_with and specialist_rows.find(connection, to, by) is None:
             suggestions = (*WAYS_ON[field], *registered_with, *specialist_rows.ids_seen(connection, by))
             message = f"there is no specialist `{shown(to)}`"
-            problems.append(Problem(field=field, message=message, remedy=suggestion(to, suggestions)))
+            problems.append(
+                Problem(field=field, message=message, remedy=name_suggestion(to, suggestions, LIST_OF_SPECIALISTS))
+            )
     return problems
 
 
@@ -298,7 +302,7 @@ def task_problems(connection: Connection, spec: TaskSpec, by: Principal) -> list
         return []
     registration = specialist_rows.find(connection, spec.specialist, by)
     if registration is None:
-        remedy = suggestion(spec.specialist, specialist_rows.ids_given(connection, by))
+        remedy = name_suggestion(spec.specialist, specialist_rows.ids_given(connection, by), LIST_OF_SPECIALISTS)
         return [
             Problem(field="specialist", message=f"there is no specialist `{shown(spec.specialist)}`", remedy=remedy)
         ]

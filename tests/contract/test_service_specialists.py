@@ -39,6 +39,15 @@ def tasks_for(world: World, specialist: str, by: Principal = OPERATOR) -> list[s
     return sorted(one.name for one in world.access.as_(by).queries.tasks(wanted, None, 50).items)
 
 
+def test_of_many_specialists_only_a_few_are_named_to_whoever_means_none_of_them(world: World) -> None:
+    for number in range(20):
+        of(world).register(card(f"painter-{number}"))
+    with pytest.raises(Invalid) as refused:
+        world.service.submit(spec("sink", specialist="zzz"))
+    assert str(refused.value).count("painter-") <= 5
+    assert "claudomator specialists list" in str(refused.value)
+
+
 def test_a_card_is_at_the_hub_under_its_own_id_alone(world: World) -> None:
     of(world).register(card("writer", url="ws-agent://writer"))
     for put in (of(world).register, of(world).change):
