@@ -35,7 +35,9 @@ _EXPANSION: Final = re.compile(r"\$[A-Za-z0-9_{(@*#?$!\0-]|`")
 _SIGNS: Final = (
     re.compile(r"[;&|<>()]"),  # lists, pipes, redirections, subshells
     _EXPANSION,
-    re.compile(r"[*?]|\[[^]].*\]"),  # patterns of file names
+    re.compile(r"[*?]"),  # patterns of file names
+    # So are brackets, but for those that a shell leaves as they are where no such file is: ``.[dev]``, ``test[1]``.
+    re.compile(r"(?:^|/)\[[^]].*\]|\[[!^]|\[[^]]*\w-\w[^]]*\]|^[^.\[][^\[]*\[[^]]+\][^]\[]"),
     re.compile(r"\{[^{}]*(?:,|\.\.)[^{}]*\}"),  # braces
     re.compile(r"^~[\w.+-]*(?:/|$)"),  # homes
     re.compile(r"^#"),  # a comment behind a command

@@ -38,6 +38,12 @@ def test_words_are_what_a_shell_would_pass_on(text: str, words: list[str]) -> No
     assert words_of(text) == words
 
 
+@pytest.mark.parametrize("word", [".[dev]", ".[dev,test]", "t.py::a[1]", "t.py::A::b[one]", ".a[0].b", "a[0]"])
+def test_brackets_that_a_shell_would_leave_are_left(word: str) -> None:
+    """What `pip install -e .[dev]`, `pytest t.py::a[1]` and `jq .a[0].b` are written with every day."""
+    assert words_of(f"run {word}") == ["run", word]
+
+
 NEEDS_SHELL = [
     *(
         "! grep -r TODO src",
@@ -47,7 +53,10 @@ NEEDS_SHELL = [
         "ls *.py",
         "ls file?",
         "ls [ab].txt",
-        "pytest t.py::a[1]",
+        "ls src/[ab].txt",
+        "ls file[12].txt",
+        "ls file[0-9]",
+        "ls file[!a]",
     ),
     *("test -n $NOTHING", 'test -n "$NOTHING"', "echo ${A:-b}", "echo $1", "echo $@", "echo $(date)", "echo `date`"),
     *('echo "`date`"', "echo $'a\\n'", "cp a.{txt,bak}", "touch {1..3}", "cd x", "cd x && make", "a || b", "a | b"),
