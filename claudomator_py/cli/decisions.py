@@ -45,6 +45,7 @@ _IN_ROWS = {
     "handoff",
     "triage",
     "shadow",
+    "given",
 }
 """What is shown in rows of its own, or says as a value what is said in words."""
 
@@ -162,6 +163,7 @@ def decision_text(found: RecordedDecisionView) -> str:
     rows += [(f"agent {one.agent}", one.rejected_because or "picked") for one in found.agents]
     rows += _part_rows("", found.verdict) + _part_rows("handoff ", found.handoff) + _part_rows("", found.triage)
     rows += _part_rows("shadow ", found.shadow) + _part_rows("tier ", found.classification)
+    rows += _part_rows("given ", found.given)
     rows += [("left open", sentence) for sentence in constraint_sentences(found.constraints)]
     if found.run is not None:
         rows += [(f"run {name}", str(value)) for name, value in found.run if value is not None]

@@ -173,7 +173,7 @@ class Starter:
         starting = partial(
             commit_start, start=start, run=run, observed=observed, obstacle=context.obstacle, left=context.left
         )
-        commit = partial(self._budgets.telling, change=starting, run=run, agent=agent, now_ms=now_ms)
+        tree, commit = None, self._committing(starting, run, agent, now_ms)
         if context.tree is not None:
             try:
                 tree = self._tree(context.tree)
@@ -185,8 +185,7 @@ class Starter:
             if tree is None:
                 return None
             run.dir_key = tree.path
-            in_tree = partial(_commit_in_tree, commit=starting, run=run, tree=tree)
-            commit = partial(self._budgets.telling, change=in_tree, run=run, agent=agent, now_ms=now_ms)
+            commit = self._committing(starting, run, agent, now_ms, tree)
         prompt = context.prompt(note, converses=kind.conversations is not Conversations.NONE)
         allowed = with_granted_tools(context.task, spec, kind.kind)
         try:
@@ -222,7 +221,20 @@ class Starter:
             self._host.prepare(prepared.order)
         except OSError as error:
             raise HostFault(str(error)) from error
-        return _Ready(run, prepared, commit)
+        told = partial(starting, given=handoff.given)
+        return _Ready(run, prepared, self._committing(told, run, agent, now_ms, tree))
+
+    def _committing(
+        self,
+        starting: Callable[[Connection], None],
+        run: Run,
+        agent: AgentSpec,
+        now_ms: int,
+        tree: Tree | None = None,
+    ) -> Callable[[Connection], None]:
+        """With what follows for its budgets. tree: where it works; None: in no work tree."""
+        change = starting if tree is None else partial(_commit_in_tree, commit=starting, run=run, tree=tree)
+        return partial(self._budgets.telling, change=change, run=run, agent=agent, now_ms=now_ms)
 
     def _usd_left(self, run: Run, spec: TaskSpec, agent: AgentSpec) -> float | None:
         if not self._budgets.watches(spec, agent):

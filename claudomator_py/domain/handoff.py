@@ -93,6 +93,15 @@ class HandedOn(Strict):
     left: Told = Field("", description="What is left to do.")
 
 
+class Given(PermissionScope):
+    """What of a run's handoff is kept with the decision to start it, for as long as that is."""
+
+    runs: References = Field((), description="Earlier runs of the task that it may look at, oldest first.")
+    branch: Reference | None = Field(None, description="Branch of the work tree that they share.")
+    files: References = Field((), description="Files that earlier runs changed.")
+    expected_output: str | None = Field(None, description="What to hand back.")
+
+
 class Handoff(Strict):
     """What a run is given beside its prompt. Unknown keys are refused."""
 
@@ -141,6 +150,11 @@ class Handoff(Strict):
     def text(self) -> str:
         """As JSON, without what is only a default."""
         return self.model_dump_json(exclude_defaults=True, indent=2) + "\n"
+
+    @property
+    def given(self) -> Given:
+        """What is kept of it with the decision."""
+        return Given(**dict(self.permissions), **dict(self.evidence), expected_output=self.expected_output)
 
     @property
     def authority(self) -> "Authority":

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked, blocked
 from claudomator_py.domain.decision import Classification, PolicyCheck, Versions
+from claudomator_py.domain.handoff import Given
 from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.personal import Impersonal
 from claudomator_py.domain.rationale import RationaleCode, StoredRationale
@@ -279,6 +280,9 @@ class DecisionRecord(Record):
     """The agent that the task prefers, and why it is not that."""
     overridden_model: str | None = None
     """The model that the task pins, where the constraints do not allow it."""
+    given: Given | None = None
+    """What its run was given to do it with, which is known only once it starts, and so is no part of what is decided
+    again; None: it could not start, or an earlier version did not store it."""
 
     @model_validator(mode="before")
     @classmethod

@@ -9,6 +9,7 @@ from claudomator_py.domain import lifecycle
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.budget import SpentBudget, is_spent
 from claudomator_py.domain.conversation import Conversations
+from claudomator_py.domain.handoff import Given
 from claudomator_py.domain.inputs import InputRequest, asked_by
 from claudomator_py.domain.lifecycle import ENDED, InputKind, Phase, PhaseReached, Requeued, Started
 from claudomator_py.domain.limits import Hold, believable, done_text
@@ -123,17 +124,19 @@ def commit_start(
     observed: PackedSnapshot,
     obstacle: str | None = None,
     left: Run | None = None,
+    given: Given | None = None,
 ) -> None:
     """Record the intent to start the run. Raises VersionConflict if the task has changed since it was planned.
 
     obstacle: why it does not continue the conversation that it was to continue. left: the run of which it gets a note.
+    given: what it may do, and is to look at and hand back; None: it does not start after all.
     """
     task = task_rows.get(connection, run.task_id)
     if task.version != start.head.version or task.state != "QUEUED":
         raise VersionConflict(task.id, start.head.version)
     run_rows.add(connection, run)
     decision_rows.add_snapshot(connection, observed, run.started_ms)
-    record_placement(connection, task, run, start.decision, observed.digest)
+    record_placement(connection, task, run, start.decision.model_copy(update={"given": given}), observed.digest)
     changes: dict[str, Any] = {"seq": run.seq, "last_run_id": run.id, "tier": run.tier, "kept_until_ms": None}
     changes |= {"failed_on": None, "failed_for": None}
     resumption = resumption_of(task)

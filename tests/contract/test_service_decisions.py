@@ -157,3 +157,22 @@ def test_a_decision_keeps_what_the_card_planned_when_it_was_made(world: World) -
 
     assert (chosen.owner, chosen.escalation) == ("ann", ("florist", "human_review"))
     assert (chosen.expected_output, chosen.max_handoffs) == ("a dry floor", 2)
+
+
+@pytest.mark.both_databases
+def test_what_a_run_was_given_is_known_as_long_as_the_decision(world: World) -> None:
+    """Its directory, with all of its handoff document, goes long before."""
+    permissions = {"mode": "acceptEdits", "allowed_tools": ["Bash(make test)"], "disallowed_tools": ["WebFetch"]}
+    world.submit("dig", permissions=permissions, expected_output="a hole")
+    world.tick()
+    run_id = world.live("dig").id
+    world.succeed("dig")
+    world.tick()
+    world.host.remove(run_id)
+
+    (placed,) = listed(world, kind="placement", task=world.row("dig").id)
+    given = world.access.as_(OPERATOR).queries.decision(placed.id).given
+
+    assert given is not None
+    assert (given.mode, given.tools, given.expected_output) == ("acceptEdits", None, "a hole")
+    assert (given.allowed_tools, given.forbidden_tools) == (("Bash(make test)",), ("WebFetch",))

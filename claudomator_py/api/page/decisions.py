@@ -290,6 +290,19 @@ def _run(decision: RecordedDecisionView) -> Link | None:
     return Link(words, f"/tasks/{decision.task_id}?run={decision.run_id}#log" if there else None)
 
 
+def _given(decision: RecordedDecisionView) -> list[tuple[str, str | None]]:
+    """What the run may do, and is to hand back."""
+    if (given := decision.given) is None:
+        return []
+    return [
+        ("Permission mode", given.mode),
+        ("Its only tools", None if given.tools is None else ", ".join(given.tools) or "none"),
+        ("May use unasked", ", ".join(given.allowed_tools)),
+        ("May not use", ", ".join(given.forbidden_tools)),
+        ("Hands back", given.expected_output),
+    ]
+
+
 def _facts(decision: RecordedDecisionView) -> tuple[tuple[str, Link], ...]:
     whom, checked = decision.specialist, decision.confidence is not None
     threshold = "" if decision.threshold is None else f", with a threshold of {decision.threshold:.2f}"
@@ -306,6 +319,7 @@ def _facts(decision: RecordedDecisionView) -> tuple[tuple[str, Link], ...]:
         ("Risk", None if decision.risk is None else decision.risk.value),
         ("Intent", decision.intent),
         ("Topic", decision.topic),
+        *_given(decision),
         ("Required capabilities", ", ".join(decision.required_capabilities)),
         ("After restart", None if decision.generation in (None, 1) else str(decision.generation - 1)),
         ("Beside", None if decision.shadow is None else Link("what was decided", url_of(decision.shadow.beside))),

@@ -86,6 +86,29 @@ class DecidedHandoffView(View):
     files: tuple[str, ...] = ()
 
 
+class GivenView(View):
+    """What a run was given, as its handoff document had it."""
+
+    mode: str
+    """How freely its agent may act."""
+    tools: tuple[str, ...] | None = None
+    """The only ones that it has; null: all."""
+    allowed_tools: tuple[str, ...] = ()
+    """Those that it may use without asking."""
+    forbidden_tools: tuple[str, ...] = ()
+    """Those that it may not use."""
+    not_enforced: tuple[str, ...] = ()
+    """What the agent's CLI cannot enforce, in sentences."""
+    runs: tuple[str, ...] = ()
+    """Earlier runs that it may look at."""
+    branch: str | None = None
+    """The branch of the work tree."""
+    files: tuple[str, ...] = ()
+    """Files that earlier runs changed."""
+    expected_output: str | None = None
+    """What it hands back."""
+
+
 class DecidedTriageView(View):
     """Who answers a message. rule: which rule decided. agents: who answers; skipped: who of them is not asked after
     all, and why; both of those who exist for whoever asks. hops: how many messages of agents led to it."""
@@ -140,7 +163,8 @@ class RecordedDecisionView(View):
     the specialist, as its card says; expected_output: what it hands back, unless the task says so itself; max_handoffs:
     how often the task may be handed on; escalation: where the task was to go if the specialist could not do it, in
     order. verdict, handoff, triage, shadow: what decisions of these kinds say beyond that; null: it is of another.
-    told: where the run's handoff document is: its permissions, its references and the output that is expected of it.
+    given: of a placement, what the run was given to do it with; null: it could not start, or an earlier version did not
+    store it. told: where all of the run's handoff document is, as long as the run's directory is.
     """
 
     id: str
@@ -200,6 +224,7 @@ class RecordedDecisionView(View):
     handoff: DecidedHandoffView | None = None
     triage: DecidedTriageView | None = None
     shadow: DecidedShadowView | None = None
+    given: GivenView | None = None
     told: str | None = None
 
 
