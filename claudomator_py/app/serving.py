@@ -332,6 +332,7 @@ async def _serve(
     url = url_of(sockets[0])
     web = WebSettings(token=token, listen=bound_address(sockets[0]), allowed_hosts=settings.http.allowed_hosts)
     hub = Hub(database, parts.host, parts.registry, knock)
+    parts.registry.is_present = hub.is_present
     database.on_commit(hub.wake)
     streams = Streams()
     app = create_app(access, web, keyring, meter, streams, redactor=secrets.redactor, database=database, hub=hub)

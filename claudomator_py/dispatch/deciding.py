@@ -291,8 +291,12 @@ class Decider:
         return spec.specialist is None and by_hand is None and asks_no_model(spec.agent.type, self._registry.agents)
 
     def _can_do(self, card: Card) -> bool:
-        """Whether there is anybody to do its tasks."""
-        return card.transport is Transport.LOCAL or self._registry.find(agent_name(card)) is not None
+        """Whether there is anybody to do its tasks. An agent of the hub that is away and cannot be woken is left out: a
+        task that named it would wait for nobody, and fail."""
+        if card.transport is Transport.LOCAL:
+            return True
+        is_away = card.transport is Transport.HUB and card.wake_url is None and not self._registry.is_present(card.id)
+        return not is_away and self._registry.find(agent_name(card)) is not None
 
     def _compared(self, asked: Sequence[Asked], digest: str | None = None) -> list[SpecialistRecord]:
         """The decision on each of them. digest: see ``decide``."""

@@ -135,6 +135,12 @@ class Hub:
         except RuntimeError:  # the loop has ended
             return
 
+    def is_present(self, agent_id: str) -> bool:
+        """Whether the agent is connected, or may be back in a moment. From any thread."""
+        if self._loop is None or agent_id in self._links:
+            return True
+        return self._now_s < max(self._since_s, self._left_s.get(agent_id, 0.0)) + GRACE_S
+
     async def close(self) -> None:
         """Do nothing more."""
         self._loop = None

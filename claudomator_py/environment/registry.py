@@ -43,6 +43,8 @@ class AgentRegistry:
         self._path = path
         self._health: dict[str, AgentHealth] = {}
         self._lock = threading.Lock()
+        self.is_present: Callable[[str], bool] = lambda _: True
+        """Whether the agent of that id is connected to the hub, or may be again in a moment. Set by the hub's owner."""
 
     def refresh(self, also: Sequence[AgentSpec] = ()) -> None:
         """Look at every agent's program again, at the same time. also: agents to add, unless there is one so named."""

@@ -51,6 +51,10 @@ _SPECIALISTS: Final[Mapping[str, tuple[str, ...]]] = {ROUTED: ("specialist",), H
 """Keys under which events of a kind name specialists, whoever chose these."""
 
 
+AWAY = "it is not connected to the hub, and is woken for work only if its card has a wake_url"
+"""What is wrong with an agent of the hub that is not there."""
+
+
 def task_view(
     task: Task,
     spec: TaskSpec,
@@ -171,12 +175,13 @@ def agent_view(
     """An agent as it is now. holds: its own that are not closed, the longest first."""
     hold = next((hold for hold in holds if hold.family is None and not hold.probing), None)
     health = registry.health(agent.name)
+    is_there = agent.kind != "hub" or agent.specialist is None or registry.is_present(agent.specialist)
     return AgentView.of(
         agent,
         program=health.program,
         version=health.version,
         installed=health.installed,
-        problem=health.problem,
+        problem=health.problem or (None if is_there else AWAY),
         active=active,
         limited=hold is not None,
         limited_until=hold.until if hold is not None else None,

@@ -14,6 +14,7 @@ from claudomator_py.domain.principal import INBOX, OPERATOR, Principal, Role
 from claudomator_py.domain.task import PermissionMode
 from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.domain.views import RestartRequest
+from claudomator_py.routing.role import agent_of
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
 from tests.fakes.world import World, spec
@@ -261,3 +262,21 @@ def test_work_that_could_not_reach_its_specialist_is_refused_with_the_cause(worl
         ann.service.submit(spec("tally", instructions=WORK, specialist="shepherd"))
     assert "is reached over HTTP, where only cards of the operator are" in refused.value.problems[0].message
     assert not by_text(world, ANN)
+
+
+def test_an_agent_that_is_away_and_cannot_be_woken_gets_no_work_that_names_nobody(world: World) -> None:
+    """It would fail at once; whoever names it is told that it is not running, as ever."""
+    shepherd = card("shepherd", url="ws-agent://shepherd", skills=[SHEEP])
+    woken = card("drover", url="ws-agent://drover", wake_url="https://agents.example/wake")
+    for one in (shepherd, woken):
+        world.specialists.register(one)
+    world.registry.reach([agent_of(shepherd), agent_of(woken)])
+    world.registry.is_present = lambda _: False
+
+    assert not by_text(world, OPERATOR)
+    assert by_name(world, ANN)
+    problems = {one.name: one.problem for one in world.queries.agents()}
+    assert "not connected" in str(problems["hub:shepherd"])
+    world.registry.is_present = lambda agent_id: agent_id == "shepherd"
+    assert by_text(world, BOB)
+    assert {one.name: one.problem for one in world.queries.agents()}["hub:shepherd"] is None

@@ -161,3 +161,24 @@ def test_one_is_woken_though_it_could_not_be_written_down_at_first(
         await until(lambda: met.knocked)
 
     hubbed(met, scenario)
+
+
+def test_an_agent_is_taken_for_present_for_a_moment_after_it_has_left(database: Database) -> None:
+    met = Met(database)
+    seen: list[bool] = []
+
+    async def scenario(hub: Hub) -> None:
+        seen.append(hub.is_present("shepherd"))  # the daemon has just started
+        await asyncio.sleep(GRACE_S + 1)
+        seen.append(hub.is_present("shepherd"))
+        agent = link(Peer())
+        await hub.join(agent, [])
+        seen.append(hub.is_present("shepherd"))
+        hub.leave(agent)
+        seen.append(hub.is_present("shepherd"))
+        await asyncio.sleep(GRACE_S + 1)
+        seen.append(hub.is_present("shepherd"))
+
+    hubbed(met, scenario)
+
+    assert seen == [True, False, True, True, False]
