@@ -15,7 +15,7 @@ from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.agents.programs import detected_agents
 from claudomator_py.app.configured import Configured, configured_by, now_ms
 from claudomator_py.daemon import calibrations
-from claudomator_py.daemon.health import agent_check
+from claudomator_py.daemon.health import agent_check, trouble_check
 from claudomator_py.daemon.reload import ConfigurationRefused, Current
 from claudomator_py.dispatch.apply_report import ReportApplier
 from claudomator_py.dispatch.cheap_model import GuardedModel
@@ -251,6 +251,25 @@ def search_path() -> str:
 def agents_check(parts: Parts) -> CheckView:
     """Whether any agent can take a task that names none."""
     return agent_check(parts.registry, search_path(), configured=parts.current().settings.agents_configured)
+
+
+def trouble_checks(parts: Parts) -> list[CheckView]:
+    """Whether the encoder and the classifier answer, as far as they were asked. Nothing waits for either."""
+    current, model = parts.current(), parts.cheap_model()
+    return [
+        *trouble_check(
+            "encoder",
+            None if current.router is None else current.router.decider.trouble,
+            "words alone are compared, and tasks are routed by them",
+            "see routing.encoder; it is asked again with the next task",
+        ),
+        *trouble_check(
+            "classifier",
+            None if model is None else model.trouble,
+            "agents run with their default tier",
+            "see classifier; it is asked again with the next task",
+        ),
+    ]
 
 
 def calibration_checks(parts: Parts, database: Database) -> list[CheckView]:

@@ -39,6 +39,7 @@ from claudomator_py.app.parts import (
     put_in_force,
     refresh_agents,
     search_path,
+    trouble_checks,
 )
 from claudomator_py.app.process import give_back, lower_open_files, raise_open_files
 from claudomator_py.app.startup import bring_up_to_date, load, operator_token, read_again, service_manager, ship_cards
@@ -249,6 +250,7 @@ async def _serve(
             disk_check(state, least_free()),
             agents_check(parts),
             *calibration_checks(parts, database),
+            *trouble_checks(parts),
             *inbox_checks(inbox.status()),
             *card_folder_checks(cards.status()),
             *([] if sender is None else [sender.check()]),

@@ -3,9 +3,11 @@
 import shutil
 import time
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 from claudomator_py.dispatch.reconciler import Unserved
+from claudomator_py.domain.breaker import Trouble
 from claudomator_py.domain.units import SECOND_MS, format_duration, format_size, size_text
 from claudomator_py.domain.views import CheckView
 from claudomator_py.environment.registry import AgentRegistry
@@ -87,6 +89,15 @@ def agent_check(registry: AgentRegistry, path: str, *, configured: bool) -> Chec
         return CheckView(name="agents", ok=False, detail=no_agent_found(path), remedy=remedy, blocking=False)
     detail = f"for tasks that name none: {', '.join(names)}" if names else "each for tasks that name it, as configured"
     return CheckView(name="agents", ok=True, detail=detail, blocking=False)
+
+
+def trouble_check(name: str, trouble: Trouble | None, instead: str, remedy: str) -> list[CheckView]:
+    """Return whether something answers that is asked and not needed. instead: what is done without it."""
+    if trouble is None:
+        return []
+    since = datetime.fromtimestamp(trouble.since_ms / SECOND_MS, UTC).isoformat(timespec="seconds")
+    detail = f"{trouble.problem}; since {since.replace('+00:00', 'Z')} {instead}"
+    return [CheckView(name=name, ok=False, detail=detail, remedy=remedy, blocking=False)]
 
 
 def inbox_checks(status: Mapping[str, FolderStatus]) -> list[CheckView]:

@@ -4,7 +4,7 @@ import threading
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.breaker import Breaker
+from claudomator_py.domain.breaker import Breaker, Trouble
 from claudomator_py.domain.limits import Bucket, Hold, RanOn
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.units import SECOND_MS
@@ -25,6 +25,8 @@ class GuardedModel:
         self._clock = clock
         self._bucket = None if account is None else Bucket(kind=account[0], account=account[1])
         self._breaker = Breaker()
+        self.trouble: Trouble | None = None
+        """What is wrong with the model, as far as it was asked; a limit is none, and has a hold."""
         self._lock = threading.Lock()
 
     @property
@@ -40,7 +42,12 @@ class GuardedModel:
         try:
             answer = self._model.ask(question, timeout_s)
             ok = True  # An answer that is useless is one: the next question may well get a better one.
+            self.trouble = None
             return answer
+        except ModelFault as fault:
+            if fault.cause is not Cause.LIMITED:
+                self.trouble = Trouble.after(self.trouble, fault.detail or fault.cause.value, self._clock())
+            raise
         finally:
             self._tried(ok=ok)
 

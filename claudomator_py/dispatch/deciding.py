@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.dispatch.policing import Judged, Policing
 from claudomator_py.dispatch.specialists import SpecialistDirectory
+from claudomator_py.domain.breaker import Trouble
 from claudomator_py.domain.card import Card, Transport
 from claudomator_py.domain.decision import Versions
 from claudomator_py.domain.encoder import EncoderFault
@@ -142,6 +143,8 @@ class Decider:
         self._fallback_rules = fallback_rules
         self._clock = clock
         self.policing = policing
+        self.trouble: Trouble | None = None
+        """What is wrong with the encoder, as far as it was asked."""
 
     @property
     def versions(self) -> Versions:
@@ -307,7 +310,9 @@ class Decider:
         directory, rules = self._directory, self._rules
         try:
             roster, found, learned = directory.look(requests, organisations, digest)
+            self.trouble = None
         except EncoderFault as fault:
+            self.trouble = Trouble.after(self.trouble, str(fault), self._clock())
             log.warning("encoder_failed", problem=str(fault), note="words are compared instead")
             degraded, directory, rules = True, self._fallback, self._fallback_rules
             roster, found, learned = directory.look(requests, organisations, digest)

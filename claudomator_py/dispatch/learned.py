@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Connection
 
+from claudomator_py.dispatch.text_vectors import encoded
 from claudomator_py.domain.encoder import Encoder
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.routing.calibration import Calibration
@@ -113,9 +114,10 @@ class LearnedRouting:
 
     def _encoded(self, organisation: str, texts: Sequence[str]) -> "list[Vector]":
         """The vectors of these texts; of those that were there before, none is made again."""
-        there = self._vectors.get(organisation, {})
+        width = self._encoder.dimensions
+        there = {text: one for text, one in self._vectors.get(organisation, {}).items() if width in (0, len(one))}
         missing = list(dict.fromkeys(text for text in texts if text not in there))
-        made = dict(zip(missing, self._encoder.encode(missing) if missing else (), strict=True))
+        made = dict(zip(missing, encoded(self._encoder, missing) if missing else (), strict=True))
         self._vectors[organisation] = {text: made[text] if text in made else there[text] for text in texts}
         return [self._vectors[organisation][text] for text in texts]
 

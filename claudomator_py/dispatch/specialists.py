@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from sqlalchemy import Connection
 
 from claudomator_py.dispatch.learned import Learned, LearnedRouting
-from claudomator_py.dispatch.text_vectors import TextVectors
+from claudomator_py.dispatch.text_vectors import TextVectors, encoded
 from claudomator_py.domain.card import Card, Visibility
 from claudomator_py.domain.encoder import Encoder, EncoderFault
 from claudomator_py.ports import Clock
@@ -62,6 +62,10 @@ class Comparison:
     """All of its text."""
 
 
+class _OtherWidth(EncoderFault):
+    """What an encoder gives is as wide as nothing that it gave before."""
+
+
 class SpecialistDirectory:
     """All cards, with the vectors of their texts. Safe to use from any thread.
 
@@ -100,13 +104,14 @@ class SpecialistDirectory:
     ) -> tuple[Roster, list[Comparison], Mapping[str | None, Learned]]:
         """Each task beside all cards, and what was learned from earlier ones. See ``roster``, ``compare`` and
         ``learned``."""
-        roster = self.roster(digest)
-        return roster, self.compare(roster, requests), self.learned(roster, organisations)
+        return self._of_cards(
+            digest, lambda roster: (roster, self.compare(roster, requests), self.learned(roster, organisations))
+        )
 
     def compare(self, roster: Roster, requests: Sequence[Request]) -> list[Comparison]:
         """How alike each task is to each card. Raises EncoderFault."""
         texts = [text for request in requests for text in request.views]
-        vectors = iter(self._encoder.encode(texts) if texts else ())
+        vectors = iter(encoded(self._encoder, texts) if texts else ())
         found = []
         for request in requests:
             views = [next(vectors) for _ in request.views]
@@ -123,14 +128,20 @@ class SpecialistDirectory:
     def cosines(self, query: str) -> dict[Found, float]:
         """How alike a query is to each skill, and to what each card says as a whole. Raises StoreUnavailable,
         EncoderFault."""
-        roster = self.roster()
-        (vector,) = self._encoder.encode([query])
-        return self._compared(partial(roster.space.cosines, vector))
+        (vector,) = encoded(self._encoder, [query])
+        return self._of_cards(None, lambda roster: self._compared(partial(roster.space.cosines, vector)))
 
     def twins(self, specialist_id: str) -> "Sequence[Twin]":
         """Skills of others, whoever sees them, that are nearly one of that specialist's. Raises StoreUnavailable,
         EncoderFault."""
         return self.roster().space.twins(specialist_id, NEARLY)
+
+    def _of_cards(self, digest: str | None, use: Callable[[Roster], T]) -> T:
+        """Return what is made of the cards. Where a server has another model by now, their vectors are made again."""
+        try:
+            return use(self.roster(digest))
+        except _OtherWidth:
+            return use(self.roster(digest))
 
     def _compared(self, compare: Callable[[], T]) -> T:
         """Raises EncoderFault where vectors cannot be compared; those of the cards are made again by the next look."""
@@ -139,7 +150,7 @@ class SpecialistDirectory:
         except ValueError:
             with self._lock:
                 self._roster = None
-            raise EncoderFault("its vectors are of another width than before") from None
+            raise _OtherWidth("its vectors are of another width than before") from None
 
     def _read(self, digest: str) -> Roster:
         from claudomator_py.routing.space import Space  # numpy is for whoever compares

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from claudomator_py.domain.encoder import Encoder
+from claudomator_py.domain.encoder import Encoder, EncoderFault
 from claudomator_py.domain.units import DAY_MS
 from claudomator_py.ports import Clock
 from claudomator_py.store import embedding_rows
@@ -15,8 +15,21 @@ if TYPE_CHECKING:
 
 _AT_ONCE: Final = 256
 """Texts that are encoded in one go, as their vectors take much room until their zeros are left out."""
+_TELLING: Final = 8
+"""Texts of one go that no encoder of any use has one vector for; two may differ in case alone."""
 KEPT_MS: Final = 7 * DAY_MS
 """How old the row of a text that no card has must be to go: what is taken back next day is not encoded again."""
+
+
+def encoded(encoder: Encoder, texts: "Sequence[str]") -> "Vector":
+    """Return a row for each text. Raises EncoderFault, for rows that tell nothing as well."""
+    rows = encoder.encode(texts)
+    if not encoder.immediate:  # Counts of features may well be none.
+        if not rows.any(axis=1).all():
+            raise EncoderFault("it has vectors of no length")
+        if len(rows) >= _TELLING and (rows == rows[0]).all():
+            raise EncoderFault("it has the same vector for different texts")
+    return rows
 
 
 class TextVectors:
@@ -58,7 +71,7 @@ class TextVectors:
         found: dict[str, Row] = {}
         for start in range(0, len(digests), _AT_ONCE):
             some = digests[start : start + _AT_ONCE]
-            rows = self._encoder.encode([texts[digest] for digest in some])
+            rows = encoded(self._encoder, [texts[digest] for digest in some])
             found |= self._kept(dict(zip(some, rows, strict=True)))
         return found
 

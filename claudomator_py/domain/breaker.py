@@ -10,6 +10,20 @@ LONGEST_PAUSE_MS = 10 * MINUTE_MS
 
 
 @dataclass(frozen=True, slots=True)
+class Trouble:
+    """What is wrong with something that is asked and not needed, such as an encoder."""
+
+    problem: str
+    since_ms: int
+    """Epoch milliseconds: since when it has answered nothing of use."""
+
+    @classmethod
+    def after(cls, before: "Trouble | None", problem: str, now_ms: int) -> "Trouble":
+        """Return the trouble with another failure."""
+        return cls(problem, now_ms if before is None else before.since_ms)
+
+
+@dataclass(frozen=True, slots=True)
 class Breaker:
     """failures: in a row. open_until: epoch milliseconds before which nothing is tried; None: closed.
 

@@ -1,10 +1,13 @@
 """Vectors that stand for texts: how alike two of them are, and how one is kept in a row."""
 
+from typing import TypeVar
+
 import numpy as np
 import numpy.typing as npt
 
 Vector = npt.NDArray[np.float32]
 """One dimension, or a row for each of several."""
+_Floats = TypeVar("_Floats", np.float32, np.float64)
 
 _AT_ONCE = 32
 """Rows that are computed in one go, so that the numbers of twice the size on the way are few."""
@@ -19,7 +22,15 @@ def cosine(one: Vector, other: Vector) -> float:
     if not common:
         return 0.0
     a, b = (_unit(vector[:common].astype(np.float64)) for vector in (one, other))
-    return float(np.clip(a @ b, -1.0, 1.0))
+    return float(np.clip(cosines(a[np.newaxis], b)[0], -1.0, 1.0))
+
+
+def cosines(rows: npt.NDArray[_Floats], other: npt.NDArray[_Floats]) -> npt.NDArray[_Floats]:
+    """How alike each row is to the vector, all of length 1 or 0 as ``normalised`` leaves them: -1 to 1.
+
+    Of rows that are sums of such ones, each in shares, it is the sum of the cosines in the same shares.
+    """
+    return rows @ other
 
 
 def normalised(rows: Vector) -> Vector:

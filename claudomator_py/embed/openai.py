@@ -56,7 +56,8 @@ class OpenAi:
             rows += self._asked(texts[start : start + AT_ONCE])
         if not rows:
             return np.zeros((0, self.dimensions), dtype=np.float32)
-        dimensions = {len(row) for row in rows} | ({self.dimensions} if self.dimensions else set())
+        # Another width than before is another model of the same name: whoever has vectors of that one makes them again.
+        dimensions = {len(row) for row in rows}
         if len(dimensions) > 1:
             raise EncoderFault(f"openai: its vectors have {' and '.join(map(str, sorted(dimensions)))} dimensions")
         self.dimensions = dimensions.pop()

@@ -79,7 +79,9 @@ class Lessons:
         """-1 to 1 by specialist; of those for whom nothing speaks, none. task: its vector, of length 1."""
         if not self._lessons:
             return {}
-        alike = ((self._rows @ task) - self._alike) / (1 - self._alike)
+        from claudomator_py.domain.vectors import cosines  # numpy is for whoever compares
+
+        alike = (cosines(self._rows, task) - self._alike) / (1 - self._alike)
         total, found = PRIOR, defaultdict[str, float](float)
         for at in alike.nonzero()[0]:
             if alike[at] <= 0:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from claudomator_py.domain.vectors import Vector, normalise, normalised
+from claudomator_py.domain.vectors import Vector, cosines, normalise, normalised
 from claudomator_py.routing.profile import Likeness, Profile, text_hash
 from claudomator_py.routing.sparse import SparseRow, frequencies, means
 
@@ -101,10 +101,10 @@ class Space:
             return {}
         asked = self.placed([text])[0]
         found: dict[tuple[str, str | None], float] = {}
-        for profile, alike in zip(self._profiles, self._own @ asked, strict=True):
+        for profile, alike in zip(self._profiles, cosines(self._own, asked), strict=True):
             found[profile.specialist, None] = float(alike)
         if self._names:
-            for owner, name, alike in zip(self._owners, self._names, self._skills @ asked, strict=True):
+            for owner, name, alike in zip(self._owners, self._names, cosines(self._skills, asked), strict=True):
                 found[self._profiles[owner].specialist, name] = float(alike)
         return found
 
@@ -115,7 +115,7 @@ class Space:
             return []
         found = []
         for row in np.flatnonzero(self._owners == at):
-            alike = self._skills @ self._skills[row]
+            alike = cosines(self._skills, self._skills[row])
             for other in np.flatnonzero(alike >= least):
                 if self._owners[other] != at:
                     whose = self._profiles[self._owners[other]].specialist
@@ -128,11 +128,11 @@ class Space:
             return {}
         asked = self.placed(list(views))
         weights = np.asarray(shares, dtype=np.float32)
-        semantic = weights @ _products(self._whole, asked)
+        semantic = weights @ _alike(self._whole, asked)
         best = np.full(len(self._profiles), -1, dtype=np.intp)
         if len(self._names):
             # Each text of the task finds its own best skill; the one that is named is that of all texts together.
-            per_text = _products(self._skills, asked)
+            per_text = _alike(self._skills, asked)
             top = weights @ np.maximum.reduceat(per_text, self._starts, axis=1)
             semantic[self._with_skills] += self._rest * top
             best[self._with_skills] = self._first_best(weights @ per_text)
@@ -142,12 +142,12 @@ class Space:
         """Of what ``likeness`` is made, a row for each text and a column for each card: how alike it is to the card's
         own text, to all its skills together, and to its best skill; of a card without skills, thrice the first."""
         asked = self.placed(list(views))
-        own = _products(self._own, asked)
+        own = _alike(self._own, asked)
         cards, best = own.copy(), own.copy()
         if len(self._names):
-            per_text = _products(self._skills, asked)
+            per_text = _alike(self._skills, asked)
             best[:, self._with_skills] = np.maximum.reduceat(per_text, self._starts, axis=1)
-            cards[:, self._with_skills] = _products(self._together(), asked)
+            cards[:, self._with_skills] = _alike(self._together(), asked)
         return own, cards, best
 
     def _first_best(self, alike: Vector) -> Indices:
@@ -161,10 +161,10 @@ def _sparse(row: Row) -> SparseRow:
     return row if isinstance(row, SparseRow) else SparseRow.of(row)
 
 
-def _products(rows: Vector, asked: Vector) -> Vector:
-    """Of each that is asked, a row of its products with all rows."""
+def _alike(rows: Vector, asked: Vector) -> Vector:
+    """Of each that is asked, a row of its cosines with all rows."""
     # One after the other: of so few columns the library's matrix product takes twice as long.
-    return np.stack([rows @ one for one in asked])
+    return np.stack([cosines(rows, one) for one in asked])
 
 
 class _Found(Mapping[str, Likeness]):

@@ -373,13 +373,24 @@ def test_an_answer_without_vectors_is_a_fault_that_tells_no_key(
     encoder.close()
 
 
-def test_a_server_that_changes_its_dimensions_is_not_compared_with_itself(asked: EmbeddingServer) -> None:
+def test_a_server_that_has_another_model_now_is_taken_at_its_word(asked: EmbeddingServer) -> None:
+    """Whoever has vectors of the former width sees by ``dimensions`` that they are to be made again."""
     encoder = OpenAi("small", asked.url, KEY, 5)
     encoder.encode(["a"])
+    assert encoder.dimensions == 256
     asked.answer = lambda texts: (200, {"data": [{"index": 0, "embedding": [1.0, 2.0]}]})
 
-    with pytest.raises(EncoderFault, match="2 and 256 dimensions"):
-        encoder.encode(["a"])
+    assert encoder.encode(["a"]).shape == (1, 2)
+    assert encoder.dimensions == 2
+    encoder.close()
+
+
+def test_vectors_of_several_widths_in_one_answer_are_a_fault(asked: EmbeddingServer) -> None:
+    encoder = OpenAi("small", asked.url, KEY, 5)
+    rows = [{"index": 0, "embedding": [1.0, 2.0]}, {"index": 1, "embedding": [1.0, 2.0, 3.0]}]
+    asked.answer = lambda texts: (200, {"data": rows})
+    with pytest.raises(EncoderFault, match="2 and 3 dimensions"):
+        encoder.encode(["a", "b"])
     encoder.close()
 
 

@@ -116,6 +116,18 @@ class Asking:
         return found
 
 
+def test_a_failing_classifier_is_told_of_until_it_answers(database: Database) -> None:
+    asking = Asking(database, DOWN, DOWN, FAST)
+    for name in ("a", "b"):
+        asking.ask(name)
+        asking.world.now_ms += 1_000
+    trouble = asking.asker.model.trouble
+    assert trouble is not None
+    assert trouble.since_ms == asking.world.now_ms - 2_000
+    asking.ask("c")
+    assert asking.asker.model.trouble is None
+
+
 def test_what_came_of_the_question_is_a_decision(database: Database) -> None:
     asking = Asking(database, FAST, DOWN)
     asking.inline.before = lambda: setattr(asking.world, "now_ms", asking.world.now_ms + 40)

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from sqlalchemy import Connection
 
+from claudomator_py.daemon.health import trouble_check
 from claudomator_py.dispatch.deciding import Decider
 from claudomator_py.dispatch.policing import Policing
 from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.dispatch.text_vectors import KEPT_MS, TextVectors
+from claudomator_py.domain.breaker import Trouble
 from claudomator_py.domain.card import Registration
 from claudomator_py.domain.encoder import EncoderFault
 from claudomator_py.domain.principal import OPERATOR
@@ -144,10 +146,62 @@ def test_a_task_that_cannot_be_compared_has_the_cards_encoded_again(database: Da
     directory.roster()
     encoder.dimensions = 50
 
-    with pytest.raises(EncoderFault, match="another width"):
+    assert directory.cosines("leaks")["plumber", None] >= 0
+
+
+@pytest.mark.parametrize(("value", "problem"), [(0.0, "of no length"), (1.0, "the same vector for different texts")])
+def test_an_encoder_that_tells_no_text_from_another_has_failed(database: Database, value: float, problem: str) -> None:
+    encoder = Lengths()
+    encoder.encode = lambda texts: np.full((len(texts), 100), value, dtype=np.float32)  # type: ignore[method-assign]
+    vectors = TextVectors(database, encoder, Clock())
+    with pytest.raises(EncoderFault, match=problem):
+        vectors.of({text: text for text in "abcdefgh"})
+
+
+def test_a_task_whose_vector_has_no_length_is_compared_by_words(database: Database) -> None:
+    world, encoder = World(database), Lengths()
+    world.specialists.register(card("plumber"))
+    directory = SpecialistDirectory(database, encoder, calibration_for(Preset.CALIBRATED, "lengths"), world.clock)
+    directory.roster()
+    encoder.encode = lambda texts: np.zeros((len(texts), 100), dtype=np.float32)  # type: ignore[method-assign]
+    with pytest.raises(EncoderFault, match="of no length"):
         directory.cosines("leaks")
 
-    assert directory.cosines("leaks")["plumber", None] >= 0
+
+def test_texts_that_differ_in_case_alone_may_have_one_vector(database: Database) -> None:
+    vectors = TextVectors(database, Hashed(), Clock())
+    rows = vectors.of({"a": "Mend the pipe", "b": "mend the pipe!"})
+    assert isinstance(rows["a"], SparseRow)
+    assert isinstance(rows["b"], SparseRow)
+    assert np.array_equal(rows["a"].dense, rows["b"].dense)
+
+
+def test_a_failing_encoder_is_told_of_until_it_answers(database: Database) -> None:
+    world = World(database, routing=True)
+    world.specialists.register(card("plumber"))
+    decider = world.router.decider
+    directory = decider._directory
+    assert directory is not None
+    look = directory.look
+
+    def failing(*_: object) -> object:
+        raise EncoderFault("connection refused")
+
+    directory.look = failing  # type: ignore[method-assign, assignment]
+    began_ms = world.now_ms
+    for name in ("first", "second"):
+        world.submit(name, instructions="Mend the pipe.")
+        world.router.route()
+        world.now_ms += 1_000
+    assert decider.trouble == Trouble("connection refused", began_ms)
+    (check,) = trouble_check("encoder", decider.trouble, "words are compared", "look at it")
+    assert (check.ok, check.blocking) == (False, False)
+    assert check.detail == "connection refused; since 2026-09-21T14:13:20Z words are compared"
+
+    directory.look = look  # type: ignore[method-assign]
+    world.submit("third", instructions="Mend the pipe.")
+    world.router.route()
+    assert trouble_check("encoder", decider.trouble, "words are compared", "look at it") == []
 
 
 def test_a_card_that_changes_is_read_and_no_other(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
