@@ -26,6 +26,12 @@ def moved(performance: float, verdict: Verdict, rate: float) -> float:
     return performance + rate * ((1.0 if verdict is Verdict.POSITIVE else 0.0) - performance)
 
 
+def corrected(performance: float, verdict: Verdict, rate: float, later: int) -> float:
+    """Performance as if a label had had this verdict, not the opposite one. later: how many have moved it since,
+    each of which has left ``1 - rate`` of what the label had moved."""
+    return performance + (1.0 if verdict is Verdict.POSITIVE else -1.0) * rate * (1 - rate) ** later
+
+
 @dataclass(frozen=True, slots=True)
 class Standing:
     """How a specialist has done so far."""

@@ -106,6 +106,25 @@ def put_standing(connection: Connection, row: Standing) -> None:
     connection.execute(insert(STANDING), values)
 
 
+def counted_after(connection: Connection, label: Label, topic: str) -> int:
+    """How many labels have moved that standing of its specialist after this one had; topic: empty for all together."""
+    query = _of_standing(select(func.count()), label, topic).where(LABEL.c.counted_as > label.counted_as)
+    return int(connection.execute(query).scalar_one())
+
+
+def last_success(connection: Connection, label: Label, topic: str) -> int | None:
+    """When its specialist last succeeded, as far as other labels know that, in epoch milliseconds; topic: as above."""
+    query = _of_standing(select(func.max(LABEL.c.at_ms)), label, topic).where(LABEL.c.counted == Verdict.POSITIVE.value)
+    found: int | None = connection.execute(query.where(LABEL.c.decision_id != label.decision_id)).scalar_one()
+    return found
+
+
+def _of_standing(query: Select[int], label: Label, topic: str) -> Select[int]:
+    whose = (LABEL.c.organisation == label.organisation) & (LABEL.c.specialist == label.specialist)
+    query = query.where(whose, LABEL.c.counted.is_not(None), LABEL.c.forgotten_ms.is_(None))
+    return query.where(LABEL.c.topic == topic) if topic else query
+
+
 def standings(connection: Connection, organisation: str | None) -> Sequence[Standing]:
     """All of that organisation, by specialist and topic; None: of all of them."""
     query = select(STANDING)

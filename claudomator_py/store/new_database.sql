@@ -197,7 +197,7 @@ CREATE TABLE label (
 	answer_chars INTEGER,
 	at_ms BIGINT NOT NULL,
 	learned_ms BIGINT,
-	forgotten_ms BIGINT,
+	forgotten_ms BIGINT, counted VARCHAR, counted_as INTEGER,
 	CONSTRAINT pk_label PRIMARY KEY (decision_id)
 );
 CREATE TABLE outbox (
@@ -475,4 +475,4 @@ CREATE TRIGGER specialist_text_removed AFTER DELETE ON specialist_skill BEGIN
         INSERT INTO specialist_text (specialist_text, rowid, title, body)
         VALUES ('delete', old.id, old.title, old.body);
     END;
-INSERT INTO alembic_version (version_num) VALUES ('0018_admitted_cards');
+INSERT INTO alembic_version (version_num) VALUES ('0019_labels_count_once');

@@ -9,7 +9,7 @@ from claudomator_py.domain.learning import LabelRule, Verdict, rule_for, verdict
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.outcome import Outcome, Reason
 from claudomator_py.domain.rationale import RationaleCode
-from claudomator_py.routing.lessons import moved
+from claudomator_py.routing.lessons import corrected, moved
 from claudomator_py.routing.profile import Request
 from claudomator_py.routing.signals import NO_PERFORMANCE
 from claudomator_py.scheduler.decision import DecisionKind, SpecialistRecord
@@ -122,6 +122,8 @@ def _override(connection: Connection, decision: Decision, specialist: str, now_m
     chars = None if earlier is None else earlier.answer_chars
     row = _row(decision, LabelRule.OVERRIDDEN, now_ms, answer_chars=chars)
     row.wanted = specialist
+    if earlier is not None and earlier.forgotten_ms is None:
+        row.counted, row.counted_as = earlier.counted, earlier.counted_as
     learning_rows.put(connection, row)
 
 
@@ -181,12 +183,14 @@ def _answer(connection: Connection, event: Event) -> str | None:
 
 
 def _move(connection: Connection, label: Label, rate: float, now_ms: int) -> None:
-    """Let the label move what is known of the specialist, on its topic and altogether."""
+    """Let the label move what is known of the specialist, on its topic and altogether. A decision counts once: what its
+    former label has moved is moved as if this one had stood in its place."""
     verdict = Verdict(label.verdict)
-    if label.specialist is None or verdict is Verdict.NEUTRAL:
+    if label.specialist is None or verdict is Verdict.NEUTRAL or label.counted == verdict:
         return
     overall = learning_rows.standing(connection, label.organisation, label.specialist, "")
     prior = NO_PERFORMANCE if overall is None else overall.performance
+    label.counted_as = label.counted_as or 1 + (0 if overall is None else overall.positive + overall.negative)
     for topic in dict.fromkeys(("", label.topic or "")):
         stored = (
             overall if topic == "" else learning_rows.standing(connection, label.organisation, label.specialist, topic)
@@ -200,15 +204,33 @@ def _move(connection: Connection, label: Label, rate: float, now_ms: int) -> Non
             negative=0,
             updated_ms=now_ms,
         )
-        succeeded = verdict is Verdict.POSITIVE
-        moved_standing = Standing(
-            organisation=standing.organisation,
-            specialist=standing.specialist,
-            topic=topic,
-            performance=moved(standing.performance, verdict, rate),
-            positive=standing.positive + succeeded,
-            negative=standing.negative + (not succeeded),
-            last_success_ms=max(label.at_ms, standing.last_success_ms or 0) if succeeded else standing.last_success_ms,
-            updated_ms=now_ms,
-        )
-        learning_rows.put_standing(connection, moved_standing)
+        learning_rows.put_standing(connection, _moved(connection, standing, label, verdict, rate, now_ms))
+    label.counted = verdict.value
+    learning_rows.put(connection, label)
+
+
+def _moved(
+    connection: Connection, standing: Standing, label: Label, verdict: Verdict, rate: float, now_ms: int
+) -> Standing:
+    """What is known once the label counts, in place of the other verdict where it has counted with that."""
+    succeeded, again = verdict is Verdict.POSITIVE, label.counted is not None
+    last_success_ms = standing.last_success_ms
+    if again:
+        later = learning_rows.counted_after(connection, label, standing.topic)
+        performance = corrected(standing.performance, verdict, rate, later)
+    else:
+        performance = moved(standing.performance, verdict, rate)
+    if succeeded:
+        last_success_ms = max(label.at_ms, last_success_ms or 0)
+    elif again:
+        last_success_ms = learning_rows.last_success(connection, label, standing.topic)
+    return Standing(
+        organisation=standing.organisation,
+        specialist=standing.specialist,
+        topic=standing.topic,
+        performance=performance,
+        positive=standing.positive + (1 if succeeded else -again),
+        negative=standing.negative + (-again if succeeded else 1),
+        last_success_ms=last_success_ms,
+        updated_ms=now_ms,
+    )

@@ -169,8 +169,42 @@ def test_a_restart_with_another_specialist_corrects_the_decision(taught: Taught)
     assert (label.verdict, label.rule) == (Verdict.NEGATIVE, LabelRule.OVERRIDDEN)
     assert label.answer_chars == len(ANSWER)
     found = taught.standings()["database-administrator", "queries"]
-    assert (found.positive, found.negative) == (1, 1)
-    assert found.performance == pytest.approx(0.55 * 0.9)
+    assert (found.positive, found.negative, found.last_success_ms) == (0, 1, None)
+    assert found.performance == pytest.approx(0.5 * 0.9)
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("learned_first", [False, True])
+def test_a_correction_counts_once_whether_the_success_was_learned_before_it_or_not(
+    taught: Taught, learned_first: bool
+) -> None:
+    for number, text in enumerate(QUERIES):
+        taught.submit(f"slow-{number}", text)
+        taught.done(f"slow-{number}")
+        if learned_first:
+            taught.learner.round()
+    for number in range(len(QUERIES)):
+        taught.give(f"slow-{number}", "backend-engineer")
+        taught.learner.round()
+
+    for topic in ("", "queries"):
+        found = taught.standings()["database-administrator", topic]
+        assert (found.positive, found.negative, found.last_success_ms) == (0, 6, None)
+        assert found.performance == pytest.approx(0.5 * 0.9**6)
+
+
+def test_a_correction_of_what_was_forgotten_counts_as_any_other(taught: Taught) -> None:
+    taught.submit("slow", QUERIES[0])
+    taught.done("slow")
+    taught.learner.round()
+    taught.world.learned.forget(ForgetRequest())
+
+    taught.give("slow", "backend-engineer")
+    taught.learner.round()
+
+    found = taught.standings()["database-administrator", "queries"]
+    assert (found.positive, found.negative) == (0, 1)
+    assert found.performance == pytest.approx(0.45)
 
 
 def test_what_the_other_one_makes_of_it_has_a_label_of_its_own(taught: Taught) -> None:

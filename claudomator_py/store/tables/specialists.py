@@ -123,6 +123,10 @@ class Label(Row):
     at_ms: int = Field(sa_type=BigInteger)
     learned_ms: int | None = Field(default=None, sa_type=BigInteger)
     """When it had moved what is known of the specialist; None: it has not yet."""
+    counted: str | None = None
+    """The verdict by which it has moved that, see ``domain.learning.Verdict``; None: by none."""
+    counted_as: int | None = None
+    """How many labels had moved it then, with this one."""
     forgotten_ms: int | None = Field(default=None, sa_type=BigInteger)
     """When an operator reset what was learned; or, while that was frozen, when it was to be learned. It counts no
     more."""

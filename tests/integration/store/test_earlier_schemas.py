@@ -118,6 +118,12 @@ def test_specialists_from_before_there_were_channels_answer_in_them(upgraded: Up
     assert (answer.specialist, answer.state) == ("plumber", "asked")
 
 
+def test_labels_that_were_learned_before_the_upgrade_are_corrected_in_their_place(upgraded: Upgraded) -> None:
+    database = upgraded("0008_learning")
+    (label,) = database.read(lambda connection: learning_rows.telling(connection, "bank", 10))
+    assert (label.counted, label.counted_as) == ("positive", 1)
+
+
 def test_the_newest_rows_that_are_kept_leave_no_table_untried() -> None:
     """A migration that adds a table brings rows of it, so that the one after it is tried on them."""
     newest = max(ROWS.glob("*.sql"))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudomator_py.domain.learning import Verdict
-from claudomator_py.routing.lessons import HALF_LIFE_MS, PRIOR, Lesson, Lessons, Standing, moved, standing_of
+from claudomator_py.routing.lessons import HALF_LIFE_MS, PRIOR, Lesson, Lessons, Standing, corrected, moved, standing_of
 
 NOW_MS = 1_790_000_000_000
 ALIKE = 0.2
@@ -42,6 +42,24 @@ def test_performance_stays_between_0_and_1(verdicts: list[Verdict], rate: float)
     for verdict in verdicts:
         performance = moved(performance, verdict, rate)
         assert 0 <= performance <= 1
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=20), st.data(), st.floats(0.01, 1))
+def test_a_corrected_label_counts_as_if_it_had_been_so_from_the_first(
+    successes: list[bool], data: st.DataObject, rate: float
+) -> None:
+    at = data.draw(st.integers(0, len(successes) - 1))
+    right = [success is not (place == at) for place, success in enumerate(successes)]
+
+    def average(of: list[bool]) -> float:
+        performance = 0.5
+        for success in of:
+            performance = moved(performance, Verdict.POSITIVE if success else Verdict.NEGATIVE, rate)
+        return performance
+
+    verdict = Verdict.POSITIVE if right[at] else Verdict.NEGATIVE
+    found = corrected(average(successes), verdict, rate, len(successes) - 1 - at)
+    assert found == pytest.approx(average(right))
 
 
 def test_what_is_known_of_all_topics_stands_in_for_one_of_which_nothing_is() -> None:
