@@ -306,7 +306,7 @@ async def _serve(
     answers = AnswerDispatcher(database, lambda: parts.workdirs, now_ms, checks)
     stack.callback(answers.close)
     database.on_commit(answers.wake)
-    learned = Learned(database, now_ms)
+    learned = Learned(database, now_ms, lambda: parts.current().settings.routing.default_specialist)
     webhooks = IncomingWebhooks(channels, environ, now_ms)
     run_requests = RunRequests(database, now_ms, parts.host, lambda: parts.current().launch, secrets, repeats)
     policy = PolicyService(

@@ -329,6 +329,7 @@ class Decider:
             if one.was_asked:
                 of_task = replace(of_task, on_ambiguity=OnAmbiguity.SIGNALS)
             known, now_ms = learned[one.organisation], self._clock()
+            votes = known.votes(compared.task, now_ms)
             topic = topic_of(cards.values(), compared.likeness)
             ranked = rank(
                 one.request,
@@ -337,12 +338,14 @@ class Decider:
                 rules.calibration,
                 words=words,
                 standings=known.standings,
-                votes=known.votes(compared.task, now_ms),
+                votes=votes,
                 topic=topic,
                 now_ms=now_ms,
             )
             views = len(one.request.views)
-            record = decide(ranked, cards, of_task, needs=one.needs, views=views, topic=topic, degraded=degraded)
+            record = decide(
+                ranked, cards, of_task, needs=one.needs, views=views, topic=topic, votes=votes, degraded=degraded
+            )
             if not one.was_asked:
                 record = unless_vague(record, assess(one.request.text), rules.calibration)
             records.append(record.model_copy(update={"unheeded": one.request.unheeded}))

@@ -12,7 +12,7 @@ from claudomator_py.dispatch.text_vectors import encoded
 from claudomator_py.domain.encoder import Encoder
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.routing.calibration import Calibration
-from claudomator_py.routing.lessons import Lesson, Lessons, Standing, Standings
+from claudomator_py.routing.lessons import Lesson, Lessons, Standing, Standings, Votes
 from claudomator_py.routing.profile import Request
 from claudomator_py.routing.ranking import NO_VOTES
 from claudomator_py.store import learning_rows
@@ -39,7 +39,7 @@ class Learned:
     space: "Space"
     """Where those are."""
 
-    def votes(self, task: "Vector", now_ms: int) -> Mapping[str, float]:
+    def votes(self, task: "Vector", now_ms: int) -> Votes:
         """What earlier tasks that are like it say of each specialist, see ``Lessons.votes``. task: its vector."""
         return NO_VOTES if self.lessons is None else self.lessons.votes(self.space.placed([task])[0], now_ms)
 

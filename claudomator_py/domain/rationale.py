@@ -38,6 +38,7 @@ class RationaleCode(WordedCode):
     BY_HAND = "by_hand", "an operator assigned it to {specialist}"
     BEST_MATCH = "best_match", "it matches {specialist} best"
     CORRECTED = "corrected", "operators have given tasks like it to {specialist}"
+    GONE_WELL = "gone_well", "tasks like it have gone well with {specialist}"
     TIE_BREAK = "tie_break", "{specialist} is as good a match as {chosen}, and other signals speak for it"
     PICKED = "picked", "it could be for any of {specialists}, and the classifier picked {specialist}"
     NO_MATCH = "no_match", "it matches no specialist well[; the closest is {specialist}]"

@@ -97,8 +97,11 @@ def learned(connection: Connection, by: Principal) -> LearnedView:
     )
 
 
-def labelled(connection: Connection, by: Principal, limit: int) -> LabelledTasksView:
-    """Tasks that exist for that principal, with who is right for them, of specialists that do; the newest first."""
+def labelled(connection: Connection, by: Principal, limit: int, default: str | None) -> LabelledTasksView:
+    """Tasks that exist for that principal, with who is right for them, of specialists that do; the newest first.
+
+    default: who does what is for no specialist; None: nobody in particular.
+    """
     seen = frozenset(specialist_rows.ids_seen(connection, by))
     found = learning_rows.telling(connection, by.organisation, limit)
     specs = learning_rows.specs(connection, found)
@@ -116,7 +119,7 @@ def labelled(connection: Connection, by: Principal, limit: int) -> LabelledTasks
                 name=spec.name,
                 instructions=spec.instructions,
                 tags=spec.tags,
-                expected=ExpectedView(specialist=right),
+                expected=ExpectedView(route=Route.DEFAULT) if right == default else ExpectedView(specialist=right),
                 by=one.rule,
             ),
         )

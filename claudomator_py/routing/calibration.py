@@ -81,6 +81,8 @@ CLASSIC: Final = Calibration(
     encoder="",
     weights=Weights(semantic=0.60, performance=0.20, keyword=0.15, recency=0.05),
     threshold=0.30,
+    own_share=1.0,
+    card_share=0.0,
     name_share=0.0,
     learned=0.0,
     as_one=True,

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from claudomator_py.domain.learning import Verdict
@@ -67,6 +67,16 @@ class Lesson:
     at_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class Votes:
+    """What earlier tasks say of who does a new one."""
+
+    shares: Mapping[str, float] = field(default_factory=dict)
+    """-1 to 1 by specialist; of those for whom nothing speaks, none."""
+    corrected: frozenset[str] = frozenset()
+    """Those to whom operators have given such tasks; for all others speaks only that such tasks went well."""
+
+
 class Lessons:
     """Those of one organisation, as one encoder sees them. Immutable.
 
@@ -81,14 +91,14 @@ class Lessons:
         self._rows = rows
         self._alike = alike
 
-    def votes(self, task: "Vector", now_ms: int) -> dict[str, float]:
-        """-1 to 1 by specialist; of those for whom nothing speaks, none. task: its vector, of length 1."""
+    def votes(self, task: "Vector", now_ms: int) -> Votes:
+        """Return what they say of a task. task: its vector, of length 1."""
         if not self._lessons:
-            return {}
+            return Votes()
         from claudomator_py.domain.vectors import cosines  # numpy is for whoever compares
 
         alike = (cosines(self._rows, task) - self._alike) / (1 - self._alike)
-        total, found = PRIOR, defaultdict[str, float](float)
+        total, found, corrected = PRIOR, defaultdict[str, float](float), set[str]()
         for at in alike.nonzero()[0]:
             if alike[at] <= 0:
                 continue
@@ -98,7 +108,8 @@ class Lessons:
             if lesson.wanted is None:
                 found[lesson.chosen or ""] += weight
                 continue
+            corrected.add(lesson.wanted)
             found[lesson.wanted] += weight
             found[lesson.chosen or ""] -= weight
         found.pop("", None)
-        return {specialist: vote / total for specialist, vote in found.items()}
+        return Votes({specialist: vote / total for specialist, vote in found.items()}, frozenset(corrected))

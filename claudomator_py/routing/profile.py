@@ -33,6 +33,8 @@ class Profile:
     skills: tuple[SkillTexts, ...]
     prompt: str = ""
     """Its system prompt: for the agent, and so only part of ``as_one``."""
+    whole: bool = False
+    """Whether it is compared by its own text alone, and its skills only say what a task is about."""
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -40,10 +42,15 @@ class Profile:
         return (self.own, *(text for skill in self.skills for text in skill.texts))
 
     @property
+    def weighed(self) -> tuple[str, ...]:
+        """Those of them that say how rare a feature is."""
+        return (self.own,) if self.whole else self.texts
+
+    @property
     def as_one(self) -> "Profile":
-        """All of the card as one text, without skills."""
+        """All of the card as its own text."""
         parts = (self.own, self.prompt, *(text for skill in self.skills for text in skill.texts))
-        return Profile(self.specialist, "\n".join(part for part in parts if part), ())
+        return Profile(self.specialist, "\n".join(part for part in parts if part), self.skills, whole=True)
 
 
 def profile_of(card: Card) -> Profile:

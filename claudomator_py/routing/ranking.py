@@ -11,7 +11,7 @@ from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
 from claudomator_py.domain.routing import HARM, Risk
 from claudomator_py.routing.assessment import Assessment
 from claudomator_py.routing.calibration import Calibration, Weights
-from claudomator_py.routing.lessons import Standings, standing_of
+from claudomator_py.routing.lessons import Standings, Votes, standing_of
 from claudomator_py.routing.orders import Sign
 from claudomator_py.routing.profile import Likeness, Request
 from claudomator_py.routing.signals import keyword_in, recency
@@ -25,7 +25,7 @@ MOST_CANDIDATES = 50
 LEARNED: Final = "learned"
 """The part of a score that earlier tasks make."""
 NO_STANDINGS: Final[Standings] = MappingProxyType({})
-NO_VOTES: Final[Mapping[str, float]] = MappingProxyType({})
+NO_VOTES: Final = Votes()
 NO_LIKENESS: Final[Mapping[str, Likeness]] = MappingProxyType({})
 _SAID_SO: Final = (RationaleCode.BY_HAND, RationaleCode.GIVEN_BY_RULE)
 """A person, or a rule of the policy, has said who does it, whatever the card says that they may take on."""
@@ -99,7 +99,7 @@ def rank(
     *,
     words: Mapping[str, Likeness] = NO_LIKENESS,
     standings: Standings = NO_STANDINGS,
-    votes: Mapping[str, float] = NO_VOTES,
+    votes: Votes = NO_VOTES,
     topic: str | None = None,
     now_ms: int = 0,
 ) -> list[SpecialistCandidate]:
@@ -121,7 +121,7 @@ def rank(
             "recency": recency(standing.last_success_ms, now_ms),
         }
         parts, tie_break = _weighed(signals, weights), _weighed(signals, extra)
-        if calibration.learned and (vote := votes.get(card.id)):
+        if calibration.learned and (vote := votes.shares.get(card.id)):
             parts[LEARNED] = round(calibration.learned * vote, DIGITS)
         candidate = SpecialistCandidate(
             specialist=card.id, skill=alike.skill, score=_sum(parts), parts=parts, tie_break=_sum(tie_break)
@@ -145,13 +145,14 @@ def decide(
     needs: Needs = ANYBODY,
     views: int = 1,
     topic: str | None = None,
+    votes: Votes = NO_VOTES,
     degraded: bool = False,
 ) -> SpecialistRecord:
     """Who does it, of those that may. Below the threshold a task of low risk goes to the default specialist, and one of
     more risk to a person; so does one that needs capabilities which the default specialist does not have.
 
-    views: how many texts the task has, see ``Request.views``. topic: see ``topic_of``. degraded: the scores are those
-    of words alone.
+    views: how many texts the task has, see ``Request.views``. topic: see ``topic_of``. votes: those in the scores.
+    degraded: the scores are those of words alone.
     """
     calibration = rules.calibration
     barred = {one.specialist: why for one in ranked if (why := needs.unmet_by(cards[one.specialist]))}
@@ -169,7 +170,7 @@ def decide(
         return _record(route, None, why, ranked, barred, rules, least, needs, degraded, set(), topic)
     near = [one for one in open_ if best.score - one.score <= calibration.margin]
     close = [one for one in near if one.score >= _least(cards[one.specialist], calibration, views)]
-    chosen, why = best, rationale(_match(open_, least), specialist=best.specialist)
+    chosen, why = best, rationale(_match(open_, least, votes), specialist=best.specialist)
     if len(close) > 1 and rules.on_ambiguity is OnAmbiguity.CLARIFY:
         names = tuple(one.specialist for one in close)
         why = rationale(RationaleCode.AMBIGUOUS, specialists=names)
@@ -182,13 +183,15 @@ def decide(
     return _record(Route.SPECIALIST, chosen, why, ranked, barred, rules, least, needs, degraded, within, topic)
 
 
-def _match(open_: Sequence[SpecialistCandidate], least: float) -> RationaleCode:
+def _match(open_: Sequence[SpecialistCandidate], least: float, votes: Votes) -> RationaleCode:
     """Why the first of them is the best: by likeness, or only by what was learned."""
     best = open_[0]
     without = {one.specialist: round(one.score - one.parts.get(LEARNED, 0.0), DIGITS) for one in open_}
     score = without[best.specialist]
     likest = score >= least and all(score >= other for other in without.values())
-    return RationaleCode.BEST_MATCH if likest or LEARNED not in best.parts else RationaleCode.CORRECTED
+    if likest or LEARNED not in best.parts:
+        return RationaleCode.BEST_MATCH
+    return RationaleCode.CORRECTED if best.specialist in votes.corrected else RationaleCode.GONE_WELL
 
 
 def unless_vague(record: SpecialistRecord, assessment: Assessment, calibration: Calibration) -> SpecialistRecord:

@@ -68,7 +68,7 @@ class Space:
 
     def _weigh(self, vectors: Mapping[str, Row], counted: Collection[str] | None) -> Vector:
         profiles = [one for one in self._profiles if counted is None or one.specialist in counted]
-        rows = [_sparse(vectors[text_hash(text)]) for profile in profiles for text in profile.texts]
+        rows = [_sparse(vectors[text_hash(text)]) for profile in profiles for text in profile.weighed]
         found = frequencies(rows, len(next(iter(vectors.values()), ())))
         return (np.log((len(rows) + 1) / (found + 1)) + 1).astype(np.float32)
 

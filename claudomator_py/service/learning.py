@@ -1,5 +1,6 @@
 """What was learned about who does what: to be seen, forgotten and frozen."""
 
+from collections.abc import Callable
 from typing import TypeVar
 
 from sqlalchemy import Connection
@@ -18,11 +19,15 @@ T = TypeVar("T")
 
 
 class Learned(Bound):
-    """What can be asked about learning. Every method may raise ``domain.errors.ServiceError``."""
+    """What can be asked about learning. Every method may raise ``domain.errors.ServiceError``.
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    default: the specialist for what is for no other, as configured now.
+    """
+
+    def __init__(self, database: Database, clock: Clock, default: Callable[[], str | None]) -> None:
         super().__init__(database)
         self._clock = clock
+        self._default = default
 
     def stats(self, days: int = 30) -> RoutingStatsView:
         """How routing did in the last days."""
@@ -34,7 +39,7 @@ class Learned(Bound):
 
     def labelled(self, limit: int = 1_000) -> LabelledTasksView:
         """Tasks of which it is known who is right for them, the newest first."""
-        return self._read(lambda connection: routing_stats.labelled(connection, self._by, limit))
+        return self._read(lambda connection: routing_stats.labelled(connection, self._by, limit, self._default()))
 
     def forget(self, request: ForgetRequest) -> LearnedView:
         """Have it count no more, nor what is still to be learned of what has ended. Raises NotFound."""

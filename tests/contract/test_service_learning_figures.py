@@ -8,8 +8,13 @@ from claudomator_py.domain.errors import NotFound
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.units import DAY_MS
 from claudomator_py.domain.views.routing import ForgetRequest
+from claudomator_py.embed.hashed import Hashed
+from claudomator_py.routing.calibration import calibration_for
+from claudomator_py.routing.evaluation import evaluate
 from claudomator_py.routing.labelled_set import case_of
 from claudomator_py.routing.profile import Request
+from claudomator_py.schema.routing_settings import Preset
+from claudomator_py.schema.shipped_cards import shipped_cards, shipped_files
 from claudomator_py.store.database import Database
 from tests.contract.taught import ANSWER, LATER_QUERIES, QUERIES, Taught
 from tests.fakes.cards import card
@@ -123,17 +128,24 @@ def test_tasks_with_who_is_right_are_a_labelled_set(taught: Taught) -> None:
     taught.done("short", "Done.")
     taught.submit("anns", QUERIES[3], by=ANN)
     taught.done("anns")
+    assert taught.submit("lunch", "Order lunch for twelve people on Thursday.") == "generalist"
+    taught.done("lunch")
     taught.learner.round()
 
     found = taught.world.learned.labelled().items
 
-    assert {one.name: (one.expected.specialist, one.by) for one in found} == {
-        "wrong": ("backend-engineer", "overridden"),
-        "right": ("database-administrator", "succeeded"),
-        "anns": ("database-administrator", "succeeded"),
+    assert {one.name: (one.expected.route, one.expected.specialist, one.by) for one in found} == {
+        "wrong": (None, "backend-engineer", "overridden"),
+        "right": (None, "database-administrator", "succeeded"),
+        "anns": (None, "database-administrator", "succeeded"),
+        "lunch": ("default", None, "succeeded"),
     }
     case = case_of(json.loads(next(one for one in found if one.name == "wrong").model_dump_json()))
     assert case.expected == frozenset({"backend-engineer"})
     assert case.request == Request(QUERIES[0], "wrong", ("sql",))
+    cards = shipped_cards(shipped_files())
+    cases = [case_of(json.loads(one.model_dump_json()), {card.id for card in cards}) for one in found]
+    figures, _ = evaluate(cards, cases, Hashed(), calibration_for(Preset.CALIBRATED, Hashed().id), lambda: 0)
+    assert [one.id for one in figures.wrong] == [taught.world.task("wrong").id], "a task that went right is right"
     assert [one.name for one in taught.world.access.as_(ANN).learned.labelled().items] == ["anns"]
     assert len(taught.world.learned.labelled(limit=1).items) == 1

@@ -247,7 +247,7 @@ class World:
         )
         # Without an encoder for searches, whose scores are then those of words alone.
         self.specialists = Specialists(database, self.clock, self.repeats, router=decider.preview).as_(OPERATOR)
-        self.learned = Learned(database, self.clock).as_(OPERATOR)
+        self.learned = Learned(database, self.clock, lambda: routing.default).as_(OPERATOR)
         self.run_requests = RunRequests(
             database, self.clock, self.host, lambda: self.launch_rules, self.secrets, self.repeats
         ).as_(OPERATOR)

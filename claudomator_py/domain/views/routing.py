@@ -172,10 +172,11 @@ class LearnedView(View):
 
 
 class ExpectedView(View):
-    """Who is right for a task."""
+    """Who is right for a task. route: `default` where no specialist is, else null: it is not known that none would
+    have to be asked. specialist: null with `default`."""
 
-    route: str = "specialist"
-    specialist: str
+    route: str | None = None
+    specialist: str | None = None
 
 
 class LabelledTaskView(View):

@@ -36,6 +36,7 @@ EXAMPLES: dict[RationaleCode, tuple[dict[str, Any], str]] = {
     RationaleCode.BY_HAND: ({"specialist": "writer"}, "an operator assigned it to writer"),
     RationaleCode.BEST_MATCH: ({"specialist": "writer"}, "it matches writer best"),
     RationaleCode.CORRECTED: ({"specialist": "writer"}, "operators have given tasks like it to writer"),
+    RationaleCode.GONE_WELL: ({"specialist": "writer"}, "tasks like it have gone well with writer"),
     RationaleCode.TIE_BREAK: (
         {"specialist": "writer", "chosen": "editor"},
         "writer is as good a match as editor, and other signals speak for it",

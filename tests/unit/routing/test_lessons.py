@@ -6,7 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudomator_py.domain.learning import Verdict
-from claudomator_py.routing.lessons import HALF_LIFE_MS, PRIOR, Lesson, Lessons, Standing, corrected, moved, standing_of
+from claudomator_py.routing.lessons import (
+    HALF_LIFE_MS,
+    PRIOR,
+    Lesson,
+    Lessons,
+    Standing,
+    Votes,
+    corrected,
+    moved,
+    standing_of,
+)
 
 NOW_MS = 1_790_000_000_000
 ALIKE = 0.2
@@ -72,26 +82,33 @@ def test_what_is_known_of_all_topics_stands_in_for_one_of_which_nothing_is() -> 
 
 
 def test_an_equal_task_that_was_moved_speaks_for_one_and_against_the_other() -> None:
-    votes = lessons((1.0, "a", "b")).votes(TASK, NOW_MS)
+    votes = lessons((1.0, "a", "b")).votes(TASK, NOW_MS).shares
 
     assert votes == {"a": pytest.approx(-1 / (1 + PRIOR)), "b": pytest.approx(1 / (1 + PRIOR))}
 
 
 def test_what_is_not_like_the_task_says_nothing() -> None:
-    assert lessons((ALIKE, "a", "b"), (-0.5, "a", "b")).votes(TASK, NOW_MS) == {}
-    assert Lessons([], np.zeros((0, 0), dtype=np.float32), ALIKE).votes(TASK, NOW_MS) == {}
+    assert lessons((ALIKE, "a", "b"), (-0.5, "a", "b")).votes(TASK, NOW_MS) == Votes()
+    assert Lessons([], np.zeros((0, 0), dtype=np.float32), ALIKE).votes(TASK, NOW_MS) == Votes()
 
 
 def test_what_was_right_speaks_against_a_correction() -> None:
-    alone = lessons((1.0, "a", "b")).votes(TASK, NOW_MS)["b"]
-    beside = lessons((1.0, "a", "b"), (1.0, "a", None), (1.0, "a", None)).votes(TASK, NOW_MS)
+    alone = lessons((1.0, "a", "b")).votes(TASK, NOW_MS).shares["b"]
+    beside = lessons((1.0, "a", "b"), (1.0, "a", None), (1.0, "a", None)).votes(TASK, NOW_MS).shares
 
     assert beside["b"] < alone
     assert beside["a"] > 0
 
 
+def test_whom_operators_have_given_such_tasks_is_told_from_whom_they_went_well_with() -> None:
+    votes = lessons((1.0, "a", "b"), (1.0, "c", None), (ALIKE, "a", "d")).votes(TASK, NOW_MS)
+
+    assert votes.shares["c"] > 0
+    assert votes.corrected == {"b"}
+
+
 def test_the_more_alike_the_more_it_counts() -> None:
-    votes = lessons((0.9, "a", "b"), (0.4, "a", "c")).votes(TASK, NOW_MS)
+    votes = lessons((0.9, "a", "b"), (0.4, "a", "c")).votes(TASK, NOW_MS).shares
 
     assert votes["b"] > votes["c"] > 0
 
@@ -103,14 +120,14 @@ def test_a_label_counts_half_after_its_half_life() -> None:
         ALIKE,
     )
 
-    votes = both.votes(TASK, NOW_MS)
+    votes = both.votes(TASK, NOW_MS).shares
 
     assert votes["old"] == pytest.approx(votes["new"] / 2)
     assert list(votes) == ["old", "new"], "nobody is voted for whom nothing is known"
 
 
 def test_a_label_of_the_future_counts_as_one_of_now() -> None:
-    votes = lessons((1.0, None, "b"), at_ms=NOW_MS + HALF_LIFE_MS).votes(TASK, NOW_MS)
+    votes = lessons((1.0, None, "b"), at_ms=NOW_MS + HALF_LIFE_MS).votes(TASK, NOW_MS).shares
 
     assert votes == {"b": pytest.approx(1 / (1 + PRIOR))}
 
@@ -126,6 +143,6 @@ def test_a_label_of_the_future_counts_as_one_of_now() -> None:
     )
 )
 def test_a_vote_is_between_minus_1_and_1(said: list[tuple[float, str | None, str | None]]) -> None:
-    votes = lessons(*said).votes(TASK, NOW_MS) if said else {}
+    votes = lessons(*said).votes(TASK, NOW_MS).shares if said else {}
 
     assert all(-1 <= vote <= 1 for vote in votes.values())

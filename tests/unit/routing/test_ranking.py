@@ -14,7 +14,8 @@ from claudomator_py.domain.vectors import Vector
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.routing.assessment import assess
 from claudomator_py.routing.calibration import CLASSIC, SHIPPED, Calibration, Weights
-from claudomator_py.routing.lessons import Standing
+from claudomator_py.routing.evaluation import space_of
+from claudomator_py.routing.lessons import Standing, Votes
 from claudomator_py.routing.profile import Likeness, Request, profile_of, text_hash
 from claudomator_py.routing.ranking import (
     MOST_CANDIDATES,
@@ -129,7 +130,21 @@ def test_the_one_vector_of_a_card_is_of_its_system_prompt_too() -> None:
     one = card("one", description="Mends.", system_prompt="Be careful with pipes.", keywords=["tap leaks"])
 
     assert profile_of(one).texts == ("one Mends. tap leaks",)
-    assert profile_of(one).as_one.texts == ("one Mends. tap leaks\nBe careful with pipes.",)
+    assert profile_of(one).as_one.weighed == ("one Mends. tap leaks\nBe careful with pipes.",)
+
+
+def test_a_card_of_one_vector_still_says_what_a_task_is_about() -> None:
+    taps = {"id": "taps", "name": "Taps", "description": "Mends taps.", "examples": ["Mend the dripping tap."]}
+    drains = {"id": "drains", "name": "Drains", "description": "Clears.", "examples": ["Clear the blocked drain."]}
+    cards = [card("plumber", skills=[taps, drains]), card("other")]
+    tap = ENCODER.encode(["the tap drips"])
+
+    found = space_of(cards, ENCODER, CLASSIC).likeness(list(tap), [1.0])
+
+    without = [card("plumber", description=profile_of(cards[0]).as_one.own.removeprefix("plumber ")), card("other")]
+    assert found["plumber"].skill == "taps"
+    plain = space_of(without, ENCODER, CLASSIC).likeness(list(tap), [1.0])
+    assert {name: one.semantic for name, one in found.items()} == {name: one.semantic for name, one in plain.items()}
 
 
 @pytest.mark.parametrize(("score", "route"), [(0.21, Route.CLARIFY), (0.22, Route.SPECIALIST)])
@@ -395,19 +410,23 @@ def test_what_was_learned_is_the_reason_where_likeness_alone_is_not() -> None:
     likeness = {"a": Likeness(0.5, None), "b": Likeness(0.4, None)}
     calibration = PLAIN.model_copy(update={"learned": 0.4})
 
-    def reason(**votes: float) -> RationaleCode:
+    def reason(corrected: str = "b", **shares: float) -> RationaleCode:
+        votes = Votes(shares, frozenset(corrected))
         ranked = rank(Request("do it"), list(cards.values()), likeness, calibration, votes=votes)
-        return decide(ranked, cards, RoutingRules(calibration)).reason.code
+        return decide(ranked, cards, RoutingRules(calibration), votes=votes).reason.code
 
     assert reason() is RationaleCode.BEST_MATCH
     assert reason(a=0.5) is RationaleCode.BEST_MATCH
     assert reason(b=0.5) is RationaleCode.CORRECTED
+    assert reason(b=0.5, corrected="") is RationaleCode.GONE_WELL
     assert reason(a=-0.5) is RationaleCode.BEST_MATCH, "nobody was said to be wanted"
 
 
 def test_whose_likeness_alone_is_just_enough_is_chosen_for_that() -> None:
     cards, calibration = {"a": card("a")}, PLAIN.model_copy(update={"threshold": 0.01})
-    ranked = rank(Request("do it"), list(cards.values()), {"a": Likeness(0.01, None)}, calibration, votes={"a": 0.05})
+    ranked = rank(
+        Request("do it"), list(cards.values()), {"a": Likeness(0.01, None)}, calibration, votes=Votes({"a": 0.05})
+    )
 
     assert ranked[0].parts == {"semantic": 0.01, "learned": 0.02}
     assert decide(ranked, cards, RoutingRules(calibration)).reason.code is RationaleCode.BEST_MATCH
@@ -415,9 +434,10 @@ def test_whose_likeness_alone_is_just_enough_is_chosen_for_that() -> None:
 
 def test_what_was_learned_may_bring_somebody_over_the_threshold() -> None:
     cards, calibration = {"a": card("a")}, PLAIN.model_copy(update={"learned": 0.4})
-    ranked = rank(Request("do it"), list(cards.values()), {"a": Likeness(0.1, None)}, calibration, votes={"a": 1.0})
+    votes = Votes({"a": 1.0}, frozenset("a"))
+    ranked = rank(Request("do it"), list(cards.values()), {"a": Likeness(0.1, None)}, calibration, votes=votes)
 
-    found = decide(ranked, cards, RoutingRules(calibration))
+    found = decide(ranked, cards, RoutingRules(calibration), votes=votes)
 
     assert (found.specialist, found.reason.code) == ("a", RationaleCode.CORRECTED)
     assert found.specialist_candidates[0].parts == {"semantic": 0.1, "learned": 0.4}
