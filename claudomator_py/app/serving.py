@@ -296,6 +296,7 @@ async def _serve(
         now_ms,
         cleaner,
         repeats,
+        lambda: parts.current().policing,
     )
     notices, tokens = Notices(database, notifications, now_ms), Tokens(database, keyring, now_ms)
     specialists = Specialists(database, now_ms, repeats, parts.cosines, parts.preview, parts.twins)

@@ -35,7 +35,7 @@ from claudomator_py.routing.ranking import (
 )
 from claudomator_py.routing.role import agent_name
 from claudomator_py.scheduler.decision import HandoffRecord, SpecialistRecord
-from claudomator_py.schema.agent_settings import asks_no_model
+from claudomator_py.schema.agent_settings import asks_no_model, reads_task
 from claudomator_py.schema.routing_settings import OnAmbiguity
 from claudomator_py.store import dependency_rows, queue, specialist_rows, task_rows
 from claudomator_py.store.database import Database
@@ -214,7 +214,7 @@ class Decider:
         handed = hops(connection, task.id, task.generation)[-1:] if task.seq else ()
         by_hand = specialist_meant(task)
         no_role = self._takes_no_role(spec, by_hand)
-        judged = self.policing.judge(connection, task, spec, reads=not no_role)
+        judged = self.policing.judge(connection, task, spec, reads=self._reads(spec, by_hand))
         needs = _needs_of(spec, judged)
         # Where nobody is looked for, nobody asks who there is, see ``needs_no_route``.
         looked_for = bool(handed) or not no_role
@@ -232,9 +232,7 @@ class Decider:
         spec = task_rows.spec_of(connection, task.id, task.revision)
         if _takes_long(spec):
             return True  # that is found out where it is judged again, see ``SpecialistRouter``
-        judged = self.policing.judge(
-            connection, task, spec, reads=not self._takes_no_role(spec, specialist_meant(task))
-        )
+        judged = self.policing.judge(connection, task, spec, reads=self._reads(spec, specialist_meant(task)))
         judged = self.policing.again(judged, task.specialist, task.skill)
         return self.policing.says_otherwise(connection, task, judged)
 
@@ -292,6 +290,10 @@ class Decider:
         """Whether the task is for an agent that does what it is configured to do, see ``scheduler.admission``. by_hand:
         as in ``Subject``."""
         return spec.specialist is None and by_hand is None and asks_no_model(spec.agent.type, self._registry.agents)
+
+    def _reads(self, spec: TaskSpec, by_hand: str | None) -> bool:
+        """Whether somebody does what its text says. by_hand: as in ``Subject``."""
+        return spec.specialist is not None or by_hand is not None or reads_task(spec.agent.type, self._registry.agents)
 
     def _can_do(self, card: Card) -> bool:
         """Whether there is anybody to do its tasks. An agent of the hub that is away and cannot be woken is left out: a

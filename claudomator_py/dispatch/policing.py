@@ -12,6 +12,7 @@ from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.budget import DayBudget, Spending
 from claudomator_py.domain.decision import PolicyCheck, Versions
+from claudomator_py.domain.errors import Forbidden
 from claudomator_py.domain.inputs import InputRequest
 from claudomator_py.domain.lifecycle import Failing, InputKind
 from claudomator_py.domain.outcome import Reason
@@ -31,11 +32,12 @@ from claudomator_py.ports import Clock
 from claudomator_py.routing.assessment import Assessment, assess
 from claudomator_py.routing.role import done_by
 from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, PolicyVerdict, Route
-from claudomator_py.schema.agent_settings import asks_no_model
+from claudomator_py.schema.agent_settings import reads_task
 from claudomator_py.store import channel_rows, decision_rows, queue, remembered, task_rows, token_rows
 from claudomator_py.store.tables import Channel, Task
 from claudomator_py.tasks.decisions import approved_rules, record_policy
-from claudomator_py.tasks.inputs import specialist_meant
+from claudomator_py.tasks.handing_on import hops
+from claudomator_py.tasks.inputs import refuse_others, specialist_meant
 from claudomator_py.tasks.readiness import ask, ready_dependents
 
 GOOD_FOR_MS = MINUTE_MS
@@ -119,9 +121,11 @@ class Policing:
         return queue.route_again(connection)
 
     def judge(self, connection: Connection, task: Task, spec: TaskSpec, *, reads: bool) -> Judged:
-        """What the rules say of a queued task, as it came. reads: whether somebody reads its text as an order; the
-        text of a task for an agent that does what it is configured to do is not judged."""
+        """What the rules say of a queued task, as it came, with what a run says that has handed it on. reads: whether
+        somebody reads its text as an order; the text of a task for an agent that does what it is configured to do is
+        not judged."""
         now_ms = self._clock()
+        spec = _with_handed_on(connection, task, spec)
         judgement = assess(spec.instructions) if reads else None
         spent = self._spent(connection, now_ms)
         risk = Risk.LOW if judgement is None else judgement.risk
@@ -135,6 +139,41 @@ class Policing:
         if judgement is not None:
             judged = replace(judged, harmful=judgement.harmful, words=judgement.words)
         return _with_approval(connection, task, self._judged(judged))
+
+    def of_answer(self, connection: Connection, task: Task, text: str, by: Principal) -> PolicyRecord | None:
+        """Judge what a person says to a task that asks something, beside what was judged before.
+
+        Return the approval that lies in it; None: it needs none. Raises Forbidden where a rule refuses it, or demands
+        approval by somebody else.
+        """
+        spec = task_rows.spec_of(connection, task.id, task.revision)
+        before, after = (self._of_words(connection, task, said, by) for said in (spec, _extended(spec, text)))
+        if after.denied_by is not None and before.denied_by is None:
+            raise Forbidden(f"The policy refuses the answer ({after.refusal.text}).", remedy="Word it differently.")
+        if after.demanded is None:
+            return None
+        known = approved_rules(connection, task) | set(() if before.demanded is None else before.demanded.rules)
+        rules = tuple(rule for rule in after.demanded.rules if rule not in known)
+        if not rules:
+            return None
+        refuse_others(after.demanded.by, by)
+        return PolicyRecord(
+            reason=rationale(RationaleCode.APPROVED, principal=by.id, rules=rules),
+            risk=after.risk,
+            verdict=PolicyVerdict.APPROVED,
+            rules=rules,
+            approved=tuple(sorted({*approved_rules(connection, task), *rules})),
+            approved_by=by.id,
+        )
+
+    def _of_words(self, connection: Connection, task: Task, spec: TaskSpec, by: Principal) -> Verdict:
+        """What the rules say of a task of those words, if that principal made it."""
+        judgement, now_ms = assess(spec.instructions), self._clock()
+        risk, creator = judgement.risk, task.creator
+        facts = Facts(spec, by, task.source, task.specialist, task.skill, risk, creator=creator)
+        facts = found_here(facts, self._budgets.total, self._spent(connection, now_ms), now_ms)
+        verdict = self.policy.judge(facts)
+        return with_built_in(verdict, harmful=judgement.harmful, reviews=self._reviews, words=judgement.words)
 
     def of_message(self, connection: Connection, channel: Channel, message: Incoming) -> tuple[PolicyCheck, ...]:
         """What the rules say of a message, as of a task with its text: nobody answers one that is refused. What needs
@@ -238,6 +277,21 @@ class Policing:
         )
 
 
+def _with_handed_on(connection: Connection, task: Task, spec: TaskSpec) -> TaskSpec:
+    """The task with what the run says that has handed it on last: those words are judged like its own."""
+    handed = hops(connection, task.id, task.generation)[-1:] if task.seq else ()
+    for hop in handed:
+        spec = _extended(
+            spec, "\n\n".join(words for words in (hop.asked.reason, hop.asked.done, hop.asked.left) if words)
+        )
+    return spec
+
+
+def _extended(spec: TaskSpec, words: str) -> TaskSpec:
+    """The task with those words at its end."""
+    return spec.model_copy(update={"instructions": f"{spec.instructions.rstrip()}\n\n{words}"}) if words else spec
+
+
 def _with_approval(connection: Connection, task: Task, judged: Judged) -> Judged:
     """With the rules whose demand a person has met, if there is such a demand."""
     return replace(judged, approved=approved_rules(connection, task)) if judged.held else judged
@@ -275,7 +329,7 @@ def try_rules(
 def judged_by_words(facts: Facts, agents: Iterable[AgentSpec]) -> tuple[Facts, Assessment]:
     """What the text of a task shows, and the facts with its risk; of one that nobody reads as an order, see
     ``Policing.judge``, nothing. agents: those that are configured."""
-    read = facts.specialist is not None or not asks_no_model(facts.spec.agent.type, agents)
+    read = facts.specialist is not None or reads_task(facts.spec.agent.type, agents)
     judgement = assess(facts.spec.instructions if read else "")
     return replace(facts, risk=judgement.risk), judgement
 

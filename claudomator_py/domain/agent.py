@@ -72,6 +72,8 @@ class AgentSpec(BaseModel):
     mcp: AgentMcp = AgentMcp()
     background: bool = False
     """Whether its runs may leave work in the background and wake themselves up, where a task does not say."""
+    reads_task: bool = True
+    """Whether what it does depends on a task's text, which is then judged as an order."""
     script: str | None = None
     """Kind ``simulated`` only, the behaviour used when a prompt gives none."""
     remote: Remote | None = None

@@ -1,6 +1,6 @@
 """What everybody may know of a kind of agent, without knowing how it is started or read."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -78,6 +78,10 @@ class Login:
     """How a person logs in."""
 
 
+def _always(_: tuple[str, ...]) -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class KindInfo:
     """One kind of agent. The defaults are those of one that nothing is known of."""
@@ -96,6 +100,8 @@ class KindInfo:
     """Whether a service with quotas stands behind it; each agent of any other kind has its limits for itself."""
     asks_model: bool = True
     """Whether a model works on the task; if not, the kind is open to balancing only where the configuration says so."""
+    reads_task: Callable[[tuple[str, ...]], bool] = _always
+    """From argv to whether what it does depends on a task's text, where the configuration does not say."""
     configured: bool = True
     """Whether the configuration can have agents of the kind; those of any other come from cards."""
     reports: Reports = Reports.TOKENS

@@ -35,6 +35,14 @@ KNOWN_KINDS = tuple(KINDS)
 SUPPORTED_KINDS = (*MODEL_KINDS, *(name for name in BY_NAME_KINDS if KINDS[name].configured))
 
 
+def reads_task(agent_type: str | None, agents: Iterable[AgentSpec]) -> bool:
+    """Whether an agent that a task's ``agent.type`` means does what the text says. agents: as below."""
+    if agent_type is None:
+        return True
+    meant = [agent.reads_task for agent in agents if agent_type in (agent.name, agent.kind)]
+    return any(meant) if meant else info_of(agent_type).reads_task(())
+
+
 def asks_no_model(agent_type: str | None, agents: Iterable[AgentSpec]) -> bool:
     """Whether a task's ``agent.type`` only means agents that do what they are configured to do, whatever it says.
 
@@ -97,6 +105,12 @@ class AgentEntry(Strict):
         False,
         description="Kind `claude` only: whether runs may leave commands and subagents in the background, and set "
         "themselves wake-ups. A task may say otherwise.",
+    )
+    reads_task: Flag | None = Field(
+        None,
+        description="Kind `command` only: whether the program does what a task's text says, so that the policy judges "
+        "the text as an order. Default: yes for a command with `{prompt_file}`, for programs of agents, and for shells "
+        "and interpreters without a script.",
     )
     script: Text | None = Field(None, description="Kind `simulated` only: what to do when the prompt does not say.")
     url: RemoteUrl | None = Field(
@@ -191,10 +205,17 @@ def _agent(name: str, value: object, lines: Lines) -> AgentSpec | list[Problem]:
         pass_env=_passed(entry),
         mcp=entry.mcp,
         background=entry.background,
+        reads_task=_reads_task(entry, kind),
         script=entry.script,
         remote=_remote(entry),
     )
     return _odd_budget(agent, lines, at) or agent
+
+
+def _reads_task(entry: AgentEntry, kind: str) -> bool:
+    if entry.reads_task is not None:
+        return entry.reads_task
+    return info_of(kind).reads_task((*(entry.command or ()), *entry.extra_args))
 
 
 def _remote(entry: AgentEntry) -> Remote | None:
@@ -271,6 +292,8 @@ def _odd_agent(entry: AgentEntry, kind: str | None, lines: Lines, at: tuple[str,
         problems.append(problem_at(lines, (*at, "command"), "is missing", "write [program, argument]"))
     if kind != "simulated" and entry.script is not None:
         problems.append(problem_at(lines, (*at, "script"), f"has no meaning for kind `{kind}`", "remove it"))
+    if kind != "command" and entry.reads_task is not None:
+        problems.append(problem_at(lines, (*at, "reads_task"), f"has no meaning for kind `{kind}`", "remove it"))
     if entry.background and not info_of(kind).background:
         problems.append(problem_at(lines, (*at, "background"), f"has no meaning for kind `{kind}`", "remove it"))
     problems += _odd_remote(entry, kind, lines, at)

@@ -7,6 +7,7 @@ from typing import Self, TypeVar
 
 from sqlalchemy import Connection
 
+from claudomator_py.dispatch.policing import Policing
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.errors import (
@@ -47,6 +48,7 @@ from claudomator_py.store.database import Database
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Task
 from claudomator_py.tasks.accept import NewTask, accept, in_context
+from claudomator_py.tasks.decisions import record_policy
 from claudomator_py.tasks.feasibility import placement_problems
 from claudomator_py.tasks.holds import drain, drain_view, hold_agent, release_agent, undrain
 from claudomator_py.tasks.idempotency import IdempotentRequests
@@ -94,8 +96,9 @@ class TaskService(Bound):
         clock: Clock,
         cleaner: Cleaner,
         repeats: IdempotentRequests,
+        policing: Callable[[], Policing],
     ) -> None:
-        """workdirs: what is allowed at present."""
+        """workdirs: what is allowed at present; policing: by the rules that are in force."""
         super().__init__(database)
         self._cleaner = cleaner
         self._queries = queries
@@ -103,6 +106,7 @@ class TaskService(Bound):
         self._workdirs = workdirs
         self._clock = clock
         self._repeats = repeats
+        self._policing = policing
         self._resuming = ResumePolicy(registry, host)
 
     def as_(self, by: Principal) -> Self:
@@ -176,8 +180,15 @@ class TaskService(Bound):
         self, ref: str, request: AnswerRequest, *, if_version: Versions = None, key: RequestKey | None = None
     ) -> TaskView:
         """Let its agent continue with the answer, in the conversation in which it asked; or, where nobody has the task
-        yet, have it routed by the answer. Raises Conflict; Invalid for a specialist that there is not."""
-        take = partial(answer, text=request.text, registry=self._registry, by=self._by)
+        yet, have it routed by the answer. Raises Conflict; Forbidden for what the policy refuses, or has somebody else
+        approve; Invalid for a specialist that there is not."""
+
+        def take(connection: Connection, task: Task, now_ms: int) -> None:
+            approval = self._policing().of_answer(connection, task, request.text, self._by)
+            answer(connection, task, request.text, self._registry, now_ms, by=self._by)
+            if approval is not None:
+                record_policy(connection, task_rows.get(connection, task.id), approval, now_ms)
+
         return self._take_input(ref, take, if_version, key)
 
     def approve(

@@ -139,7 +139,7 @@ def approve(
         if tools:
             message = "were not requested: it needs approval before its first run"
             raise Invalid.of([Problem(field="tools", message=message, remedy="leave them out")])
-        _refuse_others(request, by)
+        refuse_others(request.approvers, by)
         changes: dict[str, Any] = {}
         if specialist is not None:
             named, visible = specialists_for(connection, task, by)
@@ -223,9 +223,9 @@ def _is_one_of(listed: Sequence[str], by: Principal) -> bool:
     return by.id in listed or any(by.role.permits(role) for role in Role if role in listed)
 
 
-def _refuse_others(request: InputRequest, by: Principal) -> None:
-    """Raises Forbidden for somebody whom a rule does not name, nor their role."""
-    for listed in request.approvers:
+def refuse_others(approvers: Sequence[Sequence[str]], by: Principal) -> None:
+    """Refuse somebody whom a rule does not name, nor their role. approvers: by rule. Raises Forbidden."""
+    for listed in approvers:
         if not _is_one_of(listed, by):
             raise Forbidden(
                 f"The policy requires approval by {' or '.join(listed)}, and {by.id} is {by.role}.",

@@ -87,7 +87,7 @@ CODEX_MODELS = {
 }
 CLAUDE = AgentSpec(name="claude", kind="claude", models=CLAUDE_MODELS)
 CODEX = AgentSpec(name="codex", kind="codex", models=CODEX_MODELS)
-LINT = AgentSpec(name="lint", kind="command", auto_select=False)
+LINT = AgentSpec(name="lint", kind="command", auto_select=False, reads_task=False)
 
 
 def spec(name: str, **fields: Any) -> TaskSpec:
@@ -225,6 +225,7 @@ class World:
             self.clock,
             Cleaner(database, self.host, self.isolating, self.clock),
             self.repeats,
+            lambda: policing,
         ).as_(OPERATOR)
         self.tokens = Tokens(database, self.keyring, self.clock).as_(OPERATOR)
         encoder = _EncodesOnce()

@@ -6,5 +6,6 @@ INFO = KindInfo(
     name="simulated",
     has_account=False,
     asks_model=False,
+    reads_task=lambda _: False,
     reports=Reports.DOLLARS,
 )

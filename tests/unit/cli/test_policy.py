@@ -51,11 +51,29 @@ def verdict(folder: Path, *arguments: str, **given: str) -> dict[str, Any]:
     return found[0]
 
 
-NO_RULES = "agents: {claude: {}, sh: {kind: command, command: [sh]}, player: {kind: simulated}}\n"
+NO_RULES = """
+agents:
+  claude: {}
+  sh: {kind: command, command: [sh]}
+  lint: {kind: command, command: [make, lint]}
+  wrapped: {kind: command, command: [sh, -c, ./run.sh], reads_task: true}
+  distant: {kind: a2a, url: "https://agents.example.com/"}
+  player: {kind: simulated}
+"""
 DANGER = "name: danger\ninstructions: Delete the production database.\nagent: {type: %s}\n"
 
 
-@pytest.mark.parametrize(("agent", "says"), [("claude", "held"), ("sh", "allowed"), ("player", "allowed")])
+@pytest.mark.parametrize(
+    ("agent", "says"),
+    [
+        ("claude", "held"),
+        ("distant", "held"),
+        ("sh", "held"),
+        ("wrapped", "held"),
+        ("lint", "allowed"),
+        ("player", "allowed"),
+    ],
+)
 def test_the_text_for_an_agent_that_does_what_it_is_configured_to_do_is_no_order(
     tmp_path: Path, agent: str, says: str
 ) -> None:
