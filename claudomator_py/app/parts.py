@@ -103,7 +103,6 @@ class Parts:
 
     def close(self) -> None:
         """Let go of what works beside the loop."""
-        self.shadow.close()
         self.host.close()
         self.isolating.close()
         current = self.current()

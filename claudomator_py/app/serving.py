@@ -102,6 +102,7 @@ from claudomator_py.sources.specialists import CARD_FILES, CardIntake
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.tasks.idempotency import IdempotentRequests
 from claudomator_py.telemetry.configured import span_exporter
+from claudomator_py.worker import Worker
 
 # FastAPI ignores it while it declares its fields, which it makes of ours: now they are built later.
 warnings.simplefilter("ignore", UnsupportedFieldAttributeWarning)
@@ -191,8 +192,6 @@ async def _serve(
     parts.host.news = daemon.wake
     parts.host.start_reading()
     database.on_commit(daemon.wake, planned=False)
-    database.on_commit(parts.shadow.wake)
-    parts.shadow.begin()
     # Of what is done beside the ticks: each thread has its own.
     schedule_faults, retention_faults = (Faults(now_ms, secrets.redact_piece) for _ in range(2))
     runner = ScheduleRunner(database, parts.registry, lambda: parts.workdirs, now_ms, schedule_faults)
@@ -217,9 +216,6 @@ async def _serve(
     database.on_commit(notifications.wake)
     exporter = span_exporter(settings.telemetry, environ)
     sender = None if exporter is None else SpanSender(database, exporter, now_ms, secrets)
-    if sender is not None:
-        stack.callback(sender.close)
-        database.on_commit(sender.wake)
     published = PublishedRecord(state, os.environ)
 
     def read() -> Settings:
@@ -253,7 +249,7 @@ async def _serve(
             *trouble_checks(parts),
             *inbox_checks(inbox.status()),
             *card_folder_checks(cards.status()),
-            *([] if sender is None else [sender.check()]),
+            *(check for worker in (*workers, *notifications.workers) if (check := worker.check()) is not None),
         ]
 
     keyring = Keyring(database, now_ms, run_tokens)
@@ -284,9 +280,7 @@ async def _serve(
         now_ms,
         retention_faults,
     )
-    stack.callback(retainer.close)
     learner = Learner(database, lambda: parts.current().settings.learning, now_ms)
-    stack.callback(learner.close)
     service = TaskService(
         database,
         queries,
@@ -305,8 +299,11 @@ async def _serve(
     checks = parts.message_checks
     channels = Channels(database, now_ms, repeats, lambda: parts.workdirs, judge.ask, parts.preview, checks)
     answers = AnswerDispatcher(database, lambda: parts.workdirs, now_ms, checks)
-    stack.callback(answers.close)
-    database.on_commit(answers.wake)
+    workers: list[Worker] = [retainer, learner, answers, parts.shadow, *([] if sender is None else [sender])]
+    for worker in workers:
+        stack.callback(worker.close)
+        if worker.wakes_on_commit:
+            database.on_commit(worker.wake)
     learned = Learned(database, now_ms, lambda: parts.current().settings.routing.default_specialist)
     webhooks = IncomingWebhooks(channels, environ, now_ms)
     run_requests = RunRequests(database, now_ms, parts.host, lambda: parts.current().launch, secrets, repeats)
@@ -351,11 +348,8 @@ async def _serve(
     handle_signals(asyncio.get_running_loop(), stop=stop, reload=lambda: daemon.between_ticks(reloader.reload))
     cron_worker.start()
     notifications.follow(settings.notify)
-    retainer.start()
-    learner.start()
-    answers.start()
-    if sender is not None:
-        sender.start()
+    for worker in workers:
+        worker.start()
     hub.start()
     log.info("listening", url=url, version=__version__, inbox=", ".join(settings.inbox.paths), state=str(state))
     log_agents(parts)

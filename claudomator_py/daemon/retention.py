@@ -3,7 +3,6 @@
 Each step is a transaction of its own and can be repeated, so a crash between any two loses nothing but time.
 """
 
-import threading
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TypeVar
@@ -18,6 +17,7 @@ from claudomator_py.ports import Clock, RunHost, Trees
 from claudomator_py.service.cleanup import Cleaner
 from claudomator_py.store import outbox_rows, pruning
 from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.worker import Worker
 
 log = get_logger("claudomator.retention")
 
@@ -27,13 +27,12 @@ BATCH = 200
 TASKS_AT_ONCE = 20
 DIRECTORIES_AT_ONCE = 500
 PAUSE_S = 0.05
-_STOP_S = 5.0
 
 T = TypeVar("T")
 
 
-class Retainer:
-    """Keeps the policy, in a thread of its own. policy: the one in force. targets: who has to have seen every event.
+class Retainer(Worker):
+    """Keeps the policy, every ten minutes. policy: the one in force. targets: who has to have seen every event.
 
     faults: of its thread alone.
     """
@@ -49,28 +48,16 @@ class Retainer:
         clock: Clock,
         faults: Faults,
     ) -> None:
+        super().__init__("retention", clock)
         self._database = database
         self._policy = policy
         self._targets = targets
         self._cleaner = cleaner
         self._host = host
         self._trees = trees
-        self._clock = clock
         self._faults = faults
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="retention", daemon=True)
 
-    def start(self) -> None:
-        """Begin, and look again every ten minutes."""
-        self._thread.start()
-
-    def close(self) -> None:
-        """End after the step at hand."""
-        self._stopped.set()
-        if self._thread.ident is not None:
-            self._thread.join(_STOP_S)
-
-    def round(self) -> dict[str, int]:
+    def run_once(self) -> dict[str, int]:
         """Remove all that was kept long enough; how much of what. Raises StoreUnavailable.
 
         What cannot be removed keeps nothing else: it is tried again in a later round.
@@ -106,16 +93,12 @@ class Retainer:
             steps["tasks"] = partial(self._old_tasks, now_ms - policy.tasks)
         return steps
 
-    def _run(self) -> None:
-        pause_s = FIRST_S
-        while not self._stopped.wait(pause_s):
-            pause_s = EVERY_S
-            try:
-                self.round()
-            except StoreUnavailable as error:
-                log.warning("pruning_interrupted", problem=str(error))
-            except Exception:
-                log.exception("pruning_failed")
+    def pause_s(self) -> float:
+        """Return the seconds until it looks again."""
+        return EVERY_S
+
+    def _first_pause_s(self) -> float:
+        return FIRST_S
 
     def _what_happened(self, before_ms: int) -> dict[str, Callable[[], int]]:
         return {

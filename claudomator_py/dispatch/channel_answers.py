@@ -5,7 +5,6 @@ crash between them is none: before it nothing was given, and after it the answer
 """
 
 import logging
-import threading
 from collections.abc import Callable
 from functools import partial
 
@@ -19,14 +18,12 @@ from claudomator_py.store import channel_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.tables import Channel, ChannelAnswer
 from claudomator_py.tasks.messages import Advice, Policy, deliver, no_policy
+from claudomator_py.worker import Worker
 
 log = logging.getLogger("claudomator.channels")
 
 SETTLE_S = 0.1
 """What is committed together is looked at once."""
-STORE_RETRY_S = 5.0
-IDLE_S = 60.0
-_STOP_S = 2.0
 
 
 def place_key(working_dir: str | None, workdirs: Workdirs) -> str | None:
@@ -39,37 +36,20 @@ def place_key(working_dir: str | None, workdirs: Workdirs) -> str | None:
         return None
 
 
-class AnswerDispatcher:
+class AnswerDispatcher(Worker):
     """Gives the answers that are due, in the background. policy: see ``tasks.messages.Policy``."""
+
+    wakes_on_commit = True
 
     def __init__(
         self, database: Database, workdirs: Callable[[], Workdirs], clock: Clock, policy: Policy = no_policy
     ) -> None:
+        super().__init__("answers", clock, settle_s=SETTLE_S)
         self._database = database
         self._workdirs = workdirs
-        self._clock = clock
         self._policy = policy
-        self._news = threading.Event()
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="answers", daemon=True)
 
-    def start(self) -> None:
-        """Begin with what became due while there was no daemon."""
-        self._news.set()
-        self._thread.start()
-
-    def wake(self) -> None:
-        """Something was committed. From any thread; it waits for nothing."""
-        self._news.set()
-
-    def close(self) -> None:
-        """Give no more; waits for the transaction at hand."""
-        self._stopped.set()
-        self._news.set()
-        if self._thread.is_alive():
-            self._thread.join(_STOP_S)
-
-    def round(self) -> int:
+    def run_once(self) -> int:
         """Give all that is due; how many. Raises StoreUnavailable."""
         given = 0
         while found := self._database.read(channel_rows.ready):
@@ -95,20 +75,6 @@ class AnswerDispatcher:
             return 0
         crashpoint("answer-given")
         return 0 if given is None else 1
-
-    def _work(self) -> None:
-        while not self._stopped.is_set():
-            pause_s = IDLE_S
-            self._news.clear()
-            try:
-                self.round()
-            except StoreUnavailable as error:
-                log.warning("answers are not given: %s; tried again", error)
-                pause_s = STORE_RETRY_S
-            except Exception:
-                log.exception("answers are not given")
-            if self._news.wait(pause_s):
-                self._stopped.wait(SETTLE_S)
 
 
 def _channel_of(connection: Connection, answer: ChannelAnswer) -> Channel:

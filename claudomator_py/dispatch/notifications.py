@@ -6,7 +6,6 @@ none is made twice. One that was sent right before a crash is sent again, under 
 """
 
 import logging
-import threading
 from collections.abc import Callable, Mapping, Sequence
 
 from sqlalchemy import Connection
@@ -19,8 +18,9 @@ from claudomator_py.domain.units import SECOND_MS, format_instant
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.ports import Clock, Messenger
 from claudomator_py.store import events, outbox_rows
-from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Outbox
+from claudomator_py.worker import IDLE_S, Worker
 
 log = logging.getLogger("claudomator.notify")
 
@@ -28,10 +28,7 @@ ATTEMPTS = 12
 FIRST_PAUSE_MS = 5 * SECOND_MS
 PAGE = 200
 SETTLE_S = 0.1
-STORE_RETRY_S = 5.0
-IDLE_S = 60.0
 _KINDS = ("budget_spent", "hold", "schedule_held_up", "state")
-_STOP_S = 2.0
 
 
 class NotificationDispatcher:
@@ -73,6 +70,11 @@ class NotificationDispatcher:
         """The ways to the targets, by name."""
         return {name: courier.messenger for name, courier in self._couriers.items()}
 
+    @property
+    def workers(self) -> Sequence[Worker]:
+        """One for each target."""
+        return tuple(self._couriers.values())
+
     def wake(self) -> None:
         """Something was committed. Quick, and from any thread."""
         for courier in self._couriers.values():
@@ -83,7 +85,7 @@ class NotificationDispatcher:
         _end(list(self._couriers.values()))
 
 
-class _TargetWorker(threading.Thread):
+class _TargetWorker(Worker):
     """Gathers and sends the notices for one target."""
 
     def __init__(
@@ -95,46 +97,25 @@ class _TargetWorker(threading.Thread):
         clock: Clock,
         secrets: Secrets,
     ) -> None:
-        super().__init__(name=f"notify-{name}", daemon=True)
+        super().__init__(f"notify-{name}", clock, settle_s=SETTLE_S)
         self.target = target
         self.messenger = messenger
         self._database = database
         self._to = name
-        self._clock = clock
         self._secrets = secrets
-        self._woken = threading.Event()
-        self._stopped = threading.Event()
 
-    def wake(self) -> None:
-        """There may be something new."""
-        self._woken.set()
+    def run_once(self) -> None:
+        """Gather what is to be told, and send what is due. Raises StoreUnavailable."""
+        self._gather()
+        while not self._stopped.is_set() and (row := self._next()) is not None:
+            self._deliver(row)
 
-    def stop(self) -> None:
-        """Send nothing more after the one at hand."""
-        self._stopped.set()
-        self._woken.set()
-
-    def join(self, timeout: float | None = _STOP_S) -> None:
-        """Wait for the end; one that is stuck in a delivery ends with the process."""
-        if self.ident is not None:
-            super().join(timeout)
-
-    def run(self) -> None:
-        """Gather and send until stopped."""
-        while not self._stopped.is_set():
-            self._woken.clear()
-            try:
-                self._gather()
-                pause = self._send()
-            except StoreUnavailable as error:
-                log.warning("notices to %s wait for the store: %s", self._to, error)
-                pause = STORE_RETRY_S
-            except Exception:
-                log.exception("telling %s failed", self._to)
-                pause = STORE_RETRY_S
-            self._woken.wait(pause)
-            # Commits come in bursts, and a look after each would be a load on its own.
-            self._stopped.wait(SETTLE_S)
+    def pause_s(self) -> float:
+        """Return the seconds until a notice is due again. Raises StoreUnavailable."""
+        next_ms = self._database.read(lambda connection: outbox_rows.next_due(connection, self._to))
+        if next_ms is None:
+            return IDLE_S
+        return min(IDLE_S, max(0.0, (next_ms - self._clock()) / 1000))
 
     def _gather(self) -> None:
         while not self._stopped.is_set():
@@ -194,18 +175,6 @@ class _TargetWorker(threading.Thread):
         outbox_rows.move_cursor(connection, self._to, reached)
         outbox_rows.forget_old(connection, now_ms)
 
-    def _send(self) -> float:
-        """Send all that is due; the seconds until there is more to do."""
-        while not self._stopped.is_set():
-            row = self._next()
-            if row is None:
-                break
-            self._deliver(row)
-        next_ms = self._database.read(lambda connection: outbox_rows.next_due(connection, self._to))
-        if next_ms is None:
-            return IDLE_S
-        return min(IDLE_S, max(0.0, (next_ms - self._clock()) / 1000))
-
     def _next(self) -> Outbox | None:
         now_ms = self._clock()
         return self._database.read(lambda connection: outbox_rows.due(connection, self._to, now_ms))
@@ -250,7 +219,7 @@ def _end(couriers: Sequence[_TargetWorker]) -> None:
     for courier in couriers:
         courier.stop()
     for courier in couriers:
-        courier.join()
+        courier.close()
         courier.messenger.close()
 
 

@@ -1,6 +1,5 @@
 """A second configuration that decides about the same tasks beside the one in force, and acts on nothing."""
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
@@ -15,6 +14,7 @@ from claudomator_py.store import decision_log, remembered
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.tables import Decision
 from claudomator_py.tasks.decisions import record_shadow
+from claudomator_py.worker import Worker
 
 log = get_logger("claudomator.shadow")
 
@@ -29,43 +29,34 @@ _PAUSE_S = 1.0
 _Found = tuple[Decision, ShadowRecord]
 
 
-class Shadow:
+class Shadow(Worker):
     """Decides again, under another configuration, what is decided from the time on at which that is put in force.
 
     It looks at decisions once they are stored, on a thread of its own: no task waits for it, and a daemon that was
     killed in between misses none. configuration: the one in use at present; None: there is none.
     """
 
+    wakes_on_commit = True
+
     def __init__(
         self, database: Database, configuration: Callable[[], OtherConfiguration | None], clock: Clock
     ) -> None:
+        super().__init__("shadow", clock, settle_s=_PAUSE_S)
         self._database = database
         self._configuration = configuration
-        self._clock = clock
-        self._news = threading.Event()
-        self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._follow, name="shadow", daemon=True)
         self._done: dict[str, int] = {}
         self._alternative: Alternative | None = None
 
-    def begin(self) -> None:
-        """Follow what is committed, beginning with what was not looked at when the last daemon ended."""
-        self.wake()
-        self._thread.start()
-
     def wake(self) -> None:
-        """There may be something to look at. Takes no time."""
-        if not self._news.is_set() and self._configuration() is not None:
-            self._news.set()
+        """Have a round begin soon, if there is a configuration. Takes no time."""
+        if not self._woken.is_set() and self._configuration() is not None:
+            super().wake()
 
-    def close(self) -> None:
-        """Look at nothing more."""
-        self._closing.set()
-        self._news.set()
-        if self._thread.ident is not None:
-            self._thread.join()
+    def pause_s(self) -> float | None:
+        """Return None: there is nothing to look at before something is committed."""
+        return None
 
-    def catch_up(self) -> int:
+    def run_once(self) -> int:
         """Decide again what was decided since the last look; how many shadows that gave. Raises StoreUnavailable."""
         configuration = self._configuration()
         if configuration is None:
@@ -80,7 +71,7 @@ class Shadow:
             self._alternative = Alternative(self._database, configuration)
         alternative = self._alternative
         after, number = (max(mark["since_ms"], mark["at_ms"] - _LATE_MS), ""), 0
-        while not self._closing.is_set() and (rows := self._database.read(partial(_following, after=after))):
+        while not self._stopped.is_set() and (rows := self._database.read(partial(_following, after=after))):
             after = rows[-1].at_ms, rows[-1].id
             fresh = [row for row in rows if row.id not in self._done]
             if not fresh:
@@ -92,15 +83,6 @@ class Shadow:
             self._done |= {row.id: row.at_ms for row in fresh}
         self._done = {row: at_ms for row, at_ms in self._done.items() if at_ms >= mark["at_ms"] - _LATE_MS}
         return number
-
-    def _follow(self) -> None:
-        while self._news.wait() and not self._closing.is_set():
-            self._news.clear()
-            try:
-                self.catch_up()
-            except StoreUnavailable as error:
-                log.warning("shadow_not_recorded", problem=str(error))
-            self._closing.wait(_PAUSE_S)
 
     def _shadows(self, alternative: Alternative, row: Decision) -> list[_Found]:
         """Of one decision; what fails for it keeps no other from being looked at. Raises StoreUnavailable."""

@@ -6,7 +6,6 @@ again with growing pauses, and delays nothing but its spans.
 """
 
 import logging
-import threading
 from collections.abc import Container
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,8 +19,9 @@ from claudomator_py.domain.views import CheckView
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.ports import Clock, ExportFault, SpanExporter
 from claudomator_py.store import events, trace_rows
-from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.database import Database
 from claudomator_py.store.trace_rows import TaskHistory
+from claudomator_py.worker import Worker
 
 log = logging.getLogger("claudomator.telemetry")
 
@@ -33,9 +33,6 @@ FIRST_PAUSE_MS = 2 * SECOND_MS
 LONGEST_PAUSE_MS = 5 * MINUTE_MS
 SETTLE_S = 1.0
 """What is committed together is looked at once."""
-STORE_RETRY_S = 5.0
-IDLE_S = 60.0
-_STOP_S = 2.0
 
 
 @dataclass(slots=True)
@@ -51,42 +48,31 @@ class _Page:
     """Whether looking at them again would be a pity."""
 
 
-class SpanSender:
+class SpanSender(Worker):
     """Sends what ends from its first start on. secrets: what no span may hold."""
 
+    wakes_on_commit = True
+
     def __init__(self, database: Database, exporter: SpanExporter, clock: Clock, secrets: Secrets) -> None:
+        super().__init__("telemetry", clock, settle_s=SETTLE_S)
         self._database = database
         self._exporter = exporter
-        self._clock = clock
         self._secrets = secrets
         self._page: _Page | None = None
         self._reached: int | None = None
         """The last event whose spans were sent; None: it is to be read."""
-        self._failed = 0
+        self._failures = 0
         """Times in a row."""
         self._fault: tuple[str, int] | None = None
         """Why nothing is taken at present, and since when."""
         self._refused = 0
         """Spans that the collector will never take."""
-        self._news = threading.Event()
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="telemetry", daemon=True)
-
-    def start(self) -> None:
-        """Begin with what ended while there was no daemon."""
-        self._thread.start()
-
-    def wake(self) -> None:
-        """Something was committed. From any thread; it waits for nothing."""
-        self._news.set()
 
     def close(self) -> None:
         """Send nothing more; the next daemon continues."""
-        self._stopped.set()
-        self._news.set()
+        self.stop()
         self._exporter.close()
-        if self._thread.is_alive():
-            self._thread.join(_STOP_S)
+        super().close()
 
     def check(self) -> CheckView:
         """Whether spans are taken."""
@@ -97,7 +83,15 @@ class SpanSender:
         detail = f"{self._refused} spans were refused, see the log" if self._refused else "spans are taken"
         return CheckView(name="telemetry", ok=True, detail=detail, blocking=False)
 
-    def round(self) -> None:
+    def run_once(self) -> None:
+        """Send all that there is; after a failure wait, whatever wakes it. Raises StoreUnavailable."""
+        try:
+            self.send_all()
+        except ExportFault as fault:
+            self._stopped.wait(self._pause_after(fault))
+            self.wake()
+
+    def send_all(self) -> None:
         """Send all that there is. Raises ExportFault and StoreUnavailable: what was not sent is sent the next time."""
         while not self._stopped.is_set():
             page = self._page = self._page or self._look()
@@ -151,32 +145,13 @@ class SpanSender:
             log.error("%d spans were refused: %s", len(spans), fault)
         if self._fault is not None:
             log.info("spans are taken again")
-        self._failed, self._fault = 0, None
-
-    def _work(self) -> None:
-        while not self._stopped.is_set():
-            pause_s = 0.0
-            self._news.clear()
-            try:
-                self.round()
-            except ExportFault as fault:
-                pause_s = self._pause_after(fault)
-            except StoreUnavailable as error:
-                log.warning("spans wait for the store: %s", error)
-                pause_s = STORE_RETRY_S
-            except Exception:
-                log.exception("sending spans failed")
-                pause_s = STORE_RETRY_S
-            if pause_s:
-                self._stopped.wait(pause_s)
-            elif self._news.wait(IDLE_S):
-                self._stopped.wait(SETTLE_S)
+        self._failures, self._fault = 0, None
 
     def _pause_after(self, fault: ExportFault) -> float:
         """Seconds."""
-        self._failed += 1
+        self._failures += 1
         since_ms = self._clock() if self._fault is None else self._fault[1]
         self._fault = (self._secrets.redact_piece(str(fault)), since_ms)
         if not self._stopped.is_set():
-            log.warning("spans were not taken, attempt %d: %s", self._failed, self._fault[0])
-        return backoff_ms(FIRST_PAUSE_MS, self._failed, "telemetry", longest_ms=LONGEST_PAUSE_MS) / 1000
+            log.warning("spans were not taken, attempt %d: %s", self._failures, self._fault[0])
+        return backoff_ms(FIRST_PAUSE_MS, self._failures, "telemetry", longest_ms=LONGEST_PAUSE_MS) / 1000

@@ -51,7 +51,7 @@ class Taught:
         else:
             database.write(lambda connection: ship(connection, _shipped(), self.world.now_ms))
         self.learner = Learner(database, lambda: LearningSettings(), self.world.clock)
-        self.learner.round()
+        self.learner.run_once()
 
     def submit(self, name: str, text: str, *, by: Principal = OPERATOR, **fields: Any) -> str | None:
         """Who does it."""

@@ -42,7 +42,7 @@ def test_a_success_moves_the_specialist_on_its_topic_and_altogether(taught: Taug
     assert taught.submit("slow", QUERIES[0]) == "database-administrator"
     taught.done("slow")
 
-    taught.learner.round()
+    taught.learner.run_once()
 
     (label,) = taught.labels("slow")
     assert (label.verdict, label.rule, label.topic) == ("positive", "succeeded", "queries")
@@ -60,9 +60,9 @@ def test_nothing_is_learned_twice(taught: Taught) -> None:
     taught.done("slow")
 
     for _ in range(3):
-        taught.learner.round()
+        taught.learner.run_once()
     taught.world.restarted_daemon()
-    taught.learner.round()
+    taught.learner.run_once()
 
     assert {one.positive for one in taught.standings().values()} == {1}
 
@@ -80,9 +80,9 @@ def test_a_crash_in_the_midst_of_it_leaves_nothing_half_learned(
     with monkeypatch.context() as patched:
         patched.setattr(learning_rows, "keep_progress", crash)
         with pytest.raises(RuntimeError):
-            taught.learner.round()
+            taught.learner.run_once()
     assert taught.standings() == {}
-    taught.learner.round()
+    taught.learner.run_once()
 
     assert {one.positive for one in taught.standings().values()} == {3}
 
@@ -102,7 +102,7 @@ def test_only_a_failure_of_the_work_speaks_against_the_specialist(taught: Taught
     taught.submit("slow", QUERIES[0])
     taught.failed("slow", reason)
 
-    taught.learner.round()
+    taught.learner.run_once()
 
     assert taught.rules("slow") == [rule]
     found = taught.standings()
@@ -127,7 +127,7 @@ def test_an_answer_says_something_from_some_length_on(taught: Taught, answer: st
     taught.submit("slow", QUERIES[0])
     taught.done("slow", answer)
 
-    taught.learner.round()
+    taught.learner.run_once()
 
     assert taught.rules("slow") == [rule]
 
@@ -136,7 +136,7 @@ def test_a_task_that_is_cancelled_says_nothing(taught: Taught) -> None:
     taught.submit("slow", QUERIES[0])
     taught.world.service.cancel("slow")
 
-    taught.learner.round()
+    taught.learner.run_once()
 
     assert taught.rules("slow") == [LabelRule.CANCELLED]
     assert taught.standings() == {}
@@ -145,12 +145,12 @@ def test_a_task_that_is_cancelled_says_nothing(taught: Taught) -> None:
 def test_a_short_answer_was_of_use_if_somebody_goes_on_with_it(taught: Taught) -> None:
     taught.submit("slow", QUERIES[0])
     taught.done("slow", "Done.")
-    taught.learner.round()
+    taught.learner.run_once()
     assert taught.standings() == {}
 
     taught.submit("more", "Now do the same for the table of returns.", continues="slow")
     taught.done("more")
-    taught.learner.round()
+    taught.learner.run_once()
 
     assert taught.rules("slow") == [LabelRule.FOLLOWED]
     assert taught.standings()["database-administrator", ""].positive == 2
@@ -159,10 +159,10 @@ def test_a_short_answer_was_of_use_if_somebody_goes_on_with_it(taught: Taught) -
 def test_a_restart_with_another_specialist_corrects_the_decision(taught: Taught) -> None:
     taught.submit("slow", QUERIES[0])
     taught.done("slow")
-    taught.learner.round()
+    taught.learner.run_once()
 
     taught.give("slow", "backend-engineer")
-    taught.learner.round()
+    taught.learner.run_once()
 
     (label,) = taught.labels("slow")
     assert (label.specialist, label.wanted) == ("database-administrator", "backend-engineer")
@@ -182,10 +182,10 @@ def test_a_correction_counts_once_whether_the_success_was_learned_before_it_or_n
         taught.submit(f"slow-{number}", text)
         taught.done(f"slow-{number}")
         if learned_first:
-            taught.learner.round()
+            taught.learner.run_once()
     for number in range(len(QUERIES)):
         taught.give(f"slow-{number}", "backend-engineer")
-        taught.learner.round()
+        taught.learner.run_once()
 
     for topic in ("", "queries"):
         found = taught.standings()["database-administrator", topic]
@@ -196,11 +196,11 @@ def test_a_correction_counts_once_whether_the_success_was_learned_before_it_or_n
 def test_a_correction_of_what_was_forgotten_counts_as_any_other(taught: Taught) -> None:
     taught.submit("slow", QUERIES[0])
     taught.done("slow")
-    taught.learner.round()
+    taught.learner.run_once()
     taught.world.learned.forget(ForgetRequest())
 
     taught.give("slow", "backend-engineer")
-    taught.learner.round()
+    taught.learner.run_once()
 
     found = taught.standings()["database-administrator", "queries"]
     assert (found.positive, found.negative) == (0, 1)
@@ -211,7 +211,7 @@ def test_what_the_other_one_makes_of_it_has_a_label_of_its_own(taught: Taught) -
     taught.submit("slow", QUERIES[0])
     taught.give("slow", "backend-engineer")
     taught.done("slow")
-    taught.learner.round()
+    taught.learner.run_once()
 
     assert taught.rules("slow") == [LabelRule.OVERRIDDEN, LabelRule.SUCCEEDED]
     # It was given to them by name: nobody knows what it would have been likest.
@@ -221,10 +221,10 @@ def test_what_the_other_one_makes_of_it_has_a_label_of_its_own(taught: Taught) -
 def test_a_restart_with_the_same_specialist_corrects_nothing(taught: Taught) -> None:
     taught.submit("slow", QUERIES[0])
     taught.done("slow")
-    taught.learner.round()
+    taught.learner.run_once()
 
     taught.give("slow", "database-administrator")
-    taught.learner.round()
+    taught.learner.run_once()
 
     assert taught.rules("slow") == [LabelRule.SUCCEEDED]
 
@@ -257,7 +257,7 @@ def test_a_thread_that_goes_on_with_somebody_else_corrects_its_beginning(taught:
     taught.submit("slow", QUERIES[0])
     taught.done("slow")
     taught.submit("more", "Go on.", continues="slow", specialist="backend-engineer")
-    taught.learner.round()
+    taught.learner.run_once()
 
     (label,) = taught.labels("slow")
     assert (label.specialist, label.wanted) == ("database-administrator", "backend-engineer")
@@ -271,7 +271,7 @@ def test_consistent_corrections_turn_a_topic_and_no_other(taught: Taught) -> Non
     for number, text in enumerate(QUERIES):
         assert taught.submit(f"slow-{number}", text) == "database-administrator"
         taught.give(f"slow-{number}", "backend-engineer")
-    taught.learner.round()
+    taught.learner.run_once()
 
     later = [taught.submit(f"later-{number}", text) for number, text in enumerate(LATER_QUERIES)]
     after = [taught.submit(f"other-again-{number}", text) for number, text in enumerate(OTHERS)]
@@ -287,7 +287,7 @@ def test_one_correction_does_not_turn_what_is_right_again_and_again(taught: Taug
         taught.done(f"slow-{number}")
     taught.submit("odd", QUERIES[5])
     taught.give("odd", "backend-engineer")
-    taught.learner.round()
+    taught.learner.run_once()
 
     later = [taught.submit(f"later-{number}", text) for number, text in enumerate(LATER_QUERIES)]
 
@@ -298,7 +298,7 @@ def test_a_correction_fades(taught: Taught) -> None:
     for number, text in enumerate(QUERIES):
         taught.submit(f"slow-{number}", text)
         taught.give(f"slow-{number}", "backend-engineer")
-    taught.learner.round()
+    taught.learner.run_once()
     assert taught.submit("soon", LATER_QUERIES[0]) == "backend-engineer"
 
     taught.world.now_ms += 900 * DAY_MS
@@ -310,7 +310,7 @@ def test_what_one_organisation_corrects_is_nothing_to_another(taught: Taught) ->
     for number, text in enumerate(QUERIES):
         taught.submit(f"slow-{number}", text, by=ANN)
         taught.give(f"slow-{number}", "backend-engineer", by=ANN)
-    taught.learner.round()
+    taught.learner.run_once()
 
     assert taught.submit("anns", LATER_QUERIES[0], by=ANN) == "backend-engineer"
     assert taught.submit("bobs", LATER_QUERIES[0], by=BOB) == "database-administrator"
@@ -326,7 +326,7 @@ def test_where_nobody_was_found_a_correction_finds_somebody(database: Database) 
     for number, text in enumerate(texts[:3]):
         assert taught.submit(f"tap-{number}", text) == "generalist"
         taught.give(f"tap-{number}", "plumber")
-    taught.learner.round()
+    taught.learner.run_once()
 
     assert taught.submit("later", texts[4]) == "plumber"
 
@@ -337,9 +337,9 @@ def test_what_happens_while_learning_is_frozen_is_never_learned(taught: Taught) 
     for number, text in enumerate(QUERIES):
         taught.submit(f"slow-{number}", text)
         taught.give(f"slow-{number}", "backend-engineer")
-    taught.learner.round()
+    taught.learner.run_once()
     world.database.write(lambda connection: switch_rows.turn_off(connection, FROZEN))
-    taught.learner.round()
+    taught.learner.run_once()
 
     assert taught.standings() == {}
     assert taught.submit("later", LATER_QUERIES[0]) == "database-administrator"
@@ -350,7 +350,7 @@ def test_what_was_learned_can_be_forgotten(taught: Taught) -> None:
     for number, text in enumerate(QUERIES):
         taught.submit(f"slow-{number}", text)
         taught.give(f"slow-{number}", "backend-engineer")
-    taught.learner.round()
+    taught.learner.run_once()
     assert taught.submit("soon", LATER_QUERIES[0]) == "backend-engineer"
 
     world = taught.world
@@ -358,7 +358,7 @@ def test_what_was_learned_can_be_forgotten(taught: Taught) -> None:
 
     assert forgotten == len(QUERIES)
     assert taught.submit("later", LATER_QUERIES[0]) == "database-administrator"
-    taught.learner.round()
+    taught.learner.run_once()
     assert taught.submit("latest", LATER_QUERIES[1]) == "database-administrator"
 
 
@@ -367,7 +367,7 @@ def test_days_without_a_success_count_less_and_less(taught: Taught) -> None:
         taught.world.now_ms = present()
         taught.submit("slow", QUERIES[0])
         taught.done("slow")
-        taught.learner.round()
+        taught.learner.run_once()
         last = taught.standings()["database-administrator", ""].last_success_ms
         frozen.move_to("2026-11-20T00:00:01Z")
         counted = []
@@ -381,7 +381,7 @@ def test_days_without_a_success_count_less_and_less(taught: Taught) -> None:
 def test_a_task_that_goes_takes_its_label_along(taught: Taught) -> None:
     taught.submit("slow", QUERIES[0])
     taught.done("slow")
-    taught.learner.round()
+    taught.learner.run_once()
     task_id = taught.world.task("slow").id
     later = taught.world.now_ms + DAY_MS
 
@@ -400,7 +400,7 @@ def test_what_ended_while_frozen_is_not_learned_after(taught: Taught) -> None:
     taught.submit("again", QUERIES[1])
     taught.done("again")
 
-    taught.learner.round()
+    taught.learner.run_once()
 
     assert taught.standings()["database-administrator", ""].positive == 1
 
@@ -409,7 +409,7 @@ def test_an_organisation_forgets_only_what_it_has_taught(taught: Taught) -> None
     for number, (by, text) in enumerate(zip((ANN, BOB), QUERIES, strict=False)):
         taught.submit(f"slow-{number}", text, by=by)
         taught.done(f"slow-{number}")
-    taught.learner.round()
+    taught.learner.run_once()
 
     taught.world.access.as_(ANN).learned.forget(ForgetRequest())
 

@@ -37,7 +37,7 @@ def test_figures_tell_of_each_specialist_and_topic(taught: Taught) -> None:
     taught.done("slow-1")
     taught.failed("slow-2", "refused")
     taught.submit("odd", "Zwölf Boxkämpfer jagen Viktor quer über den Sylter Deich.")
-    taught.learner.round()
+    taught.learner.run_once()
 
     found = learned.stats(days=7)
 
@@ -63,12 +63,12 @@ def test_figures_say_whether_a_signal_was_right(taught: Taught) -> None:
         taught.submit(f"slow-{number}", text)
         taught.give(f"slow-{number}", "backend-engineer")
         taught.world.service.cancel(f"slow-{number}")
-    taught.learner.round()
+    taught.learner.run_once()
     taught.submit("right", LATER_QUERIES[0])
     taught.done("right")
     taught.submit("wrong", LATER_QUERIES[1])
     taught.give("wrong", "database-administrator")
-    taught.learner.round()
+    taught.learner.run_once()
 
     (signal,) = (one for one in taught.world.learned.stats().signals if one.signal == "learned")
 
@@ -81,7 +81,7 @@ def test_figures_are_those_of_ones_own_organisation(taught: Taught) -> None:
     )
     assert taught.submit("slow", "Feed the llamas of the southern meadow, please.", by=ANN) == "llama-keeper"
     taught.done("slow")
-    taught.learner.round()
+    taught.learner.run_once()
 
     anns, bobs = (taught.world.access.as_(one).learned for one in (ANN, BOB))
     carls = taught.world.access.as_(Principal("carl", Role.OPERATE, "acme")).learned
@@ -103,7 +103,7 @@ def test_what_was_learned_is_shown_forgotten_and_frozen(taught: Taught) -> None:
         taught.submit(f"slow-{number}", text)
         taught.give(f"slow-{number}", "backend-engineer")
     assert learned.all().waiting == len(QUERIES)
-    taught.learner.round()
+    taught.learner.run_once()
 
     (correction,) = learned.all().corrections
     assert (correction.specialist, correction.wanted) == ("database-administrator", "backend-engineer")
@@ -130,7 +130,7 @@ def test_tasks_with_who_is_right_are_a_labelled_set(taught: Taught) -> None:
     taught.done("anns")
     assert taught.submit("lunch", "Order lunch for twelve people on Thursday.") == "generalist"
     taught.done("lunch")
-    taught.learner.round()
+    taught.learner.run_once()
 
     found = taught.world.learned.labelled().items
 

@@ -92,7 +92,7 @@ def test_what_an_agent_asks_of_another_is_the_word_of_who_asked_first(policed: M
         world.tick()
         world.end(name, text="Soup. @baker, some bread please.")
         world.tick()
-        assert world.answers.round() >= 1
+        assert world.answers.run_once() >= 1
         newest = world.access.as_(OPERATOR).channels.messages("kitchen").items[0]
         asked = task_of(world, newest)
         world.router.route()

@@ -78,7 +78,7 @@ class Kept(World):
     def after(self, days: float) -> dict[str, int]:
         """What is removed so many days after the start."""
         self.now_ms = START_MS + int(days * DAY_MS)
-        return self.retainer.round()
+        return self.retainer.run_once()
 
     def count(self, table: Table) -> int:
         query = select(func.count()).select_from(table)

@@ -66,14 +66,14 @@ class Traced:
         self.collected = Collected()
         self.secrets = Secrets()
         self.restart()
-        self.sender.round()
+        self.sender.send_all()
 
     def restart(self) -> None:
         """The daemon was killed, and another one is there."""
         self.sender = SpanSender(self.world.database, self.collected, self.world.clock, self.secrets)
 
     def sent(self) -> Collected:
-        self.sender.round()
+        self.sender.send_all()
         return self.collected
 
 
@@ -316,9 +316,9 @@ def test_what_was_taken_is_not_sent_again_and_what_was_not_is(
 
     monkeypatch.setattr(traced.collected, "send", fails_at_the_second)
     with pytest.raises(ExportFault):
-        traced.sender.round()
+        traced.sender.send_all()
     assert len(traced.collected.spans) == 2
-    traced.sender.round()
+    traced.sender.send_all()
     assert by_name(traced.collected.spans) == by_name(all_spans(world, "t"))
 
 
@@ -333,7 +333,7 @@ def test_what_was_not_noted_before_a_crash_is_sent_again_and_is_the_same(world: 
     crashpoint.install(die)
     try:
         with pytest.raises(RuntimeError):
-            traced.sender.round()
+            traced.sender.send_all()
     finally:
         crashpoint.install(None)
     first = by_name(traced.collected.spans)
@@ -349,10 +349,10 @@ def test_what_a_collector_will_never_take_holds_up_nothing(world: World, traced:
     begin(world)
     world.succeed("t")
     traced.collected.faults.append(ExportFault("HTTP 400", lasting=True))
-    traced.sender.round()
+    traced.sender.send_all()
     begin(world, "other")
     world.succeed("other")
-    traced.sender.round()
+    traced.sender.send_all()
     assert by_name(traced.collected.spans) == by_name(all_spans(world, "other"))
     check = traced.sender.check()
     assert check.ok

@@ -47,7 +47,7 @@ def answered(world: World, name: str, text: str) -> MessageView:
     world.tick()
     world.end(name, text=text)
     world.tick()
-    assert world.answers.round() >= 1
+    assert world.answers.run_once() >= 1
     return of(world).messages("kitchen").items[0]
 
 
@@ -74,7 +74,7 @@ def test_a_mention_makes_a_task_whose_result_answers_it_once(world: World) -> No
     assert given.hops == 1
     (answer,) = of(world).message("kitchen", posted.id).answers
     assert (answer.state, answer.message_id) == ("answered", given.id)
-    assert world.answers.round() == 0
+    assert world.answers.run_once() == 0
     stale = world.database.read(lambda c: channel_rows.answers(c, [posted.id])[0])
     stale.state = "asked"
     assert world.database.write(lambda c: deliver(c, stale, Advice(), world.now_ms)) is None
@@ -155,7 +155,7 @@ def test_a_task_that_fails_says_so(world: World) -> None:
     name = task_of(said(world, "@cook soup"), world)
     world.tick()
     world.fail(name)
-    assert world.answers.round() == 1
+    assert world.answers.run_once() == 1
     assert told(world)[-1] == ("cook", "system", f"cook will not answer: its task {name} is FAILED (refused).")
     last = of(world).messages("kitchen").items[0]
     assert said(world, "try again", reply_to=last.id).decision.agents == ("cook",)
@@ -165,7 +165,7 @@ def test_a_task_that_was_cancelled_says_so_and_one_that_is_gone(world: World) ->
     made(world)
     name = task_of(said(world, "@cook soup"), world)
     world.service.cancel(name)
-    assert world.answers.round() == 1
+    assert world.answers.run_once() == 1
     assert told(world)[-1][2].endswith("is CANCELLED.")
 
 

@@ -58,7 +58,7 @@ def follow(world: World, **keys: Any) -> Shadow:
     """A shadow that is in force from now on."""
     made = configuration(world, **keys)
     shadow = Shadow(world.database, lambda: made, world.clock)
-    assert shadow.catch_up() == 0
+    assert shadow.run_once() == 0
     return shadow
 
 
@@ -86,7 +86,7 @@ def test_a_placement_is_decided_by_the_other_agents_too(world: World) -> None:
     world.submit("a")
     tick(world)
 
-    assert shadow.catch_up() == 1
+    assert shadow.run_once() == 1
 
     of = {one.shadow.about: one for one in recorded(world) if one.shadow is not None}
     placed = of["placement"]
@@ -107,7 +107,7 @@ def test_one_without_agents_of_its_own_decides_among_those_that_there_are(world:
     shadow = follow(world)
     world.submit("a", agent={"tier": "fast"})
     tick(world)
-    shadow.catch_up()
+    shadow.run_once()
 
     placed = [one.shadow for one in recorded(world) if one.shadow is not None and one.shadow.about == "placement"]
     assert [one.differs for one in placed] == [False]
@@ -118,7 +118,7 @@ def test_who_would_wait_is_on_no_agent(world: World) -> None:
     world.submit("a", working_dir=None)
     world.submit("b", working_dir=None)
     tick(world)
-    shadow.catch_up()
+    shadow.run_once()
 
     placed = [one for one in recorded(world) if one.shadow is not None and one.shadow.about == "placement"]
     assert [(one.agent, one.shadow is not None and one.shadow.differs) for one in placed].count((None, True)) == 1
@@ -139,7 +139,7 @@ def test_another_policy_refuses_and_holds_what_was_allowed_and_nothing_is_stoppe
     world.submit("held", tags=["ask"])
     world.submit("free")
     tick(world)
-    shadow.catch_up()
+    shadow.run_once()
 
     found = {
         one.task_name: one for one in recorded(world) if one.shadow is not None and one.shadow.about == "specialist"
@@ -165,7 +165,7 @@ def test_another_specialist_is_named_with_those_who_were_compared(world: World) 
     world.submit("drip", instructions=PIPES, tags=["x"])
     tick(world)
     assert world.queries.task("drip").specialist == "plumber"
-    shadow.catch_up()
+    shadow.run_once()
 
     (found,) = [one for one in recorded(world) if one.shadow is not None and one.shadow.about == "specialist"]
     assert found.shadow is not None
@@ -180,17 +180,17 @@ def test_each_decision_is_followed_once_also_by_a_daemon_that_was_killed_in_betw
     shadow = follow(world, policy=rules)
     world.submit("a")
     tick(world)
-    before = shadow.catch_up()
+    before = shadow.run_once()
     assert before > 0
-    assert shadow.catch_up() == 0
+    assert shadow.run_once() == 0
     world.submit("b", tags=["x"])
     tick(world, MINUTE_MS)
 
     # Killed here; the next one has the same configuration.
     made = configuration(world, policy=rules)
     after = Shadow(world.database, lambda: made, world.clock)
-    assert after.catch_up() == before
-    assert after.catch_up() == 0
+    assert after.run_once() == before
+    assert after.run_once() == 0
     assert len(recorded(world)) == 2 * before
 
 
@@ -205,10 +205,10 @@ def test_a_decision_that_is_committed_late_is_followed(world: World) -> None:
     world.database.write(lambda c: c.execute(kind(kind="tier")))
     world.submit("b")
     tick(world, 1_000)
-    shadow.catch_up()
+    shadow.run_once()
     world.database.write(lambda c: c.execute(kind(kind="placement")))
 
-    assert shadow.catch_up() > 0
+    assert shadow.run_once() > 0
     assert late in {one.shadow.beside for one in recorded(world) if one.shadow is not None}
 
 
@@ -218,7 +218,7 @@ def test_what_was_decided_before_it_was_put_in_force_is_left_alone(world: World)
     world.now_ms += 1_000
     shadow = follow(world)
 
-    assert shadow.catch_up() == 0
+    assert shadow.run_once() == 0
     assert recorded(world) == []
 
 
@@ -227,16 +227,16 @@ def test_another_one_follows_from_its_own_time_on(world: World) -> None:
     second = configuration(world, concurrency={"total": 7})
     in_force = [first]
     shadow = Shadow(world.database, lambda: in_force[0], world.clock)
-    shadow.catch_up()
+    shadow.run_once()
     world.submit("a")
     tick(world)
-    number = shadow.catch_up()
+    number = shadow.run_once()
     in_force[0] = second
     world.now_ms += 1_000
-    assert shadow.catch_up() == 0
+    assert shadow.run_once() == 0
     world.submit("b")
     tick(world)
-    assert shadow.catch_up() == number
+    assert shadow.run_once() == number
 
     versions = [one.versions.configuration for one in recorded(world)]
     assert set(versions) == {first.hash, second.hash}
@@ -247,7 +247,7 @@ def test_it_is_in_no_list_and_no_explanation_of_what_was_decided(world: World) -
     shadow = follow(world)
     world.submit("a")
     tick(world)
-    shadow.catch_up()
+    shadow.run_once()
     task_id = world.queries.task("a").id
 
     everything = world.database.read(lambda c: decisions.page(c, DecisionFilter(), None, 100, OPERATOR)).items
@@ -264,7 +264,7 @@ def test_a_specialist_who_does_not_exist_for_whoever_asks_is_not_named(world: Wo
     shadow = follow(world)
     world.access.as_(ANN).service.submit(spec("drip", instructions=PIPES))
     tick(world)
-    shadow.catch_up()
+    shadow.run_once()
     assert "plumber" in {one.specialist for one in recorded(world, ANN)}
     world.specialists.change(card("plumber", visibility=Visibility.PRIVATE))
 
@@ -292,9 +292,9 @@ def test_one_that_fails_keeps_no_other_from_being_followed(
         return ShadowRecord(**fields)
 
     monkeypatch.setattr(alternative, "ShadowRecord", sometimes)
-    assert shadow.catch_up() > 0
+    assert shadow.run_once() > 0
     assert "shadow_failed" in caplog.text
-    assert shadow.catch_up() == 0
+    assert shadow.run_once() == 0
 
 
 def test_what_would_differ_is_summed_up(world: World) -> None:
@@ -306,7 +306,7 @@ def test_what_would_differ_is_summed_up(world: World) -> None:
     for name, tags in (("a", ["deploy"]), ("b", []), ("c", [])):
         world.submit(name, tags=tags)
     tick(world)
-    shadow.catch_up()
+    shadow.run_once()
 
     found = shadowed(world.database, Window())
 

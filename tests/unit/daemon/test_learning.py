@@ -5,6 +5,7 @@ from threading import Event, Thread
 
 import pytest
 
+from claudomator_py import worker
 from claudomator_py.daemon import learning
 from claudomator_py.daemon.learning import Learner
 from claudomator_py.domain.units import SECOND_MS
@@ -28,11 +29,11 @@ def learner(world: World, every_ms: int = 10 * SECOND_MS) -> Learner:
 def test_what_happened_before_it_first_began_is_not_looked_at(world: World) -> None:
     world.submit("before")
     one = learner(world)
-    one.round()
+    one.run_once()
     assert world.database.read(learning_rows.progress) is None, "there was nothing to learn, so nothing is written"
 
     world.submit("after")
-    one.round()
+    one.run_once()
 
     progress = world.database.read(learning_rows.progress)
     assert progress is not None
@@ -41,8 +42,9 @@ def test_what_happened_before_it_first_began_is_not_looked_at(world: World) -> N
 
 def test_it_learns_by_itself_and_goes_on_after_trouble(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learning, "FIRST_S", 0.01)
+    monkeypatch.setattr(worker, "RETRY_S", 0.02)
     rounds, enough, one = [0], Event(), learner(world, every_ms=20)
-    learn: Callable[[], None] = one.round
+    learn: Callable[[], None] = one.run_once
 
     def round_() -> None:
         rounds[0] += 1
@@ -53,7 +55,7 @@ def test_it_learns_by_itself_and_goes_on_after_trouble(world: World, monkeypatch
         learn()
         enough.set()
 
-    monkeypatch.setattr(one, "round", round_)
+    monkeypatch.setattr(one, "run_once", round_)
     one.start()
     try:
         assert enough.wait(PATIENCE_S)
@@ -83,7 +85,7 @@ def test_closing_waits_for_a_round_that_is_to_be_less_often_from_then_on(
         every[0] = 10 * SECOND_MS
         done.set()
 
-    monkeypatch.setattr(one, "round", round_)
+    monkeypatch.setattr(one, "run_once", round_)
     one.start()
     assert begun.wait(PATIENCE_S)
     closing = Thread(target=one.close, daemon=True)

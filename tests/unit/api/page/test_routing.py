@@ -97,7 +97,7 @@ def taught(prepared: PreparedService) -> PreparedService:
     prepared.service.restart("wrong", RestartRequest(specialist="painter"))
     prepared.world.router.route()
     prepared.service.cancel("right")
-    Learner(prepared.database, LearningSettings, prepared.world.clock).round()
+    Learner(prepared.database, LearningSettings, prepared.world.clock).run_once()
     return prepared
 
 
