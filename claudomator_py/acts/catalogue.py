@@ -1,0 +1,128 @@
+"""The data of ``commands.toml`` as values, read once."""
+
+import pkgutil
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import Any
+
+from claudomator_py.acts.pattern import Call, Pattern
+from claudomator_py.acts.reach import Reach
+from claudomator_py.acts.words import Files, WordTests
+
+_VERSION = re.compile(r"(?<=[a-z])-?\d[\d.]*$")
+
+
+@dataclass(frozen=True, slots=True)
+class ActKind:
+    """One entry of the data."""
+
+    kind: str
+    reach: Reach
+    """The least that allows it."""
+    does: str
+    """In words for people: "publishes a package"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapper:
+    """A program that runs the command after it, see the data."""
+
+    values: frozenset[str]
+    skip: int
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """What is known of commands."""
+
+    patterns: Mapping[str, tuple[tuple[Pattern, ActKind], ...]]
+    """By program."""
+    globs: tuple[str, ...]
+    """Programs of patterns that stand for several, such as ``mkfs.*``."""
+    kinds: Mapping[str, ActKind]
+    wrappers: Mapping[str, Wrapper]
+    shell_options: Mapping[str, frozenset[str]]
+    shell_words: frozenset[str]
+    code_options: Mapping[str, frozenset[str]]
+    values: Mapping[str, frozenset[str]]
+    plain_words: frozenset[str]
+    files: Files
+    code: tuple[tuple[re.Pattern[str], ActKind], ...]
+    """What program code does that starts no other program."""
+    tools: tuple[tuple[re.Pattern[str], ActKind], ...]
+    """What tools of agents do, by their names."""
+
+    def kinds_of(self, call: Call) -> list[ActKind]:
+        """Return what the command does by itself, the farthest first."""
+        found: dict[str, ActKind] = {}
+        names = dict.fromkeys((call.program, without_version(call.program)))
+        like = (glob for glob in self.globs if any(fnmatchcase(name, glob) for name in names))
+        for program in (*names, *like):
+            for pattern, kind in self.patterns.get(program, ()):
+                if kind.kind not in found and pattern.matches(call):
+                    found[kind.kind] = kind
+        return sorted(found.values(), key=lambda kind: -kind.reach.rank)
+
+
+def without_version(program: str) -> str:
+    """Return the program's name without what tells versions apart: ``python3.12`` is ``python``."""
+    return _VERSION.sub("", program)
+
+
+@cache
+def catalogue() -> Catalogue:
+    """Return the data that comes with Claudomator. Raises ValueError where it is damaged."""
+    return read(data())
+
+
+def data() -> dict[str, Any]:
+    """Return the data as it is written."""
+    text = pkgutil.get_data("claudomator_py.acts", "commands.toml") or b""
+    return tomllib.loads(text.decode())
+
+
+def read(said: Mapping[str, Any]) -> Catalogue:
+    """Return the data as values. Raises ValueError or KeyError."""
+    files = Files(
+        *(
+            tuple(said[name])
+            for name in ("scratch_folders", "secret_files", "public_files", "system_files", "protected_branches")
+        )
+    )
+    known = WordTests(files).by_name()
+    kinds: dict[str, ActKind] = {}
+    patterns: dict[str, list[tuple[Pattern, ActKind]]] = {}
+    code: list[tuple[re.Pattern[str], ActKind]] = []
+    tools: list[tuple[re.Pattern[str], ActKind]] = []
+    for entry in said["act"]:
+        kind = kinds[entry["kind"]] = ActKind(entry["kind"], Reach(entry["reach"]), entry["does"])
+        for text in entry.get("commands", ()):
+            pattern = Pattern.parse(text, known)
+            for program in pattern.programs:
+                patterns.setdefault(program, []).append((pattern, kind))
+        code += [(re.compile(one), kind) for one in entry.get("code", ())]
+        tools += [(re.compile(one), kind) for one in entry.get("tools", ())]
+    return Catalogue(
+        globs=tuple(program for program in patterns if "*" in program),
+        patterns={program: tuple(found) for program, found in patterns.items()},
+        kinds=kinds,
+        wrappers={
+            name: Wrapper(_options(one.get("values", "")), one.get("skip", 0)) for name, one in said["wrappers"].items()
+        },
+        shell_options={name: _options(text) for name, text in said["shell_options"].items()},
+        shell_words=frozenset(said["shell_words"]["programs"]),
+        code_options={name: _options(text) for name, text in said["interpreters"].items()},
+        values={name: _options(text) for name, text in said["values"].items()},
+        plain_words=frozenset(said["plain_words"]),
+        files=files,
+        code=tuple(code),
+        tools=tuple(tools),
+    )
+
+
+def _options(text: str) -> frozenset[str]:
+    return frozenset(text.split())

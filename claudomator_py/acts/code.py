@@ -1,0 +1,61 @@
+"""What program code does, whatever its language: the commands that it starts, and known calls of libraries."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from claudomator_py.acts.catalogue import ActKind
+
+MAX_CODE: Final = 200_000
+"""Characters of code that are read."""
+# `subprocess.run(`, `os.system(`, `execSync(`, `system(`, `Popen(`, `%x(`, `child_process.spawn(` ...
+_START = re.compile(
+    r"\b(?:system|popen\d?|Popen|run|call|check_call|check_output|getoutput|getstatusoutput|exec(?:Sync|File|FileSync|vp?e?|lp?e?|a)?"
+    r"|spawn(?:Sync|vp?e?|lp?e?)?|fork|shell_exec|passthru|proc_open|sh|shell|bash|cmd|command|Command|startProcess|create_subprocess_shell"
+    r"|create_subprocess_exec|capture2e?|capture3|pcntl_exec|local|execa|execaCommand|zx|\$)\s*\(?\s*(?=[\[\"'`(])"
+)
+_BACKTICKS = re.compile(r"`([^`\n]{2,500})`|%x[\[({]([^\])}]{2,500})|\bqx[\[({/]([^\])}/]{2,500})")
+_STRING = re.compile(
+    r"""[rbfu]{0,2}(?:\"\"\"(.*?)\"\"\"|'''(.*?)'''|"((?:[^"\\\n]|\\.)*)"|'((?:[^'\\\n]|\\.)*)'|`((?:[^`\\]|\\.)*)`)""",
+    re.DOTALL,
+)
+_BETWEEN = re.compile(r"[\s,\[\]]*(?:args\s*=\s*)?[\s,\[\]]*")
+
+
+def does(text: str, known: Sequence[tuple[re.Pattern[str], ActKind]]) -> Iterator[tuple[ActKind, str]]:
+    """Return what known calls in the code do, each with the line that does it."""
+    text = text[:MAX_CODE]
+    for expression, kind in known:
+        if found := expression.search(text):
+            begin = text.rfind("\n", 0, found.start()) + 1
+            end = text.find("\n", found.end())
+            yield kind, text[begin : len(text) if end < 0 else end].strip()
+
+
+def commands(text: str) -> Iterator[str | tuple[str, ...]]:
+    """Return the commands that the code starts: shell texts, and lists of words."""
+    text = text[:MAX_CODE]
+    for start in _START.finditer(text):
+        words: list[str] = []
+        at = start.end()
+        in_list = text[at : at + 1] in "[("
+        while gap := _BETWEEN.match(text, at):
+            string = _STRING.match(text, gap.end())
+            if string is None:
+                break
+            words.append(_unescaped(next((one for one in string.groups() if one is not None), "")))
+            at = string.end()
+            if len(words) > 60:
+                break
+        if len(words) > 1:
+            yield tuple(words)
+            if not in_list:
+                yield words[0]
+        elif words:
+            yield words[0]
+    for found in _BACKTICKS.finditer(text):
+        yield next(one for one in found.groups() if one is not None)
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", lambda found: {"n": "\n", "t": "\t"}.get(found[1], found[1]), text)

@@ -1,0 +1,198 @@
+"""Patterns of commands, as ``commands.toml`` writes them, and whether a command is one that they mean."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Final, Protocol
+
+from claudomator_py.acts.place import Place
+
+UNKNOWN: Final = "$"
+"""Begins, within a word, what only the run will know: a variable or what a command prints."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A command as it would run: the program's name, its words, and the variables set for it alone."""
+
+    program: str
+    words: tuple[str, ...]
+    variables: Mapping[str, str]
+    place: Place
+    valued: frozenset[str] = frozenset()
+    """Options of the program that take the next word."""
+
+    def positions(self) -> Iterator[tuple[str, bool]]:
+        """Each word that is neither an option nor surely the value of one; whether it may be the value of one."""
+        after_option, taken, ended = False, False, False
+        for word in self.words:
+            if taken:
+                taken = False
+            elif word == "--" and not ended:
+                ended, after_option = True, False
+            elif word.startswith("-") and len(word) > 1 and not ended:
+                taken = word in self.valued
+                after_option = not taken and "=" not in word
+            else:
+                yield word, after_option
+                after_option = False
+
+    @property
+    def positionals(self) -> tuple[str, ...]:
+        """The words that are neither an option nor surely the value of one."""
+        return tuple(word for word, _ in self.positions())
+
+    def values(self, option: str) -> Iterator[str]:
+        """What the option is given, each time: ``-XPOST``, ``-X POST``, ``--request=POST``. Empty where it is last."""
+        for at, word in enumerate(self.words):
+            following = self.words[at + 1] if at + 1 < len(self.words) else ""
+            if word == option:
+                yield following
+            elif not option.startswith("-"):
+                if word.startswith(f"{option}="):  # an operand, as those of dd
+                    yield word[len(option) + 1 :]
+            elif option.startswith("--") or len(option) != 2:
+                if word.startswith(f"{option}="):
+                    yield word[len(option) + 1 :]
+            elif word.startswith("-") and not word.startswith("--") and option[1] in word[1:]:
+                before, _, rest = word[1:].partition(option[1])
+                if not before.isalpha() and before:
+                    continue
+                yield rest.removeprefix("=") if rest else following
+
+    def has(self, option: str) -> bool:
+        """Return whether the option is there, alone, with a value, or among short ones."""
+        if len(option) == 2 and option[1].isalpha():
+            cluster = re.compile(rf"-[A-Za-z]{{0,6}}{option[1]}[A-Za-z]{{0,6}}")
+            return any(word == option or (cluster.fullmatch(word) and len(word) <= 6) for word in self.words)
+        return any(word == option or word.startswith(f"{option}=") for word in self.words)
+
+
+class Test(Protocol):
+    """What stands in braces: whether it holds of a word of the call."""
+
+    def __call__(self, word: str, call: Call) -> bool:
+        """Return whether it holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """One line of ``commands``. programs: any of these, with ``*`` for anything."""
+
+    text: str
+    programs: tuple[str, ...]
+    _steps: tuple["_Step", ...]
+    _conditions: tuple[Callable[[Call], bool], ...]
+
+    @classmethod
+    def parse(cls, text: str, tests: Mapping[str, Test]) -> "Pattern":
+        """Read the line. Raises ValueError for one that is not written as the data's head says."""
+        program, *rest = text.split()
+        steps: list[_Step] = []
+        conditions: list[Callable[[Call], bool]] = []
+        for token in rest:
+            if _is_step(token):
+                steps.append(_Step.parse(token))
+            else:
+                conditions.append(_condition(token, tests))
+        return cls(text, tuple(program.split("|")), tuple(steps), tuple(conditions))
+
+    def matches(self, call: Call) -> bool:
+        """Return whether the call, whose program is one of these, is one that is meant."""
+        return all(condition(call) for condition in self._conditions) and _follows(list(call.positions()), self._steps)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """The next word: one of ``names``, or none of these if ``other``. any_number: any words may stand before."""
+
+    names: tuple[str, ...]
+    other: bool = False
+    any_number: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> "_Step":
+        if text == "...":
+            return cls((), any_number=True)
+        if text.startswith("^"):
+            return cls(tuple(text[1:].split("|")), other=True)
+        return cls(tuple(text.split("|")))
+
+    def takes(self, word: str) -> bool:
+        return any(word == name or ("*" in name and fnmatchcase(word, name)) for name in self.names) is not self.other
+
+
+def _is_step(token: str) -> bool:
+    """Whether the token is about the next word, and no condition on the whole call."""
+    return not re.match(r"-\S|!|\+|\{|/|[A-Za-z][A-Za-z0-9_]*=", token)
+
+
+def _follows(positions: list[tuple[str, bool]], steps: tuple[_Step, ...]) -> bool:
+    if not steps:
+        return True
+    step, rest = steps[0], steps[1:]
+    if step.any_number:
+        return not rest or any(_follows(positions[at:], rest) for at in range(len(positions) + 1))
+    for at, (word, may_be_value) in enumerate(positions):
+        if step.takes(word) and _follows(positions[at + 1 :], rest):
+            return True
+        if not may_be_value:
+            return False
+    return False
+
+
+def _condition(token: str, tests: Mapping[str, Test]) -> Callable[[Call], bool]:
+    if token.startswith("!"):
+        return _absent(token[1:])
+    if token.startswith("+"):
+        holds = _test_of(token[1:], tests)
+        return lambda call: any(holds(word, call) for word in call.words)
+    if token.startswith("{"):
+        holds = _test_of(token, tests)
+        return lambda call: any(holds(word, call) for word in call.positionals)
+    if token.startswith("/"):
+        holds = _test_of(token, tests)
+        return lambda call: any(holds(word, call) for word in call.words)
+    if token[0].isupper():
+        name, _, value = token.partition("=")
+        holds = _test_of(value, tests)
+        return lambda call: (found := call.variables.get(name)) is not None and holds(found, call)
+    options, equals, value = token.partition("=")
+    names = options.split("|")
+    if not equals:
+        return lambda call: any(call.has(name) for name in names)
+    holds = _test_of(value, tests)
+    return lambda call: any(holds(word, call) for name in names for word in call.values(name))
+
+
+def _absent(token: str) -> Callable[[Call], bool]:
+    names = token.split("|")
+    options, words = [one for one in names if one.startswith("-")], {one for one in names if not one.startswith("-")}
+    return lambda call: not any(call.has(name) for name in options) and words.isdisjoint(call.positionals)
+
+
+def _test_of(text: str, tests: Mapping[str, Test]) -> Test:
+    if text.startswith("{") and text.endswith("}"):
+        if text[1:-1] not in tests:
+            raise ValueError(f"there is no test {text}")
+        return tests[text[1:-1]]
+    if text.startswith("/") and text.endswith("/"):
+        return _Like(re.compile(text[1:-1]))
+    return _OneOf(tuple(text.split(",")))
+
+
+@dataclass(frozen=True, slots=True)
+class _Like:
+    expression: re.Pattern[str]
+
+    def __call__(self, word: str, call: Call) -> bool:
+        return self.expression.search(word) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _OneOf:
+    accepted: tuple[str, ...]
+
+    def __call__(self, word: str, call: Call) -> bool:
+        return word in self.accepted or any("*" in one and fnmatchcase(word, one) for one in self.accepted)

@@ -1,0 +1,104 @@
+"""Finds the commands in a text for people: in code blocks and spans, after a prompt, and in running text."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from claudomator_py.acts.catalogue import Catalogue, catalogue, without_version
+from claudomator_py.acts.place import Place
+from claudomator_py.acts.reading import Act, acts
+
+MAX_COMMANDS: Final = 200
+"""Commands that are found in one text."""
+MAX_LENGTH: Final = 2_000
+"""Characters of a command in running text."""
+_FENCE = re.compile(r"^[ \t]*(```+|~~~+)[^\n]*\n(.*?)(?:^[ \t]*\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
+_SPAN = re.compile(r"(`+)(?!`)([^`\n]+?)\1(?!`)")
+_PROMPT = re.compile(r"^[ \t]*(?:[\w.-]+@[\w.-]+:\S*)?[$#%][ \t]+(\S[^\n]*)$", re.MULTILINE)
+_WORD = re.compile(
+    r"(?<![\w./@-])(?:\./|/(?:usr/(?:local/)?)?s?bin/)?([A-Za-z][\w.+-]*[\w+]|[A-Za-z])(?=[\s\"'`),;]|$)"
+)
+_CLAUSE_END = re.compile(
+    r"[.!?](?=\s|$)|\n|[,:](?=\s)|[\"\u201d\u2019\u00bb)](?=\s|$|[.,;])"
+    r"|\s(?:[-\u2013\u2014]|and then|then|and|or|but|und|dann|et|puis|y|e)\s"
+)
+_PROMPT_MARK = re.compile(r"^[ \t]*[$#%][ \t]+")
+
+
+@dataclass(frozen=True, slots=True)
+class CommandText:
+    """A command in a text, from ``start`` to ``end``. in_code: whether it is marked as code, or follows a prompt."""
+
+    start: int
+    end: int
+    text: str
+    in_code: bool
+    acts: tuple[Act, ...]
+    """What it does; empty only for one in code, of a program that is known."""
+
+
+def commands_in(text: str, known: Catalogue | None = None) -> tuple[CommandText, ...]:
+    """Return the commands that stand in the text, in order.
+
+    In code, a line counts that begins with a known program; in running text only what does something that is known.
+    """
+    data = known or catalogue()
+    found: list[CommandText] = []
+    covered = bytearray(len(text))
+    for start, end in _in_code(text):
+        if any(covered[start:end]):
+            continue
+        covered[start:end] = b"\x01" * (end - start)
+        found += _lines(text, start, end, data)
+    for word in _WORD.finditer(text):
+        if len(found) >= MAX_COMMANDS:
+            break
+        if covered[word.start()] or not _is_program(word[1], data) or word[1] in data.plain_words:
+            continue
+        end = _end_of_clause(text, word.start())
+        does = acts(text[word.start() : end], Place(), data)
+        if does:
+            found.append(CommandText(word.start(), end, text[word.start() : end], False, does))
+            covered[word.start() : end] = b"\x01" * (end - word.start())
+    return tuple(sorted(found, key=lambda one: one.start)[:MAX_COMMANDS])
+
+
+def _in_code(text: str) -> Iterator[tuple[int, int]]:
+    for block in _FENCE.finditer(text):
+        yield block.span(2)
+    for span in _SPAN.finditer(text):
+        yield span.span(2)
+    for line in _PROMPT.finditer(text):
+        yield line.span(1)
+
+
+def _lines(text: str, start: int, end: int, known: Catalogue) -> Iterator[CommandText]:
+    """The commands in a piece of code: by lines, and whole where a line goes on in the next one."""
+    at = start
+    while at < end:
+        stop = text.find("\n", at, end)
+        stop = end if stop < 0 else stop
+        while text[at:stop].endswith("\\") and stop < end:
+            following = text.find("\n", stop + 1, end)
+            stop = end if following < 0 else following
+        line = text[at:stop]
+        mark = _PROMPT_MARK.match(line)
+        begin = at + (mark.end() if mark else len(line) - len(line.lstrip()))
+        command = text[begin:stop].rstrip()
+        word = re.match(r"(?:\w+=\S*\s+)*(?:\./|/\S*/)?([\w.+-]+)", command)
+        if command and word:
+            does = acts(command, Place(), known)
+            if does or _is_program(word[1], known):
+                yield CommandText(begin, begin + len(command), command, True, does)
+        at = stop + 1
+
+
+def _is_program(word: str, known: Catalogue) -> bool:
+    names = (word, without_version(word))
+    return any(name in known.patterns or name in known.wrappers or name in known.shell_options for name in names)
+
+
+def _end_of_clause(text: str, start: int) -> int:
+    end = _CLAUSE_END.search(text, start, start + MAX_LENGTH)
+    return min(len(text), start + MAX_LENGTH) if end is None else end.start()

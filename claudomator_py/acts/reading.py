@@ -1,0 +1,500 @@
+"""What a command line does, and how far it would have to reach: all that it runs, however it is wrapped.
+
+Nothing is run. Scripts, recipes of make and scripts of package.json are read where ``Place.read`` gives their text.
+"""
+
+import posixpath
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import Final
+
+from claudomator_py.acts import code, recipes
+from claudomator_py.acts.catalogue import ActKind, Catalogue, catalogue, without_version
+from claudomator_py.acts.pattern import UNKNOWN, Call
+from claudomator_py.acts.place import Place
+from claudomator_py.acts.reach import Reach
+from claudomator_py.acts.shell import (
+    Case,
+    Command,
+    Function,
+    Group,
+    Loop,
+    Node,
+    Pipeline,
+    Script,
+    Substitution,
+    Variable,
+    Word,
+    parse,
+)
+
+MAX_DEPTH: Final = 8
+"""Texts within each other that are read: ``sh -c``, scripts, recipes."""
+MAX_COMMANDS: Final = 3_000
+"""Commands that are looked at for one command line. What comes after them is not."""
+_MAX_SHOWN: Final = 300
+_DECODERS = frozenset({"base64", "base32", "xxd", "openssl", "uudecode", "rev", "gunzip", "zcat", "tr", "gpg", "rot13"})
+_SETTING = frozenset({"export", "declare", "local", "readonly", "typeset"})
+_SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "ash", "fish", "rbash", "source", "."})
+_RUNNING = ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch")
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One thing that a command line does."""
+
+    command: str
+    """The command that does it, as it would run, cut to what can be shown."""
+    kind: str
+    """As in the data: ``package``, ``git-publish`` ..."""
+    reach: Reach
+    """The least that allows it."""
+    does: str
+    """In words for people: "publishes a package"."""
+
+
+def acts(command_line: str, place: Place | None = None, known: Catalogue | None = None) -> tuple[Act, ...]:
+    """Return what the command line does beyond the working directory, each once, in order; empty: nothing known."""
+    reader = _Reader(known or catalogue(), _State(place or Place()))
+    reader.text(command_line)
+    return tuple(dict.fromkeys(reader.acts))
+
+
+def code_acts(text: str, place: Place | None = None, known: Catalogue | None = None) -> tuple[Act, ...]:
+    """Return what program code does, and the commands that it starts, as ``acts``."""
+    reader = _Reader(known or catalogue(), _State(place or Place()))
+    reader.code(text)
+    return tuple(dict.fromkeys(reader.acts))
+
+
+def least_reach(found: Sequence[Act]) -> Reach:
+    """Return the least reach that allows all of these."""
+    return max((act.reach for act in found), key=lambda reach: reach.rank, default=Reach.TREE)
+
+
+@dataclass(slots=True)
+class _State:
+    """Where a shell has come to."""
+
+    place: Place
+    variables: dict[str, str] = field(default_factory=dict)
+    functions: dict[str, Script] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+    """What the text itself has written to files, by absolute path."""
+
+    def __post_init__(self) -> None:
+        if not self.variables:
+            self.variables = dict(self.place.variables)
+
+    def forked(self) -> "_State":
+        return _State(self.place, dict(self.variables), dict(self.functions), self.files)
+
+    def value(self, name: str) -> str | None:
+        if name in self.variables:
+            return self.variables[name]
+        return {"HOME": self.place.home or "~", "PWD": self.place.folder, "TMPDIR": "/tmp"}.get(name)  # noqa: S108
+
+    def read(self, path: str) -> str | None:
+        whole = self.place.absolute(path)
+        return self.files[whole] if whole in self.files else self.place.read(whole)
+
+
+@dataclass(slots=True)
+class _Reader:
+    known: Catalogue
+    state: _State
+    acts: list[Act] = field(default_factory=list)
+    depth: int = 0
+    left: int = MAX_COMMANDS
+    _running: list[str] = field(default_factory=list)
+    """Functions, files and recipes that are being read, so that none is read within itself."""
+
+    # --- texts ---
+
+    def text(self, text: str) -> None:
+        """Read shell text."""
+        if self.depth < MAX_DEPTH:
+            self.depth += 1
+            self._script(parse(text))
+            self.depth -= 1
+
+    def code(self, text: str) -> None:
+        """Read program code."""
+        for kind, said in code.does(text, self.known.code):
+            self._note(kind, said)
+        for command in code.commands(text):
+            if isinstance(command, str):
+                self.text(command)
+            else:
+                self._words(list(command), {}, None)
+
+    def _script(self, script: Script) -> None:
+        for node in script:
+            self._node(node, None)
+
+    def _node(self, node: Node, piped: str | None) -> str | None:
+        """Read it. piped: what it reads, as far as that is known. Return what it prints, if that is known."""
+        self.left -= 1
+        if self.left < 0:
+            return None
+        match node:
+            case Command():
+                return self._command(node, piped)
+            case Pipeline():
+                for stage in node.stages:
+                    piped = self._node(stage, piped)
+                return piped
+            case Group():
+                outer = self.state
+                self.state = outer.forked() if node.in_subshell else outer
+                said = [self._node(one, piped) for one in node.body]
+                self.state = outer
+                self._written(node.redirects, None)
+                return said[-1] if len(said) == 1 else None
+            case Function():
+                self.state.functions[node.name] = node.body
+            case Case():
+                subject = self._text_of(node.subject)
+                for patterns, body in node.branches:
+                    if UNKNOWN in subject or any(fnmatchcase(subject, one) for one in patterns):
+                        self._script(body)
+                        if UNKNOWN not in subject:
+                            break
+            case Loop():
+                values = [one for word in node.values for one in self._expanded(word)] or [f"{UNKNOWN}{node.name}"]
+                for value in values[:50]:
+                    self.state.variables[node.name] = value
+                    self._script(node.body)
+        return None
+
+    # --- words ---
+
+    def _expanded(self, word: Word) -> list[str]:
+        """The words that it becomes: an unquoted variable may hold several."""
+        found = [""]
+        for part in word:
+            if isinstance(part, str):
+                found[-1] += part
+                continue
+            said = self._part(part)
+            pieces = [said] if part.quoted or said.startswith(UNKNOWN) else said.split()
+            if not pieces:
+                continue
+            found[-1] += pieces[0]
+            found += pieces[1:]
+        return found if found != [""] or any(isinstance(part, str) or part.quoted for part in word) else []
+
+    def _text_of(self, word: Word) -> str:
+        return "".join(part if isinstance(part, str) else self._part(part) for part in word)
+
+    def _part(self, part: Variable | Substitution) -> str:
+        if isinstance(part, Variable):
+            value = self.state.value(part.name)
+            if value is None and part.default is not None:
+                return self._text_of(part.default)
+            return f"{UNKNOWN}{part.name}" if value is None else value
+        outer, self.state = self.state, self.state.forked()
+        said = [self._node(node, None) for node in part.body]
+        self.state = outer
+        known = said[0] if len(said) == 1 else None
+        return f"{UNKNOWN}{part.text.removeprefix(UNKNOWN)}" if known is None else known.strip()
+
+    # --- commands ---
+
+    def _command(self, command: Command, piped: str | None) -> str | None:
+        own = {name: self._text_of(word) for name, word in command.assignments if name}
+        for name, word in command.assignments:
+            if not name:
+                self._text_of(word)
+        words = [one for word in command.words for one in self._expanded(word)]
+        stdin = piped
+        for redirect in command.redirects:
+            said = self._text_of(redirect.target)
+            if redirect.operator in ("<<", "<<<"):
+                stdin = said
+            elif redirect.operator == "<":
+                stdin = self.state.read(said)
+                self._judge(Call("cat", (said,), own, self.state.place))
+        if not words:
+            self.state.variables |= own
+            self._written(command.redirects, stdin)
+            return None
+        printed = self._words(words, own, stdin)
+        self._written(command.redirects, printed)
+        return printed
+
+    def _written(self, redirects: Sequence[object], printed: str | None) -> None:
+        for redirect in redirects:
+            operator, target = getattr(redirect, "operator", ""), getattr(redirect, "target", ())
+            if ">" not in operator or operator in ("<>", ">&"):
+                continue
+            path = self._text_of(target)
+            self._judge(Call("tee", (path,), {}, self.state.place))
+            if printed is not None:
+                self._write(path, printed, more=operator.endswith(">>"))
+
+    def _write(self, path: str, text: str, *, more: bool) -> None:
+        whole = self.state.place.absolute(path)
+        before = f"{self.state.files.get(whole) or self.state.read(path) or ''}\n" if more else ""
+        self.state.files[whole] = before + text
+
+    def _words(self, words: list[str], own: Mapping[str, str], stdin: str | None) -> str | None:
+        """Read one command, and what it runs in turn. Return what it prints, if that is known."""
+        self.left -= 1
+        while words and (found := re.fullmatch(r"([A-Za-z_]\w*)=(.*)", words[0], re.DOTALL)):
+            own, words = {**own, found[1]: found[2]}, words[1:]
+        if not words or self.left < 0 or self.depth >= MAX_DEPTH:
+            return None
+        path, rest = words[0], tuple(words[1:])
+        if path.startswith(UNKNOWN) and len(path) > 1:
+            self._decoded(path)
+            return None
+        name = posixpath.basename(path.rstrip("/")).removesuffix(".exe").removesuffix(".cmd") or path
+        if name in self.state.functions and name not in self._running:
+            self._within(name, lambda: self._script(self.state.functions[name]))
+            return None
+        variables = {name: value for name, value in self.state.variables.items() if name.isupper()} | dict(own)
+        call = Call(name, rest, variables, self.state.place, self._valued(name, rest))
+        self._judge(call)
+        self._builtin(call)
+        self._nested(call, own, stdin)
+        if "/" in path or name in ("source", "."):
+            script, *given = words if "/" in path else rest or ("",)
+            self._file(script, given)
+        return self._printed(call, stdin)
+
+    def _valued(self, name: str, rest: tuple[str, ...]) -> frozenset[str]:
+        plain = without_version(name)
+        options = self.known.values.get(plain, frozenset())
+        return options | self.known.values.get(f"{plain} {next(iter(rest), '')}", frozenset())
+
+    def _judge(self, call: Call) -> None:
+        kinds = self.known.kinds_of(call)
+        for kind in kinds:
+            self._note(kind, " ".join((call.program, *call.words)))
+
+    def _note(self, kind: ActKind, said: str) -> None:
+        line = " ".join(said.split())
+        shown = line if len(line) <= _MAX_SHOWN else f"{line[: _MAX_SHOWN - 3]}..."
+        self.acts.append(Act(shown, kind.kind, kind.reach, kind.does))
+
+    def _builtin(self, call: Call) -> None:
+        if call.program in ("cd", "pushd"):
+            folder = next(iter(call.positionals), "~")
+            if not folder.startswith(UNKNOWN):
+                place = self.state.place
+                whole = place.absolute(folder)
+                trees = place.trees or (() if place.folder is None else (place.folder,))
+                self.state.place = replace(place, folder=whole, trees=trees or ("/nowhere",))
+        elif call.program in _SETTING:
+            for word in call.positionals:
+                name, equals, value = word.partition("=")
+                if equals:
+                    self.state.variables[name] = value
+        elif call.program == "alias":
+            for word in call.positionals:
+                name, equals, value = word.partition("=")
+                if equals:
+                    self.state.functions[name] = parse(value)
+
+    def _printed(self, call: Call, stdin: str | None) -> str | None:
+        """What it prints, where that is plain."""
+        if call.program in ("echo", "printf"):
+            words = [word for word in call.words if not re.fullmatch(r"-[neE]+", word)]
+            if call.program == "printf" and words:
+                return _formatted(words[0], words[1:])
+            return " ".join(words)
+        if call.program in ("cat", "tee"):
+            if call.program == "tee" and stdin is not None:
+                for path in call.positionals:
+                    self._write(path, stdin, more=call.has("-a"))
+            if call.program == "cat" and call.positionals:
+                texts = [self.state.read(path) for path in call.positionals]
+                return None if None in texts else "\n".join(text for text in texts if text is not None)
+            return stdin
+        if call.program in _DECODERS or (call.program == "python" and stdin is None):
+            return f"{UNKNOWN}({call.program})" if call.program in _DECODERS else None
+        return None
+
+    # --- what runs other commands ---
+
+    def _nested(self, call: Call, own: Mapping[str, str], stdin: str | None) -> None:
+        plain = without_version(call.program)
+        words = list(call.words)
+        key, after = self._longest(plain, words, self.known.wrappers)
+        if key is not None:
+            self._wrapped(key, after, own, stdin)
+        key, after = self._longest(plain, words, self.known.shell_options)
+        if key is not None:
+            self._shell_option(key, call, own)
+        key, after = self._longest(plain, words, self.known.shell_words)
+        if key is not None:
+            first = next((n for n, word in enumerate(after) if not word.startswith("-")), len(after))
+            self._joined(after[first:])
+        if plain in _SHELLS:
+            self._shell(call, stdin)
+        if plain in self.known.code_options:
+            self._interpreter(plain, call, stdin)
+        if plain in ("find", "fd", "fdfind"):
+            self._executed(words)
+        if plain == "git":
+            for word in words:
+                if "alias." in word and "=!" in word:
+                    self.text(word.partition("=!")[2])
+            if words[:1] == ["config"] and any("alias." in word for word in words) and words[-1].startswith("!"):
+                self.text(words[-1][1:])
+        for text, label in recipes.run_by(plain, call, self.state.read):
+            self._within(label, lambda text=text: self.text(text))  # type: ignore[misc]
+
+    def _longest(
+        self, program: str, words: list[str], keys: Mapping[str, object] | frozenset[str]
+    ) -> tuple[str | None, list[str]]:
+        """The longest key with which the command begins, options left out, and the words after it."""
+        best: tuple[str | None, list[str]] = (program if program in keys else None, words)
+        said, valued, skip = [program], self.known.values.get(program, frozenset()), False
+        for at, word in enumerate(words[:8]):
+            if skip or (word.startswith("-") and len(said) < 3):
+                skip = not skip and word in valued
+                continue
+            said.append(word)
+            if (key := " ".join(said)) in keys:
+                best = key, words[at + 1 :]
+            if len(said) >= 3:
+                break
+        return best
+
+    def _wrapped(self, key: str, words: list[str], own: Mapping[str, str], stdin: str | None) -> None:
+        wrapper, at, left = self.known.wrappers[key], 0, self.known.wrappers[key].skip
+        while at < len(words):
+            word = words[at]
+            if word == "--":
+                at += 1
+                break
+            if word.startswith("-") and len(word) > 1:
+                at += 2 if word in wrapper.values else 1
+            elif left:
+                left -= 1
+                at += 1
+            else:
+                break
+        inner = words[at:]
+        if key == "xargs" and stdin is not None and UNKNOWN not in stdin:
+            given = stdin.split()[:100]
+            marks = [words[n + 1] for n, word in enumerate(words[: at - 1]) if word == "-I"]
+            marks += [word[2:] for word in words[:at] if word.startswith("-I") and len(word) > 2]
+            inner = [word.replace(marks[0], " ".join(given)) for word in inner] if marks else [*inner, *given]
+        if len(inner) == 1 and " " in inner[0]:
+            self._joined(inner)
+        elif inner:
+            self.depth += 1
+            self._words(inner, own, stdin if key != "xargs" else None)
+            self.depth -= 1
+
+    def _shell_option(self, key: str, call: Call, own: Mapping[str, str]) -> None:
+        for option in self.known.shell_options[key]:
+            for text in call.values(option):
+                outer, self.state = self.state, self.state.forked()
+                after = list(call.words)[list(call.words).index(text) + 1 :] if text in call.words else []
+                self.state.variables |= {str(at): word for at, word in enumerate(after)} | dict(own)
+                self._decoded(text)
+                self.text(text)
+                self.state = outer
+
+    def _joined(self, words: list[str]) -> None:
+        text = " ".join(words)
+        self._decoded(text)
+        if not text.startswith(UNKNOWN):
+            self.text(text)
+
+    def _shell(self, call: Call, stdin: str | None) -> None:
+        """A shell that runs a file, or what it reads."""
+        if any(True for _ in call.values("-c")) or call.program in ("source", "."):
+            for word in call.positionals[:1]:
+                self._decoded(word)
+            return
+        file = next(iter(call.positionals), None)
+        if file is None or file in ("-", "/dev/stdin"):
+            if stdin is not None:
+                self._decoded(stdin)
+                self.text(stdin)
+        elif file.startswith(UNKNOWN):
+            self._decoded(file)
+        else:
+            self._file(file, call.positionals[1:], in_shell=True)
+
+    def _decoded(self, text: str) -> None:
+        """Note that it runs what is decoded first, if it does."""
+        if text.startswith(UNKNOWN) and any(re.search(rf"\b{one}\b", text) for one in _DECODERS - {"tr"}):
+            self._note(self.known.kinds["hidden"], text)
+
+    def _interpreter(self, plain: str, call: Call, stdin: str | None) -> None:
+        options = self.known.code_options[plain]
+        found = [text for option in options for text in call.values(option) if text]
+        for text in found:
+            self.code(text)
+        if plain in ("python", "pypy") and (module := next(iter(call.values("-m")), None)):
+            after = list(call.words)[list(call.words).index(module) + 1 :] if module in call.words else []
+            self.depth += 1
+            self._words([module, *after], {}, stdin)
+            self.depth -= 1
+        elif plain in ("awk", "gawk"):
+            self.code(" ".join(call.positionals[:1]))
+        elif not found:
+            file = next(iter(call.positionals), None)
+            if plain in ("deno", "bun") and file == "run":
+                file = next(iter(call.positionals[1:]), None)
+            if file is None or file == "-":
+                if stdin is not None:
+                    self.code(stdin)
+            else:
+                self._file(file, call.positionals[1:])
+                # Programs of a project that are scripts have commands of their own: ``python manage.py flush``.
+                name = posixpath.basename(file)
+                if self.known.patterns.get(name):
+                    at = list(call.words).index(file) if file in call.words else -1
+                    self._judge(replace(call, program=name, words=tuple(call.words[at + 1 :])))
+
+    def _executed(self, words: list[str]) -> None:
+        """The commands that ``find -exec`` runs."""
+        at = 0
+        while at < len(words):
+            if words[at] in _RUNNING:
+                end = next((n for n in range(at + 1, len(words)) if words[n] in (";", "+")), len(words))
+                if end > at + 1:
+                    self.depth += 1
+                    self._words(words[at + 1 : end], {}, None)
+                    self.depth -= 1
+                at = end
+            at += 1
+
+    def _file(self, path: str, given: Sequence[str], *, in_shell: bool = False) -> None:
+        """A script that is run. given: its words."""
+        if not path or path.startswith(UNKNOWN):
+            return
+        text = self.state.read(path)
+        if text is None or "\x00" in text[:1_000]:
+            return
+        outer, self.state = self.state, self.state.forked()
+        self.state.variables |= {str(at): word for at, word in enumerate(given, 1)} | {"0": path}
+        first = text.partition("\n")[0]
+        if first.startswith("#!"):
+            in_shell = in_shell or re.search(r"\b(?:ba|z|da|k|a|fi)?sh\b", first) is not None
+        else:
+            in_shell = in_shell or posixpath.splitext(path)[1] in ("", ".sh", ".bash", ".zsh", ".ksh")
+        self._within(path, lambda: self.text(text) if in_shell else self.code(text))
+        self.state = outer
+
+    def _within(self, label: str, read: Callable[[], None]) -> None:
+        if label in self._running:
+            return
+        self._running.append(label)
+        read()
+        self._running.pop()
+
+
+def _formatted(form: str, words: Sequence[str]) -> str:
+    rest = list(words)
+    said = re.sub(r"%[sqb]", lambda _: rest.pop(0) if rest else "", form)
+    return said.replace("\\n", "\n").replace("\\t", "\t")
