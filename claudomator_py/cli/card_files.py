@@ -38,7 +38,14 @@ class ReadCard(NamedTuple):
 def read_any(source: str, secret: str | None) -> list[ReadCard]:
     """The cards in a file, or at an address: ours, or one of A2A. secret: see ``a2a_card.read_a2a``. Raises Exit where
     it has a problem, and says which."""
-    from claudomator_py.schema.a2a_card import has_own_id, is_a2a, read_a2a, unreachable, with_whole_addresses
+    from claudomator_py.schema.a2a_card import (
+        has_own_id,
+        is_a2a,
+        is_written_for_a2a,
+        read_a2a,
+        unreachable,
+        with_whole_addresses,
+    )
 
     address = _card_address(source) if source.startswith(("https://", "http://")) else None
     path = Path(source) if address is None else Path("fetched.json")
@@ -48,7 +55,7 @@ def read_any(source: str, secret: str | None) -> list[ReadCard]:
         return [ReadCard(card) for card in _cards(name, data, path)]
     if address is not None:
         document = with_whole_addresses(document, address)
-    if problems := unreachable(document):
+    if is_written_for_a2a(document) and (problems := unreachable(document)):
         _refuse(name, problems)
     found = read_a2a(document, secret=secret)
     if not isinstance(found, Card):

@@ -296,12 +296,13 @@ class Decider:
         return spec.specialist is not None or by_hand is not None or reads_task(spec.agent.type, self._registry.agents)
 
     def _can_do(self, card: Card) -> bool:
-        """Whether there is anybody to do its tasks. An agent of the hub that is away and cannot be woken is left out: a
-        task that named it would wait for nobody, and fail."""
-        if card.transport is Transport.LOCAL:
-            return True
-        is_away = card.transport is Transport.HUB and card.wake_url is None and not self._registry.is_present(card.id)
-        return not is_away and self._registry.find(agent_name(card)) is not None
+        """Whether there is anybody to do its tasks."""
+        return card.transport is Transport.LOCAL or self._registry.find(agent_name(card)) is not None
+
+    def _is_away(self, card: Card) -> bool:
+        """Whether its agent is not connected, and cannot be woken: a task that named it would wait for nobody, and
+        fail."""
+        return card.transport is Transport.HUB and card.wake_url is None and not self._registry.is_present(card.id)
 
     def _compared(self, asked: Sequence[Asked], digest: str | None = None) -> list[SpecialistRecord]:
         """The decision on each of them. digest: see ``decide``."""
@@ -326,6 +327,7 @@ class Decider:
         records = []
         for one, compared, words in zip(asked, found, by_words, strict=True):
             cards = {name: card for name, card in roster.cards.items() if name in one.visible and self._can_do(card)}
+            needs = replace(one.needs, away=frozenset(name for name, card in cards.items() if self._is_away(card)))
             default = rules.default if rules.default in cards else None
             of_task = replace(rules, default=default)
             if one.was_asked:
@@ -346,7 +348,7 @@ class Decider:
             )
             views = len(one.request.views)
             record = decide(
-                ranked, cards, of_task, needs=one.needs, views=views, topic=topic, votes=votes, degraded=degraded
+                ranked, cards, of_task, needs=needs, views=views, topic=topic, votes=votes, degraded=degraded
             )
             if not one.was_asked:
                 record = unless_vague(record, assess(one.request.text), rules.calibration)

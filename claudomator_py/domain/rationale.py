@@ -64,6 +64,7 @@ class RationaleCode(WordedCode):
     TOO_RISKY = "too_risky", "[{specialist} ]takes tasks up to {ceiling} risk, and this one has {risk} risk"
     LACKS = "lacks", "[{specialist} ]lacks {lacking}"
     EXCLUDED = "excluded", "[{specialist} is ]excluded by a rule of the policy"
+    AWAY = "away", "its agent is not connected, and its card has no address to wake it"
 
     # --- of a message: who answers it ---------------------------------------------------------------------------------
     MESSAGE_MENTIONS = "message_mentions", "the message mentions {specialists}"

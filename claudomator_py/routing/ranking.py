@@ -42,6 +42,8 @@ class Needs:
     """That they have."""
     excluded: frozenset[str] = frozenset()
     """Specialists that a rule keeps from it."""
+    away: frozenset[str] = frozenset()
+    """Specialists whose agent is not connected, and cannot be woken."""
 
     @property
     def of_anybody(self) -> bool:
@@ -52,6 +54,8 @@ class Needs:
         """Why that specialist may not do it; None: they may."""
         if card.id in self.excluded:
             return rationale(RationaleCode.EXCLUDED)
+        if card.id in self.away:
+            return rationale(RationaleCode.AWAY)
         if self.risk is not None and HARM[self.risk] > HARM[card.risk_ceiling]:
             return rationale(RationaleCode.TOO_RISKY, risk=self.risk, ceiling=card.risk_ceiling)
         lacking = tuple(one for one in self.capabilities if one not in card.capabilities)

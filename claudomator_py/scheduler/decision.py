@@ -103,7 +103,7 @@ class SpecialistCandidate(BaseModel):
     @property
     def barred(self) -> bool:
         """Whether it could not have been chosen, whatever its score."""
-        bars = (RationaleCode.TOO_RISKY, RationaleCode.LACKS, RationaleCode.EXCLUDED)
+        bars = (RationaleCode.TOO_RISKY, RationaleCode.LACKS, RationaleCode.EXCLUDED, RationaleCode.AWAY)
         return self.rejected is not None and self.rejected.code in bars
 
 

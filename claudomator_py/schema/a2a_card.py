@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 from urllib.parse import urljoin, urlsplit
 
-from claudomator_py.domain.card import Card, id_from
-from claudomator_py.domain.errors import Problem, shown
+from claudomator_py.domain.card import Card, Skill, id_from
+from claudomator_py.domain.errors import Problem, near, shown
 from claudomator_py.domain.remote import Scheme
 from claudomator_py.schema.a2a_security import security_of_0_3, security_of_1_0
+from claudomator_py.schema.taskfile import is_extra
 from claudomator_py.schema.validation import odd_values, validate
 
 Version = Literal["0.3", "1.0"]
@@ -25,7 +26,7 @@ EXTENSION: Final = "urn:claudomator:card:1"
 """Its parameters are a whole card of ours."""
 KEPT: Final = "a2a"
 """Under which ``Card.extra`` has the document that it was read from."""
-_ONLY_IN_A2A: Final = frozenset(
+_TELLING: Final = frozenset(
     {
         "supportedInterfaces",
         "protocolVersion",
@@ -35,21 +36,67 @@ _ONLY_IN_A2A: Final = frozenset(
         "defaultOutputModes",
         "securitySchemes",
         "supportsAuthenticatedExtendedCard",
+        "supportsExtendedAgentCard",
     }
 )
-"""Keys that tell a card of A2A from one of ours. A card without a version is one of 0.3, where it has a default."""
+"""Keys of a card that was written for A2A. A card without a version is one of 0.3, where it has a default."""
+_BESIDE: Final = frozenset(
+    {"provider", "iconUrl", "documentationUrl", "security", "securityRequirements", "signatures", "signature"}
+)
+"""Further keys of A2A, which one of ours may have as well."""
+_IN_SKILLS: Final = frozenset({"inputModes", "outputModes", "security", "securityRequirements"})
+"""Keys of an A2A skill, and not of ours."""
+_SHARED: Final = frozenset({"id", "name", "description", "version", "url", "skills"})
+"""Keys of both that are read as A2A has them."""
 _SPOKEN: Final = "JSONRPC"
-A2A_FIELDS: Final = frozenset({"id", "name", "description", "version", "url", "capabilities", "skills", "extra"})
-"""Keys of ours that mean something else in a card of A2A, or the same."""
 _TEXT: Final = ["text/plain"]
 _SKILL_FIELDS: Final = ("id", "name", "description", "tags", "examples")
+_OWN_SKILL_FIELDS: Final = tuple(name for name in Skill.model_fields if name not in _SKILL_FIELDS)
+_ALIKE: Final = 0.75
+"""From which likeness on a key that means nothing is taken for one of ours that is misspelt."""
 
 
 def is_a2a(document: Mapping[str, Any]) -> bool:
-    """Whether it is a card of A2A rather than one of ours."""
-    return "id" not in document and (
-        not _ONLY_IN_A2A.isdisjoint(document) or isinstance(document.get("capabilities"), Mapping)
+    """Return whether a card has anything that only A2A knows; it may have our keys beside that."""
+    return (
+        is_written_for_a2a(document)
+        or not _BESIDE.isdisjoint(document)
+        or any(not _IN_SKILLS.isdisjoint(skill) for skill in _objects(document, "skills"))
     )
+
+
+def is_written_for_a2a(document: Mapping[str, Any]) -> bool:
+    """Return whether it is a card of A2A, which says where its agent is reached, rather than one of ours."""
+    return not _TELLING.isdisjoint(document) or isinstance(document.get("capabilities"), Mapping)
+
+
+def own_keys(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an A2A card says in keys of ours."""
+    found = {key: document[key] for key in Card.model_fields.keys() - _SHARED if key in document}
+    if isinstance(found.get("capabilities"), Mapping):
+        del found["capabilities"]
+    if "schemes" in _object(document, "authentication"):  # as A2A had it before 0.2
+        del found["authentication"]
+    return found
+
+
+def unread_keys(document: Mapping[str, Any]) -> list[str]:
+    """Return the keys of an A2A card that neither A2A nor we know: kept with the card, and never applied."""
+    known = _TELLING | _BESIDE | Card.model_fields.keys()
+    return sorted(key for key in document if key not in known and not is_extra(key))
+
+
+def _misspelt(document: Mapping[str, Any]) -> list[Problem]:
+    """What looks like a key of ours, and would go unheeded: a card that is meant to be private must not be public."""
+    known = Skill.model_fields.keys() | _IN_SKILLS
+    words = [(key, key, Card.model_fields) for key in unread_keys(document)]
+    for at, skill in enumerate(_objects(document, "skills")):
+        words += [(f"skills.{at}.{key}", key, Skill.model_fields) for key in sorted(skill.keys() - known)]
+    return [
+        Problem(field=place, message="is not a known key", remedy=remedy)
+        for place, key, fields in words
+        if (remedy := near(key, fields, alike=_ALIKE))
+    ]
 
 
 def version_of(document: Mapping[str, Any]) -> Version:
@@ -94,20 +141,21 @@ def unreachable(document: Mapping[str, Any]) -> list[Problem]:
 
 def has_own_id(document: Mapping[str, Any]) -> bool:
     """Return whether the id of an A2A card is written in it, as one of ours has it, or only follows from its name."""
-    return _own_card(document) is not None
+    return "id" in document or _own_card(document) is not None
 
 
 def read_a2a(document: Mapping[str, Any], *, secret: str | None = None) -> Card | list[Problem]:
-    """The card, or what is wrong with it. secret: name of the daemon's variable with the secret that the agent asks
-    for."""
-    if odd := odd_values(dict(document), {}):
+    """Return the card, or what is wrong with it. secret: name of the daemon's variable with the secret that the agent
+    asks for."""
+    if odd := odd_values(dict(document), {}) or _misspelt(document):
         return odd
-    own = _own_card(document)
-    fields = dict(own) if own is not None else _fields(document)
+    own, beside = _own_card(document), own_keys(document)
+    fields = (dict(own) if own is not None else _fields(document)) | beside
     if secret is not None:
         fields["authentication"] = _authentication(document, secret)
     extra = fields.get("extra")
-    fields["extra"] = {**(extra if isinstance(extra, dict) else {}), KEPT: copy.deepcopy(dict(document))}
+    kept = {key: value for key, value in document.items() if key not in beside}
+    fields["extra"] = {**(extra if isinstance(extra, dict) else {}), KEPT: copy.deepcopy(kept)}
     return validate(Card, fields, {})
 
 
@@ -138,7 +186,7 @@ def _own_card(document: Mapping[str, Any]) -> dict[str, Any] | None:
 def _fields(document: Mapping[str, Any]) -> dict[str, Any]:
     name = document.get("name")
     fields: dict[str, Any] = {
-        "id": id_from(str(name or "")),
+        "id": document["id"] if "id" in document else id_from(str(name or "")),
         "name": name,
         "description": document.get("description"),
         "url": _address(document),
@@ -150,7 +198,7 @@ def _fields(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _skill(skill: Mapping[str, Any]) -> dict[str, Any]:
-    found = {key: skill[key] for key in _SKILL_FIELDS if skill.get(key) is not None}
+    found = {key: skill[key] for key in (*_SKILL_FIELDS, *_OWN_SKILL_FIELDS) if skill.get(key) is not None}
     for key in ("tags", "examples"):  # A2A lets them be said twice
         if isinstance(found.get(key), list):
             found[key] = list(dict.fromkeys(map(str, found[key])))

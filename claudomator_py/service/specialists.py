@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from sqlalchemy import Connection
 
@@ -42,6 +42,15 @@ Twins = Callable[[str], "Sequence[Twin]"]
 EncoderFault."""
 
 log = logging.getLogger(__name__)
+
+
+class HubRegistration(NamedTuple):
+    """What came of the card with which an agent has connected."""
+
+    is_new: bool
+    """Whether anything of what is registered has changed."""
+    ignored: tuple[str, ...]
+    """Fields of its card that do not count, as another card of its creator says otherwise."""
 
 
 class Specialists(Bound):
@@ -118,14 +127,16 @@ class Specialists(Bound):
             told = earlier or self._write(transaction)
         return self._warned(told)
 
-    def register_itself(self, card: Card) -> bool:
-        """The same, for an agent that has connected: whether anything is new. What is odd about its card is not looked
-        for, as all cards are compared for that, and agents come by hundreds after a restart: see ``tell_odd``."""
+    def register_itself(self, card: Card) -> HubRegistration:
+        """The same, for an agent that has connected. What is odd about its card is not looked for, as all cards are
+        compared for that, and agents come by hundreds after a restart: see ``tell_odd``."""
 
-        def transaction(connection: Connection) -> bool:
+        def transaction(connection: Connection) -> HubRegistration:
             before = specialist_rows.find(connection, card.id, self._by)
-            found = changes.register(connection, card, self._by, self._clock(), source="hub")
-            return before is None or before.version != found.version
+            stored = changes.register_itself(connection, card, self._by, self._clock())
+            said, kept = card.document, stored.card.document
+            ignored = tuple(sorted(key for key in said if key != "max_concurrent" and kept.get(key) != said[key]))
+            return HubRegistration(before is None or before.version != stored.version, ignored)
 
         return self._write(transaction)
 

@@ -76,6 +76,33 @@ def register(
     )
 
 
+def register_itself(connection: Connection, card: Card, by: Principal, now_ms: int) -> Registration:
+    """Register the card with which an agent has connected. What its creator has written of it, in a file or by the API,
+    stands, but for an address that it does not say: its own card says nothing then. Raises as ``register``, and
+    Conflict where the written card is of somebody who is reached in another way.
+    """
+    row = specialist_rows.row_of(connection, card.id)
+    if row is None or row.removed_ms is not None or row.creator != by.id or row.source not in ("api", "file"):
+        return register(connection, card, by, now_ms, source="hub")
+    written = specialist_rows.get(connection, card.id, by)
+    if written.card.transport is Transport.HTTP:
+        detail = f"The card {card.id} names another address."
+        raise Conflict(detail, remedy=f"Write `url: {card.url}` in it, remove it, or choose another id.")
+    if written.card.transport is Transport.HUB:
+        return written
+    return _put(
+        connection,
+        row,
+        written.card.model_copy(update={"url": card.url}),
+        now_ms,
+        creator=row.creator,
+        organisation=row.organisation,
+        source=row.source,
+        path=row.file_path,
+        admitted_by=_admission(by),
+    )
+
+
 def change(
     connection: Connection,
     card: Card,

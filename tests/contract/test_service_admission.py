@@ -274,6 +274,7 @@ def test_an_agent_that_is_away_and_cannot_be_woken_gets_no_work_that_names_nobod
     world.registry.is_present = lambda _: False
 
     assert not by_text(world, OPERATOR)
+    assert "its agent is not connected" in "\n".join(world.queries.why(f"t-{OPERATOR.id}").sentences)
     assert by_name(world, ANN)
     problems = {one.name: one.problem for one in world.queries.agents()}
     assert "not connected" in str(problems["hub:shepherd"])

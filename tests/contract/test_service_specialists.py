@@ -262,10 +262,10 @@ def test_a_card_stays_good_when_whom_it_names_is_removed(database: Database) -> 
     world = World(database)
     specialists = Specialists(database, world.clock, world.repeats).as_(OPERATOR)
     specialists.register(card("florist"))
-    assert specialists.register_itself(card("plumber", fallback="florist"))
+    assert specialists.register_itself(card("plumber", fallback="florist")).is_new
     specialists.remove("florist")
 
-    assert not specialists.register_itself(card("plumber", fallback="florist"))
+    assert not specialists.register_itself(card("plumber", fallback="florist")).is_new
     again = specialists.one("plumber")
 
     assert [one.text for one in again.warnings] == ["its `fallback` names florist, and there is no such specialist"]

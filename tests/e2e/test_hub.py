@@ -17,6 +17,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidMessage, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
+from claudomator_py.domain.card import Card
 from claudomator_py.domain.views import TokenRequest
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, in_state, last_run
@@ -158,6 +159,88 @@ def test_an_agent_registers_takes_a_task_and_hands_back_its_result(site: Site) -
     assert b"seven so far" in daemon.client.log(run.id).data
     assert agent.finish(run.id)["result"] == {"recorded": True, "duplicate": True}
     assert agent.finish(run.id, text="43 sheep")["error"]["code"] == -32009
+
+
+A2A = {
+    "name": "Sheep counter",
+    "protocolVersion": "0.3.0",
+    "url": "https://agents.example/rpc",
+    "preferredTransport": "JSONRPC",
+    "capabilities": {"streaming": False},
+    "defaultInputModes": ["text/plain"],
+    "defaultOutputModes": ["text/plain"],
+}
+
+
+def test_a_card_for_a2a_is_taken_and_the_agent_is_told_what_of_it_does_not_count(site: Site) -> None:
+    daemon = site.start().ready()
+    agent = Agent(site)
+    said = {**CARD, **A2A, "id": "4711", "visibility": "private", "homepage": "https://agents.example"}
+    answer = agent.register(card=said)
+    assert answer["result"] == {"agent_id": "shepherd", "resumed": [], "ignored": ["homepage", "id", "url"]}
+    found = daemon.client.specialist("shepherd")
+    assert (found.content.url, found.content.visibility, found.content.title) == (
+        "ws-agent://shepherd",
+        "private",
+        "Sheep counter",
+    )
+    decorated = {**CARD, "iconUrl": "https://agents.example/icon.png", "visibility": "private"}
+    assert "result" in agent.register(card=decorated)
+    refused = agent.register(card={**CARD, **A2A, "visibilty": "private"})
+    assert refused["error"]["code"] == -32602
+    assert "did you mean `visibility`?" in refused["error"]["message"]
+    assert daemon.client.specialist("shepherd").content.visibility == "private"
+
+
+@pytest.mark.parametrize("url", ["ws-agent://shepherd", None])
+def test_what_its_operator_has_written_of_an_agent_stands_when_it_registers(site: Site, url: str | None) -> None:
+    daemon = site.start().ready()
+    written = {
+        "id": "shepherd",
+        "description": "Counts for the farm.",
+        "visibility": "private",
+        "wake_url": "https://agents.example/wake",
+        "skills": [{"id": "wolves", "name": "Wolves"}],
+        **({} if url is None else {"url": url}),
+    }
+    daemon.client.register_specialist(Card.model_validate(written))
+    agents = [Agent(site) for _ in range(2)]
+    for agent in agents:
+        ignored = agent.register(card={**CARD, "visibility": "public"})["result"]["ignored"]
+        # Public is the default, so a card that says it and one that does not are the same.
+        assert ignored == ["description", "skills"]
+    found = daemon.client.specialist("shepherd")
+    assert found.source == "api"
+    assert found.content.document == {**written, "url": "ws-agent://shepherd"}
+    submit(site, "sheep")
+    agents[-1].finish(agents[-1].accept())
+    assert ended(daemon, "sheep").state == "COMPLETED"
+
+
+def test_an_agent_that_has_left_gets_no_work_that_names_nobody(site: Site) -> None:
+    daemon = site.start().ready()
+    agent = Agent(site)
+    agent.register()
+    agent.close()
+
+    def problem() -> str:
+        return next(str(one.problem) for one in daemon.client.agents() if one.name == "hub:shepherd")
+
+    wait_until(lambda: "not connected" in problem(), "the daemon to notice")
+    site.drop("count.yaml", document(None, "Count sheep", agent=None))
+    in_state(daemon, "count", "QUEUED", "RUNNING", "COMPLETED")
+    wait_until(lambda: "its agent is not connected" in str(daemon.client.why("count").sentences), "the decision")
+    assert daemon.client.task("count").specialist != "shepherd"
+
+
+def test_an_agent_registers_under_no_card_of_somebody_at_another_address(site: Site) -> None:
+    daemon = site.start().ready()
+    elsewhere = {"id": "shepherd", "description": "Counts.", "url": "https://agents.example/rpc"}
+    daemon.client.register_specialist(Card.model_validate(elsewhere))
+    refused = Agent(site).register()
+    assert refused["error"]["code"] == -32009
+    assert "names another address" in refused["error"]["message"]
+    assert daemon.client.specialist("shepherd").content.url == "https://agents.example/rpc"
 
 
 def test_what_an_agent_fails_at_fails_with_its_reason(site: Site) -> None:

@@ -14,7 +14,7 @@ from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import ErrorStatus, ServiceError, problems_text
 from claudomator_py.domain.fields import Name
 from claudomator_py.domain.principal import Principal, RequestKey
-from claudomator_py.schema.a2a_card import A2A_FIELDS, is_a2a, read_a2a
+from claudomator_py.schema.a2a_card import is_a2a, is_written_for_a2a, read_a2a, unread_keys
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.validation import MAX_PROBLEMS, first_problem, validate
 from claudomator_py.service.access import Granted
@@ -145,19 +145,22 @@ class Methods:
             raise RpcError(CONFLICT, f"this connection is {self._link.agent_id}; open another one")
         # Where it is reached, and how much it takes, the connection says.
         said = {"url": f"ws-agent://{asked.agent_id}", "id": asked.agent_id, "max_concurrent": asked.max_concurrent}
-        for key in () if is_a2a(asked.card) else ("url", "id"):
-            if asked.card.get(key, said[key]) != said[key]:
-                raise RpcError(INVALID_PARAMS, f"card.{key}: is not {said[key]}; leave it out")
-        card = validate(Card, _own_fields(asked.card) | said, {}, ("card",))
+        unmet = [key for key in ("url", "id") if asked.card.get(key, said[key]) != said[key]]
+        for_a2a = is_written_for_a2a(asked.card)
+        if unmet and not for_a2a:
+            raise RpcError(INVALID_PARAMS, f"card.{unmet[0]}: is not {said[unmet[0]]}; leave it out")
+        card = validate(Card, _own_fields({**asked.card, **said} if for_a2a else asked.card) | said, {}, ("card",))
         if isinstance(card, list):
             raise RpcError(INVALID_PARAMS, problems_text(card[:MAX_PROBLEMS]))
-        if await self._run(lambda: self._granted.specialists.register_itself(card)):
+        registered = await self._run(lambda: self._granted.specialists.register_itself(card))
+        if registered.is_new:
             self._registered(card.id)
         if self._link is None:
             self._link = Link(asked.agent_id, asked.instance_id, asked.max_concurrent, self._peer)
         self._link.instance_id, self._link.most = asked.instance_id, asked.max_concurrent
         resumed = await self._hub.join(self._link, asked.resume)
-        return {"agent_id": asked.agent_id, "resumed": resumed}
+        ignored = sorted({*unmet, *(unread_keys(asked.card) if is_a2a(asked.card) else ()), *registered.ignored})
+        return {"agent_id": asked.agent_id, "resumed": resumed, **({"ignored": ignored} if ignored else {})}
 
     async def _search(self, asked: _Search) -> dict[str, Any]:
         own = None if self._link is None else self._link.agent_id
@@ -219,11 +222,10 @@ def _own_fields(card: dict[str, Any]) -> dict[str, Any]:
     """The card in our terms. One of A2A may have our keys beside its own. Raises RpcError."""
     if not is_a2a(card):
         return card
-    ours = {key: card[key] for key in Card.model_fields.keys() - A2A_FIELDS if key in card}
-    read = read_a2a({key: value for key, value in card.items() if key not in ours})
+    read = read_a2a(card)
     if isinstance(read, list):
         raise RpcError(INVALID_PARAMS, problems_text(read[:MAX_PROBLEMS]))
-    return read.document | ours
+    return read.document
 
 
 def _key(name: str, document: Mapping[str, Any]) -> RequestKey:

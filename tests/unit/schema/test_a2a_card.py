@@ -1,7 +1,7 @@
 """A2A cards of both versions: read into ours, written from it, and back, without a loss."""
 
 import copy
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from a2a.client.card_resolver import parse_agent_card
@@ -10,12 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudomator_py.domain.card import Card
+from claudomator_py.domain.errors import Problem
 from claudomator_py.schema.a2a_card import (
     EXTENSION,
     Version,
     is_a2a,
+    is_written_for_a2a,
     read_a2a,
     unreachable,
+    unread_keys,
     version_of,
     with_whole_addresses,
     write_a2a,
@@ -310,6 +313,55 @@ def test_a_card_without_a_version_is_one_of_0_3(left_out: str) -> None:
 @pytest.mark.parametrize("document", [card("a").document, {"description": "D.", "capabilities": ["gpu"]}])
 def test_a_card_of_ours_is_none_of_a2a(document: dict[str, Any]) -> None:
     assert not is_a2a(document)
+
+
+@pytest.mark.parametrize("document", [OLD, NEW])
+@pytest.mark.parametrize("key", ["visibilty", "Visibility", "wake_URL", "permission", "risk_celing", "max_concurent"])
+def test_a_key_of_ours_that_is_misspelt_beside_those_of_a2a_is_refused(document: dict[str, Any], key: str) -> None:
+    (problem,) = cast("list[Problem]", read_a2a(document | {key: "private"}))
+    assert (problem.field, problem.message) == (key, "is not a known key")
+    assert str(problem.remedy).startswith("did you mean `")
+
+
+def test_so_is_one_in_a_skill() -> None:
+    document = copy.deepcopy(NEW)
+    document["skills"][0]["exmaples"] = ["Sum up 3."]
+    (problem,) = cast("list[Problem]", read_a2a(document))
+    assert (problem.field, problem.remedy) == ("skills.0.exmaples", "did you mean `examples`?")
+
+
+@pytest.mark.parametrize("key", ["metadata", "homepage", "tenant", "x-visibilty", "contact"])
+def test_a_key_of_somebody_else_is_kept(key: str) -> None:
+    found = read(NEW | {key: {"a": 1}})
+    assert found.extra["a2a"][key] == {"a": 1}
+    assert unread_keys(NEW | {key: 1}) == ([] if key.startswith("x-") else [key])
+
+
+@pytest.mark.parametrize("document", [OLD, NEW])
+def test_what_a_card_of_a2a_says_in_keys_of_ours_counts(document: dict[str, Any]) -> None:
+    said = {"id": "accountant", "visibility": "private", "wake_url": "https://agents.example/wake", "keywords": ["vat"]}
+    found = read(document | said)
+    assert (found.id, found.visibility, found.wake_url) == ("accountant", "private", "https://agents.example/wake")
+    assert found.keywords == ("vat",)
+    written = write_a2a(found, version_of(document), "")
+    assert not said.keys() & written.keys() - {"id"}, "what has changed since would be said there as it was"
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"iconUrl": "https://agents.example/icon.png"},
+        {"provider": {"organization": "Example", "url": "https://agents.example"}},
+        {"documentationUrl": "https://agents.example/docs"},
+        {"skills": [{"id": "sum", "name": "Sums", "inputModes": ["text/plain"], "outputModes": ["text/plain"]}]},
+    ],
+)
+def test_a_card_of_ours_may_have_what_only_a2a_knows(beside: dict[str, Any]) -> None:
+    ours = {"id": "accountant", "description": "Sums.", "capabilities": ["gpu"], "visibility": "private"}
+    assert is_a2a(ours | beside)
+    assert not is_written_for_a2a(ours | beside)
+    found = read(ours | beside)
+    assert (found.id, found.capabilities, found.visibility, found.url) == ("accountant", ("gpu",), "private", None)
 
 
 def test_names_in_any_script_have_ids_of_their_own() -> None:
