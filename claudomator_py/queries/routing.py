@@ -61,20 +61,22 @@ def specialist_sentences(name: str, record: SpecialistRecord, seen: Set[str], *,
     target = whom.get(record.route) or to or hidden
     sentences = [ended(f"{name} {went} to {target}{skill}: {reason_for(record.reason, seen).text}")]
     open_ = [one for one in record.specialist_candidates if one.specialist in seen and not one.barred]
-    if not open_ or record.threshold is None:
-        return sentences
-    best = open_[0]
-    compared = " (comparing words only, as the encoder failed)" if record.degraded else ""
-    score, threshold = apart(best.score, record.threshold)
-    sentences.append(f"{best.specialist} scored {score}, with a threshold of {threshold}{compared}.")
-    if record.unheeded:
-        pieces = "; ".join(f"\u201c{one}\u201d" for one in record.unheeded)
-        sentences.append(f"What its text says of who is to do it, or how, was not compared: {pieces}")
+    best = open_[0] if open_ and record.threshold is not None else None
+    if best is not None and record.threshold is not None:
+        compared = " (comparing words only, as the encoder failed)" if record.degraded else ""
+        score, threshold = apart(best.score, record.threshold)
+        sentences.append(f"{best.specialist} scored {score}, with a threshold of {threshold}{compared}.")
+        if record.unheeded:
+            pieces = "; ".join(f"\u201c{one}\u201d" for one in record.unheeded)
+            sentences.append(f"What its text says of who is to do it, or how, was not compared: {pieces}")
     beside = [one for one in record.specialist_candidates if one.specialist in seen and one.rejected is not None]
     others = [one for one in beside if one is not best][:_NAMED_CANDIDATES]
     told = "; ".join(f"{one.specialist} {one.score:.2f}, {one.rejected.text}" for one in others if one.rejected)
     if told:
-        sentences.append(f"Others: {told}.")
+        sentences.append(f"Others: {told}." if best is not None else f"Left out: {told}.")
+    if best is None or record.threshold is None:
+        return sentences
+    score, _ = apart(best.score, record.threshold)
     if record.route is Route.DEFAULT and best.score < record.threshold:
         sentences.append(f"With a threshold of {score} or less it {would_have_gone} to {best.specialist}.")
     elif len(open_) > 1 and record.route is Route.SPECIALIST and to == best.specialist:

@@ -224,7 +224,7 @@ def test_an_agent_that_has_left_gets_no_work_that_names_nobody(site: Site) -> No
     agent.close()
 
     def problem() -> str:
-        return next(str(one.problem) for one in daemon.client.agents() if one.name == "hub:shepherd")
+        return next((str(one.problem) for one in daemon.client.agents() if one.name == "hub:shepherd"), "")
 
     wait_until(lambda: "not connected" in problem(), "the daemon to notice")
     site.drop("count.yaml", document(None, "Count sheep", agent=None))
