@@ -55,6 +55,11 @@ class Catalogue:
     """What program code does that starts no other program."""
     tools: tuple[tuple[re.Pattern[str], ActKind], ...]
     """What tools of agents do, by their names."""
+    writing: frozenset[str]
+    """Tools of agents that write the file that they name."""
+    reading: frozenset[str]
+    free: tuple[str, ...]
+    """Tools that need no fence, with ``*`` for anything."""
 
     def kinds_of(self, call: Call) -> list[ActKind]:
         """Return what the command does by itself, the farthest first."""
@@ -121,6 +126,9 @@ def read(said: Mapping[str, Any]) -> Catalogue:
         files=files,
         code=tuple(code),
         tools=tuple(tools),
+        writing=_options(said["tools"]["writing"]),
+        reading=_options(said["tools"]["reading"]),
+        free=tuple(said["tools"]["free"].split()),
     )
 
 

@@ -12,6 +12,9 @@ UNKNOWN: Final = "$"
 """Begins, within a word, what only the run will know: a variable or what a command prints."""
 
 
+_OFF = ("false", "no", "off", "0", "none")
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """A command as it would run: the program's name, its words, and the variables set for it alone."""
@@ -62,11 +65,14 @@ class Call:
                 yield rest.removeprefix("=") if rest else following
 
     def has(self, option: str) -> bool:
-        """Return whether the option is there, alone, with a value, or among short ones."""
+        """Return whether the option is there, alone, with a value but "false" and its like, or among short ones."""
         if len(option) == 2 and option[1].isalpha():
             cluster = re.compile(rf"-[A-Za-z]{{0,6}}{option[1]}[A-Za-z]{{0,6}}")
             return any(word == option or (cluster.fullmatch(word) and len(word) <= 6) for word in self.words)
-        return any(word == option or word.startswith(f"{option}=") for word in self.words)
+        return any(
+            word == option or (word.startswith(f"{option}=") and word.rpartition("=")[2] not in _OFF)
+            for word in self.words
+        )
 
 
 class Test(Protocol):

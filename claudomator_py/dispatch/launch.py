@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from claudomator_py.acts.reach import Reach
 from claudomator_py.domain.agent import AgentSpec, ModelChoice
 from claudomator_py.domain.conversation import Usage
 from claudomator_py.domain.report import LiveOutput, Stage
@@ -71,6 +72,8 @@ def launch_request(
     usd_left: float | None = None,
     mcp_command: tuple[str, ...] = (),
     skill: str | None = None,
+    reach: Reach | None = None,
+    granted_acts: tuple[str, ...] = (),
 ) -> LaunchRequest:
     """What the agent's kind needs to know of the run. Keywords: to start it; to read it, none of them is needed."""
     prior = Usage() if run.prior is None else Usage.model_validate(run.prior)
@@ -87,6 +90,8 @@ def launch_request(
         usd_left=usd_left,
         mcp_command=mcp_command,
         skill=skill,
+        reach=reach,
+        granted_acts=granted_acts,
     )
 
 

@@ -36,7 +36,7 @@ from claudomator_py.store.database import Database
 from claudomator_py.store.decision_rows import PackedSnapshot
 from claudomator_py.store.tables import Run
 from claudomator_py.store.task_rows import VersionConflict
-from claudomator_py.tasks.inputs import with_granted_tools
+from claudomator_py.tasks.inputs import granted_acts, with_granted_tools
 from claudomator_py.tasks.runs import commit_start, finish_run, planned_run
 
 log = get_logger("claudomator.start")
@@ -204,6 +204,8 @@ class Starter:
             usd_left=self._usd_left(run, spec, agent),
             mcp_command=self._rules().mcp_command if agent.mcp.enabled else (),
             skill=context.task.skill,
+            reach=allowed.reach,
+            granted_acts=granted_acts(context.task, kind.kind),
         )
         try:
             launch = kind.launch(request)

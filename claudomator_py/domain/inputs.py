@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from claudomator_py.acts.tool_calls import digest_in
 from claudomator_py.domain.errors import sentence
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.outcome import Denied, Outcome, OutcomeStatus, Reason, RefusedHandoff
@@ -114,11 +115,16 @@ class ToolGrant(BaseModel):
     def granted(self, spec: TaskSpec, kind: str) -> TaskSpec:
         """The task with it, for an agent of that kind."""
         allowed = spec.permissions.allowed_tools
-        more = tuple(tool for tool in self.tools if tool not in allowed)
+        more = tuple(tool for tool in self.tools if tool not in allowed and digest_in(tool) is None)
         if kind != self.kind or not more:
             return spec
         permissions = spec.permissions.model_copy(update={"allowed_tools": (*allowed, *more)})
         return spec.model_copy(update={"permissions": permissions})
+
+    def acts(self, kind: str) -> tuple[str, ...]:
+        """The digests of calls beyond the task's reach that it allows, for an agent of that kind."""
+        found = (digest_in(tool) for tool in self.tools) if kind == self.kind else ()
+        return tuple(digest for digest in found if digest is not None)
 
 
 def question_in(text: str) -> str | None:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel
 
+from claudomator_py.acts.tool_calls import without_words
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.lifecycle import STATE_NAMES, InputKind, Phase, QueueReason, WaitReason
 from claudomator_py.domain.outcome import Denied, Outcome, OutcomeStatus, Provenance, Reason
@@ -266,13 +267,16 @@ def without_secrets(outcome: Outcome, redactor: Redactor) -> Outcome:
     def exact(text: str | None) -> str | None:
         return None if text is None or redactor.finds(text) else text
 
+    def rule(text: str | None) -> str | None:
+        return exact(text) or (text and exact(without_words(text)))
+
     changes: dict[str, object] = {name: said(getattr(outcome, name)) for name in _SAID}
     changes["conversation_id"] = exact(outcome.conversation_id)
     changes["windows"] = {redactor.redact(name): clean(use, redactor) for name, use in outcome.windows.items()}
     if outcome.handoff is not None:
         changes["handoff"] = _replaced(outcome.handoff, redactor.redact_piece)
     changes["denied"] = tuple(
-        Denied(tool=redactor.redact(one.tool), input=redactor.redact_piece(one.input), rule=exact(one.rule))
+        Denied(tool=redactor.redact(one.tool), input=redactor.redact_piece(one.input), rule=rule(one.rule))
         for one in outcome.denied
     )
     return outcome.model_copy(update=changes)

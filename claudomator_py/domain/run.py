@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from claudomator_py.acts.reach import Reach
 from claudomator_py.domain.agent import AgentSpec, ModelChoice
 from claudomator_py.domain.outcome import AgentText, Tokens
 from claudomator_py.domain.task import TaskSpec
@@ -46,6 +47,10 @@ class LaunchRequest:
     ``agent.mcp`` says; empty: none. It needs the variables in ``MCP_VARIABLES``, which the run has."""
     usd_left: float | None = None
     """US dollars that the run may cost, for an agent that can keep to that; None: any number."""
+    reach: Reach | None = None
+    """How far the run may act; None: nobody says, and there is no fence."""
+    granted_acts: tuple[str, ...] = ()
+    """Digests of the calls beyond that reach which a person has allowed, see ``acts.tool_calls``."""
     skill: str | None = None
     """The specialist's skill that was named, or that the task is most like, for a specialist elsewhere; None: none."""
 

@@ -19,6 +19,7 @@ from pydantic import (
     field_validator,
 )
 
+from claudomator_py.acts.reach import Reach
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.budget import Budget
 from claudomator_py.domain.cron import BadCron, parse_cron
@@ -313,6 +314,12 @@ class TaskSpec(Strict):
         max_length=200,
         description="Environment variables for the agent; put values in quotes. Do not put secrets here: use the "
         "agent's `pass_env`.",
+    )
+    reach: Reach | None = Field(
+        None,
+        description="How far its runs may act: `tree`, within the working directory; `network`, also fetch and "
+        "install; `publish`, also act on others; `any`, without a fence. Default: as the configuration says, and `any` "
+        "with `permissions` of its own.",
     )
     add_dirs: Annotated[tuple[Directory, ...], Field(max_length=50), OneOrMore, Distinct] = Field(
         (), description="Additional folders the agent may use. The rules for `working_dir` apply."

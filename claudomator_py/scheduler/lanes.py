@@ -27,6 +27,7 @@ def demands(spec: TaskSpec) -> dict[str, object]:
         "tools": permissions.tools is not None,
         "allowed_tools": _shape(permissions.allowed_tools),
         "disallowed_tools": _shape(permissions.disallowed_tools),
+        "reach": None if spec.reach is None else spec.reach.value,
         "max_turns": spec.max_turns is not None,
         "add_dirs": _shape(spec.add_dirs),
         "folder_patterns": any("*" in folder or "?" in folder for folder in spec.add_dirs),

@@ -60,6 +60,11 @@ def with_granted_tools(task: Task, spec: TaskSpec, kind: str) -> TaskSpec:
     return spec if task.granted_tools is None else ToolGrant.model_validate(task.granted_tools).granted(spec, kind)
 
 
+def granted_acts(task: Task, kind: str) -> tuple[str, ...]:
+    """The digests of calls beyond its reach that a person allowed it, for an agent of that kind."""
+    return () if task.granted_tools is None else ToolGrant.model_validate(task.granted_tools).acts(kind)
+
+
 def asked_before(task: Task) -> InputRequest:
     """What is asked of a task that came to wait under an older version, which did not write it down."""
     text = "asks a question; see what it said last"

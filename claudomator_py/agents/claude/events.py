@@ -16,6 +16,7 @@ from claudomator_py.agents.claude.turns import Turns
 from claudomator_py.agents.claude.use import INPUT_FIELDS, Usage, windows_of
 from claudomator_py.agents.denied import denied_call, distinct, questions
 from claudomator_py.agents.ending import NearLimit, Result, Verdict, denials, failed
+from claudomator_py.agents.fence import beyond_reach, fenced_call
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, instant_of, list_of, text_of
 from claudomator_py.agents.limit_text import epoch_ms
 from claudomator_py.agents.plaintext import MAX_DETAIL, storable
@@ -80,6 +81,8 @@ class ClaudeEvents(RunEvents):
     """Why the last message ended, where it says so."""
     near: NearLimit | None = None
     denied: dict[str, _Denial] = field(default_factory=dict)
+    beyond: dict[str, str] = field(default_factory=dict)
+    """The digests that the fence named when it denied calls, by their ids."""
     usage: Usage = field(default_factory=Usage)
     model: str | None = None
     """The one that it runs on, as its first event names it."""
@@ -194,8 +197,11 @@ class ClaudeEvents(RunEvents):
         return said
 
     def _take_tool_result(self, block: Event, at_ms: int | None) -> Part:
-        tool = self.tool_of(text_of(block, "tool_use_id"))
-        return Part("tool_result", content_text(block.get("content")), tool, at_ms)
+        key = text_of(block, "tool_use_id")
+        tool, said = self.tool_of(key), content_text(block.get("content"))
+        if key is not None and block.get("is_error") is True and (digest := beyond_reach(said)) is not None:
+            self.beyond[key] = digest
+        return Part("tool_result", said, tool, at_ms)
 
     def _take_denial(self, event: Event) -> None:
         key = text_of(event, "tool_use_id") or f"#{len(self.denied)}"
@@ -299,7 +305,11 @@ class ClaudeEvents(RunEvents):
             text=text_of(self.last, "result") if _succeeded(self.last) and self._cut_off is None else None,
             question=next((asked for one in self.denied.values() if (asked := _asked(one)) is not None), None),
             denials=len(self.denied),
-            denied=distinct(_call(one) for one in self.denied.values() if not one.ruled and one.tool not in _TALK),
+            denied=distinct(
+                _call(one, self.beyond.get(key))
+                for key, one in self.denied.items()
+                if not one.ruled and one.tool not in _TALK
+            ),
         )
 
 
@@ -307,8 +317,10 @@ def _asked(denial: _Denial) -> str | None:
     return questions(denial.given) if denial.tool == _ASK else None
 
 
-def _call(denial: _Denial) -> Denied:
-    return denied_call(denial.tool, denial.given, rule_for(denial.tool, denial.given))
+def _call(denial: _Denial, beyond: str | None) -> Denied:
+    return fenced_call(denial.tool, denial.given, beyond) or denied_call(
+        denial.tool, denial.given, rule_for(denial.tool, denial.given)
+    )
 
 
 def _succeeded(result: Event) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 from claudomator_py.agents.claude import INFO
 from claudomator_py.agents.claude.events import ClaudeEvents
 from claudomator_py.agents.event_kind import EventKind, zone_of
+from claudomator_py.agents.fence import HOOK_SECONDS, hook_line, is_fenced
 from claudomator_py.agents.own_programs import MCP_NAME
 from claudomator_py.agents.programs import probe
 from claudomator_py.domain.agent import AgentHealth, AgentSpec, OwnServers
@@ -59,6 +60,8 @@ class Claude(EventKind):
         if only is not None:
             # It takes names alone: a tool with what it may be used for would not be there at all.
             argv += ["--tools", ",".join(dict.fromkeys(tool.partition("(")[0] for tool in only))]
+        if is_fenced(request):
+            argv += ["--settings", json.dumps(_fence(request))]
         tools = list(task.permissions.allowed_tools)
         if request.mcp_command:
             argv += ["--mcp-config", _mcp_config(request.mcp_command)]
@@ -104,6 +107,12 @@ class Claude(EventKind):
             )
             return [f"{refusal}; {remedy}"]
         return []
+
+
+def _fence(request: LaunchRequest) -> dict[str, object]:
+    """Settings with the hook. They count before those of the project and of the user, which could turn hooks off."""
+    hook = {"type": "command", "command": hook_line(request, allows=True), "timeout": HOOK_SECONDS}
+    return {"disableAllHooks": False, "hooks": {"PreToolUse": [{"matcher": "*", "hooks": [hook]}]}}
 
 
 def _mcp_config(command: tuple[str, ...]) -> str:

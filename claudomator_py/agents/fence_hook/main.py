@@ -1,0 +1,95 @@
+"""Judges one tool call, as the hook of an agent's CLI: the call on standard input, the verdict on standard output."""
+
+import json
+import os
+import stat
+import sys
+from collections.abc import Mapping
+from typing import Any, Final
+
+from claudomator_py.acts.place import Place
+from claudomator_py.acts.reach import Reach
+from claudomator_py.acts.tool_calls import BeyondReach, beyond, digest_of, subject_of
+
+MAX_FILE: Final = 256 * 1024
+"""Bytes of a script or recipe that are read."""
+MAX_FILES: Final = 200
+PROJECTS: Final = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "QWEN_PROJECT_DIR")
+"""Variables with the folder in which the CLI was started; where none is set, the call's own folder is taken."""
+BROKEN: Final = "Claudomator's fence could not judge this call, so it was denied."
+
+
+def main() -> int:
+    """Judge the call by what ``sys.argv[1]`` says, see ``agents.fence``. Exit status 0: the verdict is printed."""
+    try:
+        order = json.loads(sys.argv[1])
+        event = json.loads(sys.stdin.buffer.read())
+        verdict, granted = judge(order, event)
+        print(json.dumps(_said(order, event, verdict, granted=granted)))  # noqa: T201 - that is the protocol
+    except Exception as error:
+        print(f"{BROKEN} ({type(error).__name__}: {error})", file=sys.stderr)  # noqa: T201
+        return 2
+    return 0
+
+
+def judge(order: Mapping[str, Any], event: Mapping[str, Any]) -> tuple[BeyondReach | None, bool]:
+    """Return how the call goes too far, and whether a person has allowed it. Raises what a malformed event makes."""
+    tool, given = str(event["tool_name"]), event.get("tool_input")
+    given = given if isinstance(given, dict) else {"input": given}
+    folder = str(event["cwd"])
+    project = next((found for name in PROJECTS if (found := os.environ.get(name))), folder)
+    place = Place(
+        folder=folder,
+        trees=(project, *order["folders"]),
+        home=os.environ.get("HOME"),
+        variables=os.environ,
+        read=_Reader().read,
+    )
+    granted = digest_of(tool, subject_of(given)) in order["granted"]
+    return beyond(tool, given, Reach(order["reach"]), place, order["granted"]), granted
+
+
+def _said(
+    order: Mapping[str, Any], event: Mapping[str, Any], verdict: BeyondReach | None, *, granted: bool
+) -> dict[str, Any]:
+    """The verdict in the words of the CLI; without one the CLI decides by itself."""
+    reason = "" if verdict is None else _reason(event, verdict)
+    if order["dialect"] == "gemini":
+        return {} if verdict is None else {"decision": "deny", "reason": reason}
+    if verdict is None and not (granted and order["allows"]):
+        return {}
+    decision = {"permissionDecision": "allow" if verdict is None else "deny"}
+    why = {"permissionDecisionReason": reason or "A person has allowed this call."}
+    return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **decision, **why}}
+
+
+def _reason(event: Mapping[str, Any], verdict: BeyondReach) -> str:
+    given = event.get("tool_input")
+    digest = digest_of(str(event["tool_name"]), subject_of(given if isinstance(given, dict) else {"input": given}))
+    act = verdict.act
+    return (
+        f"This run may reach no further than `{verdict.reach}`, and `{act.command}` {act.does}, which needs "
+        f"`{act.reach}`. Nothing of the call was run. Do not look for another way: a person is asked to allow exactly "
+        f"this call. Do what else there is to do, then end your turn and say that this is left. [beyond reach {digest}]"
+    )
+
+
+class _Reader:
+    """Reads scripts and recipes: regular files alone, not too long and not too many."""
+
+    def __init__(self) -> None:
+        self._left = MAX_FILES
+
+    def read(self, path: str) -> str | None:
+        """Return the text of the file; None: it cannot be read."""
+        self._left -= 1
+        if self._left < 0:
+            return None
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except (OSError, ValueError):
+            return None
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return None
+            return file.read(MAX_FILE).decode(errors="replace")
