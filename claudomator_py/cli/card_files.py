@@ -19,7 +19,8 @@ STDIN = Path("-")
 WELL_KNOWN: Final = "/.well-known/agent-card.json"
 MOST_BYTES: Final = 1024 * 1024
 """Of a card that is fetched."""
-FETCH_S: Final = 10.0
+FETCH_S: Final = 30.0
+"""In all, until a card is there."""
 
 
 def read(path: Path) -> list[Card]:
@@ -60,7 +61,26 @@ def read_any(source: str, secret: str | None) -> list[ReadCard]:
     found = read_a2a(document, secret=secret)
     if not isinstance(found, Card):
         _refuse(name, found)
+    if address is not None and found.url is not None and _origin(found.url) != _origin(address):
+        _elsewhere(name, found.url, secret)
     return [ReadCard(_with_protocol(found, document, address), has_own_id(document))]
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    """Scheme, host and port."""
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or {"https": 443, "http": 80}.get(parts.scheme)
+
+
+def _elsewhere(source: str, url: str, secret: str | None) -> None:
+    """Tell of a card whose agent is on another host than the card: tasks would go there. Raises Exit where a secret
+    would as well."""
+    if secret is None:
+        note(f"{shown(source)}: its agent is on another host, {shown(url)}: tasks go there.")
+        return
+    message = f"names another host, `{shown(url)}`, where the secret {secret} would be sent"
+    remedy = "save the card, and import the file if that is meant"
+    _refuse(source, [Problem(field="url", message=message, remedy=remedy)])
 
 
 def _with_protocol(card: Card, document: Mapping[str, Any], address: str | None) -> Card:
@@ -139,27 +159,39 @@ def _card_address(url: str) -> str:
 
 def _fetched(url: str) -> bytes:
     """What is at that address. Raises BadParameter."""
+    import asyncio
     import ssl
 
     import httpx
 
     # As runs do: what the machine trusts, or SSL_CERT_FILE says. No proxy and no other setting of the environment.
     trusted = ssl.create_default_context()
-    try:
-        with (
-            httpx.Client(timeout=FETCH_S, follow_redirects=False, trust_env=False, verify=trusted) as client,
+
+    async def fetch() -> bytes:
+        async with (
+            httpx.AsyncClient(timeout=FETCH_S, follow_redirects=False, trust_env=False, verify=trusted) as client,
             client.stream("GET", url, headers={"Accept": "application/json"}) as response,
         ):
             if response.status_code != httpx.codes.OK:
                 raise typer.BadParameter(f"{shown(url)} answered {response.status_code}")
             data = bytearray()
-            for piece in response.iter_bytes():
+            async for piece in response.aiter_bytes():
                 data += piece
                 if len(data) > MOST_BYTES:
                     raise typer.BadParameter(f"{shown(url)} has more than {MOST_BYTES:,} bytes: that is not a card")
+            return bytes(data)
+
+    async def in_time() -> bytes:
+        # A time limit of the client is for each read, and a server may send a byte now and then.
+        async with asyncio.timeout(FETCH_S):
+            return await fetch()
+
+    try:
+        return asyncio.run(in_time())
+    except TimeoutError:
+        raise typer.BadParameter(f"{shown(url)} did not send its card within {FETCH_S:.0f} s") from None
     except (httpx.HTTPError, httpx.InvalidURL) as failure:
         raise typer.BadParameter(f"{shown(url)} was not reached: {_why(failure)}") from None
-    return bytes(data)
 
 
 def _why(failure: BaseException) -> str:

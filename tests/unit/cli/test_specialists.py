@@ -2,15 +2,18 @@
 
 import json
 import shutil
+import socket
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
+import typer
 
+from claudomator_py.cli import card_files
 from claudomator_py.domain.card import Card
 from claudomator_py.schema.cardfile import card_text, parse_card_file
 from tests.fakes.cards import card
@@ -294,6 +297,47 @@ def test_what_is_no_card_is_refused_with_its_reason(command: Command, cards: Pat
     assert done.returncode != 0
     assert words in " ".join(done.stderr.split())
     assert told(command, "specialists", "list") == []
+
+
+def test_a_secret_goes_to_no_other_host_than_the_card_came_from(command: Command, cards: Path) -> None:
+    with card_server({"/.well-known/agent-card.json": (200, A2A)}) as url:
+        refused = command("specialists", "import", url, "--secret", "DOCS_TOKEN")
+        without = command("specialists", "import", url)
+    own = dict(A2A)
+    with card_server({"/.well-known/agent-card.json": (200, own)}) as url:
+        own["supportedInterfaces"] = [{"url": f"{url}/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]
+        own["name"] = "Own Bot"
+        same = command("specialists", "import", url, "--secret", "DOCS_TOKEN")
+
+    assert refused.returncode == 1
+    words = " ".join(refused.stderr.split())
+    assert "url: names another host, `https://agents.example/rpc`, where the secret DOCS_TOKEN would be sent" in words
+    assert without.returncode == 0
+    assert "its agent is on another host, https://agents.example/rpc" in " ".join(without.stderr.split())
+    assert same.returncode == 0, same.stderr
+    assert [one["id"] for one in told(command, "specialists", "list")] == ["docs-bot", "own-bot"]
+
+
+@pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 200 OK\r\n\r\n"])
+def test_a_host_that_drips_its_card_is_not_awaited_for_ever(monkeypatch: pytest.MonkeyPatch, head: bytes) -> None:
+    monkeypatch.setattr(card_files, "FETCH_S", 0.5)
+    left = Event()
+
+    def drip(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection, suppress(OSError):
+            connection.recv(4096)
+            connection.sendall(head)
+            while not left.wait(0.05):
+                connection.sendall(b" ")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        Thread(target=drip, args=(listener,), daemon=True).start()
+        try:
+            with pytest.raises(typer.BadParameter, match="did not send its card within"):
+                card_files._fetched(f"http://127.0.0.1:{listener.getsockname()[1]}/card.json")
+        finally:
+            left.set()
 
 
 def test_a_card_is_not_fetched_unencrypted_from_elsewhere(command: Command) -> None:
