@@ -38,6 +38,9 @@ _MAX_SHOWN: Final = 300
 _DECODERS = frozenset({"base64", "base32", "xxd", "openssl", "uudecode", "rev", "gunzip", "zcat", "tr", "gpg", "rot13"})
 _SETTING = frozenset({"export", "declare", "local", "readonly", "typeset"})
 _SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "ash", "fish", "rbash", "source", "."})
+_INTERACTIVE = frozenset(
+    {"-i", "-l", "-il", "-li", "-s", "-", "-q", "-u", "-B", "-x", "-e", "--login", "--interactive"}
+)
 _RUNNING = ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch")
 
 
@@ -143,8 +146,9 @@ class _Reader:
             case Command():
                 return self._command(node, piped)
             case Pipeline():
-                for stage in node.stages:
-                    piped = self._node(stage, piped)
+                for place, stage in enumerate(node.stages):
+                    printed = self._node(stage, piped)
+                    piped = UNKNOWN if printed is None and place + 1 < len(node.stages) else printed
                 return piped
             case Group():
                 outer = self.state
@@ -215,7 +219,7 @@ class _Reader:
             if redirect.operator in ("<<", "<<<"):
                 stdin = said
             elif redirect.operator == "<":
-                stdin = self.state.read(said)
+                stdin = self.state.read(said) or UNKNOWN
                 self._judge(Call("cat", (said,), own, self.state.place))
         if not words:
             self.state.variables |= own
@@ -314,9 +318,7 @@ class _Reader:
                 texts = [self.state.read(path) for path in call.positionals]
                 return None if None in texts else "\n".join(text for text in texts if text is not None)
             return stdin
-        if call.program in _DECODERS or (call.program == "python" and stdin is None):
-            return f"{UNKNOWN}({call.program})" if call.program in _DECODERS else None
-        return None
+        return f"{UNKNOWN}({call.program})" if call.program in _DECODERS else None
 
     # --- what runs other commands ---
 
@@ -416,13 +418,20 @@ class _Reader:
             return
         file = next(iter(call.positionals), None)
         if file is None or file in ("-", "/dev/stdin"):
-            if stdin is not None:
+            if stdin is None:
+                self._typed(call)
+            else:
                 self._decoded(stdin)
                 self.text(stdin)
         elif file.startswith(UNKNOWN):
             self._decoded(file)
         else:
             self._file(file, call.positionals[1:], in_shell=True)
+
+    def _typed(self, call: Call) -> None:
+        """Note that it runs what is typed into it later, which nobody reads beforehand, unless it is only asked of."""
+        if _INTERACTIVE.issuperset(call.words):
+            self._note(self.known.kinds["hidden"], " ".join((call.program, *call.words)))
 
     def _decoded(self, text: str) -> None:
         """Note that it runs what is decoded first, if it does."""
@@ -446,7 +455,9 @@ class _Reader:
             if plain in ("deno", "bun") and file == "run":
                 file = next(iter(call.positionals[1:]), None)
             if file is None or file == "-":
-                if stdin is not None:
+                if stdin is None:
+                    self._typed(call)
+                else:
                     self.code(stdin)
             else:
                 self._file(file, call.positionals[1:])

@@ -5,11 +5,11 @@ import pytest
 from tests.e2e.scenarios_support import ended, in_state, last_run, why
 from tests.fakes.http_api import Text
 from tests.patience import wait_until
-from tests.real_clis.clis import CLAUDE, Cli, each
+from tests.real_clis.clis import CLAUDE, CODEX, Cli, each
 from tests.real_clis.place import END_S, Place
 
 
-@each(CLAUDE)
+@each(CLAUDE, CODEX)
 def test_what_goes_too_far_is_asked_and_then_let_through_alone(place: Place, cli: Cli) -> None:
     acted = place.site.work / "acted"
     act = cli.shell(f"touch {acted}; git push --force origin main")
@@ -19,9 +19,8 @@ def test_what_goes_too_far_is_asked_and_then_let_through_alone(place: Place, cli
     task = in_state(daemon, "greet", "NEEDS_INPUT", deadline_s=END_S)
     assert task.reason == "approval"
     assert not acted.exists()
-    assert (task.reason_text or "").startswith(f"{cli.kind} asks to use {act.name}(touch {acted}; git push --force"), (
-        task
-    )
+    assert (task.reason_text or "").startswith(f"{cli.kind} asks to use ")
+    assert f"(touch {acted}; git push --force origin main)" in (task.reason_text or "")
     first = last_run(daemon, "greet")
     place.api.script(act, cli.shell(f"touch {acted}2; git push origin :gone"), Text("One of two."))
     daemon.client.approve("greet")
@@ -33,7 +32,7 @@ def test_what_goes_too_far_is_asked_and_then_let_through_alone(place: Place, cli
     assert "Write a greeting." in str(place.api.requests[-1].body), "it is the same conversation"
 
 
-@each(CLAUDE)
+@each(CLAUDE, CODEX)
 @pytest.mark.parametrize("reach", ["network", "tree"])
 def test_what_stays_within_is_not_disturbed(place: Place, cli: Cli, reach: str) -> None:
     work = "git add -A; git commit -qm 'npm publish: mend' --allow-empty; grep -r x . ; echo done > ok"

@@ -5,11 +5,13 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from claudomator_py.agents.api_errors import Rules, classify, words
-from claudomator_py.agents.ending import Result, Verdict, failed
+from claudomator_py.agents.denied import MOST_CALLS, distinct
+from claudomator_py.agents.ending import Result, Verdict, denials, failed
+from claudomator_py.agents.fence import beyond_reach, fenced_call
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, text_of
 from claudomator_py.agents.limit_text import epoch_ms, find_model
 from claudomator_py.agents.run_events import Ending, RunEvents, arguments, content_text, shown, tokens_text
-from claudomator_py.domain.outcome import OutcomeStatus, Provenance, Reason, Tokens
+from claudomator_py.domain.outcome import Denied, OutcomeStatus, Provenance, Reason, Tokens
 from claudomator_py.domain.run import Part
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 
@@ -67,12 +69,32 @@ _ZONES_MS = 15 * MINUTE_MS
 """Offsets of zones are multiples of this."""
 _FARTHEST_ZONE_MS = 26 * HOUR_MS
 """Between any two zones, or the same time on another day."""
+_LOG_LINE = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z +[A-Z]+ ")
+_BLOCKED = re.compile(
+    r"\S+ +ERROR \S+ error=.*?blocked by PreToolUse hook: .*\]\.?(?: (?:Command|Tool): (?P<call>.*))?", re.DOTALL
+)
+"""A line of its log that tells of a call which the hook denied."""
+_MAX_LINES = 200
 _CHATTER = ("Reading ", "WARNING: ")
 _OUTAGES = (Reason.NETWORK, Reason.OVERLOADED)
 _WORDS = {"agent_message": "message", "reasoning": "thinking"}
 _PASSING = "Reconnecting"
 NOTHING = Tokens(input=0, output=0)
 """What a new thread has used."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Fenced:
+    """A call that the fence denied. lines: its command."""
+
+    digest: str
+    lines: list[str]
+
+    @property
+    def call(self) -> Denied:
+        text = "\n".join(self.lines[:_MAX_LINES]).strip()
+        known = fenced_call("Bash", {"command": text}, self.digest)
+        return known or Denied(tool="Bash", input=text, rule=f"beyond-reach:{self.digest}")
 
 
 @dataclass(kw_only=True)
@@ -100,6 +122,10 @@ class CodexEvents(RunEvents):
     resets_at: int | None = None
     """When the windows reset that refused a request, in epoch milliseconds."""
     talks: bool = False
+    fenced: list["_Fenced"] = field(default_factory=list)
+    """The calls that the fence denied, as the log tells of them."""
+    is_telling: bool = False
+    """Whether the next line may go on with the last of them."""
 
     @property
     def terminal(self) -> bool:
@@ -136,9 +162,15 @@ class CodexEvents(RunEvents):
         return []
 
     def take_stderr(self, line: str) -> None:
+        self.is_telling = self.is_telling and not _LOG_LINE.match(line)
         if answer := _answered(line):
             status, headers = answer
             self.resets_at = _reset(headers) if status == "429" else self.resets_at
+        elif (digest := beyond_reach(line)) is not None and (blocked := _BLOCKED.match(line)):
+            self.fenced = [*self.fenced, _Fenced(digest, [blocked["call"]])][-MOST_CALLS:]
+            self.is_telling = True
+        elif self.is_telling and not _LOG_LINE.match(line):
+            self.fenced[-1].lines.append(line)
         elif found := _COMPLAINT.match(line):
             self.complaints = [*self.complaints, found["message"]][-_COMPLAINTS:]
         else:
@@ -197,7 +229,7 @@ class CodexEvents(RunEvents):
     def said(self, ending: Ending) -> Verdict | None:
         if self.failure is not None:
             return self._to_the_second(_judge(self.failure, ending, self.zone))
-        return self.success() if self.completed else None
+        return self.success(denials(["Bash"] * len(self.fenced))) if self.completed else None
 
     def last_error(self, ending: Ending) -> Verdict | None:
         if self.error is None or not self.has_given_up:
@@ -230,6 +262,8 @@ class CodexEvents(RunEvents):
             text=self.answer if succeeded else None,
             tokens=self._tokens(),
             model=self._model,
+            denied=distinct(one.call for one in self.fenced),
+            denials=len(self.fenced),
         )
 
     @property

@@ -3,9 +3,11 @@
 import json
 from pathlib import Path
 
+from claudomator_py.acts.reach import Reach
 from claudomator_py.agents.codex import INFO
 from claudomator_py.agents.codex.events import NOTHING, CodexEvents
 from claudomator_py.agents.event_kind import EventKind, zone_of
+from claudomator_py.agents.fence import HOOK_SECONDS, hook_line, is_fenced
 from claudomator_py.agents.own_programs import MCP_NAME, MCP_SECONDS
 from claudomator_py.agents.programs import probe
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
@@ -49,6 +51,8 @@ class Codex(EventKind):
             if request.model.effort is not None:
                 argv += ["--config", f"model_reasoning_effort={json.dumps(request.model.effort)}"]
         argv += _MODES.get(task.permissions.mode, ())
+        if is_fenced(request):
+            argv += _fence(request)
         if request.mcp_command:
             argv += ["--config", _mcp_config(request.mcp_command)]
         for folder in task.add_dirs:
@@ -87,6 +91,17 @@ class Codex(EventKind):
         if task.add_dirs and permissions.mode is PermissionMode.PLAN:
             sentences.append(f"{name} opens no add_dirs with permissions.mode plan, which lets it write nowhere")
         return sentences
+
+
+def _fence(request: LaunchRequest) -> list[str]:
+    """The hook. Codex would leave it out, without a word, as nobody has reviewed it; so it is told not to ask for
+    that. Hooks of a project run only where a person trusts the project.
+    """
+    command = json.dumps(hook_line(request), ensure_ascii=False)  # as TOML, see `_mcp_config`
+    hook = f'hooks.PreToolUse=[{{hooks=[{{type="command",command={command},timeout={HOOK_SECONDS}}}]}}]'
+    argv = ["--dangerously-bypass-hook-trust", "--enable", "hooks", "--config", hook]
+    # Its search is no call of a tool that a hook would see.
+    return [*argv, "--config", 'web_search="disabled"'] if request.reach is Reach.TREE else argv
 
 
 def _mcp_config(command: tuple[str, ...]) -> str:
