@@ -97,6 +97,9 @@ class AgentKind(Protocol):
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
         """Whether its program is there, looked for on this PATH. Runs it once for its version."""
 
+    def unfenced(self, agent: AgentSpec) -> str | None:
+        """Why runs of the agent cannot be kept within a reach, in a clause; None: they can."""
+
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
         """What the task asks for and this kind cannot enforce, in sentences."""
 

@@ -3,13 +3,22 @@
 from abc import ABC, abstractmethod
 
 from claudomator_py.agents.event_reader import EventReader
+from claudomator_py.agents.kinds import info_of
+from claudomator_py.agents.restrictions import unfenced
 from claudomator_py.agents.run_events import RunEvents
 from claudomator_py.agents.transcript import EventTranscript, LineTranscript, StderrTranscript
+from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.run import LaunchRequest, Stream
 
 
 class EventKind(ABC):
     """Such a kind, but for how it is started."""
+
+    kind: str
+
+    def unfenced(self, agent: AgentSpec) -> str | None:
+        """Why runs of the agent cannot be kept within a reach; None: they can."""
+        return unfenced(info_of(self.kind))
 
     @abstractmethod
     def events(self, request: LaunchRequest | None) -> RunEvents:

@@ -1,5 +1,6 @@
 """The fence around a run as kinds of agents see it: the hook that their CLI is given, and what it denied."""
 
+import base64
 import json
 import re
 import shlex
@@ -13,6 +14,10 @@ from claudomator_py.agents.own_programs import own_program
 from claudomator_py.domain.outcome import Denied
 from claudomator_py.domain.run import LaunchRequest
 
+Dialect = Literal["claude", "plain"]
+"""How a hook says its verdict: as Claude Code's hooks do, or as ``{"decision": "deny", "reason": ...}``."""
+FENCE_NAME = "CLAUDOMATOR_FENCE"
+"""The variable with the hook as shell text, for CLIs that find their hooks in files alone."""
 HOOK_SECONDS = 600
 """How long a CLI is to wait for the hook: whoever waits no longer lets the call through."""
 _MAX_SHOWN = 4_000
@@ -25,9 +30,7 @@ def is_fenced(request: LaunchRequest) -> bool:
     return request.reach is not None and request.reach is not Reach.ANY
 
 
-def hook_argv(
-    request: LaunchRequest, *, dialect: Literal["claude", "gemini"] = "claude", allows: bool = False
-) -> tuple[str, ...]:
+def hook_argv(request: LaunchRequest, *, dialect: Dialect = "claude", allows: bool = False) -> tuple[str, ...]:
     """Return the hook's command. dialect: how it says its verdict. allows: whether the CLI takes its word that a call
     is allowed which a person has allowed.
     """
@@ -38,10 +41,12 @@ def hook_argv(
         "dialect": dialect,
         "allows": allows,
     }
-    return (*own_program("claudomator_py.agents.fence_hook.main"), json.dumps(order, separators=(",", ":")))
+    # Some CLIs put variables into the text of a hook before a shell sees it: no quotes may be in this word.
+    word = base64.urlsafe_b64encode(json.dumps(order).encode()).decode()
+    return (*own_program("claudomator_py.agents.fence_hook.main"), word)
 
 
-def hook_line(request: LaunchRequest, *, dialect: Literal["claude", "gemini"] = "claude", allows: bool = False) -> str:
+def hook_line(request: LaunchRequest, *, dialect: Dialect = "claude", allows: bool = False) -> str:
     """Return the same as shell text. CLIs go on where a hook fails with any status but 2, so every failure is one."""
     return f"{shlex.join(hook_argv(request, dialect=dialect, allows=allows))} || {{ {_BROKEN}; }}"
 

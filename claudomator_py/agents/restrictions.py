@@ -1,7 +1,13 @@
 """What a task may ask of an agent that not every kind can keep to, as several kinds see it."""
 
 from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.kind import KindInfo
 from claudomator_py.domain.task import PermissionMode, TaskSpec
+
+
+def unfenced(info: KindInfo) -> str | None:
+    """Return why runs of the kind cannot be kept within a reach; None: they can."""
+    return None if info.fences else f"there is no fence for agents of kind {info.name}"
 
 
 def restrictions(task: TaskSpec) -> list[str]:

@@ -48,6 +48,7 @@ def agent_states(
             default_tier=agent.default_tier,
             fallback_model=agent.fallback_model,
             specialist=agent.specialist,
+            unfenced=registry.unfenced(agent),
         )
         for agent in sorted(registry.agents, key=lambda agent: agent.name)
     )

@@ -111,6 +111,8 @@ class KindInfo:
     """Whether its CLI can be given an MCP server for one run, and is given Claudomator's."""
     mcp_alone: bool = False
     """Whether it can be given that one and none of the user's own."""
+    fences: bool = False
+    """Whether its CLI can be kept within a reach, see ``acts.reach``."""
     background: bool = False
     """Whether its CLI can go on by itself after a turn, and be kept from that."""
     plain_output: bool = False

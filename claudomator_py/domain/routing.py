@@ -5,6 +5,7 @@ from typing import Final, Self
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from claudomator_py.acts.reach import Reach
 from claudomator_py.domain.agent import TIERS, Tier
 from claudomator_py.domain.task import PermissionMode, Permissions, TaskSpec
 
@@ -70,6 +71,11 @@ def tools_in_both(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ..
     )
 
 
+def nearest(one: Reach | None, other: Reach | None) -> Reach | None:
+    """Return the nearer of both; None where neither is given."""
+    return min((reach for reach in (one, other) if reach is not None), key=lambda reach: reach.rank, default=None)
+
+
 class RuleCap(BaseModel):
     """How many tasks to which a rule of the policy applies may run at a time."""
 
@@ -101,6 +107,10 @@ class Constraints(BaseModel):
     """The most that its agent may do; None: what task and specialist say."""
     isolated: bool = False
     """Whether it has to run in a work tree of its own."""
+    reach: Reach | None = None
+    """The farthest that its runs may act, as rules say; None: as far as the task says."""
+    default_reach: Reach | None = None
+    """How far they may act where neither the task nor a rule says, if the agent can be kept to it; None: anywhere."""
     caps: tuple[RuleCap, ...] = ()
     """What limits how many like it run at a time."""
 
@@ -138,9 +148,12 @@ class Constraints(BaseModel):
 
     def limited(self, spec: TaskSpec) -> TaskSpec:
         """The task as it may run."""
-        if self.tools is None:
-            return spec
-        return spec.model_copy(update={"permissions": self.tools.limited(spec.permissions)})
+        changes: dict[str, object] = {}
+        if self.tools is not None:
+            changes["permissions"] = self.tools.limited(spec.permissions)
+        if self.reach is not None:
+            changes["reach"] = nearest(spec.reach, self.reach)
+        return spec.model_copy(update=changes) if changes else spec
 
     def and_those(self, other: "Constraints") -> "Constraints":
         """What these and others leave open: those of a specialist's card, and what rules demand of the task.
@@ -167,6 +180,8 @@ class Constraints(BaseModel):
             excluded_agents=tuple(dict.fromkeys((*self.excluded_agents, *other.excluded_agents))),
             tools=self.tools.within(other.tools) if self.tools and other.tools else tools,
             isolated=self.isolated or other.isolated,
+            reach=nearest(self.reach, other.reach),
+            default_reach=nearest(self.default_reach, other.default_reach),
             caps=(*self.caps, *other.caps),
         )
 

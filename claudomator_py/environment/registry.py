@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
+from claudomator_py.acts.reach import Reach
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.budget import Budget
 from claudomator_py.domain.pricing import unmeasured
@@ -21,8 +22,13 @@ def _asks_for_all() -> TaskSpec:
         max_turns=1,
         permissions=Permissions(tools=("read",), allowed_tools=("read",), disallowed_tools=("bash",)),
         add_dirs=("/",),
+        reach=Reach.NETWORK,
         budget=Budget(usd=1.0, tokens=1),
     )
+
+
+def _lacks_fence(agent: AgentSpec, reach: Reach | None, why: str | None) -> list[str]:
+    return [] if why is None else [f"{agent.name} cannot be kept within reach {reach}: {why}"]
 
 
 class AgentRegistry:
@@ -126,7 +132,12 @@ class AgentRegistry:
 
     def unsupported(self, spec: TaskSpec, agent: AgentSpec) -> list[str]:
         """What the task asks for and that agent cannot enforce, in sentences."""
-        return [*self._kinds[agent.kind].unsupported(spec, agent), *unmeasured(spec, agent)]
+        fence = [] if spec.reach in (None, Reach.ANY) else _lacks_fence(agent, spec.reach, self.unfenced(agent))
+        return [*self._kinds[agent.kind].unsupported(spec, agent), *fence, *unmeasured(spec, agent)]
+
+    def unfenced(self, agent: AgentSpec) -> str | None:
+        """Why its runs cannot be kept within a reach, in a clause; None: they can."""
+        return self._kinds[agent.kind].unfenced(agent)
 
     def cannot_enforce(self, agent: AgentSpec) -> list[str]:
         """What no task can have enforced by this agent, in sentences."""

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from claudomator_py.acts.reach import Reach
 from claudomator_py.domain.agent import TIERS, Tier
 from claudomator_py.domain.fields import (
     Count,
@@ -110,6 +111,11 @@ class Rule(Strict):
     tier: TierBounds | None = Field(None, description="Bounds of the model's strength.")
     tools: ToolBounds | None = Field(
         None, description="The most that its agent may do; what the task and its specialist ask for is cut down to it."
+    )
+    reach: Reach | None = Field(
+        None,
+        description="The farthest that its runs may act: `tree`, `network` or `publish`. A task that asks for less keeps "
+        "to that.",
     )
     isolation: Literal["worktree"] | None = Field(None, description="`worktree`: run it in a work tree of its own.")
     concurrency: Count | None = Field(

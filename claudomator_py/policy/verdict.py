@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from claudomator_py.domain.agent import TIERS, Tier
 from claudomator_py.domain.decision import PolicyCheck
 from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
-from claudomator_py.domain.routing import HARM, Constraints, Risk, RuleCap
+from claudomator_py.domain.routing import HARM, Constraints, Risk, RuleCap, nearest
 from claudomator_py.domain.views.policy import ApprovalView, VerdictView
 from claudomator_py.policy.condition import Condition
 from claudomator_py.policy.expression import Undecided, context_of
@@ -240,6 +240,7 @@ def _narrowed(constraints: Constraints, rule: Rule) -> Constraints:
             "excluded_agents": tuple(dict.fromkeys((*constraints.excluded_agents, *rule.exclude_agents))),
             "tools": tools,
             "isolated": constraints.isolated or rule.isolation is not None,
+            "reach": nearest(constraints.reach, rule.reach),
             "caps": (*constraints.caps, *cap),
         }
     )

@@ -141,6 +141,8 @@ def placement_sentences(which: str, record: DecisionRecord, at_ms: int) -> list[
     without = "" if record.model else "; no model is named to the agent"
     clamped = _clamped(record)
     sentences.append(f"Tier {record.tier}{model}: {tier_text(record.classification, record.agent)}{clamped}{without}.")
+    if record.unfenced is not None:
+        sentences.append(f"Not fenced: {record.unfenced}.")
     if record.overridden_model is not None:
         sentences.append(f"The task pins {record.overridden_model}, which its constraints do not allow.")
     return sentences

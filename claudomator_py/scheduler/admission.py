@@ -313,6 +313,7 @@ def _record(
         specialist=head.specialist,
         skill=head.skill,
         constraints=head.constraints,
+        unfenced=None if head.constraints.default_reach is None else agent.unfenced,
         versions=Versions(configuration=rules.settings_hash or None),
     )
 

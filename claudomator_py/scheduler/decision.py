@@ -280,6 +280,8 @@ class DecisionRecord(Record):
     """The agent that the task prefers, and why it is not that."""
     overridden_model: str | None = None
     """The model that the task pins, where the constraints do not allow it."""
+    unfenced: str | None = None
+    """Why its run is not kept within the default reach, in a clause; None: it is, or need not be."""
     given: Given | None = None
     """What its run was given to do it with, which is known only once it starts, and so is no part of what is decided
     again; None: it could not start, or an earlier version did not store it."""

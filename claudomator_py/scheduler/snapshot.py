@@ -88,6 +88,8 @@ class AgentState(_Frozen):
     auto_select: bool
     problem: str | None = None
     """Why it cannot run at all."""
+    unfenced: str | None = None
+    """Why its runs cannot be kept within a reach, in a clause; None: they can."""
     unfit: bool = False
     """Its problem is with the task that is looked at, which asks for what it cannot enforce."""
     barred: bool = False

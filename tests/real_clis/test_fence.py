@@ -5,11 +5,11 @@ import pytest
 from tests.e2e.scenarios_support import ended, in_state, last_run, why
 from tests.fakes.http_api import Text
 from tests.patience import wait_until
-from tests.real_clis.clis import CLAUDE, CODEX, Cli, each
+from tests.real_clis.clis import CLAUDE, CODEX, GEMINI, OPENCODE, QWEN, Cli, each
 from tests.real_clis.place import END_S, Place
 
 
-@each(CLAUDE, CODEX)
+@each(CLAUDE, CODEX, GEMINI, OPENCODE, QWEN)
 def test_what_goes_too_far_is_asked_and_then_let_through_alone(place: Place, cli: Cli) -> None:
     acted = place.site.work / "acted"
     act = cli.shell(f"touch {acted}; git push --force origin main")
@@ -32,7 +32,7 @@ def test_what_goes_too_far_is_asked_and_then_let_through_alone(place: Place, cli
     assert "Write a greeting." in str(place.api.requests[-1].body), "it is the same conversation"
 
 
-@each(CLAUDE, CODEX)
+@each(CLAUDE, CODEX, GEMINI, OPENCODE, QWEN)
 @pytest.mark.parametrize("reach", ["network", "tree"])
 def test_what_stays_within_is_not_disturbed(place: Place, cli: Cli, reach: str) -> None:
     work = "git add -A; git commit -qm 'npm publish: mend' --allow-empty; grep -r x . ; echo done > ok"

@@ -23,4 +23,5 @@ INFO = KindInfo(
     mcp=True,
     mcp_alone=True,
     background=True,
+    fences=True,
 )

@@ -29,6 +29,8 @@ BACKGROUND_TOOLS = ("CronCreate", "Monitor", "RemoteTrigger", "ScheduleWakeup", 
 """What those variables leave of such tools, as seen of 2.1.330, and had left in other versions."""
 _MCP_PREFIX = "mcp__"
 """Of the name of a tool that a server offers."""
+WITHOUT_HOOKS = ("--settings", "--bare", "--safe-mode")
+"""Options with which it would have other settings, or no hooks."""
 _LEAST_USD = 0.000001
 """It refuses a budget of nothing."""
 
@@ -60,7 +62,7 @@ class Claude(EventKind):
         if only is not None:
             # It takes names alone: a tool with what it may be used for would not be there at all.
             argv += ["--tools", ",".join(dict.fromkeys(tool.partition("(")[0] for tool in only))]
-        if is_fenced(request):
+        if is_fenced(request) and self.unfenced(agent) is None:
             argv += ["--settings", json.dumps(_fence(request))]
         tools = list(task.permissions.allowed_tools)
         if request.mcp_command:
@@ -85,6 +87,11 @@ class Claude(EventKind):
         env = {name: value for name, value in variables.items() if name not in set_by_user}
         return Launch(tuple(argv), env, request.prompt)
 
+    def unfenced(self, agent: AgentSpec) -> str | None:
+        """The hook is one of the settings that it is given."""
+        found = next((flag for flag in WITHOUT_HOOKS if any(_is_flag(word, flag) for word in agent.extra_args)), None)
+        return None if found is None else f"{found} in its extra_args would take the place of the fence's settings"
+
     def events(self, request: LaunchRequest | None) -> ClaudeEvents:
         """What its events mean, with nothing taken yet."""
         if request is None:
@@ -107,6 +114,10 @@ class Claude(EventKind):
             )
             return [f"{refusal}; {remedy}"]
         return []
+
+
+def _is_flag(word: str, flag: str) -> bool:
+    return word == flag or word.startswith(f"{flag}=")
 
 
 def _fence(request: LaunchRequest) -> dict[str, object]:

@@ -17,4 +17,5 @@ INFO = KindInfo(
         command="codex login",
     ),
     mcp=True,
+    fences=True,
 )

@@ -6,7 +6,7 @@ from claudomator_py.agents.command import INFO
 from claudomator_py.agents.ending import Result, Verdict, failed, outcome, verdict_of
 from claudomator_py.agents.plaintext import MAX_DETAIL, Tail
 from claudomator_py.agents.programs import find_program
-from claudomator_py.agents.restrictions import restrictions
+from claudomator_py.agents.restrictions import restrictions, unfenced
 from claudomator_py.agents.transcript import LineTranscript, TextTranscript
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations
@@ -62,6 +62,10 @@ class Command:
             lost = f"{agent.command[0]} is not on PATH; install it, or correct agents.{agent.name}.command"
             return AgentHealth(installed=False, problem=lost)
         return AgentHealth(installed=True, program=program)
+
+    def unfenced(self, agent: AgentSpec) -> str | None:
+        """Nobody can tell what it will do."""
+        return unfenced(INFO)
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
         """A plain program knows nothing of tools, turns or further folders."""

@@ -1,5 +1,6 @@
 """Judges one tool call, as the hook of an agent's CLI: the call on standard input, the verdict on standard output."""
 
+import base64
 import json
 import os
 import stat
@@ -16,13 +17,15 @@ MAX_FILE: Final = 256 * 1024
 MAX_FILES: Final = 200
 PROJECTS: Final = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "QWEN_PROJECT_DIR")
 """Variables with the folder in which the CLI was started; where none is set, the call's own folder is taken."""
+FOLDERS: Final = ("workdir", "dir_path", "directory", "cwd")
+"""Parameters of shell tools by which a command runs in another folder."""
 BROKEN: Final = "Claudomator's fence could not judge this call, so it was denied."
 
 
 def main() -> int:
     """Judge the call by what ``sys.argv[1]`` says, see ``agents.fence``. Exit status 0: the verdict is printed."""
     try:
-        order = json.loads(sys.argv[1])
+        order = json.loads(base64.urlsafe_b64decode(sys.argv[1]))
         event = json.loads(sys.stdin.buffer.read())
         verdict, granted = judge(order, event)
         print(json.dumps(_said(order, event, verdict, granted=granted)))  # noqa: T201 - that is the protocol
@@ -37,9 +40,10 @@ def judge(order: Mapping[str, Any], event: Mapping[str, Any]) -> tuple[BeyondRea
     tool, given = str(event["tool_name"]), event.get("tool_input")
     given = given if isinstance(given, dict) else {"input": given}
     folder = str(event["cwd"])
+    within = next((given[name] for name in FOLDERS if isinstance(given.get(name), str)), "")
     project = next((found for name in PROJECTS if (found := os.environ.get(name))), folder)
     place = Place(
-        folder=folder,
+        folder=os.path.join(folder, within),  # noqa: PTH118 - lexically, as the data's rules are
         trees=(project, *order["folders"]),
         home=os.environ.get("HOME"),
         variables=os.environ,
@@ -54,7 +58,7 @@ def _said(
 ) -> dict[str, Any]:
     """The verdict in the words of the CLI; without one the CLI decides by itself."""
     reason = "" if verdict is None else _reason(event, verdict)
-    if order["dialect"] == "gemini":
+    if order["dialect"] == "plain":
         return {} if verdict is None else {"decision": "deny", "reason": reason}
     if verdict is None and not (granted and order["allows"]):
         return {}

@@ -28,4 +28,5 @@ INFO = KindInfo(
     ),
     mcp=True,
     mcp_alone=True,
+    fences=True,
 )

@@ -8,6 +8,7 @@ from typing import ClassVar
 from claudomator_py.agents.api_errors import MAX_READ, Rules, classify, limited, words
 from claudomator_py.agents.denied import denied_call, distinct, is_simple, questions
 from claudomator_py.agents.ending import Result, Verdict, denials, failed
+from claudomator_py.agents.fence import beyond_reach, fenced_call
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, instant_of, text_of
 from claudomator_py.agents.plaintext import MAX_TEXT, readable, shortened
 from claudomator_py.agents.run_events import Ending, RunEvents, arguments, content_text, shown, tokens_text
@@ -216,13 +217,16 @@ class GeminiEvents(RunEvents):
         self._take_printed(text_of(event, "output") or "")
         self._take_printed(message)
         if kind in ("tool_not_registered", "policy_violation") or _DENIED.search(message[:500]):
-            self._take_denial(name, given, unknown=kind == "tool_not_registered")
+            fenced = fenced_call(name, given, beyond_reach(message))
+            self._take_denial(name, given, fenced, unknown=kind == "tool_not_registered")
         said = content_text(event.get("output")) or message
         return Part("tool_result", said or shown(event.get("status")), self.tool_of(tool_id), at_ms)
 
-    def _take_denial(self, name: str, given: Event, *, unknown: bool) -> None:
+    def _take_denial(self, name: str, given: Event, fenced: Denied | None, *, unknown: bool) -> None:
         self.denied.append(name)
-        if name == _ASK:
+        if fenced is not None:
+            self.calls.append(fenced)
+        elif name == _ASK:
             self.question = questions(given) or self.question
         elif not unknown or _NEEDS_LEAVE.fullmatch(name):
             self.calls.append(denied_call(name, given, _rule(name, given)))

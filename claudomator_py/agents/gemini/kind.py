@@ -4,6 +4,7 @@ import shlex
 from pathlib import Path
 
 from claudomator_py.agents.event_kind import EventKind
+from claudomator_py.agents.fence import FENCE_NAME, hook_line, is_fenced
 from claudomator_py.agents.gemini import INFO
 from claudomator_py.agents.gemini.events import GeminiEvents
 from claudomator_py.agents.own_programs import MCP_NAME
@@ -33,6 +34,12 @@ SETTINGS_NAME = "GEMINI_CLI_SYSTEM_SETTINGS_PATH"
 SETTINGS = Path(__file__).with_name("settings.json")
 SYSTEM_SETTINGS = Path("/etc/gemini-cli/settings.json")
 COMMAND_NAME = "CLAUDOMATOR_MCP"
+# It has the hook as well, for runs with a fence; this one has the hook alone.
+FENCE = Path(__file__).with_name("fence.json")
+UNFENCED = (
+    "Gemini CLI reads hooks only from settings that nobody but root can have written, and from one such file; install "
+    "Claudomator as root and leave GEMINI_CLI_SYSTEM_SETTINGS_PATH and /etc/gemini-cli/settings.json alone"
+)
 
 _MODES = {
     PermissionMode.ACCEPT_EDITS: "auto_edit",
@@ -65,7 +72,12 @@ class Gemini(EventKind):
         argv += agent.extra_args
         argv += [f"--allowed-tools={tool}" for tool in task.permissions.allowed_tools]
         argv += [f"--include-directories={Path(folder).expanduser()}" for folder in task.add_dirs]
-        return Launch(tuple(argv), {**RELAUNCH, **TRUST, **_defaults(agent), **_mcp(request)}, request.prompt)
+        env = {**RELAUNCH, **TRUST, **_defaults(agent), **_mcp(request), **_fence(request)}
+        return Launch(tuple(argv), env, request.prompt)
+
+    def unfenced(self, agent: AgentSpec) -> str | None:
+        """It finds hooks in files alone, and trusts none but root's."""
+        return None if _settings(agent, FENCE) else UNFENCED
 
     def events(self, request: LaunchRequest | None) -> GeminiEvents:
         """What its events mean, with nothing taken yet."""
@@ -96,9 +108,20 @@ def _defaults(agent: AgentSpec) -> dict[str, str]:
 def _mcp(request: LaunchRequest) -> dict[str, str]:
     if not request.mcp_command:
         return {}
-    agent, command = request.agent, {COMMAND_NAME: shlex.join(request.mcp_command)}
+    return {COMMAND_NAME: shlex.join(request.mcp_command), **_settings(request.agent, SETTINGS)}
+
+
+def _fence(request: LaunchRequest) -> dict[str, str]:
+    if not is_fenced(request):
+        return {}
+    settings = _settings(request.agent, SETTINGS if request.mcp_command else FENCE)
+    return {FENCE_NAME: hook_line(request, dialect="plain"), **settings} if settings else {}
+
+
+def _settings(agent: AgentSpec, file: Path) -> dict[str, str]:
+    """The variable that names the file; empty: the user has a file of theirs in its place, or it is not trusted."""
     set_by_user = SETTINGS_NAME in agent.env or SETTINGS_NAME in agent.pass_env or SYSTEM_SETTINGS.exists()
-    return command if set_by_user or not _only_root_writes(SETTINGS) else {**command, SETTINGS_NAME: str(SETTINGS)}
+    return {} if set_by_user or not _only_root_writes(file) else {SETTINGS_NAME: str(file)}
 
 
 def _only_root_writes(path: Path) -> bool:

@@ -12,4 +12,5 @@ INFO = KindInfo(
     ),
     reports=Reports.DOLLARS,
     mcp=True,
+    fences=True,
 )

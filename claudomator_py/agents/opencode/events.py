@@ -8,6 +8,7 @@ from typing import ClassVar
 from claudomator_py.agents.api_errors import Rules, classify, limited, words
 from claudomator_py.agents.denied import denied_call, distinct
 from claudomator_py.agents.ending import Result, Verdict, denials, failed
+from claudomator_py.agents.fence import beyond_reach, fenced_call
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, instant_of, text_of
 from claudomator_py.agents.limit_text import find_reset
 from claudomator_py.agents.plaintext import MAX_TEXT, shortened
@@ -137,8 +138,12 @@ class OpencodeEvents(RunEvents):
 
     def _take_tool(self, part: Event, at_ms: int | None) -> list[Part]:
         state, tool = event_of(part, "state"), text_of(part, "tool")
-        error = (text_of(state, "error") or "")[:500]
-        if state.get("status") == "error" and _REJECTED.search(error):
+        said = text_of(state, "error") or ""
+        error, fenced = said[:500], fenced_call(tool or "", event_of(state, "input"), beyond_reach(said))
+        if state.get("status") == "error" and fenced is not None:
+            self.rejected.append(tool or "a tool")
+            self.calls.append(fenced)
+        elif state.get("status") == "error" and _REJECTED.search(error):
             self.rejected.append(tool or "a tool")
             if not _RULED.search(error):
                 self.calls.append(denied_call(tool or "a tool", event_of(state, "input"), tool or "a tool"))

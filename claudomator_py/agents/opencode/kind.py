@@ -1,9 +1,12 @@
 """opencode: how it is started."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from claudomator_py.agents.event_kind import EventKind
+from claudomator_py.agents.fence import FENCE_NAME, hook_line, is_fenced
 from claudomator_py.agents.opencode import INFO
 from claudomator_py.agents.opencode.events import OpencodeEvents
 from claudomator_py.agents.own_programs import MCP_NAME, MCP_SECONDS
@@ -25,6 +28,13 @@ PERMISSION_NAME = OPENCODE_PERMISSION_NAME
 LOGS = ("--print-logs", "--log-level=ERROR")
 # It would replace itself under a run's feet.
 QUIET = {"OPENCODE_DISABLE_AUTOUPDATE": "1"}
+
+# The plugin that has the fence judge each call.
+FENCE = Path(__file__).with_name("fence.js")
+PURE = "--pure"
+UNFENCED = (
+    f"{CONFIG_NAME} in its variables cannot be added to, and the fence is a plugin that it names; remove it there"
+)
 
 _MODES: dict[PermissionMode, dict[str, str]] = {
     PermissionMode.ACCEPT_EDITS: {"edit": "allow", "bash": "deny"},
@@ -60,7 +70,14 @@ class Opencode(EventKind):
         argv += [*_FLAGS.get(task.permissions.mode, ()), *agent.extra_args]
         permission = _permission(task.permissions, task.add_dirs)
         granted = {PERMISSION_NAME: json.dumps(permission)} if permission else {}
-        return Launch(tuple(argv), {**QUIET, **granted}, request.prompt, _mcp(request))
+        fence = {FENCE_NAME: hook_line(request, dialect="plain")} if _is_fenced(request) else {}
+        return Launch(tuple(argv), {**QUIET, **granted, **fence}, request.prompt, _config(request))
+
+    def unfenced(self, agent: AgentSpec) -> str | None:
+        """Its hook is a plugin, which configuration in a variable names."""
+        if PURE in agent.extra_args:
+            return f"with {PURE} in its extra_args it loads no plugin, which the fence is; remove it"
+        return None if _own_config(agent, {}) is not None else UNFENCED
 
     def events(self, request: LaunchRequest | None) -> OpencodeEvents:
         """What its events mean, with nothing taken yet."""
@@ -91,22 +108,33 @@ class Opencode(EventKind):
         return sentences
 
 
-def _mcp(request: LaunchRequest) -> dict[str, str]:
-    """It hands on the whole environment to the server. Nothing where the variable has what cannot be added to."""
-    if not request.mcp_command or CONFIG_NAME in request.agent.pass_env:
+def _is_fenced(request: LaunchRequest) -> bool:
+    return is_fenced(request) and PURE not in request.agent.extra_args
+
+
+def _config(request: LaunchRequest) -> dict[str, str]:
+    """With Claudomator's server and fence. It hands on the whole environment to both. Nothing where the variable has
+    what cannot be added to."""
+    config = _own_config(request.agent, request.task.env)
+    if config is None or not (request.mcp_command or _is_fenced(request)):
         return {}
+    if request.mcp_command:
+        server = {"type": "local", "command": request.mcp_command, "enabled": True, "timeout": MCP_SECONDS * 1_000}
+        config = {**config, "mcp": {**config["mcp"], MCP_NAME: server}}
+    if _is_fenced(request):
+        config = {**config, "plugin": [*config["plugin"], FENCE.as_uri()]}
+    return {CONFIG_NAME: json.dumps({name: value for name, value in config.items() if value})}
+
+
+def _own_config(agent: AgentSpec, env: Mapping[str, str]) -> dict[str, Any] | None:
+    """What agent and task have set, with servers and plugins; None: it cannot be added to."""
+    if CONFIG_NAME in agent.pass_env:
+        return None
     try:
-        config = json.loads({**request.agent.env, **request.task.env}.get(CONFIG_NAME, "{}"))
-        servers = dict(config.get("mcp", {}))
+        config = json.loads({**agent.env, **env}.get(CONFIG_NAME, "{}"))
+        return {**config, "mcp": dict(config.get("mcp", {})), "plugin": list(config.get("plugin", []))}
     except (AttributeError, TypeError, ValueError):
-        return {}
-    server = {
-        "type": "local",
-        "command": request.mcp_command,
-        "enabled": True,
-        "timeout": MCP_SECONDS * 1_000,
-    }
-    return {CONFIG_NAME: json.dumps({**config, "mcp": {**servers, MCP_NAME: server}})}
+        return None
 
 
 def _permission(permissions: Permissions, add_dirs: tuple[str, ...]) -> dict[str, object]:

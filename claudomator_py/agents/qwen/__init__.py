@@ -13,4 +13,5 @@ INFO = KindInfo(
         ),
         command="qwen auth",
     ),
+    fences=True,
 )

@@ -12,6 +12,7 @@ from typing import ClassVar
 from claudomator_py.agents.api_errors import Rules, classify, words
 from claudomator_py.agents.denied import denied_call, distinct, questions
 from claudomator_py.agents.ending import Result, Verdict, denials, failed
+from claudomator_py.agents.fence import beyond_reach, fenced_call
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, list_of, text_of
 from claudomator_py.agents.run_events import Ending, RunEvents, arguments, content_text, shown, tokens_text
 from claudomator_py.domain.outcome import Denied, Reason, Tokens
@@ -83,6 +84,8 @@ class QwenEvents(RunEvents):
     """The questions that the model tried to ask, by the ids of the calls."""
     question: str | None = None
     denied: list[str] = field(default_factory=list)
+    beyond: dict[str, str] = field(default_factory=dict)
+    """The digests that the fence named when it denied calls, by their ids."""
     calls: list[Denied] = field(default_factory=list)
 
     @property
@@ -147,7 +150,10 @@ class QwenEvents(RunEvents):
     def _take_tool_result(self, block: Event) -> Part:
         call_id = text_of(block, "tool_use_id")
         self.question = self.asked.pop(call_id or "", self.question)  # nobody was there to answer
-        return Part("tool_result", content_text(block.get("content")), self.tool_of(call_id))
+        said = content_text(block.get("content"))
+        if call_id is not None and block.get("is_error") is True and (digest := beyond_reach(said)) is not None:
+            self.beyond[call_id] = digest
+        return Part("tool_result", said, self.tool_of(call_id))
 
     def _take_result(self, event: Event) -> list[Part]:
         self.last, self.ended = event, True
@@ -157,7 +163,8 @@ class QwenEvents(RunEvents):
             if isinstance(denial, dict):
                 tool, given = text_of(denial, "tool_name") or "a tool", event_of(denial, "tool_input")
                 self.denied.append(tool)
-                self.calls.append(denied_call(tool, given, tool))
+                beyond = self.beyond.get(text_of(denial, "tool_use_id") or "")
+                self.calls.append(fenced_call(tool, given, beyond) or denied_call(tool, given, tool))
         said = []
         error, text = text_of(event_of(event, "error"), "message"), text_of(event, "result")
         if error is not None:

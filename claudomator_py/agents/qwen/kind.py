@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from claudomator_py.agents.event_kind import EventKind
+from claudomator_py.agents.fence import FENCE_NAME, hook_line, is_fenced
 from claudomator_py.agents.programs import probe
 from claudomator_py.agents.qwen import INFO
 from claudomator_py.agents.qwen.events import QwenEvents
@@ -23,6 +24,15 @@ RELAUNCH = {"QWEN_CODE_NO_RELAUNCH": "true"}
 DEFAULTS_NAME = "QWEN_CODE_SYSTEM_DEFAULTS_PATH"
 DEFAULTS = Path(__file__).with_name("defaults.json")
 SYSTEM_DEFAULTS = Path("/etc/qwen-code/system-defaults.json")
+
+# It finds hooks in files alone. This one of ours comes before those of the user and of the project.
+SETTINGS_NAME = "QWEN_CODE_SYSTEM_SETTINGS_PATH"
+FENCE = Path(__file__).with_name("fence.json")
+SYSTEM_SETTINGS = Path("/etc/qwen-code/settings.json")
+UNFENCED = (
+    "Qwen Code reads one file of the system's settings, which has to be Claudomator's for the fence; remove "
+    "QWEN_CODE_SYSTEM_SETTINGS_PATH from the agent's variables, and /etc/qwen-code/settings.json"
+)
 
 _MODES = {
     PermissionMode.ACCEPT_EDITS: "auto-edit",
@@ -58,7 +68,17 @@ class Qwen(EventKind):
         argv += [f"--include-directories={Path(folder).expanduser()}" for folder in task.add_dirs]
         set_by_user = DEFAULTS_NAME in agent.env or DEFAULTS_NAME in agent.pass_env or SYSTEM_DEFAULTS.exists()
         defaults = {} if set_by_user else {DEFAULTS_NAME: str(DEFAULTS)}
-        return Launch(tuple(argv), {**RELAUNCH, **defaults}, request.prompt)
+        return Launch(tuple(argv), {**RELAUNCH, **defaults, **self._fence(request)}, request.prompt)
+
+    def unfenced(self, agent: AgentSpec) -> str | None:
+        """It finds hooks in files alone, and reads one of the system's."""
+        set_by_user = SETTINGS_NAME in agent.env or SETTINGS_NAME in agent.pass_env or SYSTEM_SETTINGS.exists()
+        return UNFENCED if set_by_user else None
+
+    def _fence(self, request: LaunchRequest) -> dict[str, str]:
+        if not is_fenced(request) or self.unfenced(request.agent) is not None:
+            return {}
+        return {FENCE_NAME: hook_line(request, allows=True), SETTINGS_NAME: str(FENCE)}
 
     def events(self, request: LaunchRequest | None) -> QwenEvents:
         """What its events mean, with nothing taken yet."""

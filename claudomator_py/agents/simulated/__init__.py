@@ -8,4 +8,5 @@ INFO = KindInfo(
     asks_model=False,
     reads_task=lambda _: False,
     reports=Reports.DOLLARS,
+    fences=True,  # it does nothing but what its script says
 )
