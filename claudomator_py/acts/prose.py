@@ -13,9 +13,9 @@ MAX_COMMANDS: Final = 200
 """Commands that are found in one text."""
 MAX_LENGTH: Final = 2_000
 """Characters of a command in running text."""
-_FENCE = re.compile(r"^[ \t]*(```+|~~~+)[^\n]*\n(.*?)(?:^[ \t]*\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
-_SPAN = re.compile(r"(`+)(?!`)([^`\n]+?)\1(?!`)")
-_PROMPT = re.compile(r"^[ \t]*(?:[\w.-]+@[\w.-]+:\S*)?[$#%][ \t]+(\S[^\n]*)$", re.MULTILINE)
+_FENCE = re.compile(r"^[ \t]*(```+|~~~+)[^\n]*\n(?P<code>.*?)(?:^[ \t]*\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
+_SPAN = re.compile(r"(`+)(?!`)(?P<code>[^`\n]+?)\1(?!`)")
+_PROMPT = re.compile(r"^[ \t]*(?:[\w.-]+@[\w.-]+:\S*)?[$#%][ \t]+(?P<code>\S[^\n]*)$", re.MULTILINE)
 _WORD = re.compile(
     r"(?<![\w./@-])(?:\./|/(?:usr/(?:local/)?)?s?bin/)?([A-Za-z][\w.+-]*[\w+]|[A-Za-z])(?=[\s\"'`),;]|$)"
 )
@@ -46,31 +46,33 @@ def commands_in(text: str, known: Catalogue | None = None) -> tuple[CommandText,
     data = known or catalogue()
     found: list[CommandText] = []
     covered = bytearray(len(text))
-    for start, end in _in_code(text):
-        if any(covered[start:end]):
+    for code in _in_code(text):
+        if any(covered[slice(*code.span())]):
             continue
-        covered[start:end] = b"\x01" * (end - start)
-        found += _lines(text, start, end, data)
+        covered[slice(*code.span())] = b"\x01" * (code.end() - code.start())
+        found += _lines(text, *code.span("code"), data)
     for word in _WORD.finditer(text):
         if len(found) >= MAX_COMMANDS:
             break
         if covered[word.start()] or not _is_program(word[1], data) or word[1] in data.plain_words:
             continue
         end = _end_of_clause(text, word.start())
-        does = acts(text[word.start() : end], Place(), data)
+        does = _acts(text[word.start() : end], data)
         if does:
             found.append(CommandText(word.start(), end, text[word.start() : end], False, does))
             covered[word.start() : end] = b"\x01" * (end - word.start())
     return tuple(sorted(found, key=lambda one: one.start)[:MAX_COMMANDS])
 
 
-def _in_code(text: str) -> Iterator[tuple[int, int]]:
-    for block in _FENCE.finditer(text):
-        yield block.span(2)
-    for span in _SPAN.finditer(text):
-        yield span.span(2)
-    for line in _PROMPT.finditer(text):
-        yield line.span(1)
+def _in_code(text: str) -> Iterator[re.Match[str]]:
+    for marked in (_FENCE, _SPAN, _PROMPT):
+        yield from marked.finditer(text)
+
+
+def _acts(text: str, known: Catalogue) -> tuple[Act, ...]:
+    """What it does. A shell or an interpreter alone is named, and not started."""
+    does = acts(text, Place(), known)
+    return tuple(act for act in does if act.kind != "hidden" or " " in act.command)
 
 
 def _lines(text: str, start: int, end: int, known: Catalogue) -> Iterator[CommandText]:
@@ -88,7 +90,7 @@ def _lines(text: str, start: int, end: int, known: Catalogue) -> Iterator[Comman
         command = text[begin:stop].rstrip()
         word = re.match(r"(?:\w+=\S*\s+)*(?:\./|/\S*/)?([\w.+-]+)", command)
         if command and word:
-            does = acts(command, Place(), known)
+            does = _acts(command, known)
             if does or _is_program(word[1], known):
                 yield CommandText(begin, begin + len(command), command, True, does)
         at = stop + 1

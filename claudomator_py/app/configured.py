@@ -172,7 +172,7 @@ def _router(
     if not routing.enabled and not policing.has_rules:
         return None, None
     if former is not None and former.asker is asker and former.fitted == fitted:
-        before, after = ((one.routing, one.policy, one.budget) for one in (former.settings, settings))
+        before, after = ((one.routing, one.policy, one.budget, one.reach) for one in (former.settings, settings))
         if before == after:
             return former.directory, former.router
     decider, directory = _decider(settings, environ, database, registry, rules, fitted, policing)
@@ -191,6 +191,7 @@ def _router(
         routing.answer_within,
         model if weighs else None,
         ThreadPoolExecutor(1, "route-long"),
+        settings.reach,
     )
     return directory, router
 

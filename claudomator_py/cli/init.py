@@ -71,6 +71,10 @@ state_dir: @STATE@
 # agents:
 #   claude: {max_concurrent: 2, pass_env: [ANTHROPIC_API_KEY]}
 
+# How far runs may act whose task names neither `reach` nor `permissions`: within this they fetch and install, and ask
+# before they push to main, publish, deploy, send or delete what is not theirs. Nobody watches them at night.
+reach: network                     # or tree, publish, any
+
 # What to do with live runs when the daemon is stopped: leave them running, or wait for them to finish.
 # on_stop: leave                   # or drain
 """

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
+from claudomator_py.acts.reach import Reach
 from claudomator_py.dispatch.choosing import Chooser
 from claudomator_py.dispatch.deciding import Decided, Decider, Subject
 from claudomator_py.dispatch.policing import stop
@@ -17,7 +18,7 @@ from claudomator_py.domain.inputs import InputRequest
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.routing import Constraints, Risk, Routing
-from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.task import Permissions, TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.faults import Doing, Faults, item_of
 from claudomator_py.log import get_logger
@@ -65,6 +66,7 @@ class SpecialistRouter:
         answer_within_ms: int | None = None,
         weigher: Chooser | None = None,
         reader: Executor | None = None,
+        default_reach: Reach | None = None,
     ) -> None:
         self.decider = decider
         self._database = database
@@ -77,6 +79,7 @@ class SpecialistRouter:
         self._max_handoffs = max_handoffs
         self._answer_within_ms = answer_within_ms
         self._weigher = weigher
+        self._default_reach = default_reach
         self._away: Counter[str] = Counter()
         self._closed = False
         self._lock = threading.Lock()
@@ -324,10 +327,18 @@ class SpecialistRouter:
         name = None if record is None else record.specialist
         of_card = Constraints() if card is None else constraints_of(card)
         constraints = of_card.and_those(judged.verdict.constraints)
+        if record is not None:
+            constraints = self._within_default(decided.subject.spec, constraints)
         lane = lane_columns(done_by(decided.subject.spec, card, constraints), resumption_of(task))
         skill = None if record is None else record.skill
         routing = Routing(specialist=name, skill=skill, risk=judged.verdict.risk, constraints=constraints)
         return route(connection, task, routing, now_ms, lane=lane)
+
+    def _within_default(self, spec: TaskSpec, constraints: Constraints) -> Constraints:
+        """With how far a routed task may act that says nothing of that: neither its reach nor what its agent may do."""
+        if spec.reach is not None or constraints.reach is not None or spec.permissions != Permissions():
+            return constraints
+        return constraints.model_copy(update={"default_reach": self._default_reach})
 
 
 def _card_of(connection: Connection, record: SpecialistRecord) -> Card | None:

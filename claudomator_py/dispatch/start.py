@@ -22,7 +22,6 @@ from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.handoff import Handoff
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.redaction import without_secrets
-from claudomator_py.domain.routing import Constraints
 from claudomator_py.domain.run import RunConflict
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.worktree import Tree, TreeFault, WorktreeRequest
@@ -33,10 +32,11 @@ from claudomator_py.environment.worktrees import WorktreeManager, folder_in_tree
 from claudomator_py.faults import Doing, Faults, HostFault, Item, item_of
 from claudomator_py.log import get_logger
 from claudomator_py.ports import RunHost
+from claudomator_py.scheduler.decision import DecisionRecord
 from claudomator_py.scheduler.plan import StartRun
 from claudomator_py.store.database import Database
 from claudomator_py.store.decision_rows import PackedSnapshot
-from claudomator_py.store.tables import Run, Task
+from claudomator_py.store.tables import Run
 from claudomator_py.store.task_rows import VersionConflict
 from claudomator_py.tasks.inputs import granted_acts, with_granted_tools
 from claudomator_py.tasks.runs import commit_start, finish_run, planned_run
@@ -206,7 +206,7 @@ class Starter:
             usd_left=self._usd_left(run, spec, agent),
             mcp_command=self._rules().mcp_command if agent.mcp.enabled else (),
             skill=context.task.skill,
-            reach=self._reach(context.task, allowed, agent),
+            reach=allowed.reach or _default_reach(start.decision),
             granted_acts=granted_acts(context.task, kind.kind),
         )
         try:
@@ -239,11 +239,6 @@ class Starter:
         """With what follows for its budgets. tree: where it works; None: in no work tree."""
         change = starting if tree is None else partial(_commit_in_tree, commit=starting, run=run, tree=tree)
         return partial(self._budgets.telling, change=change, run=run, agent=agent, now_ms=now_ms)
-
-    def _reach(self, task: Task, spec: TaskSpec, agent: AgentSpec) -> Reach | None:
-        """How far it may act. The default binds those alone that can be kept to it."""
-        default = Constraints.parse(task.constraints).default_reach
-        return spec.reach or (default if default is not None and self._registry.unfenced(agent) is None else None)
 
     def _usd_left(self, run: Run, spec: TaskSpec, agent: AgentSpec) -> float | None:
         if not self._budgets.watches(spec, agent):
@@ -319,6 +314,11 @@ class Starter:
             self._database.write(transaction)
         except VersionConflict:
             log.debug("task_changed_meanwhile", task_id=run.task_id)
+
+
+def _default_reach(decision: DecisionRecord) -> Reach | None:
+    """How far a run may act whose task does not say. It binds those alone that can be kept to it."""
+    return decision.constraints.default_reach if decision.unfenced is None else None
 
 
 def _commit_in_tree(connection: Connection, commit: Callable[[Connection], None], run: Run, tree: Tree) -> None:

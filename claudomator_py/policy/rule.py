@@ -114,8 +114,8 @@ class Rule(Strict):
     )
     reach: Reach | None = Field(
         None,
-        description="The farthest that its runs may act: `tree`, `network` or `publish`. A task that asks for less keeps "
-        "to that.",
+        description="The farthest that its runs may act: `tree`, `network` or `publish`. A task that asks for less "
+        "keeps to that.",
     )
     isolation: Literal["worktree"] | None = Field(None, description="`worktree`: run it in a work tree of its own.")
     concurrency: Count | None = Field(

@@ -63,6 +63,7 @@ def _placement(record: DecisionRecord, run_id: str | None, at_ms: int) -> dict[s
         "stands_in": record.stands_in,
         "overridden_hint": None if hint is None else overridden_text(hint, at_ms),
         "overridden_model": record.overridden_model,
+        "unfenced": record.unfenced,
         "given": None if record.given is None else GivenView.of(record.given),
         "told": None if run_id is None else f"/v1/runs/{run_id}/handoff",
     }

@@ -35,6 +35,7 @@ KEYS: Final = frozenset(
         "on_stop",
         "policy",
         "retention",
+        "reach",
         "routing",
         "shadow",
         "state_dir",

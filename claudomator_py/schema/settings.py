@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from claudomator_py.acts.reach import Reach
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.budget import DayBudget
 from claudomator_py.domain.errors import Lines, Problem, shown, suggestion
@@ -352,6 +353,12 @@ class _Keys(Strict):
         (), description="Folders that must contain `working_dir` and `add_dirs` of every task. Default: no restriction."
     )
     http: Http = Http()
+    reach: Reach = Field(
+        Reach.NETWORK,
+        description="How far runs of routed tasks may act that name neither `reach` nor `permissions`: `tree`, within "
+        "the working directory; `network`, also fetch and install; `publish`, also act on others; `any`, without a "
+        "fence. Agents that cannot be kept to it run without a fence, and `why` says so.",
+    )
     concurrency: Concurrency = Concurrency()
     balancing: Balancing = Balancing()
     classifier: Classifier = Classifier()

@@ -114,5 +114,8 @@ class ScriptedKind:
         problem = self.problems.get(agent.name)
         return AgentHealth(installed=problem is None, program=f"/bin/{self.kind}", version="1.0", problem=problem)
 
+    def unfenced(self, agent: AgentSpec) -> str | None:
+        return None
+
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
         return [*self.lacking, *self.lacking_of(task)]

@@ -31,6 +31,8 @@ _MCP_PREFIX = "mcp__"
 """Of the name of a tool that a server offers."""
 WITHOUT_HOOKS = ("--settings", "--bare", "--safe-mode")
 """Options with which it would have other settings, or no hooks."""
+MODES_WITHOUT_HOOKS = {"CLAUDE_CODE_SIMPLE": "0", "CLAUDE_CODE_SAFE_MODE": "0"}
+"""Variables that do the same; a task's own are replaced by these."""
 _LEAST_USD = 0.000001
 """It refuses a budget of nothing."""
 
@@ -62,7 +64,8 @@ class Claude(EventKind):
         if only is not None:
             # It takes names alone: a tool with what it may be used for would not be there at all.
             argv += ["--tools", ",".join(dict.fromkeys(tool.partition("(")[0] for tool in only))]
-        if is_fenced(request) and self.unfenced(agent) is None:
+        fenced = is_fenced(request) and self.unfenced(agent) is None
+        if fenced:
             argv += ["--settings", json.dumps(_fence(request))]
         tools = list(task.permissions.allowed_tools)
         if request.mcp_command:
@@ -85,12 +88,14 @@ class Claude(EventKind):
         variables = {MAX_RETRIES_NAME: MAX_RETRIES, **({} if background else NO_BACKGROUND)}
         set_by_user = {*agent.env, *agent.pass_env, *task.env}
         env = {name: value for name, value in variables.items() if name not in set_by_user}
-        return Launch(tuple(argv), env, request.prompt)
+        return Launch(tuple(argv), env, request.prompt, MODES_WITHOUT_HOOKS if fenced else {})
 
     def unfenced(self, agent: AgentSpec) -> str | None:
         """The hook is one of the settings that it is given."""
-        found = next((flag for flag in WITHOUT_HOOKS if any(_is_flag(word, flag) for word in agent.extra_args)), None)
-        return None if found is None else f"{found} in its extra_args would take the place of the fence's settings"
+        flags = (flag for flag in WITHOUT_HOOKS if any(_is_flag(word, flag) for word in agent.extra_args))
+        names = (name for name in MODES_WITHOUT_HOOKS if name in agent.env or name in agent.pass_env)
+        found = next(flags, None) or next(names, None)
+        return None if found is None else f"{found}, which it is started with, keeps the fence's hook from it"
 
     def events(self, request: LaunchRequest | None) -> ClaudeEvents:
         """What its events mean, with nothing taken yet."""

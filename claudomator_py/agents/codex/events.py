@@ -71,7 +71,8 @@ _FARTHEST_ZONE_MS = 26 * HOUR_MS
 """Between any two zones, or the same time on another day."""
 _LOG_LINE = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z +[A-Z]+ ")
 _BLOCKED = re.compile(
-    r"\S+ +ERROR \S+ error=.*?blocked by PreToolUse hook: .*\]\.?(?: (?:Command|Tool): (?P<call>.*))?", re.DOTALL
+    r"\S+ +ERROR \S+ error=.*?blocked by PreToolUse hook: .*?\[beyond reach \w+\]\.?"
+    r"(?: (?:Command|Tool): )?(?P<call>.*)"
 )
 """A line of its log that tells of a call which the hook denied."""
 _MAX_LINES = 200

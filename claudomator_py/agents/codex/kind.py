@@ -60,7 +60,8 @@ class Codex(EventKind):
         argv += agent.extra_args
         if request.resume:
             argv += ["resume", request.conversation_id]
-        return Launch((*argv, "-"), LOG, request.prompt)
+        # What the fence denied is told in the log alone.
+        return Launch((*argv, "-"), LOG, request.prompt, LOG if is_fenced(request) else {})
 
     def events(self, request: LaunchRequest | None) -> CodexEvents:
         """What its events mean, with nothing taken yet."""

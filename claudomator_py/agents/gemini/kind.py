@@ -72,8 +72,8 @@ class Gemini(EventKind):
         argv += agent.extra_args
         argv += [f"--allowed-tools={tool}" for tool in task.permissions.allowed_tools]
         argv += [f"--include-directories={Path(folder).expanduser()}" for folder in task.add_dirs]
-        env = {**RELAUNCH, **TRUST, **_defaults(agent), **_mcp(request), **_fence(request)}
-        return Launch(tuple(argv), env, request.prompt)
+        env = {**RELAUNCH, **TRUST, **_defaults(agent), **_mcp(request)}
+        return Launch(tuple(argv), env, request.prompt, _fence(request))
 
     def unfenced(self, agent: AgentSpec) -> str | None:
         """It finds hooks in files alone, and trusts none but root's."""

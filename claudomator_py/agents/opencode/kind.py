@@ -70,8 +70,7 @@ class Opencode(EventKind):
         argv += [*_FLAGS.get(task.permissions.mode, ()), *agent.extra_args]
         permission = _permission(task.permissions, task.add_dirs)
         granted = {PERMISSION_NAME: json.dumps(permission)} if permission else {}
-        fence = {FENCE_NAME: hook_line(request, dialect="plain")} if _is_fenced(request) else {}
-        return Launch(tuple(argv), {**QUIET, **granted, **fence}, request.prompt, _config(request))
+        return Launch(tuple(argv), {**QUIET, **granted}, request.prompt, _config(request))
 
     def unfenced(self, agent: AgentSpec) -> str | None:
         """Its hook is a plugin, which configuration in a variable names."""
@@ -109,13 +108,15 @@ class Opencode(EventKind):
 
 
 def _is_fenced(request: LaunchRequest) -> bool:
-    return is_fenced(request) and PURE not in request.agent.extra_args
+    return is_fenced(request) and PURE not in request.agent.extra_args and CONFIG_NAME not in request.agent.pass_env
 
 
 def _config(request: LaunchRequest) -> dict[str, str]:
     """With Claudomator's server and fence. It hands on the whole environment to both. Nothing where the variable has
     what cannot be added to."""
     config = _own_config(request.agent, request.task.env)
+    if config is None and _is_fenced(request):
+        raise ValueError(f"{CONFIG_NAME} is no JSON that the fence could be added to; correct it")
     if config is None or not (request.mcp_command or _is_fenced(request)):
         return {}
     if request.mcp_command:
@@ -123,7 +124,8 @@ def _config(request: LaunchRequest) -> dict[str, str]:
         config = {**config, "mcp": {**config["mcp"], MCP_NAME: server}}
     if _is_fenced(request):
         config = {**config, "plugin": [*config["plugin"], FENCE.as_uri()]}
-    return {CONFIG_NAME: json.dumps({name: value for name, value in config.items() if value})}
+    fence = {FENCE_NAME: hook_line(request, dialect="plain")} if _is_fenced(request) else {}
+    return {CONFIG_NAME: json.dumps({name: value for name, value in config.items() if value}), **fence}
 
 
 def _own_config(agent: AgentSpec, env: Mapping[str, str]) -> dict[str, Any] | None:

@@ -68,7 +68,7 @@ class Qwen(EventKind):
         argv += [f"--include-directories={Path(folder).expanduser()}" for folder in task.add_dirs]
         set_by_user = DEFAULTS_NAME in agent.env or DEFAULTS_NAME in agent.pass_env or SYSTEM_DEFAULTS.exists()
         defaults = {} if set_by_user else {DEFAULTS_NAME: str(DEFAULTS)}
-        return Launch(tuple(argv), {**RELAUNCH, **defaults, **self._fence(request)}, request.prompt)
+        return Launch(tuple(argv), {**RELAUNCH, **defaults}, request.prompt, self._fence(request))
 
     def unfenced(self, agent: AgentSpec) -> str | None:
         """It finds hooks in files alone, and reads one of the system's."""

@@ -159,7 +159,8 @@ class RecordedDecisionView(View):
     agents: those that were compared, with the limits that were on each. classification: where the tier comes from;
     constraints: what is left open of agents, tiers and tools. fallback: why it was placed where it should not have
     been; stands_in: the model is one that is used in place of another; overridden_hint: the agent that the task
-    prefers, and why it is not that; overridden_model: the model that it pins and may not have. owner: who answers for
+    prefers, and why it is not that; overridden_model: the model that it pins and may not have. unfenced: why
+    its run is not kept within the default reach; null: it is, or need not be. owner: who answers for
     the specialist, as its card says; expected_output: what it hands back, unless the task says so itself; max_handoffs:
     how often the task may be handed on; escalation: where the task was to go if the specialist could not do it, in
     order. verdict, handoff, triage, shadow: what decisions of these kinds say beyond that; null: it is of another.
@@ -216,6 +217,7 @@ class RecordedDecisionView(View):
     stands_in: ShownStandIn = None
     overridden_hint: str | None = None
     overridden_model: str | None = None
+    unfenced: str | None = None
     owner: str | None = None
     expected_output: str | None = None
     max_handoffs: int | None = None

@@ -201,7 +201,8 @@ class DecisionView(View):
     kind: what was decided. generation: that of the task. supersedes: the id of the decision that stood until then,
     which may have been removed for its age. overridden_model: the model that the task pins, where its constraints do
     not allow it. confidence: 0 to 1; threshold: the least with which it would have been decided so. latency_ms,
-    cost_usd: what deciding took; None: nothing worth telling. reason: why, in words; rationale and stands_in: the same
+    cost_usd: what deciding took; None: nothing worth telling. unfenced: why its run is not kept within the default
+    reach, in a clause; None: it is, or need not be. reason: why, in words; rationale and stands_in: the same
     as values. fallback: why it was decided for what should not have been, in words; fallback_code: the same as a code.
     """
 
@@ -232,6 +233,7 @@ class DecisionView(View):
     topic: str | None = None
     threshold: float | None = None
     constraints: ConstraintsView = ConstraintsView()
+    unfenced: str | None = None
     versions: VersionsView = VersionsView()
     latency_ms: int | None = None
     cost_usd: float | None = None

@@ -46,7 +46,7 @@ WHOLE_TICK = {
     *("reconciler._start database.read", "reconciler._start starter.start", "reconciler._start collector.expect"),
     "reconciler._forget_ended database.read",
     "reconciler._report database.read",
-    "agent_states.agent_states registry.health",
+    *("agent_states.agent_states registry.health", "agent_states.agent_states registry.unfenced"),
 }
 ELSEWHERE = {
     "collect._subject database.read",  # of a run that an earlier daemon has started, see test_ends.py
