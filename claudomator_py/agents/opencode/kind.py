@@ -116,7 +116,7 @@ def _config(request: LaunchRequest) -> dict[str, str]:
     what cannot be added to."""
     config = _own_config(request.agent, request.task.env)
     if config is None and _is_fenced(request):
-        raise ValueError(f"{CONFIG_NAME} is no JSON that the fence could be added to; correct it")
+        raise ValueError(f"{CONFIG_NAME} holds no object, to which the fence has to be added; correct it")
     if config is None or not (request.mcp_command or _is_fenced(request)):
         return {}
     if request.mcp_command:
