@@ -105,7 +105,7 @@ def read(said: Mapping[str, Any]) -> Catalogue:
     tools: list[tuple[re.Pattern[str], ActKind]] = []
     for entry in said["act"]:
         kind = kinds[entry["kind"]] = ActKind(entry["kind"], Reach(entry["reach"]), entry["does"])
-        for text in entry.get("commands", ()):
+        for text in _lines(entry.get("commands", "")):
             pattern = Pattern.parse(text, known)
             for program in pattern.programs:
                 patterns.setdefault(program, []).append((pattern, kind))
@@ -130,6 +130,12 @@ def read(said: Mapping[str, Any]) -> Catalogue:
         reading=_options(said["tools"]["reading"]),
         free=tuple(said["tools"]["free"].split()),
     )
+
+
+def _lines(text: str) -> list[str]:
+    """The patterns of an entry: one a line, where an indented line continues the one before."""
+    joined = re.sub(r"\n +", " ", re.sub(r"\|\n +", "|", text))
+    return [line for line in joined.split("\n") if line]
 
 
 def _options(text: str) -> frozenset[str]:
