@@ -77,8 +77,7 @@ def _compared(cards: int, skills: int, dimensions: int) -> None:
     words = chance.choices(_WORDS, k=ASKED_WORDS)
     lists, one = [row.tolist() for row in vectors.values()], asked.tolist()
     peers: dict[str, Callable[[], object]] = {
-        "one product": lambda: space.likeness([asked], (1.0,)),
-        "one product, task with a name": lambda: space.likeness([asked, asked], (0.7, 0.3)),
+        "one product": lambda: space.likeness(asked),
         "loop in Python": lambda: max(sum(a * b for a, b in zip(row, one, strict=True)) for row in lists),
         "full text (FTS5), all words": _full_text(texts, words),
     }

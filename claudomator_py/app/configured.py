@@ -215,7 +215,7 @@ def _decider(
         return Decider(database, registry, None, None, nobody, nobody, clock, policing), None
     chosen, plain = encoder(routing.encoder, environ), Hashed()
     calibration = calibration_for(routing.preset, chosen.id, fitted)
-    own = RoutingRules(calibration, routing.default_specialist, routing.on_ambiguity, versions)
+    own = RoutingRules(calibration, routing.default_specialist, routing.on_ambiguity, routing.on_vague, versions)
     without = replace(own, calibration=calibration_for(routing.preset, plain.id, fitted))
     directory = SpecialistDirectory(database, chosen, calibration, clock, keeps=keeps)
     fallback = SpecialistDirectory(database, plain, without.calibration, clock)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from claudomator_py.routing.fitting import Fit
     from claudomator_py.schema.routing_settings import EncoderSettings
 
-_SHARES = ("own_share", "card_share", "name_share")
+_SHARES = ("own_share", "card_share")
 _FIGURES = ("top1", "accuracy_with_none", "oos_recall", "in_scope_fallback", "wrong_agent")
 
 
@@ -87,7 +87,7 @@ def _store(keep: Callable[[], Path], found: Mapping[str, Any]) -> None:
 
 def _table(found: Mapping[str, Any]) -> str:
     fitted = found["calibration"]
-    parameters = {name: fitted[name] for name in ("threshold", "task_threshold", "margin", *_SHARES)}
+    parameters = {name: fitted[name] for name in ("threshold", "margin", *_SHARES)}
     parameters |= {f"weight of {name}": value for name, value in fitted["weights"].items() if value}
     columns = (
         Column("FIGURE"),

@@ -346,12 +346,9 @@ class Decider:
                 topic=topic,
                 now_ms=now_ms,
             )
-            views = len(one.request.views)
-            record = decide(
-                ranked, cards, of_task, needs=needs, views=views, topic=topic, votes=votes, degraded=degraded
-            )
+            record = decide(ranked, cards, of_task, needs=needs, topic=topic, votes=votes, degraded=degraded)
             if not one.was_asked:
-                record = unless_vague(record, assess(one.request.text), rules.calibration)
+                record = unless_vague(record, assess(one.request.text), of_task)
             records.append(record.model_copy(update={"unheeded": one.request.unheeded}))
         return records
 
@@ -359,7 +356,8 @@ class Decider:
 def _needs_of(spec: TaskSpec, judged: Judged) -> Needs:
     """What the task says that it needs, and what the policy says."""
     verdict = judged.verdict
-    return Needs(verdict.risk, tuple(dict.fromkeys((*spec.requires, *verdict.requires))), verdict.excluded)
+    capabilities = tuple(dict.fromkeys((*spec.requires, *verdict.requires)))
+    return Needs(verdict.risk, capabilities, verdict.excluded, approved=bool(judged.approved))
 
 
 def _spec_of(request: Request, requires: tuple[str, ...]) -> TaskSpec:

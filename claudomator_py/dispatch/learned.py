@@ -123,5 +123,5 @@ class LearnedRouting:
 
 
 def _lesson(label: Label, spec: dict[str, object]) -> Lesson:
-    text = Request.of(TaskSpec.model_validate(spec)).views[0]
+    text = Request.of(TaskSpec.model_validate(spec)).compared
     return Lesson(text, label.specialist, label.wanted, label.at_ms)

@@ -27,7 +27,7 @@ from claudomator_py.prompts.conversations import resumption_of
 from claudomator_py.routing.choice import MOST, Choice
 from claudomator_py.routing.ranking import close_of, picked
 from claudomator_py.routing.risk_question import RiskQuestion
-from claudomator_py.routing.role import agent_of, constraints_of, done_by, escalation_of
+from claudomator_py.routing.role import agent_of, constraints_of, done_by, escalation_of, only_adds
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
 from claudomator_py.scheduler.lanes import lane_columns
 from claudomator_py.store import queue, specialist_rows, task_rows
@@ -329,6 +329,8 @@ class SpecialistRouter:
         constraints = of_card.and_those(judged.verdict.constraints)
         if record is not None:
             constraints = self._within_default(decided.subject.spec, constraints)
+        if record is not None and card is not None and card.permissions is not None:
+            constraints = constraints.model_copy(update={"role_adds": only_adds(record.reason.code, card)})
         lane = lane_columns(done_by(decided.subject.spec, card, constraints), resumption_of(task))
         skill = None if record is None else record.skill
         routing = Routing(specialist=name, skill=skill, risk=judged.verdict.risk, constraints=constraints)

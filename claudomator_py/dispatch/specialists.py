@@ -110,15 +110,9 @@ class SpecialistDirectory:
 
     def compare(self, roster: Roster, requests: Sequence[Request]) -> list[Comparison]:
         """How alike each task is to each card. Raises EncoderFault."""
-        texts = [text for request in requests for text in request.views]
-        vectors = iter(encoded(self._encoder, texts) if texts else ())
-        found = []
-        for request in requests:
-            views = [next(vectors) for _ in request.views]
-            shares = self._calibration.shares(len(views), request.name_counts)
-            alike = self._compared(partial(roster.space.likeness, views, shares))
-            found.append(Comparison(alike, views[0]))
-        return found
+        texts = [request.compared for request in requests]
+        vectors = encoded(self._encoder, texts) if texts else ()
+        return [Comparison(self._compared(partial(roster.space.likeness, one)), one) for one in vectors]
 
     def learned(self, roster: Roster, organisations: Sequence[str | None]) -> Mapping[str | None, Learned]:
         """What was learned from earlier decisions on the tasks of each organisation; None: of those that belong to

@@ -219,6 +219,12 @@ class Card(Strict):
     permissions: Permissions | None = Field(
         None, description="What the agent may do. A task can restrict it, not extend it. Default: the task's."
     )
+    restricts: Flag = Field(
+        False,
+        description="Whether what `permissions` forbid holds for tasks that address the specialist by `@`, too. It "
+        "always holds where a person has named it, and never for a task that was only matched: a role adds to what a "
+        "task asks for, and forbids nothing of it.",
+    )
     risk_ceiling: Risk = Field(Risk.HIGH, description="The most risk a task may carry that is routed to it.")
     visibility: Visibility = Field(Visibility.PUBLIC, description="Who can see and use it.")
     organisation: Line | None = Field(
@@ -250,6 +256,14 @@ class Card(Strict):
         ge=0,
         le=1,
         description="Minimum score for a task to be routed to it. Default: the threshold of the encoder.",
+    )
+    lead: Number = Field(
+        0.0,
+        ge=0,
+        le=5,
+        description="How far ahead of the next specialist its score has to be for a task to be routed to it, as a "
+        "share of the threshold. A role that has much in common with others is given what is clearly its own, and the "
+        "default specialist the rest. Only with `routing.on_ambiguity: default`.",
     )
     fallback: Line | None = Field(
         None,

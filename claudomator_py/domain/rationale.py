@@ -44,7 +44,7 @@ class RationaleCode(WordedCode):
     NO_MATCH = "no_match", "it matches no specialist well[; the closest is {specialist}]"
     NONE_MAY = "none_may", "no specialist may take it"
     """Whoever might do it is left out of the comparison, each for a reason of its own."""
-    VAGUE = "vague", "its text is too vague to route[: {text}]"
+    VAGUE = "vague", "its text could be about anything[: {text}]"
     AMBIGUOUS = "ambiguous", "it could be for any of {specialists}"
     HANDED_ON = "handed_on", "[{by}|its run] handed it on to {specialist}"
     FAILED_TWICE = "failed_twice", "[{by}|whoever did it] failed twice, and {specialist} is the fallback"

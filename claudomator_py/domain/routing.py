@@ -111,6 +111,8 @@ class Constraints(BaseModel):
     """The farthest that its runs may act, as rules say; None: as far as the task says."""
     default_reach: Reach | None = None
     """How far they may act where neither the task nor a rule says, if the agent can be kept to it; None: anywhere."""
+    role_adds: bool = False
+    """Whether the specialist's card adds to the task and forbids nothing of it, as nobody has chosen that role."""
     caps: tuple[RuleCap, ...] = ()
     """What limits how many like it run at a time."""
 

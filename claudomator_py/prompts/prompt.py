@@ -188,6 +188,9 @@ _ADDED = "The operator adds:"
 _SAID = "This is the task:"
 
 
+_PREFACE = "The task below says what to do, and this role how to do it. Where the two differ, do what the task says."
+
+
 def role_of(card: Card, skill_id: str | None, organisation: str | None) -> str:
     """What a specialist is told about itself, before its task; empty for one whose card says nothing.
 
@@ -203,7 +206,7 @@ def role_of(card: Card, skill_id: str | None, organisation: str | None) -> str:
         lines = [json_line({"name": card.title}), *(json_line({"says": words}) for words in said)]
         marker, block = fenced(lines, "ROLE")
         return "\n\n".join(["# Your role", _FOREIGN.format(marker=marker), block, "# Your task"])
-    return "\n\n".join([f"# Your role: {card.title}", *said, "# Your task"]) if said else ""
+    return "\n\n".join([f"# Your role: {card.title}", _PREFACE, *said, "# Your task"]) if said else ""
 
 
 def compose(

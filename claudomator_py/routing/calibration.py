@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from claudomator_py.schema.routing_settings import Preset
 
-SURE: Final = 2.0
-"""Times the threshold of a task with a name."""
+SURE: Final = 1.6
+"""Times the threshold."""
 
 
 class Weights(BaseModel):
@@ -41,17 +41,13 @@ class Calibration(BaseModel):
     tie_break: Weights = Weights(semantic=0.0)
     """What is added to decide among those within the margin."""
     threshold: float = Field(ge=0, le=1)
-    """The least score with which a text goes to a specialist rather than to the default one."""
-    task_threshold: float | None = Field(None, ge=0, le=1)
-    """The same of a task with a name: the longer a text, the less it is like any other; None: the same."""
+    """The least score with which a task goes to a specialist rather than to the default one."""
     margin: float = Field(0.0, ge=0, le=1)
     """Of a score: those within it of the best are as good as that, for all that is known."""
     own_share: float = Field(0.35, ge=0, le=1)
     """Share of the card's own text in how alike it is to a task."""
     card_share: float = Field(0.0, ge=0, le=1)
     """Share of all its skills together; the rest is its best skill's."""
-    name_share: float = Field(0.3, ge=0, le=1)
-    """Share of the task's name; the rest is that of all of its text."""
     learned: float = Field(0.4, ge=0, le=1)
     """The most that earlier tasks which an operator gave to another specialist add to a score, or take from it; see
     ``lessons``."""
@@ -62,19 +58,10 @@ class Calibration(BaseModel):
     as_one: bool = False
     """Whether a card is one vector of all that it says, instead of one for each skill."""
 
-    def least(self, views: int) -> float:
-        """The threshold for a task of so many texts, see ``profile.Request.views``."""
-        return self.threshold if views == 1 or self.task_threshold is None else self.task_threshold
-
     @property
     def sure(self) -> float:
         """From which score on a task of words that could be about anything goes to somebody anyway."""
-        return SURE * self.least(2)
-
-    def shares(self, views: int, name_counts: float = 1.0) -> tuple[float, ...]:
-        """How much each of a task's texts counts, see ``profile.Request.views``; name_counts: as there."""
-        share = self.name_share * name_counts
-        return (1.0,) if views == 1 else (1 - share, share)
+        return SURE * self.threshold
 
 
 CLASSIC: Final = Calibration(
@@ -83,7 +70,6 @@ CLASSIC: Final = Calibration(
     threshold=0.30,
     own_share=1.0,
     card_share=0.0,
-    name_share=0.0,
     learned=0.0,
     as_one=True,
 )
@@ -96,22 +82,19 @@ SHIPPED: Final = {
     "hashed-4096-v1": Calibration(
         encoder="hashed-4096-v1",
         tie_break=_TIE_BREAK,
-        threshold=0.16,
-        task_threshold=0.11,
+        threshold=0.14,
         margin=0.01,
-        own_share=0.3,
-        card_share=0.25,
+        own_share=0.4,
+        card_share=0.3,
     ),
     "all-minilm-l6-v2-128-v1": Calibration(
         encoder="all-minilm-l6-v2-128-v1",
         weights=Weights(semantic=0.6, words=0.4),
         tie_break=_TIE_BREAK,
-        threshold=0.26,
-        task_threshold=0.16,
+        threshold=0.22,
         margin=0.01,
         own_share=0.2,
-        card_share=0.2,
-        name_share=0.2,
+        card_share=0.35,
         learned=0.6,
         alike=0.45,
     ),
@@ -119,7 +102,7 @@ SHIPPED: Final = {
 """What comes with Claudomator, by encoder."""
 
 
-SCORING: Final = 4
+SCORING: Final = 5
 """Of how a score is made of texts. It rises when the same texts would have other scores, whatever the encoder: what was
 fitted before says nothing of those."""
 

@@ -119,9 +119,6 @@ class Evaluation(BaseModel):
     cases: int
     encoder: str
     threshold: float
-    """For a task without a name."""
-    task_threshold: float
-    """For one with a name."""
     top1: float | None = None
     """Of the tasks that are for somebody, those whose best candidate is right, whatever its score."""
     accuracy_with_none: float | None = None
@@ -201,8 +198,7 @@ class Words:
 
     def likeness(self, request: Request) -> Mapping[str, Likeness]:
         """Of the task to each card, by its id."""
-        views = list(self._encoder.encode(request.views))
-        return self._space.likeness(views, self._calibration.shares(len(views), request.name_counts))
+        return self._space.likeness(self._encoder.encode([request.compared])[0])
 
 
 def evaluate(
@@ -232,14 +228,12 @@ def evaluate(
         record = settled(claims, frozenset(by_id), needs, rules, None)
         if record is None:
             began = clock_ns()
-            views = list(encoder.encode(case.request.views))
+            (vector,) = encoder.encode([case.request.compared])
             compared = clock_ns()
-            likeness = space.likeness(views, calibration.shares(len(views), case.request.name_counts))
+            likeness = space.likeness(vector)
             by_words = NO_LIKENESS if beside is None else beside.likeness(case.request)
             ranked = rank(case.request, cards, likeness, calibration, words=by_words)
-            record = unless_vague(
-                decide(ranked, by_id, rules, needs=needs, views=len(views)), assess(text), calibration
-            )
+            record = unless_vague(decide(ranked, by_id, rules, needs=needs), assess(text), rules)
             record = record.model_copy(update={"unheeded": case.request.unheeded})
             encoded.append((compared - began) / _NS_PER_MS)
             scored.append((clock_ns() - compared) / _NS_PER_MS)
@@ -292,7 +286,9 @@ def _allowed(record: SpecialistRecord, verdict: Verdict) -> SpecialistRecord:
         update |= {"route": Route.REJECT, "reason": verdict.refusal, "specialist": None, "skill": None}
     elif verdict.demanded is not None:
         why = rationale(RationaleCode.NEEDS_APPROVAL, rules=verdict.demanded.rules)
-        likely = record.specialist or next((one.specialist for one in record.specialist_candidates), None)
+        # Once it is approved it goes where it would have gone; a person who is asked may well say who is nearest.
+        nearest = next((one.specialist for one in record.specialist_candidates), None)
+        likely = nearest if record.route is Route.CLARIFY else record.specialist
         update |= {"route": Route.HUMAN_REVIEW, "reason": why, "specialist": likely}
     return record.model_copy(update=update)
 
@@ -389,7 +385,7 @@ def _baselines(cases: Sequence[Case], cards: Sequence[Card]) -> dict[str, float 
     words = {card.id: set(_WORD.findall(" ".join(profile_of(card).texts).lower())) for card in cards}
 
     def by_keyword(case: Case) -> str | None:
-        text = "\n".join(case.request.views)
+        text = case.request.compared
         return next((card.id for card in cards if keyword_in(text, card.keywords) is not None), None)
 
     def by_text(case: Case) -> str | None:
@@ -428,24 +424,28 @@ def _summed(
         encoder=calibration.encoder,
         fitted=not calibration.guessed,
         threshold=calibration.threshold,
-        task_threshold=calibration.least(2),
         top1=_share([_best(one) in right for right, one in inside]),
         accuracy_with_none=_share([_is_right(right, one) for right, one in labelled]),
-        oos_recall=_share([one.route not in TO_SOMEBODY for one in outside]),
-        in_scope_fallback=_share([one.route not in TO_SOMEBODY for _, one in inside]),
-        wrong_agent=_share([one.route in TO_SOMEBODY and one.specialist not in right for right, one in labelled]),
+        oos_recall=_share([not _goes(one) for one in outside]),
+        in_scope_fallback=_share([not _goes(one) for _, one in inside]),
+        wrong_agent=_share([_goes(one) and one.specialist not in right for right, one in labelled]),
         latency_ms=latency,
     )
 
 
+def _goes(record: SpecialistRecord) -> bool:
+    """Whether somebody in particular does it, at once or once it is approved."""
+    return record.route in TO_SOMEBODY and record.specialist is not None
+
+
 def _best(record: SpecialistRecord) -> str | None:
-    if record.route in TO_SOMEBODY:
+    if _goes(record):
         return record.specialist
     return record.specialist_candidates[0].specialist if record.specialist_candidates else None
 
 
 def _is_right(right: frozenset[str], record: SpecialistRecord) -> bool:
-    return record.specialist in right if record.route in TO_SOMEBODY else not right
+    return record.specialist in right if _goes(record) else not right
 
 
 def _share(hits: Sequence[bool]) -> float | None:

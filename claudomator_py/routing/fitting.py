@@ -60,7 +60,7 @@ class _Sample:
     """Labelled tasks, each compared with each card once; scores follow from this for any parameters."""
 
     own: Vector
-    """How alike each of a task's texts is to what each card says as a whole: texts x tasks x cards."""
+    """How alike a task is to what each card says as a whole: tasks x cards."""
     card: Vector
     """The same of all its skills together; of its own text for a card without any."""
     skill: Vector
@@ -71,12 +71,10 @@ class _Sample:
     """Whether one of the card's keywords is in the task: tasks x cards."""
     right: Flags
     """Whether the card is a right one."""
-    named: Flags
-    """Whether the task has a name, and so two texts."""
-    name_counts: Scores
-    """See ``profile.Request``."""
     floors: Scores
     """Threshold of the card's own; NaN: none."""
+    leads: Scores
+    """Lead of each card, in shares of the threshold."""
 
     @property
     def inside(self) -> Flags:
@@ -88,14 +86,12 @@ class _Sample:
         """These tasks alone."""
         return replace(
             self,
-            own=self.own[:, which],
-            card=self.card[:, which],
+            own=self.own[which],
+            card=self.card[which],
             words=self.words[which],
-            skill=self.skill[:, which],
+            skill=self.skill[which],
             keyword=self.keyword[which],
             right=self.right[which],
-            named=self.named[which],
-            name_counts=self.name_counts[which],
         )
 
 
@@ -146,15 +142,12 @@ def _sampled(
     cards: Sequence[Card], cases: Sequence[Case], encoder: Encoder, start: Calibration, words: Encoder | None
 ) -> _Sample:
     space = space_of(cards, encoder, start)
-    own, card, skill = np.zeros((3, 2, len(cases), len(cards)), dtype=np.float32)
+    own, card, skill = np.zeros((3, len(cases), len(cards)), dtype=np.float32)
     for first in range(0, len(cases), _AT_ONCE):
         some = cases[first : first + _AT_ONCE]
-        vectors = iter(encoder.encode([text for case in some for text in case.request.views]))
-        for at, case in enumerate(some, first):
-            count = len(case.request.views)
-            compared = space.compared([next(vectors) for _ in range(count)])
-            own[:count, at], card[:count, at], skill[:count, at] = compared
-    texts = ["\n".join(case.request.views) for case in cases]
+        for at, vector in enumerate(encoder.encode([case.request.compared for case in some]), first):
+            own[at], card[at], skill[at] = space.compared(vector)
+    texts = [case.request.compared for case in cases]
     return _Sample(
         own=own,
         card=card,
@@ -162,9 +155,8 @@ def _sampled(
         words=_by_words(cards, cases, None if words is None or words.id == encoder.id else words),
         keyword=_flags([[keyword_in(text, card.keywords) is not None for card in cards] for text in texts]),
         right=_flags([[card.id in (case.expected or ()) for card in cards] for case in cases]),
-        named=_flags([len(case.request.views) > 1 for case in cases]),
-        name_counts=np.array([case.request.name_counts for case in cases], dtype=np.float64),
         floors=np.array([np.nan if card.threshold is None else card.threshold for card in cards], dtype=np.float64),
+        leads=np.array([card.lead for card in cards], dtype=np.float64),
     )
 
 
@@ -197,7 +189,6 @@ def _folds(cases: Sequence[Case]) -> npt.NDArray[np.intp]:
 _SEARCH: Sequence[tuple[Callable[[Calibration, float], Calibration], Sequence[float]]] = (
     (lambda one, value: one.model_copy(update={"own_share": value}), (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)),
     (lambda one, value: one.model_copy(update={"card_share": value}), (0.0, 0.1, 0.2, 0.3, 0.4)),
-    (lambda one, value: one.model_copy(update={"name_share": value}), (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)),
     (lambda one, value: _with(one, words=value), (0.0, 0.2, 0.3, 0.4, 0.5, 0.6)),
     (lambda one, value: _with(one, keyword=value), (0.0, 0.05, 0.1, 0.15)),
     (lambda one, value: one.model_copy(update={"margin": value}), (0.0, 0.005, 0.01, 0.02, 0.03)),
@@ -213,41 +204,36 @@ def _with(one: Calibration, **changed: float) -> Calibration:
 
 
 def _fitted(sample: _Sample, start: Calibration) -> tuple[Calibration, tuple[str, ...]]:
-    """With the names of the thresholds that stay as they were."""
+    """With the name of the threshold, if that stays as it was."""
     found, right = start, _reach(sample, start)
     for _ in range(_ROUNDS):
         for changed, values in _SEARCH:
             reached = [(_reach(sample, option), option) for option in (changed(found, value) for value in values)]
             most, option = max(reached, key=lambda one: one[0])  # of equal ones the first
-            if most - right > _CLEARLY * len(sample.named) ** 0.5:
+            if most - right > _CLEARLY * len(sample.right) ** 0.5:
                 found, right = option, most
-    return _with_thresholds(sample, found)
+    return _with_threshold(sample, found)
 
 
 def _reach(sample: _Sample, calibration: Calibration) -> int:
     """How many tasks go right, with the thresholds that suit them."""
-    outcome = _outcome(sample, calibration)
-    return sum(_threshold(sample, outcome, group)[1] for group in (~sample.named, sample.named))
+    return _threshold(sample, _outcome(sample, calibration))[1]
 
 
-def _with_thresholds(sample: _Sample, calibration: Calibration) -> tuple[Calibration, tuple[str, ...]]:
-    outcome, found, kept = _outcome(sample, calibration), {}, []
-    for name, group in (("threshold", ~sample.named), ("task_threshold", sample.named)):
-        sorts = (np.count_nonzero(group & sample.inside), np.count_nonzero(group & ~sample.inside))
-        if min(sorts) >= _FEWEST_OF_A_SORT:
-            found[name] = _threshold(sample, outcome, group)[0]
-        else:
-            kept.append(name)
-    return calibration.model_copy(update=found | {"guessed": False}), tuple(kept)
+def _with_threshold(sample: _Sample, calibration: Calibration) -> tuple[Calibration, tuple[str, ...]]:
+    outcome, inside = _outcome(sample, calibration), np.count_nonzero(sample.inside)
+    if min(inside, len(sample.inside) - inside) < _FEWEST_OF_A_SORT:
+        return calibration.model_copy(update={"guessed": False}), ("threshold",)
+    found = {"threshold": _threshold(sample, outcome)[0], "guessed": False}
+    return calibration.model_copy(update=found), ()
 
 
-def _threshold(sample: _Sample, outcome: _Outcome, group: Flags) -> tuple[float, int]:
-    """The threshold with which most tasks of the group go right, and how many. Of equally good ones, that which is
-    furthest from any score: it stands between two of them, and the next task is near either."""
-    free = group & np.isnan(outcome.floor)
-    fixed = group & ~free
+def _threshold(sample: _Sample, outcome: _Outcome) -> tuple[float, int]:
+    """The threshold with which most tasks go right, and how many. Of equally good ones, that which is furthest from any
+    score: it stands between two of them, and the next task is near either."""
+    free = np.isnan(outcome.floor)
     over = outcome.best >= outcome.floor
-    settled = np.count_nonzero(fixed & np.where(over, outcome.chosen, ~sample.inside))
+    settled = np.count_nonzero(~free & np.where(over, outcome.chosen, ~sample.inside))
     order = np.argsort(outcome.best[free], kind="stable")
     scores = outcome.best[free][order].clip(0.0, 1.0)
     gone = np.concatenate(([0], np.cumsum(~sample.inside[free][order])))  # right below the threshold
@@ -262,12 +248,9 @@ def _scores(sample: _Sample, calibration: Calibration) -> Scores:
     """As ``ranking.rank`` makes them of the same parameters, of specialists of whom nothing is known."""
     own, card, weights = calibration.own_share, calibration.card_share, calibration.weights
     alike = own * sample.own.astype(np.float64) + card * sample.card + (1 - own - card) * sample.skill
-    share = calibration.name_share * sample.name_counts[:, np.newaxis]
-    both = (1 - share) * alike[0] + share * alike[1]
-    semantic = np.where(sample.named[:, np.newaxis], both, alike[0])
     rest = round(weights.performance * NO_PERFORMANCE, DIGITS) + weights.keyword * sample.keyword
     beside = np.round(weights.words * sample.words.astype(np.float64), DIGITS)
-    scores: Scores = np.round(np.round(weights.semantic * semantic, DIGITS) + beside + rest, DIGITS)
+    scores: Scores = np.round(np.round(weights.semantic * alike, DIGITS) + beside + rest, DIGITS)
     return scores
 
 
@@ -276,7 +259,11 @@ def _outcome(sample: _Sample, calibration: Calibration, least: Scores | None = N
     scores = _scores(sample, calibration)
     tasks, first = np.arange(len(scores)), np.argmax(scores, axis=1)
     best = scores[tasks, first]
-    near = best[:, np.newaxis] - scores <= calibration.margin
+    if sample.leads.any() and scores.shape[1] > 1:
+        second = np.partition(scores, -2, axis=1)[:, -2]
+        # What is not clearly the best card's goes to nobody in particular.
+        best = np.where(best - second < sample.leads[first] * calibration.threshold, -1.0, best)
+    near = scores[tasks, first][:, np.newaxis] - scores <= calibration.margin
     if least is not None:
         near &= scores >= least
     near[tasks, first] = True
@@ -287,10 +274,9 @@ def _outcome(sample: _Sample, calibration: Calibration, least: Scores | None = N
 
 def _decided(sample: _Sample, calibration: Calibration) -> Flags:
     """Of each task: whether the best card is right, whether it goes to somebody, and whether that one is right."""
-    views = np.where(sample.named, calibration.least(2), calibration.least(1))[:, np.newaxis]
-    least = np.where(np.isnan(sample.floors), views, sample.floors)
+    least = np.where(np.isnan(sample.floors), calibration.threshold, sample.floors)[np.newaxis]
     outcome = _outcome(sample, calibration, least)
-    goes = outcome.best >= np.where(np.isnan(outcome.floor), views[:, 0], outcome.floor)
+    goes = outcome.best >= np.where(np.isnan(outcome.floor), calibration.threshold, outcome.floor)
     return np.stack((np.where(goes, outcome.chosen, outcome.top), goes, outcome.chosen), axis=1)
 
 
@@ -301,7 +287,6 @@ def _figures(sample: _Sample, decided: Flags, calibration: Calibration) -> Evalu
         cases=len(inside),
         encoder=calibration.encoder,
         threshold=calibration.threshold,
-        task_threshold=calibration.least(2),
         top1=_share(top[inside]),
         accuracy_with_none=_share(np.where(goes, chosen, ~inside)),
         oos_recall=_share(~goes[~inside]),

@@ -59,7 +59,7 @@ class Lesson:
     """A task with a label."""
 
     text: str
-    """All of it, see ``profile.Request.views``."""
+    """What is compared of it, see ``profile.Request``."""
     chosen: str | None
     """Who did it, or was to; None: no specialist."""
     wanted: str | None

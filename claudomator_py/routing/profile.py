@@ -1,13 +1,22 @@
 """What of a card and of a task is compared: their texts, each of which becomes a vector."""
 
 import hashlib
+import re
 from dataclasses import dataclass
+from typing import Final
 
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.routing.assessment import says_nothing
 from claudomator_py.routing.courtesy import without_courtesy
 from claudomator_py.routing.steering import unsteered
+
+_SAYS_NOTHING: Final = re.compile(
+    r"\b(?:(?=\w*\d)[0-9a-fT.:]+|\d+\w|tasks?|jobs?|todos?|items?|issues?|tickets?|runs?|tests?|tries|try|demo|untitled"
+    r"|drafts?|te?mp|files?|prompts?|requests?|notes?|copy|claude|codex|agents?|nightly|daily|weekly|batch)\b",
+    re.IGNORECASE,
+)
+"""What says nothing in a name: words for any task, numbers, dates and hashes."""
 
 
 def text_hash(text: str) -> str:
@@ -69,7 +78,7 @@ class Request:
 
     text: str
     name: str = ""
-    """In a few words what it is about; empty: it has no name that says so."""
+    """In a few words what it is about, if it says anything; empty: it has none."""
     tags: tuple[str, ...] = ()
 
     @classmethod
@@ -83,18 +92,12 @@ class Request:
         return unsteered(self.text)[1]
 
     @property
-    def name_counts(self) -> float:
-        """What of a name's share this one has: half where every word of it could be about anything. Of one such word,
-        like "slow", the little that cards have in common with it would weigh more than the text."""
-        return 0.5 if self.name and says_nothing(self.name) else 1.0
-
-    @property
-    def views(self) -> tuple[str, ...]:
-        """The texts to compare: all of it, but for what is unheeded and for courtesy; and its name alone, if it has
-        one."""
+    def compared(self) -> str:
+        """What is compared with cards: its text, but for what is unheeded and for courtesy, with its tags, and its name
+        unless every word of that could be about anything. A name such as ``task-17`` changes nothing."""
         text = without_courtesy(unsteered(self.text)[0])
-        whole = "\n".join(part for part in (self.name, text, " ".join(self.tags)) if part)
-        return (whole, self.name) if self.name else (whole,)
+        name = "" if says_nothing(_SAYS_NOTHING.sub(" ", self.name)) else self.name
+        return "\n".join(part for part in (name, text, " ".join(self.tags)) if part)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,14 @@ from claudomator_py.routing.orders import Sign
 from claudomator_py.routing.profile import Likeness, Request
 from claudomator_py.routing.signals import keyword_in, recency
 from claudomator_py.scheduler.decision import Route, SpecialistCandidate, SpecialistRecord
-from claudomator_py.schema.routing_settings import OnAmbiguity
+from claudomator_py.schema.routing_settings import OnAmbiguity, OnVague
 
 DIGITS = 6
 """Scores are rounded to so many before anything is decided, so that one machine decides like another."""
 MOST_CANDIDATES = 50
 """That a record tells of: the best, and beyond them only who was near being chosen."""
+MOST_NAMED: Final = 3
+"""Candidates that a reason names."""
 LEARNED: Final = "learned"
 """The part of a score that earlier tasks make."""
 NO_STANDINGS: Final[Standings] = MappingProxyType({})
@@ -44,11 +46,18 @@ class Needs:
     """Specialists that a rule keeps from it."""
     away: frozenset[str] = frozenset()
     """Specialists whose agent is not connected, and cannot be woken."""
+    approved: bool = False
+    """Whether a person has seen the task and approved it."""
 
     @property
     def of_anybody(self) -> bool:
         """Whether anybody at all may do it, even nobody in particular."""
         return self.risk in (None, Risk.LOW) and not self.capabilities
+
+    @property
+    def may_be_anybody(self) -> bool:
+        """Whether it may go to the default specialist for want of a better one: what carries risk does not unseen."""
+        return self.approved or self.risk in (None, Risk.LOW)
 
     def unmet_by(self, card: Card) -> Rationale | None:
         """Why that specialist may not do it; None: they may."""
@@ -73,7 +82,7 @@ class Needs:
         if self.of_anybody or record.reason.code in _SAID_SO or record.route is Route.CLARIFY:
             return None
         name = record.specialist
-        if name is None or (record.route is Route.DEFAULT and self.risk not in (None, Risk.LOW)):
+        if name is None or (record.route is Route.DEFAULT and not self.may_be_anybody):
             return rationale(RationaleCode.NO_MATCH)
         why = self.unmet_by(cards[name]) if name in cards else None
         if why is None:
@@ -91,7 +100,8 @@ class RoutingRules:
     calibration: Calibration
     default: str | None = None
     """The specialist for what fits nobody; None: no specialist."""
-    on_ambiguity: OnAmbiguity = OnAmbiguity.SIGNALS
+    on_ambiguity: OnAmbiguity = OnAmbiguity.DEFAULT
+    on_vague: OnVague = OnVague.DEFAULT
     versions: Versions = field(default_factory=Versions)
 
 
@@ -113,7 +123,7 @@ def rank(
     earlier tasks, see ``lessons.Lessons``. topic: see ``topic_of``.
     """
     weights, extra = _counting(calibration.weights), _counting(calibration.tie_break)
-    text, found = "\n".join(request.views), []
+    text, found = request.compared, []
     for card in cards:
         alike = likeness.get(card.id, NOT_ALIKE)
         standing = standing_of(standings, card.id, topic)
@@ -147,7 +157,6 @@ def decide(
     rules: RoutingRules,
     *,
     needs: Needs = ANYBODY,
-    views: int = 1,
     topic: str | None = None,
     votes: Votes = NO_VOTES,
     degraded: bool = False,
@@ -155,26 +164,32 @@ def decide(
     """Who does it, of those that may. Below the threshold a task of low risk goes to the default specialist, and one of
     more risk to a person; so does one that needs capabilities which the default specialist does not have.
 
-    views: how many texts the task has, see ``Request.views``. topic: see ``topic_of``. votes: those in the scores.
-    degraded: the scores are those of words alone.
+    topic: see ``topic_of``. votes: those in the scores. degraded: the scores are those of words alone.
     """
     calibration = rules.calibration
     barred = {one.specialist: why for one in ranked if (why := needs.unmet_by(cards[one.specialist]))}
     open_ = [one for one in ranked if one.specialist not in barred]
     best = open_[0] if open_ else None
-    least = calibration.least(views) if best is None else _least(cards[best.specialist], calibration, views)
+    least = calibration.threshold if best is None else _least(cards[best.specialist], calibration)
     if best is None or best.score < least:
         if best is None and barred:
             why = rationale(RationaleCode.NONE_MAY)
         else:
             why = rationale(RationaleCode.NO_MATCH, specialist=None if best is None else best.specialist)
-        default = None if rules.default in barred else rules.default
-        may = needs.of_anybody or (default is not None and needs.risk in (None, Risk.LOW))
+        may = needs.of_anybody or (rules.default not in (None, *barred) and needs.may_be_anybody)
         route = Route.DEFAULT if may else Route.CLARIFY
         return _record(route, None, why, ranked, barred, rules, least, needs, degraded, set(), topic)
     near = [one for one in open_ if best.score - one.score <= calibration.margin]
-    close = [one for one in near if one.score >= _least(cards[one.specialist], calibration, views)]
+    close = [one for one in near if one.score >= _least(cards[one.specialist], calibration)]
     chosen, why = best, rationale(_match(open_, least, votes), specialist=best.specialist)
+    # What carries risk goes to somebody that it matches, rather than to nobody in particular.
+    if rules.on_ambiguity is OnAmbiguity.DEFAULT and needs.may_be_anybody and not needs.capabilities:
+        lead = cards[best.specialist].lead * least
+        rivals = [one for one in open_ if best.score - one.score < lead and one.specialist != rules.default]
+        if len(rivals) > 1 and best in rivals:
+            names = tuple(one.specialist for one in rivals[:MOST_NAMED])
+            why = rationale(RationaleCode.AMBIGUOUS, specialists=names)
+            return _record(Route.DEFAULT, None, why, ranked, barred, rules, least, needs, degraded, set(names), topic)
     if len(close) > 1 and rules.on_ambiguity is OnAmbiguity.CLARIFY:
         names = tuple(one.specialist for one in close)
         why = rationale(RationaleCode.AMBIGUOUS, specialists=names)
@@ -198,14 +213,16 @@ def _match(open_: Sequence[SpecialistCandidate], least: float, votes: Votes) -> 
     return RationaleCode.CORRECTED if best.specialist in votes.corrected else RationaleCode.GONE_WELL
 
 
-def unless_vague(record: SpecialistRecord, assessment: Assessment, calibration: Calibration) -> SpecialistRecord:
-    """The decision, or the question to a person where a task says nothing, and is not much like what anybody does."""
+def unless_vague(record: SpecialistRecord, assessment: Assessment, rules: RoutingRules) -> SpecialistRecord:
+    """The decision; or the default specialist, or the question to a person, where a task says nothing, and is not much
+    like what anybody does."""
     if record.route not in (Route.DEFAULT, Route.SPECIALIST) or not assessment.vague:
         return record
-    if record.route is Route.SPECIALIST and (record.confidence or 0.0) >= calibration.sure:
+    if record.route is Route.SPECIALIST and (record.confidence or 0.0) >= rules.calibration.sure:
         return record
-    why = rationale(RationaleCode.VAGUE, text=assessment.seen(Sign.VAGUE))
-    return record.model_copy(update={"route": Route.CLARIFY, "reason": why, "specialist": None, "skill": None})
+    why, asks = rationale(RationaleCode.VAGUE, text=assessment.seen(Sign.VAGUE)), rules.on_vague is OnVague.ASK
+    route, who = (Route.CLARIFY, None) if asks else (Route.DEFAULT, rules.default)
+    return record.model_copy(update={"route": route, "reason": why, "specialist": who, "skill": None})
 
 
 def to(code: RationaleCode, specialist: str, versions: Versions, skill: str | None = None) -> SpecialistRecord:
@@ -245,9 +262,9 @@ def picked(record: SpecialistRecord, specialist: str, model: str) -> SpecialistR
     )
 
 
-def _least(card: Card, calibration: Calibration, views: int) -> float:
+def _least(card: Card, calibration: Calibration) -> float:
     """The threshold of that card: its own, or what was fitted."""
-    return calibration.least(views) if card.threshold is None else card.threshold
+    return calibration.threshold if card.threshold is None else card.threshold
 
 
 def _counting(weights: Weights) -> list[tuple[str, float]]:

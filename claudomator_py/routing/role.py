@@ -2,6 +2,7 @@
 
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.card import Card, Transport
+from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.domain.routing import Constraints, tools_in_both
 from claudomator_py.domain.task import Isolation, PermissionMode, Permissions, TaskSpec
 from claudomator_py.scheduler.decision import Route
@@ -10,6 +11,8 @@ _FREEDOM = (PermissionMode.PLAN, PermissionMode.ACCEPT_EDITS, PermissionMode.BYP
 
 
 _ANYTHING = Constraints()
+_BY_NAME = frozenset({RationaleCode.NAMED, RationaleCode.BY_HAND, RationaleCode.GIVEN_BY_RULE, RationaleCode.HANDED_ON})
+_BY_MENTION = frozenset({RationaleCode.MENTIONED, RationaleCode.CONTINUED})
 
 
 def done_by(spec: TaskSpec, card: Card | None, constraints: Constraints = _ANYTHING) -> TaskSpec:
@@ -18,18 +21,20 @@ def done_by(spec: TaskSpec, card: Card | None, constraints: Constraints = _ANYTH
 
     card: None: no specialist does it.
     """
-    spec = _as_specialist(spec, card)
+    spec = _as_specialist(spec, card, adds=constraints.role_adds)
     if constraints.isolated and spec.working_dir is not None and spec.isolation is not Isolation.WORKTREE:
         spec = spec.model_copy(update={"isolation": Isolation.WORKTREE})
     return constraints.limited(spec)
 
 
-def _as_specialist(spec: TaskSpec, card: Card | None) -> TaskSpec:
+def _as_specialist(spec: TaskSpec, card: Card | None, *, adds: bool) -> TaskSpec:
+    """adds: whether the card forbids nothing."""
     if card is None or card.transport is not Transport.LOCAL:
         return spec  # whoever is remote has a role and permissions of its own
     changes: dict[str, object] = {}
     if card.permissions is not None:
-        changes["permissions"] = _within(spec.permissions, card.permissions)
+        permissions = _added if adds else _within
+        changes["permissions"] = permissions(spec.permissions, card.permissions)
     if spec.expected_output is None and card.expected_output is not None:
         changes["expected_output"] = card.expected_output
     return spec.model_copy(update=changes) if changes else spec
@@ -54,6 +59,21 @@ def _within(asked: Permissions, allowed: Permissions) -> Permissions:
         granted = tools_in_both(granted, tools)
     forbidden = tuple(dict.fromkeys((*allowed.disallowed_tools, *asked.disallowed_tools)))
     return Permissions(mode=mode, tools=tools, allowed_tools=granted, disallowed_tools=forbidden)
+
+
+def _added(asked: Permissions, card: Permissions) -> Permissions:
+    """What a task asks for, with what the card allows where the task does not say."""
+    silent = asked.mode is PermissionMode.DEFAULT and card.mode is not PermissionMode.PLAN
+    allowed = asked.allowed_tools or tuple(tool for tool in card.allowed_tools if tool not in asked.disallowed_tools)
+    if asked.tools is not None:
+        allowed = tools_in_both(allowed, asked.tools)
+    return asked.model_copy(update={"mode": card.mode if silent else asked.mode, "allowed_tools": allowed})
+
+
+def only_adds(code: RationaleCode, card: Card) -> bool:
+    """Whether a card forbids nothing of a task that is its specialist's for that reason: nobody has named that one, nor
+    addressed it where the card says that this is enough."""
+    return not (code in _BY_NAME or (card.restricts and code in _BY_MENTION))
 
 
 def escalation_of(card: Card | None) -> tuple[str, ...]:

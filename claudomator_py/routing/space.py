@@ -122,32 +122,28 @@ class Space:
                     found.append(Twin(self._names[row], whose, self._names[other], float(alike[other])))
         return sorted(found, key=lambda one: (-one.cosine, one.skill, one.specialist, one.other))
 
-    def likeness(self, views: Sequence[Vector], shares: Sequence[float]) -> Mapping[str, Likeness]:
-        """To each card, by its id. views: the vectors of the task's texts; shares: how much each of them counts."""
+    def likeness(self, text: Vector) -> Mapping[str, Likeness]:
+        """To each card, by its id. text: the vector of what the task says."""
         if not self._profiles:
             return {}
-        asked = self.placed(list(views))
-        weights = np.asarray(shares, dtype=np.float32)
-        semantic = weights @ _alike(self._whole, asked)
+        asked = self.placed([text])[0]
+        semantic = cosines(self._whole, asked)
         best = np.full(len(self._profiles), -1, dtype=np.intp)
         if len(self._names):
-            # Each text of the task finds its own best skill; the one that is named is that of all texts together.
-            per_text = _alike(self._skills, asked)
-            top = weights @ np.maximum.reduceat(per_text, self._starts, axis=1)
-            semantic[self._with_skills] += self._rest * top
-            best[self._with_skills] = self._first_best(weights @ per_text)
+            alike = cosines(self._skills, asked)
+            semantic[self._with_skills] += self._rest * np.maximum.reduceat(alike, self._starts)
+            best[self._with_skills] = self._first_best(alike)
         return _Found(self._at, semantic, best, self._names)
 
-    def compared(self, views: Sequence[Vector]) -> tuple[Vector, Vector, Vector]:
-        """Of what ``likeness`` is made, a row for each text and a column for each card: how alike it is to the card's
-        own text, to all its skills together, and to its best skill; of a card without skills, thrice the first."""
-        asked = self.placed(list(views))
-        own = _alike(self._own, asked)
+    def compared(self, text: Vector) -> tuple[Vector, Vector, Vector]:
+        """Of what ``likeness`` is made, a column for each card: how alike a text is to the card's own text, to all its
+        skills together, and to its best skill; of a card without skills, thrice the first."""
+        asked = self.placed([text])[0]
+        own = cosines(self._own, asked)
         cards, best = own.copy(), own.copy()
         if len(self._names):
-            per_text = _alike(self._skills, asked)
-            best[:, self._with_skills] = np.maximum.reduceat(per_text, self._starts, axis=1)
-            cards[:, self._with_skills] = _alike(self._together(), asked)
+            best[self._with_skills] = np.maximum.reduceat(cosines(self._skills, asked), self._starts)
+            cards[self._with_skills] = cosines(self._together(), asked)
         return own, cards, best
 
     def _first_best(self, alike: Vector) -> Indices:
@@ -159,12 +155,6 @@ class Space:
 
 def _sparse(row: Row) -> SparseRow:
     return row if isinstance(row, SparseRow) else SparseRow.of(row)
-
-
-def _alike(rows: Vector, asked: Vector) -> Vector:
-    """Of each that is asked, a row of its cosines with all rows."""
-    # One after the other: of so few columns the library's matrix product takes twice as long.
-    return np.stack([cosines(rows, one) for one in asked])
 
 
 class _Found(Mapping[str, Likeness]):

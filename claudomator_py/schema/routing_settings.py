@@ -45,9 +45,18 @@ class EncoderKind(StrEnum):
     """A model of one's own in ONNX, in a process of its own, from the extra of that name."""
 
 
+class OnVague(StrEnum):
+    """What becomes of a task whose text says nothing."""
+
+    DEFAULT = "default"
+    ASK = "ask"
+
+
 class OnAmbiguity(StrEnum):
     """What decides between specialists whose scores are too close to tell apart."""
 
+    DEFAULT = "default"
+    """None of them: the default specialist does the task, unless the best is clearly ahead."""
     BEST = "best"
     """The score, however small the lead."""
     SIGNALS = "signals"
@@ -135,9 +144,14 @@ class RoutingSettings(Strict):
         True, description="Whether the specialists that come with Claudomator are registered. Read at the start."
     )
     on_ambiguity: OnAmbiguity = Field(
-        OnAmbiguity.SIGNALS,
-        description="Between specialists with nearly equal scores: take the `best`, let the other `signals` decide, "
-        "ask the `classifier`, or have the operator `clarify`.",
+        OnAmbiguity.DEFAULT,
+        description="Between specialists with nearly equal scores: give the task to the `default` specialist, take the "
+        "`best`, let the other `signals` decide, ask the `classifier`, or have the operator `clarify`.",
+    )
+    on_vague: OnVague = Field(
+        OnVague.DEFAULT,
+        description="What becomes of a task whose text could be about anything, such as `fix it please`: it goes to "
+        "the `default` specialist, or the operator is asked (`ask`) which one is meant.",
     )
     judge_risk: Flag = Field(
         False,

@@ -224,12 +224,26 @@ def test_a_card_that_nobody_admitted_takes_permissions_and_gives_none(world: Wor
     world.access.as_(ANN).specialists.register(card("shepherd", skills=[SHEEP], permissions=EAGER))
     if admitted:
         world.specialists.admit("shepherd")
-    assert by_text(world, EVE)
+    assert by_name(world, EVE)
     world.tick()
     permissions = world.kinds[world.live("t-eve").kind].requests[-1].task.permissions
     assert permissions.disallowed_tools == ("WebFetch",)
     assert permissions.mode is (PermissionMode.ACCEPT_EDITS if admitted else PermissionMode.DEFAULT)
     assert permissions.allowed_tools == (("Bash",) if admitted else ())
+
+
+@pytest.mark.parametrize("restricts", [False, True])
+@pytest.mark.parametrize("said", ["", "@shepherd "])
+def test_a_role_that_nobody_named_forbids_nothing(world: World, said: str, restricts: bool) -> None:
+    world.specialists.register(card("shepherd", skills=[SHEEP], permissions=EAGER, restricts=restricts))
+    world.submit("t", instructions=f"{said}{WORK}")
+    world.router.route()
+    world.tick()
+    live = world.live("t")
+    permissions = world.kinds[live.kind].requests[-1].task.permissions
+    assert live.specialist == "shepherd"
+    assert permissions.disallowed_tools == (("WebFetch",) if said and restricts else ())
+    assert (permissions.mode, permissions.allowed_tools) == (PermissionMode.ACCEPT_EDITS, ("Bash",))
 
 
 def test_what_the_card_of_another_organisation_says_is_data_in_the_prompt(world: World) -> None:

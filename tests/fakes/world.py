@@ -50,7 +50,7 @@ from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.ranking import RoutingRules
 from claudomator_py.routing.reply_question import Reply, ReplyQuestion
 from claudomator_py.scheduler.snapshot import Rules
-from claudomator_py.schema.routing_settings import Preset
+from claudomator_py.schema.routing_settings import OnAmbiguity, OnVague, Preset
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.taskfiles import ParsedFile
 from claudomator_py.service.access import Access
@@ -154,13 +154,17 @@ class World:
         trees: Trees | None = None,
         routes: bool = False,
         answer_within_ms: int | None = None,
+        on_ambiguity: OnAmbiguity = OnAmbiguity.SIGNALS,
+        on_vague: OnVague = OnVague.ASK,
         **changes: Any,
     ) -> None:
-        """routes: whether a tick routes tasks, too; without it, ``router`` does when a test says so."""
+        """routes: whether a tick routes tasks, too; without it, ``router`` does when a test says so. on_ambiguity and
+        on_vague are such that somebody in particular does a task, or is asked for; by default neither would be."""
         self.database = database
         self._changes = changes
         self._routes = routes
         self._answer_within_ms = answer_within_ms
+        self._on_ambiguity, self._on_vague = on_ambiguity, on_vague
         self.day_budget = DayBudget()
         self.now_ms = START_MS
         self.disk_low = False
@@ -231,7 +235,9 @@ class World:
         encoder = _EncodesOnce()
         calibration = calibration_for(Preset.CALIBRATED, encoder.id)
         directory = SpecialistDirectory(database, encoder, calibration, self.clock)
-        routing = RoutingRules(calibration, default="generalist")
+        routing = RoutingRules(
+            calibration, default="generalist", on_ambiguity=self._on_ambiguity, on_vague=self._on_vague
+        )
         rules_of_policy = Policy(self.policy_rules)
         policing = Policing(rules_of_policy, self.budgets, self.clock, reviews=True)
         decider = Decider(

@@ -219,10 +219,10 @@ def test_cards_are_in_a_card_file_too(tmp_path: Path) -> None:
     assert (code, "is the id in line 1, too" in said) == (2, True)
 
 
-def test_both_thresholds_are_told_and_keys_that_mean_nothing(tmp_path: Path) -> None:
+def test_the_threshold_is_told_and_keys_that_mean_nothing(tmp_path: Path) -> None:
     code, printed, said = run(tmp_path, cards=json.dumps(CARD | {"colour": "white", "display_name": "Cook"}))
     assert code == 0
-    assert "threshold            0.16\ntask threshold       0.11\n" in printed
+    assert "threshold            0.14\n" in printed
     assert said == f"{tmp_path}/cards.jsonl: the key `colour` is unknown and ignored (in 1 of the cards).\n"
 
 

@@ -20,7 +20,7 @@ from claudomator_py.routing.choice import Choice
 from claudomator_py.routing.ranking import RoutingRules
 from claudomator_py.scheduler.classification import Cause, ModelFault, ModelQuestion
 from claudomator_py.scheduler.decision import DecisionKind, SpecialistRecord
-from claudomator_py.schema.routing_settings import OnAmbiguity, Preset
+from claudomator_py.schema.routing_settings import OnAmbiguity, OnVague, Preset
 from claudomator_py.store import decision_rows
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
@@ -46,7 +46,7 @@ class Routed:
         self.encoder.immediate = says_at_once
         calibration = calibration_for(Preset.CALIBRATED, self.encoder.id)
         directory = SpecialistDirectory(database, self.encoder, calibration, clock)
-        rules = RoutingRules(calibration, on_ambiguity=OnAmbiguity.CLASSIFIER)
+        rules = RoutingRules(calibration, on_ambiguity=OnAmbiguity.CLASSIFIER, on_vague=OnVague.ASK)
         self.chooser = Chooser(GuardedModel(self.model, clock, ACCOUNT), database, 5_000, clock)
         registry, faults = self.world.registry, self.world.faults
         policing = Policing(Policy(policy), self.world.budgets, clock, reviews=True)
@@ -154,15 +154,15 @@ def test_a_limit_that_it_meets_holds_its_account_and_it_is_left_alone(database: 
 def test_where_whom_a_person_has_named_is_gone_signals_choose_and_nobody_else_is_asked(database: Database) -> None:
     routed = Routed(database)
     routed.world.specialists.register(card("third"))
-    routed.submit("leak", "It is broken.")
+    routed.submit("job", "It is broken.")
     routed.route()
-    assert routed.world.state("leak") == "NEEDS_INPUT clarification"
-    routed.world.service.answer("leak", AnswerRequest(text="third"))
+    assert routed.world.state("job") == "NEEDS_INPUT clarification"
+    routed.world.service.answer("job", AnswerRequest(text="third"))
     routed.world.specialists.remove("third")
 
     routed.route()
 
-    assert (routed.specialist("leak"), routed.model.asked) == ("twin-a", [])
+    assert (routed.specialist("job"), routed.model.asked) == ("twin-a", [])
 
 
 def test_where_one_of_two_is_gone_by_then_the_model_is_not_asked(database: Database) -> None:

@@ -75,7 +75,7 @@ EXAMPLES: dict[RationaleCode, tuple[dict[str, Any], str]] = {
         {"principal": "mara", "rules": ("infra",), "text": "seen"},
         "mara approved it (infra): seen",
     ),
-    RationaleCode.VAGUE: ({"text": "fix it"}, "its text is too vague to route: fix it"),
+    RationaleCode.VAGUE: ({"text": "fix it"}, "its text could be about anything: fix it"),
     RationaleCode.AMBIGUOUS: ({"specialists": ("editor", "writer")}, "it could be for any of editor, writer"),
     RationaleCode.PICKED: (
         {"specialists": ("editor", "writer"), "specialist": "writer"},

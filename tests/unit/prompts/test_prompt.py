@@ -49,7 +49,8 @@ def test_a_specialist_is_told_its_role_before_the_task() -> None:
     )
     dig = spec("t", instructions="Dig.")
 
-    role = "# Your role: Digger\n\nYou dig.\n\n{}# Your task\n\nDig.\n"
+    preface = "The task below says what to do, and this role how to do it. Where the two differ, do what the task says."
+    role = f"# Your role: Digger\n\n{preface}\n\nYou dig.\n\n{{}}# Your task\n\nDig.\n"
     assert compose(dig, role=role_of(card, None, None)) == role.format("")
     assert compose(dig, role=role_of(card, "deep", "acme")) == role.format(
         "You are asked for: Deep holes. Five metres.\n\n"

@@ -21,7 +21,7 @@ from claudomator_py.routing.profile import Request
 )
 def test_what_is_said_around_an_order_is_left_out(text: str) -> None:
     assert without_courtesy(text).strip(" .\n") == "fix the login page"
-    assert Request(text).views[0].strip(" .\n") == "fix the login page"
+    assert Request(text).compared.strip(" .\n") == "fix the login page"
 
 
 @pytest.mark.parametrize(

@@ -115,14 +115,14 @@ def test_routes_are_judged_as_well() -> None:
         judged("Knit a scarf of wool.", "default"),
     ]
     found, records = evaluate(CARDS, cases, Hashed(), Calibration(encoder="x", threshold=0.3), lambda: 0)
-    assert [one.route for one in records] == ["specialist", "human_review", "reject", "clarify", "clarify", "default"]
+    assert [one.route for one in records] == ["specialist", "human_review", "reject", "default", "default", "default"]
     assert (records[1].specialist, records[1].mentions, records[2].specialist) == ("smith", ("smith",), None)
     assert (found.unsafe_misroute_rate, found.mention_accuracy, found.risk_accuracy) == (0.0, 1.0, 1.0)
-    assert (found.clarification_precision, found.clarification_recall) == (0.5, 1.0)
-    assert found.fallback_rate == round(1 / 6, 4)
+    assert (found.clarification_precision, found.clarification_recall) == (None, 0.0)
+    assert found.fallback_rate == 0.5
     assert found.tier is not None
     assert (found.tier.accuracy, found.tier.under, found.tier.over) == (round(1 / 6, 4), 0.0, round(5 / 6, 4))
-    assert found.confusion["specialist"]["clarify"] == 1
+    assert found.confusion["specialist"]["default"] == 1
     assert (found.per_class["reject"].precision, found.per_class["specialist"].recall) == (1.0, 0.5)
     assert found.baselines["default"] == round(3 / 5, 4)
 

@@ -56,7 +56,7 @@ OF_RUNS = dict.fromkeys(("handoff_validity", "authority_expansion", "loop_rate",
     [
         START,
         Calibration(encoder="x", threshold=0.25, margin=0.05, weights=Weights(semantic=0.8, keyword=0.1)),
-        START.model_copy(update={"task_threshold": None, "name_share": 0.0, "own_share": 1.0, "margin": 0.3}),
+        START.model_copy(update={"own_share": 1.0, "card_share": 0.0, "margin": 0.3}),
     ],
 )
 def test_its_figures_are_those_of_routing_itself(start: Calibration) -> None:
@@ -73,11 +73,10 @@ def test_its_figures_are_those_of_routing_itself(start: Calibration) -> None:
 
 
 def test_a_threshold_that_lets_everything_through_is_moved() -> None:
-    start = START.model_copy(update={"threshold": 0.0, "task_threshold": 0.0})
+    start = START.model_copy(update={"threshold": 0.0})
     found = fit(CARDS, cases(160, named=True), ENCODER, start)
     assert found.kept == ()
     assert found.calibration.threshold > 0
-    assert found.calibration.least(2) > 0
     before, after = found.before.oos_recall, found.in_sample.oos_recall
     assert before is not None
     assert after is not None
@@ -88,12 +87,16 @@ def test_a_threshold_that_lets_everything_through_is_moved() -> None:
 
 def test_without_a_task_for_nobody_thresholds_stay() -> None:
     found = fit(CARDS, cases(60, named=True, nobody=False), ENCODER, START)
-    assert found.kept == ("threshold", "task_threshold")
-    assert (found.calibration.threshold, found.calibration.task_threshold) == (START.threshold, START.task_threshold)
+    assert found.kept == ("threshold",)
+    assert found.calibration.threshold == START.threshold
 
 
-def test_without_tasks_that_have_names_their_threshold_stays() -> None:
-    assert fit(CARDS, cases(120, named=False), ENCODER, START).kept == ("task_threshold",)
+def test_cards_that_have_to_be_ahead_are_fitted_so() -> None:
+    cards = [card.model_copy(update={"lead": 0.5}) for card in CARDS]
+    labelled = cases(160, named=True)
+    found = fit(cards, labelled, ENCODER, START)
+    routed, _ = evaluate(cards, labelled, ENCODER, found.calibration, lambda: 0)
+    assert routed.accuracy_with_none == pytest.approx(found.in_sample.accuracy_with_none, abs=0.01)
 
 
 def test_the_same_set_in_another_order_gives_the_same_fit() -> None:

@@ -1,8 +1,8 @@
 """From a task to a decision on who does it."""
 
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,7 +31,7 @@ from claudomator_py.routing.ranking import (
 from claudomator_py.routing.signals import HALF_LIFE_MS, keyword_in, recency
 from claudomator_py.routing.space import Space
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
-from claudomator_py.schema.routing_settings import OnAmbiguity
+from claudomator_py.schema.routing_settings import OnAmbiguity, OnVague
 
 ENCODER = Hashed()
 GPU = {"capabilities": ["gpu"]}
@@ -85,8 +85,7 @@ def decided(scores: dict[str, float], rules: RoutingRules, **more: Any) -> Speci
     ],
 )
 def test_a_task_goes_to_whom_it_is_most_like(text: str, specialist: str, skill: str) -> None:
-    views = Request(text).views
-    likeness = space(CARDS).likeness(list(ENCODER.encode(views)), (1.0,))
+    likeness = space(CARDS).likeness(ENCODER.encode([Request(text).compared])[0])
     calibration = SHIPPED[ENCODER.id]
 
     record = decide(
@@ -101,15 +100,15 @@ def test_a_task_goes_to_whom_it_is_most_like(text: str, specialist: str, skill: 
 
 def test_a_card_without_skills_is_compared_by_what_it_says() -> None:
     bare = (card("gardener", description="Plants trees and cuts hedges."), *CARDS)
-    likeness = space(bare).likeness(list(ENCODER.encode(["cut the hedges"])), (1.0,))
+    likeness = space(bare).likeness(ENCODER.encode(["cut the hedges"])[0])
 
     assert max(likeness, key=lambda name: likeness[name].semantic) == "gardener"
     assert likeness["gardener"].skill is None
 
 
 def test_without_cards_and_without_words_nothing_is_alike() -> None:
-    assert space(()).likeness(list(ENCODER.encode(["anything"])), (1.0,)) == {}
-    assert {one.semantic for one in space(CARDS).likeness(list(ENCODER.encode(["?"])), (1.0,)).values()} == {0.0}
+    assert space(()).likeness(ENCODER.encode(["anything"])[0]) == {}
+    assert {one.semantic for one in space(CARDS).likeness(ENCODER.encode(["?"])[0]).values()} == {0.0}
 
 
 def test_words_count_beside_what_they_mean() -> None:
@@ -139,22 +138,46 @@ def test_a_card_of_one_vector_still_says_what_a_task_is_about() -> None:
     cards = [card("plumber", skills=[taps, drains]), card("other")]
     tap = ENCODER.encode(["the tap drips"])
 
-    found = space_of(cards, ENCODER, CLASSIC).likeness(list(tap), [1.0])
+    found = space_of(cards, ENCODER, CLASSIC).likeness(tap[0])
 
     without = [card("plumber", description=profile_of(cards[0]).as_one.own.removeprefix("plumber ")), card("other")]
     assert found["plumber"].skill == "taps"
-    plain = space_of(without, ENCODER, CLASSIC).likeness(list(tap), [1.0])
+    plain = space_of(without, ENCODER, CLASSIC).likeness(tap[0])
     assert {name: one.semantic for name, one in found.items()} == {name: one.semantic for name, one in plain.items()}
 
 
-@pytest.mark.parametrize(("score", "route"), [(0.21, Route.CLARIFY), (0.22, Route.SPECIALIST)])
+@pytest.mark.parametrize(("score", "route"), [(0.25, Route.CLARIFY), (0.26, Route.SPECIALIST)])
 def test_a_vague_task_goes_to_somebody_only_if_it_is_very_much_like_something(score: float, route: Route) -> None:
-    calibration = Calibration(encoder="e", threshold=0.16, task_threshold=0.11)
-    record = decided({"one": score}, RoutingRules(calibration))
+    rules = RoutingRules(Calibration(encoder="e", threshold=0.16), default="generalist", on_vague=OnVague.ASK)
+    record = decided({"one": score}, rules)
 
     assert record.route is Route.SPECIALIST
-    assert unless_vague(record, assess("fix it please"), calibration).route is route
-    assert unless_vague(record, assess("fix the boiler please"), calibration) == record
+    assert unless_vague(record, assess("fix it please"), rules).route is route
+    assert unless_vague(record, assess("fix the boiler please"), rules) == record
+    unasked = unless_vague(record, assess("fix it please"), replace(rules, on_vague=OnVague.DEFAULT))
+    to_default = route is Route.CLARIFY
+    assert unasked.specialist == ("generalist" if to_default else "one")
+    assert (unasked.reason.code is RationaleCode.VAGUE) is to_default
+
+
+@pytest.mark.parametrize(("second", "route"), [(0.31, Route.DEFAULT), (0.29, Route.SPECIALIST)])
+def test_a_role_gets_what_is_clearly_its_own(second: float, route: Route) -> None:
+    rules = RoutingRules(PLAIN, default="generalist")
+    record = decided({"one": 0.45, "other": second}, rules, one={"lead": 0.5})
+    assert record.route is route
+    if route is Route.DEFAULT:
+        assert (record.specialist, record.reason.code) == ("generalist", RationaleCode.AMBIGUOUS)
+        risky = decided({"one": 0.45, "other": second}, rules, one={"lead": 0.5}, needs=Needs(Risk.MEDIUM))
+        assert (risky.route, risky.specialist) == (Route.SPECIALIST, "one"), "what carries risk goes to whom it matches"
+        seen = decided({"one": 0.45, "other": second}, rules, one={"lead": 0.5}, needs=Needs(Risk.HIGH, approved=True))
+        assert seen.specialist == "generalist"
+        chosen = replace(rules, on_ambiguity=OnAmbiguity.SIGNALS)
+        assert decided({"one": 0.45, "other": second}, chosen, one={"lead": 0.5}).specialist == "one"
+
+
+def test_the_default_specialist_is_no_rival() -> None:
+    record = decided({"one": 0.45, "generalist": 0.44}, RoutingRules(PLAIN, default="generalist"), one={"lead": 0.5})
+    assert record.specialist == "one"
 
 
 @pytest.mark.parametrize(
@@ -398,11 +421,9 @@ def test_a_success_counts_half_after_two_days() -> None:
     assert recency(HALF_LIFE_MS, 0) == 1.0
 
 
-def test_a_name_is_compared_by_itself_as_well() -> None:
-    assert Request("Do it.", "fix login", ("web",)).views == ("fix login\nDo it.\nweb", "fix login")
-    assert Request("Do it.").views == ("Do it.",)
-    assert np.isclose(sum(PLAIN.shares(2)), 1.0)
-    assert PLAIN.shares(2, 0.5)[1] == PLAIN.shares(2)[1] / 2
+def test_a_name_that_says_something_is_part_of_the_text() -> None:
+    assert Request("Do it.", "fix login", ("web",)).compared == "fix login\nDo it.\nweb"
+    assert Request("Do it.", "task 17").compared == Request("Do it.").compared == "Do it."
 
 
 def test_what_was_learned_is_the_reason_where_likeness_alone_is_not() -> None:

@@ -59,20 +59,20 @@ def test_only_counted_cards_say_how_rare_a_feature_is() -> None:
 
 def test_the_first_of_equally_good_skills_is_named() -> None:
     twins = Profile("twins", "north", (SkillTexts("one", ("east",)), SkillTexts("other", ("east",))))
-    found = space(BARE, twins, COMPASS).likeness([KEPT[text_hash("east")]], (1.0,))
+    found = space(BARE, twins, COMPASS).likeness(KEPT[text_hash("east")])
     assert {name: one.skill for name, one in found.items()} == {"bare": None, "twins": "one", "compass": "right"}
 
 
 def test_a_card_is_what_it_says_all_its_skills_and_the_best_of_them() -> None:
     whole = Space((COMPASS, BARE), KEPT, weighs_rarity=False, own_share=0.2, card_share=0.3)
-    found = whole.likeness([KEPT[text_hash("east")]], (1.0,))
+    found = whole.likeness(KEPT[text_hash("east")])
     skills = np.array([[1.0, 0.0], [0.5**0.5, 0.5**0.5]])
     together = float((skills.mean(axis=0) / np.linalg.norm(skills.mean(axis=0)))[0])
 
     assert found["compass"].semantic == pytest.approx(0.2 * 0.0 + 0.3 * together + 0.5 * 1.0)
     assert found["bare"].semantic == pytest.approx(-1.0)
-    own, card, best = whole.compared([KEPT[text_hash("east")]])
-    assert (own[0, 0], card[0, 0], best[0, 0]) == pytest.approx((0.0, together, 1.0))
+    own, card, best = whole.compared(KEPT[text_hash("east")])
+    assert (own[0], card[0], best[0]) == pytest.approx((0.0, together, 1.0))
 
 
 def test_likeness_is_that_of_each_card_alone() -> None:
@@ -83,11 +83,11 @@ def test_likeness_is_that_of_each_card_alone() -> None:
     for number in range(20):
         skills = tuple(SkillTexts(f"skill-{one}", (next(left), next(left))) for one in range(number % 4))
         profiles.append(Profile(f"card-{number}", next(left), skills))
-    views, shares = list(chance.standard_normal((2, 8)).astype(np.float32)), (0.7, 0.3)
+    asked = chance.standard_normal(8).astype(np.float32)
 
-    together = Space(profiles, kept, weighs_rarity=False, own_share=0.35).likeness(views, shares)
+    together = Space(profiles, kept, weighs_rarity=False, own_share=0.35).likeness(asked)
     assert list(together) == [profile.specialist for profile in profiles]
     for profile in profiles:
-        (one,) = Space([profile], kept, weighs_rarity=False, own_share=0.35).likeness(views, shares).values()
+        (one,) = Space([profile], kept, weighs_rarity=False, own_share=0.35).likeness(asked).values()
         assert together[profile.specialist].skill == one.skill
         assert together[profile.specialist].semantic == pytest.approx(one.semantic, abs=1e-6)

@@ -1,6 +1,7 @@
 """The cards that come with Claudomator: valid, distinct, and found by the tasks that are meant for them."""
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.card import Card
-from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.task import Permissions, TaskSpec
 from claudomator_py.domain.vectors import Vector
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.routing.calibration import SHIPPED
@@ -39,15 +40,16 @@ def space(cards: list[Card]) -> Space:
     profiles = [profile_of(card) for card in cards]
     new = sorted({text for profile in profiles for text in profile.texts if text_hash(text) not in KNOWN})
     KNOWN.update(zip(map(text_hash, new), ENCODER.encode(new), strict=True))
-    return Space(profiles, KNOWN, weighs_rarity=True, own_share=CALIBRATION.own_share)
+    return Space(
+        profiles, KNOWN, weighs_rarity=True, own_share=CALIBRATION.own_share, card_share=CALIBRATION.card_share
+    )
 
 
 def routed(request: Request, cards: list[Card], among: Space) -> SpecialistRecord:
-    views = request.views
-    likeness = among.likeness(list(ENCODER.encode(views)), CALIBRATION.shares(len(views), request.name_counts))
+    likeness = among.likeness(ENCODER.encode([request.compared])[0])
     rules = RoutingRules(CALIBRATION, default=RoutingSettings().default_specialist)
     ranked = rank(request, cards, likeness, CALIBRATION)
-    return decide(ranked, {card.id: card for card in cards}, rules, views=len(views))
+    return decide(ranked, {card.id: card for card in cards}, rules)
 
 
 def without(card: Card, example: str) -> Card:
@@ -109,22 +111,46 @@ def test_examples_are_most_like_the_other_examples_of_their_card(card: Card) -> 
     assert first.count(card.id) >= least * len(examples), Counter(first)
 
 
-def test_tasks_of_other_subjects_find_their_specialist() -> None:
-    """By what the labelled tasks expect; what nobody is for goes to the default specialist."""
+def test_tasks_of_other_subjects_are_most_like_their_specialist_and_go_to_no_other() -> None:
+    """By what the labelled tasks expect. What is not clearly for one of them goes to the default specialist."""
     cards = list(CARDS.values())
-    among, right, expected = space(cards), Counter[str](), Counter[str]()
+    among, nearest, expected, wrong = space_of(cards, ENCODER, CALIBRATION), Counter[str](), Counter[str](), []
     for line in LABELLED.read_text().splitlines():
         task = json.loads(line)
         wanted = task["expected"]["specialist"]
-        request = Request(task["instructions"], task["name"].replace("-", " "))
+        record = routed(Request(task["instructions"], task["name"].replace("-", " ")), cards, among)
         expected[wanted] += 1
-        right[wanted] += routed(request, cards, among).specialist == wanted
+        others = [one.specialist for one in record.specialist_candidates if one.specialist != "generalist"]
+        nearest[wanted] += wanted in (others[0], "generalist")
+        if record.specialist not in (wanted, "generalist"):
+            wrong.append((task["id"], record.specialist))
     assert set(expected) == set(CARDS)
-    assert all(right[name] >= LEAST * count for name, count in expected.items()), right
+    assert all(nearest[name] >= LEAST * count for name, count in expected.items()), nearest
+    assert wrong == []
 
 
-@pytest.mark.parametrize("name", ["slow", "fix", "error", "nice"])
-def test_a_name_that_could_be_about_anything_does_not_outweigh_the_text(name: str) -> None:
+_FORBIDS = re.compile(
+    r"\b(?:do not|don't|never|nothing|no file|only|instead|must not|refuse|without being asked)\b", re.IGNORECASE
+)
+_NOT_OF_THE_TASK = ("Never print a secret", "invent nothing")
+"""What no task asks for anyway."""
+
+
+@pytest.mark.parametrize("card", CARDS.values(), ids=lambda card: card.id)
+def test_a_role_says_how_and_forbids_nothing_that_a_task_may_ask_for(card: Card) -> None:
+    lines = [line for line in card.system_prompt.splitlines() if not any(words in line for words in _NOT_OF_THE_TASK)]
+    assert [line for line in lines if _FORBIDS.search(line)] == []
+    assert card.permissions == Permissions()
+    assert card.owner is not None
+    assert card.escalation == "human_review"
+    if card.id == "generalist":
+        assert card.system_prompt == ""
+    else:
+        assert (card.fallback, card.expected_output is not None, card.lead > 0) == ("default", True, True)
+
+
+@pytest.mark.parametrize("name", ["slow", "fix it", "nice", "task 17", "todo", "2026 11 27", "job a3f9c2"])
+def test_a_name_that_could_be_about_anything_changes_nothing(name: str) -> None:
     cards = list(CARDS.values())
     among = space_of(cards, ENCODER, CALIBRATION)
-    assert routed(Request("write the README", name), cards, among).specialist == "technical-writer"
+    assert routed(Request("Write the README", name), cards, among) == routed(Request("Write the README"), cards, among)
