@@ -154,7 +154,7 @@ def test_a_limit_that_it_meets_holds_its_account_and_it_is_left_alone(database: 
 def test_where_whom_a_person_has_named_is_gone_signals_choose_and_nobody_else_is_asked(database: Database) -> None:
     routed = Routed(database)
     routed.world.specialists.register(card("third"))
-    routed.submit("job", "It is broken.")
+    routed.submit("job", "Please do it.")
     routed.route()
     assert routed.world.state("job") == "NEEDS_INPUT clarification"
     routed.world.service.answer("job", AnswerRequest(text="third"))
