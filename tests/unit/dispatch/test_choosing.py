@@ -151,7 +151,7 @@ def test_a_limit_that_it_meets_holds_its_account_and_it_is_left_alone(database: 
     assert routed.specialist("second") in ("twin-a", "twin-b")
 
 
-def test_where_whom_a_person_has_named_is_gone_signals_choose_and_nobody_else_is_asked(database: Database) -> None:
+def test_where_whom_a_person_has_named_is_gone_nobody_else_is_asked(database: Database) -> None:
     routed = Routed(database)
     routed.world.specialists.register(card("third"))
     routed.submit("job", "Please do it.")
@@ -162,7 +162,7 @@ def test_where_whom_a_person_has_named_is_gone_signals_choose_and_nobody_else_is
 
     routed.route()
 
-    assert (routed.specialist("job"), routed.model.asked) == ("twin-a", [])
+    assert (routed.world.state("job"), routed.model.asked) == ("QUEUED ready", [])
 
 
 def test_where_one_of_two_is_gone_by_then_the_model_is_not_asked(database: Database) -> None:
