@@ -113,14 +113,14 @@ def change(
 ) -> Registration:
     """Give the specialist of the card's id that content. versions: only if it has one of these; None: any.
 
-    An operator who changes a shipped card makes one that stands for it. Raises NotFound, Forbidden for whoever may not,
-    StaleVersion, Conflict for one that follows a file, and Invalid as ``register``.
+    An operator who changes a shipped card makes one that stands for it, and one of the hub no longer follows its agent.
+    Raises NotFound, Forbidden for whoever may not, StaleVersion, Conflict for one that follows a file, and Invalid as
+    ``register``.
     """
     row = _changeable(connection, card.id, by, versions)
     if row.file_path is not None:
         raise _follows_file(row)
-    shipped = row.source == "shipped"
-    creator, source = (by.id, "api") if shipped else (row.creator, row.source)
+    creator = by.id if row.source == "shipped" else row.creator
     refuse([*card.address_problems(), *ways_on_problems(connection, card, by)])
     organisation = _organisation(card, by, row.organisation)
     return _put(
@@ -130,7 +130,7 @@ def change(
         now_ms,
         creator=creator,
         organisation=organisation,
-        source=source,
+        source="api",
         path=None,
         admitted_by=_admission(by),
     )

@@ -217,6 +217,23 @@ def test_what_its_operator_has_written_of_an_agent_stands_when_it_registers(site
     assert ended(daemon, "sheep").state == "COMPLETED"
 
 
+def test_what_its_operator_has_changed_in_the_card_of_an_agent_stands(site: Site) -> None:
+    daemon = site.start().ready()
+    agent = Agent(site)
+    agent.register()
+    agent.register(card={**CARD, "description": "Counts goats."})
+    registered = daemon.client.specialist("shepherd")
+    assert (registered.source, registered.content.description) == ("hub", "Counts goats.")
+    changed = registered.content.document | {"visibility": "private"}
+    daemon.client.change_specialist(Card.model_validate(changed))
+    assert agent.register()["result"]["ignored"] == ["description"]
+    found = daemon.client.specialist("shepherd")
+    assert (found.source, found.content.document) == ("api", changed)
+    daemon.client.remove_specialist("shepherd")
+    assert "ignored" not in agent.register()["result"]
+    assert daemon.client.specialist("shepherd").source == "hub"
+
+
 def test_an_agent_that_has_left_gets_no_work_that_names_nobody(site: Site) -> None:
     daemon = site.start().ready()
     agent = Agent(site)
