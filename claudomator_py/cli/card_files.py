@@ -45,6 +45,7 @@ def read_any(source: str, secret: str | None) -> list[ReadCard]:
         is_written_for_a2a,
         read_a2a,
         unreachable,
+        unread_keys,
         with_whole_addresses,
     )
 
@@ -61,6 +62,9 @@ def read_any(source: str, secret: str | None) -> list[ReadCard]:
     found = read_a2a(document, secret=secret)
     if not isinstance(found, Card):
         _refuse(name, found)
+    if unread := unread_keys(document):
+        named = ", ".join(f"`{shown(key)}`" for key in unread)
+        note(f"{shown(name)}: kept, and not applied, as neither A2A nor Claudomator knows it: {named}.")
     if address is not None and found.url is not None and _origin(found.url) != _origin(address):
         _elsewhere(name, found.url, secret)
     return [ReadCard(_with_protocol(found, document, address), has_own_id(document))]

@@ -52,7 +52,7 @@ _SPOKEN: Final = "JSONRPC"
 _TEXT: Final = ["text/plain"]
 _SKILL_FIELDS: Final = ("id", "name", "description", "tags", "examples")
 _OWN_SKILL_FIELDS: Final = tuple(name for name in Skill.model_fields if name not in _SKILL_FIELDS)
-_ALIKE: Final = 0.75
+_ALIKE: Final = 0.7
 """From which likeness on a key that means nothing is taken for one of ours that is misspelt."""
 
 

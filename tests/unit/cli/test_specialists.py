@@ -268,6 +268,20 @@ def test_an_a2a_card_is_imported_and_exported_without_a_loss(command: Command, c
     assert json.loads(command("specialists", "export", "docs-bot", "--a2a", "1.0").stdout) == A2A
 
 
+def test_keys_that_nobody_knows_are_named_at_import(command: Command, cards: Path) -> None:
+    path = command.home / "card.json"
+    path.write_text(json.dumps(A2A | {"private": True, "x-team": "docs"}))
+    done = command("specialists", "import", str(path))
+    path.write_text(json.dumps(A2A | {"name": "Other Bot", "visibel": "private"}))
+    refused = command("specialists", "import", str(path))
+
+    assert done.returncode == 0, done.stderr
+    assert "kept, and not applied, as neither A2A nor Claudomator knows it: `private`." in " ".join(done.stderr.split())
+    assert refused.returncode == 1
+    assert "visibel: is not a known key; did you mean `visibility`?" in " ".join(refused.stderr.split())
+    assert [one["id"] for one in told(command, "specialists", "list")] == ["docs-bot"]
+
+
 def test_a_card_is_fetched_from_where_a2a_has_it(command: Command, cards: Path) -> None:
     with card_server({"/bot/.well-known/agent-card.json": (200, A2A)}) as url:
         done = command("specialists", "import", f"{url}/bot/")

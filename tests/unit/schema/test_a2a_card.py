@@ -316,7 +316,9 @@ def test_a_card_of_ours_is_none_of_a2a(document: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("document", [OLD, NEW])
-@pytest.mark.parametrize("key", ["visibilty", "Visibility", "wake_URL", "permission", "risk_celing", "max_concurent"])
+@pytest.mark.parametrize(
+    "key", ["visibilty", "Visibility", "wake_URL", "permission", "risk_celing", "max_concurent", "visible"]
+)
 def test_a_key_of_ours_that_is_misspelt_beside_those_of_a2a_is_refused(document: dict[str, Any], key: str) -> None:
     (problem,) = cast("list[Problem]", read_a2a(document | {key: "private"}))
     assert (problem.field, problem.message) == (key, "is not a known key")
