@@ -2,7 +2,7 @@
 first.
 
 Names that people choose as well are left alone: ``plan (1)``, ``plan 2``, ``plan - copy`` and ``plan-HOST``, as Google
-Drive, iCloud and OneDrive have them, say nothing of a conflict.
+Drive, iCloud and OneDrive have them, say nothing of a conflict, and ``db.backup`` may be a task.
 """
 
 import re
@@ -95,6 +95,9 @@ CONFLICT_NAMES: Final = (
     ConflictName("rclone", re.compile(r"(?:\.conflict\d+|\.\.path[12])$"), "plan.conflict1", "plan.path1"),
     ConflictName(
         "git mergetool", re.compile(r"[._](?:BACKUP|BASE|LOCAL|REMOTE)[._]\d+$"), "plan_LOCAL_123", "plan_LOCAL"
+    ),
+    ConflictName(
+        "a merge tool, patch or an editor", re.compile(r"(?<=.)\.(?:orig|rej|bak)$"), "plan.orig", "plan.original"
     ),
 )
 """In the order in which they are looked for."""

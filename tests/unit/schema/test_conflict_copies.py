@@ -53,6 +53,7 @@ COPIES = [
         "plan [Conflict]",
     ),
     "plan_nas_Nov-27-092733-2026_Conflict",
+    *("plan.rej", "plan.v2.bak"),
 ]
 
 
@@ -82,6 +83,7 @@ OTHERS = [
         "copy.of.plan",
     ),
     *("resolve conflict (2026-11-27)", "konflikt", "sync-conflict-20261127", "plan [1]", "plan (a) conflict (copy)"),
+    *("bak", "orig", "db.backup", "plan.old", "plan-orig", "plan.v2"),
 ]
 
 
