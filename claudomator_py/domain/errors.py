@@ -16,6 +16,8 @@ _FEW = 5
 """So many names are listed where there can be any number, such as of tasks."""
 LIST_OF_SPECIALISTS = "claudomator specialists list"
 """The command that lists all of them, of whom there can be any number."""
+NUMBER_OR_TEXT = "write another number, or put it in quotes if it is a text"
+"""The remedy for a number that cannot be kept, where a number and a text may both be meant."""
 _NEAR = 0.6
 _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 

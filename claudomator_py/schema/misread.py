@@ -48,7 +48,10 @@ def misread(
             problems.append(problem_at(document.lines, path, message, remedy))
         elif path in document.comment_lines and use is TextUse.PROSE:
             message = f"`{shown(document.comment_lines[path])}` is a comment to YAML, and no part of the text"
-            remedy = "write `|` in the line above the text to keep it, or put the comment above the key"
+            remedy = (
+                "write `|` behind the key and the whole text below it, indented alike, to keep it, or put the comment "
+                "above the key"
+            )
             problems.append(problem_at(document.lines, path, message, remedy))
         elif path in document.folded and use is TextUse.CHECK:
             message = "is written in several lines, which YAML joins to one command"

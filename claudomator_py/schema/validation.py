@@ -10,7 +10,17 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from claudomator_py.domain.errors import Lines, Path, Problem, field_name, line_of, near, shown, suggestion
+from claudomator_py.domain.errors import (
+    NUMBER_OR_TEXT,
+    Lines,
+    Path,
+    Problem,
+    field_name,
+    line_of,
+    near,
+    shown,
+    suggestion,
+)
 from claudomator_py.domain.units import unknown_zone, zone_remedy
 
 MAX_DEPTH = 50
@@ -61,10 +71,10 @@ def odd_values(value: object, lines: Lines, path: Path = ()) -> list[Problem]:
             pass
         case int():
             if abs(value) > _MAX_INT:
-                found.append(problem_at(lines, path, "is a number of more than 64 bits", "put it in quotes"))
+                found.append(problem_at(lines, path, "is a number of more than 64 bits", NUMBER_OR_TEXT))
         case float():
             if not math.isfinite(value):
-                found.append(problem_at(lines, path, f"is the number {value}, which JSON lacks", "put it in quotes"))
+                found.append(problem_at(lines, path, f"is the number {value}, which JSON lacks", NUMBER_OR_TEXT))
         case _:
             found.append(problem_at(lines, path, f"is a {type(value).__name__}, which JSON lacks", "put it in quotes"))
     return found

@@ -16,7 +16,7 @@ import yaml
 from yaml.constructor import SafeConstructor
 from yaml.resolver import Resolver
 
-from claudomator_py.domain.errors import Path, Problem, field_name, shown
+from claudomator_py.domain.errors import NUMBER_OR_TEXT, Path, Problem, field_name, shown
 
 # YAML 1.1 wants a dot and a sign in a number with an exponent; JSON and YAML 1.2 do not.
 _JSON_FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?[eE][+-]?[0-9]+")
@@ -71,8 +71,8 @@ class Document:
     comments: dict[Path, str] = field(default_factory=dict)
     """By the path of a text without quotes, the comment behind it in its line, with its ``#``."""
     comment_lines: dict[Path, str] = field(default_factory=dict)
-    """By the path of a text without quotes that begins in a line of its own, the comment in the line above or below it,
-    where that is indented alike."""
+    """By the path of a text without quotes, the comment in the line below it, or between its key and it, where that is
+    indented like a part of it: deeper than the key."""
     folded: frozenset[Path] = frozenset()
     """Texts of which YAML made fewer lines than they were written in."""
 
@@ -184,6 +184,9 @@ class _Open:
     anchor: str | None
     values_before: int
     characters_before: int
+    column: int
+    """Of its dashes, or the last of its keys."""
+    in_brackets: bool
     key: str | None = None
 
 
@@ -285,6 +288,7 @@ class _Builder:
             tag = _resolve(yaml.ScalarNode, event.value, event.implicit)
         if self._wants_key():
             self._key(event.value, tag, line)
+            self._open[-1].column = event.start_mark.column if event.start_mark else 0
             return
         if event.implicit[0] and tag == _TAG + "str" and _JSON_FLOAT.fullmatch(event.value):
             tag = _TAG + "float"
@@ -306,8 +310,11 @@ class _Builder:
             return
         if not event.style and (comment := _COMMENT.match(self._text, end.index)):
             self._comments[self._place()] = comment[1].rstrip()
-        if not event.style and (beside := _comment_beside(self._text, begin.index, end.index)):
-            self._comment_lines[self._place()] = beside
+        if self._open and not self._open[-1].in_brackets and event.style not in ("'", '"'):
+            is_block = event.style is not None
+            beside = _comment_beside(self._text, begin.index, end.index, self._open[-1].column, is_block=is_block)
+            if beside is not None:
+                self._comment_lines[self._place()] = beside
         if end.line > begin.line and event.style != "|":
             written = sum(bool(line.strip()) for line in self._text[begin.index : end.index].splitlines())
             lines = sum(bool(line.strip()) for line in event.value.splitlines())
@@ -342,13 +349,14 @@ class _Builder:
                 case "bool":
                     return bool(_constructor.construct_yaml_bool(node))
                 case "int" | "float" if len(text) > _MAX_NUMBER:
-                    raise self._refuse(line, f"is a number of more than {_MAX_NUMBER} characters", "put it in quotes")
+                    raise self._refuse(line, f"is a number of more than {_MAX_NUMBER} characters", NUMBER_OR_TEXT)
                 case "int":
                     return self._decimal(text, kind, int(_constructor.construct_yaml_int(node)), line)
                 case "float":
                     return self._decimal(text, kind, _finite(float(_constructor.construct_yaml_float(node))), line)
         except (ValueError, KeyError, IndexError, OverflowError):
-            raise self._refuse(line, f"`{shown(text)}` is not a valid {kind}", "put it in quotes") from None
+            noun = "finite number" if kind == "float" else f"valid {kind}"
+            raise self._refuse(line, f"`{shown(text)}` is not a {noun}", NUMBER_OR_TEXT) from None
         raise self._tag(tag, text, line)
 
     def _decimal(self, text: str, kind: str, number: float, line: int) -> float:
@@ -388,7 +396,9 @@ class _Builder:
             raise self._refuse(line, f"is nested more than {MAX_DEPTH} deep", "flatten it", self._place()[:3])
         path = self._place()
         self._lines.setdefault(path, line)
-        self._open.append(_Open(value, path, event.anchor, self._values, self._characters))
+        column = event.start_mark.column if event.start_mark else 0
+        before = (self._values, self._characters)
+        self._open.append(_Open(value, path, event.anchor, *before, column, in_brackets=event.flow_style is True))
         self._count(1, 0, line)
         if event.anchor is not None:
             self._anchors[event.anchor] = _Anchored(value, 0, 0)
@@ -407,21 +417,25 @@ def quoted(text: str) -> str:
     return json.dumps(whole, ensure_ascii=False)
 
 
-def _comment_beside(text: str, begin: int, end: int) -> str | None:
-    """The comment that is next to the lines from begin to end, above or below, if it is indented like them."""
+def _comment_beside(text: str, begin: int, end: int, column: int, *, is_block: bool) -> str | None:
+    """Return the comment next to the scalar from begin to end, above or below, if it is indented deeper than the
+    scalar's key or dash, which is in that column. is_block: the scalar is written under ``|`` or ``>``."""
     first = text.rfind("\n", 0, begin) + 1
-    indent = text[first:begin]
-    if not indent or indent.strip(" "):
-        return None
     above = below = ""
-    while first > 0 and not above.strip():
-        last, first = first, text.rfind("\n", 0, first - 1) + 1
-        above = text[first:last]
-    last = text.find("\n", end)
+    while first > 0 and not text[first:begin].strip() and not above.strip():
+        begin, first = first, text.rfind("\n", 0, first - 1) + 1
+        above = text[first:begin]
+    # Such a scalar ends at the beginning of the next line, any other one in its own.
+    last = end - 1 if is_block else text.find("\n", end)
     while last >= 0 and not below.strip():
         first, last = last + 1, text.find("\n", last + 1)
         below = text[first : last if last >= 0 else None]
-    return next((line.strip() for line in (above, below) if line.startswith(f"{indent}#")), None)
+    return next((line.strip() for line in (above, below) if _is_comment_below(column, line)), None)
+
+
+def _is_comment_below(column: int, line: str) -> bool:
+    indented = line.lstrip(" ")
+    return indented.startswith("#") and len(line) - len(indented) > column
 
 
 def _finite(number: float) -> float:

@@ -174,8 +174,14 @@ REFUSED: list[tuple[dict[str, object], str]] = [
     ({"tags": ["a", "a"]}, "tags: `a` appears twice"),
     ({"tags": None}, "tags: is empty; give it a value, or delete the line"),
     ({"tags": ["a"] * 51}, "tags: has more than 50 items; shorten it"),
-    ({"x-n": 2**63}, "x-n: is a number of more than 64 bits; put it in quotes"),
-    ({"x-n": float("nan")}, "x-n: is the number nan, which JSON lacks; put it in quotes"),
+    (
+        {"x-n": 2**63},
+        "x-n: is a number of more than 64 bits; write another number, or put it in quotes if it is a text",
+    ),
+    (
+        {"x-n": float("nan")},
+        "x-n: is the number nan, which JSON lacks; write another number, or put it in quotes if it is a text",
+    ),
     ({"x-n": {1: 2}}, "x-n: the key 1 is not text; put it in quotes"),
     ({"x-n": b"x"}, "x-n: is a bytes, which JSON lacks"),
 ]

@@ -39,6 +39,12 @@ CUT_TASKS = [
         "f.yaml:1: instructions: `# Fix the login` is a comment to YAML, and no part of the text; write `|`",
     ),
     ("name: a\ninstructions:\n  Fix it,\n  but\n\n  # leave prod\n", "f.yaml:2: instructions: `# leave prod` is a"),
+    ("instructions: Fix it\n  # and leave prod\ntags: a\n", "f.yaml:1: instructions: `# and leave prod` is a"),
+    ("tags: a\ninstructions: Fix it,\n  but\n\n # leave prod\n", "f.yaml:2: instructions: `# leave prod` is a"),
+    ("instructions:\n  Fix it\n    # not prod\nname: a\n", "f.yaml:1: instructions: `# not prod` is a comment"),
+    ("instructions:\n    # Rules\n  Fix it\n", "f.yaml:1: instructions: `# Rules` is a comment"),
+    ("instructions: |\n    Fix it\n\n  # not prod\nname: a\n", "f.yaml:1: instructions: `# not prod` is a comment"),
+    ("instructions: >-\n    Fix it\n  # not prod\n", "f.yaml:1: instructions: `# not prod` is a comment"),
     ("name: a\ninstructions: x\n---\nname: b\ninstructions: y #1\n", "f.yaml:5: instructions: `#1` is a comment"),
     ("instructions: x #1\nproirity: high\ntags: a #2\n", "f.yaml:1: instructions: `#1` is a comment"),
 ]
@@ -89,6 +95,26 @@ def test_a_comment_that_cuts_nothing_off_is_one() -> None:
     assert parsed.specs[0].instructions == "Fix issue #42, and # never touch prod"
 
 
+OTHERS = [
+    "instructions: Fix it\n# why\nname: a\n",
+    'instructions: "Fix it"\n  # in short\nname: a\n',
+    "instructions: |\n  Fix it\n# why\nname: a\n",
+    "instructions: |\n  Fix it\n  # Rules\nname: a\n",
+    "name: a\n  # as ever\ninstructions: Fix it\n",
+]
+
+
+@pytest.mark.parametrize("text", OTHERS)
+def test_so_is_one_that_is_indented_like_a_key(text: str) -> None:
+    assert parse_task_file(text.encode(), "f.yaml").problems == ()
+
+
+def test_so_is_one_in_brackets_and_one_like_a_dash() -> None:
+    text = "id: a\ndescription: x\nskills:\n- id: b\n  name: c\n  description: d\n  # new\n  examples: {}\n"
+    for examples in ("[\n    Sum up,\n    # Sum down,\n    Go\n  ]", "\n  - Sum up\n  # - Sum down\n  - Go"):
+        assert parse_card_file(text.format(examples).encode(), "f.yaml").problems == ()
+
+
 def test_the_front_matter_of_markdown_is_yaml() -> None:
     parsed = parse_task_file(b"---\nname: a # b\ncheck: make #1\n---\nFix #42 # now\n", "f.md")
 
@@ -122,6 +148,11 @@ def test_commands_that_yaml_joins_are_refused(check: str) -> None:
 
 CUT_CARDS = [
     ("id: a\ndescription: Knows issue #42 and C #.\n", "f.yaml:2: description: `#42 and C #.` is a comment"),
+    ("id: a\ndescription: Reviews\n  # but not docs\n", "f.yaml:2: description: `# but not docs` is a comment"),
+    (
+        "id: a\ndescription: x\nskills:\n- id: b\n  name: c\n  examples:\n  - Sum up\n    # and down\n  - Go\n",
+        "f.yaml:7: skills[0].examples[0]: `# and down` is a comment",
+    ),
     ("id: a\ndescription: Reviews # but not docs\n", "f.yaml:2: description: `# but not docs` is a comment"),
     ("id: a\ndescription: x\nprompt: Never touch #prod\n", "f.yaml:3: prompt: `#prod` is a comment"),
     ("id: a\ndescription: x\nname: Team #1\n", "f.yaml:3: name: `#1` is a comment"),
