@@ -61,6 +61,11 @@ def register(
         raise Conflict(f"The id {card.id} is taken.", remedy="Choose another id.")
     if row is not None and row.removed_ms is None and row.file_path not in (None, file_path):
         raise _follows_file(row)
+    if row is not None and row.removed_ms is None and card.url is None:
+        # Of an agent that has connected, what is written without an address is about that agent.
+        known = specialist_rows.get(connection, card.id, by).card
+        if known.transport is Transport.HUB:
+            card = card.model_copy(update={"url": known.url})
     refuse([*card.address_problems(), *ways_on_problems(connection, card, by, registered_with)])
     organisation = _organisation(card, by, by.organisation)
     return _put(

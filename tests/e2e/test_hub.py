@@ -234,6 +234,18 @@ def test_what_its_operator_has_changed_in_the_card_of_an_agent_stands(site: Site
     assert daemon.client.specialist("shepherd").source == "hub"
 
 
+def test_a_card_that_is_written_without_an_address_while_its_agent_is_connected_stays_the_agents(site: Site) -> None:
+    daemon = site.start().ready()
+    agent = Agent(site)
+    agent.register()
+    written = {"id": "shepherd", "description": "Counts for the farm.", "visibility": "private"}
+    daemon.client.register_specialist(Card.model_validate(written))
+    assert daemon.client.specialist("shepherd").content.document == {**written, "url": "ws-agent://shepherd"}
+    submit(site, "sheep")
+    agent.finish(agent.accept())
+    assert ended(daemon, "sheep").agent == "hub:shepherd"
+
+
 def test_an_agent_that_has_left_gets_no_work_that_names_nobody(site: Site) -> None:
     daemon = site.start().ready()
     agent = Agent(site)
