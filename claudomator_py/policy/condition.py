@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 LONGEST = 2_000
 """Characters of a condition."""
 _MEMBER = re.compile(r"(?<![\w.])([A-Za-z_]\w*)((?:\s*\.\s*[A-Za-z_]\w*)*)(\s*\()?")
+MAX_NESTED: Final = 2
+"""Lists that a condition may walk within each other. A task names up to ``facts.MOST_PATHS`` paths: three such lists
+are seconds, and the library has no budget of its own."""
+_WALKS = re.compile(r"\.\s*(all|exists|exists_one|map|filter)\s*\(")
+_WHOLE_TEXT = re.compile(r"\btask\s*(?:\.\s*text\b|\[|(?=[,)\]}]))")
 _MACROS = re.compile(r"\.\s*(?:all|exists|exists_one|map|filter)\s*\(\s*([A-Za-z_]\w*)\s*,")
 _VALUE = rf"(?:{STRING}|-?\d[\w.]*|true\b|false\b)"
 _PATH: Final = (
@@ -61,6 +66,7 @@ class Condition:
             raise BadCondition(f"is longer than {LONGEST:,} characters", "split it into several rules")
         self._code = code_of(text)
         _check_names(self._code)
+        _check_cost(self._code)
         try:
             self._program = Expression(text, self._code)
         except (ValueError, RecursionError) as error:
@@ -217,6 +223,42 @@ def _check_names(code: str) -> None:
                 valid = [f"{root}.{name}" for name in known[root]]
                 message = f"uses `{shown(f'{root}.{path}')}`, which no task has"
                 raise BadCondition(message, suggestion(f"{root}.{path}", valid))
+
+
+def _check_cost(code: str) -> None:
+    """Refuse what may take long, or more memory than there is, on some task: a bound that is seen before it decides
+    anything, as nobody can stop the library. Raises BadCondition."""
+    open_: list[str | None] = []
+    walks = {found.end() - 1: found[1] for found in _WALKS.finditer(code)}
+    for place, letter in enumerate(code):
+        if letter == ")" and open_:
+            open_.pop()
+        if letter != "(":
+            continue
+        walk = walks.get(place)
+        outer = [one for one in open_ if one is not None]
+        open_.append(walk)
+        if walk is None:
+            continue
+        if len(outer) >= MAX_NESTED:
+            message = f"walks {len(outer) + 1} lists within each other, which takes seconds where they are long"
+            raise BadCondition(message, f"walk at most {MAX_NESTED}, or split it into several rules")
+        if walk == "map" and outer:
+            raise BadCondition("makes a list for each entry of a list", "use `exists` or `all` in place of `map` there")
+        if walk == "map" and _WHOLE_TEXT.search(code, place, _closing(code, place)):
+            raise BadCondition(
+                "copies the whole text of a task for each entry of a list", "leave `task.text` out of `map`"
+            )
+
+
+def _closing(code: str, place: int) -> int:
+    """Where the bracket that opens there is closed; the end: nowhere."""
+    depth = 0
+    for at in range(place, len(code)):
+        depth += {"(": 1, ")": -1}.get(code[at], 0)
+        if not depth:
+            return at
+    return len(code)
 
 
 def _check_functions(used: Sequence[str]) -> None:

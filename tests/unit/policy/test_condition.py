@@ -145,6 +145,44 @@ def test_no_part_is_missed_wherever_it_stands(part: str, data: st.DataObject) ->
         Condition(whole)
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "task.paths.exists(a, task.paths.exists(b, task.paths.exists(c, a + b == c)))",
+            "walks 3 lists within each other",
+        ),
+        ("task.paths.all(a, task.paths.filter(b, task.tags.exists(c, c == b)).size() > 0)", "walks 3 lists"),
+        ("size(task.paths.map(p, task.paths.map(q, p + q))) > 3", "makes a list for each entry"),
+        ("task.paths.exists(p, size(task.paths.map(q, p + q)) > 3)", "makes a list for each entry"),
+        ("size(task.paths.map(p, task.text)) > 3", "copies the whole text"),
+        ('size(task.paths.map(p, task["text"])) > 3', "copies the whole text"),
+        ("size(task.paths.map(p, [task])) > 3", "copies the whole text"),
+    ],
+)
+def test_what_could_take_long_or_all_memory_is_refused_before_it_decides_anything(text: str, words: str) -> None:
+    with pytest.raises(BadCondition, match=words) as refused:
+        Condition(text)
+    assert refused.value.remedy
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "task.paths.exists(a, task.tags.exists(b, a.contains(b)))",
+        "task.paths.exists(a, a == b) || task.tags.exists(b, task.paths.exists(c, b == c))".replace(
+            " == b) ||", ' == "b") ||'
+        ),
+        'size(task.paths.map(p, p + ".bak")) > 3',
+        'task.paths.map(p, p + "x").exists(q, q == "ax")',
+        'task.name == "task.paths.map(p, task.text)"',
+        "task.paths.all(p, size(task.text) > size(p))",
+    ],
+)
+def test_what_is_bounded_is_a_condition(text: str) -> None:
+    assert isinstance(Condition(text).applies(CONTEXT), bool)
+
+
 def test_a_condition_may_be_as_long_as_is_told() -> None:
     assert not Condition("false".ljust(LONGEST)).applies(CONTEXT)
 
