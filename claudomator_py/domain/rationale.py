@@ -59,6 +59,7 @@ class RationaleCode(WordedCode):
 
     # --- of a specialist who was not chosen ---------------------------------------------------------------------------
     LESS_ALIKE = "less_alike", "a weaker match"
+    NOT_AHEAD = "not_ahead", "a match, but not clearly ahead of the others"
     AS_GOOD = "as_good", "as good a match, but for other signals"
     BELOW_THRESHOLD = "below_threshold", "below the threshold"
     TOO_RISKY = "too_risky", "[{specialist} ]takes tasks up to {ceiling} risk, and this one has {risk} risk"

@@ -16,6 +16,7 @@ from typing import Final
 
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.transcript import spoken_in
+from claudomator_py.risk.reading import orders
 from claudomator_py.routing.orders import Found, Sign
 from claudomator_py.routing.steering import unsteered
 
@@ -135,6 +136,7 @@ def _assess(instructions: str) -> Assessment:
     dangers: dict[tuple[str, str | None, str], Found] = {}
     harms: dict[str, Found] = {}
     signs = [sign for text in texts for sign in (*danger(text, dangers), *harm(text, harms))]
+    signs += [(Sign(order.kind), order.words) for order in orders(instructions)]
     if signs:
         return Assessment(Risk.HIGH, tuple(dict.fromkeys(signs)))
     words = _vague(instructions)

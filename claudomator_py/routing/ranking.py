@@ -300,7 +300,7 @@ def _record(
     candidates = tuple(
         one
         if chosen is not None and one.specialist == chosen.specialist
-        else one.model_copy(update={"rejected": barred.get(one.specialist) or _less(one, least, close)})
+        else one.model_copy(update={"rejected": barred.get(one.specialist) or _less(one, least, close, route)})
         for at, one in enumerate(ranked)
         if at < MOST_CANDIDATES or one.specialist in told
     )
@@ -321,7 +321,9 @@ def _record(
     )
 
 
-def _less(one: SpecialistCandidate, least: float, close: set[str]) -> Rationale:
+def _less(one: SpecialistCandidate, least: float, close: set[str], route: Route) -> Rationale:
     if one.score < least:
         return rationale(RationaleCode.BELOW_THRESHOLD)
+    if route is Route.DEFAULT:
+        return rationale(RationaleCode.NOT_AHEAD)
     return rationale(RationaleCode.AS_GOOD if one.specialist in close else RationaleCode.LESS_ALIKE)

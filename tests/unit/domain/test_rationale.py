@@ -86,6 +86,7 @@ EXAMPLES: dict[RationaleCode, tuple[dict[str, Any], str]] = {
         {"specialist": "writer"},
         "the task names writer, and there is no specialist of that id any more",
     ),
+    RationaleCode.NOT_AHEAD: ({}, "a match, but not clearly ahead of the others"),
     RationaleCode.LESS_ALIKE: ({}, "a weaker match"),
     RationaleCode.AS_GOOD: ({}, "as good a match, but for other signals"),
     RationaleCode.BELOW_THRESHOLD: ({}, "below the threshold"),

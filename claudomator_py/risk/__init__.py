@@ -1,0 +1,1 @@
+"""What a text would have done, read from words that are data."""
