@@ -49,6 +49,8 @@ class Catalogue:
     shell_words: frozenset[str]
     code_options: Mapping[str, frozenset[str]]
     values: Mapping[str, frozenset[str]]
+    telling_names: tuple[str, ...]
+    """Names of targets and scripts that tell what they do, with ``*`` for anything."""
     plain_words: frozenset[str]
     files: Files
     code: tuple[tuple[re.Pattern[str], ActKind], ...]
@@ -122,6 +124,7 @@ def read(said: Mapping[str, Any]) -> Catalogue:
         shell_words=frozenset(said["shell_words"]["programs"]),
         code_options={name: _options(text) for name, text in said["interpreters"].items()},
         values={name: _options(text) for name, text in said["values"].items()},
+        telling_names=tuple(said["telling_names"]),
         plain_words=frozenset(said["plain_words"]),
         files=files,
         code=tuple(code),

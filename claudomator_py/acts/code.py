@@ -14,6 +14,13 @@ _START = re.compile(
     r"|spawn(?:Sync|vp?e?|lp?e?)?|fork|shell_exec|passthru|proc_open|sh|shell|bash|cmd|command|Command|startProcess|create_subprocess_shell"
     r"|create_subprocess_exec|capture2e?|capture3|pcntl_exec|local|execa|execaCommand|zx|\$)\s*\(?\s*(?=[\[\"'`(])"
 )
+_START_NAMED = re.compile(
+    r"\b(?:system|popen\d?|Popen|run|call|check_call|check_output|getoutput|getstatusoutput|exec(?:Sync|File|FileSync)?"
+    r"|spawn(?:Sync)?|shell_exec|passthru|proc_open|create_subprocess_(?:shell|exec)|execa|execaCommand)\s*\(\s*\*?"
+    r"([A-Za-z_]\w*)\s*[,)]"
+)
+"""The same, of what was given a name before."""
+_MAX_WORDS = 60
 _BACKTICKS = re.compile(r"`([^`\n]{2,500})`|%x[\[({]([^\])}]{2,500})|\bqx[\[({/]([^\])}/]{2,500})")
 _STRING = re.compile(
     r"""[rbfu]{0,2}(?:\"\"\"(.*?)\"\"\"|'''(.*?)'''|"((?:[^"\\\n]|\\.)*)"|'((?:[^'\\\n]|\\.)*)'|`((?:[^`\\]|\\.)*)`)""",
@@ -36,25 +43,28 @@ def commands(text: str) -> Iterator[str | tuple[str, ...]]:
     """Return the commands that the code starts: shell texts, and lists of words."""
     text = text[:MAX_CODE]
     for start in _START.finditer(text):
-        words: list[str] = []
-        at = start.end()
-        in_list = text[at : at + 1] in "[("
-        while gap := _BETWEEN.match(text, at):
-            string = _STRING.match(text, gap.end())
-            if string is None:
-                break
-            words.append(_unescaped(next((one for one in string.groups() if one is not None), "")))
-            at = string.end()
-            if len(words) > 60:
-                break
-        if len(words) > 1:
-            yield tuple(words)
-            if not in_list:
-                yield words[0]
-        elif words:
-            yield words[0]
+        yield from _command_at(text, start.end())
+    for start in _START_NAMED.finditer(text):
+        for given in re.finditer(rf"\b{re.escape(start[1])}\s*=\s*(?=[\[\"'`(])", text):
+            yield from _command_at(text, given.end())
     for found in _BACKTICKS.finditer(text):
         yield next(one for one in found.groups() if one is not None)
+
+
+def _command_at(text: str, at: int) -> Iterator[str | tuple[str, ...]]:
+    """The command that the literal there is, text or list; ``spawn("npm", ["publish"])`` is a list, too."""
+    words: list[str] = []
+    in_list = text[at : at + 1] in "[("
+    while len(words) <= _MAX_WORDS and (gap := _BETWEEN.match(text, at)):
+        string = _STRING.match(text, gap.end())
+        if string is None:
+            break
+        words.append(_unescaped(next((one for one in string.groups() if one is not None), "")))
+        at = string.end()
+    if len(words) > 1:
+        yield tuple(words)
+    if words and not (in_list and len(words) > 1):
+        yield words[0]
 
 
 def _unescaped(text: str) -> str:

@@ -30,6 +30,9 @@ class Place:
     def is_inside(self, path: str, scratch: tuple[str, ...]) -> bool:
         """Return whether what is there may be changed by a run that keeps to its folders. scratch: as in the data."""
         whole = self.absolute(path)
+        temporary = self.variables.get("TMPDIR", "")
+        if temporary.startswith("/") and not _is_below(self.home or "/", posixpath.normpath(temporary)):
+            scratch = (*scratch, temporary)
         if any(_is_below(whole, self.absolute(folder)) for folder in scratch):
             return True
         if self.folder is None:

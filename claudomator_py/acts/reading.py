@@ -23,6 +23,7 @@ from claudomator_py.acts.shell import (
     Loop,
     Node,
     Pipeline,
+    Redirect,
     Script,
     Substitution,
     Variable,
@@ -31,9 +32,9 @@ from claudomator_py.acts.shell import (
 )
 
 MAX_DEPTH: Final = 8
-"""Texts within each other that are read: ``sh -c``, scripts, recipes."""
+"""Texts within each other that are read: ``sh -c``, scripts, recipes. Deeper ones are told as hidden."""
 MAX_COMMANDS: Final = 3_000
-"""Commands that are looked at for one command line. What comes after them is not."""
+"""Commands that are looked at for one command line. A line that has more is told as hidden; a script is not."""
 _MAX_SHOWN: Final = 300
 _DECODERS = frozenset({"base64", "base32", "xxd", "openssl", "uudecode", "rev", "gunzip", "zcat", "tr", "gpg", "rot13"})
 _SETTING = frozenset({"export", "declare", "local", "readonly", "typeset"})
@@ -95,9 +96,11 @@ class _State:
         return _State(self.place, dict(self.variables), dict(self.functions), self.files)
 
     def value(self, name: str) -> str | None:
+        if name == "PWD" and self.place.folder is not None:
+            return self.place.folder
         if name in self.variables:
             return self.variables[name]
-        return {"HOME": self.place.home or "~", "PWD": self.place.folder, "TMPDIR": "/tmp"}.get(name)  # noqa: S108
+        return {"HOME": self.place.home or "~", "TMPDIR": "/tmp"}.get(name)  # noqa: S108
 
     def read(self, path: str) -> str | None:
         whole = self.place.absolute(path)
@@ -118,10 +121,11 @@ class _Reader:
 
     def text(self, text: str) -> None:
         """Read shell text."""
-        if self.depth < MAX_DEPTH:
-            self.depth += 1
-            self._script(parse(text))
-            self.depth -= 1
+        if self._is_spent(text):
+            return
+        self.depth += 1
+        self._script(parse(text))
+        self.depth -= 1
 
     def code(self, text: str) -> None:
         """Read program code."""
@@ -133,6 +137,13 @@ class _Reader:
             else:
                 self._words(list(command), {}, None)
 
+    def _is_spent(self, text: str) -> bool:
+        """Whether nothing more is read. Unless it is a long script, that is told: nobody writes such a line."""
+        is_spent = self.left < 0 or self.depth >= MAX_DEPTH
+        if is_spent and not self._running:
+            self._note(self.known.kinds["hidden"], text)
+        return is_spent
+
     def _script(self, script: Script) -> None:
         for node in script:
             self._node(node, None)
@@ -140,7 +151,7 @@ class _Reader:
     def _node(self, node: Node, piped: str | None) -> str | None:
         """Read it. piped: what it reads, as far as that is known. Return what it prints, if that is known."""
         self.left -= 1
-        if self.left < 0:
+        if self._is_spent("..."):
             return None
         match node:
             case Command():
@@ -156,7 +167,7 @@ class _Reader:
                 said = [self._node(one, piped) for one in node.body]
                 self.state = outer
                 self._written(node.redirects, None)
-                return said[-1] if len(said) == 1 else None
+                return _all_of(said)
             case Function():
                 self.state.functions[node.name] = node.body
             case Case():
@@ -168,7 +179,7 @@ class _Reader:
                             break
             case Loop():
                 values = [one for word in node.values for one in self._expanded(word)] or [f"{UNKNOWN}{node.name}"]
-                for value in values[:50]:
+                for value in values:
                     self.state.variables[node.name] = value
                     self._script(node.body)
         return None
@@ -202,7 +213,7 @@ class _Reader:
         outer, self.state = self.state, self.state.forked()
         said = [self._node(node, None) for node in part.body]
         self.state = outer
-        known = said[0] if len(said) == 1 else None
+        known = _all_of(said)
         return f"{UNKNOWN}{part.text.removeprefix(UNKNOWN)}" if known is None else known.strip()
 
     # --- commands ---
@@ -229,15 +240,15 @@ class _Reader:
         self._written(command.redirects, printed)
         return printed
 
-    def _written(self, redirects: Sequence[object], printed: str | None) -> None:
+    def _written(self, redirects: Sequence[Redirect], printed: str | None) -> None:
+        """Note the files that are written to. printed: what goes there, if that is known."""
         for redirect in redirects:
-            operator, target = getattr(redirect, "operator", ""), getattr(redirect, "target", ())
-            if ">" not in operator or operator in ("<>", ">&"):
+            if ">" not in redirect.operator or redirect.operator in ("<>", ">&"):
                 continue
-            path = self._text_of(target)
+            path = self._text_of(redirect.target)
             self._judge(Call("tee", (path,), {}, self.state.place))
             if printed is not None:
-                self._write(path, printed, more=operator.endswith(">>"))
+                self._write(path, printed, more=redirect.operator.endswith(">>"))
 
     def _write(self, path: str, text: str, *, more: bool) -> None:
         whole = self.state.place.absolute(path)
@@ -249,7 +260,7 @@ class _Reader:
         self.left -= 1
         while words and (found := re.fullmatch(r"([A-Za-z_]\w*)=(.*)", words[0], re.DOTALL)):
             own, words = {**own, found[1]: found[2]}, words[1:]
-        if not words or self.left < 0 or self.depth >= MAX_DEPTH:
+        if not words or self._is_spent(" ".join(words)):
             return None
         path, rest = words[0], tuple(words[1:])
         if path.startswith(UNKNOWN) and len(path) > 1:
@@ -266,7 +277,7 @@ class _Reader:
         self._nested(call, own, stdin)
         if "/" in path or name in ("source", "."):
             script, *given = words if "/" in path else rest or ("",)
-            self._file(script, given)
+            self._file(script, given, sourced="/" not in path)
         return self._printed(call, stdin)
 
     def _valued(self, name: str, rest: tuple[str, ...]) -> frozenset[str]:
@@ -347,8 +358,11 @@ class _Reader:
                     self.text(word.partition("=!")[2])
             if words[:1] == ["config"] and any("alias." in word for word in words) and words[-1].startswith("!"):
                 self.text(words[-1][1:])
-        for text, label in recipes.run_by(plain, call, self.state.read):
+        found = list(recipes.run_by(plain, call, self.state.read))
+        for text, label in found:
             self._within(label, lambda text=text: self.text(text))  # type: ignore[misc]
+        if not found and (name := recipes.target_of(plain, call)) is not None:
+            self._unread(name, call)
 
     def _longest(
         self, program: str, words: list[str], keys: Mapping[str, object] | frozenset[str]
@@ -480,22 +494,31 @@ class _Reader:
                 at = end
             at += 1
 
-    def _file(self, path: str, given: Sequence[str], *, in_shell: bool = False) -> None:
-        """A script that is run. given: its words."""
+    def _file(self, path: str, given: Sequence[str], *, in_shell: bool = False, sourced: bool = False) -> None:
+        """A script that is run. given: its words. sourced: what it sets stays."""
         if not path or path.startswith(UNKNOWN):
             return
         text = self.state.read(path)
-        if text is None or "\x00" in text[:1_000]:
+        if text is None:
+            self._unread(posixpath.basename(path), Call(path, tuple(given), {}, self.state.place))
             return
-        outer, self.state = self.state, self.state.forked()
+        if "\x00" in text[:1_000]:
+            return
+        outer = self.state
+        self.state = outer if sourced else outer.forked()
         self.state.variables |= {str(at): word for at, word in enumerate(given, 1)} | {"0": path}
         first = text.partition("\n")[0]
         if first.startswith("#!"):
             in_shell = in_shell or re.search(r"\b(?:ba|z|da|k|a|fi)?sh\b", first) is not None
         else:
-            in_shell = in_shell or posixpath.splitext(path)[1] in ("", ".sh", ".bash", ".zsh", ".ksh")
+            in_shell = in_shell or sourced or posixpath.splitext(path)[1] in ("", ".sh", ".bash", ".zsh", ".ksh")
         self._within(path, lambda: self.text(text) if in_shell else self.code(text))
         self.state = outer
+
+    def _unread(self, name: str, call: Call) -> None:
+        """Note what the name of a target or script tells that cannot be read."""
+        if any(fnmatchcase(name, telling) for telling in self.known.telling_names):
+            self._note(self.known.kinds["deployment"], " ".join((call.program, *call.words)))
 
     def _within(self, label: str, read: Callable[[], None]) -> None:
         if label in self._running:
@@ -503,6 +526,11 @@ class _Reader:
         self._running.append(label)
         read()
         self._running.pop()
+
+
+def _all_of(printed: Sequence[str | None]) -> str | None:
+    """What several commands print, if it is known of each."""
+    return None if not printed or None in printed else "\n".join(said for said in printed if said is not None)
 
 
 def _formatted(form: str, words: Sequence[str]) -> str:

@@ -14,6 +14,24 @@ _RULE = re.compile(r"^(?![\t#.]PHONY)([^\s:#=][^:#=]*?)\s*::?(?!=)\s*([^#=;]*)(?
 _MAKE_VARIABLE = re.compile(r"^\s*(?:export\s+|override\s+)?([A-Za-z_][\w.-]*)\s*(?:::?:?|\?|\+)?=\s*(.*)$")
 _REFERENCE = re.compile(r"\$[({]([A-Za-z_][\w.-]*)[)}]")
 _PACKAGE_PROGRAMS = frozenset({"npm", "pnpm", "yarn", "bun", "cnpm", "npm-run-all", "run-s", "run-p"})
+_RUNNERS = frozenset(
+    {
+        "make",
+        "gmake",
+        "bmake",
+        "just",
+        "task",
+        "go-task",
+        "rake",
+        "invoke",
+        "inv",
+        "mage",
+        "poe",
+        "gulp",
+        "grunt",
+        "ant",
+    }
+)
 _LIFECYCLE = frozenset({"test", "start", "stop", "restart", "t", "tst", "version", "publish", "install", "prepare"})
 
 
@@ -27,6 +45,17 @@ def run_by(program: str, call: Call, read: Read) -> Iterator[tuple[str, str]]:
         yield from _composer(call, read)
     elif program in ("just", "task", "go-task"):
         yield from _listed(program, call, read)
+
+
+def target_of(program: str, call: Call) -> str | None:
+    """Return the name of what the command would run out of files of its project; None: it runs none of these."""
+    words = [word for word in call.positionals if "=" not in word and word not in ("run", "run-script")]
+    runs = "run" in call.positionals or "run-script" in call.positionals
+    if call.has("-n") or call.has("--dry-run"):
+        return None
+    if program in _RUNNERS or (program in _PACKAGE_PROGRAMS and (runs or program in ("yarn", "pnpm"))):
+        return next(iter(words), None)
+    return None
 
 
 def _folder(call: Call, *options: str) -> str:

@@ -143,6 +143,9 @@ def place(folder: str = "/work/shop", variables: Mapping[str, str] | None = None
         "awk 'BEGIN { system(\"npm publish\") }'",
         "npm run ship",
         "npm run call-release",
+        "python3 -c \"import subprocess; cmd = ['npm', 'publish']; subprocess.run(cmd, check=True)\"",
+        "(echo cd a; echo npm publish) | sh",
+        "printf 'A=publish\\n' > env.sh; source ./env.sh; npm $A",
         "make upload",
         "make release",
         "make -C . upload",
@@ -272,6 +275,14 @@ def test_the_environment_is_known() -> None:
     assert acts(line, place(variables={"DATABASE_URL": "postgres://u@prod.example.org/shop"}))
 
 
+@pytest.mark.parametrize(("temporary", "removed"), [("/scratch/u1", False), ("/home", True), ("/home/ada", True)])
+def test_the_temporary_folder_is_nobodys_unless_it_has_the_home_in_it(temporary: str, removed: bool) -> None:
+    found = acts(
+        "rm -rf /scratch/u1/x /home/ada/x" if removed else 'rm -rf "$TMPDIR/x"', place(variables={"TMPDIR": temporary})
+    )
+    assert bool(found) is removed
+
+
 def test_what_is_shown_is_the_command_that_does_it() -> None:
     (act,) = acts("npm test && sh -c 'npm publish --tag next'", place())
     assert (act.command, act.reach, act.does) == (
@@ -284,6 +295,11 @@ def test_what_is_shown_is_the_command_that_does_it() -> None:
 def test_code_is_read_whatever_its_language() -> None:
     assert code_acts("import subprocess as s\ns.check_call(['git', 'push', '--force'])")
     assert not code_acts("print('git push --force')  # or run git push")
+
+
+@pytest.mark.parametrize("line", ["true;" * 4_000 + "npm publish", "eval " * 12 + "npm publish"])
+def test_what_is_too_much_to_read_is_told(line: str) -> None:
+    assert "hidden" in {act.kind for act in acts(line, place())}
 
 
 @pytest.mark.parametrize("line", ["(" * 10_000, "$(" * 5_000, "sh -c 'sh -c " * 100, "a | " * 20_000, "x=$x" * 5_000])
