@@ -30,6 +30,7 @@ from claudomator_py.acts.shell import (
     Word,
     parse,
 )
+from claudomator_py.acts.wrapped import after, executed, inner_words, longest_key
 
 MAX_DEPTH: Final = 8
 """Texts within each other that are read: ``sh -c``, scripts, recipes. Deeper ones are told as hidden."""
@@ -42,7 +43,7 @@ _SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "ash", "fish", "rbash",
 _INTERACTIVE = frozenset(
     {"-i", "-l", "-il", "-li", "-s", "-", "-q", "-u", "-B", "-x", "-e", "--login", "--interactive"}
 )
-_RUNNING = ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch")
+_NOTHING: Final[Mapping[str, str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,22 +337,23 @@ class _Reader:
     def _nested(self, call: Call, own: Mapping[str, str], stdin: str | None) -> None:
         plain = without_version(call.program)
         words = list(call.words)
-        key, after = self._longest(plain, words, self.known.wrappers)
+        key, rest = longest_key(plain, words, self.known.wrappers, self.known)
         if key is not None:
-            self._wrapped(key, after, own, stdin)
-        key, after = self._longest(plain, words, self.known.shell_options)
+            self._wrapped(key, rest, own, stdin)
+        key, rest = longest_key(plain, words, self.known.shell_options, self.known)
         if key is not None:
             self._shell_option(key, call, own)
-        key, after = self._longest(plain, words, self.known.shell_words)
+        key, rest = longest_key(plain, words, self.known.shell_words, self.known)
         if key is not None:
-            first = next((n for n, word in enumerate(after) if not word.startswith("-")), len(after))
-            self._joined(after[first:])
+            first = next((n for n, word in enumerate(rest) if not word.startswith("-")), len(rest))
+            self._joined(rest[first:])
         if plain in _SHELLS:
             self._shell(call, stdin)
         if plain in self.known.code_options:
             self._interpreter(plain, call, stdin)
         if plain in ("find", "fd", "fdfind"):
-            self._executed(words)
+            for inner in executed(words):
+                self._run(inner)
         if plain == "git":
             for word in words:
                 if "alias." in word and "=!" in word:
@@ -364,56 +366,25 @@ class _Reader:
         if not found and (name := recipes.target_of(plain, call)) is not None:
             self._unread(name, call)
 
-    def _longest(
-        self, program: str, words: list[str], keys: Mapping[str, object] | frozenset[str]
-    ) -> tuple[str | None, list[str]]:
-        """The longest key with which the command begins, options left out, and the words after it."""
-        best: tuple[str | None, list[str]] = (program if program in keys else None, words)
-        said, valued, skip = [program], self.known.values.get(program, frozenset()), False
-        for at, word in enumerate(words[:8]):
-            if skip or (word.startswith("-") and len(said) < 3):
-                skip = not skip and word in valued
-                continue
-            said.append(word)
-            if (key := " ".join(said)) in keys:
-                best = key, words[at + 1 :]
-            if len(said) >= 3:
-                break
-        return best
-
     def _wrapped(self, key: str, words: list[str], own: Mapping[str, str], stdin: str | None) -> None:
-        wrapper, at, left = self.known.wrappers[key], 0, self.known.wrappers[key].skip
-        while at < len(words):
-            word = words[at]
-            if word == "--":
-                at += 1
-                break
-            if word.startswith("-") and len(word) > 1:
-                at += 2 if word in wrapper.values else 1
-            elif left:
-                left -= 1
-                at += 1
-            else:
-                break
-        inner = words[at:]
-        if key == "xargs" and stdin is not None and UNKNOWN not in stdin:
-            given = stdin.split()[:100]
-            marks = [words[n + 1] for n, word in enumerate(words[: at - 1]) if word == "-I"]
-            marks += [word[2:] for word in words[:at] if word.startswith("-I") and len(word) > 2]
-            inner = [word.replace(marks[0], " ".join(given)) for word in inner] if marks else [*inner, *given]
+        inner = inner_words(key, self.known.wrappers[key], words, stdin)
         if len(inner) == 1 and " " in inner[0]:
             self._joined(inner)
-        elif inner:
-            self.depth += 1
-            self._words(inner, own, stdin if key != "xargs" else None)
-            self.depth -= 1
+        else:
+            self._run(inner, own, stdin if key != "xargs" else None)
+
+    def _run(self, words: list[str], own: Mapping[str, str] = _NOTHING, stdin: str | None = None) -> None:
+        """Read a command that another one runs."""
+        self.depth += 1
+        self._words(words, own, stdin)
+        self.depth -= 1
 
     def _shell_option(self, key: str, call: Call, own: Mapping[str, str]) -> None:
         for option in self.known.shell_options[key]:
             for text in call.values(option):
                 outer, self.state = self.state, self.state.forked()
-                after = list(call.words)[list(call.words).index(text) + 1 :] if text in call.words else []
-                self.state.variables |= {str(at): word for at, word in enumerate(after)} | dict(own)
+                given = enumerate(after(call.words, text))
+                self.state.variables |= {str(at): word for at, word in given} | dict(own)
                 self._decoded(text)
                 self.text(text)
                 self.state = outer
@@ -458,10 +429,7 @@ class _Reader:
         for text in found:
             self.code(text)
         if plain in ("python", "pypy") and (module := next(iter(call.values("-m")), None)):
-            after = list(call.words)[list(call.words).index(module) + 1 :] if module in call.words else []
-            self.depth += 1
-            self._words([module, *after], {}, stdin)
-            self.depth -= 1
+            self._run([module, *after(call.words, module)], stdin=stdin)
         elif plain in ("awk", "gawk"):
             self.code(" ".join(call.positionals[:1]))
         elif not found:
@@ -478,21 +446,7 @@ class _Reader:
                 # Programs of a project that are scripts have commands of their own: ``python manage.py flush``.
                 name = posixpath.basename(file)
                 if self.known.patterns.get(name):
-                    at = list(call.words).index(file) if file in call.words else -1
-                    self._judge(replace(call, program=name, words=tuple(call.words[at + 1 :])))
-
-    def _executed(self, words: list[str]) -> None:
-        """The commands that ``find -exec`` runs."""
-        at = 0
-        while at < len(words):
-            if words[at] in _RUNNING:
-                end = next((n for n in range(at + 1, len(words)) if words[n] in (";", "+")), len(words))
-                if end > at + 1:
-                    self.depth += 1
-                    self._words(words[at + 1 : end], {}, None)
-                    self.depth -= 1
-                at = end
-            at += 1
+                    self._judge(replace(call, program=name, words=tuple(after(call.words, file))))
 
     def _file(self, path: str, given: Sequence[str], *, in_shell: bool = False, sourced: bool = False) -> None:
         """A script that is run. given: its words. sourced: what it sets stays."""
