@@ -173,7 +173,9 @@ class Decider:
         def read(connection: Connection) -> Subject:
             visible_to = {(task.creator, task.organisation): frozenset(specialist_rows.ids_given(connection, by))}
             subject = self.subject(connection, task, spec, visible_to)
-            return replace(subject, asked=replace(subject.asked, request=request))
+            # Where it would be held, it is told who does it once somebody has approved it.
+            needs = replace(subject.asked.needs, approved=subject.judged.held)
+            return replace(subject, asked=replace(subject.asked, request=request, needs=needs))
 
         subject = self._database.read(read)
         return self.judged_again(subject, self.decide([subject])[task.id])
@@ -263,6 +265,7 @@ class Decider:
         """With what the policy says of whoever was chosen, by whatever; a person is asked where they may not do it."""
         judged = self.policing.again(subject.judged, record.specialist, record.skill)
         needs = _needs_of(subject.spec, judged)
+        needs = replace(needs, approved=needs.approved or subject.asked.needs.approved)
         update = {
             "risk": judged.verdict.risk,
             "policy_checks": judged.verdict.checks,

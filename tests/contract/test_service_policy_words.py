@@ -8,7 +8,9 @@ from claudomator_py.domain.errors import Forbidden
 from claudomator_py.domain.inputs import MARKER
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.views import AnswerRequest, TaskView, TokenRequest
+from claudomator_py.domain.views.routing import RouteRequest
 from claudomator_py.scheduler.decision import PolicyRecord, PolicyVerdict
+from claudomator_py.schema.routing_settings import OnAmbiguity, OnVague
 from claudomator_py.store.database import Database
 from tests.contract.handing_on import go_on, hand_on
 from tests.contract.policed import Make, approve, policed_world, records, rule
@@ -150,3 +152,23 @@ def test_an_answer_to_which_specialist_is_meant_is_judged_too(policed: Make) -> 
         answered(world, "It is the oven in which we bake bread.", JOE)
     answered(world, "cook", JOE)
     assert go_on(world).specialist == "cook"
+
+
+@pytest.mark.parametrize("text", [LIVE, "Fix it please.", "Bake the bread of the day.", "Boil a soup of onions."])
+@pytest.mark.parametrize("name", ["task-17", "todo", "2026-11-27", "fix-it"])
+def test_a_text_tried_beforehand_goes_where_the_task_goes_whatever_its_name(
+    database: Database, text: str, name: str
+) -> None:
+    world = World(database, routing=True, on_ambiguity=OnAmbiguity.DEFAULT, on_vague=OnVague.DEFAULT)
+    for one in ("cook", "baker", "generalist"):
+        world.specialists.register(card(one, lead=0.5, description=f"Does what a {one} does: bread, soup."))
+    tried = world.specialists.route(RouteRequest(instructions=text))
+
+    world.take(f"{name}.yaml", spec(name, instructions=text))
+    world.router.route()
+    if world.state(name) == "NEEDS_INPUT approval":
+        assert tried.policy is not None
+        assert tried.policy.verdict == "held"
+        approve(world, name)
+        world.router.route()
+    assert world.task(name).specialist == tried.specialist
