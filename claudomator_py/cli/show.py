@@ -185,7 +185,6 @@ def _summary(task: TaskView, runs: Sequence[RunView]) -> str:
             ("priority", task.priority),
             ("tags", ", ".join(task.tags)),
             ("directory", _directory(task, runs)),
-            ("reach", task.reach or ""),
             ("branch", task.branch or ""),
             ("work tree", "" if task.worktree is None else f"{tree_text(task.worktree)}: {task.worktree.path}"),
             ("continues", goes_on),

@@ -157,10 +157,6 @@ class Constraints(BaseModel):
             changes["reach"] = nearest(spec.reach, self.reach)
         return spec.model_copy(update=changes) if changes else spec
 
-    def reach_of(self, spec: TaskSpec) -> Reach | None:
-        """Return how far the task's runs may act, if their agent can be kept to it; None: nobody says."""
-        return self.limited(spec).reach or self.default_reach
-
     def and_those(self, other: "Constraints") -> "Constraints":
         """What these and others leave open: those of a specialist's card, and what rules demand of the task.
 

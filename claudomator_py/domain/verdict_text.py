@@ -45,18 +45,14 @@ def constraint_sentences(left: Constraints) -> list[str]:
         found.append(f"Tier from {left.tier_floor or Tier.FAST} to {left.tier_ceiling or Tier.POWERFUL}.")
     if left.tools is not None:
         found.append(f"Tools: {_tools(left.tools)}.")
-    found += reach_sentences(left)
+    if left.reach is not None:
+        found.append(f"Its runs may reach no further than {left.reach}.")
+    elif left.default_reach is not None:
+        found.append(f"Its runs may reach no further than {left.default_reach}, which is the default.")
     if left.isolated:
         found.append("In a work tree of its own.")
     found += [f"At most {cap.most} at a time by rule {cap.rule}." for cap in left.caps]
     return found
-
-
-def reach_sentences(left: Constraints) -> list[str]:
-    """How far the task's runs may act, as far as rules or the default say so."""
-    if left.reach is not None:
-        return [f"It may reach no further than {left.reach}."]
-    return [] if left.default_reach is None else [f"It may reach no further than {left.default_reach}, by default."]
 
 
 def _tools(limits: ToolLimits) -> str:

@@ -16,7 +16,6 @@ from claudomator_py.domain.report import Backlog
 from claudomator_py.domain.run import CheckResult, CheckStatus
 from claudomator_py.domain.text import clause, subject_line
 from claudomator_py.domain.units import DAY_MS, format_duration, format_instant, parse_instant, short_id, size_text
-from claudomator_py.domain.verdict_text import reach_sentences
 from claudomator_py.domain.views import RunCheckView, TaskView
 from claudomator_py.domain.wording import Clock, instant_text
 from claudomator_py.environment.worktrees import TREE_USED
@@ -142,8 +141,8 @@ def placement_sentences(which: str, record: DecisionRecord, at_ms: int) -> list[
     without = "" if record.model else "; no model is named to the agent"
     clamped = _clamped(record)
     sentences.append(f"Tier {record.tier}{model}: {tier_text(record.classification, record.agent)}{clamped}{without}.")
-    fence = [f"Not fenced: {record.unfenced}."] if record.unfenced is not None else reach_sentences(record.constraints)
-    sentences += fence
+    if record.unfenced is not None:
+        sentences.append(f"Not fenced: {record.unfenced}.")
     if record.overridden_model is not None:
         sentences.append(f"The task pins {record.overridden_model}, which its constraints do not allow.")
     return sentences

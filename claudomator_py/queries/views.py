@@ -13,7 +13,6 @@ from claudomator_py.domain.inputs import asked_in
 from claudomator_py.domain.lifecycle import available_actions
 from claudomator_py.domain.outcome import Outcome, RefusedHandoff, Tokens
 from claudomator_py.domain.principal import Principal
-from claudomator_py.domain.routing import Constraints
 from claudomator_py.domain.run import CheckResult
 from claudomator_py.domain.run_requests import Progress
 from claudomator_py.domain.task import Priority, TaskSpec
@@ -96,7 +95,6 @@ def task_view(
         budget=budget,
         priority=Priority(task.priority).label,
         working_dir=spec.working_dir,
-        reach=Constraints.parse(task.constraints).reach_of(spec),
         branch=branch,
         agent_hint=spec.agent.type,
         agent=last.agent if last is not None else spec.agent.type,

@@ -4,7 +4,6 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from claudomator_py.acts.reach import Reach
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import Shown
 from claudomator_py.domain.budget import Budget
@@ -51,8 +50,7 @@ class WorktreeView(View):
 
 
 class TaskView(View):
-    """A task. reach: how far its runs may act, as it says, a rule or the default; None: anywhere.
-    reason: why it waits or failed; reason_text: the same in words, with all that its agent said of it, and
+    """A task. reason: why it waits or failed; reason_text: the same in words, with all that its agent said of it, and
     of one that is done, what to know of its success; reason_short: in a clause, for lists; None where the reason says
     enough. blocked: what it waits for, as a code with its parameters. attempts: used up in this generation. asks:
     what a person is asked while it needs input. agent_hint: the agent that its content names. agent, tier, model,
@@ -80,7 +78,6 @@ class TaskView(View):
     priority: PriorityLabel
     tags: tuple[str, ...] = ()
     working_dir: str | None = None
-    reach: Reach | None = None
     branch: str | None = None
     specialist: str | None = None
     agent: str | None = None
