@@ -186,6 +186,7 @@ def _permissions(card: dict[Any, Any], lines: dict[tuple[Any, ...], int]) -> Non
         del card["permissionMode"]
     if permissions:
         card["permissions"] = permissions
+        card.setdefault("restricts", True)  # as it does where such files come from, for whoever addresses it
 
 
 def _tools(value: Any) -> Any:

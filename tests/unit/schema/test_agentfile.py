@@ -198,3 +198,12 @@ def test_a_card_of_ours_in_markdown_stays_what_it_says() -> None:
     assert card.permissions == Permissions(allowed_tools=("Bash",))
     assert [one.id for one in card.skills] == ["taps"]
     assert card.extra == {"x-team": "blue"}
+
+
+@pytest.mark.parametrize(
+    ("line", "restricts"), [("tools: Read, Grep", True), ("permissionMode: plan", True), ("", False)]
+)
+def test_what_an_agent_file_restricts_holds_where_somebody_addresses_the_agent(line: str, restricts: bool) -> None:
+    text = f"---\nname: keeper\ndescription: Keeps.\n{line}\n---\nKeep.\n"
+    (card,) = parse_card_file(text.encode(), "keeper.md").cards
+    assert card.restricts is restricts
