@@ -2,7 +2,6 @@
 
 import codecs
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
@@ -16,8 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from claudomator_py.api.problem import Refused
 from claudomator_py.domain.errors import Invalid, Problem, shown, suggestion
 from claudomator_py.domain.fields import refusal
-
-_WHOLE = re.compile(r"-?[0-9]{1,19}")
+from claudomator_py.domain.units import number_fault
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -85,9 +83,8 @@ OptionalJsonObject = Annotated[dict[str, object] | None, Depends(_optional)]
 
 
 def _digits(value: object) -> object:
-    """The digits of a number. The library would also read ``1_0`` and ``10.0`` as 10."""
-    if isinstance(value, str) and not _WHOLE.fullmatch(value):
-        raise refusal(f"is the text `{shown(value)}`, but must be a whole number", "write digits only")
+    if isinstance(value, str) and (fault := number_fault(value, whole=True)) is not None:
+        raise refusal(*fault)
     return value
 
 

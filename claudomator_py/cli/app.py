@@ -4,6 +4,7 @@ import importlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -12,6 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 from claudomator_py import __version__
 from claudomator_py.cli import exits
 from claudomator_py.client.errors import ClientError, DaemonNotRunning, NotAuthorised
+from claudomator_py.domain.units import number_fault
 from claudomator_py.imports import many
 
 
@@ -120,7 +122,35 @@ def _made(name: str, command: Command) -> Any:
         app.add_typer(loaded, name=name, help=command.summary)
     else:
         app.command(name)(loaded)
-    return typer.main.get_group(app).commands[name]
+    made: Any = typer.main.get_group(app).commands[name]
+    _expect_plain_numbers(made)
+    return made
+
+
+def _expect_plain_numbers(command: Any) -> None:
+    """Have every option and argument of the command that takes a number refuse what is none to people."""
+    for below in getattr(command, "commands", {}).values():
+        _expect_plain_numbers(below)
+    for parameter in command.params:
+        if (whole := _takes_whole_number(parameter)) is not None:
+            parameter.process_value = partial(_number, parameter, parameter.process_value, whole)
+
+
+def _takes_whole_number(parameter: Any) -> bool | None:
+    """Return None for one that takes no number, or has a parser of its own."""
+    if (described := getattr(parameter, "type_descriptor", None)) is None:  # of the versions that are made of click
+        kind = parameter.type.name.partition(" ")[0]
+        return {"integer": True, "float": False}.get(kind)
+    own = described.parameter_info.parser is not None
+    return None if own else {int: True, float: False}.get(described.annotation)
+
+
+def _number(parameter: Any, process: Callable[[Any, Any], Any], whole: bool, ctx: Any, value: Any) -> Any:
+    fault = number_fault(value, whole=whole) if isinstance(value, str) else None
+    if fault is not None:
+        said, remedy = fault
+        raise typer.BadParameter(f"it {said}; {remedy}", ctx=ctx, param=parameter)
+    return process(ctx, value)
 
 
 def _typer(**options: Any) -> typer.Typer:

@@ -81,6 +81,22 @@ def size_text(count: int) -> str:
     return f"{count} B"
 
 
+_WHOLE = re.compile(r"-?[0-9]{1,19}")
+_DECIMAL = re.compile(r"-?[0-9]{1,19}(?:\.[0-9]{1,19})?")
+
+
+def number_fault(text: str, *, whole: bool) -> tuple[str, str] | None:
+    """Return what is wrong with the text of a number, and the remedy; None: nothing is.
+
+    Only the digits 0 to 9 are one, with a point where it need not be whole: the libraries that convert it would also
+    read ``1_0``, `` 10``, ``10.0`` as a whole number, ``1e3`` and the digits of other scripts.
+    """
+    if (_WHOLE if whole else _DECIMAL).fullmatch(text):
+        return None
+    kind, remedy = ("a whole number", "write digits only") if whole else ("a number", "write digits, such as 12 or 0.5")
+    return f"is the text `{shown(text)}`, but must be {kind}", remedy
+
+
 def unknown_zone(name: str) -> str:
     """What is wrong with a name that no zone has."""
     return f"there is no time zone `{shown(name)}`"

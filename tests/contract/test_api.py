@@ -1,5 +1,6 @@
 """What comes over the wire is what the OpenAPI document says."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -254,3 +255,28 @@ def test_specialists_have_the_published_shape(daemon: Daemon, document: dict[str
 def test_refusals_before_routing_have_the_published_shape(daemon: Daemon, document: dict[str, Any]) -> None:
     for headers in ({"Authorization": None}, {"Host": "evil.example"}, {"Origin": "https://evil.example"}):
         _check(document, "get", "/v1/status", daemon.ask("GET", "/v1/status", headers=headers))
+
+
+NO_NUMBERS = ("1_0", "%2010", "10%20", "%2B10", "10.0", "1e1", "%D9%A3", "%EF%BC%91", "x", "", "nan", "0x10")
+
+
+def test_each_whole_number_of_a_query_is_digits(daemon: Daemon, document: dict[str, Any]) -> None:
+    found = [
+        (path, parameter["name"])
+        for path, methods in document["paths"].items()
+        for parameter in methods.get("get", {}).get("parameters", ())
+        if parameter["in"] == "query"
+        and any(form.get("type") in ("integer", "number") for form in _forms(parameter["schema"]))
+    ]
+    assert len(found) > 10
+    for path, name in found:
+        for text in NO_NUMBERS:
+            answer = daemon.ask("GET", f"{re.sub('{[^}]+}', 'x', path)}?{name}={text}")
+            assert answer.status == 422, (path, name, text)
+            remedies = {problem["field"]: problem["remedy"] for problem in answer.json()["problems"]}
+            assert remedies.get(name) == "write digits only", (path, text, remedies)
+
+
+def _forms(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    forms: list[dict[str, Any]] = schema.get("anyOf", [schema])
+    return forms

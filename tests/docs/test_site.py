@@ -127,3 +127,21 @@ def test_no_page_stands_twice_in_the_navigation(site: Path) -> None:
     named = re.findall(r"[:-] ([\w/.-]+\.md)$", (REPOSITORY / ".mkdocs.yml").read_text(), re.MULTILINE)
     built = {str(page.relative_to(site).with_suffix(".md")) for page in site.glob("**/*.html")}
     assert sorted(named) == sorted(built - {"404.md", "search.md"})
+
+
+PAGES_OF_PEOPLE = [
+    *(REPOSITORY / name for name in PATHS_OUTSIDE),
+    REPOSITORY / "systemd" / "README.md",
+    *sorted(page for page in (REPOSITORY / "docs").glob("**/*.md") if "reference" not in page.parts),
+]
+
+
+@pytest.mark.parametrize("page", PAGES_OF_PEOPLE, ids=lambda page: str(page.relative_to(REPOSITORY)))
+def test_no_line_of_prose_is_longer_than_120_characters(page: Path) -> None:
+    in_code, long = False, []
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+        if line.lstrip().startswith(("```", "~~~")):
+            in_code = not in_code
+        if len(line) > 120 and not in_code and not line.lstrip().startswith("|"):  # a row of a table cannot be broken
+            long.append(number)
+    assert not long

@@ -88,7 +88,7 @@ def router(access: Access) -> APIRouter:
         try:
             # A form sends the line ends of another system.
             fields: dict[str, object] = {"content": text.replace("\r\n", "\n")}
-            if reply_to.isdecimal():
+            if reply_to.isascii() and reply_to.isdecimal():
                 fields["reply_to"] = int(reply_to[:16])
             posted = granted.channels.post(channel, read_fields(NewMessage, fields))
         except (Conflict, Invalid) as refusal:
