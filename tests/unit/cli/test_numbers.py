@@ -18,7 +18,7 @@ NO_NUMBERS = (
     "0x10",
     "010_0",
     "٣",
-    "１０",
+    "\N{FULLWIDTH DIGIT ONE}0",
     "x",
     "",
     "nan",
