@@ -1,7 +1,7 @@
 """What follows from the configuration: rules, who decides, who is asked. Made again as a whole at a reload."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from claudomator_py.dispatch.alternative import OtherConfiguration
 from claudomator_py.dispatch.cheap_model import GuardedModel
 from claudomator_py.dispatch.choosing import Chooser
 from claudomator_py.dispatch.classify import AT_ONCE, TierAsker
-from claudomator_py.dispatch.deciding import Decider
+from claudomator_py.dispatch.deciding import Decided, Decider
 from claudomator_py.dispatch.launch import LaunchRules
 from claudomator_py.dispatch.policing import Policing
 from claudomator_py.dispatch.routing import SpecialistRouter
@@ -23,6 +23,7 @@ from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.decision import Versions
 from claudomator_py.domain.errors import Problem
+from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.run import Bounds
 from claudomator_py.embed.configured import encoder
 from claudomator_py.embed.hashed import Hashed
@@ -34,6 +35,7 @@ from claudomator_py.log import get_logger
 from claudomator_py.policy.verdict import Policy
 from claudomator_py.ports import Clock
 from claudomator_py.routing.calibration import Fitted, calibration_for
+from claudomator_py.routing.profile import Request
 from claudomator_py.routing.ranking import RoutingRules
 from claudomator_py.scheduler.snapshot import Rules
 from claudomator_py.schema.configfile import ConfigError, LoadedConfig, load_config
@@ -41,9 +43,10 @@ from claudomator_py.schema.routing_settings import OnAmbiguity
 from claudomator_py.schema.settings import Classifier, ClassifierKind, Settings, settings_hash
 from claudomator_py.schema.trust import exposed_config
 from claudomator_py.store.database import Database
+from claudomator_py.store.full_text import Found
 
 if TYPE_CHECKING:
-    pass
+    from claudomator_py.routing.space import Twin
 
 log = get_logger("claudomator")
 
@@ -58,6 +61,8 @@ class Configured:
     workdirs: Workdirs
     asker: TierAsker | None
     router: SpecialistRouter | None
+    decider: Decider | None
+    """Says what would become of a task; None: nothing is routed."""
     directory: SpecialistDirectory | None
     """The specialists as the configured encoder sees them; None: nothing is routed."""
     fitted: Mapping[str, Fitted]
@@ -68,6 +73,31 @@ class Configured:
     """Those of ``shadow``."""
     shadow: OtherConfiguration | None
     """What decides beside this configuration; None: nothing does."""
+
+    @property
+    def cheap_model(self) -> GuardedModel | None:
+        """The model for small questions; None: none is configured."""
+        return None if self.asker is None else self.asker.model
+
+    def cosines(self, query: str) -> dict[Found, float] | None:
+        """Return how alike a query is to what each card says; None where nothing is routed, and so nothing encoded."""
+        return None if self.directory is None else self.directory.cosines(query)
+
+    def twins(self, specialist_id: str) -> "Sequence[Twin]":
+        """Return the skills of others that are nearly one of that specialist's; none where nothing is encoded."""
+        return () if self.directory is None else self.directory.twins(specialist_id)
+
+    def preview(self, request: Request, by: Principal, requires: tuple[str, ...] = ()) -> Decided | None:
+        """Return what would become of such a task of that principal's; None where nothing is routed."""
+        return None if self.decider is None else self.decider.preview(request, by, requires)
+
+    def close(self) -> None:
+        """Let go of what works beside the loop."""
+        for beside in (self.asker, self.router):
+            if beside is not None:
+                beside.close()
+        if self.shadow is not None:
+            self.shadow.decider.close()
 
 
 def now_ms() -> int:
@@ -273,4 +303,7 @@ def configured_by(
     policing = _policing(settings)
     shadowed, shadow = _shadow(settings, environ, state, database, registry, former)
     directory, router = _router(settings, environ, database, registry, faults, rules, asker, fitted, former, policing)
-    return Configured(settings, rules, launch, workdirs, asker, router, directory, fitted, policing, shadowed, shadow)
+    decider = None if router is None else router.decider
+    return Configured(
+        settings, rules, launch, workdirs, asker, router, decider, directory, fitted, policing, shadowed, shadow
+    )

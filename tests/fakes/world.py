@@ -3,26 +3,24 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import select
 
-from claudomator_py.dispatch.apply_report import ReportApplier
-from claudomator_py.dispatch.channel_answers import AnswerDispatcher
+from claudomator_py.app.assemble import Surroundings, assemble
+from claudomator_py.app.configured import Configured
 from claudomator_py.dispatch.classify import TierAsker
-from claudomator_py.dispatch.collect import Collector
 from claudomator_py.dispatch.deciding import Decider
 from claudomator_py.dispatch.launch import LaunchRules
 from claudomator_py.dispatch.notifications import NotificationDispatcher
-from claudomator_py.dispatch.observe import Observer
 from claudomator_py.dispatch.policing import Policing
-from claudomator_py.dispatch.reconciler import Reconciler, TickReport
+from claudomator_py.dispatch.reconciler import TickReport
 from claudomator_py.dispatch.routing import SpecialistRouter
 from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.dispatch.spending import Budgets
-from claudomator_py.dispatch.start import Starter
 from claudomator_py.domain.agent import AgentSpec, ModelChoice, Tier
 from claudomator_py.domain.budget import DayBudget
 from claudomator_py.domain.conversation import Conversations
@@ -39,41 +37,23 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.environment.variables import RunTokens
 from claudomator_py.environment.workdirs import Workdirs
-from claudomator_py.environment.worktrees import WorktreeManager
 from claudomator_py.faults import Faults
 from claudomator_py.hosts.git.worktrees import LocalTrees
 from claudomator_py.policy.rule import Rule
 from claudomator_py.policy.verdict import Policy
 from claudomator_py.ports import Clock, Messenger, Trees
-from claudomator_py.queries.queries import Queries
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.ranking import RoutingRules
 from claudomator_py.routing.reply_question import Reply, ReplyQuestion
 from claudomator_py.scheduler.snapshot import Rules
 from claudomator_py.schema.routing_settings import OnAmbiguity, OnVague, Preset
+from claudomator_py.schema.settings import Settings
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.taskfiles import ParsedFile
-from claudomator_py.service.access import Access
-from claudomator_py.service.channels import Channels
-from claudomator_py.service.cleanup import Cleaner
-from claudomator_py.service.keyring import Keyring
-from claudomator_py.service.learning import Learned
-from claudomator_py.service.notices import Notices
-from claudomator_py.service.policy import PolicyService
-from claudomator_py.service.run_requests import RunRequests
-from claudomator_py.service.schedules import Schedules
-from claudomator_py.service.specialists import Specialists
-from claudomator_py.service.task_service import TaskService
-from claudomator_py.service.tokens import Tokens
-from claudomator_py.service.webhooks import IncomingWebhooks
-from claudomator_py.sources.inbox.intake import StoreIntake
-from claudomator_py.sources.inbox.refusals import Refusals
 from claudomator_py.sources.inbox.values import FileStamp, Reading
-from claudomator_py.sources.schedules import ScheduleRunner
 from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import TASK, Run, Task
-from claudomator_py.tasks.idempotency import IdempotentRequests
 from tests.fakes.agents import ScriptedKind
 from tests.fakes.runs import EndedBy, MemoryRunHost
 
@@ -168,7 +148,6 @@ class World:
         self.day_budget = DayBudget()
         self.now_ms = START_MS
         self.disk_low = False
-        self.refusals = Refusals()
         self.host = MemoryRunHost()
         self.agents = tuple(agents)
         self.kinds = {kind: ScriptedKind(kind) for kind in ("claude", "codex", "gemini", "command", "hub", "a2a")}
@@ -189,62 +168,58 @@ class World:
 
     def restarted_daemon(self) -> None:
         """Everything that a daemon keeps in memory is gone; database and runs are there."""
-        database = self.database
         self.registry = AgentRegistry(self.agents, self.kinds, "/bin")
         self.registry.refresh()
         self.faults = Faults(self.clock)
-        self.budgets = Budgets(lambda: self.day_budget)
-        self.observer = Observer(
-            self.registry, lambda: rules(**self._changes), self.clock, lambda: self.disk_low, self.budgets, self.faults
+        self._configured = self._configure()
+        components = assemble(
+            Surroundings(
+                database=self.database,
+                registry=self.registry,
+                host=self.host,
+                trees=self.trees,
+                clock=self.clock,
+                faults=self.faults,
+                secrets=self.secrets,
+                run_tokens=RunTokens("x" * 32),
+                environ=self.webhook_secrets,
+                current=self._current,
+                disk_low=lambda: self.disk_low,
+                notifications=_NoCouriers(self.database, self.messengers, self.clock),
+                health=lambda: self.checks(),
+                judge=lambda question: self.primary_says(question),
+                files_known=lambda: True,
+            )
         )
-        self.queries = Queries(
-            database,
-            self.registry,
-            self.host,
-            self.observer,
-            self.clock,
-            self.refusals,
-            lambda: self.checks(),
-            self.secrets,
-            self.faults,
-            trees=self.trees,
-        ).as_(OPERATOR)
-        self.notices = Notices(database, _NoCouriers(database, self.messengers, self.clock), self.clock).as_(OPERATOR)
-        self.repeats = IdempotentRequests(database, self.clock)
-        self.schedules = Schedules(
-            database, self.registry, lambda: self.workdirs, self.clock, self.queries.task_views, self.repeats
-        ).as_(OPERATOR)
-        self.schedule_faults = Faults(self.clock)
-        self.schedule_runner = ScheduleRunner(
-            database, self.registry, lambda: self.workdirs, self.clock, self.schedule_faults
-        )
-        self.isolating = WorktreeManager(self.trees)
-        self.keyring = Keyring(database, self.clock, RunTokens("x" * 32))
-        self.service = TaskService(
-            database,
-            self.queries,
-            self.registry,
-            self.host,
-            lambda: self.workdirs,
-            self.clock,
-            Cleaner(database, self.host, self.isolating, self.clock),
-            self.repeats,
-            lambda: policing,
-        ).as_(OPERATOR)
-        self.tokens = Tokens(database, self.keyring, self.clock).as_(OPERATOR)
+        self.host.serve(self.kinds, self.secrets.redactor, self.clock)
+        engine, desk = components.engine, components.desk
+        self.budgets, self.observer, self.isolating = engine.budgets, engine.observer, engine.isolating
+        self.applier, self.collector, self.starter = engine.applier, engine.collector, engine.starter
+        self.reconciler = engine.reconciler
+        self.access, self.keyring, self.repeats, self.intake = desk.access, desk.keyring, desk.repeats, desk.intake
+        self.refusals, self.schedule_runner = desk.refusals, desk.schedule_runner
+        self.schedule_faults, self.answers = desk.schedule_faults, components.background.answers
+        granted = desk.access.as_(OPERATOR)
+        self.service, self.queries, self.schedules = granted.service, granted.queries, granted.schedules
+        self.notices, self.tokens, self.learned = granted.notices, granted.tokens, granted.learned
+        self.specialists, self.channels = granted.specialists, granted.channels
+        self.run_requests, self.policy_desk = granted.run_requests, granted.policy
+
+    def _configure(self) -> Configured:
+        """What follows from the configuration of this world."""
         encoder = _EncodesOnce()
         calibration = calibration_for(Preset.CALIBRATED, encoder.id)
-        directory = SpecialistDirectory(database, encoder, calibration, self.clock)
+        directory = SpecialistDirectory(self.database, encoder, calibration, self.clock)
         routing = RoutingRules(
             calibration, default="generalist", on_ambiguity=self._on_ambiguity, on_vague=self._on_vague
         )
-        rules_of_policy = Policy(self.policy_rules)
-        policing = Policing(rules_of_policy, self.budgets, self.clock, reviews=True)
+        budgets = Budgets(lambda: self.day_budget)
+        policing = Policing(Policy(self.policy_rules), budgets, self.clock, reviews=True)
         decider = Decider(
-            database, self.registry, directory, directory, routing, routing, self.clock, policing=policing
+            self.database, self.registry, directory, directory, routing, routing, self.clock, policing=policing
         )
         self.router = SpecialistRouter(
-            database,
+            self.database,
             self.registry,
             decider,
             self.clock,
@@ -253,63 +228,29 @@ class World:
             answer_within_ms=self._answer_within_ms,
         )
         # Without an encoder for searches, whose scores are then those of words alone.
-        self.specialists = Specialists(database, self.clock, self.repeats, router=decider.preview).as_(OPERATOR)
-        self.learned = Learned(database, self.clock, lambda: routing.default).as_(OPERATOR)
-        self.run_requests = RunRequests(
-            database, self.clock, self.host, lambda: self.launch_rules, self.secrets, self.repeats
-        ).as_(OPERATOR)
-        self.channels = Channels(
-            database,
-            self.clock,
-            self.repeats,
-            lambda: self.workdirs,
-            lambda question: self.primary_says(question),
-            decider.preview,
-            policing.of_message,
-        ).as_(OPERATOR)
-        self.answers = AnswerDispatcher(database, lambda: self.workdirs, self.clock, policing.of_message)
-        self.policy_desk = PolicyService(
-            database, lambda: rules_of_policy, self.clock, lambda: True, DayBudget, self.registry
-        ).as_(OPERATOR)
-        self.access = Access(
-            self.service,
-            self.queries,
-            self.schedules,
-            self.notices,
-            self.tokens,
-            self.specialists,
-            self.learned,
-            self.channels,
-            IncomingWebhooks(self.channels, self.webhook_secrets, self.clock),
-            self.run_requests,
-            self.policy_desk,
+        return Configured(
+            settings=Settings(),
+            rules=rules(**self._changes),
+            launch=self.launch_rules,
+            workdirs=self.workdirs,
+            asker=self.asker,
+            router=self.router if self._routes else None,
+            decider=decider,
+            directory=None,
+            fitted={},
+            policing=policing,
+            shadowed=None,
+            shadow=None,
         )
-        self.intake = StoreIntake(database, self.registry, lambda: self.workdirs, self.clock)
-        self.host.serve(self.kinds, self.secrets.redactor, self.clock)
-        self.applier = ReportApplier(
-            database, self.registry, lambda: self.launch_rules, self.budgets, self.isolating, self.secrets
-        )
-        self.collector = Collector(
-            database,
-            self.registry,
-            self.host,
-            lambda: self.launch_rules,
-            self.applier,
-            self.budgets,
-        )
-        self.starter = Starter(
-            database, self.registry, self.host, lambda: self.launch_rules, self.isolating, self.faults, self.budgets
-        )
-        self.reconciler = Reconciler(
-            database,
-            self.host,
-            observer=self.observer,
-            starter=self.starter,
-            collector=self.collector,
-            clock=self.clock,
-            faults=self.faults,
-            asker=lambda: self.asker,
-            router=lambda: self.router if self._routes else None,
+
+    def _current(self) -> Configured:
+        """The same with what a test has changed since."""
+        return replace(
+            self._configured,
+            settings=self._configured.settings.model_copy(update={"budget": self.day_budget}),
+            launch=self.launch_rules,
+            workdirs=self.workdirs,
+            asker=self.asker,
         )
 
     def clock(self) -> int:

@@ -1,0 +1,262 @@
+"""The daemon put together from its parts: who needs whom is said here, once, for ``serve`` and for the tests.
+
+What differs between the two is handed in as ``Surroundings``: the host that runs take place on, the clock, the way to
+those who are notified. The order is that of the layers: what ticks, what can be asked for, what is done in rounds.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from claudomator_py.app.configured import Configured
+from claudomator_py.daemon.learning import Learner
+from claudomator_py.daemon.retention import Retainer
+from claudomator_py.dispatch.apply_report import ReportApplier
+from claudomator_py.dispatch.channel_answers import AnswerDispatcher
+from claudomator_py.dispatch.collect import Collector
+from claudomator_py.dispatch.deciding import Decided
+from claudomator_py.dispatch.notifications import NotificationDispatcher
+from claudomator_py.dispatch.observe import Observer
+from claudomator_py.dispatch.reconciler import Reconciler
+from claudomator_py.dispatch.shadow import Shadow
+from claudomator_py.dispatch.spending import Budgets
+from claudomator_py.dispatch.start import Starter
+from claudomator_py.domain.decision import PolicyCheck
+from claudomator_py.domain.principal import Principal
+from claudomator_py.domain.triage import Incoming
+from claudomator_py.domain.views import CheckView
+from claudomator_py.environment.registry import AgentRegistry
+from claudomator_py.environment.secrets import Secrets
+from claudomator_py.environment.variables import RunTokens
+from claudomator_py.environment.workdirs import Workdirs
+from claudomator_py.environment.worktrees import WorktreeManager
+from claudomator_py.faults import Faults
+from claudomator_py.ports import Clock, RunHost, Trees
+from claudomator_py.queries.queries import Queries
+from claudomator_py.routing.profile import Request
+from claudomator_py.service.access import Access
+from claudomator_py.service.channels import Channels, Judge
+from claudomator_py.service.cleanup import Cleaner
+from claudomator_py.service.keyring import Keyring
+from claudomator_py.service.learning import Learned
+from claudomator_py.service.notices import Notices
+from claudomator_py.service.policy import PolicyService
+from claudomator_py.service.run_requests import RunRequests
+from claudomator_py.service.schedules import Schedules
+from claudomator_py.service.specialists import Specialists
+from claudomator_py.service.task_service import TaskService
+from claudomator_py.service.tokens import Tokens
+from claudomator_py.service.webhooks import IncomingWebhooks
+from claudomator_py.sources.inbox.intake import StoreIntake
+from claudomator_py.sources.inbox.refusals import Refusals
+from claudomator_py.sources.schedules import CronWorker, ScheduleRunner
+from claudomator_py.store.database import Database
+from claudomator_py.store.tables import Channel
+from claudomator_py.tasks.idempotency import IdempotentRequests
+from claudomator_py.worker import Worker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What is there before the daemon, and what it is handed from outside."""
+
+    database: Database
+    registry: AgentRegistry
+    host: RunHost
+    trees: Trees
+    clock: Clock
+    faults: Faults
+    """Of what the ticks do."""
+    secrets: Secrets
+    """What takes secrets out of all that is stored, shown or sent."""
+    run_tokens: RunTokens
+    environ: Mapping[str, str]
+    """The daemon's variables, among which are the secrets of webhooks."""
+    current: Callable[[], Configured]
+    """What is in force at present."""
+    disk_low: Callable[[], bool]
+    """Whether too little of the disk is free for another run."""
+    notifications: NotificationDispatcher
+    health: Callable[[], list[CheckView]]
+    """What readiness says."""
+    judge: Judge
+    """Asks a cheap model whether a channel's primary specialist is to answer."""
+    files_known: Callable[[], bool]
+    """Whether the folders of tasks were looked at, so that it is known which schedules have a file."""
+
+    def message_checks(self, connection: Connection, channel: Channel, message: Incoming) -> tuple[PolicyCheck, ...]:
+        """Return what the policy in force says of a message."""
+        return self.current().policing.of_message(connection, channel, message)
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What ticks, and what it is made of."""
+
+    budgets: Budgets
+    observer: Observer
+    isolating: WorktreeManager
+    applier: ReportApplier
+    collector: Collector
+    starter: Starter
+    reconciler: Reconciler
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What can be asked for, and what takes it in."""
+
+    access: Access
+    queries: Queries
+    keyring: Keyring
+    cleaner: Cleaner
+    repeats: IdempotentRequests
+    channels: Channels
+    refusals: Refusals
+    """The files that are refused, of tasks and of cards."""
+    intake: StoreIntake
+    schedule_runner: ScheduleRunner
+    schedule_faults: Faults
+    """Of the thread that schedules have."""
+    cron: CronWorker
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """What is done in rounds, each on a thread of its own."""
+
+    answers: AnswerDispatcher
+    shadow: Shadow
+    retention_faults: Faults
+    workers: tuple[Worker, ...]
+    """All of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Components:
+    """The daemon without its loop and its web server."""
+
+    surroundings: Surroundings
+    engine: Engine
+    desk: Desk
+    background: Background
+
+
+def assemble(around: Surroundings) -> Components:
+    """Put the daemon together. Nothing of it begins. Raises StoreUnavailable."""
+    engine = _engine(around)
+    desk = _desk(around, engine)
+    return Components(around, engine, desk, _background(around, desk))
+
+
+def _engine(around: Surroundings) -> Engine:
+    database, registry, host, current = around.database, around.registry, around.host, around.current
+    faults, budgets = around.faults, Budgets(lambda: current().settings.budget)
+    observer = Observer(registry, lambda: current().rules, around.clock, around.disk_low, budgets, faults)
+    isolating = WorktreeManager(around.trees)
+    applier = ReportApplier(database, registry, lambda: current().launch, budgets, isolating, around.secrets)
+    collector = Collector(database, registry, host, lambda: current().launch, applier, budgets)
+    starter = Starter(database, registry, host, lambda: current().launch, isolating, faults, budgets, around.secrets)
+    reconciler = Reconciler(
+        database,
+        host,
+        observer=observer,
+        starter=starter,
+        collector=collector,
+        clock=around.clock,
+        faults=faults,
+        asker=lambda: current().asker,
+        router=lambda: current().router,
+    )
+    return Engine(budgets, observer, isolating, applier, collector, starter, reconciler)
+
+
+def _desk(around: Surroundings, engine: Engine) -> Desk:
+    database, registry, host, clock = around.database, around.registry, around.host, around.clock
+    current, secrets = around.current, around.secrets
+
+    def workdirs() -> Workdirs:
+        return current().workdirs
+
+    def preview(request: Request, by: Principal, requires: tuple[str, ...] = ()) -> Decided | None:
+        return current().preview(request, by, requires)
+
+    schedule_faults = Faults(clock, secrets.redact_piece)
+    runner = ScheduleRunner(database, registry, workdirs, clock, schedule_faults)
+    cron = CronWorker(runner, around.files_known)
+    refusals = Refusals(secrets.clean)
+    queries = Queries(
+        database,
+        registry,
+        host,
+        engine.observer,
+        clock,
+        refusals,
+        around.health,
+        secrets,
+        around.faults,
+        around.trees,
+    )
+    repeats = IdempotentRequests(database, clock)
+    cleaner = Cleaner(database, host, engine.isolating, clock)
+    keyring = Keyring(database, clock, around.run_tokens)
+    channels = Channels(
+        database,
+        clock,
+        repeats,
+        workdirs,
+        around.judge,
+        preview,
+        around.message_checks,
+    )
+    access = Access(
+        service=TaskService(
+            database, queries, registry, host, workdirs, clock, cleaner, repeats, lambda: current().policing
+        ),
+        queries=queries,
+        schedules=Schedules(database, registry, workdirs, clock, queries.task_views, repeats, cron.wake),
+        notices=Notices(database, around.notifications, clock),
+        tokens=Tokens(database, keyring, clock),
+        specialists=Specialists(
+            database,
+            clock,
+            repeats,
+            lambda query: current().cosines(query),
+            preview,
+            lambda specialist_id: current().twins(specialist_id),
+        ),
+        learned=Learned(database, clock, lambda: current().settings.routing.default_specialist),
+        channels=channels,
+        webhooks=IncomingWebhooks(channels, around.environ, clock),
+        run_requests=RunRequests(database, clock, host, lambda: current().launch, secrets, repeats),
+        policy=PolicyService(
+            database,
+            lambda: current().policing.policy,
+            clock,
+            lambda: current().settings.routing.enabled,
+            lambda: current().settings.budget,
+            registry,
+        ),
+    )
+    intake = StoreIntake(database, registry, workdirs, clock, cron.wake)
+    return Desk(access, queries, keyring, cleaner, repeats, channels, refusals, intake, runner, schedule_faults, cron)
+
+
+def _background(around: Surroundings, desk: Desk) -> Background:
+    database, clock, current = around.database, around.clock, around.current
+    answers = AnswerDispatcher(database, lambda: current().workdirs, clock, around.message_checks)
+    shadow = Shadow(database, lambda: current().shadow, clock)
+    retention_faults = Faults(clock, around.secrets.redact_piece)
+    retainer = Retainer(
+        database,
+        lambda: current().settings.retention,
+        lambda: current().settings.notify,
+        desk.cleaner,
+        around.host,
+        around.trees,
+        clock,
+        retention_faults,
+    )
+    learner = Learner(database, lambda: current().settings.learning, clock)
+    return Background(answers, shadow, retention_faults, (retainer, learner, answers, shadow))

@@ -1,0 +1,175 @@
+"""What is in force: the agents and what follows from the configuration, taken into use at the start and at a reload."""
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from claudomator_py.agents.programs import detected_agents
+from claudomator_py.app.assemble import Components
+from claudomator_py.app.configured import Configured, configured_by
+from claudomator_py.daemon.health import agent_check
+from claudomator_py.daemon.reload import ConfigurationRefused, Current
+from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.views import CheckView
+from claudomator_py.environment.registry import AgentRegistry
+from claudomator_py.hosts.local.host import LocalRunHost
+from claudomator_py.log import get_logger
+from claudomator_py.schema.configfile import ConfigError
+from claudomator_py.schema.known_secrets import secrets_of
+from claudomator_py.schema.routing_settings import RoutingSettings
+from claudomator_py.schema.settings import AfterAccept, Inbox, Settings
+from claudomator_py.schema.trust import InboxGuard
+from claudomator_py.sources.inbox.claims import InboxInUse
+from claudomator_py.sources.inbox.inbox import ConfiguredInbox
+from claudomator_py.sources.specialists import CARD_FILES, CardIntake
+
+log = get_logger("claudomator")
+
+
+def search_path() -> str:
+    """Return where the daemon looks for programs."""
+    return os.environ.get("PATH", os.defpath)
+
+
+def agents_in(settings: Settings) -> list[AgentSpec]:
+    """Return the agents that are configured, else those whose programs are found."""
+    return list(settings.agents.values()) if settings.agents_configured else detected_agents(search_path())
+
+
+def card_folders(settings: Settings) -> Inbox:
+    """Return the folders of specialists, to be watched as the inbox is. The default one only if it is there or can be
+    made, as it need not be where the configuration is read-only."""
+    folders = settings.routing.specialists
+    if tuple(Path(folder).name for folder in folders) == RoutingSettings().specialists:
+        folders = tuple(folder for folder in folders if _is_there(Path(folder)))
+    return settings.inbox.model_copy(update={"paths": folders, "after_accept": AfterAccept.KEEP})
+
+
+def _is_there(folder: Path) -> bool:
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError:
+        return folder.is_dir()
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """The folders that are watched."""
+
+    tasks: ConfiguredInbox
+    cards: ConfiguredInbox
+
+    def follow(self, settings: Settings) -> None:
+        """Watch the folders of these settings from now on, and no others. Blocks, see ``ConfiguredInbox.follow``."""
+        self.tasks.follow(settings.inbox)
+        self.cards.follow(card_folders(settings))
+
+    def close(self) -> None:
+        """Watch nothing more."""
+        self.tasks.close()
+        self.cards.close()
+
+
+def watched_folders(daemon: Components, wake: Callable[[], None]) -> Folders:
+    """Return the folders, of which none is watched yet. wake: called when something came of a file."""
+    desk, around = daemon.desk, daemon.surroundings
+    cards = CardIntake(around.database, around.clock, lambda specialist_id: around.current().twins(specialist_id))
+    folders = Folders(
+        ConfiguredInbox(desk.intake, _guard, wake, desk.refusals),
+        ConfiguredInbox(cards, _guard, wake, desk.refusals, CARD_FILES, claims=False),
+    )
+    daemon.engine.reconciler.arriving = folders.tasks.arriving
+    return folders
+
+
+def _guard(wanted: Inbox) -> InboxGuard:
+    guard = InboxGuard(wanted)
+    if guard.unknown:
+        log.warning("trusted_but_unknown", names=", ".join(guard.unknown), note="no user or group of that name")
+    return guard
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """Puts other settings in force in a daemon that runs."""
+
+    daemon: Components
+    current: Current[Configured]
+    host: LocalRunHost
+    folders: Folders
+    environ: Mapping[str, str]
+    state: Path
+
+    async def put_in_force(self, settings: Settings) -> None:
+        """Take these settings into use. Everything is made before anything is replaced. Raises ConfigurationRefused
+        where an inbox is another daemon's, there is no such encoder, or the shadow configuration cannot be used."""
+        around = self.daemon.surroundings
+        agents = agents_in(settings)
+        around.secrets.add(secrets_of(settings, agents, self.environ))
+        health = await asyncio.to_thread(around.registry.look, agents)
+        former = self.current()
+        try:
+            configured = configured_by(
+                settings,
+                self.environ,
+                self.state,
+                around.database,
+                former.launch.run_token,
+                former,
+                around.registry,
+                around.faults,
+            )
+        except (ConfigError, ValueError) as error:
+            raise ConfigurationRefused(str(error)) from error
+        try:
+            self.folders.tasks.claim(settings.inbox)
+        except InboxInUse as error:
+            raise ConfigurationRefused(str(error)) from error
+        around.registry.replace(agents, health)
+        self.current.replace(configured)
+        self.host.grace_ms = settings.limits.grace
+        _let_go(former, configured)
+        self.daemon.background.shadow.wake()
+        await asyncio.to_thread(self.folders.follow, settings)
+        await asyncio.to_thread(around.notifications.follow, settings.notify)
+        log_agents(around.registry, configured=settings.agents_configured)
+
+
+def _let_go(former: Configured, present: Configured) -> None:
+    """Close what only the former configuration used."""
+    if former.asker is not None and former.asker is not present.asker:
+        # Beside everything else: what it was asked is still answered.
+        threading.Thread(target=former.asker.close, kwargs={"wait": True}, daemon=True).start()
+    if former.router is not None and former.router is not present.router:
+        former.router.close()
+    if former.shadow is not None and former.shadow is not present.shadow:
+        former.shadow.decider.close()
+
+
+def refresh_agents(registry: AgentRegistry, *, configured: bool) -> None:
+    """Look at every agent's program; without a configuration, also for programs installed since the last look."""
+    before = len(registry.agents)
+    registry.refresh([] if configured else detected_agents(search_path()))
+    if len(registry.agents) != before:
+        log_agents(registry, configured=configured)
+
+
+def agents_check(registry: AgentRegistry, *, configured: bool) -> CheckView:
+    """Return whether any agent can take a task that names none."""
+    return agent_check(registry, search_path(), configured=configured)
+
+
+def log_agents(registry: AgentRegistry, *, configured: bool) -> None:
+    """Log which agents can run, and which cannot, and why; and that there is none, if so."""
+    if not (check := agents_check(registry, configured=configured)).ok:
+        log.warning("no_agent", problem=check.detail, remedy=check.remedy)
+    for agent in registry.agents:
+        health = registry.health(agent.name)
+        if health.problem is not None:
+            log.warning("agent_unable", agent=agent.name, kind=agent.kind, problem=health.problem)
+        else:
+            log.info("agent_ready", agent=agent.name, kind=agent.kind, version=health.version or "not known")

@@ -1,0 +1,61 @@
+"""The daemon's web server: the API, the page, and the hub that agents connect to."""
+
+import shutil
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from claudomator_py.api.app import create_app
+from claudomator_py.api.endpoint import bound_address, publish_endpoint, url_of, withdraw_endpoint
+from claudomator_py.api.server import WebServer
+from claudomator_py.api.settings import WebSettings
+from claudomator_py.api.streams import Streams
+from claudomator_py.app.assemble import Components
+from claudomator_py.app.listening import open_sockets
+from claudomator_py.app.readiness import faults_of
+from claudomator_py.daemon.loop import Daemon
+from claudomator_py.daemon.metering import Meter, ProcessGauges
+from claudomator_py.dispatch.hub import Hub
+from claudomator_py.dispatch.waking import knock
+from claudomator_py.domain.principal import OPERATOR
+from claudomator_py.schema.settings import Http
+
+
+class Web:
+    """What listens. It is open once this is made; ``server`` answers once it is served."""
+
+    def __init__(self, daemon: Components, loop: Daemon, settings: Http, token: str, listen: str, state: Path) -> None:
+        """listen: the address. state: the state folder, in which others find the way here. Raises CannotListen,
+        ValueError."""
+        around, desk = daemon.surroundings, daemon.desk
+        gauges = ProcessGauges(
+            ticks=lambda: loop.ticks,
+            checks=lambda: desk.queries.as_(OPERATOR).readiness().checks,
+            refused_files=lambda: len(desk.refusals),
+            free_bytes=lambda: shutil.disk_usage(state).free,
+            least_free_bytes=lambda: around.current().settings.limits.min_free,
+            faults=lambda: faults_of(daemon),
+        )
+        self.hub = Hub(around.database, around.host, around.registry, knock)
+        around.registry.is_present = self.hub.is_present
+        around.database.on_commit(self.hub.wake)
+        sockets = open_sockets(listen, state)
+        self.url = url_of(sockets[0])
+        streams = Streams()
+        app = create_app(
+            desk.access,
+            WebSettings(token=token, listen=bound_address(sockets[0]), allowed_hosts=settings.allowed_hosts),
+            desk.keyring,
+            Meter(around.database, daemon.engine.observer, around.clock, gauges),
+            streams,
+            redactor=around.secrets.redactor,
+            database=around.database,
+            hub=self.hub,
+        )
+        self.server = WebServer(app, sockets, streams.close)
+
+
+def publish(url: str, state: Path, in_place: Callable[[], bool], stack: ExitStack) -> None:
+    """Have commands find the daemon at that address, until the stack is closed."""
+    stack.callback(lambda: withdraw_endpoint(state) if in_place() else None)
+    publish_endpoint(state, url)
