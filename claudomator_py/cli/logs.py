@@ -120,7 +120,7 @@ def logs(
     For an agent that writes events, shows what it said and did; with -o json, one entry per line. Secrets are
     removed. With --check, shows both outputs of the last check, and how it ended.
     """
-    run = _find_run(client, task, follow=follow, check=check)
+    run = run_of(client, task, follow=follow, check=check)
     if not run.output_kept:
         remedy = "A cleanup, or `retention.runs`, removes what ended tasks no longer need; `show` has the result."
         fail(f"What run {short_id(run.id)} wrote is gone, with its directory.", remedy)
@@ -192,7 +192,7 @@ def _is_plain(client: "Client", run: RunView) -> bool:
     return run.agent not in kinds or info_of(kinds[run.agent]).plain_output
 
 
-def _find_run(client: "Client", ref: str, *, follow: bool, check: bool) -> RunView:
+def run_of(client: "Client", ref: str, *, follow: bool, check: bool) -> RunView:
     """The run of that id, else the task's last; waits for its first one when following. check: the last checked one."""
     try:
         task = client.task(ref)
@@ -208,8 +208,10 @@ def _find_run(client: "Client", ref: str, *, follow: bool, check: bool) -> RunVi
     if not runs and follow and "cancel" in task.available_actions:
         note(f"{task.name} has not run yet; waiting for it to start.")
         with Changes(client, task.id) as changes:
-            while not (runs := client.runs(task.id)) and "cancel" in client.task(task.id).available_actions:
+            while not runs and "cancel" in task.available_actions:
                 changes.wait(_LOOK_S)
+                # The task first: one that has ended since has all its runs by then.
+                task, runs = client.task(task.id), client.runs(task.id)
     if not runs:
         fail(f"{task.name} has not run.", f"See `claudomator why {task.name}`.")
     return _checked(runs, task.name, follow=follow) if check else runs[-1]

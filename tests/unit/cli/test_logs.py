@@ -1,13 +1,18 @@
 """Reading what a run writes, as it is or as it grows."""
 
 import json
+from contextlib import nullcontext
+from unittest.mock import Mock
 
 import pytest
 
+from claudomator_py.cli import logs
+from claudomator_py.client import Client
 from claudomator_py.domain.lifecycle import Completed, Running
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus
 from claudomator_py.domain.run import CheckResult
 from claudomator_py.domain.text import plain
+from claudomator_py.domain.views import RunView, TaskView
 from tests.fakes.command import Command
 from tests.fakes.prepared import START_MS, PreparedService
 from tests.patience import PATIENCE_S
@@ -72,6 +77,37 @@ def test_following_waits_for_the_first_run(forked: Command, prepared: PreparedSe
         prepared.add_run(task_id, outcome=SUCCESS, stdout=b"ran\n")
         out, _ = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, out) == (0, "ran\n")
+
+
+class _StartsAndEndsBetween(Client):
+    """A task that has neither begun nor ended when its runs are first asked for, and has both at the next request."""
+
+    def __init__(self, task: TaskView, run: RunView) -> None:
+        self._task = task
+        self._run = run
+        self._requests: list[str] = []
+
+    def task(self, ref: str) -> TaskView:
+        self._requests.append("task")
+        return self._task if self._requests.count("task") > 1 else self._task.model_copy(update=WAITING)
+
+    def runs(self, ref: str) -> list[RunView]:
+        self._requests.append("runs")
+        return [self._run] if self._requests[:-1].count("task") > 1 else []
+
+
+WAITING = {"available_actions": ("cancel",)}
+
+
+def test_a_first_run_that_ends_before_its_task_is_looked_at_again_is_shown(
+    monkeypatch: pytest.MonkeyPatch, prepared: PreparedService
+) -> None:
+    task_id = prepared.add("it", Completed())
+    run_id = prepared.add_run(task_id, outcome=SUCCESS, stdout=b"ran\n")
+    queries = prepared.world.queries
+    client = _StartsAndEndsBetween(queries.task(task_id), queries.run(run_id))
+    monkeypatch.setattr(logs, "Changes", lambda *_: nullcontext(Mock()))
+    assert logs.run_of(client, "it", follow=True, check=False).id == run_id
 
 
 def test_without_following_a_running_log_ends_where_it_is(command: Command, prepared: PreparedService) -> None:
