@@ -55,7 +55,8 @@ class NearLimit:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a run said and used, whatever became of it. question, denied, denials, windows: as in ``Outcome``."""
+    """What a run said and used, whatever became of it. question, denied, denials, dropped, windows: as in
+    ``Outcome``."""
 
     conversation_id: str | None = None
     text: str | None = None
@@ -64,6 +65,7 @@ class Result:
     question: str | None = None
     denied: tuple[Denied, ...] = ()
     denials: int = 0
+    dropped: int = 0
     windows: Mapping[str, WindowUse] = field(default_factory=dict)
     near: NearLimit | None = None
     model: str | None = None
@@ -147,6 +149,7 @@ def outcome(verdict: Verdict, result: Result) -> Outcome:
         question=result.question,
         denied=result.denied,
         denials=result.denials,
+        dropped=result.dropped,
         windows=dict(result.windows),
         near_limit_until=near.until if near is not None else None,
         near_limit=near.limit if near is not None else None,

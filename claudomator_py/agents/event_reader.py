@@ -1,5 +1,6 @@
 """What a run came to, from the bytes of a CLI that writes JSON events to stdout and words to stderr."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from claudomator_py.agents.ending import (
@@ -23,6 +24,7 @@ _MAX_NAME = 100
 _MAX_WORDS_BYTES = 16 * 1024
 """A longer line of stderr is no message."""
 _STAYED = "Its program did not exit after its last word, and was stopped."
+_FOR_LATER = "Have it done in the foreground, or give it a task of its own, with `schedule` or `not_before`."
 _LEFT_BEHIND = "What it had left in the background neither wrote nor computed anything more, and was stopped."
 
 
@@ -98,12 +100,17 @@ class EventReader:
         said = said or _limit(seen.last_error(ending))
         unsaid = seen.exited_well if exit_code == 0 else seen.unsaid
         verdict = stuck or verdict_of(said, exit_record, lambda _: unsaid(ending))
-        if said is not None and exit_record is not None and exit_record.ended_by == "wind_down":
+        stopped = said is not None and exit_record is not None and exit_record.ended_by == "wind_down"
+        if stopped:
             # As it is stopped, a program says that what it had in the background has ended: it is no more DONE by that.
             verdict = with_detail(verdict, _STAYED if seen.stage is Stage.DONE else _LEFT_BEHIND)
+        result = seen.result()
+        if verdict.status is OutcomeStatus.SUCCEEDED and (dropped := seen.to_come(printed_ms, stopped=stopped)):
+            verdict = with_detail(verdict, _dropped(dropped))
+            result = replace(result, dropped=sum(dropped.values()))
         if seen.resumed and seen.lost is not None:
             verdict = with_lost_conversation(verdict, seen.lost)
-        return outcome(_fit(verdict), _fit_result(seen.result()))
+        return outcome(_fit(verdict), _fit_result(result))
 
     @property
     def _ends_within_event(self) -> bool:
@@ -147,6 +154,12 @@ def _is_final(said: Verdict, stage: Stage, exit_record: ExitRecord | None) -> bo
     if exit_record is None:
         return False
     return exit_record.ended_by == "wind_down" or (exit_record.ended_by is None and exit_record.exit_code == 0)
+
+
+def _dropped(what: Mapping[str, int]) -> str:
+    """What to say of all that was still to come."""
+    named = " and ".join(f"{number} {one if number == 1 else f'{one}s'}" for one, number in what.items())
+    return f"Its program ended, and with it what it had set up for later: {named}. {_FOR_LATER}"
 
 
 def _limit(verdict: Verdict | None) -> Verdict | None:

@@ -9,6 +9,7 @@ import dataclasses
 import json
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -85,6 +86,13 @@ class RunEvents(ABC):
     def stage(self) -> Stage:
         """How far the run has come. That of a CLI whose program ends with its only turn."""
         return Stage.DONE if self.terminal else Stage.WORKING
+
+    def to_come(self, at_ms: int, *, stopped: bool) -> Mapping[str, int]:
+        """Return what was still to come of the run as its program ended: what it is, one of it, and how much.
+
+        at_ms: when that was, in epoch milliseconds. stopped: whether the program was stopped after its last word.
+        """
+        return {}
 
     def stuck(self, started_ms: int | None) -> Verdict | None:
         """What the CLI waits out without an event, as far as it says. started_ms: when the run began, if known."""

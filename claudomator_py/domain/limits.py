@@ -167,12 +167,16 @@ def window_text(window: str) -> str:
 
 
 def done_text(outcome: Outcome, *, checked: bool) -> str | None:
-    """What to know of a run that succeeded, in a clause: how often it was denied a tool, and that it may have stopped
-    early, as a window was nearly used up; None: nothing. checked: whether a check has passed, which settles the latter.
+    """What to know of a run that succeeded, in a clause: how often it was denied a tool, what it had set up for later
+    and was dropped, and that it may have stopped early, as a window was nearly used up; None: nothing.
+
+    checked: whether a check has passed, which settles the last of these.
     """
     remarks = []
     if outcome.denials:
         remarks.append(f"with {'1 denial' if outcome.denials == 1 else f'{outcome.denials} denials'}")
+    if outcome.dropped:
+        remarks.append("but what it had set up for later was dropped")
     near = None if checked else outcome.nearly_used
     if near is not None:
         window = window_text(near.window) if near.window else "window"

@@ -324,6 +324,8 @@ class Outcome(BaseModel):
     """Tool calls that it was denied, each once, and those left out that no permission would allow."""
     denials: int = 0
     """How many calls were denied in all."""
+    dropped: int = 0
+    """How much it had set up to be done later, which went with its program."""
     handoff: HandoffRequest | None = None
     """To whom it handed the task on, whether or not that was accepted."""
     refused_handoff: RefusedHandoff | None = None

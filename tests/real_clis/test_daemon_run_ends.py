@@ -19,7 +19,7 @@ from tests.real_clis.clis import CLAUDE, Cli
 from tests.real_clis.place import END_S, SLEEP, Place
 
 ONLY_CLAUDE = pytest.mark.parametrize("cli", [pytest.param(CLAUDE, id="claude", marks=CLAUDE.marks)])
-ALLOWED = {"mode": "acceptEdits", "allowed_tools": ["Bash", "Monitor", "ScheduleWakeup"]}
+ALLOWED = {"mode": "acceptEdits", "allowed_tools": ["Bash", "Monitor", "ScheduleWakeup", "CronCreate", "CronDelete"]}
 WAKE_UP_S = 180.0
 """One that is asked for in a minute comes at the next full minute after that."""
 BUSY = CLAUDE.shell("timeout 60 sh -c 'while :; do :; done'")
@@ -27,7 +27,7 @@ SLEEPS = CLAUDE.shell(f"true; {SLEEP}")
 """A bare sleep is refused, and the model told to leave it in the background."""
 WAKE_UP = ToolCall("ScheduleWakeup", {"delaySeconds": 60, "reason": "wait", "prompt": "go on"})
 EACH_LINE = ToolCall("Monitor", {"command": "while sleep 2; do echo tick; done", "description": "watch"})
-BUSY_LATER = None
+JOB = ToolCall("CronCreate", {"cron": "*/5 * * * *", "prompt": "look again", "recurring": True})
 NOT_ASKED_FOR = Text("never said")
 
 
@@ -69,6 +69,15 @@ def test_a_wake_up_is_waited_for(place: Place, cli: Cli) -> None:
     daemon = begun(place, WAKE_UP, Text("Later."), Text("I have looked."))
     task = over(place, daemon, WAKE_UP_S)
     assert (task.state, task.result_text, task.tokens.input) == ("COMPLETED", "I have looked.", 3 * INPUT_TOKENS)
+
+
+@ONLY_CLAUDE
+def test_a_job_of_its_scheduler_is_not_waited_for_and_said_to_be_dropped(place: Place, cli: Cli) -> None:
+    daemon = begun(place, JOB, Text("I will look again."), NOT_ASKED_FOR)
+    task = over(place, daemon)
+    assert (task.state, task.result_text) == ("COMPLETED", "I will look again.")
+    assert task.reason_text == "done, but what it had set up for later was dropped"
+    assert "what it had set up for later: 1 scheduled job. Have it done in the foreground" in why(daemon, "greet")
 
 
 @ONLY_CLAUDE

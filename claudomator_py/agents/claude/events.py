@@ -103,6 +103,10 @@ class ClaudeEvents(RunEvents):
         """A result ends a turn. Its program goes on by itself while something is open that will begin another."""
         return self.turns.stage
 
+    def to_come(self, at_ms: int, *, stopped: bool) -> Mapping[str, int]:
+        """Jobs, wake-ups and background tasks."""
+        return self.turns.to_come(at_ms, stopped=stopped)
+
     def take(self, event: Event) -> list[Part]:
         """Take the next event: what it says, for people."""
         at_ms = instant_of(event, "timestamp")

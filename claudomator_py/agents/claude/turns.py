@@ -5,6 +5,7 @@ and exits by itself once nothing is. As seen of 2.1.330, ``-p --output-format st
 """
 
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, list_of, text_of
+from claudomator_py.agents.run_events import content_text
 from claudomator_py.domain.report import Stage
 
 _OPENING = frozenset({"assistant", "user", "stream_event"})
@@ -12,6 +13,7 @@ _MOST_OPEN = 1_000
 _OVER = frozenset({"completed", "failed", "killed", "stopped"})
 _COMMAND = "local_bash"
 _WAKE_UP = "ScheduleWakeup"
+_SCHEDULES, _UNSCHEDULES = "CronCreate", "CronDelete"
 _SOME_TIME = 2**53
 
 
@@ -32,6 +34,11 @@ class Turns:
         """Whether the model is to be told of a task that has ended since the last turn."""
         self._wake_calls: dict[str, bool] = {}
         """The ids of calls about wake-ups that have no result yet, and whether each asks for one."""
+        self._cron_calls: dict[str, Event] = {}
+        """The blocks of calls about jobs that have no result yet, by their ids."""
+        self._jobs: dict[str, tuple[str, int | None]] = {}
+        """The jobs that its scheduler has, by the calls that made them: what was answered, in which stands the id, and
+        when one that comes once is due, in epoch milliseconds."""
 
     def copy(self) -> "Turns":
         """Another one that has taken the same."""
@@ -39,6 +46,7 @@ class Turns:
         other.ended, other._wakes_at, other._queued = self.ended, self._wakes_at, self._queued
         other._notified, other._tells_of_tasks = self._notified, self._tells_of_tasks
         other._tasks, other._wake_calls = self._tasks.copy(), self._wake_calls.copy()
+        other._cron_calls, other._jobs = self._cron_calls.copy(), self._jobs.copy()
         return other
 
     @property
@@ -53,8 +61,20 @@ class Turns:
         # An agent that thinks is as quiet as a server that nobody needs.
         return Stage.BACKGROUND if set(self._tasks.values()) == {_COMMAND} else Stage.WAITING
 
+    def to_come(self, at_ms: int, *, stopped: bool) -> dict[str, int]:
+        """Return what its program takes along if it ends at that time, in epoch milliseconds: what it is, and how much
+        of it. stopped: whether somebody ended it who says of its commands himself that they went.
+
+        Its scheduler does not keep the program, which exits at once whatever jobs there are.
+        """
+        jobs = sum(due is None or due > at_ms for _, due in self._jobs.values())
+        tasks = 0 if stopped else len(self._tasks)
+        found = {"scheduled job": jobs, "wake-up": int(self._wakes_at is not None), "background task": tasks}
+        return {what: number for what, number in found.items() if number}
+
     def take(self, event: Event, at_ms: int | None) -> None:
         """Take the next event. at_ms: when it was printed, in epoch milliseconds, where it says so."""
+        self._take_jobs(event)
         match event.get("type"):
             case "system":
                 self._take_system(event)
@@ -109,11 +129,34 @@ class Turns:
             if block.get("name") == _WAKE_UP and len(self._wake_calls) < _MOST_OPEN:
                 self._wake_calls[text_of(block, "id") or ""] = event_of(block, "input").get("stop") is not True
 
+    def _take_jobs(self, event: Event) -> None:
+        """Jobs of its scheduler, whoever has asked for them: a subagent may."""
+        for block in list_of(event_of(event, "message"), "content"):
+            if not isinstance(block, dict):
+                continue
+            if block.get("name") in (_SCHEDULES, _UNSCHEDULES) and len(self._cron_calls) < _MOST_OPEN:
+                self._cron_calls[text_of(block, "id") or ""] = block
+            call_id = text_of(block, "tool_use_id") or ""
+            if (asked := self._cron_calls.pop(call_id, None)) is None or block.get("is_error"):
+                continue
+            if asked.get("name") == _SCHEDULES:
+                if len(self._jobs) < _MOST_OPEN:
+                    self._jobs[call_id] = _job(event_of(asked, "input"), event_of(event, "tool_use_result"), block)
+            elif name := text_of(event_of(asked, "input"), "id"):
+                self._jobs = {call: job for call, job in self._jobs.items() if name not in job[0].split()}
+
     def _take_task(self, event: Event) -> None:
         """Of a version without events for them, the result of the call tells of a background task."""
         task_id = text_of(event_of(event, "tool_use_result"), "backgroundTaskId")
         if task_id is not None and not self._tells_of_tasks and len(self._tasks) < _MOST_OPEN:
             self._tasks[task_id] = _COMMAND
+
+
+def _job(given: Event, made: Event, block: Event) -> tuple[str, int | None]:
+    """What was answered to the call that made a job, and when that is due, if it comes once and that is told."""
+    said = " ".join((text_of(made, "id") or "", content_text(block.get("content"))))
+    once = given.get("recurring") is False or made.get("recurring") is False
+    return said, count_of(made, "nextFireAt") if once else None
 
 
 def is_of_no_turn(result: Event) -> bool:

@@ -9,6 +9,7 @@ import pytest
 
 from claudomator_py.agents.claude.events import ClaudeEvents
 from claudomator_py.agents.event_reader import EventReader
+from claudomator_py.domain.limits import done_text
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.report import Stage
 from claudomator_py.domain.run import EndedBy, ExitRecord
@@ -181,6 +182,81 @@ def test_between_two_turns_its_program_may_end_by_itself(name: str) -> None:
     )
     assert read(*events, exit_record=ended(0)).status is SUCCEEDED
     assert read(*events, exit_record=ended(1)).reason is Reason.AGENT_ERROR
+
+
+def scheduled(number: int, *, given: object = True, **made: object) -> list[Event]:
+    """A job of its scheduler is made. made: what the result says of it."""
+    call_id, words = f"toolu_c{number}", f"Scheduled recurring job job{number} (Every 5 minutes). Session-only."
+    block = {"type": "tool_result", "tool_use_id": call_id, "content": words}
+    result_of_it = {"tool_use_result": {"id": f"job{number}", **made}} if made or given else {}
+    return [
+        call("CronCreate", call_id, cron="*/5 * * * *", prompt="look", recurring=made.get("recurring", True)),
+        {"type": "user", "message": {"content": [block]}, **result_of_it},
+    ]
+
+
+def unscheduled(number: int) -> list[Event]:
+    return [call("CronDelete", "toolu_d", id=f"job{number}"), said_back("toolu_d")]
+
+
+ONCE = {"recurring": False, "durable": False}
+_REFUSED_JOB = [call("CronCreate", cron="x", prompt="look"), REFUSED]
+BY_SUBAGENT = [{**one, "parent_tool_use_id": "toolu_9"} for one in scheduled(1, recurring=True)]
+DROPPED = {
+    "1 scheduled job": [INIT, *scheduled(1, recurring=True), answer("Will do."), result()],
+    "1 scheduled job, of a version that says it in words": [INIT, *scheduled(1, given=False), result()],
+    "1 scheduled job, which is durable": [INIT, *scheduled(1, durable=True), answer("Will do."), result()],
+    "1 scheduled job, by a subagent": [INIT, call("Agent"), *BY_SUBAGENT, said_back(), answer("x"), result()],
+    "1 scheduled job, still to come": [INIT, *scheduled(1, **ONCE, nextFireAt=DUE_MS), answer("x"), result()],
+    "2 scheduled jobs": [INIT, *scheduled(1), *scheduled(2), *scheduled(3), *unscheduled(2), result()],
+    "1 wake-up": WAKE_UP,
+    "1 scheduled job and 1 wake-up": [INIT, *scheduled(1), *WAKE_UP[1:]],
+    "1 background task": IN_BACKGROUND,
+}
+KEPT = {
+    "one turn": TURN,
+    "a job that was taken back": [INIT, *scheduled(1), *unscheduled(1), answer("x"), result()],
+    "one taken back that was told in words": [INIT, *scheduled(1, given=False), *unscheduled(1), answer("x"), result()],
+    "a job that was refused": [INIT, *_REFUSED_JOB, answer("x"), result()],
+    "a job that has come": [INIT, *scheduled(1, **ONCE, nextFireAt=NOW_MS - 1), answer("x"), result()],
+    "the jobs are listed": [INIT, call("CronList"), said_back(), answer("x"), result()],
+    "words about a job": [INIT, answer("CronCreate job1"), result()],
+    "both turns": [*IN_BACKGROUND, TOLD, NONE_OPEN, *TURN],
+}
+
+
+@pytest.mark.parametrize("name", DROPPED)
+def test_what_was_set_up_for_later_and_goes_with_the_program_is_said(name: str) -> None:
+    outcome = read(*DROPPED[name], exit_record=ended(0))
+    assert outcome.status is SUCCEEDED
+    assert f"what it had set up for later: {name.partition(',')[0]}. " in str(outcome.detail)
+    assert "`schedule`" in str(outcome.detail)
+    assert outcome.dropped == sum(int(word) for word in name.split() if word.isdigit())
+    assert done_text(outcome, checked=True) == "done, but what it had set up for later was dropped"
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_nothing_is_said_where_nothing_was_to_come(name: str) -> None:
+    outcome = read(*KEPT[name], exit_record=ended(0))
+    assert (outcome.status, outcome.detail, outcome.dropped) == (SUCCEEDED, None, 0)
+    assert done_text(outcome, checked=True) is None
+
+
+def test_of_a_job_beside_denials_both_are_said() -> None:
+    denied = result(permission_denials=[{"tool_name": "Bash", "tool_use_id": "t", "tool_input": {}}])
+    outcome = read(INIT, *scheduled(1), answer("x"), denied, exit_record=ended(0))
+    assert "1 tool call was denied: Bash" in str(outcome.detail)
+    assert "1 scheduled job" in str(outcome.detail)
+    assert done_text(outcome, checked=False) == "done, with 1 denial; but what it had set up for later was dropped"
+
+
+def test_a_job_does_not_keep_a_run_and_is_said_of_one_that_was_stopped_after_its_last_word() -> None:
+    events = [INIT, *scheduled(1), answer("Will do."), result()]
+    assert stage(*events) is Stage.DONE
+    stayed = read(*events, exit_record=ended(143, "wind_down"))
+    assert "did not exit after its last word" in str(stayed.detail)
+    assert "1 scheduled job" in str(stayed.detail)
+    assert read(INIT, *scheduled(1), call("Bash"), exit_record=ended(143, "timeout")).dropped == 0
 
 
 @pytest.mark.parametrize(("after", "left"), [([], True), ([TOLD, NONE_OPEN], True), ([TOLD, *TURN, NONE_OPEN], False)])
