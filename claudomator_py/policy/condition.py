@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from claudomator_py.domain.errors import near, shown, suggestion
 from claudomator_py.policy import facts
 from claudomator_py.policy.expression import STRING, Expression, Undecided, code_of, context_of, first_line, literal
+from claudomator_py.policy.time_of_day import instead_of, misuses
 
 if TYPE_CHECKING:
     from cel import Context
@@ -66,6 +67,8 @@ class Condition:
             raise BadCondition(f"is longer than {LONGEST:,} characters", "split it into several rules")
         self._code = code_of(text)
         _check_names(self._code)
+        for message, remedy in misuses(self._code):
+            raise BadCondition(message, remedy)
         _check_cost(self._code)
         try:
             self._program = Expression(text, self._code)
@@ -216,13 +219,15 @@ def _check_names(code: str) -> None:
         if root in bound:
             continue
         if root not in known:
-            raise BadCondition(f"uses `{shown(root)}`, which is not a known name", suggestion(root, known))
+            instead = None if members else instead_of(root)
+            raise BadCondition(f"uses `{shown(root)}`, which is not a known name", instead or suggestion(root, known))
         for end in range(len(members)):
             path = ".".join(members[: end + 1])
             if path not in known[root]:
                 valid = [f"{root}.{name}" for name in known[root]]
                 message = f"uses `{shown(f'{root}.{path}')}`, which no task has"
-                raise BadCondition(message, suggestion(f"{root}.{path}", valid))
+                instead = instead_of(path) if root == "now" else None
+                raise BadCondition(message, instead or suggestion(f"{root}.{path}", valid))
 
 
 def _check_cost(code: str) -> None:

@@ -114,6 +114,72 @@ def test_what_is_refused(text: str, message: str, remedy: str) -> None:
     assert remedy in refused.value.remedy
 
 
+HOUR, MINUTE, WEEKDAY, DATE = "write `now.hour`", "write `now.minute`", "write `now.weekday`", "write `now.date`"
+ALL_OF_NOW = "write `now.hour`, `now.minute`, `now.weekday` or `now.date`"
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ("now.getHours() > 8", HOUR),
+        ('true || now.getHours("Europe/Berlin") > 8', HOUR),
+        ('"night" in task.tags && now . getHours ( ) > 8', HOUR),
+        ("getHours(now) > 8", HOUR),
+        ("now.hour() > 8", HOUR),
+        ("now.getHour() > 8", HOUR),
+        ("now.hour.getHours() > 3", HOUR),
+        ("now.hours > 8", HOUR),
+        ("hour > 22", HOUR),
+        ("now.getMinutes() > 8", MINUTE),
+        ("now.getDayOfWeek() == 0", WEEKDAY),
+        ("now.date.getDayOfWeek() == 1", WEEKDAY),
+        ("now.dayOfWeek == 1", WEEKDAY),
+        ("weekday == 7", WEEKDAY),
+        ("now.getDate() == 1", DATE),
+        ("now.getDayOfMonth() == 1", DATE),
+        ("now.getDayOfYear() == 1", DATE),
+        ("now.getMonth() == 1", DATE),
+        ("now.getFullYear() == 2026", DATE),
+        ("now.month == 12", DATE),
+        ("now.day == 24", DATE),
+        ("now.year == 2026", DATE),
+        ('today == "2026-12-24"', DATE),
+        ("getMonth(now.date) == 11", DATE),
+        ("now.getSeconds() == 1", "to the minute"),
+        ("now.getMilliseconds() == 1", "to the minute"),
+        ("now.second == 1", "to the minute"),
+        ("now.getTime() > 5", ALL_OF_NOW),
+        ("now() > 8", ALL_OF_NOW),
+        ('now < timestamp("2026-12-01T00:00:00Z")', ALL_OF_NOW),
+        ('timestamp("2026-12-01T00:00:00Z") <= now', ALL_OF_NOW),
+        ('now - duration("1h") > timestamp("2026-12-01T00:00:00Z")', ALL_OF_NOW),
+        ('now == "10:00"', ALL_OF_NOW),
+        ("timestamp(now.date).getMonth() == 1", ALL_OF_NOW),
+        ('string(now).startsWith("2026")', ALL_OF_NOW),
+    ],
+)
+def test_who_takes_now_for_a_timestamp_is_told_what_there_is(text: str, remedy: str) -> None:
+    with pytest.raises(BadCondition) as refused:
+        Condition(text)
+    assert refused.value.remedy.startswith(remedy) or remedy in refused.value.remedy.partition(":")[0]
+    assert "`now" in str(refused.value) or "not a known name" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'now.date.startsWith("2026-12") || now.date.endsWith("-01") || now.date.contains("-12-")',
+        'now.date >= "2026-12-24" && now.date.matches("^2026")',
+        'task.text.contains("now.getHours() > 8") || task.name == "now < then"  // now.getHours()',
+        'timestamp("2026-12-01T00:00:00Z").getHours() > 3',
+        "task.tags.exists(hour, hour.size() > 3)",
+        "has(now.hour) && double(now.hour) > 3.5 && size(now.date) == 10",
+    ],
+)
+def test_what_only_looks_like_that_is_a_condition(text: str) -> None:
+    Condition(text)
+
+
 @pytest.mark.parametrize(
     "text",
     [
