@@ -1,6 +1,7 @@
 """The daemon, run until it is told to end."""
 
 import asyncio
+import contextlib
 import os
 import sys
 import warnings
@@ -20,13 +21,13 @@ from claudomator_py.app.local import Ground, Local, prepare, surroundings
 from claudomator_py.app.process import give_back, lower_open_files, raise_open_files
 from claudomator_py.app.readiness import readiness_checks
 from claudomator_py.app.startup import load, read_again, service_manager
-from claudomator_py.app.web import Web, publish
+from claudomator_py.app.web import Web, publish, withdraw
 from claudomator_py.daemon.health import Pulse
 from claudomator_py.daemon.locks import StateInUse
 from claudomator_py.daemon.loop import Daemon, StateLost
 from claudomator_py.daemon.record import PublishedRecord
 from claudomator_py.daemon.reload import Reloader
-from claudomator_py.daemon.signals import handle_signals, install_crash_hook
+from claudomator_py.daemon.signals import handle_signals, ignore_signals, install_crash_hook
 from claudomator_py.daemon.systemd import Notifier, Supervision
 from claudomator_py.dispatch.tracing import SpanSender
 from claudomator_py.domain.redaction import Redactor
@@ -71,7 +72,9 @@ def serve(config: Path | None, state_dir: Path | None, listen: str | None, log_f
             stack.callback(os.umask, umask)
             files = raise_open_files()
             stack.callback(lower_open_files, files)
-            return asyncio.run(_serve(loaded, state, listen, umask, files, stack))
+            code = asyncio.run(_serve(loaded, state, listen, umask, files, stack))
+        ignore_signals()
+        return code
     except ConfigError as error:
         _say(str(error))
     except StoreUnavailable as error:
@@ -137,7 +140,14 @@ async def _serve(
         notifier.stopping()
         loop.stop(drain=_drains(local.current().settings))
 
-    handle_signals(asyncio.get_running_loop(), stop=stop, reload=lambda: loop.between_ticks(reloader.reload))
+    def leave() -> None:
+        published.withdraw()
+        with contextlib.suppress(OSError):
+            withdraw(state, ground.in_place)
+
+    handle_signals(
+        asyncio.get_running_loop(), stop=stop, reload=lambda: loop.between_ticks(reloader.reload), leave=leave
+    )
     daemon.desk.cron.start()
     local.around.notifications.follow(settings.notify)
     for worker in workers:

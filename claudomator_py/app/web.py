@@ -57,5 +57,11 @@ class Web:
 
 def publish(url: str, state: Path, in_place: Callable[[], bool], stack: ExitStack) -> None:
     """Have commands find the daemon at that address, until the stack is closed."""
-    stack.callback(lambda: withdraw_endpoint(state) if in_place() else None)
+    stack.callback(withdraw, state, in_place)
     publish_endpoint(state, url)
+
+
+def withdraw(state: Path, in_place: Callable[[], bool]) -> None:
+    """Have no command look for it there any more, unless the folder is another one's by now."""
+    if in_place():
+        withdraw_endpoint(state)

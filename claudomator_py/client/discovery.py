@@ -220,7 +220,10 @@ def _announced(folder: Path) -> Endpoint:
             socket = opened.has_listener()
             # Else it is of an earlier version, or was killed, and then anybody may listen at its URL.
             if not socket and not opened.daemon_runs():
-                raise DaemonNotRunning(f"The daemon that listened at {url} was killed.", remedy=_START_IT)
+                raise DaemonNotRunning(
+                    f"The daemon that listened at {url} ended without notice, as one that is killed does.",
+                    remedy=_START_IT,
+                )
             return Endpoint(url, _token(opened), own=folder, socket=socket)
     except (FileNotFoundError, PermissionError):
         raise NotStarted(f"No daemon runs with the state folder {folder}.", remedy=_START_IT) from None

@@ -1,5 +1,6 @@
 """What an operator can rely on when the machine misbehaves: locks, disks, signals, reused pids, lost folders."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -7,6 +8,7 @@ import signal
 import socket
 import sqlite3
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -234,8 +236,22 @@ def test_a_second_signal_ends_the_daemon_at_once(site: Site) -> None:
         os.kill(daemon.pid, signal.SIGTERM)
 
         assert daemon.wait() == 1
+    assert site.endpoint is None, "who stopped it is not told that it was killed"
     again = site.start().ready()
     wait_until(lambda: again.client.readiness().ready, "the next to be ready")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("between_s", [0.0, 0.01, 0.03, 0.06, 0.1])
+def test_two_signals_one_after_the_other_look_like_no_kill(site: Site, number: int, between_s: float) -> None:
+    daemon = site.start().ready()
+    os.kill(daemon.pid, number)
+    time.sleep(between_s)  # whatever it is doing then: stopping, closing its database, leaving the interpreter
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(daemon.pid, number)
+    assert daemon.wait() in (0, 1)
+    assert site.endpoint is None
+    assert "Traceback" not in site.log_text()
 
 
 def remove(folder: Path) -> None:
