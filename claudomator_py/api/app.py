@@ -29,7 +29,6 @@ from claudomator_py.api.page import errors
 from claudomator_py.api.policy import policy
 from claudomator_py.api.routing import routing
 from claudomator_py.api.runs import runs
-from claudomator_py.api.schedules import schedules
 from claudomator_py.api.section import Section
 from claudomator_py.api.settings import WebSettings
 from claudomator_py.api.specialists import specialists
@@ -39,6 +38,7 @@ from claudomator_py.daemon.metering import Meter
 from claudomator_py.dispatch.hub import Hub
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.redaction import Redactor
+from claudomator_py.resources.schedules.http import schedules
 from claudomator_py.service.access import Access
 from claudomator_py.service.keyring import Keyring
 from claudomator_py.store.database import Database

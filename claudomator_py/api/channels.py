@@ -6,7 +6,6 @@ from fastapi import Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from claudomator_py.api.conditional import NOT_MODIFIED, IdempotencyKey, IfMatch, IfNoneMatch
-from claudomator_py.api.guard.roles import OPERATE, READ
 from claudomator_py.api.operation import Allowed, Operations, Tagged, body, location
 from claudomator_py.api.request import DIGITS, PageQuery, WholeNumber
 from claudomator_py.domain.channel import NewChannel, NewMessage
@@ -21,6 +20,7 @@ from claudomator_py.domain.views.channels import (
     MuteRequest,
     SettingsRequest,
 )
+from claudomator_py.surface.operation import OPERATE, READ
 
 channels = Operations("channels")
 

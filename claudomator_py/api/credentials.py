@@ -7,7 +7,6 @@ from fastapi import Path, Request
 
 from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.guard.login_codes import LoginCodes
-from claudomator_py.api.guard.roles import ADMIN, READ
 from claudomator_py.api.guard.sessions import Sessions
 from claudomator_py.api.guard.without_secrets import GIVEN
 from claudomator_py.api.operation import Allowed, Operations, body
@@ -16,6 +15,7 @@ from claudomator_py.domain.errors import NotFound
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.views import LoginCodeView, NewTokenView, Page, SessionView, TokenRequest, TokenView
 from claudomator_py.store.tables import BrowserSession
+from claudomator_py.surface.operation import ADMIN, READ
 
 credentials = Operations("tokens")
 

@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 from fastapi import Path, Query, Request, Response
 from pydantic import Field
 
-from claudomator_py.api.guard.roles import ADMIN_WHOLE, OPEN, READ, READ_WHOLE
 from claudomator_py.api.operation import Allowed, Operations, access_of, body
 from claudomator_py.api.request import DIGITS, PageQuery
 from claudomator_py.domain.notice import DeliveryState, DeliveryView
@@ -22,9 +21,10 @@ from claudomator_py.domain.views import (
     Page,
     ReadinessView,
     ReasonView,
-    StatusView,
 )
 from claudomator_py.domain.views.base import View
+from claudomator_py.resources.overview.shape import StatusView
+from claudomator_py.surface.operation import ADMIN_WHOLE, OPEN, READ, READ_WHOLE
 
 daemon = Operations("status")
 

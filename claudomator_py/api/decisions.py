@@ -4,11 +4,11 @@ from typing import Annotated
 
 from fastapi import Path, Query
 
-from claudomator_py.api.guard.roles import READ
 from claudomator_py.api.operation import Allowed, Operations
 from claudomator_py.api.request import PageQuery
 from claudomator_py.domain.views import Page
 from claudomator_py.domain.views.decisions import DecisionFilter, RecordedDecisionView
+from claudomator_py.surface.operation import READ
 
 decisions = Operations("decisions")
 

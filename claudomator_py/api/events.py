@@ -9,7 +9,6 @@ from typing import Annotated
 from fastapi import Header, Query, Request, Response
 
 from claudomator_py.api.guard.asking import Standing
-from claudomator_py.api.guard.roles import READ
 from claudomator_py.api.operation import Allowed, Operations
 from claudomator_py.api.request import DIGITS
 from claudomator_py.api.streams import (
@@ -28,6 +27,7 @@ from claudomator_py.domain.units import format_instant
 from claudomator_py.domain.views import EventView, Page
 from claudomator_py.queries import cursors
 from claudomator_py.queries.event_stream import EventFilter, Live
+from claudomator_py.surface.operation import READ
 
 events = Operations("events")
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Literal, cast
 from fastapi import Request, Response
 
 from claudomator_py import __version__
-from claudomator_py.api.guard.roles import READ_WHOLE
 from claudomator_py.api.operation import Operations
 from claudomator_py.daemon.metering import BY_HAND, Measured, Meter
 from claudomator_py.domain.errors import Unavailable
@@ -25,6 +24,7 @@ from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.faults import Doing
 from claudomator_py.scheduler.classification import Cause
 from claudomator_py.store.metric_rows import REVOKED
+from claudomator_py.surface.operation import READ_WHOLE
 
 if TYPE_CHECKING:
     from prometheus_client import Metric

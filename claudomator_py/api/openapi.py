@@ -1,6 +1,6 @@
 """The OpenAPI 3.1 document: what the routes say of themselves, plus what holds for all of them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI
@@ -8,11 +8,14 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from starlette.routing import BaseRoute
 
-from claudomator_py.api.guard.roles import OPERATIONS, Needed
+from claudomator_py.api.guard.roles import OPERATIONS
 from claudomator_py.api.guard.security import OPEN_PATHS
 from claudomator_py.api.problem import MEDIA_TYPE
 from claudomator_py.domain.views import ProblemDetails
+from claudomator_py.domain.views.base import View
 from claudomator_py.schema.json_schema import task_json_schema
+from claudomator_py.surface.operation import Needed
+from claudomator_py.surface.words import member_words
 
 _REF = "#/components/schemas/{model}"
 _MEANINGS = {
@@ -76,6 +79,8 @@ def build(app: FastAPI, routes: Sequence[BaseRoute], bodies: Iterable[type[BaseM
         body = model.model_json_schema(ref_template=_REF)
         schemas.update(body.pop("$defs", {}))
         schemas[model.__name__] = body
+    for shape in _shapes(View):
+        _say_of_fields(schemas.get(shape.__name__, {}), shape)
     components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     for path, operations in schema["paths"].items():
         for operation in operations.values():
@@ -91,6 +96,20 @@ def build(app: FastAPI, routes: Sequence[BaseRoute], bodies: Iterable[type[BaseM
                 operation["description"] = f"{operation['description']}\n\n{_WHOLE}"
             operation["responses"] = dict(sorted(responses.items()))
     return schema
+
+
+def _shapes(base: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    for shape in base.__subclasses__():
+        yield shape
+        yield from _shapes(shape)
+
+
+def _say_of_fields(schema: dict[str, Any], shape: type[BaseModel]) -> None:
+    """Give each field of the schema the words that stand below it in the shape."""
+    if "properties" not in schema:
+        return
+    for name, words in member_words(shape).items():
+        schema["properties"].get(name, {}).setdefault("description", words)
 
 
 def _security(needed: Needed) -> list[dict[str, list[str]]]:

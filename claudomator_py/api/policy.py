@@ -1,9 +1,9 @@
 """/v1/policy: the rules in force."""
 
-from claudomator_py.api.guard.roles import OPERATE
 from claudomator_py.api.operation import Allowed, Operations
 from claudomator_py.api.request import Days
 from claudomator_py.domain.views.policy import PolicyView
+from claudomator_py.surface.operation import OPERATE
 
 policy = Operations("policy")
 

@@ -4,7 +4,6 @@ from typing import Annotated
 
 from fastapi import Query
 
-from claudomator_py.api.guard.roles import ADMIN, ADMIN_WHOLE, READ
 from claudomator_py.api.operation import Allowed, Operations, body
 from claudomator_py.api.request import DIGITS, Days
 from claudomator_py.domain.views.policy import TriedRouteView
@@ -15,6 +14,7 @@ from claudomator_py.domain.views.routing import (
     RouteRequest,
     RoutingStatsView,
 )
+from claudomator_py.surface.operation import ADMIN, ADMIN_WHOLE, READ
 
 routing = Operations("routing")
 

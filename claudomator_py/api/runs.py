@@ -10,7 +10,6 @@ from fastapi import Header, Path, Query, Request, Response
 
 from claudomator_py.api.conditional import IdempotencyKey
 from claudomator_py.api.guard.asking import Standing
-from claudomator_py.api.guard.roles import OPERATE_OWN, READ_OWN
 from claudomator_py.api.operation import Allowed, Operations, body
 from claudomator_py.api.request import DIGITS
 from claudomator_py.api.streams import (
@@ -42,6 +41,7 @@ from claudomator_py.domain.views import (
 )
 from claudomator_py.queries.log_stream import LogFeed, LogItem, LogPosition, LogView
 from claudomator_py.service.access import Granted
+from claudomator_py.surface.operation import OPERATE_OWN, READ_OWN
 
 log = logging.getLogger(__name__)
 

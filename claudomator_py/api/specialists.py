@@ -6,13 +6,13 @@ from fastapi import Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from claudomator_py.api.conditional import NOT_MODIFIED, IdempotencyKey, IfMatch, IfNoneMatch
-from claudomator_py.api.guard.roles import ADMIN, OPERATE, READ
 from claudomator_py.api.operation import Allowed, Operations, Tagged, body, location
 from claudomator_py.api.request import PageQuery, WholeNumber
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.views import Page
 from claudomator_py.domain.views.specialists import LONGEST_QUERY, GrantRequest, SearchView, SpecialistView
+from claudomator_py.surface.operation import ADMIN, OPERATE, READ
 
 specialists = Operations("specialists")
 

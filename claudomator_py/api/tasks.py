@@ -5,7 +5,6 @@ from typing import Annotated
 from fastapi import Path, Query, Response
 
 from claudomator_py.api.conditional import NOT_MODIFIED, IdempotencyKey, IfMatch, IfNoneMatch
-from claudomator_py.api.guard.roles import OPERATE, READ, READ_OWN
 from claudomator_py.api.operation import Allowed, Operations, Tagged, body, links, location, task_document
 from claudomator_py.api.request import PageQuery
 from claudomator_py.domain.task import TaskSpec
@@ -20,6 +19,7 @@ from claudomator_py.domain.views import (
     TaskView,
     WhyView,
 )
+from claudomator_py.surface.operation import OPERATE, READ, READ_OWN
 
 tasks = Operations("tasks")
 

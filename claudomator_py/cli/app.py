@@ -31,15 +31,15 @@ def _function(path: str) -> Callable[[], Callable[..., None]]:
     return lambda: _imported(path)
 
 
-def _group(path: str) -> Callable[[], typer.Typer]:
-    """What that of ``module:name`` below ``cli`` makes."""
-    return lambda: _imported(path)()
+def _group(path: str, package: str = "cli") -> Callable[[], typer.Typer]:
+    """What that of ``module:name`` below the package makes."""
+    return lambda: _imported(path, package)()
 
 
-def _imported(path: str) -> Any:
+def _imported(path: str, package: str = "cli") -> Any:
     module, _, name = path.partition(":")
     with many():
-        return getattr(importlib.import_module(f"claudomator_py.cli.{module}"), name)
+        return getattr(importlib.import_module(f"claudomator_py.{package}.{module}"), name)
 
 
 COMMANDS: Mapping[str, Command] = {
@@ -76,7 +76,7 @@ COMMANDS: Mapping[str, Command] = {
 """Those that talk to a daemon or to files."""
 
 GROUPS: Mapping[str, Command] = {
-    "schedule": Command("Recurring tasks: list, preview, pause, run, end.", _group("schedule:group")),
+    "schedule": Command("Recurring tasks: list, preview, pause, run, end.", _group("schedules.cli:group", "resources")),
     "specialists": Command("Specialists: list, show, add, edit, share, import, export.", _group("specialists:group")),
     "channel": Command("Channels: create, list, show, post, read, settings, stats.", _group("channels:group")),
     "decisions": Command("Decisions: list, show, export as JSON lines.", _group("decisions:group")),

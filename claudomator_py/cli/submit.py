@@ -12,14 +12,14 @@ from claudomator_py.cli import exits
 from claudomator_py.cli.connect import ConfigOption, StateDirOption, connect
 from claudomator_py.cli.following import wait_for_end
 from claudomator_py.cli.output import Column, Format, FormatOption, error, fail, note, out, out_json, render
-from claudomator_py.cli.schedule import write_schedules
 from claudomator_py.cli.task_files import ReadFile, read
 from claudomator_py.client.errors import ClientError, ConnectionLost, DaemonNotRunning, ServiceProblem
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import format_duration, parse_duration
 from claudomator_py.domain.views import TaskView
-from claudomator_py.domain.views.schedules import ScheduleView
+from claudomator_py.resources.schedules.cli import write_schedules
+from claudomator_py.resources.schedules.shape import ScheduleView
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState

@@ -184,7 +184,7 @@ def _warnings(file: ReadFile, warnings: Found) -> list[Problem]:
 
 def _fires(spec: "TaskSpec") -> str:
     """The next times of a schedule, in words."""
-    from claudomator_py.cli.schedule import local_time, next_fires, zone_of
+    from claudomator_py.resources.schedules.cli import local_time, next_fires, zone_of
 
     return ", ".join(local_time(at_ms, zone_of(spec)) for at_ms in next_fires(spec)) or "never again"
 
@@ -221,8 +221,8 @@ def _as_json(file: ReadFile | ReadCards, judged: Judge, known: Collection[str]) 
             "warnings": [warning.model_dump(mode="json") for warning in file.warnings(known)],
             "problems": [problem.model_dump(mode="json") for problem in file.problems],
         }
-    from claudomator_py.cli.schedule import next_fires
     from claudomator_py.domain.units import format_instant
+    from claudomator_py.resources.schedules.cli import next_fires
     from claudomator_py.schema.taskfile import shown_document
 
     return {

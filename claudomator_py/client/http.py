@@ -26,13 +26,14 @@ from claudomator_py.domain.views import (
     ReasonView,
     ReleaseRequest,
     SessionView,
-    StatusView,
     TokenRequest,
     TokenView,
 )
+from claudomator_py.resources.overview.shape import StatusView
+from claudomator_py.resources.schedules.shape import ScheduleCalls
 
 
-class Client(TaskCalls, SpecialistCalls, ChannelCalls):
+class Client(TaskCalls, SpecialistCalls, ChannelCalls, ScheduleCalls):
     """A connection to the daemon; use it in a ``with`` block.
 
     Every call may raise ``client.errors.ClientError``. ref: a task's id, a unique prefix of it, or its name.

@@ -1,4 +1,4 @@
-"""Tasks, their runs, what happens to them, and the schedules that make them, as typed calls."""
+"""Tasks, their runs, and what happens to them, as typed calls."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 
@@ -14,6 +14,7 @@ from claudomator_py.client.transport import (
     given,
     part_of,
     path_segment,
+    task_document,
 )
 from claudomator_py.domain.handoff import Handoff
 from claudomator_py.domain.outcome import HandoffRequest
@@ -35,7 +36,6 @@ from claudomator_py.domain.views import (
     TaskView,
     WhyView,
 )
-from claudomator_py.domain.views.schedules import ScheduleView
 
 
 class TaskCalls(RunLogs):
@@ -43,7 +43,7 @@ class TaskCalls(RunLogs):
 
     def submit(self, spec: TaskSpec, *, idempotency_key: str | None = None) -> TaskView:
         """Submit a task; it is durable when this returns."""
-        document = _document(spec)
+        document = task_document(spec)
         return self._view(TaskView, "POST", "/v1/tasks", json=document, headers=change_headers(idempotency_key))
 
     def tasks(self, wanted: TaskFilter | None = None, *, cursor: str | None = None, limit: int = 50) -> Page[TaskView]:
@@ -201,41 +201,3 @@ class TaskCalls(RunLogs):
     def why(self, ref: str) -> WhyView:
         """Why a task is where it is."""
         return self._view(WhyView, "GET", f"/v1/tasks/{path_segment(ref)}/why")
-
-    def schedules(self) -> list[ScheduleView]:
-        """What is made again and again, by name."""
-        return list(self._view(Page[ScheduleView], "GET", "/v1/schedules").items)
-
-    def schedule(self, name: str) -> ScheduleView:
-        """One schedule with its content."""
-        return self._view(ScheduleView, "GET", f"/v1/schedules/{path_segment(name)}")
-
-    def add_schedule(self, spec: TaskSpec, *, idempotency_key: str | None = None) -> ScheduleView:
-        """Have the task made at each time of its schedule. Harmless when repeated."""
-        document = _document(spec)
-        return self._view(ScheduleView, "POST", "/v1/schedules", json=document, headers=change_headers(idempotency_key))
-
-    def pause_schedule(self, name: str) -> ScheduleView:
-        """Have it make no more tasks until it is resumed."""
-        return self._view(ScheduleView, "POST", f"/v1/schedules/{path_segment(name)}/pause")
-
-    def resume_schedule(self, name: str) -> ScheduleView:
-        """Resume it, starting with its next scheduled time."""
-        return self._view(ScheduleView, "POST", f"/v1/schedules/{path_segment(name)}/resume")
-
-    def run_schedule(self, name: str, *, idempotency_key: str | None = None) -> TaskView:
-        """Create a task now, in addition to the scheduled ones."""
-        return self._view(
-            TaskView, "POST", f"/v1/schedules/{path_segment(name)}/run", headers=change_headers(idempotency_key)
-        )
-
-    def delete_schedule(self, name: str) -> None:
-        """End it; its tasks stay."""
-        self._request("DELETE", f"/v1/schedules/{path_segment(name)}")
-
-
-def _document(spec: TaskSpec) -> dict[str, object]:
-    """The task as a file would write it."""
-    from claudomator_py.schema.taskfile import to_document  # with all that is known of files, which most calls are not
-
-    return to_document(spec, defaults=False)

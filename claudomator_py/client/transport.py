@@ -25,7 +25,9 @@ from claudomator_py.client.peer import check_peer
 from claudomator_py.client.state_folder import StateFolder
 from claudomator_py.client.streams import SILENCE_S, follow
 from claudomator_py.domain.principal import LONGEST_KEY
+from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.views import Page, ProblemDetails
+from claudomator_py.surface.operation import IdempotencyKey, Operation, PathText, TaskDocument
 
 TIMEOUT_SECONDS: Final = 30.0
 VERSIONS: Final = "Check that the URL is the daemon's, and that daemon and command are the same version."
@@ -95,6 +97,24 @@ class Transport:
         self._http.close()
         if self._folder is not None:
             self._folder.close()
+
+    def _call(self, operation: Operation, arguments: Mapping[str, Any]) -> Any:
+        """Send the call of an operation; see ``surface.operation.Calls``."""
+        path, options = operation.path, dict[str, Any]()
+        for parameter in operation.parameters:
+            value = arguments[parameter.name]
+            match parameter.sent_as:
+                case PathText():
+                    path = path.replace(f"{{{parameter.name}}}", path_segment(value))
+                case TaskDocument():
+                    options["json"] = task_document(value)
+                case IdempotencyKey():
+                    options["headers"] = change_headers(value)
+        response = self._request(operation.method, path, **options)
+        if operation.answer is None:
+            return None
+        view = self._parsed(operation.answer, response)
+        return list(view.items) if isinstance(view, Page) and operation.listed else view
 
     def _view(self, view: type[V], method: str, path: str, **options: Any) -> V:
         return self._parsed(view, self._request(method, path, **options))
@@ -213,6 +233,13 @@ def _check_connection(event: str, info: Mapping[str, Any]) -> None:
 def _certificates(base_url: str) -> ssl.SSLContext | bool:
     """The system's certificates for TLS; loading them takes longer than a request, so plain HTTP goes without."""
     return ssl.create_default_context() if base_url.startswith("https:") else False
+
+
+def task_document(spec: TaskSpec) -> dict[str, object]:
+    """Return the task as a file would write it."""
+    from claudomator_py.schema.taskfile import to_document  # with all that is known of files, which most calls are not
+
+    return to_document(spec, defaults=False)
 
 
 def path_segment(text: str) -> str:

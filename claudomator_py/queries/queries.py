@@ -23,7 +23,6 @@ from claudomator_py.domain.views import (
     Page,
     ReadinessView,
     RunView,
-    StatusView,
     TaskFilter,
     TaskView,
     WhyView,
@@ -56,9 +55,10 @@ from claudomator_py.queries.history import history_sentences, schedule_sentences
 from claudomator_py.queries.holds import agent_views, hold_sentences
 from claudomator_py.queries.inputs import input_sentences
 from claudomator_py.queries.routing import known_to, routed_before, routing_of
-from claudomator_py.queries.schedules import by_next_time
 from claudomator_py.queries.task_views import TaskViews
 from claudomator_py.queries.views import decision_view, event_views, run_view
+from claudomator_py.resources.overview.shape import StatusView
+from claudomator_py.resources.schedules.ask import by_next_time
 from claudomator_py.sources.inbox.refusals import Refusal, Refusals, readable
 from claudomator_py.store import (
     decision_rows,

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from claudomator_py.domain.principal import Principal
 from claudomator_py.queries.queries import Queries
+from claudomator_py.resources.schedules.service import Schedules
 from claudomator_py.service.channels import Channels
 from claudomator_py.service.learning import Learned
 from claudomator_py.service.notices import Notices
 from claudomator_py.service.policy import PolicyService
 from claudomator_py.service.run_requests import RunRequests
-from claudomator_py.service.schedules import Schedules
 from claudomator_py.service.specialists import Specialists
 from claudomator_py.service.task_service import TaskService
 from claudomator_py.service.tokens import Tokens

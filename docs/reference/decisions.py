@@ -19,8 +19,8 @@ from claudomator_py.domain.views.decisions import (
 )
 from claudomator_py.scheduler.classification import Cause
 from claudomator_py.scheduler.decision import RECORDS, DecisionKind, PolicyVerdict, Record, Route
+from claudomator_py.surface.words import member_words
 from docs.reference.markdown import code, first_sentence, page, table
-from docs.reference.members import members
 
 _INTRODUCTION = """
 A decision is a row that is never changed: what was chosen, among what, and why. `GET /v1/decisions`,
@@ -103,7 +103,7 @@ def decisions() -> str:
 
 
 def _labels(kind: type[StrEnum]) -> str:
-    told = members(kind)
+    told = member_words(kind)
     return table(("label", "meaning"), [(code(one.value), told[one.name]) for one in kind])
 
 
@@ -115,7 +115,7 @@ def _of_kinds() -> Iterator[str]:
 
 
 def _fields(record: type[Record], without: frozenset[str], inside: str | None) -> str:
-    told = members(record)
+    told = member_words(record)
     rows = [
         (code(name), _meaning(told.get(name) or _of_type(name, field.annotation)), _shown(name, inside))
         for name, field in record.model_fields.items()

@@ -27,15 +27,16 @@ from claudomator_py.domain.readiness import rank
 from claudomator_py.domain.run import CheckResult, ExitRecord, RunLimits, RunSpec, Stream
 from claudomator_py.domain.task import AgentHint, TaskSpec
 from claudomator_py.domain.units import SECOND_MS, format_instant
-from claudomator_py.domain.views import AgentView, CheckView, EventView, StatusView, TaskView
+from claudomator_py.domain.views import AgentView, CheckView, EventView, TaskView
 from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.ports import Transcript
 from claudomator_py.queries.event_stream import EventFilter
 from claudomator_py.queries.queries import Queries
+from claudomator_py.resources.overview.shape import StatusView
+from claudomator_py.resources.schedules.service import Schedules
 from claudomator_py.scheduler.lanes import eligibility, hint
 from claudomator_py.service.access import Access
 from claudomator_py.service.keyring import Keyring
-from claudomator_py.service.schedules import Schedules
 from claudomator_py.service.task_service import TaskService
 from claudomator_py.store import dependency_rows, hold_rows, pruning, run_rows, task_rows
 from claudomator_py.store.database import StoreUnavailable

@@ -65,7 +65,7 @@ def _file(name: str) -> Path:
 def test_a_page_on_the_code_names_what_is_in_the_files_that_it_names(page: str) -> None:
     text = " ".join((REPOSITORY / "docs" / page).read_text().split())
     said = re.findall(r"`([A-Za-z_.]+)(?:\(\))?` (?:\(|in )`([a-z_]+(?:/[a-z_]+)*\.py)`", text)
-    rows = re.findall(r"\| `([a-z_]+/[a-z_]+\.py)` \|[^|]*\| `([A-Za-z_.]+)\(\)` \|", text)
+    rows = re.findall(r"\| `([a-z_]+(?:/[a-z_]+)+\.py)` \|[^|]*\| `([A-Za-z_.]+)\(\)` \|", text)
     said += [(name, file) for file, name in rows]
     assert len(said) > 4
     missing = [(name, file) for name, file in said if name not in _defined_in(_file(file))]

@@ -7,7 +7,6 @@ tasks of all, or tells of them, whatever its role.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from fastapi.routing import APIRoute
@@ -15,35 +14,7 @@ from starlette.routing import BaseRoute
 
 from claudomator_py.api.problem import Refused
 from claudomator_py.domain.principal import Principal, Role
-
-
-@dataclass(frozen=True, slots=True)
-class Needed:
-    """What an operation asks of a principal. role: None: nothing, it is open to all.
-
-    whole: it concerns the whole daemon, so it is not for a principal of an organisation. run: a run may do it as well,
-    to its own task.
-    """
-
-    role: Role | None
-    whole: bool = False
-    run: bool = False
-
-    def permits(self, by: Principal) -> bool:
-        """Whether that principal may do it."""
-        if self.role is None or (self.run and by.role is Role.RUN):
-            return True
-        return by.role.permits(self.role) and not (self.whole and by.organisation is not None)
-
-
-OPEN: Final = Needed(None)
-READ: Final = Needed(Role.READ)
-READ_WHOLE: Final = Needed(Role.READ, whole=True)
-READ_OWN: Final = Needed(Role.READ, run=True)
-OPERATE: Final = Needed(Role.OPERATE)
-OPERATE_OWN: Final = Needed(Role.OPERATE, run=True)
-ADMIN: Final = Needed(Role.ADMIN)
-ADMIN_WHOLE: Final = Needed(Role.ADMIN, whole=True)
+from claudomator_py.surface.operation import OPEN, OPERATE, READ, Needed
 
 OPERATIONS: Final[dict[str, Needed]] = {}
 """By operation id: what each has said where it is declared."""

@@ -10,12 +10,12 @@ from claudomator_py.api.page import (
     login,
     policy,
     routing,
-    schedules,
     selection,
     specialists,
     static,
     tasks,
 )
+from claudomator_py.resources.schedules import page as schedules
 from claudomator_py.service.access import Access
 
 

@@ -11,7 +11,6 @@ from fastapi.responses import RedirectResponse, Response
 from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import Row, row_of, words_of
-from claudomator_py.api.page.schedules import ScheduleCard, cards_of
 from claudomator_py.api.page.wanted import filter_url, read_fields, read_filter
 from claudomator_py.api.page.words import cost_text, meaning_of
 from claudomator_py.api.section import guarded
@@ -25,12 +24,12 @@ from claudomator_py.domain.views import (
     NearLimitView,
     Page,
     ReleaseRequest,
-    StatusView,
     TaskFilter,
     TaskView,
 )
-from claudomator_py.domain.views.daemon import ListName
 from claudomator_py.domain.wording import Piece, Sentence
+from claudomator_py.resources.overview.shape import ListName, StatusView
+from claudomator_py.resources.schedules.page import ScheduleCard, cards_of
 from claudomator_py.service.access import Access
 
 _PART = 50

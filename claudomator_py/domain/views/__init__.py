@@ -18,7 +18,6 @@ from claudomator_py.domain.views.daemon import (
     ProblemDetails,
     ReadinessView,
     ReasonView,
-    StatusView,
 )
 from claudomator_py.domain.views.routing import PolicyCheckView
 from claudomator_py.domain.views.runs import (
@@ -113,7 +112,6 @@ __all__ = [
     "RunView",
     "SessionView",
     "SpendingView",
-    "StatusView",
     "SubtaskView",
     "TaskFilter",
     "TaskView",

@@ -34,7 +34,7 @@ class ChannelView(View):
     name: str
     version: int
     primary: str | None = None
-    """The specialist who answers what addresses nobody."""
+    """The specialist who answers messages that name none."""
     organisation: str | None = None
     """Whose it is."""
     creator: str

@@ -31,7 +31,7 @@ class Channel(Row):
     version: int = 1
     """Rises with each change of its settings and participants."""
     primary_agent: str | None = None
-    """The specialist who answers what addresses nobody."""
+    """The specialist who answers messages that name none."""
     settings: dict[str, Any] = Field(sa_column=json_column())
     """See ``domain.channel.ChannelSettings``."""
     creator: str

@@ -13,20 +13,7 @@ from starlette.routing import BaseRoute, Route
 from claudomator_py.api.app import create_app
 from claudomator_py.api.guard import roles
 from claudomator_py.api.guard.asking import permitted
-from claudomator_py.api.guard.roles import (
-    ADMIN_WHOLE,
-    OPEN,
-    OPERATE,
-    OPERATE_OWN,
-    PAGES,
-    READ,
-    READ_WHOLE,
-    Needed,
-    declare,
-    may,
-    needed_by,
-    not_permitted,
-)
+from claudomator_py.api.guard.roles import PAGES, declare, may, needed_by, not_permitted
 from claudomator_py.api.operation import Operations
 from claudomator_py.api.problem import Refused
 from claudomator_py.api.section import Section
@@ -35,6 +22,7 @@ from claudomator_py.api.tasks import tasks
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.service.access import Access
 from claudomator_py.service.keyring import Keyring
+from claudomator_py.surface.operation import ADMIN_WHOLE, OPEN, OPERATE, OPERATE_OWN, READ, READ_WHOLE, Needed
 
 
 def application() -> FastAPI:

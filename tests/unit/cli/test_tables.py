@@ -10,7 +10,6 @@ from freezegun import freeze_time
 
 from claudomator_py.cli.agents import agents_table, hold_tables
 from claudomator_py.cli.output import Column, fields, render, short_ids
-from claudomator_py.cli.schedule import schedules_table
 from claudomator_py.cli.status import overview, tasks_table
 from claudomator_py.cli.times import ago, localized, now_ms, until, why_words
 from claudomator_py.domain.agent import Tier
@@ -21,6 +20,7 @@ from claudomator_py.domain.run_requests import ProgressRequest
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant, parse_instant
 from claudomator_py.domain.views import AgentView, HoldView, NearLimitView, TaskFilter, TaskView
+from claudomator_py.resources.schedules.cli import schedules_table
 from tests.fakes.prepared import START_MS, PreparedService
 
 NOW = 1_790_000_000_000

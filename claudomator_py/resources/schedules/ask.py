@@ -1,10 +1,10 @@
-"""Schedules in the shapes of the API."""
+"""Schedules, from their rows to the shapes in which they are shown."""
 
 from sqlalchemy import Connection
 
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.views.schedules import FireView, ScheduleView
+from claudomator_py.resources.schedules.shape import FireView, ScheduleView
 from claudomator_py.schema.taskfile import shown_document
 from claudomator_py.sources.schedules import recurrence
 from claudomator_py.store import schedule_rows, task_rows
@@ -12,15 +12,15 @@ from claudomator_py.store.tables import Schedule, ScheduleFire
 
 
 def schedule_views(connection: Connection, schedules: list[Schedule]) -> list[ScheduleView]:
-    """The shapes of these schedules."""
+    """Return the shapes of these schedules, in their order."""
     fires = schedule_rows.last_fires(connection, [schedule.id for schedule in schedules])
     return [_view(connection, schedule, fires.get(schedule.id)) for schedule in schedules]
 
 
 def by_next_time(connection: Connection, by: Principal) -> list[ScheduleView]:
-    """All schedules that exist for that principal, the next to come first; those without a next time last."""
-    found = schedule_views(connection, list(schedule_rows.all_there(connection, by)))
-    return sorted(found, key=lambda one: (one.next_at is None, one.next_at or "", one.name))
+    """Return all schedules that exist for that principal, the next to come first; those without a next time last."""
+    views = schedule_views(connection, list(schedule_rows.all_there(connection, by)))
+    return sorted(views, key=lambda view: (view.next_at is None, view.next_at or "", view.name))
 
 
 def _view(connection: Connection, schedule: Schedule, last: ScheduleFire | None) -> ScheduleView:

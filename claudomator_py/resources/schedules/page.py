@@ -10,8 +10,8 @@ from fastapi.responses import RedirectResponse, Response
 from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.page.rows import words_of
 from claudomator_py.api.section import guarded
-from claudomator_py.domain.views.schedules import FireView, ScheduleView
 from claudomator_py.domain.wording import Piece, Sentence
+from claudomator_py.resources.schedules.shape import FireView, ScheduleView
 from claudomator_py.service.access import Access
 
 Name = Annotated[str, Path(max_length=128)]

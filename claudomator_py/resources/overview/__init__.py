@@ -1,0 +1,1 @@
+"""The overview: everything at a glance."""

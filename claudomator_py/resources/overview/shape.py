@@ -1,0 +1,55 @@
+"""Everything at a glance. Field order is the order of the JSON."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from claudomator_py.domain.lifecycle import StateName
+from claudomator_py.domain.views import AgentView, BudgetView, CheckView, FileProblemView, SpendingView, TaskView
+from claudomator_py.domain.views.base import View
+from claudomator_py.resources.schedules.shape import ScheduleView
+
+ListName = Literal["needs_you", "problems", "inbox", "running", "queued", "recent"]
+
+
+class StatusView(View):
+    """Everything at a glance, what needs a person first. Each list is cut at 50."""
+
+    needs_you: tuple[TaskView, ...] = ()
+    """Tasks in NEEDS_INPUT, and those that wait for a larger budget."""
+    problems: tuple[TaskView, ...] = ()
+    """Failed tasks of the last 24 hours, newest first."""
+    inbox: tuple[FileProblemView, ...] = ()
+    """Refused files, the last one refused first."""
+    running: tuple[TaskView, ...] = ()
+    queued: tuple[TaskView, ...] = ()
+    """Waiting and queued tasks in the order in which they would start."""
+    recent: tuple[TaskView, ...] = ()
+    """Completed and cancelled tasks, newest first."""
+    agents: tuple[AgentView, ...] = ()
+    schedules: tuple[ScheduleView, ...] = ()
+    """All of them, the next to come first, those that are paused last."""
+    counts: dict[StateName, int] = Field(default_factory=dict)
+    """The number of tasks in each state."""
+    totals: dict[ListName, int] = Field(default_factory=dict)
+    """The length of each whole list, by its name."""
+    problem_reasons: dict[str, int] = Field(default_factory=dict)
+    """How many of all problems have each reason."""
+    trouble: tuple[CheckView, ...] = ()
+    """What is not in order with the daemon."""
+    spent_today: SpendingView = SpendingView()
+    """By all agents."""
+    budget: BudgetView | None = None
+    """What all agents may spend on a day; null if that is not limited."""
+
+    def total(self, name: ListName) -> int:
+        """How long that list is, whatever is shown of it."""
+        return self.totals.get(name, len(getattr(self, name)))
+
+    @property
+    def first_to_reset(self) -> AgentView | None:
+        """If every agent that tasks may go to is limited: the one whose limit resets first. None: one is not."""
+        able = [agent for agent in self.agents if agent.auto_select and agent.installed and agent.problem is None]
+        if not able or not all(agent.limited for agent in able):
+            return None
+        return min(able, key=lambda agent: (agent.limited_until is None, agent.limited_until or ""))

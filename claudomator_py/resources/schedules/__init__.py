@@ -1,0 +1,1 @@
+"""Schedules: what is made again and again, and when."""

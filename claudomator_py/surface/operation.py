@@ -1,0 +1,195 @@
+"""An operation, declared once: a method whose signature is the call of the client.
+
+Path and role, the OpenAPI document, the call and the route follow from the declaration, so no two of them can disagree.
+The method has no body: the client sends what it is called with, and ``api/operation.py`` hands what arrives to the
+method of the service that the resource names for it. Here is nothing of HTTP libraries or of the daemon, since the
+command line imports it.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Annotated, Any, Final, Protocol, TypeVar, get_args, get_origin, get_type_hints
+
+from pydantic import BaseModel
+
+from claudomator_py.domain.principal import Principal, Role
+from claudomator_py.domain.views.base import Page
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """What an operation requires of a principal."""
+
+    role: Role | None
+    """None: nothing, it is open to all."""
+    whole: bool = False
+    """It concerns the whole daemon, so it is not for a principal of an organisation."""
+    run: bool = False
+    """A run may do it as well, to its own task."""
+
+    def permits(self, by: Principal) -> bool:
+        """Return whether that principal may do it."""
+        if self.role is None or (self.run and by.role is Role.RUN):
+            return True
+        return by.role.permits(self.role) and not (self.whole and by.organisation is not None)
+
+
+OPEN: Final = Needed(None)
+READ: Final = Needed(Role.READ)
+READ_WHOLE: Final = Needed(Role.READ, whole=True)
+READ_OWN: Final = Needed(Role.READ, run=True)
+OPERATE: Final = Needed(Role.OPERATE)
+OPERATE_OWN: Final = Needed(Role.OPERATE, run=True)
+ADMIN: Final = Needed(Role.ADMIN)
+ADMIN_WHOLE: Final = Needed(Role.ADMIN, whole=True)
+
+
+@dataclass(frozen=True, slots=True)
+class PathText:
+    """A text that is a part of the path, as an annotation: ``Annotated[str, PathText("A schedule's name.")]``."""
+
+    description: str
+    max_length: int = 128
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDocument:
+    """That a ``TaskSpec`` is sent as the body, as a task file would write it; as an annotation."""
+
+    examples: Mapping[str, object] = field(default_factory=dict)
+    """By name; each is executed by a test."""
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyKey:
+    """That a text names this one request, so that it is not done again when repeated; as an annotation."""
+
+
+Key = Annotated[str | None, IdempotencyKey()]
+"""A name that the client chooses for this request; None: it may be done again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of the call."""
+
+    name: str
+    type: Any
+    sent_as: PathText | TaskDocument | IdempotencyKey
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What one kind of request asks for, and what it is answered."""
+
+    id: str
+    """In the OpenAPI document, such as ``pauseSchedule``."""
+    method: str
+    path: str
+    """With parameters in braces."""
+    needs: Needed
+    summary: str
+    """What it does, in a line."""
+    description: str
+    """What else there is to know of it."""
+    parameters: tuple[Parameter, ...]
+    answer: type[BaseModel] | None
+    """The shape of the answer; None: there is nothing to say."""
+    listed: bool
+    """Whether the call returns the items of the answer, which is a page."""
+    status: int
+    """Of the answer."""
+    refuses: tuple[int, ...]
+    """Other answers, besides what its parameters mean and every operation may answer."""
+    answer_note: str | None
+    """What is said of the answer besides its shape."""
+    location: str | None
+    """Where the thing is that was made, with fields of the answer in braces; None: it makes nothing."""
+
+
+class Calls(Protocol):
+    """What sends the calls of operations; a base of the classes that declare them."""
+
+    def _call(self, operation: Operation, arguments: Mapping[str, Any]) -> Any:
+        """Return the answer. Raises what the client raises."""
+
+
+def operation(
+    route: str,
+    operation_id: str,
+    needs: Needed,
+    summary: str,
+    *,
+    status: int = 200,
+    refuses: Sequence[int] = (),
+    answer_note: str | None = None,
+    location: str | None = None,
+) -> Callable[[F], F]:
+    """Declare the method below it to be the call of an operation; see ``Operation`` for the words.
+
+    route: method and path. Raises TypeError for a parameter of which nobody has said how it is sent.
+    """
+    verb, path = route.split(" ")
+
+    def declare(method: F) -> F:
+        hints = get_type_hints(method, include_extras=True)
+        answer, listed = _answer(hints.pop("return"))
+        declared = Operation(
+            id=operation_id,
+            method=verb,
+            path=path,
+            needs=needs,
+            summary=summary,
+            description=inspect.getdoc(method) or "",
+            parameters=tuple(_parameter(name, hint) for name, hint in hints.items()),
+            answer=answer,
+            listed=listed,
+            status=status,
+            refuses=tuple(refuses),
+            answer_note=answer_note,
+            location=location,
+        )
+        signature = inspect.signature(method)
+
+        @wraps(method)
+        def call(self: Calls, *args: Any, **options: Any) -> Any:
+            bound = signature.bind(self, *args, **options)
+            bound.apply_defaults()
+            return self._call(declared, bound.arguments)
+
+        call.operation = declared  # type: ignore[attr-defined]  # which ``declared_by`` returns
+        return call  # type: ignore[return-value]
+
+    return declare
+
+
+def declared_by(call: Callable[..., Any]) -> Operation:
+    """Return the operation that a call is the call of. Raises AttributeError for any other function."""
+    declared: Operation = call.operation  # type: ignore[attr-defined]
+    return declared
+
+
+def operations_of(calls: type) -> tuple[Operation, ...]:
+    """Return the operations that a class declares, in their order."""
+    return tuple(value.operation for value in vars(calls).values() if hasattr(value, "operation"))
+
+
+def _parameter(name: str, hint: Any) -> Parameter:
+    kind, *more = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    sent = [one for one in more if isinstance(one, PathText | TaskDocument | IdempotencyKey)]
+    if len(sent) != 1:
+        raise TypeError(f"how is {name} sent? Annotate it with PathText, TaskDocument or IdempotencyKey")
+    return Parameter(name, kind, sent[0])
+
+
+def _answer(hint: Any) -> tuple[type[BaseModel] | None, bool]:
+    """The shape, and whether it is a page of which the call returns the items."""
+    if hint is type(None):
+        return None, False
+    if get_origin(hint) is list:
+        return Page.__class_getitem__(get_args(hint)[0]), True  # type: ignore[return-value]  # known at run time
+    return hint, False
