@@ -48,7 +48,7 @@ log = get_logger("claudomator.routing")
 AT_ONCE = 200
 """Tasks that one look decides."""
 _LONG = 20_000
-"""Characters of a task's text from which on it takes the processor a while to judge and compare it."""
+"""Characters of what a task says from which on it takes the processor a while to judge and compare it."""
 _Whose = tuple[str, str | None]
 """Who made a task, and of which organisation."""
 
@@ -184,7 +184,7 @@ class Decider:
         self, connection: Connection, faults: Faults, without: Collection[str] = ()
     ) -> tuple[list[Subject], list[tuple[Task, TaskSpec]]]:
         """The next tasks of which nobody has decided yet who does them, but for these, with what the policy says; and
-        those with a text that takes long to judge, without. faults: of tasks that cannot be judged, which are left out.
+        those that take long to judge, without. faults: of tasks that cannot be judged, which are left out.
         """
         visible_to: dict[_Whose, frozenset[str]] = {}
         found, long = [], []
@@ -202,7 +202,7 @@ class Decider:
     ) -> Subject | TaskSpec:
         """Its content alone, if that takes long to judge."""
         spec = TaskSpec.model_validate(content)
-        return spec if _takes_long(spec) else self.subject(connection, task, spec, visible_to)
+        return spec if self._takes_long(spec) else self.subject(connection, task, spec, visible_to)
 
     def subject(
         self,
@@ -227,12 +227,18 @@ class Decider:
         addressed = _addressed(connection, spec.instructions, visible)
         return Subject(task, spec, asked, judged, predecessor, by_hand, next(iter(handed), None), addressed)
 
+    def _takes_long(self, spec: TaskSpec) -> bool:
+        """Whether other tasks are not to wait until it is judged."""
+        lists = (spec.tags, spec.add_dirs, spec.permissions.allowed_tools)
+        longest = max(len(spec.instructions), sum(len(entry) for entries in lists for entry in entries))
+        return longest > _LONG or self.policing.policy.may_take_long
+
     def is_outdated(self, connection: Connection, task: Task) -> bool:
         """Whether the policy says something else of a queued task by now, of which somebody has decided who does it."""
         if not self.policing.may_have_changed(connection, task):
             return False
         spec = task_rows.spec_of(connection, task.id, task.revision)
-        if _takes_long(spec):
+        if self._takes_long(spec):
             return True  # that is found out where it is judged again, see ``SpecialistRouter``
         judged = self.policing.judge(connection, task, spec, reads=self._reads(spec, specialist_meant(task)))
         judged = self.policing.again(judged, task.specialist, task.skill)
@@ -413,8 +419,3 @@ def _predecessor(connection: Connection, task: Task, spec: TaskSpec) -> Task | N
     bound = {name: task_id for name, task_id, _ in dependency_rows.bound(connection, task.id)}
     before = bound.get(spec.continues)
     return None if before is None else task_rows.find(connection, before)
-
-
-def _takes_long(spec: TaskSpec) -> bool:
-    """Whether other tasks are not to wait until it is judged."""
-    return len(spec.instructions) > _LONG

@@ -42,6 +42,8 @@ from claudomator_py.tasks.readiness import ask, ready_dependents
 
 GOOD_FOR_MS = MINUTE_MS
 """How long a verdict holds that depends on the time or on what was spent."""
+_IN_TRANSACTION_MS = 300
+"""Of the processor's time, for rules that may take long, while nobody else can write anything."""
 _STOPS = {PolicyVerdict.HELD: Route.HUMAN_REVIEW, PolicyVerdict.DENIED: Route.REJECT}
 IN_FORCE = "policy"
 """Under which name the ``hash`` of the rules is remembered by which queued tasks were judged, and since when:
@@ -172,7 +174,7 @@ class Policing:
         risk, creator = judgement.risk, task.creator
         facts = Facts(spec, by, task.source, task.specialist, task.skill, risk, creator=creator)
         facts = found_here(facts, self._budgets.total, self._spent(connection, now_ms), now_ms)
-        verdict = self.policy.judge(facts)
+        verdict = self.policy.judge(facts, _IN_TRANSACTION_MS)
         return with_built_in(verdict, harmful=judgement.harmful, reviews=self._reviews, words=judgement.words)
 
     def of_message(self, connection: Connection, channel: Channel, message: Incoming) -> tuple[PolicyCheck, ...]:
@@ -188,7 +190,7 @@ class Policing:
             actor, role = self._author(connection, actor, message.author)
         facts = Facts(spec, actor, "channel", role=role, creator=channel.creator)
         facts = found_here(facts, self._budgets.total, spent, now_ms)
-        verdict = self.policy.judge(facts)
+        verdict = self.policy.judge(facts, _IN_TRANSACTION_MS)
         return verdict.checks if verdict.denied_by is not None else ()
 
     def again(self, judged: Judged, specialist: str | None, skill: str | None) -> Judged:

@@ -49,8 +49,8 @@ class SpecialistRouter:
     decider: who decides. pool: where whatever does not answer at once is asked: an encoder, the chooser, the weigher.
     chooser: who chooses among close candidates; None: signals do. max_handoffs: how often a task may be handed on.
     answer_within_ms: how long a person has who is asked, where no rule of the policy says; None: any time.
-    weigher: says how risky a task is, which can only raise its risk; None: words and rules do. reader: where very long
-    texts are judged, one after the other; None: in the pool.
+    weigher: says how risky a task is, which can only raise its risk; None: words and rules do. reader: where what
+    takes long is judged, one after the other; None: in the pool.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class SpecialistRouter:
         self._take(found, digest)
 
     def _take_long(self, task: Task, spec: TaskSpec) -> None:
-        """Route a task with a very long text."""
+        """Route a task that takes long to judge."""
         self._take([self._database.read(partial(self.decider.subject, task=task, spec=spec))])
         self._database.flush()  # as at the end of a tick
 
@@ -160,7 +160,7 @@ class SpecialistRouter:
     def _look(
         self, connection: Connection, away: frozenset[str]
     ) -> tuple[str, list[Subject], list[tuple[Task, TaskSpec]]]:
-        """The hash of the registry, what is to be routed, and what has a very long text and is to be judged first."""
+        """The hash of the registry, what is to be routed, and what takes long to judge and is judged first."""
         found, long = self.decider.subjects(connection, self._faults, away | self._paused(connection))
         return specialist_rows.registry_hash(connection), found, long
 

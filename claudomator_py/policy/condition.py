@@ -2,7 +2,8 @@
 
 What is wrong with an expression is otherwise only noticed when it gets that far, for some task, which is then held. So
 names, words and patterns are looked up here, and every condition is tried, whole and in its parts, on tasks of every
-shape.
+shape. What may cost much is tried, and evaluated, in a process of its own, see ``sandbox``: the library knows no bound,
+and ends the process where no memory is left.
 """
 
 import re
@@ -10,15 +11,23 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from claudomator_py.domain.errors import near, shown, suggestion
-from claudomator_py.policy import facts
-from claudomator_py.policy.expression import STRING, Expression, Undecided, code_of, context_of, first_line, literal
+from claudomator_py.policy import facts, sandbox
+from claudomator_py.policy.cost import MAX_CHARACTERS, is_small
+from claudomator_py.policy.expression import (
+    FUNCTIONS,
+    STRING,
+    Context,
+    Expression,
+    Undecided,
+    code_of,
+    context_of,
+    first_line,
+    literal,
+)
 from claudomator_py.policy.time_of_day import instead_of, misuses
-
-if TYPE_CHECKING:
-    from cel import Context
 
 LONGEST = 2_000
 """Characters of a condition."""
@@ -43,11 +52,6 @@ _PATTERN = re.compile(rf"\bmatches\s*\((?:[^()]*,)?\s*({STRING})\s*\)")
 _PATTERN_REMEDY: Final = "write one as https://docs.rs/regex has it: without look-around and back-references"
 _MOST_FREE: Final = 8
 """Parts of a condition of which both values are tried."""
-_FUNCTIONS = frozenset(
-    {"bytes", "contains", "double", "duration", "endsWith", "int", "matches", "size", "startsWith", "string"}
-    | {"timestamp", "uint", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear", "getFullYear", "getHours"}
-    | {"getMilliseconds", "getMinutes", "getMonth", "getSeconds"}
-)
 _LITERALS = frozenset({"true", "false", "null", "in", "has"})
 
 
@@ -65,46 +69,68 @@ class Condition:
     def __init__(self, text: str) -> None:
         if len(text) > LONGEST:
             raise BadCondition(f"is longer than {LONGEST:,} characters", "split it into several rules")
-        self._code = code_of(text)
-        _check_names(self._code)
-        for message, remedy in misuses(self._code):
+        self.text = text
+        code = code_of(text)
+        self._paths = frozenset(_paths(code))
+        _check_names(code)
+        for message, remedy in misuses(code):
             raise BadCondition(message, remedy)
-        _check_cost(self._code)
-        try:
-            self._program = Expression(text, self._code)
-        except (ValueError, RecursionError) as error:
-            raise BadCondition(first_line(error), "see https://cel.dev for the language") from None
-        _check_functions(self._program.functions)
-        _check_values(text, self._code)
-        _check_patterns(text, self._code)
-        self._try(text)
+        _check_cost(code)
+        self.is_small = is_small(text)
+        """Whether it costs little on a task of few characters; any other is evaluated in a process of its own."""
+        self._program = checked(text) if self.is_small else None
+        if self._program is None and (refused := sandbox.check(text)) is not None:
+            raise BadCondition(*refused)
+        self._varies = any(self.mentions(path) for path in facts.LONG)
 
-    def applies(self, context: "Context") -> bool:
+    def applies(self, context: Context) -> bool:
         """Raises Undecided."""
-        found = self._program.value(context)
-        if not isinstance(found, bool):
-            raise Undecided(f"is {shown(str(found))}, which is neither true nor false")
-        return found
+        if self._program is None or (self._varies and context.characters > MAX_CHARACTERS):
+            return _truth(sandbox.evaluate(self.text, context))
+        return _truth(self._program.value(context))
 
     def mentions(self, name: str) -> bool:
-        """Whether it looks at that value, such as ``task.specialist`` or ``spent``."""
-        return re.search(rf"(?<![\w.]){re.escape(name)}\b", self._code) is not None
+        """Whether it looks at that value, such as ``task.specialist`` or ``spent``, by itself or in a group."""
+        wanted = tuple(name.split("."))
+        return any(path[: len(wanted)] == wanted[: len(path)] for path in self._paths)
 
-    def _try(self, text: str) -> None:
-        """Raises BadCondition for a text that has no value for some task."""
-        for shape in _shapes():
-            try:
-                self.applies(shape.context)
-            except Undecided as undecided:
-                raise _without_value(undecided, shape.said) from None
-        parts = list(_parts(self._code, text))
-        for part in parts if len(parts) > 1 else ():
-            faults = part.faults
-            always = len(faults) == len(_shapes())
-            for shape, fault in faults.items():
-                of_its_types = always and fault.remedy
-                if of_its_types or _gets_to(part, parts, text, self._code, shape):
-                    raise _without_value(fault, "" if always else shape.said, part)
+
+def checked(text: str) -> Expression:
+    """The condition, looked through and tried in this process. Raises BadCondition."""
+    code = code_of(text)
+    try:
+        program = Expression(text, code)
+    except (ValueError, RecursionError) as error:
+        raise BadCondition(first_line(error), "see https://cel.dev for the language") from None
+    _check_functions(program.functions)
+    _check_values(text, code)
+    _check_patterns(text, code)
+    _try(program, text, code)
+    return program
+
+
+def _truth(found: object) -> bool:
+    """Raises Undecided."""
+    if not isinstance(found, bool):
+        raise Undecided(f"is {shown(str(found))}, which is neither true nor false")
+    return found
+
+
+def _try(program: Expression, text: str, code: str) -> None:
+    """Raises BadCondition for a text that has no value for some task."""
+    for shape in _shapes():
+        try:
+            _truth(program.value(shape.context))
+        except Undecided as undecided:
+            raise _without_value(undecided, shape.said) from None
+    parts = list(_parts(code, text))
+    for part in parts if len(parts) > 1 else ():
+        faults = part.faults
+        always = len(faults) == len(_shapes())
+        for shape, fault in faults.items():
+            of_its_types = always and fault.remedy
+            if of_its_types or _gets_to(part, parts, text, code, shape):
+                raise _without_value(fault, "" if always else shape.said, part)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,7 +138,7 @@ class _Shape:
     """A task that conditions are tried on. said: which one it is, in words."""
 
     said: str
-    context: "Context"
+    context: Context
 
 
 @cache
@@ -269,8 +295,8 @@ def _closing(code: str, place: int) -> int:
 def _check_functions(used: Sequence[str]) -> None:
     """Raises BadCondition for one that there is not, although the condition may never get to it."""
     for name in used:
-        if name.isidentifier() and name not in _FUNCTIONS:
-            raise BadCondition(f"calls `{shown(name)}`, which is not a function", suggestion(name, _FUNCTIONS))
+        if name.isidentifier() and name not in FUNCTIONS:
+            raise BadCondition(f"calls `{shown(name)}`, which is not a function", suggestion(name, FUNCTIONS))
 
 
 def _check_values(text: str, code: str) -> None:

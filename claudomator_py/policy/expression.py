@@ -6,22 +6,30 @@ when it compiles, and counts the bytes of a text where the language counts its c
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from cel import Context
+    import cel
 
 STRING: Final = (
-    r"""(?:[rRbB]*(?:\"\"\"(?:\\.|[^\\])*?\"\"\"|'''(?:\\.|[^\\])*?'''|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'))"""
+    r"""(?:[bB]?[rR](?:\"{3}[\s\S]*?\"{3}|'{3}[\s\S]*?'{3}|"[^"\r\n]*"|'[^'\r\n]*')"""
+    r"""|[bB]?(?:\"{3}(?:\\.|[^\\])*?\"{3}|'{3}(?:\\.|[^\\])*?'{3}|"(?:\\.|[^"\\\r\n])*"|'(?:\\.|[^'\\\r\n])*'))"""
 )
 _NO_CODE = re.compile(rf"{STRING}|//[^\n]*", re.DOTALL)
 _SIZE = re.compile(r"(?<!\w)size(?=\s*\()")
 _OWN_SIZE: Final = "_len"
 """What ``size`` is called where the library reads it, which lets nobody replace a function of its own. As long, so that
 places in the text stay."""
+FUNCTIONS: Final = frozenset(
+    {"bytes", "contains", "double", "duration", "endsWith", "int", "matches", "size", "startsWith", "string"}
+    | {"timestamp", "uint", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear", "getFullYear", "getHours"}
+    | {"getMilliseconds", "getMinutes", "getMonth", "getSeconds"}
+)
+_MAX_MESSAGE: Final = 300
 _COERCES = re.compile(r"Unsupported operation: (\S+) (\S+) (\S+)\. CEL does not coerce")
 
 
@@ -33,11 +41,50 @@ class Undecided(Exception):
         self.remedy = remedy
 
 
-def context_of(values: Mapping[str, Any]) -> "Context":
+@dataclass(slots=True)
+class Allowance:
+    """What evaluating the rules on one task may cost, of what is evaluated in a process of its own, see ``sandbox``."""
+
+    total_ms: float
+    """Of the processor's time."""
+    left_ms: float
+
+
+class Context:
     """The values of ``facts.Facts``, converted once for all conditions."""
-    context: Context = _cel().Context(dict(values))
-    context.add_function(_OWN_SIZE, _size)
-    return context
+
+    def __init__(self, values: Mapping[str, Any], allowance: Allowance) -> None:
+        self.values = values
+        self.allowance = allowance
+
+    @cached_property
+    def converted(self) -> "cel.Context":
+        """As the library takes them."""
+        context: cel.Context = _cel().Context(dict(self.values))
+        context.add_function(_OWN_SIZE, _size)
+        return context
+
+    @cached_property
+    def characters(self) -> int:
+        """How many all texts have."""
+        return sum(map(len, _texts(self.values)))
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(inner)
+
+
+MAX_TASK_CPU_MS: Final = 1_500
+"""The processor's time for all conditions on one task."""
+
+
+def context_of(values: Mapping[str, Any], allowance: Allowance | None = None) -> Context:
+    """What conditions are evaluated with. allowance: what is left for that task; None: all."""
+    return Context(values, allowance or Allowance(MAX_TASK_CPU_MS, MAX_TASK_CPU_MS))
 
 
 def _size(value: object) -> int:
@@ -62,19 +109,31 @@ class Expression:
     def __init__(self, text: str, code: str) -> None:
         for found in _SIZE.finditer(code):
             text = f"{text[: found.start()]}{_OWN_SIZE}{text[found.end() :]}"
-        self._compiled = _cel().compile(text)
+        try:
+            self._compiled = _cel().compile(text)
+        except (ValueError, RecursionError, KeyboardInterrupt, SystemExit, MemoryError):
+            raise
+        except BaseException as panic:  # as Rust's are no Exception
+            raise ValueError(first_line(panic)) from None
 
     @property
     def functions(self) -> Sequence[str]:
         """Those that it calls."""
         return ["size" if name == _OWN_SIZE else name for name in self._compiled.functions()]
 
-    def value(self, context: "Context") -> object:
+    def value(self, context: Context) -> object:
         """Raises Undecided."""
         try:
-            return self._compiled.execute(context)
-        except Exception as error:  # the library raises what its functions raise
-            raise Undecided(first_line(error), _remedy(error)) from None
+            return self._compiled.execute(context.converted)
+        except (KeyboardInterrupt, SystemExit, MemoryError):
+            raise
+        except BaseException as error:  # what its functions raise, and what Rust panics with, which is no Exception
+            raise Undecided(_cut(first_line(error)), _remedy(error)) from None
+
+
+def _cut(message: str) -> str:
+    """The library's messages have the values in them, such as a whole text."""
+    return message if len(message) <= _MAX_MESSAGE else f"{message[:_MAX_MESSAGE]}\N{HORIZONTAL ELLIPSIS}"
 
 
 def literal(text: str) -> Any:

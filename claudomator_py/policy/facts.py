@@ -18,7 +18,7 @@ from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.budget import Budget, Spending
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.routing import Risk
-from claudomator_py.domain.task import Isolation, PermissionMode, Priority, TaskSpec
+from claudomator_py.domain.task import LONGEST_INSTRUCTIONS, Isolation, PermissionMode, Priority, TaskSpec
 from claudomator_py.domain.transcript import named_in
 from claudomator_py.domain.units import SECOND_MS
 
@@ -35,6 +35,13 @@ _PATH = re.compile(
 _URL = re.compile(r"\b[a-z][a-z0-9+.-]{0,31}://\S+", re.IGNORECASE)
 _MOST_FOLDERS = 100
 """Of a path that is looked for on the disk as it is written; each of them is a question to the system."""
+
+
+LONG = ("task.text", "task.paths", "task.tags", "task.add_dirs", "task.allowed_tools")
+"""What may be long."""
+MAX_TEXT = LONGEST_INSTRUCTIONS
+"""Characters of a text that rules can look at. Of a longer one, to which a run that handed the task on or a person has
+added, no rule on it can be sure, see ``verdict``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from claudomator_py.domain.agent import TIERS, Tier
 from claudomator_py.domain.decision import PolicyCheck
@@ -10,12 +9,9 @@ from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
 from claudomator_py.domain.routing import HARM, Constraints, Risk, RuleCap, nearest
 from claudomator_py.domain.views.policy import ApprovalView, VerdictView
 from claudomator_py.policy.condition import Condition
-from claudomator_py.policy.expression import Undecided, context_of
-from claudomator_py.policy.facts import MOST_PATHS, Facts
+from claudomator_py.policy.expression import MAX_TASK_CPU_MS, Allowance, Context, Undecided, context_of
+from claudomator_py.policy.facts import MAX_TEXT, MOST_PATHS, Facts
 from claudomator_py.policy.rule import Rule, TierBounds, policy_hash
-
-if TYPE_CHECKING:
-    from cel import Context
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +99,20 @@ class Policy:
         """Whether some rule looks at that value, such as ``spent``."""
         return any(condition.mentions(name) for condition in self._conditions.values())
 
-    def judge(self, facts: Facts) -> Verdict:
-        """What the rules say of the task. The same facts always give the same verdict.
+    @property
+    def may_take_long(self) -> bool:
+        """Whether asking the rules may take long, as some condition is evaluated in a process of its own."""
+        return not all(condition.is_small for condition in self._conditions.values())
+
+    def judge(self, facts: Facts, most_ms: int = MAX_TASK_CPU_MS) -> Verdict:
+        """What the rules say of the task. The same facts always give the same verdict, as long as that costs no more
+        than it may. most_ms: of the processor's time, for conditions that may cost much, see ``may_take_long``.
 
         A rule whose condition cannot be evaluated demands approval, unless all it does is to allow the task: nothing
         happens unwatched because a rule has a fault.
         """
-        verdict, context = Verdict(risk=facts.risk), context_of(facts.values) if self._conditions else None
+        allowance = Allowance(most_ms, most_ms)
+        verdict, context = Verdict(risk=facts.risk), context_of(facts.values, allowance) if self._conditions else None
         for rule in self.rules:
             condition = self._conditions.get(rule.name)
             try:
@@ -124,12 +127,14 @@ class Policy:
             if verdict.allowed_by is not None or verdict.denied_by is not None:
                 break
             if rule.risk is not None and self._conditions:
-                context = context_of(replace(facts, risk=verdict.risk).values)
+                context = context_of(replace(facts, risk=verdict.risk).values, allowance)
         return verdict
 
 
-def _applies(condition: Condition, facts: Facts, context: "Context") -> bool:
+def _applies(condition: Condition, facts: Facts, context: Context) -> bool:
     """Raises Undecided."""
+    if len(facts.spec.instructions) > MAX_TEXT and condition.mentions("task.text"):
+        raise Undecided(f"its text has more than {MAX_TEXT:,} characters")
     if len(facts.paths) > MOST_PATHS and condition.mentions("task.paths"):
         raise Undecided(f"its text names more than {MOST_PATHS} paths")
     return condition.applies(context)

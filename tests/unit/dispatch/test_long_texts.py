@@ -113,6 +113,36 @@ def test_a_long_text_with_an_old_verdict_is_not_judged_on_the_way_to_its_start(d
     assert (reading.is_routed("long"), reading.is_routed("short")) == (False, True)
 
 
+def test_a_rule_that_may_take_long_holds_up_no_tick(database: Database) -> None:
+    """Whatever it takes, and whatever comes of it: other work continues, and the task that it cannot judge is held."""
+    when = "task.paths.all(p, task.tags.all(t, !task.text.matches(p + '.*' + t + '.*' + task.text)))"
+    reading = Reading(database, Rule.model_validate({"name": "wide", "when": when, "deny": "no"}))
+    reading.world.submit("hostile", instructions="".join(f"a{n}.py b{n}?" for n in range(200)), tags=["x", "y"])
+    reading.world.submit("harmless", instructions="Find out why these requests are slow.", tags=["x"])
+
+    reading.router.route()
+    assert len(reading.later.given) == 2, "neither is judged in the tick"
+    reading.later.work()
+
+    assert reading.world.row("hostile").state == "NEEDS_INPUT"
+    asked = reading.world.row("hostile").asks
+    assert asked is not None
+    assert "wide: its condition could not be evaluated: it takes more than 0.5 s of the processor" in asked["text"]
+
+
+def test_a_rule_that_may_take_long_is_not_asked_again_on_the_way_to_a_start(database: Database) -> None:
+    when = "task.paths.all(p, task.tags.all(t, p != t)) && now.hour >= 0"
+    reading = Reading(database, Rule.model_validate({"name": "wide", "when": when, "tier": {"ceiling": "fast"}}))
+    reading.world.submit("t", instructions="Find out why these requests are slow.")
+    reading.router.route()
+    reading.later.work()
+    assert reading.is_routed("t")
+    reading.world.now_ms += MINUTE_MS
+
+    assert reading.router.judged_again(reading.world.row("t"))
+    assert not reading.is_routed("t")
+
+
 def test_whoever_closes_it_judges_no_further_text(database: Database) -> None:
     world, reader = World(database), ThreadPoolExecutor(1)
     router = SpecialistRouter(
