@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
-from bench import adoption, disk, hotpath, metrics, queue, routing, shims, size
+from bench import adoption, disk, hotpath, load, metrics, queue, routing, shims, size
 
 MEASUREMENTS: dict[str, tuple[Callable[[], None], int]] = {
     "hotpath": (hotpath.measure, 900),
@@ -26,6 +26,7 @@ MEASUREMENTS: dict[str, tuple[Callable[[], None], int]] = {
     "metrics": (metrics.measure, 300),
     "routing": (routing.measure, 120),
     "shims": (shims.measure, 120),
+    "load": (load.measure, 600),
 }
 """Each with the seconds after which it is given up, so that the whole of it ends."""
 RESULTS = Path(__file__).with_name("RESULTS.md")

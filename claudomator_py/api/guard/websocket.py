@@ -6,12 +6,18 @@ from typing import Any, Final
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from claudomator_py.api.guard.limits import Bucket, ConnectionLimit, Rate
+from claudomator_py.api.guard.pace import Pace
 
 FRAMES: Final = Rate(500, 4_000)
 """Frames of one connection: messages, their fragments, pings and pongs."""
 _SLICE_BYTES = 4 * 1024
 """Taken at once: some hundreds of the shortest frames, so that a flood is seen before it has cost anything."""
+_READ_BYTES = 16 * 1024
+"""Read at once: asyncio would read 256 KiB of each connection before anybody else is seen to."""
 _MAX_UNTAKEN_BYTES = 8 * 1024 * 1024
+_FRAME_S = 0.00003
+_BYTE_S = 1e-8
+"""Seconds of processor time that it takes to read them, about."""
 _TOO_MANY = 1008
 _LINGER_S = 2.0
 
@@ -26,6 +32,10 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
         self._frames = Bucket(FRAMES)
         self._is_kept = False
         self._has_failed = False
+        self.pace: Pace | None = None
+        """What it costs is charged to; None: to nobody."""
+        self._turn: asyncio.Task[None] | None = None
+        """Waited for before more is read."""
         self.app_state = {**self.app_state, "seat": self}
 
     @property
@@ -49,12 +59,16 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take a place, or close where there is none."""
         super().connection_made(transport)
+        if hasattr(transport, "max_size"):
+            transport.max_size = _READ_BYTES
         if not self._limit.enter(self):
             self.drop()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Leave the place to others."""
         self._limit.leave(self)
+        if self._turn is not None:
+            self._turn.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -63,11 +77,30 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
             if self._has_failed or self.transport.is_closing():
                 return
             super().data_received(data[start : start + _SLICE_BYTES])
+        if self.pace is not None:
+            self._pay(self.pace, len(data) * _BYTE_S)
+
+    def _pay(self, pace: Pace, seconds: float) -> None:
+        """Charge it, and read nothing more until it is this one's turn again. Messages wait for theirs themselves."""
+        pace.charge(seconds)
+        if pace.is_even or self._turn is not None or self.read_paused or self.transport.is_closing():
+            return
+        self.transport.pause_reading()
+        self._turn = self.loop.create_task(pace.turn(0))
+        self._turn.add_done_callback(self._read_on)
+
+    def _read_on(self, turn: asyncio.Task[None]) -> None:
+        self._turn = None
+        if not (turn.cancelled() or self.read_paused or self.transport.is_closing()):
+            self.transport.resume_reading()
 
     def handle_events(self) -> None:
         """Handle the frames that are complete, unless they are too many or their answers are not taken."""
         # What has been answered is counted, too: a ping is, by the library, as it is read.
-        if self._frames.take(len(self.conn.events)):
+        frames = len(self.conn.events)
+        if self.pace is not None:
+            self.pace.charge(frames * _FRAME_S)
+        if self._frames.take(frames):
             self.conn.fail(_TOO_MANY, "too many frames")
             self.handle_parser_exception()
         elif self.transport.get_write_buffer_size() > _MAX_UNTAKEN_BYTES:

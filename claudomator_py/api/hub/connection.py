@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 from starlette.websockets import WebSocket, WebSocketState
 
 from claudomator_py.api.guard.limits import Bucket, Rate
+from claudomator_py.api.guard.pace import Pace, Paces
 from claudomator_py.api.hub.methods import (
     INTERNAL,
     INVALID_PARAMS,
@@ -38,12 +39,19 @@ FRAMES: Final = Rate(50, 200)
 _MAX_CONNECTIONS: Final = 1_000
 """Of one principal; beyond it the next one is refused before it is accepted."""
 _LONGEST_ERROR: Final = 500
+_CONNECTION_S: Final = 0.002
+_MESSAGE_S: Final = 0.0003
+_CHARACTER_S: Final = 1e-8
+"""Seconds of processor time that an opening handshake or a message costs the loop, about."""
 _TOGETHER_S: Final = 1.0
 """Agents that register within it of each other have their cards looked at together."""
 
 
 class Seat(Protocol):
     """A connection's place among those that the server has; absent where no server is."""
+
+    pace: Pace | None
+    """What its frames are charged to."""
 
     @property
     def share(self) -> int:
@@ -61,6 +69,7 @@ class HubEndpoint:
         self._access = access
         self._streams = streams
         self._open: set[_Connection] = set()
+        self._paces = Paces()
         self._new: set[str] = set()
         self._telling: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -76,9 +85,14 @@ class HubEndpoint:
             await websocket.close(1008)
             return
         granted = self._access.as_(by)
-        connection = _Connection(websocket, self._hub, granted, self._streams, by, standing, self._registered)
+        pace = self._paces.of(by)
+        if seat is not None:
+            seat.pace = pace
+        connection = _Connection(websocket, self._hub, granted, self._streams, by, pace, standing, self._registered)
         self._open.add(connection)
         try:
+            if pace is not None:
+                await pace.turn(_CONNECTION_S)
             await websocket.accept()
             await connection.serve()
         finally:
@@ -119,11 +133,13 @@ class _Connection:
         granted: Granted,
         streams: Streams,
         by: Principal,
+        pace: Pace | None,
         standing: Callable[[], bool],
         registered: Callable[[str], None],
     ) -> None:
         self._websocket = websocket
-        self._methods = Methods(hub, granted, streams, by, self, registered)
+        self._methods = Methods(hub, granted, streams, by, self, registered, pace)
+        self._pace = pace
         self.by = by
         self._standing = standing
         self._ids = itertools.count(1)
@@ -146,6 +162,8 @@ class _Connection:
                 if self._bucket.take():
                     await self._end(1008, "too many messages")
                     return
+                if self._pace is not None:
+                    await self._pace.turn(_MESSAGE_S + len(message["text"]) * _CHARACTER_S)
                 if not self.check():
                     return
                 await self._take(message["text"])

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from claudomator_py.api.guard.pace import Pace
 from claudomator_py.api.guard.roles import OPERATIONS, may, not_permitted
 from claudomator_py.api.streams import Streams
 from claudomator_py.dispatch.hub import Hub, Link, Peer
@@ -101,14 +102,16 @@ class Methods:
         by: Principal,
         peer: Peer,
         registered: Callable[[str], None],
+        pace: Pace | None,
     ) -> None:
-        """registered: told of each card that is new."""
+        """registered: told of each card that is new. pace: what its calls are charged to."""
         self._hub = hub
         self._granted = granted
         self._streams = streams
         self._by = by
         self._peer = peer
         self._registered = registered
+        self._pace = pace
         self._link: Link | None = None
 
     @property
@@ -213,7 +216,9 @@ class Methods:
     async def _run(self, call: Callable[[], Any]) -> Any:
         """What the service says. Raises RpcError."""
         try:
-            return await self._streams.run(call)
+            if self._pace is None:
+                return await self._streams.run(call)
+            return await self._pace.served(call, self._streams.run)
         except ServiceError as error:
             raise _refusal(error) from error
 

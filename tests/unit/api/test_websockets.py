@@ -6,6 +6,7 @@ import os
 import struct
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from starlette.types import Receive, Scope, Send
@@ -14,22 +15,39 @@ from websockets.exceptions import ConnectionClosed, InvalidMessage
 
 from claudomator_py.api.endpoint import bind, bound_address
 from claudomator_py.api.guard.limits import ConnectionLimit
+from claudomator_py.api.guard.pace import ONE_PRINCIPAL, Paces
 from claudomator_py.api.guard.websocket import FRAMES
 from claudomator_py.api.hub.methods import MOST_BYTES
 from claudomator_py.api.server import WebServer
+from claudomator_py.domain.principal import Principal, Role
 from tests.patience import PATIENCE_S
 
 PING, PONG, TEXT, CONTINUATION = 0x89, 0x8A, 0x01, 0x00
 FLOOD = FRAMES.burst + 10 * int(FRAMES.per_second)
 
 
+GUEST = Principal("guest", Role.OPERATE, "acme")
+
+
+class DEBTOR:
+    """Who owes something, by a clock that is put forward."""
+
+    now_s = 0.0
+    pace: Any = None
+
+
 async def echo(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer each message with its length; ``register`` keeps the place, ``share`` asks how many there may be."""
+    """Answer each message with its length; ``register`` keeps the place, ``share`` asks how many there may be, ``owe``
+    has it owe more than it may.
+    """
     assert (await receive())["type"] == "websocket.connect"
     await send({"type": "websocket.accept"})
     while (message := await receive())["type"] == "websocket.receive":
         if message["text"] == "register":
             scope["state"]["seat"].keep()
+        if message["text"] == "owe":
+            scope["state"]["seat"].pace = DEBTOR.pace = Paces(lambda: DEBTOR.now_s).of(GUEST)
+            DEBTOR.pace.charge(2 * ONE_PRINCIPAL.burst_s)
         said = scope["state"]["seat"].share if message["text"] == "share" else len(message["text"])
         await send({"type": "websocket.send", "text": str(said)})
 
@@ -176,3 +194,36 @@ def test_one_principal_may_have_half_of_the_places() -> None:
         await connection.close()
 
     served(scenario, most=10)
+
+
+def test_of_who_owes_nothing_is_read_until_it_is_even() -> None:
+    """Pings too, which never come as far as the application."""
+
+    async def scenario(address: str) -> None:
+        debtor, other = [await opened(address) for _ in range(2)]
+        assert await told(debtor, "owe") == "3"
+        await (await debtor.ping())  # what comes now is charged, and finds that something is owed
+        pongs = [asyncio.ensure_future(await debtor.ping()) for _ in range(3)]
+        for _ in range(50):
+            assert await told(other, "hello") == "5"
+        assert not any(pong.done() for pong in pongs)
+        DEBTOR.now_s += 2 * ONE_PRINCIPAL.burst_s / ONE_PRINCIPAL.of_one
+        await asyncio.gather(*pongs)
+        assert await told(debtor, "hello") == "5"
+        for connection in (debtor, other):
+            await connection.close()
+
+    served(scenario)
+
+
+def test_who_owes_and_goes_leaves_nothing_behind() -> None:
+    async def scenario(address: str) -> None:
+        debtor = await opened(address)
+        assert await told(debtor, "owe") == "3"
+        await (await debtor.ping())
+        waiting = len(asyncio.all_tasks())
+        debtor.transport.abort()
+        while len(asyncio.all_tasks()) >= waiting:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0.01)
+
+    served(scenario)

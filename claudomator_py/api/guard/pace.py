@@ -1,0 +1,138 @@
+"""How much of the daemon's processor those may take who were given a token, whatever they ask for and over however many
+connections: each principal its share, and all of them together theirs. The operator waits for nobody.
+
+What goes beyond is not refused, it waits: nothing more is read from those connections until there is room.
+"""
+
+import asyncio
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from claudomator_py.domain.principal import OPERATOR, Principal
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Of one processor. of_one: in the long run; burst_s: seconds at once after a pause."""
+
+    of_one: float
+    burst_s: float
+
+
+ONE_PRINCIPAL: Final = Share(0.1, 0.25)
+ALL_PRINCIPALS: Final = Share(0.2, 0.5)
+_CALL_S: Final = 0.005
+"""What a call is expected to cost."""
+_MAX_COMMON_DEBT_S: Final = 0.5
+"""Of all together: nobody waits long for what others have cost that was not known before. Whoever it was owes it."""
+
+
+class Account:
+    """Seconds of processor time that are left of a share. It may be overdrawn, as costs are known afterwards."""
+
+    def __init__(self, share: Share, clock: Callable[[], float], max_debt_s: float = math.inf) -> None:
+        """max_debt_s: what is owed beyond it is forgiven."""
+        self._share = share
+        self._clock = clock
+        self._max_debt_s = max_debt_s
+        self._left_s = share.burst_s
+        self._since = clock()
+        self.line = asyncio.Lock()
+        """Held by whoever is next."""
+        self.desk = asyncio.Lock()
+        """Held by whoever is served beside the loop: of several threads that compute, each keeps the loop waiting."""
+
+    def charge(self, seconds: float) -> None:
+        """Take so many, or give them back where that is negative."""
+        self._refill()
+        self._left_s = min(self._share.burst_s, max(-self._max_debt_s, self._left_s - seconds))
+
+    @property
+    def wait_s(self) -> float:
+        """Seconds until nothing is owed."""
+        self._refill()
+        return max(0.0, -self._left_s) / self._share.of_one
+
+    async def even(self) -> None:
+        """Wait until nothing is owed."""
+        while (wait_s := self.wait_s) > 0:  # noqa: ASYNC110 - it passes with time alone
+            await asyncio.sleep(wait_s)
+
+    def _refill(self) -> None:
+        now = self._clock()
+        self._left_s = min(self._share.burst_s, self._left_s + (now - self._since) * self._share.of_one)
+        self._since = now
+
+
+class Pace:
+    """That of one principal. On the loop."""
+
+    def __init__(self, own: Account, common: Account) -> None:
+        self._own = own
+        self._common = common
+
+    async def turn(self, expected_s: float) -> None:
+        """Wait until it is this one's turn, and charge what it is expected to cost. Among one principal's connections,
+        and among principals, each is next once."""
+        async with self._own.line:
+            await self._own.even()
+            async with self._common.line:
+                await self._common.even()
+                self.charge(expected_s)
+
+    async def served(self, call: Callable[[], T], run: Callable[[Callable[[], T]], Awaitable[T]]) -> T:
+        """What the call returns or raises, which ``run`` has done on another thread; its processor time is charged."""
+        spent_s = 0.0
+
+        def timed() -> T:
+            nonlocal spent_s
+            began_s = time.thread_time()
+            try:
+                return call()
+            finally:
+                spent_s = time.thread_time() - began_s
+
+        # In advance, so that no other connection of the same principal takes that time for free.
+        self.charge(_CALL_S)
+        try:
+            async with self._common.desk:
+                return await run(timed)
+        finally:
+            self.charge(spent_s - _CALL_S)
+
+    def charge(self, seconds: float) -> None:
+        """Charge what something cost more than was expected; negative: less."""
+        self._own.charge(seconds)
+        self._common.charge(seconds)
+
+    @property
+    def is_even(self) -> bool:
+        """Whether nothing is owed."""
+        return self._own.wait_s == 0 and self._common.wait_s == 0
+
+
+class Paces:
+    """Those of all principals. On the loop."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, most: int = 4_096) -> None:
+        """most: how many are told apart; those not asked for longest are forgotten."""
+        self._clock = clock
+        self._most = most
+        self._common = Account(ALL_PRINCIPALS, clock, _MAX_COMMON_DEBT_S)
+        self._own: OrderedDict[Principal, Account] = OrderedDict()
+
+    def of(self, by: Principal) -> Pace | None:
+        """Return that of the principal; None: it waits for nobody."""
+        if by == OPERATOR:
+            return None
+        own = self._own.pop(by, None) or Account(ONE_PRINCIPAL, self._clock)
+        self._own[by] = own
+        if len(self._own) > self._most:
+            self._own.popitem(last=False)
+        return Pace(own, self._common)

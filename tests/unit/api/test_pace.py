@@ -1,0 +1,136 @@
+"""What strangers cost the daemon's processor is bounded for each of them and for all together."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from claudomator_py.api.guard.pace import ALL_PRINCIPALS, ONE_PRINCIPAL, Pace, Paces
+from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from tests.fakes.quick_time import run_quickly
+
+COST_S = 0.01
+LONG_S = 1_000.0
+
+
+def guest(name: str, organisation: str | None = "acme") -> Principal:
+    return Principal(name, Role.OPERATE, organisation)
+
+
+def paces() -> Paces:
+    return Paces(asyncio.get_running_loop().time)
+
+
+def pace_of(among: Paces, by: Principal) -> Pace:
+    found = among.of(by)
+    assert found is not None
+    return found
+
+
+async def worked_s(among: Paces, connections: dict[Principal, int], seconds: float) -> dict[str, float]:
+    """How much processor time each principal gets that wants all there is, over so many connections."""
+    taken: Counter[str] = Counter()
+
+    async def greedy(by: Principal) -> None:
+        while True:
+            await pace_of(among, by).turn(COST_S)
+            taken[by.id] += 1
+            await asyncio.sleep(0)
+
+    tasks = [asyncio.create_task(greedy(by)) for by, number in connections.items() for _ in range(number)]
+    await asyncio.sleep(seconds)
+    for task in tasks:
+        task.cancel()
+    return {name: number * COST_S for name, number in taken.items()}
+
+
+@pytest.mark.parametrize("connections", [1, 2, 50])
+def test_one_gets_its_share_over_however_many_connections(connections: int) -> None:
+    async def scenario() -> None:
+        got = await worked_s(paces(), {guest("greedy"): connections}, LONG_S)
+        assert got["greedy"] == pytest.approx(LONG_S * ONE_PRINCIPAL.of_one + ONE_PRINCIPAL.burst_s, abs=0.1)
+
+    run_quickly(scenario())
+
+
+def test_all_together_get_theirs_and_each_the_same_of_it() -> None:
+    async def scenario() -> None:
+        wanting = {guest(f"g{number}", "acme" if number % 2 else None): 1 + number * 10 for number in range(5)}
+        got = await worked_s(paces(), wanting, LONG_S)
+        assert sum(got.values()) == pytest.approx(LONG_S * ALL_PRINCIPALS.of_one + ALL_PRINCIPALS.burst_s, abs=0.1)
+        assert max(got.values()) == pytest.approx(min(got.values()), rel=0.05)
+
+    run_quickly(scenario())
+
+
+def test_who_asks_now_and_then_does_not_wait_for_the_greedy() -> None:
+    async def scenario() -> None:
+        among = paces()
+        loop = asyncio.get_running_loop()
+        greedy = asyncio.create_task(worked_s(among, {guest("a"): 50, guest("b", "globex"): 50}, LONG_S))
+        waited = []
+        for _ in range(100):
+            await asyncio.sleep(LONG_S / 200)
+            began = loop.time()
+            await pace_of(among, guest("modest", "globex")).turn(COST_S)
+            waited.append(loop.time() - began)
+        # Two are before it, and each owes no more than it has just cost.
+        assert max(waited) <= 3 * COST_S / ALL_PRINCIPALS.of_one + 0.01
+        await greedy
+
+    run_quickly(scenario())
+
+
+def test_the_operator_waits_for_nobody() -> None:
+    async def scenario() -> None:
+        assert paces().of(OPERATOR) is None
+
+    run_quickly(scenario())
+
+
+def test_what_was_not_expected_is_owed_by_whoever_it_was() -> None:
+    async def scenario() -> None:
+        among, loop = paces(), asyncio.get_running_loop()
+        pace_of(among, guest("dear")).charge(10.0)
+        began = loop.time()
+        await pace_of(among, guest("other", "globex")).turn(COST_S)
+        assert loop.time() - began < 5
+        await pace_of(among, guest("dear")).turn(COST_S)
+        assert loop.time() - began == pytest.approx((10.0 - ONE_PRINCIPAL.burst_s) / ONE_PRINCIPAL.of_one, rel=0.05)
+
+    run_quickly(scenario())
+
+
+def test_a_call_is_charged_with_what_it_has_cost_also_where_it_fails() -> None:
+    async def on_a_thread(call: Callable[[], None]) -> None:
+        await asyncio.to_thread(call)
+
+    def compute() -> None:
+        until = time.thread_time() + 2 * ONE_PRINCIPAL.burst_s
+        while time.thread_time() < until:
+            pass
+        raise ValueError("that is all")
+
+    async def scenario() -> None:
+        pace = pace_of(paces(), guest("dear"))
+        await pace.served(lambda: None, on_a_thread)
+        assert pace.is_even
+        with pytest.raises(ValueError, match="that is all"):
+            await pace.served(compute, on_a_thread)
+        assert not pace.is_even
+
+    asyncio.run(scenario())
+
+
+def test_of_very_many_those_not_asked_for_longest_are_forgotten() -> None:
+    async def scenario() -> None:
+        among = Paces(asyncio.get_running_loop().time, most=10)
+        for number in range(30):
+            pace_of(among, guest(str(number))).charge(100.0)
+        assert not pace_of(among, guest("25")).is_even
+        await asyncio.sleep(10)
+        assert pace_of(among, guest("3")).is_even
+
+    run_quickly(scenario())
