@@ -95,7 +95,7 @@ def body(model: type[BaseModel], *, required: bool = False, **examples: object) 
 
     def parse(document: Mapping[str, object]) -> BaseModel | list[Problem]:
         # Odd values first: what is no text would stop the run that is to be told it.
-        return odd_values(document, {}) or validate(model, document, {})
+        return odd_values(document, {}, model=model) or validate(model, document, {})
 
     kind: type[Body[BaseModel]] = Body if required else OptionalBody
     return Depends(kind(model.__name__, parse, examples, model))

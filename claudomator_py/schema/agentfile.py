@@ -13,7 +13,8 @@ from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.card import ALIASES, NOT_APPLIED, Card, id_from
 from claudomator_py.domain.errors import Problem, near
 from claudomator_py.domain.task import PermissionMode
-from claudomator_py.schema.yamltext import BadText, Document, Plain, read_documents
+from claudomator_py.schema.yamlfaults import BadText
+from claudomator_py.schema.yamltext import Document, Plain, read_documents
 
 _TIERS: Final = {"haiku": Tier.FAST, "sonnet": Tier.BALANCED, "opus": Tier.POWERFUL, "fable": Tier.POWERFUL}
 """By the family of a model, whatever version an id names with it."""

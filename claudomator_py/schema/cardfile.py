@@ -12,11 +12,12 @@ from claudomator_py.domain.card import ALIASES, Card
 from claudomator_py.domain.errors import Lines, Problem, located
 from claudomator_py.schema.agentfile import card_fields, move, read_front_matter
 from claudomator_py.schema.documents import documents_of
-from claudomator_py.schema.misread import beside, misread
+from claudomator_py.schema.misread import beside, misread, refusal_of
 from claudomator_py.schema.taskfile import is_extra
 from claudomator_py.schema.taskfiles import default_task_name
 from claudomator_py.schema.validation import described, odd_values, validate
-from claudomator_py.schema.yamltext import BadText, Document, decode
+from claudomator_py.schema.yamlfaults import BadText
+from claudomator_py.schema.yamltext import Document, decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ def parse_card_file(data: bytes, filename: str) -> ParsedCards:
             decode(data), filename, body="system_prompt", noun="card", read_front_matter=read_front_matter
         )
     except BadText as bad:
-        return ParsedCards((), (bad.problem,))
+        return ParsedCards((), (refusal_of(bad, Card, aliases=ALIASES),))
     if not documents:
         remedy = "write `id: ...` and `description: ...`"
         return ParsedCards((), (Problem(message="there is no card in the file", remedy=remedy),))
@@ -79,7 +80,7 @@ def _card(document: Document, default_id: str | None, *, agent_file: bool) -> Ca
     if not isinstance(value, dict):
         message = f"{described(value)}, but a card is a mapping"
         return [Problem(line=lines.get(()), message=message, remedy="write `key: value` lines")]
-    if odd := odd_values(value, document.lines):
+    if odd := odd_values(value, document.lines, model=Card):
         return odd
     fields: dict[Any, Any] = dict(value)
     problems = _renamed(fields, lines)

@@ -10,10 +10,11 @@ from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.fields import TextUse
 from claudomator_py.schema.agent_settings import AgentEntry
 from claudomator_py.schema.configpath import config_bytes, digest_of, expand_home, state_folder
-from claudomator_py.schema.misread import EVERY_USE, beside, misread
+from claudomator_py.schema.misread import EVERY_USE, beside, misread, refusal_of
 from claudomator_py.schema.settings import Settings, parse_settings
 from claudomator_py.schema.validation import described, zone_problem
-from claudomator_py.schema.yamltext import BadText, Document, decode, read_documents
+from claudomator_py.schema.yamlfaults import BadText
+from claudomator_py.schema.yamltext import Document, decode, read_documents
 
 
 class ConfigError(Exception):
@@ -70,7 +71,8 @@ def _read(data: bytes) -> Settings | list[Problem]:
     try:
         documents = read_documents(decode(data))
     except BadText as bad:
-        return [bad.problem]
+        of_agent = bad.path[:1] == ("agents",)
+        return [refusal_of(bad, AgentEntry, prefix=bad.path[:2]) if of_agent else refusal_of(bad, Settings)]
     if not documents:
         return Settings()
     first = documents[0]

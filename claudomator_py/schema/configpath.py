@@ -83,7 +83,8 @@ def state_dir_told(path: Path, environ: Mapping[str, str]) -> Path | None:
     Only that is read. Raises Unclear where it cannot be, or is not there beside an unknown key, which could be meant to
     be this one.
     """
-    from claudomator_py.schema.yamltext import BadText, decode, read_documents  # many homes have no file
+    from claudomator_py.schema.yamlfaults import BadText  # many homes have no file
+    from claudomator_py.schema.yamltext import decode, read_documents
 
     try:
         documents = read_documents(decode(config_bytes(path)))

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from claudomator_py.domain.errors import Problem
 from claudomator_py.schema.conflict_copies import conflict_problem
-from claudomator_py.schema.yamltext import BadText, Document, read_documents
+from claudomator_py.schema.yamlfaults import BadText
+from claudomator_py.schema.yamltext import Document, read_documents
 
 SUFFIXES = (".yaml", ".yml", ".md", ".json")
 _FENCE = re.compile(r"(?:---|\.\.\.)[ \t]*\Z")

@@ -7,7 +7,8 @@ from pydantic import BaseModel
 
 from claudomator_py.domain.errors import Path, Problem, shown
 from claudomator_py.domain.fields import TextUse
-from claudomator_py.schema.validation import marks_at, problem_at
+from claudomator_py.schema.validation import marks_at, problem_at, remedy_among
+from claudomator_py.schema.yamlfaults import BadText
 from claudomator_py.schema.yamltext import Document, Plain, quoted
 
 EVERY_USE = frozenset(TextUse)
@@ -58,6 +59,23 @@ def misread(
             remedy = "write `|` before them for one command a line, or the command in one line"
             problems.append(problem_at(document.lines, path, message, remedy))
     return problems
+
+
+def refusal_of(
+    bad: BadText, model: type[BaseModel], *, prefix: Path = (), aliases: Mapping[str, str] | None = None
+) -> Problem:
+    """Return what is wrong with a text that is no YAML. Where a value is refused for how it is written, the remedy
+    names the forms that its field takes, and none that would be refused again.
+
+    model, prefix, aliases: as for ``misread``.
+    """
+    if not bad.forms or bad.path[: len(prefix)] != prefix:
+        return bad.problem
+    below = bad.path[len(prefix) :]
+    if aliases and below:
+        below = (aliases.get(str(below[0]), below[0]), *below[1:])
+    remedy = remedy_among(model, below, [(one.value, one.form) for one in bad.forms])
+    return bad.problem if remedy is None else bad.problem.model_copy(update={"remedy": remedy})
 
 
 def beside(cut: Sequence[Problem], parsed: T | list[Problem]) -> T | list[Problem]:

@@ -392,7 +392,7 @@ class Settings(_Keys):
 def parse_settings(mapping: Mapping[str, object], lines: Lines | None = None) -> Settings | list[Problem]:
     """The settings that the mapping describes, or everything wrong with it. Paths stay as they are written."""
     where = lines or {}
-    if problems := odd_values(mapping, where):
+    if problems := odd_values(mapping, where, model=Settings):
         return problems
     known = {*_Keys.model_fields, "agents"}
     fields: dict[str, object] = {}

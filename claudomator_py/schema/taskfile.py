@@ -62,7 +62,7 @@ def parse_task(
     default_name: the name if the mapping has none. lines: the line of each path, for the problems.
     """
     where = lines or {}
-    if problems := odd_values(mapping, where):
+    if problems := odd_values(mapping, where, model=TaskSpec):
         return problems[:MAX_PROBLEMS]
     fields: dict[str, object] = {} if default_name is None else {"name": default_name}
     extra: dict[str, object] = {}

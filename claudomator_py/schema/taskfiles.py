@@ -7,10 +7,11 @@ from claudomator_py.domain.errors import Lines, Problem, located, printable
 from claudomator_py.domain.fields import name_from
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.schema.documents import documents_of
-from claudomator_py.schema.misread import beside, misread
+from claudomator_py.schema.misread import beside, misread, refusal_of
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.validation import described, zone_problem
-from claudomator_py.schema.yamltext import BadText, Document, decode
+from claudomator_py.schema.yamlfaults import BadText
+from claudomator_py.schema.yamltext import Document, decode
 
 _MAX_SHOWN = 50
 
@@ -40,7 +41,7 @@ def parse_task_file(data: bytes, filename: str) -> ParsedFile:
     try:
         documents = documents_of(decode(data), filename, body="instructions", noun="task")
     except BadText as bad:
-        return ParsedFile((), (bad.problem,))
+        return ParsedFile((), (refusal_of(bad, TaskSpec),))
     if not documents:
         return ParsedFile((), (Problem(message="there is no task in the file", remedy="write `instructions: ...`"),))
     several = len(documents) > 1

@@ -1,13 +1,13 @@
 """From a mapping to a model or to problems that an operator understands."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from claudomator_py.domain.errors import (
@@ -50,8 +50,11 @@ def first_problem(model: type[BaseModel], error: ValidationError) -> Problem:
     return _problem(model, error.errors(include_url=False)[0], {}, ())
 
 
-def odd_values(value: object, lines: Lines, path: Path = ()) -> list[Problem]:
-    """Problems of values that JSON and a database could not carry: found before anything else looks at them."""
+def odd_values(value: object, lines: Lines, path: Path = (), *, model: type[BaseModel] | None = None) -> list[Problem]:
+    """Problems of values that JSON and a database could not carry: found before anything else looks at them.
+
+    model: of the whole document, where that is known.
+    """
     if len(path) > MAX_DEPTH:
         return [problem_at(lines, path[:3], f"is nested more than {MAX_DEPTH} deep", "flatten it")]
     found: list[Problem] = []
@@ -59,25 +62,33 @@ def odd_values(value: object, lines: Lines, path: Path = ()) -> list[Problem]:
         case Mapping():
             for key, item in value.items():
                 if isinstance(key, str):
-                    found += _odd_text(key, lines, path) + odd_values(item, lines, (*path, key))
+                    found += _odd_text(key, lines, path) + odd_values(item, lines, (*path, key), model=model)
                 else:
                     found.append(problem_at(lines, path, f"the key {shown(repr(key))} is not text", "put it in quotes"))
         case list() | tuple():
             for index, item in enumerate(value):
-                found += odd_values(item, lines, (*path, index))
+                found += odd_values(item, lines, (*path, index), model=model)
         case str():
             found += _odd_text(value, lines, path)
         case bool() | None:
             pass
         case int():
             if abs(value) > _MAX_INT:
-                found.append(problem_at(lines, path, "is a number of more than 64 bits", NUMBER_OR_TEXT))
+                remedy = _instead_of(str(value), model, path)
+                found.append(problem_at(lines, path, "is a number of more than 64 bits", remedy))
         case float():
             if not math.isfinite(value):
-                found.append(problem_at(lines, path, f"is the number {value}, which JSON lacks", NUMBER_OR_TEXT))
+                remedy = _instead_of(str(value), model, path)
+                found.append(problem_at(lines, path, f"is the number {value}, which JSON lacks", remedy))
         case _:
             found.append(problem_at(lines, path, f"is a {type(value).__name__}, which JSON lacks", "put it in quotes"))
     return found
+
+
+def _instead_of(number: str, model: type[BaseModel] | None, path: Path) -> str:
+    """What to write for a number that nothing can carry."""
+    remedy = None if model is None else remedy_among(model, path, [(number, f'"{number}"')])
+    return remedy or NUMBER_OR_TEXT
 
 
 def _odd_text(text: str, lines: Lines, path: Path) -> list[Problem]:
@@ -233,6 +244,33 @@ def marks_at(model: type[BaseModel], path: Path) -> tuple[object, ...]:
         marks += [mark for _, each in found for mark in each]
         found = [item for kind, _ in found for item in _alternatives(_item_of(kind))]
     return tuple(marks)
+
+
+def remedy_among(model: type[BaseModel], path: Path, forms: Sequence[tuple[object, str]]) -> str | None:
+    """Return what to write at that place of a document: of these values, with how they are written, those that it
+    takes, else what the refusal of the last one says. None: the model has no such place, or takes all of them."""
+    kinds = _types_at(model, path)
+    fitting: list[str] = []
+    remedy = None
+    for value, form in forms:
+        refused = [_refused(Annotated[(kind, *marks)], value) for kind, marks in kinds]
+        if None in refused:
+            fitting.append(form)
+        elif refused and refused[-1] is not None:
+            said = wording(refused[-1], None)[1]
+            remedy = "write a smaller number" if said is not None and str(value) in said else said
+    if not kinds or (len(fitting) == len(forms) and len(forms) > 1):
+        return None
+    return f"write {' or '.join(fitting)}" if fitting else remedy
+
+
+def _refused(kind: Any, value: object) -> ErrorDetails | None:
+    """Return why a value of that type cannot be that value; None: it can."""
+    try:
+        TypeAdapter(kind).validate_python(value)
+    except ValidationError as error:
+        return error.errors(include_url=False)[0]
+    return None
 
 
 _Annotated = tuple[Any, tuple[object, ...]]

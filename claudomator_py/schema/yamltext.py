@@ -16,7 +16,8 @@ import yaml
 from yaml.constructor import SafeConstructor
 from yaml.resolver import Resolver
 
-from claudomator_py.domain.errors import NUMBER_OR_TEXT, Path, Problem, field_name, shown
+from claudomator_py.domain.errors import NUMBER_OR_TEXT, Path, field_name, shown
+from claudomator_py.schema.yamlfaults import COMMENT, BadText, Written, bad, syntax_fault
 
 # YAML 1.1 wants a dot and a sign in a number with an exponent; JSON and YAML 1.2 do not.
 _JSON_FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?[eE][+-]?[0-9]+")
@@ -38,8 +39,6 @@ _DECIMAL = {
 }
 """How people write numbers. YAML 1.1 has more: base 2, 8, 16 and 60, and ``_`` between digits (yaml.org/type/int.html
 and float.html)."""
-_COMMENT = re.compile(r"[ \t]+(#[^\r\n]*)")
-
 _TAG = "tag:yaml.org,2002:"
 _TEXT_TAGS = frozenset(_TAG + name for name in ("str", "timestamp", "value", "merge"))
 _MARKS = (
@@ -52,14 +51,6 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\uf
 
 _resolve: Callable[[type[yaml.Node], str, tuple[bool, bool]], str] = Resolver().resolve
 _constructor = SafeConstructor()
-
-
-class BadText(Exception):
-    """The text is no acceptable YAML, for this reason."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem.render())
-        self.problem = problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +72,13 @@ def decode(data: bytes) -> str:
     """The bytes as text, UTF-8 with or without a byte order mark. Raises BadText."""
     if len(data) > MAX_BYTES:
         message = f"the file is {len(data)} bytes long, and the limit is {MAX_BYTES}"
-        raise _bad(None, message, "put large material into a file that the task reads")
+        raise bad(None, message, "put large material into a file that the task reads")
     for mark, name in _MARKS:
         if data.startswith(mark):
-            raise _bad(None, f"the file is encoded in {name}", "save it as UTF-8")
+            raise bad(None, f"the file is encoded in {name}", "save it as UTF-8")
     if (nul := data.find(b"\0")) >= 0:
         line = data.count(b"\n", 0, nul) + 1
-        raise _bad(line, "contains a NUL byte, so it is not a text file", "save it as text, in UTF-8")
+        raise bad(line, "contains a NUL byte, so it is not a text file", "save it as text, in UTF-8")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -95,7 +86,7 @@ def decode(data: bytes) -> str:
         before = bytes(error.object[: error.start])
         line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
         message = f"the byte 0x{error.object[error.start]:02x} is not UTF-8"
-        raise _bad(line, message, "save the file as UTF-8", column) from None
+        raise bad(line, message, "save the file as UTF-8", column) from None
 
 
 def read_documents(text: str, first_line: int = 1) -> list[Document]:
@@ -103,76 +94,13 @@ def read_documents(text: str, first_line: int = 1) -> list[Document]:
     if found := _FORBIDDEN.search(text):
         before = text[: found.start()]
         line, column = before.count("\n") + first_line, len(before) - before.rfind("\n")
-        raise _bad(line, f"contains the character U+{ord(found[0]):04X}, which YAML forbids", "remove it", column)
+        raise bad(line, f"contains the character U+{ord(found[0]):04X}, which YAML forbids", "remove it", column)
     try:
         return _Builder(first_line).read(text)
     except yaml.MarkedYAMLError as error:
-        raise _syntax(error, text, first_line) from None
+        raise syntax_fault(error, text, first_line) from None
     except yaml.YAMLError as error:
-        raise _bad(None, f"is not YAML: {shown(str(error))}", "check it with an editor that knows YAML") from None
-
-
-def _bad(line: int | None, message: str, remedy: str, column: int | None = None, field: str | None = None) -> BadText:
-    return BadText(Problem(line=line, column=column, field=field, message=message, remedy=remedy))
-
-
-_SYNTAX = (
-    (
-        "mapping values are not allowed",
-        "has a `:` where none can be",
-        "put a text that contains `: ` in quotes or under `key: |`, and indent keys of one level alike",
-    ),
-    ("cannot start any token", "a value may not begin with `{}`", "put it in quotes"),
-    ("did not find expected node content", "a value may not begin with `{}`", "put it in quotes"),
-    ("mapping keys are not allowed", "a value may not begin with `? `", "put it in quotes"),
-    (
-        "block sequence entries are not allowed",
-        "a value may not begin with `- `",
-        "put it in quotes, or begin a list in the next line",
-    ),
-    (
-        "scanning a block scalar",
-        "a text under `|` or `>` begins in the next line",
-        "move it there and indent it, or put it in quotes",
-    ),
-    (
-        "could not find expected ':'",
-        "is neither `key: value` nor part of the text above",
-        "put a text of several lines under `key: |`, indented",
-    ),
-)
-"""Words of the parser's complaint, and what to tell somebody who writes a task; ``{}``: the character at that place."""
-
-
-def _syntax(error: yaml.MarkedYAMLError, text: str, first_line: int) -> BadText:
-    """The parser's complaint, in the words of someone who writes a task."""
-    mark = error.problem_mark or error.context_mark
-    if mark is None:
-        return _bad(None, f"is not YAML: {error.problem}", "check quotes, brackets and indentation")
-    source = text.splitlines()
-    written = source[mark.line] if mark.line < len(source) else ""
-    line, column = mark.line + first_line, mark.column + 1
-    problem = error.problem or ""
-    if "\t" in written[: len(written) - len(written.lstrip())]:
-        return _bad(line, "is indented with a tab, which YAML forbids", "use spaces")
-    if error.context in ("while scanning an alias", "while scanning an anchor") and error.context_mark is not None:
-        sign = "*" if "alias" in error.context else "&"
-        message = f"a value that begins with `{sign}` is an {error.context.rpartition(' ')[2]} to YAML"
-        return _bad(line, message, "put it in quotes", error.context_mark.column + 1)
-    char = shown(written[mark.column : mark.column + 1])
-    for said, message, remedy in _SYNTAX:
-        if said in f"{error.context}: {problem}" and (char or "{}" not in message):
-            return _bad(line, message.format(char), remedy, column)
-    if "end of stream" in problem and error.context_mark is not None and "quoted" in (error.context or ""):
-        begun = error.context_mark
-        message = "a quote is opened here and never closed"
-        return _bad(begun.line + first_line, message, "close it", begun.column + 1)
-    above = source[mark.line - 1] if mark.line else ""
-    if not above.lstrip().startswith("#") and _COMMENT.search(above):
-        message = "is text behind a comment, as ` #` in the line above begins one"
-        return _bad(line, message, "put the whole text in quotes, or under `key: |`", column)
-    parts = [part for part in (error.context, problem) if part]
-    return _bad(line, f"is not YAML: {', '.join(parts)}", "check quotes, brackets and indentation", column)
+        raise bad(None, f"is not YAML: {shown(str(error))}", "check it with an editor that knows YAML") from None
 
 
 @dataclass(slots=True)
@@ -227,7 +155,7 @@ class _Builder:
                 case yaml.DocumentStartEvent():
                     count += 1
                     if count > MAX_DOCUMENTS:
-                        raise _bad(line, f"has more than {MAX_DOCUMENTS} documents", "use several files")
+                        raise bad(line, f"has more than {MAX_DOCUMENTS} documents", "use several files")
                     self._root, self._lines, self._anchors = None, {}, {}
                     self._comments, self._comment_lines, self._folded = {}, {}, set()
                 case yaml.DocumentEndEvent():
@@ -259,7 +187,7 @@ class _Builder:
         return bool(self._open) and isinstance(self._open[-1].value, dict) and self._open[-1].key is None
 
     def _refuse(self, line: int, message: str, remedy: str, path: Path | None = None) -> BadText:
-        return _bad(line, message, remedy, field=field_name(self._place() if path is None else path))
+        return bad(line, message, remedy, field=field_name(self._place() if path is None else path))
 
     def _count(self, values: int, characters: int, line: int) -> None:
         self._values += values
@@ -308,7 +236,7 @@ class _Builder:
         begin, end = event.start_mark, event.end_mark
         if begin is None or end is None:
             return
-        if not event.style and (comment := _COMMENT.match(self._text, end.index)):
+        if not event.style and (comment := COMMENT.match(self._text, end.index)):
             self._comments[self._place()] = comment[1].rstrip()
         if self._open and not self._open[-1].in_brackets and event.style not in ("'", '"'):
             is_block = event.style is not None
@@ -349,22 +277,25 @@ class _Builder:
                 case "bool":
                     return bool(_constructor.construct_yaml_bool(node))
                 case "int" | "float" if len(text) > _MAX_NUMBER:
-                    raise self._refuse(line, f"is a number of more than {_MAX_NUMBER} characters", NUMBER_OR_TEXT)
+                    refusal = self._refuse(line, f"is a number of more than {_MAX_NUMBER} characters", NUMBER_OR_TEXT)
+                    raise refusal.written(self._place(), Written(text, quoted(text)))
                 case "int":
                     return self._decimal(text, kind, int(_constructor.construct_yaml_int(node)), line)
                 case "float":
                     return self._decimal(text, kind, _finite(float(_constructor.construct_yaml_float(node))), line)
         except (ValueError, KeyError, IndexError, OverflowError):
             noun = "finite number" if kind == "float" else f"valid {kind}"
-            raise self._refuse(line, f"`{shown(text)}` is not a {noun}", NUMBER_OR_TEXT) from None
+            refusal = self._refuse(line, f"`{shown(text)}` is not a {noun}", NUMBER_OR_TEXT)
+            raise refusal.written(self._place(), Written(text, quoted(text))) from None
         raise self._tag(tag, text, line)
 
     def _decimal(self, text: str, kind: str, number: float, line: int) -> float:
         """The number, refused where people would read another, or none."""
         if _DECIMAL[kind].fullmatch(text):
             return number
-        message = f"`{shown(text)}` is the number {number} to YAML"
-        raise self._refuse(line, message, f"write {number} for the number, or {quoted(text)} for the text")
+        message, text_form = f"`{shown(text)}` is the number {number} to YAML", quoted(text)
+        refusal = self._refuse(line, message, f"write {number} for the number, or {text_form} for the text")
+        raise refusal.written(self._place(), Written(number, str(number)), Written(text, text_form))
 
     def _tag(self, tag: str, text: str, line: int) -> BadText:
         """The refusal of a tag. text: what stands behind it; empty: a list or mapping."""
@@ -427,7 +358,8 @@ def _comment_beside(text: str, begin: int, end: int, column: int, *, is_block: b
         above = text[first:begin]
     # Such a scalar ends at the beginning of the next line, any other one in its own.
     last = end - 1 if is_block else text.find("\n", end)
-    while last >= 0 and not below.strip():
+    # A comment at the key's own depth may stand between the text and one that is indented like a part of it.
+    while last >= 0 and not _is_comment_below(column, below) and below.lstrip()[:1] in ("", "#", "\r"):
         first, last = last + 1, text.find("\n", last + 1)
         below = text[first : last if last >= 0 else None]
     return next((line.strip() for line in (above, below) if _is_comment_below(column, line)), None)

@@ -9,7 +9,8 @@ from claudomator_py.domain.card import Card
 from claudomator_py.schema.settings import parse_settings
 from claudomator_py.schema.taskfiles import parse_task_file
 from claudomator_py.schema.validation import validate
-from claudomator_py.schema.yamltext import BadText, read_documents
+from claudomator_py.schema.yamlfaults import BadText
+from claudomator_py.schema.yamltext import read_documents
 from tests.docs.follow import follow
 from tests.docs.page import steps_of
 from tests.docs.terminal import COMMAND

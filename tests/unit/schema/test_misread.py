@@ -43,6 +43,9 @@ CUT_TASKS = [
     ("tags: a\ninstructions: Fix it,\n  but\n\n # leave prod\n", "f.yaml:2: instructions: `# leave prod` is a"),
     ("instructions:\n  Fix it\n    # not prod\nname: a\n", "f.yaml:1: instructions: `# not prod` is a comment"),
     ("instructions:\n    # Rules\n  Fix it\n", "f.yaml:1: instructions: `# Rules` is a comment"),
+    ("instructions: Fix it\n# why\n  # not prod\nname: a\n", "f.yaml:1: instructions: `# not prod` is a comment"),
+    ("instructions: |\n  Fix it\n# why\n\n#\n   # not prod\n", "f.yaml:1: instructions: `# not prod` is a"),
+    ("name: a\r\ninstructions: Fix it\r\n\r\n# why\r\n # no\r\n", "f.yaml:2: instructions: `# no` is a comment"),
     ("instructions: |\n    Fix it\n\n  # not prod\nname: a\n", "f.yaml:1: instructions: `# not prod` is a comment"),
     ("instructions: >-\n    Fix it\n  # not prod\n", "f.yaml:1: instructions: `# not prod` is a comment"),
     ("name: a\ninstructions: x\n---\nname: b\ninstructions: y #1\n", "f.yaml:5: instructions: `#1` is a comment"),
@@ -99,6 +102,8 @@ OTHERS = [
     "instructions: Fix it\n# why\nname: a\n",
     'instructions: "Fix it"\n  # in short\nname: a\n',
     "instructions: |\n  Fix it\n# why\nname: a\n",
+    "instructions: Fix it\n# why\n\n# and what\nname: a\n",
+    "instructions: Fix it\n# of the environment\nenv:\n  # noisy\n  LEVEL: debug\n",
     "instructions: |\n  Fix it\n  # Rules\nname: a\n",
     "name: a\n  # as ever\ninstructions: Fix it\n",
 ]
@@ -187,3 +192,53 @@ def test_settings_with_commands_that_a_comment_cuts_off_are_refused(tmp_path: Pa
         (6, "agents.claude.command"),
         (11, "policy[0].deny"),
     ]
+
+
+NUMBERS = [
+    ("max_turns: .inf", "`.inf` is not a finite number; write digits only, without quotes"),
+    ("budget: {usd: .inf}", "`.inf` is not a finite number; write a number, without quotes"),
+    ("budget: {tokens: -.Inf}", "`-.Inf` is not a finite number; write digits only, without quotes"),
+    ("budget: {usd: .nan}", "`.nan` is not a finite number; write a number, without quotes"),
+    ("budget: {usd: 1e999}", "`1e999` is not a finite number; write a number, without quotes"),
+    ("timeout: .inf", "`.inf` is not a finite number; write a number and a unit"),
+    ("timeout: 1:30", "`1:30` is the number 90 to YAML; write a number and a unit"),
+    ("max_turns: 010", "`010` is the number 8 to YAML; write 8"),
+    ("budget: {usd: 1_000.5}", "`1_000.5` is the number 1000.5 to YAML; write 1000.5"),
+    ("tags: [010]", '`010` is the number 8 to YAML; write "010"'),
+    ("tags: 0x1F", '`0x1F` is the number 31 to YAML; write "0x1F"'),
+    ("env: {BUILD: 1_000}", '`1_000` is the number 1000 to YAML; write "1_000"'),
+    ("check: [[sleep, .inf]]", '`.inf` is not a finite number; write ".inf"'),
+    ("expected_output: .inf", '`.inf` is not a finite number; write ".inf"'),
+    ("name: 1:30", "`1:30` is the number 90 to YAML; use lower-case letters"),
+    ("name: 0b11", '`0b11` is the number 3 to YAML; write "0b11"'),
+    ("x-own: 010", '`010` is the number 8 to YAML; write 8 for the number, or "010" for the text'),
+    ("x-own: .inf", "`.inf` is not a finite number; write another number, or put it in quotes if it is a text"),
+    ("budget: {tokens: 99999999999999999999}", "is a number of more than 64 bits; write a smaller number"),
+    ("tags: [99999999999999999999]", 'is a number of more than 64 bits; write "99999999999999999999"'),
+    (f"max_turns: {'9' * 101}", "is a number of more than 100 characters; write a smaller number"),
+]
+
+
+@pytest.mark.parametrize(("line", "words"), NUMBERS)
+def test_the_remedy_for_a_number_is_what_its_field_takes(line: str, words: str) -> None:
+    (problem,) = parse_task_file(f"instructions: Fix it\n{line}\n".encode(), "f.yaml").problems
+
+    assert f": {words}" in problem.render("f.yaml")
+    assert problem.line == 2
+
+
+def test_so_it_is_in_cards_and_settings(tmp_path: Path) -> None:
+    card = b"id: a\ndescription: x\nmax_concurrent: 010\n"
+    (problem,) = parse_card_file(card, "f.yaml").problems
+    assert problem.remedy == "write 8"
+    file = tmp_path / "claudomator.yaml"
+    for text, remedy in (
+        ("agents: {claude: {max_concurrent: 0x10}}", "write 16"),
+        ("agents: {claude: {budget: {usd: .inf}}}", "write a number, without quotes"),
+        ("budget: {usd: .inf}", "write a number, without quotes"),
+        ("state_dir: 010", 'write "010"'),
+    ):
+        file.write_text(text)
+        with pytest.raises(ConfigError) as caught:
+            load_config(file, {})
+        assert caught.value.problems[0].remedy == remedy

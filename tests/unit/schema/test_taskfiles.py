@@ -154,9 +154,9 @@ PROBLEMS: list[tuple[bytes | str, list[str]]] = [
     ("instructions: x\nnot_before: 2026-12-01 08:00:00\n", ["f.yaml:2: not_before: does not say in which time zone"]),
     (
         "instructions: x\nenv:\n  MODE: 0755\n",
-        ["f.yaml:3: env.MODE: `0755` is the number 493 to YAML; write 493 for the number, or"],
+        ['f.yaml:3: env.MODE: `0755` is the number 493 to YAML; write "0755"'],
     ),
-    ("instructions: x\ntimeout: 1:30\n", ["f.yaml:2: timeout: `1:30` is the number 90 to YAML; write 90"]),
+    ("instructions: x\ntimeout: 1:30\n", ["f.yaml:2: timeout: `1:30` is the number 90 to YAML; write a number"]),
     (b"instructions: gr\xfcn", ["f.yaml:1:17: the byte 0xfc is not UTF-8; save the file as UTF-8"]),
     (b"\x7fELF\x02\x01\x01\x00", ["f.yaml:1: contains a NUL byte, so it is not a text file"]),
 ]

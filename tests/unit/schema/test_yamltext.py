@@ -5,7 +5,8 @@ import tracemalloc
 
 import pytest
 
-from claudomator_py.schema.yamltext import MAX_BYTES, BadText, Plain, decode, read_documents
+from claudomator_py.schema.yamlfaults import BadText
+from claudomator_py.schema.yamltext import MAX_BYTES, Plain, decode, read_documents
 
 
 def value_of(text: str) -> Plain:
