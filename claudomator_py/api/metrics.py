@@ -67,8 +67,9 @@ def _histogram(
     return Family(PREFIX + name, "histogram", help_text, labels, histograms=histograms)
 
 
-def _one(value: float) -> Iterator[Labelled]:
-    yield (), value
+def _one(value: float | None) -> Iterator[Labelled]:
+    if value is not None:
+        yield (), value
 
 
 def _tasks(measured: Measured) -> Iterator[Labelled]:
@@ -184,7 +185,16 @@ FAMILIES: tuple[Family, ...] = (
         "code",
     ),
     _gauge("live_runs", "Runs that have not ended, by agent and state.", _live, "agent", "state"),
-    _gauge("slots", "Maximum number of concurrent runs, in all.", lambda measured: _one(measured.slots)),
+    _gauge(
+        "slots",
+        "Maximum number of concurrent runs, without those on remote agents.",
+        lambda measured: _one(measured.slots),
+    ),
+    _gauge(
+        "remote_slots",
+        "Maximum number of concurrent runs on remote agents.",
+        lambda measured: _one(measured.remote_slots),
+    ),
     _gauge(
         "agent_slots",
         "Maximum number of concurrent runs of an agent.",

@@ -256,6 +256,9 @@ def rules_of(settings: Settings) -> Rules:
     """What planning depends on."""
     return Rules(
         total=settings.concurrency.total,
+        per_organisation=settings.concurrency.share,
+        remote=settings.concurrency.remote_total,
+        remote_per_organisation=settings.concurrency.remote_share,
         per_workdir=settings.concurrency.per_workdir,
         type_hint=settings.balancing.type_hint.value,
         when_all_limited=settings.balancing.when_all_limited.value,

@@ -53,6 +53,8 @@ class Measured:
     waits: Mapping[Wait, int]
     agents: Sequence[AgentState]
     slots: int
+    remote_slots: int | None
+    """None: runs on remote agents take the others."""
     live: Mapping[tuple[str, str], int]
     """Runs by agent and state."""
     ended: Sequence[EndedRuns]
@@ -123,6 +125,7 @@ class Meter:
             waits=self._waits(connection, present),
             agents=present.agents,
             slots=present.rules.total,
+            remote_slots=present.rules.remote,
             live=metric_rows.live_runs(connection),
             ended=metric_rows.ended_runs(connection),
             holds=_holds(present),

@@ -7,13 +7,14 @@ from functools import partial
 
 from sqlalchemy import Connection
 
-from claudomator_py.dispatch.agent_states import agent_states
+from claudomator_py.dispatch.agent_states import agent_states, slots_in_use
 from claudomator_py.dispatch.probing import probed, tries
 from claudomator_py.dispatch.spending import Budgets, Spent
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked, Why
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.outcome import Reason
+from claudomator_py.domain.principal import tenant_of
 from claudomator_py.domain.routing import Constraints
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
@@ -162,7 +163,7 @@ class Observer:
         planner = Planner(present)
         times: list[int] = []
         planned = [] if planner.exhausted else list(self._looked_at(connection, planner, present.rules, times))
-        if present.rules.classifier and planner.exhausted and not present.drained:
+        if present.rules.classifier and (planner.exhausted or planner.slots_used) and not present.drained:
             known = {queued.task.id for queued, _ in planned}
             planned += self._ahead(connection, planner, AHEAD * present.rules.total, without=known)
         return Observation(
@@ -187,7 +188,7 @@ class Observer:
         """
         paused, waited_ms = self._paused(connection), planner.now - rules.prefer_wait
         # Of lanes that are left out nothing is asked either.
-        shut = frozenset() if rules.classifier else planner.shut
+        shut = replace(planner.shut, hints=frozenset()) if rules.classifier else planner.shut
         lanes = set(queue.lanes(connection, planner.taken, shut))
         fronts = self._fronts(connection, lanes, planner, without=paused)
         blocked: set[str] = set()
@@ -286,7 +287,7 @@ class Observer:
     def _ahead(self, connection: Connection, planner: Planner, number: int, *, without: Set[str]) -> Iterator[_Planned]:
         """Questions about those of the next tasks of which nobody has asked yet how strong a model they need, so that
         they have their tier when a slot is free; no more than that are next, as an answer costs money. Lanes that wait
-        for more than a slot are not counted.
+        for more than a slot are not counted, nor are those of tenants that have their share.
 
         without: tasks that are dealt with already.
         """
@@ -296,7 +297,7 @@ class Observer:
         fronts = {str(task.lane): self._front(task, spec, about) for task, spec in samples}
         near: list[queue.Position] = []
         for lane, front in fronts.items():
-            if (queued := front.queued) is None:
+            if (queued := front.queued) is None or planner.shares_used(queued.head):
                 continue
             verdict = self._faults.attempt(front.item, partial(planner.decide, queued.head), whole=False)
             if verdict is not None and (
@@ -346,6 +347,7 @@ class Observer:
             constraints=Constraints.parse(task.constraints),
             routed=task.constraints is not None,
             names_specialist=spec.specialist is not None or specialist_meant(task) is not None,
+            tenant=tenant_of(task.creator, task.organisation),
         )
 
     @property
@@ -371,6 +373,7 @@ class Observer:
         (in_force, over), rules = hold_rows.in_force_and_over(connection, now_ms), self._rules()
         if rules.routing and not rules.policed and not specialist_rows.exist(connection):
             rules = rules.model_copy(update={"routing": False})
+        here, remote = slots_in_use(live, rules)
         spent_holds = self._spent_holds(connection, spent, now_ms)
         narrow = [hold.bucket.family for hold in (*in_force, *over)]
         narrow += [hold.family for holds in spent_holds.values() for hold in holds]
@@ -387,7 +390,10 @@ class Observer:
                 spent_holds,
                 self._default_models(connection) if any(narrow) else {},
             ),
-            live=len(live),
+            live=here.live,
+            tenants=dict(sorted(here.tenants.items())),
+            remote_live=remote.live,
+            remote_tenants=dict(sorted(remote.tenants.items())),
             busy=dict(sorted(Counter(run.dir_key for run in live if run.dir_key).items())),
             kept=tuple(Kept(**columns) for columns in queue.kept(connection, now_ms)),
             capped=dict(sorted(queue.caps_in_use(connection).items())) if rules.policed else {},

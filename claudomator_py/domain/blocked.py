@@ -78,6 +78,31 @@ class BlockCode(StrEnum):
     """``the daily budget of all agents is used up (20.10 of 20.00 USD); nothing starts until 2026-11-22 15:00 UTC``"""
     SLOTS = "slots", Why.SLOTS, "all slots are in use ({active} of {slots})"
     """``all slots are in use (4 of 4)``"""
+    REMOTE_SLOTS = (
+        "remote_slots",
+        Why.SLOTS,
+        "all slots for runs on remote agents are in use ({active} of {slots}, concurrency.remote)",
+    )
+    """``all slots for runs on remote agents are in use (16 of 16, concurrency.remote)``"""
+    ORGANISATION_SLOTS = (
+        "organisation_slots",
+        Why.SLOTS,
+        (
+            "[organisation {organisation}|{creator}|its organisation] uses all the slots that it may have"
+            "[ ({active} of {slots}, {setting})]"
+        ),
+    )
+    """``organisation acme uses all the slots that it may have (2 of 2, concurrency.per_organisation)``"""
+    KEPT_SLOTS = (
+        "kept_slots",
+        Why.SLOTS,
+        (
+            "all slots that organisations share are in use[ ({active} of {slots})][; the last one of {setting} is "
+            "the operator's]"
+        ),
+    )
+    """``all slots that organisations share are in use (3 of 3); the last one of concurrency.total is the
+    operator's``"""
     RULE_FULL = "rule_full", Why.SLOTS, "rule {rule} of the policy allows no more running tasks ({active} of {slots})"
     """``rule nights of the policy allows no more running tasks (1 of 1)``"""
 
@@ -166,6 +191,8 @@ class BlockCode(StrEnum):
     """``codex is unfit for the task: codex cannot keep to permissions.mode``"""
     FULL = "full", None, "full ({active} of {slots} slots)"
     """``claude is full (2 of 2 slots)``"""
+    NO_SLOT = "no_slot", None, "free, but without a slot for the task ({active} of {slots} in use)"
+    """``claude is free, but without a slot for the task (4 of 4 in use)``"""
     LIMITED = "limited", None, "limited[ ({limit})] until {until}"
     """``claude is limited (5h window, reported) until 2026-11-22 15:00 UTC``"""
     HELD = "held", None, "held[ ({limit})] until [{until}|`claudomator release {agent}`|it is released]"
@@ -227,6 +254,9 @@ class BlockParams(Coded):
     file: str | None = Field(None, description="The task's file.")
     active: int | None = Field(None, description="Live runs.")
     rule: str | None = Field(None, description="The rule of the policy.")
+    organisation: str | None = Field(None, description="The organisation that the task belongs to.")
+    creator: str | None = Field(None, description="Who made the task, which belongs to no organisation.")
+    setting: str | None = Field(None, description="The key of the configuration that says how many there may be.")
     slots: int | None = Field(None, description="Runs that there may be at a time.")
     room: int | None = Field(None, description="Runs that may begin now nevertheless.")
     until: Instant | None = Field(None, description="When it may change by itself.")

@@ -102,6 +102,8 @@ class KindInfo:
     """Whether a model works on the task; if not, the kind is open to balancing only where the configuration says so."""
     reads_task: Callable[[tuple[str, ...]], bool] = _always
     """From argv to whether what it does depends on a task's text, where the configuration does not say."""
+    remote: bool = False
+    """Whether its work is done elsewhere, so that a run needs no processor here, but waits."""
     configured: bool = True
     """Whether the configuration can have agents of the kind; those of any other come from cards."""
     reports: Reports = Reports.TOKENS

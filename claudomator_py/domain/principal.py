@@ -64,6 +64,28 @@ INBOX: Final = Principal("inbox", Role.OPERATE)
 """Whoever may write into the inbox."""
 
 
+OWN: Final = ""
+"""The tenant of the operator's own work."""
+_OF_ORGANISATION, _OF_CREATOR = "org:", "by:"
+
+
+def tenant_of(creator: str, organisation: str | None) -> str:
+    """Return with whom the work of that creator shares what is shared out: an organisation, as ``org:NAME``; a creator
+    without one, as ``by:ID``; or the operator, see ``OWN``.
+
+    The database says the same of each task, see ``store.tables.tasks.TENANT``.
+    """
+    if organisation is not None:
+        return f"{_OF_ORGANISATION}{organisation}"
+    return OWN if creator in (OPERATOR.id, INBOX.id) else f"{_OF_CREATOR}{creator}"
+
+
+def tenant_named(tenant: str) -> dict[str, str]:
+    """Return what a tenant that is not the operator is called: an ``organisation`` or a ``creator``."""
+    organisation = tenant.removeprefix(_OF_ORGANISATION)
+    return {"creator": tenant.removeprefix(_OF_CREATOR)} if organisation == tenant else {"organisation": organisation}
+
+
 LONGEST_KEY: Final = 255
 KEPT_MS: Final = DAY_MS
 """How long an answer is kept for repetitions, in milliseconds."""

@@ -13,7 +13,7 @@ from claudomator_py.domain.stand_in import Fallback
 from claudomator_py.scheduler.balance import pick_agent
 from claudomator_py.scheduler.decision import Candidate, DecisionRecord, OverriddenHint
 from claudomator_py.scheduler.lanes import hint_of
-from claudomator_py.scheduler.load import Load
+from claudomator_py.scheduler.load import Load, all_closed
 from claudomator_py.scheduler.snapshot import ActiveHold, AgentState, HeldBy, QueueHead, Rules
 from claudomator_py.scheduler.tiers import Undecided, tier_for
 from claudomator_py.schema.agent_settings import BY_NAME_KINDS
@@ -75,7 +75,8 @@ def _is_shut(agent: AgentState, rules: Rules) -> bool:
 
 def admit(head: QueueHead, agents: Sequence[AgentState], rules: Rules, load: Load) -> DecisionRecord | Blocked:
     """The decision to start the task, or what stands in between."""
-    return load.obstacle(head, rules) or decide(head, agents, rules, load.now)
+    seen = load.seen_by(head.tenant, open_to(head, agents), rules)
+    return load.obstacle(head, rules, seen) or decide(head, seen, rules, load.now)
 
 
 def decide(head: QueueHead, agents: Sequence[AgentState], rules: Rules, now_ms: int) -> DecisionRecord | Blocked:
@@ -217,7 +218,8 @@ def _balance(
     unlimited_exists = any(not agent.limited for agent in usable)
     if pick is None or (pick.all_limited and unlimited_exists):
         full = [agent for agent in usable if not agent.limited] or usable
-        return blocked(BlockCode.AGENTS_FULL, agents=(*map(_no_slot, full), *_held(usable)))
+        closed = None if any(agent.full for agent in full) else all_closed(full)
+        return closed or blocked(BlockCode.AGENTS_FULL, agents=(*map(_no_slot, full), *_held(usable)))
     if pick.all_limited:
         triable = tuple(agent for agent in usable if agent.triable) if rules.when_all_limited == "try" else ()
         pick = pick_agent((agent for agent in triable if agent.free), rules.near_limit)
@@ -263,7 +265,13 @@ def _on_hold(agent: str, hold: ActiveHold) -> Blocked:
 
 
 def _no_slot(agent: AgentState) -> Blocked:
+    if agent.closed is not None and not agent.full:
+        return blocked(BlockCode.NO_SLOT, agent=agent.name, **_figures(agent.closed))
     return blocked(BlockCode.FULL, agent=agent.name, active=agent.active, slots=agent.max_concurrent)
+
+
+def _figures(closed: Blocked) -> dict[str, int | None]:
+    return {"active": closed.params.active, "slots": closed.params.slots}
 
 
 def _unknown(agent: str) -> Blocked:

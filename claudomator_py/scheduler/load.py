@@ -1,12 +1,14 @@
 """What is in use, and what that keeps from starting whichever agents are free: slots, directories, threads, caps."""
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from claudomator_py.domain.blocked import BlockCode, Blocked, blocked
 from claudomator_py.domain.coded import TaskRef
-from claudomator_py.scheduler.snapshot import DayLeft, Kept, QueueHead, Rules, Snapshot
+from claudomator_py.scheduler.slots import NONE_IN_USE, InUse, pool_of
+from claudomator_py.scheduler.snapshot import AgentState, DayLeft, Kept, QueueHead, Rules, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,8 +17,8 @@ class Load:
 
     now: int
     """Epoch milliseconds."""
-    live: int
-    """Runs in all."""
+    here: InUse
+    """Slots of runs that need a processor here."""
     busy: Mapping[str, int]
     """Live runs by directory."""
     disk_low: bool
@@ -32,17 +34,38 @@ class Load:
     """Directories that are kept for tasks which need input."""
     capped: Mapping[str, int] = field(default_factory=dict)
     """Live runs by rule of the policy that limits their number."""
+    remote: InUse = NONE_IN_USE
+    """Slots of runs on remote agents, where these have their own."""
 
-    def obstacle(self, head: QueueHead, rules: Rules) -> Blocked | None:
-        """What keeps the task from starting whichever agents are free; None: nothing."""
+    def no_slot(self, tenant: str, rules: Rules, *, remote: bool) -> Blocked | None:
+        """Why a run of that tenant gets no slot here or, if remote, none on a remote agent; None: it gets one."""
+        in_use = self.remote if remote and rules.remote is not None else self.here
+        return in_use.obstacle(tenant, pool_of(rules, remote=remote))
+
+    def with_slot(self, tenant: str, rules: Rules, *, remote: bool) -> "Load":
+        """The same with one more run of that tenant. remote: see ``no_slot``."""
+        if remote and rules.remote is not None:
+            return replace(self, remote=self.remote.with_one_of(tenant))
+        return replace(self, here=self.here.with_one_of(tenant))
+
+    def seen_by(self, tenant: str, agents: Sequence[AgentState], rules: Rules) -> tuple[AgentState, ...]:
+        """The agents as they are for that tenant: closed where it gets no slot for a run on them."""
+        found = {remote: self.no_slot(tenant, rules, remote=remote) for remote in {agent.remote for agent in agents}}
+        if not any(found.values()):
+            return tuple(agents)
+        return tuple(agent.model_copy(update={"closed": found[agent.remote]}) for agent in agents)
+
+    def obstacle(self, head: QueueHead, rules: Rules, agents: Sequence[AgentState]) -> Blocked | None:
+        """What keeps the task from starting whichever agents are free; None: nothing. agents: those that it may know
+        of, as they are for its tenant."""
         if self.drained:
             return blocked(BlockCode.DRAINED)
         if self.disk_low:
             return blocked(BlockCode.DISK_LOW)
         if self.day is not None and self.day.spent:
             return blocked(BlockCode.DAY_BUDGET, figures=self.day.figures, until=self.day.until)
-        if self.live >= rules.total:
-            return blocked(BlockCode.SLOTS, active=self.live, slots=rules.total)
+        if (closed := all_closed(agents)) is not None:
+            return closed
         if head.dir_key and self.busy.get(head.dir_key, 0) >= rules.per_workdir:
             return blocked(BlockCode.WORKDIR, directory=head.dir_key)
         kept = self._kept_from(head)
@@ -99,11 +122,34 @@ class Taken:
     in_turn: frozenset[str] = frozenset()
 
 
+def all_closed(agents: Sequence[AgentState]) -> Blocked | None:
+    """Why the task that is looked at gets no slot on any of these, if it is the same for all; None: it gets one, there
+    is no agent, or the reasons differ."""
+    first = agents[0] if agents else None
+    return first.closed if first is not None and all(agent.remote == first.remote for agent in agents) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Shut:
+    """What cannot start now, whatever else is asked for: lanes are left out by it, many at once."""
+
+    hints: frozenset[str] = frozenset()
+    """See ``admission.shut_hints``."""
+    tenants: frozenset[str] = frozenset()
+    """Those that get no further slot on any agent."""
+    newcomers: bool = False
+    """Whether no tenant but the operator gets one, whoever it is."""
+
+
+NOTHING_SHUT: Final = Shut()
+
+
 def load_of(snapshot: Snapshot) -> Load:
     """What is in use in the snapshot."""
     return Load(
         now=snapshot.now,
-        live=snapshot.live,
+        here=InUse(snapshot.live, snapshot.tenants),
+        remote=InUse(snapshot.remote_live, snapshot.remote_tenants),
         busy=snapshot.busy,
         disk_low=snapshot.disk_low,
         drained=snapshot.drained,

@@ -4,10 +4,12 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from claudomator_py.domain.blocked import Blocked, Why
+from claudomator_py.domain.principal import OWN
 from claudomator_py.scheduler.admission import admit, decide, hinted_by, open_to, shut_hints
 from claudomator_py.scheduler.decision import DecisionRecord
-from claudomator_py.scheduler.load import Taken, load_of
-from claudomator_py.scheduler.snapshot import QueueHead, Snapshot
+from claudomator_py.scheduler.load import Shut, Taken, load_of
+from claudomator_py.scheduler.slots import NEWCOMER, SHARES
+from claudomator_py.scheduler.snapshot import AgentState, QueueHead, Snapshot
 from claudomator_py.scheduler.tiers import AskTier, question
 
 
@@ -41,13 +43,28 @@ class Planner:
         """Whether no further head can start, whatever it is."""
         load = self._load
         spent = load.day is not None and load.day.spent
-        full = load.live >= self._rules.total or load.disk_low or load.drained or spent
-        return full or not any(agent.free for agent in self._agents.values())
+        return load.disk_low or load.drained or spent or not any(agent.free for agent in self._seen_by(OWN))
 
     @property
-    def shut(self) -> frozenset[str]:
-        """The hints with which no task can start, see ``admission.shut_hints``."""
-        return shut_hints(tuple(self._agents.values()), self._rules)
+    def shut(self) -> Shut:
+        """With what no task can start."""
+        load, rules = self._load, self._rules
+        tenants = load.here.tenants.keys() | load.remote.tenants.keys()
+        shut = {tenant for tenant in (*tenants, NEWCOMER) if not any(agent.free for agent in self._seen_by(tenant))}
+        return Shut(shut_hints(self._seen_by(OWN), rules), frozenset(shut - {NEWCOMER}), NEWCOMER in shut)
+
+    @property
+    def slots_used(self) -> bool:
+        """Whether no run that needs a processor here can start, whatever it is."""
+        return self._load.no_slot(OWN, self._rules, remote=False) is not None
+
+    def shares_used(self, head: QueueHead) -> bool:
+        """Whether its tenant's share keeps the head from starting, whatever becomes free of the others'."""
+        seen = self._load.seen_by(head.tenant, open_to(head, tuple(self._agents.values())), self._rules)
+        return any(agent.closed is not None and agent.closed.code in SHARES for agent in seen)
+
+    def _seen_by(self, tenant: str) -> tuple[AgentState, ...]:
+        return self._load.seen_by(tenant, tuple(self._agents.values()), self._rules)
 
     @property
     def now(self) -> int:
@@ -80,7 +97,8 @@ class Planner:
         threads = self._load.threads | {head.exclusive}
         capped = Counter(self._load.capped) + Counter(cap.rule for cap in head.constraints.caps)
         day = None if self._load.day is None else self._load.day.having_begun()
-        self._load = replace(self._load, live=self._load.live + 1, busy=busy, threads=threads, day=day, capped=capped)
+        load = self._load.with_slot(head.tenant, self._rules, remote=chosen.remote)
+        self._load = replace(load, busy=busy, threads=threads, day=day, capped=capped)
         return StartRun(head, verdict, chosen.default_model if verdict.model is None else None)
 
     def question(self, head: QueueHead, verdict: Blocked) -> AskTier | None:

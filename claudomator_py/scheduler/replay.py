@@ -37,6 +37,7 @@ def under(snapshot: Snapshot, agents: Sequence[AgentSpec] | None, rules: Rules) 
                 models=spec.models,
                 default_tier=spec.default_tier,
                 fallback_model=spec.fallback_model,
+                remote=spec.info.remote,
             )
         )
     if agents is None:
@@ -44,7 +45,14 @@ def under(snapshot: Snapshot, agents: Sequence[AgentSpec] | None, rules: Rules) 
     # What was routed and judged by then, the snapshot knows: nothing waits for what was not asked. Nor is a classifier
     # asked now that was not then: its task gets the tier that it would without an answer.
     then = snapshot.rules
-    settled = {"routing": then.routing, "policed": then.policed, "classifier": rules.classifier and then.classifier}
+    settled: dict[str, bool | None] = {
+        "routing": then.routing,
+        "policed": then.policed,
+        "classifier": rules.classifier and then.classifier,
+    }
+    if then.remote is None:
+        # An earlier version did not tell whose the runs were, nor remote ones from others.
+        settled |= {"per_organisation": None, "remote": None, "remote_per_organisation": None}
     rules = rules.model_copy(update=settled)
     return snapshot.model_copy(update={"agents": tuple(states), "rules": rules})
 

@@ -3,12 +3,14 @@
 from collections.abc import Set
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from claudomator_py.domain.agent import ModelChoice, Tier
+from claudomator_py.domain.blocked import Blocked
 from claudomator_py.domain.budget import Figures
 from claudomator_py.domain.limits import in_family
 from claudomator_py.domain.outcome import REASON_POLICIES, Provenance, Reason
+from claudomator_py.domain.principal import OWN
 from claudomator_py.domain.routing import Constraints
 from claudomator_py.domain.stand_in import StandIn
 
@@ -107,11 +109,20 @@ class AgentState(_Frozen):
     """How it stands in, for the task in question."""
     specialist: str | None = None
     """The remote specialist that it is; None: it is configured."""
+    remote: bool = False
+    """Its runs need no processor here, and have slots of their own, see ``Rules.remote``."""
+    closed: Blocked | None = Field(None, exclude=True)
+    """Why the task that is looked at gets no slot for a run on it, though the agent itself had one."""
+
+    @property
+    def full(self) -> bool:
+        """Whether all of its own slots are in use."""
+        return self.active >= self.max_concurrent
 
     @property
     def free(self) -> bool:
-        """Whether it has a free slot."""
-        return self.active < self.max_concurrent
+        """Whether there is a free slot for a run on it."""
+        return not self.full and self.closed is None
 
     @property
     def hold(self) -> ActiveHold | None:
@@ -246,6 +257,8 @@ class QueueHead(_Frozen):
     """Whether it is decided who does it, be it nobody in particular."""
     names_specialist: bool = False
     """Whether it says itself who does it, or a person has said so."""
+    tenant: str = OWN
+    """Whose it is, see ``domain.principal.tenant_of``."""
 
     @property
     def exclusive(self) -> str:
@@ -266,9 +279,18 @@ class Kept(_Frozen):
 
 
 class Rules(_Frozen):
-    """The configuration that planning depends on, and its hash."""
+    """The configuration that planning depends on, and its hash.
+
+    Snapshots of earlier versions have no bounds for tenants, and know no remote runs: these count in ``total``.
+    """
 
     total: int
+    per_organisation: int | None = None
+    """How many of these slots the tasks of one tenant may use that is not the operator; None: any number."""
+    remote: int | None = None
+    """How many runs may be on remote agents; None: they count in ``total``."""
+    remote_per_organisation: int | None = None
+    """How many of these may be of one such tenant; None: any number."""
     per_workdir: int
     type_hint: Literal["prefer", "ignore"]
     when_all_limited: Literal["wait", "try"]
@@ -312,7 +334,13 @@ class Snapshot(_Frozen):
     rules: Rules
     agents: tuple[AgentState, ...]
     live: int
-    """Live runs."""
+    """Live runs that need a processor here."""
+    tenants: dict[str, int] = {}
+    """These by tenant, without the operator's own."""
+    remote_live: int = 0
+    """Live runs on remote agents that need none."""
+    remote_tenants: dict[str, int] = {}
+    """See ``tenants``."""
     busy: dict[str, int]
     """Live runs by directory."""
     kept: tuple[Kept, ...] = ()

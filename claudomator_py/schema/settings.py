@@ -33,6 +33,7 @@ from claudomator_py.domain.retention import Retention
 from claudomator_py.domain.units import DAY_MS, MINUTE_MS, SECOND_MS
 from claudomator_py.policy.rule import Rule, Rules
 from claudomator_py.schema.agent_settings import KNOWN_KINDS, SUPPORTED_KINDS, parse_agents
+from claudomator_py.schema.concurrency import Concurrency, odd_shares
 from claudomator_py.schema.routing_settings import LearningSettings, RoutingSettings
 from claudomator_py.schema.validation import odd_values, problem_at, validate
 
@@ -183,25 +184,6 @@ class Http(Strict):
     def port(self) -> int:
         """The port; 0: any free one."""
         return int(self.listen.rpartition(":")[2])
-
-
-class Concurrency(Strict):
-    """How many runs at a time: in all, and in one working directory."""
-
-    total: Count = Field(4, ge=1, le=1_000, description="Maximum number of concurrent runs.")
-    per_workdir: Count = Field(
-        1,
-        ge=1,
-        le=1_000,
-        description="Maximum number of concurrent runs in one working directory. A git repository counts as one "
-        "directory.",
-    )
-    input_hold: Duration = Field(
-        30 * MINUTE_MS,
-        le=7 * DAY_MS,
-        description="How long a task that waits for a person keeps other tasks out of its working directory; 0s: not "
-        "at all.",
-    )
 
 
 class ClassifierKind(StrEnum):
@@ -407,6 +389,8 @@ def parse_settings(mapping: Mapping[str, object], lines: Lines | None = None) ->
     problems += parsed if isinstance(parsed, list) else []
     if problems or isinstance(agents, list) or isinstance(parsed, list):
         return sorted(problems, key=lambda problem: problem.line or 0)
+    if problems := odd_shares(parsed.concurrency, where):
+        return problems
     keys = {name: getattr(parsed, name) for name in _Keys.model_fields}
     if "agents" in mapping:
         if problem := _odd_account(parsed.classifier, agents.values(), where):

@@ -369,7 +369,7 @@ CREATE TABLE task (
 	restart_requested JSON,
 	resume JSON,
 	created_ms BIGINT NOT NULL,
-	updated_ms BIGINT NOT NULL, thread VARCHAR, asks JSON, kept_until_ms BIGINT, approved_ms BIGINT, granted_tools JSON, asked_tier VARCHAR, failed_on VARCHAR, failed_for VARCHAR, creator VARCHAR DEFAULT 'operator' NOT NULL, organisation VARCHAR, specialist VARCHAR, skill VARCHAR, risk VARCHAR, channel VARCHAR, constraints VARCHAR, lane VARCHAR GENERATED ALWAYS AS (eligibility || '|' || coalesce(tier, '') || '|' || coalesce(asked_tier, '') || '|' || coalesce(failed_on, '') || '|' || coalesce(failed_for, '') || '|' || coalesce(constraints, '')), parent_run VARCHAR, hint VARCHAR DEFAULT '' NOT NULL, context VARCHAR,
+	updated_ms BIGINT NOT NULL, thread VARCHAR, asks JSON, kept_until_ms BIGINT, approved_ms BIGINT, granted_tools JSON, asked_tier VARCHAR, failed_on VARCHAR, failed_for VARCHAR, creator VARCHAR DEFAULT 'operator' NOT NULL, organisation VARCHAR, specialist VARCHAR, skill VARCHAR, risk VARCHAR, channel VARCHAR, constraints VARCHAR, parent_run VARCHAR, hint VARCHAR DEFAULT '' NOT NULL, context VARCHAR, tenant VARCHAR GENERATED ALWAYS AS (CASE WHEN organisation IS NOT NULL THEN 'org:' || organisation WHEN creator IN ('operator', 'inbox') THEN '' ELSE 'by:' || creator END), lane VARCHAR GENERATED ALWAYS AS (eligibility || '|' || coalesce(tier, '') || '|' || coalesce(asked_tier, '') || '|' || coalesce(failed_on, '') || '|' || coalesce(failed_for, '') || '|' || coalesce(constraints, '') || coalesce(nullif('|' || CASE WHEN organisation IS NOT NULL THEN 'org:' || organisation WHEN creator IN ('operator', 'inbox') THEN '' ELSE 'by:' || creator END, '|'), '')),
 	CONSTRAINT pk_task PRIMARY KEY (id)
 );
 CREATE TABLE task_dependency (
@@ -448,7 +448,7 @@ CREATE INDEX ix_task_lane ON task (state, lane, rank_ms, created_ms, id, dir_key
 CREATE INDEX ix_task_name ON task (name, created_ms);
 CREATE INDEX ix_task_organisation ON task (organisation, created_ms, id) WHERE organisation IS NOT NULL;
 CREATE INDEX ix_task_parent ON task (parent_run) WHERE parent_run IS NOT NULL;
-CREATE INDEX ix_task_place ON task (state, hint, lane, dir_key, id) WHERE state = 'QUEUED';
+CREATE INDEX ix_task_place ON task (state, tenant, hint, lane, dir_key, id) WHERE state = 'QUEUED';
 CREATE INDEX ix_task_running ON task (id) WHERE state = 'RUNNING';
 CREATE INDEX ix_task_specialist ON task (specialist, created_ms, id) WHERE specialist IS NOT NULL;
 CREATE INDEX ix_task_state ON task (state, created_ms, id);
@@ -475,4 +475,4 @@ CREATE TRIGGER specialist_text_removed AFTER DELETE ON specialist_skill BEGIN
         INSERT INTO specialist_text (specialist_text, rowid, title, body)
         VALUES ('delete', old.id, old.title, old.body);
     END;
-INSERT INTO alembic_version (version_num) VALUES ('0019_labels_count_once');
+INSERT INTO alembic_version (version_num) VALUES ('0020_tenants');

@@ -9,6 +9,7 @@ from sqlalchemy import (
     BindParameter,
     ColumnElement,
     Connection,
+    Integer,
     ScalarSelect,
     Select,
     and_,
@@ -24,9 +25,9 @@ from sqlalchemy import (
 )
 
 from claudomator_py.domain.lifecycle import StateName
-from claudomator_py.domain.principal import OPERATOR, Principal
+from claudomator_py.domain.principal import OPERATOR, OWN, Principal
 from claudomator_py.domain.routing import Constraints
-from claudomator_py.scheduler.load import Taken
+from claudomator_py.scheduler.load import NOTHING_SHUT, Shut, Taken
 from claudomator_py.store.classification_rows import NEXT_DEADLINE
 from claudomator_py.store.hold_rows import NEXT_END
 from claudomator_py.store.statement import Statement
@@ -64,7 +65,7 @@ _EXCLUSIVE = func.coalesce(TASK.c.thread, TASK.c.id)
 _AT_ONCE = 500
 """Tasks that one statement fetches."""
 _ORDER = (TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id)
-_PLACE = (TASK.c.hint, TASK.c.lane, TASK.c.dir_key)
+_PLACE = (TASK.c.tenant, TASK.c.hint, TASK.c.lane, TASK.c.dir_key)
 
 
 def _among(name: str) -> BindParameter[Sequence[str]]:
@@ -75,21 +76,24 @@ def _lanes() -> Select[str]:
     """See ``lanes``."""
 
     def following(*conditions: ColumnElement[bool]) -> ScalarSelect[str]:
-        """The id of the first queued task by hint, lane and directory for which they hold."""
+        """The id of the first queued task by tenant, hint, lane and directory for which they hold."""
         query = select(TASK.c.id).where(_QUEUED, *conditions).order_by(*_PLACE).limit(1)
         return query.correlate_except(TASK).scalar_subquery()
 
-    dir_keys, shut = _among("dir_keys"), _among("shut")
-    start = select(TASK.c.id).where(_QUEUED).order_by(*_PLACE).limit(1).scalar_subquery()
+    dir_keys, hints, tenants = _among("dir_keys"), _among("hints"), _among("tenants")
+    others = bindparam("newcomers", type_=Integer) == 1
+    start = case((others, following()), else_=following(TASK.c.tenant == OWN))
     place = select(TASK.c.id, *_PLACE).where(TASK.c.id == start).cte("place", recursive=True)
-    here = TASK.c.hint == place.c.hint
-    in_lane = following(here, TASK.c.lane == place.c.lane, TASK.c.dir_key > place.c.dir_key)
-    in_another = following(here, TASK.c.lane > place.c.lane)
-    under_another = following(TASK.c.hint > place.c.hint)
+    theirs, here = TASK.c.tenant == place.c.tenant, TASK.c.hint == place.c.hint
+    in_lane = following(theirs, here, TASK.c.lane == place.c.lane, TASK.c.dir_key > place.c.dir_key)
+    in_another = following(theirs, here, TASK.c.lane > place.c.lane)
+    under_another = following(theirs, TASK.c.hint > place.c.hint)
+    of_another = case((others, following(TASK.c.tenant > place.c.tenant)))
     step = case(
-        (place.c.hint.in_(shut), under_another),
-        (place.c.dir_key.in_(dir_keys), func.coalesce(in_lane, in_another, under_another)),
-        else_=func.coalesce(in_another, under_another),
+        (place.c.tenant.in_(tenants), of_another),
+        (place.c.hint.in_(hints), func.coalesce(under_another, of_another)),
+        (place.c.dir_key.in_(dir_keys), func.coalesce(in_lane, in_another, under_another, of_another)),
+        else_=func.coalesce(in_another, under_another, of_another),
     )
     arrived = TASK.alias("arrived")
     columns = (arrived.c[column.name] for column in _PLACE)
@@ -97,7 +101,9 @@ def _lanes() -> Select[str]:
     place = place.union_all(onward)
     # Names of their own for NOT IN, see ``Statement``.
     return select(place.c.lane).where(
-        place.c.dir_key.not_in(_among("without_dir_keys")), place.c.hint.not_in(_among("without_hints"))
+        place.c.dir_key.not_in(_among("without_dir_keys")),
+        place.c.hint.not_in(_among("without_hints")),
+        place.c.tenant.not_in(_among("without_tenants")),
     )
 
 
@@ -203,17 +209,16 @@ _WITH_INTENT = Statement(
 _UNENDED = select(TASK.c.state, func.count().label("number")).where(TASK.c.state.in_(_NOT_ENDED)).group_by(TASK.c.state)
 
 
-def lanes(connection: Connection, taken: Taken, shut: Collection[str] = ()) -> list[str]:
-    """The lanes of the queue in which some task works in a directory that is not taken. shut: hints whose lanes are
-    left out, all of them at once.
+def lanes(connection: Connection, taken: Taken, shut: Shut = NOTHING_SHUT) -> list[str]:
+    """The lanes of the queue in which some task works in a directory that is not taken. shut: hints and tenants whose
+    lanes are left out, all of them at once.
 
     From lane to lane, and in each from directory to directory up to the first that is free: what is read grows with
     the number of lanes that are not left out and of taken directories, not with that of tasks.
     """
-    dir_keys, hints = sorted(taken.dir_keys), sorted(shut)
-    found = set(
-        _LANES.values(connection, dir_keys=dir_keys, shut=hints, without_dir_keys=dir_keys, without_hints=hints)
-    )
+    given = {"dir_keys": sorted(taken.dir_keys), "hints": sorted(shut.hints), "tenants": sorted(shut.tenants)}
+    without = {f"without_{name}": values for name, values in given.items()}
+    found = set(_LANES.values(connection, newcomers=0 if shut.newcomers else 1, **given, **without))
     if taken.keepers:
         keeping = select(TASK.c.lane).where(_QUEUED, TASK.c.id.in_(sorted(taken.keepers)))
         found.update(connection.execute(keeping).scalars())
@@ -321,8 +326,7 @@ def caps_in_use(connection: Connection) -> Counter[str]:
 
 def first(connection: Connection, lane: str, limit: int) -> list[Position]:
     """The first tasks of the lane, whatever place they need."""
-    query = select(TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id).where(_QUEUED, TASK.c.lane == lane)
-    query = query.order_by(TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id).limit(limit)
+    query = select(*_ORDER).where(_QUEUED, TASK.c.lane == lane).order_by(*_ORDER).limit(limit)
     return [(rank_ms, created_ms, task_id) for rank_ms, created_ms, task_id in connection.execute(query)]
 
 

@@ -2,4 +2,4 @@
 
 from claudomator_py.domain.kind import KindInfo, Reports
 
-INFO = KindInfo(name="a2a", has_account=False, asks_model=False, reports=Reports.NOTHING)
+INFO = KindInfo(name="a2a", has_account=False, asks_model=False, remote=True, reports=Reports.NOTHING)

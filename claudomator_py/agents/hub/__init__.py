@@ -2,4 +2,4 @@
 
 from claudomator_py.domain.kind import KindInfo, Reports
 
-INFO = KindInfo(name="hub", has_account=False, asks_model=False, configured=False, reports=Reports.NOTHING)
+INFO = KindInfo(name="hub", has_account=False, asks_model=False, remote=True, configured=False, reports=Reports.NOTHING)

@@ -15,9 +15,14 @@ from claudomator_py.store.tables.columns import (
     shown_text_column,
 )
 
-LANE = "eligibility || " + " || ".join(
-    f"'|' || coalesce({column}, '')" for column in ("tier", "asked_tier", "failed_on", "failed_for", "constraints")
+TENANT = (
+    "CASE WHEN organisation IS NOT NULL THEN 'org:' || organisation "
+    "WHEN creator IN ('operator', 'inbox') THEN '' ELSE 'by:' || creator END"
 )
+"""As ``domain.principal.tenant_of`` says it."""
+_DECIDING = ("tier", "asked_tier", "failed_on", "failed_for", "constraints")
+LANE = " || ".join(("eligibility", *(f"'|' || coalesce({column}, '')" for column in _DECIDING)))
+LANE += f" || coalesce(nullif('|' || {TENANT}, '|'), '')"
 _IN_ORDER = ("rank_ms", "created_ms", "id")
 ENDED = "state = 'CANCELLED' OR state = 'COMPLETED' OR state = 'FAILED'"
 
@@ -29,7 +34,7 @@ class Task(Row):
     __table_args__ = (
         # The state comes first although it is the same in all: else SQLite takes the index on the state alone.
         partial_index("ix_task_lane", "state", "lane", *_IN_ORDER, "dir_key", "thread", where="state = 'QUEUED'"),
-        partial_index("ix_task_place", "state", "hint", "lane", "dir_key", "id", where="state = 'QUEUED'"),
+        partial_index("ix_task_place", "state", "tenant", "hint", "lane", "dir_key", "id", where="state = 'QUEUED'"),
         # With all that is asked for: else SQLite may take the index on the state, and read every queued task.
         partial_index("ix_task_begun", "state", "reason", "thread", *_IN_ORDER, "seq", where="seq > 0"),
         partial_index("ix_task_due", "state", "until_ms", where="state = 'WAITING'"),
@@ -82,9 +87,11 @@ class Task(Row):
     """The agent on which its last run did not get its model, and why."""
     failed_for: str | None = None
     """See ``failed_on``."""
+    tenant: str | None = Field(default=None, sa_column=Column(String, Computed(TENANT)))
+    """With whom it shares slots: an organisation, or a creator without one; empty for the operator's own."""
     lane: str | None = Field(default=None, sa_column=Column(String, Computed(LANE)))
-    """Eligibility, tiers, failed model and constraints in one text. Tasks of one lane are held back by the same limits
-    and slots, wherever they work."""
+    """Eligibility, tiers, failed model, constraints and tenant in one text. Tasks of one lane are held back by the same
+    limits and slots, wherever they work."""
     dir_key: str
     """The directory that one run at a time may use; empty for a scratch folder."""
     tier: str | None = None

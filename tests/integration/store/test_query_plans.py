@@ -9,13 +9,14 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.views import TaskFilter
-from claudomator_py.scheduler.load import Taken
+from claudomator_py.scheduler.load import Shut, Taken
 from claudomator_py.store import metric_rows, queue, reads, run_rows, spending_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.schema import begin
 from tests.databases import listening, open_migrated
 
 TAKEN = Taken(frozenset({"/a", "/b"}), frozenset({"keeper"}), frozenset({"thread"}), frozenset({"first"}))
+SHUT = Shut(frozenset({"hint"}), frozenset({"org:acme"}))
 
 
 def _of_specialist(connection: Connection) -> object:
@@ -38,16 +39,24 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
     "what a task has spent": (lambda found: spending_rows.of_task(found, "a"), "INDEX ix_run_task"),
     "windows of an account": (lambda found: spending_rows.windows(found, "a", "b"), "INDEX ix_run_windows"),
     "lanes": (
-        lambda found: queue.lanes(found, TAKEN, ["shut"]),
-        "INDEX ix_task_place (state=? AND hint=? AND lane=? AND dir_key>?)",
+        lambda found: queue.lanes(found, TAKEN, SHUT),
+        "INDEX ix_task_place (state=? AND tenant=? AND hint=? AND lane=? AND dir_key>?)",
     ),
     "the next lane": (
-        lambda found: queue.lanes(found, TAKEN, ["shut"]),
-        "INDEX ix_task_place (state=? AND hint=? AND lane>?)",
+        lambda found: queue.lanes(found, TAKEN, SHUT),
+        "INDEX ix_task_place (state=? AND tenant=? AND hint=? AND lane>?)",
     ),
     "the next hint": (
-        lambda found: queue.lanes(found, TAKEN, ["shut"]),
-        "INDEX ix_task_place (state=? AND hint>?)",
+        lambda found: queue.lanes(found, TAKEN, SHUT),
+        "INDEX ix_task_place (state=? AND tenant=? AND hint>?)",
+    ),
+    "the next tenant": (
+        lambda found: queue.lanes(found, TAKEN, SHUT),
+        "INDEX ix_task_place (state=? AND tenant>?)",
+    ),
+    "the operator's first lane": (
+        lambda found: queue.lanes(found, TAKEN, SHUT),
+        "INDEX ix_task_place (state=? AND tenant=?)",
     ),
     "the head of a lane": (
         lambda found: queue.heads(found, ["lane"], TAKEN, after=(1, 2, "a"), without=["b"]),

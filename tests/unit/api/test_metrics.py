@@ -29,6 +29,7 @@ MEASURED = Measured(
         AgentState(name=NASTY, kind="command", active=0, max_concurrent=1, auto_select=True, problem="gone"),
     ],
     slots=4,
+    remote_slots=16,
     live={("claude", "checking"): 1, ("removed", "running"): 1},
     ended=[
         EndedRuns("claude", "succeeded", None, ONCE, 1000, 20, 0.25),
@@ -107,7 +108,7 @@ def test_values_are_what_was_measured(families: dict[str, Metric]) -> None:
     assert of("pending_tasks", state="QUEUED", reason="limited", agent="claude", code="agents_limited") == 1
     assert [of("live_runs", agent="claude", state=state) for state in ("running", "checking")] == [0, 1]
     assert of("live_runs", agent="removed", state="running") == 1
-    assert [of("slots"), of("agent_slots", agent="claude")] == [4, 2]
+    assert [of("slots"), of("remote_slots"), of("agent_slots", agent="claude")] == [4, 16, 2]
     assert [of("agent_able", agent="claude"), of("agent_able", agent=NASTY)] == [1, 0]
     assert of("runs_total", agent="claude", status="failed", reason="timeout") == 1
     assert of("runs_total", agent="claude", status="failed", reason="other") == 1

@@ -57,6 +57,9 @@ _VALUES: dict[str, st.SearchStrategy[Any]] = {
     "active": _COUNTS,
     "slots": _COUNTS,
     "rule": _NAMES,
+    "organisation": _NAMES,
+    "creator": _NAMES,
+    "setting": _NAMES,
     "room": _COUNTS,
     "until": _INSTANTS,
     "bucket": _NAMES,
@@ -146,6 +149,9 @@ _OTHERS: dict[str, Any] = {
     "active": 1_001,
     "slots": 1_001,
     "rule": "nights",
+    "organisation": "~other",
+    "creator": "~other",
+    "setting": "~other",
     "room": 1_001,
     "until": 1,
     "bucket": "~other",
@@ -161,7 +167,9 @@ _OTHERS: dict[str, Any] = {
 
 
 def _is_told(what: Blocked, name: str) -> bool:
-    """A hold of an operator has no window."""
+    """A hold of an operator has no window, and a task of an organisation is told by that."""
+    if name == "creator" and what.params.organisation is not None:
+        return False
     return not (name == "window" and "limit" in placeholders(what.code.words) and what.params.reason is None)
 
 

@@ -41,6 +41,7 @@ def test_every_key_is_optional() -> None:
     assert (plain.state_dir, plain.database, plain.workdir_roots) == (None, "sqlite", ())
     assert (plain.http.host, plain.http.port) == ("127.0.0.1", 8484)
     assert (plain.concurrency.total, plain.concurrency.per_workdir) == (4, 1)
+    assert (plain.concurrency.share, plain.concurrency.remote_total, plain.concurrency.remote_share) == (2, 16, 8)
     assert (plain.balancing.type_hint, plain.balancing.when_all_limited) == (TypeHint.PREFER, WhenAllLimited.WAIT)
     assert (plain.limits.output_cap, plain.limits.grace) == (2**28, 10_000)
     assert (plain.agents, plain.agents_configured) == ({}, False)
@@ -68,6 +69,26 @@ def test_every_key_is_read() -> None:
     assert (full.routing.preset, full.routing.specialists) == (Preset.CLASSIC, ("roles",))
     assert (full.routing.encoder.model_name, full.routing.encoder.timeout) == ("text-embedding-3-small", 2_000)
     assert (full.limits.output_cap, full.limits.grace, full.limits.min_free) == (2**30, 3_000, 0)
+
+
+@pytest.mark.parametrize(("total", "share"), [(1, 1), (2, 1), (3, 1), (4, 2), (9, 4)])
+def test_an_organisation_has_half_of_the_slots_where_nothing_is_said(total: int, share: int) -> None:
+    found = settings(concurrency={"total": total, "remote": total}).concurrency
+    assert (found.share, found.remote_share) == (share, share)
+    found = settings(concurrency={"total": total, "per_organisation": total, "remote_per_organisation": 3}).concurrency
+    assert (found.share, found.remote_total, found.remote_share) == (total, 16, 3)
+    assert settings(concurrency={"total": 20 * total}).concurrency.remote_total == 20 * total
+
+
+def test_a_share_of_more_than_there_is_is_refused() -> None:
+    (local, remote) = refusals(concurrency={"total": 3, "per_organisation": 4, "remote_per_organisation": 17})
+    said = "concurrency.per_organisation: 4 is more than `concurrency.total`, which is 3; write 3 at most, or raise "
+    assert local == f"{said}`concurrency.total`"
+    said = (
+        "concurrency.remote_per_organisation: 17 is more than `concurrency.remote`, which is 16; write 16 at most, or "
+    )
+    assert remote == f"{said}raise `concurrency.remote`"
+    assert "must be at least 1" in refusals(concurrency={"per_organisation": 0})[0]
 
 
 def test_an_agent_named_like_a_kind_is_of_that_kind() -> None:

@@ -6,6 +6,7 @@ from claudomator_py.domain.blocked import BlockCode, Why, blocked
 from claudomator_py.domain.coded import TaskRef
 from claudomator_py.domain.routing import Constraints, RuleCap
 from claudomator_py.scheduler.load import Load, load_of
+from claudomator_py.scheduler.slots import InUse
 from claudomator_py.scheduler.snapshot import Kept
 from tests.fakes.world import rules
 from tests.unit.scheduler.situations import NOW, agent, decide, head, snapshot, waits
@@ -67,7 +68,12 @@ def test_a_directory_is_full_by_who_is_in_it_and_for_whom_it_is_kept(
 
 def test_a_thread_has_one_turn_and_nobody_has_it_while_a_run_of_it_is_live() -> None:
     load = Load(
-        now=NOW, live=1, busy={}, disk_low=False, threads=frozenset({"a"}), in_turn={"a": "task-001", "b": "task-002"}
+        now=NOW,
+        here=InUse(1),
+        busy={},
+        disk_low=False,
+        threads=frozenset({"a"}),
+        in_turn={"a": "task-001", "b": "task-002"},
     )
 
     taken = load.taken(rules())

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, insert, select
 
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.routing import Constraints, RuleCap
-from claudomator_py.scheduler.load import Taken
+from claudomator_py.scheduler.load import Shut, Taken
 from claudomator_py.store import queue
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import TASK, TASK_DEPENDENCY, TASK_REVISION
@@ -61,8 +61,8 @@ class Queue:
         rows = [{"task_id": name, "name": one, "depends_on_id": bound} for one, bound in on.items()]
         self.ask(lambda connection: connection.execute(insert(TASK_DEPENDENCY), rows) and None)
 
-    def lanes(self, taken: Taken = Taken(), *shut: str) -> set[str]:  # noqa: B008 - it cannot be changed
-        found = self.ask(lambda connection: queue.lanes(connection, taken, shut))
+    def lanes(self, taken: Taken = Taken(), *hints: str, **shut: Any) -> set[str]:  # noqa: B008 - it cannot be changed
+        found = self.ask(lambda connection: queue.lanes(connection, taken, Shut(frozenset(hints), **shut)))
         assert len(found) == len(set(found))
         return {lane.partition("|")[0] for lane in found}
 

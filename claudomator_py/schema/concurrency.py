@@ -1,0 +1,85 @@
+"""How many runs there may be at a time: in all, of one organisation, on remote agents, and in one working directory."""
+
+from typing import Final
+
+from pydantic import Field
+
+from claudomator_py.domain.errors import Lines, Problem
+from claudomator_py.domain.fields import Count, Duration, Strict
+from claudomator_py.domain.units import DAY_MS, MINUTE_MS
+from claudomator_py.schema.validation import problem_at
+
+_REMOTE: Final = 16
+"""Runs on remote agents, where nothing is said: each is two small processes that wait."""
+
+
+class Concurrency(Strict):
+    """The configuration's ``concurrency``."""
+
+    total: Count = Field(
+        4, ge=1, le=1_000, description="Maximum number of concurrent runs, without those on remote agents."
+    )
+    per_organisation: Count | None = Field(
+        None,
+        ge=1,
+        le=1_000,
+        description="Maximum number of these for the tasks of one organisation, or of one creator without an "
+        "organisation; the operator's own tasks and those of the inbox are not bounded by it. All of them together "
+        "leave the operator one slot. Default: half of `total`.",
+    )
+    remote: Count | None = Field(
+        None,
+        ge=1,
+        le=1_000,
+        description="Maximum number of concurrent runs on remote agents, which need no processor here: of kind `a2a`, "
+        "and of the hub, also while they wait for their agent. Default: 16, or `total` if that is more.",
+    )
+    remote_per_organisation: Count | None = Field(
+        None, ge=1, le=1_000, description="The same as `per_organisation` for these. Default: half of `remote`."
+    )
+    per_workdir: Count = Field(
+        1,
+        ge=1,
+        le=1_000,
+        description="Maximum number of concurrent runs in one working directory. A git repository counts as one "
+        "directory.",
+    )
+    input_hold: Duration = Field(
+        30 * MINUTE_MS,
+        le=7 * DAY_MS,
+        description="How long a task that waits for a person keeps other tasks out of its working directory; 0s: not "
+        "at all.",
+    )
+
+    @property
+    def share(self) -> int:
+        """How many runs one organisation may have, without those on remote agents."""
+        return self.per_organisation or max(1, self.total // 2)
+
+    @property
+    def remote_total(self) -> int:
+        """How many runs there may be on remote agents."""
+        return self.remote or max(_REMOTE, self.total)
+
+    @property
+    def remote_share(self) -> int:
+        """How many of these one organisation may have."""
+        return self.remote_per_organisation or max(1, self.remote_total // 2)
+
+
+def odd_shares(concurrency: Concurrency, lines: Lines) -> list[Problem]:
+    """Return the shares of more than there is."""
+    shares = (
+        ("per_organisation", concurrency.per_organisation, "total", concurrency.total),
+        ("remote_per_organisation", concurrency.remote_per_organisation, "remote", concurrency.remote_total),
+    )
+    return [
+        problem_at(
+            lines,
+            ("concurrency", key),
+            f"{share} is more than `concurrency.{of}`, which is {whole}",
+            f"write {whole} at most, or raise `concurrency.{of}`",
+        )
+        for key, share, of, whole in shares
+        if share is not None and share > whole
+    ]
