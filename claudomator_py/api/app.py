@@ -11,7 +11,6 @@ from starlette.routing import BaseRoute, WebSocketRoute
 from claudomator_py import __version__
 from claudomator_py.api import problem
 from claudomator_py.api.agents import agents
-from claudomator_py.api.channels import channels
 from claudomator_py.api.credentials import credentials
 from claudomator_py.api.daemon import daemon
 from claudomator_py.api.decisions import decisions
@@ -38,6 +37,7 @@ from claudomator_py.daemon.metering import Meter
 from claudomator_py.dispatch.hub import Hub
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.redaction import Redactor
+from claudomator_py.resources.channels.http import channels
 from claudomator_py.resources.schedules.http import schedules
 from claudomator_py.service.access import Access
 from claudomator_py.service.keyring import Keyring

@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Annotated, Any, Final, Generic, TypeVar, get_args
 
-from fastapi import Depends, Path, Request, Response
+from fastapi import Depends, Request, Response
 from fastapi.params import Depends as Dependency
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from claudomator_py.api.conditional import ETAG_HEADER, Tags, etag, request_key, set_etag, versions_to_match
-from claudomator_py.api.conditional import IdempotencyKey as IdempotencyKeyHeader
 from claudomator_py.api.guard import roles
 from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.openapi import refusals, request_body
@@ -24,24 +23,15 @@ from claudomator_py.api.request import JsonObject, OptionalJsonObject
 from claudomator_py.api.section import GUARDS, Section
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.views import TaskView
-from claudomator_py.domain.views.channels import ChannelView
 from claudomator_py.domain.views.specialists import SpecialistView
+from claudomator_py.resources.channels.shape import ChannelView
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.validation import odd_values, validate
 from claudomator_py.service.access import Access, Granted
-from claudomator_py.surface.operation import (
-    IdempotencyKey,
-    Needed,
-    Operation,
-    Parameter,
-    PathText,
-    TaskDocument,
-    declared_by,
-)
+from claudomator_py.surface.operation import Needed
 
 R = TypeVar("R")
 V = TypeVar("V", TaskView, SpecialistView, ChannelView)
-S = TypeVar("S")
 F = TypeVar("F", bound=Callable[..., Any])
 
 _SAID = 3
@@ -120,7 +110,9 @@ Allowed = Annotated[Granted, Depends(_allowed)]
 """The service as the principal of the request may use it."""
 
 
-class _Tagging:
+class Tagging:
+    """Lets an answer carry the version of what is answered."""
+
     def __init__(self, response: Response) -> None:
         self._response = response
 
@@ -135,11 +127,11 @@ class _Tagging:
         return self(view)
 
 
-def _tagging(response: Response) -> _Tagging:
-    return _Tagging(response)
+def _tagging(response: Response) -> Tagging:
+    return Tagging(response)
 
 
-Tagged = Annotated[_Tagging, Depends(_tagging)]
+Tagged = Annotated[Tagging, Depends(_tagging)]
 """Lets the answer carry the version of what is answered; to be called with that."""
 
 _REFUSES: Final[dict[Any, int]] = {versions_to_match: 412, request_key: 409}
@@ -181,26 +173,6 @@ class Operations:
         """The shapes of what their requests have in them."""
         taken = (one for _, handler, _ in self._declared for one in _dependencies(handler))
         return [one.model for one in taken if isinstance(one, Body) and one.model is not None]
-
-    def serve(self, service: Callable[[Granted], S], methods: Mapping[Callable[..., Any], Callable[..., Any]]) -> None:
-        """Answer operations that are declared elsewhere.
-
-        service: what answers, of all that a principal may use. methods: of that, by the call of the operation. They
-        take what the call takes, but for the key of the request, which is their ``key``. Raises TypeError where one
-        does not, and ValueError where two operations have one id.
-        """
-        for call, method in methods.items():
-            declared = declared_by(call)
-            self.operation(
-                f"{declared.method} {declared.path}",
-                declared.id,
-                declared.needs,
-                declared.summary,
-                status=declared.status,
-                refuses=declared.refuses,
-                told=declared.answer_note,
-                headers=None if declared.location is None else location(f"URL of the {self._tag.removesuffix('s')}"),
-            )(_handler(declared, service, method))
 
     def operation(
         self,
@@ -257,42 +229,6 @@ class Operations:
             return handler
 
         return declare
-
-
-def _handler(declared: Operation, service: Callable[[Granted], S], method: Callable[..., Any]) -> Callable[..., Any]:
-    """What FastAPI calls for an operation: its parameters are those of the call."""
-    taken = {parameter.name: _taken(parameter) for parameter in declared.parameters}
-    missing = {name for name, _ in taken.values()} - inspect.signature(method).parameters.keys()
-    if missing:
-        raise TypeError(f"{method.__qualname__} does not take {', '.join(sorted(missing))} of {declared.id}")
-
-    def handler(granted: Granted, response: Response, **given: Any) -> Any:
-        answer = method(service(granted), **{name: given[name] for name, _ in taken.values()})
-        if declared.location is not None:
-            response.headers["Location"] = declared.location.format_map(dict(answer))
-        return declared.answer(items=tuple(answer)) if declared.listed and declared.answer is not None else answer
-
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    parameters = [
-        inspect.Parameter("granted", keyword, annotation=Allowed),
-        inspect.Parameter("response", keyword, annotation=Response),
-        *(inspect.Parameter(name, keyword, annotation=annotation) for name, annotation in taken.values()),
-    ]
-    handler.__signature__ = inspect.Signature(parameters, return_annotation=declared.answer)  # type: ignore[attr-defined]
-    handler.__doc__ = declared.description
-    return handler
-
-
-def _taken(parameter: Parameter) -> tuple[str, Any]:
-    """The name that the method of the service has for it, and how FastAPI is told to find it."""
-    match parameter.sent_as:
-        case PathText() as text:
-            found = Path(max_length=text.max_length, description=text.description)
-            return parameter.name, Annotated[parameter.type, found]
-        case TaskDocument() as document:
-            return parameter.name, Annotated[parameter.type, task_document(**document.examples)]
-        case IdempotencyKey():
-            return "key", IdempotencyKeyHeader
 
 
 def _dependencies(handler: Callable[..., Any]) -> Iterator[Any]:

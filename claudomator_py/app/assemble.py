@@ -34,10 +34,10 @@ from claudomator_py.environment.worktrees import WorktreeManager
 from claudomator_py.faults import Faults
 from claudomator_py.ports import Clock, RunHost, Trees
 from claudomator_py.queries.queries import Queries
+from claudomator_py.resources.channels.service import Channels, Judge
 from claudomator_py.resources.schedules.service import Schedules
 from claudomator_py.routing.profile import Request
 from claudomator_py.service.access import Access
-from claudomator_py.service.channels import Channels, Judge
 from claudomator_py.service.cleanup import Cleaner
 from claudomator_py.service.keyring import Keyring
 from claudomator_py.service.learning import Learned

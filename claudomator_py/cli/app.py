@@ -31,9 +31,14 @@ def _function(path: str) -> Callable[[], Callable[..., None]]:
     return lambda: _imported(path)
 
 
-def _group(path: str, package: str = "cli") -> Callable[[], typer.Typer]:
-    """What that of ``module:name`` below the package makes."""
-    return lambda: _imported(path, package)()
+def _group(path: str) -> Callable[[], typer.Typer]:
+    """What that of ``module:name`` below ``cli`` makes."""
+    return lambda: _imported(path)()
+
+
+def _resource(name: str) -> Callable[[], typer.Typer]:
+    """The commands of a resource."""
+    return lambda: _imported(f"{name}.cli:group", "resources")()
 
 
 def _imported(path: str, package: str = "cli") -> Any:
@@ -76,9 +81,9 @@ COMMANDS: Mapping[str, Command] = {
 """Those that talk to a daemon or to files."""
 
 GROUPS: Mapping[str, Command] = {
-    "schedule": Command("Recurring tasks: list, preview, pause, run, end.", _group("schedules.cli:group", "resources")),
+    "schedule": Command("Recurring tasks: list, preview, pause, run, end.", _resource("schedules")),
     "specialists": Command("Specialists: list, show, add, edit, share, import, export.", _group("specialists:group")),
-    "channel": Command("Channels: create, list, show, post, read, settings, stats.", _group("channels:group")),
+    "channel": Command("Channels: create, list, show, post, read, settings, stats.", _resource("channels")),
     "decisions": Command("Decisions: list, show, export as JSON lines.", _group("decisions:group")),
     "routing": Command("Routing: statistics, what was learned, reset, freeze.", _group("routing:group")),
     "token": Command("API tokens: create, list, revoke.", _group("token:group")),

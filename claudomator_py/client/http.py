@@ -4,11 +4,10 @@ from email.utils import parsedate_to_datetime
 
 import httpx
 
-from claudomator_py.client.channels import ChannelCalls
 from claudomator_py.client.errors import DaemonNotRunning
 from claudomator_py.client.specialists import SpecialistCalls
 from claudomator_py.client.tasks import TaskCalls
-from claudomator_py.client.transport import LARGEST_PAGE, all_items, body_of, change_headers, part_of, path_segment
+from claudomator_py.client.transport import body_of, change_headers, part_of, path_segment
 from claudomator_py.domain.notice import DeliveryState, DeliveryView
 from claudomator_py.domain.retention import CleanupRequest, CleanupView
 from claudomator_py.domain.views import (
@@ -29,6 +28,8 @@ from claudomator_py.domain.views import (
     TokenRequest,
     TokenView,
 )
+from claudomator_py.domain.views.base import all_items
+from claudomator_py.resources.channels.shape import ChannelCalls
 from claudomator_py.resources.overview.shape import StatusView
 from claudomator_py.resources.schedules.shape import ScheduleCalls
 
@@ -120,7 +121,7 @@ class Client(TaskCalls, SpecialistCalls, ChannelCalls, ScheduleCalls):
 
     def inbox_problems(self) -> list[FileProblemView]:
         """All files of the inbox that were refused, the last one first."""
-        return list(all_items(lambda cursor: self.inbox_page(cursor, limit=LARGEST_PAGE)))
+        return list(all_items(lambda cursor, limit: self.inbox_page(cursor, limit=limit)))
 
     def tokens(self) -> list[TokenView]:
         """The tokens that were given out, newest first."""

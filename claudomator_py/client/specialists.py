@@ -3,9 +3,7 @@
 from collections.abc import Iterator
 
 from claudomator_py.client.transport import (
-    LARGEST_PAGE,
     Transport,
-    all_items,
     body_of,
     change_headers,
     part_of,
@@ -15,6 +13,7 @@ from claudomator_py.domain.card import Card
 from claudomator_py.domain.views import (
     Page,
 )
+from claudomator_py.domain.views.base import all_items
 from claudomator_py.domain.views.decisions import DecisionFilter, RecordedDecisionView
 from claudomator_py.domain.views.policy import PolicyView, TriedRouteView
 from claudomator_py.domain.views.routing import (
@@ -37,7 +36,7 @@ class SpecialistCalls(Transport):
 
     def all_specialists(self) -> Iterator[SpecialistView]:
         """All specialists, by id, fetched as they are read."""
-        return all_items(lambda cursor: self.specialists(cursor=cursor, limit=LARGEST_PAGE))
+        return all_items(lambda cursor, limit: self.specialists(cursor=cursor, limit=limit))
 
     def specialist(self, specialist_id: str) -> SpecialistView:
         """One specialist with its card."""
@@ -96,7 +95,7 @@ class SpecialistCalls(Transport):
 
     def all_decisions(self, wanted: DecisionFilter | None = None) -> Iterator[RecordedDecisionView]:
         """All of them, newest first, fetched as they are read."""
-        return all_items(lambda cursor: self.decisions(wanted, cursor=cursor, limit=LARGEST_PAGE))
+        return all_items(lambda cursor, limit: self.decisions(wanted, cursor=cursor, limit=limit))
 
     def decision(self, decision_id: str) -> RecordedDecisionView:
         """One decision."""

@@ -7,8 +7,6 @@ import httpx
 from claudomator_py.client.logs import RunLogs
 from claudomator_py.client.streams import PATIENCE_S
 from claudomator_py.client.transport import (
-    LARGEST_PAGE,
-    all_items,
     body_of,
     change_headers,
     given,
@@ -36,6 +34,7 @@ from claudomator_py.domain.views import (
     TaskView,
     WhyView,
 )
+from claudomator_py.domain.views.base import all_items
 
 
 class TaskCalls(RunLogs):
@@ -53,7 +52,7 @@ class TaskCalls(RunLogs):
 
     def all_tasks(self, wanted: TaskFilter | None = None) -> Iterator[TaskView]:
         """The whole list, newest first, fetched as it is read."""
-        return all_items(lambda cursor: self.tasks(wanted, cursor=cursor, limit=LARGEST_PAGE))
+        return all_items(lambda cursor, limit: self.tasks(wanted, cursor=cursor, limit=limit))
 
     def task(self, ref: str) -> TaskView:
         """One task with its content."""

@@ -27,7 +27,18 @@ from claudomator_py.client.streams import SILENCE_S, follow
 from claudomator_py.domain.principal import LONGEST_KEY
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.views import Page, ProblemDetails
-from claudomator_py.surface.operation import IdempotencyKey, Operation, PathText, TaskDocument
+from claudomator_py.surface.operation import (
+    IdempotencyKey,
+    IfVersion,
+    JsonBody,
+    JsonField,
+    Operation,
+    PathNumber,
+    PathText,
+    QueryNumber,
+    QueryText,
+    TaskDocument,
+)
 
 TIMEOUT_SECONDS: Final = 30.0
 VERSIONS: Final = "Check that the URL is the daemon's, and that daemon and command are the same version."
@@ -37,9 +48,6 @@ _KEY = re.compile(rf"[\x20-\x7e]{{1,{LONGEST_KEY}}}")
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 
 _OVER_UNIX = "http://localhost"
-
-LARGEST_PAGE: Final = 200
-"""The most items that a part of a list has."""
 
 V = TypeVar("V", bound=BaseModel)
 
@@ -100,16 +108,27 @@ class Transport:
 
     def _call(self, operation: Operation, arguments: Mapping[str, Any]) -> Any:
         """Send the call of an operation; see ``surface.operation.Calls``."""
-        path, options = operation.path, dict[str, Any]()
+        path, query, body = operation.path, dict[str, Any](), None
+        key: str | None = None
+        version: int | None = None
         for parameter in operation.parameters:
-            value = arguments[parameter.name]
+            name, value = parameter.name, arguments[parameter.name]
             match parameter.sent_as:
-                case PathText():
-                    path = path.replace(f"{{{parameter.name}}}", path_segment(value))
+                case PathText() | PathNumber():
+                    path = path.replace(f"{{{name}}}", path_segment(str(value)))
+                case QueryText() | QueryNumber():
+                    query |= given(**{name: value})
                 case TaskDocument():
-                    options["json"] = task_document(value)
+                    body = task_document(value)
+                case JsonBody():
+                    body = {} if value is None else body_of(value)
+                case JsonField():
+                    body = {name: value}
                 case IdempotencyKey():
-                    options["headers"] = change_headers(value)
+                    key = value
+                case IfVersion():
+                    version = value
+        options = given(params=query or None, json=body, headers=change_headers(key, version) or None)
         response = self._request(operation.method, path, **options)
         if operation.answer is None:
             return None
@@ -260,15 +279,6 @@ def given(**query: Any) -> dict[str, Any]:
 def part_of(cursor: str | None, limit: int) -> dict[str, object]:
     """Which part of a list."""
     return given(cursor=cursor, limit=limit)
-
-
-def all_items(fetch: Callable[[str | None], Page[V]]) -> Iterator[V]:
-    """The items of a whole list, fetched part by part as they are read. fetch: the part behind a cursor."""
-    page = fetch(None)
-    yield from page.items
-    while page.next_cursor is not None:
-        page = fetch(page.next_cursor)
-        yield from page.items
 
 
 def change_headers(idempotency_key: str | None, if_version: int | None = None) -> Mapping[str, str]:

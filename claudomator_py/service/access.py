@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from claudomator_py.domain.principal import Principal
 from claudomator_py.queries.queries import Queries
+from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.schedules.service import Schedules
-from claudomator_py.service.channels import Channels
 from claudomator_py.service.learning import Learned
 from claudomator_py.service.notices import Notices
 from claudomator_py.service.policy import PolicyService

@@ -37,10 +37,10 @@ from claudomator_py.domain.fields import Count, Line, Strict, Text
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.triage import BY_SLACK, BY_WEBHOOK
 from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
-from claudomator_py.domain.views.channels import ChannelView
 from claudomator_py.ports import Clock
+from claudomator_py.resources.channels.service import Channels
+from claudomator_py.resources.channels.shape import ChannelView
 from claudomator_py.schema.validation import odd_values, validate
-from claudomator_py.service.channels import Channels
 from claudomator_py.tasks.messages import Written
 
 log = logging.getLogger("claudomator.channels")

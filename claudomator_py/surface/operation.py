@@ -57,6 +57,30 @@ class PathText:
 
 
 @dataclass(frozen=True, slots=True)
+class PathNumber:
+    """A number from 1 on that is a part of the path; as an annotation."""
+
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueryText:
+    """A text in the query, left out where it is None; as an annotation."""
+
+    description: str
+    max_length: int = 128
+
+
+@dataclass(frozen=True, slots=True)
+class QueryNumber:
+    """A whole number in the query; as an annotation."""
+
+    description: str
+    min: int
+    max: int
+
+
+@dataclass(frozen=True, slots=True)
 class TaskDocument:
     """That a ``TaskSpec`` is sent as the body, as a task file would write it; as an annotation."""
 
@@ -65,12 +89,46 @@ class TaskDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class JsonBody:
+    """That a shape is sent as the body; as an annotation. One that may be left out has a default."""
+
+    examples: Mapping[str, object]
+    """By name; each is executed by a test."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonField:
+    """That a value is the only field of the body, which the service gets as that shape; as an annotation."""
+
+    shape: type[BaseModel]
+    examples: Mapping[str, object]
+    """Of the body, by name; each is executed by a test."""
+    required: bool = True
+    """Whether there has to be a body."""
+
+
+@dataclass(frozen=True, slots=True)
 class IdempotencyKey:
     """That a text names this one request, so that it is not done again when repeated; as an annotation."""
 
 
+@dataclass(frozen=True, slots=True)
+class IfVersion:
+    """That a change is made only to that version, else refused; as an annotation."""
+
+
+Sent = (
+    PathText | PathNumber | QueryText | QueryNumber | TaskDocument | JsonBody | JsonField | IdempotencyKey | IfVersion
+)
+"""The ways in which a parameter is sent."""
 Key = Annotated[str | None, IdempotencyKey()]
 """A name that the client chooses for this request; None: it may be done again."""
+Version = Annotated[int | None, IfVersion()]
+"""The version that was seen; None: whichever there is."""
+Cursor = Annotated[str | None, QueryText("The next_cursor of the previous page.", 500)]
+"""Where a part of a list begins; None: at its beginning."""
+Limit = Annotated[int, QueryNumber("Maximum number of items, 1 to 200.", 1, 200)]
+"""The most items of a part of a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +137,9 @@ class Parameter:
 
     name: str
     type: Any
-    sent_as: PathText | TaskDocument | IdempotencyKey
+    sent_as: Sent
+    default: Any
+    """``inspect.Parameter.empty``: there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +169,10 @@ class Operation:
     """What is said of the answer besides its shape."""
     location: str | None
     """Where the thing is that was made, with fields of the answer in braces; None: it makes nothing."""
+    tagged: bool
+    """Whether the answer carries its ``version`` as an entity tag."""
+    conditional: bool
+    """Whether whoever has seen that version may be answered 304."""
 
 
 class Calls(Protocol):
@@ -128,6 +192,8 @@ def operation(
     refuses: Sequence[int] = (),
     answer_note: str | None = None,
     location: str | None = None,
+    tagged: bool = False,
+    conditional: bool = False,
 ) -> Callable[[F], F]:
     """Declare the method below it to be the call of an operation; see ``Operation`` for the words.
 
@@ -138,6 +204,7 @@ def operation(
     def declare(method: F) -> F:
         hints = get_type_hints(method, include_extras=True)
         answer, listed = _answer(hints.pop("return"))
+        signature = inspect.signature(method)
         declared = Operation(
             id=operation_id,
             method=verb,
@@ -145,15 +212,18 @@ def operation(
             needs=needs,
             summary=summary,
             description=inspect.getdoc(method) or "",
-            parameters=tuple(_parameter(name, hint) for name, hint in hints.items()),
+            parameters=tuple(
+                _parameter(name, hint, signature.parameters[name].default) for name, hint in hints.items()
+            ),
             answer=answer,
             listed=listed,
             status=status,
             refuses=tuple(refuses),
             answer_note=answer_note,
             location=location,
+            tagged=tagged,
+            conditional=conditional,
         )
-        signature = inspect.signature(method)
 
         @wraps(method)
         def call(self: Calls, *args: Any, **options: Any) -> Any:
@@ -178,12 +248,12 @@ def operations_of(calls: type) -> tuple[Operation, ...]:
     return tuple(value.operation for value in vars(calls).values() if hasattr(value, "operation"))
 
 
-def _parameter(name: str, hint: Any) -> Parameter:
+def _parameter(name: str, hint: Any, default: Any) -> Parameter:
     kind, *more = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-    sent = [one for one in more if isinstance(one, PathText | TaskDocument | IdempotencyKey)]
+    sent = [marker for marker in more if isinstance(marker, Sent)]
     if len(sent) != 1:
-        raise TypeError(f"how is {name} sent? Annotate it with PathText, TaskDocument or IdempotencyKey")
-    return Parameter(name, kind, sent[0])
+        raise TypeError(f"how is {name} sent? Annotate it with one of {Sent}")
+    return Parameter(name, kind, sent[0], default)
 
 
 def _answer(hint: Any) -> tuple[type[BaseModel] | None, bool]:

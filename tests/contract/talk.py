@@ -7,11 +7,11 @@ from claudomator_py.domain.channel import (
 )
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.triage import PrimaryRule
-from claudomator_py.domain.views.channels import (
+from claudomator_py.resources.channels.service import Channels
+from claudomator_py.resources.channels.shape import (
     ChannelView,
     MessageView,
 )
-from claudomator_py.service.channels import Channels
 from tests.fakes.world import World
 
 OFF = ChannelSettings(primary=PrimaryRule.OFF)

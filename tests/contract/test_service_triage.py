@@ -18,14 +18,14 @@ from claudomator_py.domain.rationale import Rationale
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.triage import MentionRule, PrimaryRule, TriageReason
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
-from claudomator_py.domain.views.channels import (
+from claudomator_py.resources.channels.service import Channels
+from claudomator_py.resources.channels.shape import (
     AttachmentRequest,
     MessageView,
     MuteRequest,
 )
 from claudomator_py.routing.reply_question import Reply, ReplyQuestion, says_yes
 from claudomator_py.scheduler.decision import DecisionKind
-from claudomator_py.service.channels import Channels
 from claudomator_py.store import channel_rows, decision_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.tasks.messages import Advice, deliver

@@ -3,7 +3,6 @@
 from starlette.routing import BaseRoute
 
 from claudomator_py.api.page import (
-    channels,
     decisions,
     front,
     inputs,
@@ -15,6 +14,7 @@ from claudomator_py.api.page import (
     static,
     tasks,
 )
+from claudomator_py.resources.channels import page as channels
 from claudomator_py.resources.schedules import page as schedules
 from claudomator_py.service.access import Access
 

@@ -9,7 +9,6 @@ from fastapi import APIRouter, Depends, Path, Query
 from fastapi.responses import Response
 
 from claudomator_py.api.guard.asking import Asking
-from claudomator_py.api.page.channels import url_of as channel_url
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.route_model import RouteCandidate, candidate_of
 from claudomator_py.api.page.specialist_model import url_of as specialist_url
@@ -32,6 +31,7 @@ from claudomator_py.domain.views.decisions import (
 )
 from claudomator_py.domain.views.routing import PolicyCheckView
 from claudomator_py.domain.views.tasks import CandidateView
+from claudomator_py.resources.channels.page import url_of as channel_url
 from claudomator_py.service.access import Access
 
 _PART = 50

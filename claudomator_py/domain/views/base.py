@@ -1,6 +1,7 @@
 """What all JSON shapes of the API have in common."""
 
-from typing import Annotated, Any, Generic, Self, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, Final, Generic, Self, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -48,6 +49,20 @@ class Page(View, Generic[T]):
 
     items: tuple[T, ...]
     next_cursor: str | None = None
+
+
+MAX_PAGE: Final = 200
+"""The most items that a part of a list has."""
+
+
+def all_items(fetch: Callable[[str | None, int], Page[T]]) -> Iterator[T]:
+    """Yield the items of a whole list, fetched part by part as they are read. fetch: the part behind a cursor, of at
+    most so many."""
+    page = fetch(None, MAX_PAGE)
+    yield from page.items
+    while page.next_cursor is not None:
+        page = fetch(page.next_cursor, MAX_PAGE)
+        yield from page.items
 
 
 class EventView(View):

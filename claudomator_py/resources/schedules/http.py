@@ -1,11 +1,11 @@
 """/v1/schedules: which method of the service answers each operation."""
 
-from claudomator_py.api.operation import Operations
+from claudomator_py.api.served import serve
 from claudomator_py.resources.schedules.service import Schedules
 from claudomator_py.resources.schedules.shape import ScheduleCalls
 
-schedules = Operations("schedules")
-schedules.serve(
+schedules = serve(
+    "schedules",
     lambda granted: granted.schedules,
     {
         ScheduleCalls.schedules: Schedules.all,

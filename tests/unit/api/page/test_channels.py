@@ -9,7 +9,7 @@ from claudomator_py.domain.channel import ChannelSettings, NewChannel, NewMessag
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.triage import PrimaryRule
 from claudomator_py.domain.views import TokenRequest
-from claudomator_py.service.channels import Channels
+from claudomator_py.resources.channels.service import Channels
 from tests.fakes.cards import card
 from tests.fakes.daemon import running
 from tests.fakes.prepared import PreparedService

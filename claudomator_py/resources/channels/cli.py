@@ -13,13 +13,13 @@ from claudomator_py.cli.output import Column, Format, FormatOption, fail, fields
 from claudomator_py.cli.times import ago, now_ms
 from claudomator_py.domain.channel import LONGEST_MESSAGE, ChannelSettings, MarkVerdict, NewChannel, NewMessage
 from claudomator_py.domain.text import plain
-from claudomator_py.domain.views.channels import MuteRequest, SettingsRequest
+from claudomator_py.resources.channels.shape import MuteRequest, SettingsRequest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from claudomator_py.client.http import Client
-    from claudomator_py.domain.views.channels import ChannelView, MessageView
+    from claudomator_py.resources.channels.shape import ChannelView, MessageView
 
 _COLUMNS = (
     Column("NAME", flexible=True),

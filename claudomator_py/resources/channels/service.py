@@ -13,7 +13,11 @@ from claudomator_py.domain.channel import ChannelSettings, NewChannel, NewMessag
 from claudomator_py.domain.errors import Forbidden, Invalid, NotFound, Problem
 from claudomator_py.domain.principal import Principal, RequestKey, Role
 from claudomator_py.domain.views import Page
-from claudomator_py.domain.views.channels import (
+from claudomator_py.environment.workdirs import Workdirs
+from claudomator_py.ports import Clock
+from claudomator_py.queries.bound import Bound
+from claudomator_py.resources.channels import ask
+from claudomator_py.resources.channels.shape import (
     AttachmentRequest,
     ChannelStatsView,
     ChannelView,
@@ -23,10 +27,6 @@ from claudomator_py.domain.views.channels import (
     MuteRequest,
     SettingsRequest,
 )
-from claudomator_py.environment.workdirs import Workdirs
-from claudomator_py.ports import Clock
-from claudomator_py.queries import channels as queries
-from claudomator_py.queries.bound import Bound
 from claudomator_py.routing.profile import Request
 from claudomator_py.routing.reply_question import Reply, ReplyQuestion
 from claudomator_py.routing.triage import triage, without_mentions
@@ -75,12 +75,12 @@ class Channels(Bound):
 
     def page(self, cursor: str | None = None, limit: int = 50) -> Page[ChannelView]:
         """A part of the list, by id. Raises BadCursor."""
-        return self._read(lambda connection: queries.channel_page(connection, self._by, cursor, limit))
+        return self._read(lambda connection: ask.channel_page(connection, self._by, cursor, limit))
 
     def one(self, ref: str) -> ChannelView:
         """The channel."""
         return self._read(
-            lambda connection: queries.channel_view(connection, changes.find(connection, ref, self._by)),
+            lambda connection: ask.channel_view(connection, changes.find(connection, ref, self._by)),
         )
 
     def create(self, wanted: NewChannel, *, key: RequestKey | None = None) -> ChannelView:
@@ -89,7 +89,7 @@ class Channels(Bound):
 
         def transaction(connection: Connection) -> ChannelView:
             made = changes.create(connection, wanted, self._by, self._clock())
-            return self._repeats.kept(connection, key, queries.channel_view(connection, made), self._by.id)
+            return self._repeats.kept(connection, key, ask.channel_view(connection, made), self._by.id)
 
         with self._repeats.claim(key, self._by.id, ChannelView) as earlier:
             return earlier or self._write(transaction)
@@ -131,7 +131,7 @@ class Channels(Bound):
     def messages(self, ref: str, cursor: str | None = None, limit: int = 50) -> Page[MessageView]:
         """A part of its messages, newest first. Raises BadCursor."""
         return self._read(
-            lambda connection: queries.message_page(connection, changes.find(connection, ref, self._by), cursor, limit),
+            lambda connection: ask.message_page(connection, changes.find(connection, ref, self._by), cursor, limit),
         )
 
     def message(self, ref: str, message_id: int) -> MessageView:
@@ -139,7 +139,7 @@ class Channels(Bound):
 
         def find(connection: Connection) -> MessageView:
             channel = changes.find(connection, ref, self._by)
-            return queries.message_views(connection, [_message(connection, channel, message_id)])[0]
+            return ask.message_views(connection, [_message(connection, channel, message_id)])[0]
 
         return self._read(find)
 
@@ -159,7 +159,7 @@ class Channels(Bound):
                 posted = messages.post(
                     connection, channel_rows.get(connection, channel.id), written, advice, self._clock()
                 )
-                view = queries.message_views(connection, [posted])[0]
+                view = ask.message_views(connection, [posted])[0]
                 return self._repeats.kept(connection, key, view, self._by.id)
 
             return self._write(transaction)
@@ -174,7 +174,7 @@ class Channels(Bound):
             messages.processed(
                 connection, channel, message, attachment_id, wanted.state, wanted.text, advice, self._clock()
             )
-            return queries.message_views(connection, [message])[0]
+            return ask.message_views(connection, [message])[0]
 
         return self._write(transaction)
 
@@ -184,14 +184,14 @@ class Channels(Bound):
         def transaction(connection: Connection) -> MessageView:
             channel = changes.find(connection, ref, self._by)
             messages.mark(connection, _message(connection, channel, message_id), wanted.verdict, self._by)
-            return queries.message_views(connection, [_message(connection, channel, message_id)])[0]
+            return ask.message_views(connection, [_message(connection, channel, message_id)])[0]
 
         return self._write(transaction)
 
     def stats(self, ref: str, days: int = 30) -> ChannelStatsView:
         """How triage did in it in the last days."""
         return self._read(
-            lambda connection: queries.channel_stats(
+            lambda connection: ask.channel_stats(
                 connection, changes.find(connection, ref, self._by), days, self._clock()
             ),
         )
@@ -260,7 +260,7 @@ class Channels(Bound):
     ) -> ChannelView:
         def transaction(connection: Connection) -> ChannelView:
             channel = changes.find(connection, ref, self._by, versions)
-            return queries.channel_view(connection, change(connection, channel))
+            return ask.channel_view(connection, change(connection, channel))
 
         return self._write(transaction)
 

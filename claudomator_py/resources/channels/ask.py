@@ -10,7 +10,8 @@ from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.triage import TriageReason
 from claudomator_py.domain.units import DAY_MS
 from claudomator_py.domain.views import Page
-from claudomator_py.domain.views.channels import (
+from claudomator_py.queries import cursors
+from claudomator_py.resources.channels.shape import (
     AnswerView,
     AttachmentView,
     ChannelStatsView,
@@ -21,7 +22,6 @@ from claudomator_py.domain.views.channels import (
     StrategiesView,
     TriageView,
 )
-from claudomator_py.queries import cursors
 from claudomator_py.store import channel_rows
 from claudomator_py.store.tables import Channel, ChannelMessage
 from claudomator_py.tasks.channels import members_of

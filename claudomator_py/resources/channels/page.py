@@ -17,7 +17,7 @@ from claudomator_py.domain.channel import LONGEST_MESSAGE, AnswerState, MarkVerd
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.triage import Role, TriageReason
-from claudomator_py.domain.views.channels import (
+from claudomator_py.resources.channels.shape import (
     AnswerView,
     ChannelStatsView,
     ChannelView,

@@ -1,0 +1,120 @@
+"""Operations that are declared as calls of the client (``surface/operation.py``), answered by methods of a service."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, TypeVar, get_args
+
+from fastapi import Path, Query, Response
+
+from claudomator_py.api.conditional import NOT_MODIFIED, IfMatch, IfNoneMatch, Tags
+from claudomator_py.api.conditional import IdempotencyKey as RequestKeyHeader
+from claudomator_py.api.operation import Allowed, Operations, Tagged, Tagging, body, location, task_document
+from claudomator_py.api.request import DIGITS
+from claudomator_py.service.access import Granted
+from claudomator_py.surface.operation import (
+    IdempotencyKey,
+    IfVersion,
+    JsonBody,
+    JsonField,
+    Operation,
+    Parameter,
+    PathNumber,
+    PathText,
+    QueryNumber,
+    QueryText,
+    TaskDocument,
+    declared_by,
+)
+
+S = TypeVar("S")
+
+_IN_QUERY = (QueryText, QueryNumber)
+_BY_NAME = (*_IN_QUERY, IdempotencyKey, IfVersion)
+"""What methods of a service take as keywords; the rest comes in the order of the call."""
+
+
+def serve(
+    tag: str, service: Callable[[Granted], S], methods: Mapping[Callable[..., Any], Callable[..., Any]]
+) -> Operations:
+    """Return the operations of a resource, each answered by a method of its service.
+
+    tag: under which the document lists them. service: what answers, of all that a principal may use. methods: of that,
+    by the call of the operation. They take what the call takes, the name of the request as ``key`` and the versions
+    that may be changed as ``versions``. Raises TypeError where one does not.
+    """
+    operations = Operations(tag)
+    for call, method in methods.items():
+        declared = declared_by(call)
+        operations.operation(
+            f"{declared.method} {declared.path}",
+            declared.id,
+            declared.needs,
+            declared.summary,
+            status=declared.status,
+            refuses=declared.refuses,
+            told=declared.answer_note,
+            headers=None if declared.location is None else location(f"URL of the {tag.removesuffix('s')}"),
+            responses={304: NOT_MODIFIED} if declared.conditional else None,
+            response_model=declared.answer,
+        )(_handler(declared, service, method))
+    return operations
+
+
+def _handler(declared: Operation, service: Callable[[Granted], S], method: Callable[..., Any]) -> Callable[..., Any]:
+    """What FastAPI calls for an operation: its parameters are those of the call."""
+    taken = [(parameter, *_taken(parameter)) for parameter in declared.parameters]
+    in_order = [name for parameter, name, _ in taken if not isinstance(parameter.sent_as, _BY_NAME)]
+    by_name = [name for parameter, name, _ in taken if isinstance(parameter.sent_as, _BY_NAME)]
+    inspect.signature(method).bind(None, *in_order, **dict.fromkeys(by_name))
+
+    def handler(granted: Granted, response: Response, **given: Any) -> Any:
+        seen: Tags | None = given.pop("if_none_match", None)
+        answer = method(service(granted), *map(given.get, in_order), **{name: given[name] for name in by_name})
+        if declared.location is not None:
+            response.headers["Location"] = declared.location.format_map(dict(answer))
+        if declared.tagged or declared.conditional:
+            return Tagging(response).unless(seen, answer)
+        return declared.answer(items=tuple(answer)) if declared.listed and declared.answer is not None else answer
+
+    parameters = {"granted": Allowed, "response": Response} | {name: annotation for _, name, annotation in taken}
+    if declared.tagged or declared.conditional:
+        parameters["tagged"] = Tagged
+    if declared.conditional:
+        parameters["if_none_match"] = IfNoneMatch
+    defaults = {name: parameter.default for parameter, name, _ in taken if isinstance(parameter.sent_as, _IN_QUERY)}
+    keyword, empty = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
+    handler.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # read by FastAPI
+        [
+            inspect.Parameter(name, keyword, annotation=annotation, default=defaults.get(name, empty))
+            for name, annotation in parameters.items()
+        ],
+        return_annotation=declared.answer,
+    )
+    handler.__doc__ = declared.description
+    return handler
+
+
+def _taken(parameter: Parameter) -> tuple[str, Any]:
+    """The name under which FastAPI finds it, and how."""
+    name, kind = parameter.name, parameter.type
+    match parameter.sent_as:
+        case PathText(description, longest):
+            return name, Annotated[kind, Path(max_length=longest, description=description)]
+        case PathNumber(description):
+            return name, Annotated[kind, Path(ge=1, le=2**53, description=description), DIGITS]
+        case QueryText(description, longest):
+            return name, Annotated[kind, Query(max_length=longest, description=description)]
+        case QueryNumber(description, least, most):
+            return name, Annotated[kind, Query(ge=least, le=most, description=description), DIGITS]
+        case TaskDocument(examples):
+            return name, Annotated[kind, task_document(**examples)]
+        case JsonBody(examples):
+            required = parameter.default is inspect.Parameter.empty
+            shape = kind if required else next(part for part in get_args(kind) if part is not type(None))
+            return name, Annotated[shape, body(shape, required=required, **examples)]
+        case JsonField(shape, examples, required):
+            return name, Annotated[shape, body(shape, required=required, **examples)]
+        case IdempotencyKey():
+            return "key", RequestKeyHeader
+        case IfVersion():
+            return "versions", IfMatch

@@ -1,0 +1,1 @@
+"""Channels: where people and specialists write to each other."""
