@@ -81,8 +81,9 @@ def register(granted: Allowed, card: _Card, key: IdempotencyKey, tagged: Tagged,
 # Before the operations on one specialist, so that this path is not taken for an id; no card may have it.
 @specialists.operation("GET /v1/specialists/search", "searchSpecialists", READ, "Search specialists")
 def search(granted: Allowed, query: Annotated[SearchQuery, Query()]) -> SearchView:
-    """By meaning and by words: a skill, or the card's own text, scores 0.7 times the one and 0.3 times the other, a
-    specialist as its best. Without an encoder, the words alone count, and `degraded` says so."""
+    """Those who may be given work of whoever asks, by meaning and by words: a skill, or the card's own text, scores 0.7
+    times the one and 0.3 times the other, a specialist as its best. Without an encoder, the words alone count, and
+    `degraded` says so."""
     return granted.specialists.search(query.query, query.limit)
 
 

@@ -60,9 +60,10 @@ def page(connection: Connection, by: Principal, cursor: str | None, limit: int) 
 def search(
     connection: Connection, query: str, by: Principal, limit: int, semantic: Mapping[Found, float] | None
 ) -> SearchView:
-    """The cards that match, of those that exist for the principal. semantic: what ``Similarity`` says of the query;
+    """The cards that match, of those that may be given work of the principal's: who searches looks for somebody to do
+    something. semantic: what ``Similarity`` says of the query;
     None: nothing, and only words can be compared."""
-    there = set(specialist_rows.ids_seen(connection, by))
+    there = set(specialist_rows.ids_given(connection, by))
     words = full_text.words_of(query)
     text = text_scores(words, full_text.hits(connection, words, by), full_text.count(connection, by))
     scores: dict[str, dict[str | None, _Score]] = defaultdict(dict)
@@ -80,8 +81,8 @@ def text_scores(words: Sequence[str], hits: Mapping[Found, Collection[str]], tex
     """How much of the query each text has, 0 to 1: the share of its words, each counting by how rare it is.
 
     A word counts ``ln(1 + (texts - n + 0.5) / (n + 0.5))`` where n texts have it: the inverse document frequency of
-    BM25 (Robertson and Zaragoza 2009). Only texts that exist for whoever asks are in ``texts`` and ``hits``, so that no
-    score tells of others.
+    BM25 (Robertson and Zaragoza 2009). Only texts of cards that may be given work of whoever asks are in
+    ``texts`` and ``hits``, so that no score tells of others.
     """
     having = {word: sum(word in there for there in hits.values()) for word in words}
     weight = {word: math.log1p((texts - n + 0.5) / (n + 0.5)) for word, n in having.items()}

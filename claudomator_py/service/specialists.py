@@ -92,7 +92,8 @@ class Specialists(Bound):
         return self._warned(self._read(find))
 
     def search(self, query: str, limit: int = 10) -> SearchView:
-        """The specialists that match, the best first; by words alone where the encoder fails."""
+        """The specialists that match, of those that may be given work of whoever asks, the best first; by words alone
+        where the encoder fails."""
         try:
             with transactions.or_unavailable():
                 semantic = self._similarity(query)

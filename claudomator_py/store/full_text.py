@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Integer, String, bindparam, func, select, tex
 from claudomator_py.domain.principal import Principal
 from claudomator_py.store.tables import SPECIALIST, SPECIALIST_SKILL
 from claudomator_py.store.tables.columns import RowNumber
-from claudomator_py.store.visibility import cards_seen
+from claudomator_py.store.visibility import cards_given
 
 MOST_WORDS: Final = 32
 """Of a query; what comes after them is left out."""
@@ -44,7 +44,8 @@ def words_of(query: str) -> tuple[str, ...]:
 
 
 def hits(connection: Connection, words: Sequence[str], by: Principal) -> Mapping[Found, frozenset[str]]:
-    """The texts of cards that exist for that principal, each with those of the words that it has, in any form."""
+    """The texts of cards that may be given work of that principal's, each with those of the words that it has, in any
+    form."""
     if not words:
         return {}
     dialect = connection.dialect.name
@@ -57,7 +58,7 @@ def hits(connection: Connection, words: Sequence[str], by: Principal) -> Mapping
         select(SPECIALIST_SKILL.c.specialist_id, SPECIALIST_SKILL.c.skill, hit.c.word)
         .join(SPECIALIST_SKILL, SPECIALIST_SKILL.c.id == hit.c.id)
         .join(SPECIALIST, SPECIALIST.c.id == SPECIALIST_SKILL.c.specialist_id)
-        .where(cards_seen(by))
+        .where(cards_given(by))
     )
     found: dict[Found, set[str]] = defaultdict(set)
     for row in connection.execute(query):
@@ -66,8 +67,8 @@ def hits(connection: Connection, words: Sequence[str], by: Principal) -> Mapping
 
 
 def count(connection: Connection, by: Principal) -> int:
-    """How many texts there are of cards that exist for that principal."""
+    """How many texts there are of cards that may be given work of that principal's."""
     query = select(func.count()).select_from(SPECIALIST_SKILL)
-    query = query.join(SPECIALIST, SPECIALIST.c.id == SPECIALIST_SKILL.c.specialist_id).where(cards_seen(by))
+    query = query.join(SPECIALIST, SPECIALIST.c.id == SPECIALIST_SKILL.c.specialist_id).where(cards_given(by))
     found: int = connection.execute(query).scalar_one()
     return found

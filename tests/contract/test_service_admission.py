@@ -135,6 +135,12 @@ def by_mention(world: World, by: Principal) -> bool:
     return True
 
 
+def by_search(world: World, by: Principal) -> bool:
+    found = world.access.as_(by).specialists.search("woolly sheep")
+    assert found.total == len(found.items), "what is not found is not counted"
+    return "shepherd" in [one.specialist.id for one in found.items]
+
+
 @pytest.fixture
 def world(database: Database) -> World:
     world = World(database, routing=True)
@@ -142,7 +148,7 @@ def world(database: Database) -> World:
     return world
 
 
-@pytest.mark.parametrize("way", [by_text, by_name, by_restart, by_handing_on, by_fallback, by_mention])
+@pytest.mark.parametrize("way", [by_text, by_name, by_restart, by_handing_on, by_fallback, by_mention, by_search])
 @pytest.mark.parametrize(("described", "given"), [pytest.param(*row, id=row[0]) for row in matrix()])
 def test_a_card_is_given_the_work_that_the_documentation_says(
     world: World, described: str, given: dict[str, bool], way: Callable[[World, Principal], bool]

@@ -387,7 +387,11 @@ def test_nobody_takes_over_anothers_name(site: Site) -> None:
     made = daemon.client.create_token(TokenRequest(name="reader", role="read"))
     reader = Agent(site, "reader", secret=made.token)
     assert reader.register()["error"]["code"] == -32001
-    assert reader.ask("agent.search", query="sheep")["result"]["total"] == 1
+    assert hers.register()["result"]["agent_id"] == "hers"
+    found = reader.ask("agent.search", query="sheep")["result"]
+    assert [one["name"] for one in found["agents"]] == ["shepherd"], "hers does no work of others"
+    assert found["total"] == 1
+    assert hers.ask("agent.search", query="sheep")["result"]["total"] == 1
 
 
 def test_who_holds_a_revoked_token_is_cut_off_and_given_nothing_more(site: Site) -> None:

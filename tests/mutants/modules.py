@@ -100,6 +100,7 @@ MODULES = {
     "policy/rule.py": ["tests/unit/policy", "tests/unit/domain/test_settings.py"],
     "policy/verdict.py": ["tests/unit/policy/test_verdict.py"],
     "policy/condition.py": ["tests/unit/policy"],
+    "policy/cost.py": ["tests/unit/policy/test_cost.py"],
     "policy/expression.py": ["tests/unit/policy"],
     "hosts/local/fate.py": ["tests/unit/hosts/test_run_files.py"],
     "hosts/shim/record.py": ["tests/unit/hosts/test_run_files.py", "tests/unit/hosts/test_durable.py"],
@@ -160,7 +161,9 @@ EQUIVALENT = {
     ),
     "policy/verdict.py: the condition is True: if rule.tier is not None:": "what was left a tier before is left one",
     "policy/verdict.py: the condition is True: verdict, context = "
-    "Verdict(risk=facts.risk), context_of(facts.values) if self._conditions else None": "no condition looks at it",
+    "Verdict(risk=facts.risk), context_of(facts.values, allowance) if self._conditions else None": (
+        "no condition looks at it"
+    ),
     "policy/verdict.py: the condition is True: if rule.risk is not None and self._conditions:": (
         "of the same facts follows the same context"
     ),
