@@ -6,11 +6,18 @@ from dataclasses import dataclass
 from typing import Final
 
 from claudomator_py.acts.catalogue import Catalogue, catalogue, without_version
+from claudomator_py.acts.pattern import UNKNOWN
 from claudomator_py.acts.place import Place
+from claudomator_py.acts.reach import Reach
 from claudomator_py.acts.reading import Act, acts
 
 MAX_COMMANDS: Final = 200
 """Commands that are found in one text."""
+MAX_TEXT: Final = 20_000
+"""Characters in which commands are looked for that a text needs."""
+MAX_NEEDED: Final = 200
+"""Characters of such a command."""
+MAX_TOLD: Final = 10
 MAX_LENGTH: Final = 2_000
 """Characters of a command in running text."""
 _FENCE = re.compile(r"^[ \t]*(```+|~~~+)[^\n]*\n(?P<code>.*?)(?:^[ \t]*\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
@@ -23,6 +30,15 @@ _CLAUSE_END = re.compile(
     r"[.!?](?=\s|$)|\n|[,:](?=\s)|[\"\u201d\u2019\u00bb)](?=\s|$|[.,;])"
     r"|\s(?:[-\u2013\u2014]|and then|then|and|or|but|und|dann|et|puis|y|e)\s"
 )
+_GOES_ON = re.compile(
+    r"\s+(?:in|on|at|for|to|from|with|when|once|after|before|so|as|until|if|it|them|please|now|again|tonight)(?=\s|$)"
+)
+"""Words with which a sentence goes on after a command."""
+_RUNNER = re.compile(
+    r"(?<![\w./-])(?:make|just|task|rake|inv|poe|(?:npm|yarn|pnpm|bun) (?:run )?)\s*[a-z](?:[\w:-]*\w)?(?![\w./-]*\w)"
+)
+"""A target or script, even where it is not marked as code."""
+_NEVER_NEEDED = frozenset({"secret", "hidden"})
 _PROMPT_MARK = re.compile(r"^[ \t]*[$#%][ \t]+")
 
 
@@ -62,6 +78,24 @@ def commands_in(text: str, known: Catalogue | None = None) -> tuple[CommandText,
             found.append(CommandText(word.start(), end, text[word.start() : end], False, does))
             covered[word.start() : end] = b"\x01" * (end - word.start())
     return tuple(sorted(found, key=lambda one: one.start)[:MAX_COMMANDS])
+
+
+def needed_commands(text: str, known: Catalogue | None = None) -> tuple[str, ...]:
+    """Return the commands that the text evidently asks for and that act on others, each as ``Act.command`` has it.
+
+    Of running text a command ends where the sentence goes on: "run npm publish in packages/ui".
+    """
+    data, text = known or catalogue(), text[:MAX_TEXT]
+    found: list[Act] = []
+    told = commands_in(text, data)
+    for one in told:
+        found += one.acts if one.in_code else _acts(_GOES_ON.split(one.text, maxsplit=1)[0], data)
+    for runner in _RUNNER.finditer(text):
+        if not any(one.start <= runner.start() < one.end for one in told):
+            found += _acts(runner[0], data)
+    never = {act.command for act in found if act.reach is Reach.ANY or act.kind in _NEVER_NEEDED}
+    lines = (act.command for act in found if act.reach is Reach.PUBLISH and act.command not in never)
+    return tuple(dict.fromkeys(line for line in lines if UNKNOWN not in line and len(line) <= MAX_NEEDED))[:MAX_TOLD]
 
 
 def _in_code(text: str) -> Iterator[re.Match[str]]:

@@ -5,7 +5,7 @@ Nothing is run. Scripts, recipes of make and scripts of package.json are read wh
 
 import posixpath
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Final
@@ -60,9 +60,17 @@ class Act:
     """In words for people: "publishes a package"."""
 
 
-def acts(command_line: str, place: Place | None = None, known: Catalogue | None = None) -> tuple[Act, ...]:
-    """Return what the command line does beyond the working directory, each once, in order; empty: nothing known."""
-    reader = _Reader(known or catalogue(), _State(place or Place()))
+def acts(
+    command_line: str,
+    place: Place | None = None,
+    known: Catalogue | None = None,
+    allowed: Collection[str] = (),
+) -> tuple[Act, ...]:
+    """Return what the command line does beyond the working directory, each once, in order; empty: nothing known.
+
+    allowed: commands that a person has allowed, each as ``Act.command`` has it: what they do is left out.
+    """
+    reader = _Reader(known or catalogue(), _State(place or Place()), allowed=frozenset(allowed))
     reader.text(command_line)
     return tuple(dict.fromkeys(reader.acts))
 
@@ -113,6 +121,7 @@ class _Reader:
     known: Catalogue
     state: _State
     acts: list[Act] = field(default_factory=list)
+    allowed: frozenset[str] = frozenset()
     depth: int = 0
     left: int = MAX_COMMANDS
     _running: list[str] = field(default_factory=list)
@@ -271,6 +280,8 @@ class _Reader:
         if name in self.state.functions and name not in self._running:
             self._within(name, lambda: self._script(self.state.functions[name]))
             return None
+        if not own and self._is_allowed(words):
+            return None
         variables = {name: value for name, value in self.state.variables.items() if name.isupper()} | dict(own)
         call = Call(name, rest, variables, self.state.place, self._valued(name, rest))
         self._judge(call)
@@ -281,6 +292,15 @@ class _Reader:
             self._file(script, given, sourced="/" not in path)
         return self._printed(call, stdin)
 
+    def _is_allowed(self, words: list[str]) -> bool:
+        """Whether a person has allowed exactly that command, and it is the one that they saw: in the working directory,
+        of the program that is found there."""
+        place = self.state.place
+        if not self.allowed or line_of(words) not in self.allowed or place.folder is None:
+            return False
+        in_path = self.state.variables.get("PATH") == place.variables.get("PATH")
+        return in_path and place.is_inside(place.folder, ())
+
     def _valued(self, name: str, rest: tuple[str, ...]) -> frozenset[str]:
         plain = without_version(name)
         options = self.known.values.get(plain, frozenset())
@@ -289,7 +309,7 @@ class _Reader:
     def _judge(self, call: Call) -> None:
         kinds = self.known.kinds_of(call)
         for kind in kinds:
-            self._note(kind, " ".join((call.program, *call.words)))
+            self._note(kind, line_of((call.program, *call.words)))
 
     def _note(self, kind: ActKind, said: str) -> None:
         line = " ".join(said.split())
@@ -450,7 +470,7 @@ class _Reader:
 
     def _file(self, path: str, given: Sequence[str], *, in_shell: bool = False, sourced: bool = False) -> None:
         """A script that is run. given: its words. sourced: what it sets stays."""
-        if not path or path.startswith(UNKNOWN):
+        if not path or path.startswith(UNKNOWN) or self._is_allowed([path, *given]):
             return
         text = self.state.read(path)
         if text is None:
@@ -472,7 +492,7 @@ class _Reader:
     def _unread(self, name: str, call: Call) -> None:
         """Note what the name of a target or script tells that cannot be read."""
         if any(fnmatchcase(name, telling) for telling in self.known.telling_names):
-            self._note(self.known.kinds["deployment"], " ".join((call.program, *call.words)))
+            self._note(self.known.kinds["deployment"], line_of((call.program, *call.words)))
 
     def _within(self, label: str, read: Callable[[], None]) -> None:
         if label in self._running:
@@ -480,6 +500,11 @@ class _Reader:
         self._running.append(label)
         read()
         self._running.pop()
+
+
+def line_of(words: Sequence[str]) -> str:
+    """Return the command of these words on one line. Those in which there are blanks are quoted."""
+    return " ".join(word if word and not any(map(str.isspace, word)) else repr(word) for word in words)
 
 
 def _all_of(printed: Sequence[str | None]) -> str | None:

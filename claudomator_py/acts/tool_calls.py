@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Final
@@ -20,16 +20,33 @@ _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move t
 _DIGEST: Final = 16
 """Characters of a digest."""
 _MAX_WORDS: Final = 200
-_RULE = re.compile(r"beyond-reach:([0-9a-f]{16})(?: |\Z)")
+DIGEST: Final = rf"[0-9a-f]{{{_DIGEST}}}\.[0-9a-f]{{{_DIGEST}}}"
+"""What stands for a call and for what it does beyond its reach, as an expression."""
+_RULE = re.compile(rf"beyond-reach:({DIGEST})(?: |\Z)")
+_MAX_TOLD: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class BeyondReach:
-    """A tool call that goes too far, with the act that goes farthest."""
+    """A tool call that goes too far. acts: what of it does, the farthest first."""
 
-    act: Act
+    acts: tuple[Act, ...]
     reach: Reach
     """What the run may."""
+    digest: str
+    """Stands for exactly that call, as long as it does exactly that: scripts that it runs may be changed."""
+
+    @property
+    def needs(self) -> Reach:
+        """The least that allows it."""
+        return self.acts[0].reach
+
+    @property
+    def does(self) -> str:
+        """What of it goes too far, in words: "`npm publish` publishes a package"."""
+        told = [f"`{act.command}` {act.does}" for act in self.acts[:_MAX_TOLD]]
+        more = len(self.acts) - len(told)
+        return "; ".join([*told, f"and {more} more"] if more else told)
 
 
 def subject_of(given: Mapping[str, Any]) -> str:
@@ -46,15 +63,21 @@ def subject_of(given: Mapping[str, Any]) -> str:
 
 def digest_of(tool: str, subject: str) -> str:
     """Return what stands for exactly that call, in 16 hexadecimal digits."""
-    return hashlib.sha256(f"{tool}\0{subject}".encode()).hexdigest()[:_DIGEST]
+    return _hashed(tool, subject)
 
 
-def rule_for(tool: str, given: Mapping[str, Any]) -> str:
-    """Return what a person grants to allow exactly that call. What follows the digest is for people alone."""
-    subject = subject_of(given)
-    line = " ".join(subject.split())
+def digest_of_acts(found: Iterable[Act]) -> str:
+    """Return what stands for exactly these acts, in any order."""
+    return _hashed(*sorted({f"{act.kind} {act.command}" for act in found}))
+
+
+def rule_for(tool: str, given: Mapping[str, Any], digest: str) -> str:
+    """Return what a person grants to allow exactly that call. digest: as ``BeyondReach`` has it. What follows it is
+    for people alone.
+    """
+    line = " ".join(subject_of(given).split())
     words = line if len(line) <= _MAX_WORDS else f"{line[: _MAX_WORDS - 3]}..."
-    return f"beyond-reach:{digest_of(tool, subject)} {tool}({words if words.isprintable() else '...'})"
+    return f"beyond-reach:{digest} {tool}({words if words.isprintable() else '...'})"
 
 
 def without_words(rule: str) -> str | None:
@@ -76,15 +99,39 @@ def beyond(
     place: Place,
     granted: Collection[str] = (),
     known: Catalogue | None = None,
+    allowed: Collection[str] = (),
 ) -> BeyondReach | None:
-    """Return how the call goes beyond the reach; None: it does not. granted: digests of calls that a person allowed."""
-    if reach is Reach.ANY or digest_of(tool, subject_of(given)) in granted:
+    """Return how the call goes beyond the reach; None: it does not. granted: digests of calls that a person allowed;
+    allowed: commands that they have, see ``reading.acts``."""
+    found = exceeding(tool, given, reach, place, known, allowed)
+    return None if found is None or found.digest in granted else found
+
+
+def exceeding(
+    tool: str,
+    given: Mapping[str, Any],
+    reach: Reach,
+    place: Place,
+    known: Catalogue | None = None,
+    allowed: Collection[str] = (),
+) -> BeyondReach | None:
+    """Return how the call goes beyond the reach, whichever calls a person allowed; None: it does not."""
+    if reach is Reach.ANY:
         return None
-    found = [act for act in tool_acts(tool, given, place, known) if act.reach > reach]
-    return BeyondReach(max(found, key=lambda act: act.reach.rank), reach) if found else None
+    found = [act for act in tool_acts(tool, given, place, known, allowed) if act.reach > reach]
+    if not found:
+        return None
+    digest = f"{digest_of(tool, subject_of(given))}.{digest_of_acts(found)}"
+    return BeyondReach(tuple(sorted(found, key=lambda act: -act.reach.rank)), reach, digest)
 
 
-def tool_acts(tool: str, given: Mapping[str, Any], place: Place, known: Catalogue | None = None) -> tuple[Act, ...]:
+def tool_acts(
+    tool: str,
+    given: Mapping[str, Any],
+    place: Place,
+    known: Catalogue | None = None,
+    allowed: Collection[str] = (),
+) -> tuple[Act, ...]:
     """Return what the call does beyond the working directory, as far as that is known."""
     data = known or catalogue()
     if any(fnmatchcase(tool, free) for free in data.free):
@@ -92,9 +139,9 @@ def tool_acts(tool: str, given: Mapping[str, Any], place: Place, known: Catalogu
     found: list[Act] = []
     for name in _COMMANDS:
         if isinstance(command := given.get(name), str):
-            found += acts(command, place, data)
+            found += acts(command, place, data, allowed)
         elif isinstance(command, list) and command and all(isinstance(word, str) for word in command):
-            found += acts(_line(command), place, data)
+            found += acts(_line(command), place, data, allowed)
     paths = [path for name in _PATHS if isinstance(path := given.get(name), str)]
     patch = next((text for name in ("input", "patch", "command") if isinstance(text := given.get(name), str)), "")
     patched = [one[1] or one[2] for one in _PATCHED.finditer(patch)]
@@ -109,6 +156,10 @@ def tool_acts(tool: str, given: Mapping[str, Any], place: Place, known: Catalogu
         if expression.search(tool):
             found.append(Act(tool, kind.kind, kind.reach, kind.does))
     return tuple(dict.fromkeys(found))
+
+
+def _hashed(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:_DIGEST]
 
 
 def _line(words: list[str]) -> str:

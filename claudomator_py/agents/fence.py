@@ -5,12 +5,14 @@ import json
 import re
 import shlex
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from claudomator_py.acts.reach import Reach
-from claudomator_py.acts.tool_calls import digest_of, rule_for, subject_of
+from claudomator_py.acts.tool_calls import DIGEST, digest_of, rule_for, subject_of
 from claudomator_py.agents.own_programs import own_program
+from claudomator_py.agents.plaintext import readable
 from claudomator_py.domain.outcome import Denied
 from claudomator_py.domain.run import LaunchRequest
 
@@ -21,7 +23,9 @@ FENCE_NAME = "CLAUDOMATOR_FENCE"
 HOOK_SECONDS = 600
 """How long a CLI is to wait for the hook: whoever waits no longer lets the call through."""
 _MAX_SHOWN = 4_000
-_MARK = re.compile(r"\[beyond reach ([0-9a-f]{16})\]")
+_MARK = re.compile(
+    rf"this call needs `\w+`: (.*?)\. Nothing of the call was run\..*?\[beyond reach ({DIGEST})\]", re.DOTALL
+)
 _BROKEN = "echo 'The fence of this run could not be started, so the call was denied.' >&2; exit 2"
 
 
@@ -38,6 +42,7 @@ def hook_argv(request: LaunchRequest, *, dialect: Dialect = "claude", allows: bo
         "reach": request.reach,
         "folders": [str(Path(folder).expanduser()) for folder in request.task.add_dirs],
         "granted": list(request.granted_acts),
+        "commands": list(request.granted_commands),
         "dialect": dialect,
         "allows": allows,
     }
@@ -51,19 +56,30 @@ def hook_line(request: LaunchRequest, *, dialect: Dialect = "claude", allows: bo
     return f"{shlex.join(hook_argv(request, dialect=dialect, allows=allows))} || {{ {_BROKEN}; }}"
 
 
-def beyond_reach(text: str) -> str | None:
-    """Return the digest of the call that the text says was beyond the run's reach; None: it says no such thing."""
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the fence said of a call that it denied."""
+
+    digest: str
+    """See ``BeyondReach``."""
+    does: str
+    """What of it goes too far, in words."""
+
+
+def beyond_reach(text: str) -> Verdict | None:
+    """Return what the text says of a call that was beyond the run's reach; None: it says no such thing."""
     found = _MARK.search(text)
-    return None if found is None else found[1]
+    return None if found is None else Verdict(found[2], " ".join(found[1].split()))
 
 
-def fenced_call(tool: str, given: Mapping[str, Any], digest: str | None) -> Denied | None:
-    """Return the call that the fence denied, with what allows exactly it. digest: that the fence named; None, or that
+def fenced_call(tool: str, given: Mapping[str, Any], verdict: Verdict | None) -> Denied | None:
+    """Return the call that the fence denied, with what allows exactly it. verdict: what the fence said; None, or that
     of another call, which a tool may have printed: it was not the fence.
     """
     subject = subject_of(given)
-    if digest != digest_of(tool, subject):
+    if verdict is None or not verdict.digest.startswith(f"{digest_of(tool, subject)}."):
         return None
-    shown = " ".join(subject.split())
+    shown = readable(subject)
     shown = shown if len(shown) <= _MAX_SHOWN else f"{shown[: _MAX_SHOWN - 3]}..."
-    return Denied(tool=tool, input=shown, rule=rule_for(tool, given))
+    beyond = verdict.does if len(verdict.does) <= _MAX_SHOWN else f"{verdict.does[: _MAX_SHOWN - 3]}..."
+    return Denied(tool=tool, input=shown, rule=rule_for(tool, given, verdict.digest), beyond=beyond)

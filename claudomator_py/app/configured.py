@@ -202,7 +202,10 @@ def _router(
     if not routing.enabled and not policing.has_rules:
         return None, None
     if former is not None and former.asker is asker and former.fitted == fitted:
-        before, after = ((one.routing, one.policy, one.budget, one.reach) for one in (former.settings, settings))
+        before, after = (
+            (one.routing, one.policy, one.budget, one.reach, one.reach_configured)
+            for one in (former.settings, settings)
+        )
         if before == after:
             return former.directory, former.router
     decider, directory = _decider(settings, environ, database, registry, rules, fitted, policing)
@@ -222,6 +225,7 @@ def _router(
         model if weighs else None,
         ThreadPoolExecutor(1, "route-long"),
         settings.reach,
+        is_reach_configured=settings.reach_configured,
     )
     return directory, router
 

@@ -20,7 +20,9 @@ from claudomator_py.cli.status import tasks_table
 from claudomator_py.client.errors import ClientError, ServiceProblem
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.budget import LEAST_USD, Budget
+from claudomator_py.domain.inputs import call_text
 from claudomator_py.domain.lifecycle import StateName
+from claudomator_py.domain.text import plain
 from claudomator_py.domain.views import (
     AnswerRequest,
     ApproveRequest,
@@ -290,7 +292,14 @@ def approve(
     The approval applies to this content of the task, until it is restarted.
     """
     request = checked(ApproveRequest, {"tools": tool or [], "reason": reason, "specialist": specialist})
-    _write_task(client.approve(task, request), output)
+    before = client.task(task)
+    after = client.approve(task, request, if_version=before.version)
+    _write_task(after, output)
+    if output is not Format.JSON and before.asks is not None and not tool:
+        for call in before.asks.tools:
+            note(f"Allowed: {plain(call_text(call) if call.beyond else call.rule or call.tool)}")
+        for command in before.asks.commands:
+            note(f"Allowed: {plain(command)}")
 
 
 @connected

@@ -20,6 +20,12 @@ from claudomator_py.cli.units import (
     unreachable_program,
 )
 
+REACH = """\
+# How far runs may act whose task names neither `reach` nor `permissions`: within this they fetch and install, and ask
+# before they push to main, publish, deploy, send or delete what is not theirs. Nobody watches them at night.
+reach: network                     # or tree, publish, any
+"""
+
 CONFIG = """\
 # Claudomator's configuration. Every key is optional; what is commented out shows the default.
 # Relative paths are relative to this file. `claudomator doctor` checks it.
@@ -35,6 +41,7 @@ state_dir: .claudomator
 # Tasks may only work below these folders; without any, anywhere but here and in the state folder.
 # workdir_roots: [~/src]
 
+@REACH@
 # http: {listen: 127.0.0.1:8484}
 
 # concurrency: {total: 4, per_workdir: 1}
@@ -50,7 +57,7 @@ state_dir: .claudomator
 # balancing: {type_hint: prefer, prefer_wait: 2m, when_all_limited: wait, near_limit: tie_break}
 
 # limits: {output_cap: 256MiB, grace: 10s, min_free: 512MiB}
-"""
+""".replace("@REACH@", REACH)
 
 SERVICE_CONFIG = """\
 # Claudomator's configuration. Every key is optional; what is commented out shows the default.
@@ -71,13 +78,10 @@ state_dir: @STATE@
 # agents:
 #   claude: {max_concurrent: 2, pass_env: [ANTHROPIC_API_KEY]}
 
-# How far runs may act whose task names neither `reach` nor `permissions`: within this they fetch and install, and ask
-# before they push to main, publish, deploy, send or delete what is not theirs. Nobody watches them at night.
-reach: network                     # or tree, publish, any
-
+@REACH@
 # What to do with live runs when the daemon is stopped: leave them running, or wait for them to finish.
 # on_stop: leave                   # or drain
-"""
+""".replace("@REACH@", REACH)
 
 FIRST_TASK = """\
 # A first task. It runs once; change it, and it runs again. `claudomator validate --schema` lists all keys.

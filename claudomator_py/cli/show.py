@@ -14,6 +14,7 @@ from claudomator_py.domain.blocked_words import predicate
 from claudomator_py.domain.budget import Unit, amount_text, with_unknown
 from claudomator_py.domain.event_words import event_detail, event_title
 from claudomator_py.domain.lifecycle import ENDED
+from claudomator_py.domain.outcome import Denied
 from claudomator_py.domain.principal import INBOX, OPERATOR
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.units import format_instant, parse_instant, short_id
@@ -128,7 +129,9 @@ def _is_empty(folder: Path) -> bool:
 def _asks(task: TaskView, asks: InputView) -> str:
     """What a person is asked, and what allows what its agent was denied."""
     lines = [plain(asks.text).rstrip()]
-    lines += [f"approving allows {plain(one.rule)}" for one in asks.tools if one.rule is not None]
+    for one in asks.tools:
+        lines += _allowed(one)
+    lines += [f"approving also allows it to run exactly: {plain(one)}" for one in asks.commands]
     if asks.until is not None:
         lines.append(f"it fails if nobody acts by then: {until(asks.until, now_ms())}")
     if asks.kept_until is not None:
@@ -136,6 +139,16 @@ def _asks(task: TaskView, asks: InputView) -> str:
     actions = [action for action in task.available_actions if action in ("answer", "approve", "reject")]
     lines += [f"claudomator {action} {task.name}{' TEXT' if action == 'answer' else ''}" for action in actions]
     return "\n".join(lines)
+
+
+def _allowed(call: Denied) -> list[str]:
+    """What approving it allows: of a call beyond the reach all of it, word for word."""
+    if call.rule is None:
+        return []
+    if call.beyond is None:
+        return [f"approving allows {plain(call.rule)}"]
+    shown = [f"  {line}" for line in plain(call.input).splitlines()]
+    return [f"approving allows exactly this call of {plain(call.tool)}:", *shown, f"because {plain(call.beyond)}"]
 
 
 def tree_text(tree: WorktreeView) -> str:
@@ -185,6 +198,7 @@ def _summary(task: TaskView, runs: Sequence[RunView]) -> str:
             ("priority", task.priority),
             ("tags", ", ".join(task.tags)),
             ("directory", _directory(task, runs)),
+            ("reach", "" if task.reach_origin is None else task.reach_origin.text),
             ("branch", task.branch or ""),
             ("work tree", "" if task.worktree is None else f"{tree_text(task.worktree)}: {task.worktree.path}"),
             ("continues", goes_on),

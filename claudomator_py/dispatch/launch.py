@@ -74,6 +74,7 @@ def launch_request(
     skill: str | None = None,
     reach: Reach | None = None,
     granted_acts: tuple[str, ...] = (),
+    granted_commands: tuple[str, ...] = (),
 ) -> LaunchRequest:
     """What the agent's kind needs to know of the run. Keywords: to start it; to read it, none of them is needed."""
     prior = Usage() if run.prior is None else Usage.model_validate(run.prior)
@@ -92,6 +93,7 @@ def launch_request(
         skill=skill,
         reach=reach,
         granted_acts=granted_acts,
+        granted_commands=granted_commands,
     )
 
 

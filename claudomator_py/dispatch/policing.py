@@ -296,7 +296,14 @@ def _extended(spec: TaskSpec, words: str) -> TaskSpec:
 
 def _with_approval(connection: Connection, task: Task, judged: Judged) -> Judged:
     """With the rules whose demand a person has met, if there is such a demand."""
-    return replace(judged, approved=approved_rules(connection, task)) if judged.held else judged
+    if not judged.held:
+        return judged
+    approved, demanded = approved_rules(connection, task), judged.verdict.demanded
+    asks_itself = judged.facts.spec.approval and task.approved_ms is not None
+    if asks_itself and not approved and demanded is not None and not demanded.by:
+        # Whoever approved it before its first run, as the task itself demands, saw this content: one stop is enough.
+        approved = frozenset(demanded.rules)
+    return replace(judged, approved=approved)
 
 
 def _told(verdict: Verdict, demanded: Demanded) -> str:

@@ -67,6 +67,7 @@ class SpecialistRouter:
         weigher: Chooser | None = None,
         reader: Executor | None = None,
         default_reach: Reach | None = None,
+        is_reach_configured: bool = False,
     ) -> None:
         self.decider = decider
         self._database = database
@@ -80,6 +81,7 @@ class SpecialistRouter:
         self._answer_within_ms = answer_within_ms
         self._weigher = weigher
         self._default_reach = default_reach
+        self._is_reach_configured = is_reach_configured
         self._away: Counter[str] = Counter()
         self._closed = False
         self._lock = threading.Lock()
@@ -340,7 +342,8 @@ class SpecialistRouter:
         """With how far a routed task may act that says nothing of that: neither its reach nor what its agent may do."""
         if spec.reach is not None or constraints.reach is not None or spec.permissions != Permissions():
             return constraints
-        return constraints.model_copy(update={"default_reach": self._default_reach})
+        default = {"default_reach": self._default_reach, "is_reach_configured": self._is_reach_configured}
+        return constraints.model_copy(update=default)
 
 
 def _card_of(connection: Connection, record: SpecialistRecord) -> Card | None:

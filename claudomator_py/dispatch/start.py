@@ -38,7 +38,7 @@ from claudomator_py.store.database import Database
 from claudomator_py.store.decision_rows import PackedSnapshot
 from claudomator_py.store.tables import Run
 from claudomator_py.store.task_rows import VersionConflict
-from claudomator_py.tasks.inputs import granted_acts, with_granted_tools
+from claudomator_py.tasks.inputs import granted_acts, granted_commands, with_granted_tools
 from claudomator_py.tasks.runs import commit_start, finish_run, planned_run
 
 log = get_logger("claudomator.start")
@@ -208,6 +208,7 @@ class Starter:
             skill=context.task.skill,
             reach=allowed.reach or _default_reach(start.decision),
             granted_acts=granted_acts(context.task, kind.kind),
+            granted_commands=granted_commands(context.task),
         )
         try:
             launch = kind.launch(request)

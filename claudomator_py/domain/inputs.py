@@ -20,6 +20,8 @@ MOST_QUESTION = 4_000
 BEFORE_FIRST_RUN = "asks for approval before its first run"
 UNSAID = "It ended with a question, and did not say which."
 _NAMED = 5
+_MAX_CALL = 300
+"""Characters of a call in a list of several."""
 _EMPHASIS = r"(?:\*\*|__)?"
 _MARKED_OR_FENCE = re.compile(
     rf"^ {{0,3}}(?:(?P<fence>`{{3,}}|~{{3,}})|(?:#{{1,6}} )?{_EMPHASIS}{re.escape(MARKER)}{_EMPHASIS})", re.MULTILINE
@@ -48,6 +50,9 @@ class InputRequest(BaseModel):
     """See ``agent``."""
     tools: tuple[Denied, ...] = ()
     """The tools it requests."""
+    commands: tuple[str, ...] = ()
+    """What it evidently needs to run beyond the usual reach, as its text says, before its first run; approved, these
+    may be run."""
     handoff: str | None = None
     """The route on which a card's fallback leads a task that failed; approved, whoever had it continues."""
     rejected: str | None = None
@@ -94,7 +99,7 @@ class InputRequest(BaseModel):
     @property
     def event_data(self) -> dict[str, Any]:
         """What an event keeps of it; see ``asked_in``."""
-        kept = {"kind", "text", "refused_handoff", "unclear", "candidates", "since_ms", "agent"}
+        kept = {"kind", "text", "commands", "refused_handoff", "unclear", "candidates", "since_ms", "agent"}
         return {"asked": self.model_dump(mode="json", include=kept, exclude_defaults=True)}
 
 
@@ -105,12 +110,20 @@ def asked_in(data: Mapping[str, Any]) -> InputRequest | None:
 
 
 class ToolGrant(BaseModel):
-    """What a person allows a task besides its own permissions. kind: of the agents that name tools so."""
+    """What a person allows a task besides its own permissions."""
 
     model_config = ConfigDict(frozen=True)
 
     kind: str
+    """Of the agents that name ``tools`` so; empty: no run has asked for any yet."""
     tools: tuple[str, ...]
+    commands: tuple[str, ...] = ()
+    """Those that its text evidently asks for, for agents of any kind, as ``acts.reading`` has them."""
+
+    @property
+    def stored(self) -> dict[str, Any]:
+        """As a row has it."""
+        return self.model_dump(mode="json", exclude_defaults=True)
 
     def granted(self, spec: TaskSpec, kind: str) -> TaskSpec:
         """The task with it, for an agent of that kind."""
@@ -202,9 +215,28 @@ def asked_by(outcome: Outcome, agent: str, run_id: str, now_ms: int) -> InputReq
 
 def named(tools: Sequence[Denied]) -> str:
     """The tool calls in words: ``Bash(npm publish)``."""
-    calls = list(dict.fromkeys(f"{one.tool}({one.input})" if one.input else one.tool for one in tools))
+    calls = list(dict.fromkeys(_short_text(one) for one in tools))
     more = len(calls) - _NAMED
     return ", ".join(calls[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _short_text(call: Denied) -> str:
+    line = " ".join(call.input.split())
+    short = line if len(line) <= _MAX_CALL else f"{line[: _MAX_CALL - 3]}..."
+    return f"{call.tool}({short})" if short else call.tool
+
+
+def call_text(call: Denied) -> str:
+    """The call on one line: ``Bash(npm publish)``."""
+    return f"{call.tool}({' '.join(call.input.split())})"
+
+
+def grant_text(rule: str) -> str:
+    """What a person allowed, in words: of a call beyond a reach the call itself, without its digest."""
+    digest = digest_in(rule)
+    if digest is None:
+        return rule
+    return rule.partition(" ")[2] or "a call that cannot be shown"
 
 
 def _question(outcome: Outcome, converses: bool) -> str | None:

@@ -204,10 +204,12 @@ def _one_line(name: str) -> str:
 
 
 class Denied(BaseModel):
-    """A tool call that was denied. input: what it was to do, in short.
+    """A tool call that was denied. input: what it was to do, in short; all of it, of a call that went beyond its run's
+    reach.
 
     rule: what allows it and as little else as its CLI can tell apart, as ``permissions.allowed_tools`` names it; None:
-    there is no such thing.
+    there is no such thing. beyond: what of it goes beyond the run's reach, in words; None: it was denied for another
+    reason.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -215,6 +217,7 @@ class Denied(BaseModel):
     tool: AgentText
     input: AgentText = ""
     rule: AgentText | None = None
+    beyond: AgentText | None = None
 
 
 def _impersonal(most: int) -> AfterValidator:

@@ -276,7 +276,12 @@ def without_secrets(outcome: Outcome, redactor: Redactor) -> Outcome:
     if outcome.handoff is not None:
         changes["handoff"] = _replaced(outcome.handoff, redactor.redact_piece)
     changes["denied"] = tuple(
-        Denied(tool=redactor.redact(one.tool), input=redactor.redact_piece(one.input), rule=rule(one.rule))
+        Denied(
+            tool=redactor.redact(one.tool),
+            input=redactor.redact_piece(one.input),
+            rule=rule(one.rule),
+            beyond=said(one.beyond),
+        )
         for one in outcome.denied
     )
     return outcome.model_copy(update=changes)

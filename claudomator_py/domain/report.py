@@ -110,7 +110,12 @@ def _bounded(outcome: Outcome) -> Outcome:
     )
     changes["windows"] = dict(islice(windows, MOST_PARTS))
     changes["denied"] = tuple(
-        Denied(tool=call.tool[:MOST_NAME], input=call.input[:MOST_NAME], rule=_exact(call.rule))
+        Denied(
+            tool=call.tool[:MOST_NAME],
+            input=call.input[:MOST_NAME],
+            rule=_exact(call.rule),
+            beyond=None if call.beyond is None else call.beyond[:MOST_NAME],
+        )
         for call in outcome.denied[:MOST_PARTS]
     )
     return outcome.model_copy(update=changes)

@@ -76,6 +76,49 @@ def nearest(one: Reach | None, other: Reach | None) -> Reach | None:
     return min((reach for reach in (one, other) if reach is not None), key=lambda reach: reach.rank, default=None)
 
 
+class ReachSource(StrEnum):
+    """Who says how far a task's runs may act."""
+
+    TASK = "task"
+    RULE = "rule"
+    CONFIGURATION = "configuration"
+    DEFAULT = "default"
+
+
+class ReachOrigin(BaseModel):
+    """How far a task's runs may act, and who says so."""
+
+    model_config = ConfigDict(frozen=True)
+
+    reach: Reach
+    source: ReachSource
+    rule: str | None = None
+    """The rule's name."""
+
+    @property
+    def leaves_unfenced(self) -> bool:
+        """Whether an agent that cannot be kept to it takes the task all the same, as nobody asked for it."""
+        return self.source in (ReachSource.CONFIGURATION, ReachSource.DEFAULT)
+
+    @property
+    def text(self) -> str:
+        """The same for lists: ``tree (rule inside)``."""
+        return f"{self.reach} ({self.source}{f' {self.rule}' if self.rule else ''})"
+
+    @property
+    def sentence(self) -> str:
+        """The same in a sentence."""
+        by = {
+            ReachSource.TASK: "as the task says",
+            ReachSource.RULE: f"by rule {self.rule}" if self.rule else "as a rule says",
+            ReachSource.CONFIGURATION: "as the configuration says",
+            ReachSource.DEFAULT: "by default",
+        }[self.source]
+        if self.reach is Reach.ANY:
+            return f"It may reach anywhere, {by}."
+        return f"It may reach no further than {self.reach}, {by}."
+
+
 class RuleCap(BaseModel):
     """How many tasks to which a rule of the policy applies may run at a time."""
 
@@ -109,8 +152,12 @@ class Constraints(BaseModel):
     """Whether it has to run in a work tree of its own."""
     reach: Reach | None = None
     """The farthest that its runs may act, as rules say; None: as far as the task says."""
+    reach_rule: str | None = None
+    """The rule that says so, the nearest of several."""
     default_reach: Reach | None = None
     """How far they may act where neither the task nor a rule says, if the agent can be kept to it; None: anywhere."""
+    is_reach_configured: bool = False
+    """Whether the configuration names that default."""
     role_adds: bool = False
     """Whether the specialist's card adds to the task and forbids nothing of it, as nobody has chosen that role."""
     caps: tuple[RuleCap, ...] = ()
@@ -157,6 +204,18 @@ class Constraints(BaseModel):
             changes["reach"] = nearest(spec.reach, self.reach)
         return spec.model_copy(update=changes) if changes else spec
 
+    def reach_of(self, asked: Reach | None) -> "ReachOrigin | None":
+        """Return how far the runs of a task that asks for this may act, if their agent can be kept to it; None: nobody
+        says."""
+        if self.reach is not None and nearest(asked, self.reach) is not asked:
+            return ReachOrigin(reach=self.reach, source=ReachSource.RULE, rule=self.reach_rule)
+        if asked is not None:
+            return ReachOrigin(reach=asked, source=ReachSource.TASK)
+        if self.default_reach is None:
+            return None
+        source = ReachSource.CONFIGURATION if self.is_reach_configured else ReachSource.DEFAULT
+        return ReachOrigin(reach=self.default_reach, source=source)
+
     def and_those(self, other: "Constraints") -> "Constraints":
         """What these and others leave open: those of a specialist's card, and what rules demand of the task.
 
@@ -183,7 +242,9 @@ class Constraints(BaseModel):
             tools=self.tools.within(other.tools) if self.tools and other.tools else tools,
             isolated=self.isolated or other.isolated,
             reach=nearest(self.reach, other.reach),
+            reach_rule=self.reach_rule if nearest(self.reach, other.reach) is self.reach else other.reach_rule,
             default_reach=nearest(self.default_reach, other.default_reach),
+            is_reach_configured=self.is_reach_configured or other.is_reach_configured,
             caps=(*self.caps, *other.caps),
         )
 

@@ -51,6 +51,8 @@ class LaunchRequest:
     """How far the run may act; None: nobody says, and there is no fence."""
     granted_acts: tuple[str, ...] = ()
     """Digests of the calls beyond that reach which a person has allowed, see ``acts.tool_calls``."""
+    granted_commands: tuple[str, ...] = ()
+    """Commands beyond it that a person has allowed before the first run, see ``acts.reading``."""
     skill: str | None = None
     """The specialist's skill that was named, or that the task is most like, for a specialist elsewhere; None: none."""
 

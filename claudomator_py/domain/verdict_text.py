@@ -45,10 +45,8 @@ def constraint_sentences(left: Constraints) -> list[str]:
         found.append(f"Tier from {left.tier_floor or Tier.FAST} to {left.tier_ceiling or Tier.POWERFUL}.")
     if left.tools is not None:
         found.append(f"Tools: {_tools(left.tools)}.")
-    if left.reach is not None:
-        found.append(f"Its runs may reach no further than {left.reach}.")
-    elif left.default_reach is not None:
-        found.append(f"Its runs may reach no further than {left.default_reach}, which is the default.")
+    if (origin := left.reach_of(None)) is not None:
+        found.append(origin.sentence)
     if left.isolated:
         found.append("In a work tree of its own.")
     found += [f"At most {cap.most} at a time by rule {cap.rule}." for cap in left.caps]

@@ -236,6 +236,7 @@ def _narrowed(constraints: Constraints, rule: Rule) -> Constraints:
     tools = constraints.tools
     if rule.tools is not None:
         tools = rule.tools.limits if tools is None else tools.within(rule.tools.limits)
+    reach = nearest(constraints.reach, rule.reach)
     cap = () if rule.concurrency is None else (RuleCap(rule=rule.name, most=rule.concurrency),)
     return constraints.model_copy(
         update={
@@ -245,7 +246,8 @@ def _narrowed(constraints: Constraints, rule: Rule) -> Constraints:
             "excluded_agents": tuple(dict.fromkeys((*constraints.excluded_agents, *rule.exclude_agents))),
             "tools": tools,
             "isolated": constraints.isolated or rule.isolation is not None,
-            "reach": nearest(constraints.reach, rule.reach),
+            "reach": reach,
+            "reach_rule": constraints.reach_rule if reach is constraints.reach else rule.name,
             "caps": (*constraints.caps, *cap),
         }
     )

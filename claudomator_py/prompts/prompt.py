@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from claudomator_py.acts.tool_calls import digest_in
 from claudomator_py.domain.card import Card, Transport
 from claudomator_py.domain.conversation import Exchange
-from claudomator_py.domain.inputs import MARKER
+from claudomator_py.domain.inputs import MARKER, grant_text
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.outcome import REASON_POLICIES, HandoffRequest, Outcome, OutcomeStatus
 from claudomator_py.domain.output import tail_of
@@ -23,6 +24,10 @@ HOW_TO_ASK = (
     "find out yourself."
 )
 _ANSWER = "The operator answers your question:"
+_EXACTLY = (
+    "The operator allows exactly these calls that you were denied. Make each as you made it, word for word: one that "
+    "is worded otherwise, or does something else by now, is denied again."
+)
 _REFUSED = "You may not use what you were denied. The operator says:"
 _BEFORE = "The operator was asked about this task before, in a conversation that is gone:"
 
@@ -30,9 +35,17 @@ _BEFORE = "The operator was asked about this task before, in a conversation that
 def told(exchange: Exchange) -> list[str]:
     """For the conversation in which it was asked: what was said to it."""
     if exchange.allowed:
-        return [f"The operator allows you to use: {', '.join(exchange.allowed)}. Continue the task where you left off."]
+        return [" ".join((*_permission(exchange.allowed), "Continue the task where you left off."))]
     lead = _REFUSED if exchange.kind is InputKind.APPROVAL else _ANSWER
     return [lead, (exchange.answer or "").strip()]
+
+
+def _permission(allowed: Sequence[str]) -> list[str]:
+    """What the operator allows, in sentences: tools, and calls beyond the run's reach, each a line."""
+    tools = [rule for rule in allowed if digest_in(rule) is None]
+    calls = [f"- {grant_text(rule)}\n" for rule in allowed if digest_in(rule) is not None]
+    said = [f"The operator allows you to use: {', '.join(tools)}."] if tools else []
+    return [*said, f"{_EXACTLY}\n\n{''.join(calls)}\n"] if calls else said
 
 
 def told_afresh(exchanges: Sequence[Exchange]) -> list[str]:
@@ -42,7 +55,11 @@ def told_afresh(exchanges: Sequence[Exchange]) -> list[str]:
 
 def _quoted(exchange: Exchange) -> list[str]:
     asked = "\n".join(f"> {line}".rstrip() for line in exchange.asked.splitlines())
-    said = f"It may use: {', '.join(exchange.allowed)}." if exchange.allowed else (exchange.answer or "").strip()
+    said = (
+        f"It may use: {', '.join(map(grant_text, exchange.allowed))}."
+        if exchange.allowed
+        else (exchange.answer or "").strip()
+    )
     return [asked, f"The operator said: {said}"]
 
 

@@ -7,6 +7,7 @@ from claudomator_py.domain.blocked_words import blocked_text, refs_text
 from claudomator_py.domain.coded import TaskRef
 from claudomator_py.domain.decision import Classification
 from claudomator_py.domain.errors import sentence
+from claudomator_py.domain.inputs import named
 from claudomator_py.domain.lifecycle import UNSUCCESSFUL
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.outcome import REASON_POLICIES, Outcome, OutcomeStatus, Provenance, Reason
@@ -185,7 +186,13 @@ def run_sentence(run: Run, number: int, now_ms: int, note_of: str | None = None)
         detail = ""  # the check's own sentence says it
     denied = outcome.status is OutcomeStatus.NEEDS_INPUT and outcome.question is None and outcome.denied
     how = "ended needing permission" if denied else ENDED_HOW[outcome.status]
-    return f"{where} {how}{reason} after {took}.{reset}{detail}"
+    return f"{where} {how}{reason} after {took}.{reset}{detail}{_fenced(outcome)}"
+
+
+def _fenced(outcome: Outcome) -> str:
+    """What it was denied as that went beyond its reach, to follow a sentence."""
+    beyond = [one for one in outcome.denied if one.beyond is not None]
+    return f" Beyond its reach, and denied: {named(beyond)}." if beyond else ""
 
 
 def check_sentences(run: Run, now_ms: int) -> list[str]:

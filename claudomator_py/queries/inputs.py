@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from claudomator_py.domain.inputs import InputRequest
+from claudomator_py.domain.inputs import InputRequest, grant_text
 from claudomator_py.domain.lifecycle import InputKind
+from claudomator_py.domain.outcome import Denied
 from claudomator_py.domain.views import InputView
 from claudomator_py.queries.explain import clock_text, due_text, who
 from claudomator_py.store.tables import Event, Task
@@ -48,7 +49,8 @@ def input_sentences(task: Task, events: Sequence[Event], now_ms: int, *, special
         elif event.kind == "answered":
             sentences.append(f"{who(event)} answered: {event.data.get('answer') or event.data['meant']}")
         elif event.kind == "approved":
-            what = ", ".join(event.data.get("tools", ())) or "its first run"
+            what = ", ".join(map(grant_text, event.data.get("tools", ()))) or "its first run"
+            what += "".join(f", and `{command}`" for command in event.data.get("commands", ()))
             why = f": {event.data['why']}" if event.data.get("why") else ""
             sentences.append(f"{who(event)} approved {what}{why}.")
     if task.state == "NEEDS_INPUT":
@@ -62,12 +64,20 @@ def input_sentences(task: Task, events: Sequence[Event], now_ms: int, *, special
     return sentences
 
 
+def _allowing(call: Denied) -> str:
+    """What approving it allows, in words."""
+    words = grant_text(call.rule or "")
+    return words if call.beyond is None else f"exactly {words}, as {call.beyond}"
+
+
 def _remedies(task: Task, asked: InputRequest, *, specialists: bool) -> list[str]:
     name = task.name
     reject = f"`claudomator reject {name}` ends it."
     match asked.kind:
         case InputKind.APPROVAL if asked.run_id is None:
             lets = "lets it start"
+            if asked.commands:
+                lets += f" and run {', '.join(f'`{one}`' for one in asked.commands)} in its directory"
             if specialists and task.specialist is None:
                 lets += ", `--specialist ID` also says who does it"
             return [f"`claudomator approve {name}` {lets}; {reject}"]
@@ -75,7 +85,7 @@ def _remedies(task: Task, asked: InputRequest, *, specialists: bool) -> list[str
             instead = f'`claudomator answer {name} "..."` also says how'
             return [f"`claudomator approve {name}` has {asked.agent} continue it; {instead}; {reject}"]
         case InputKind.APPROVAL:
-            rules = list(dict.fromkeys(one.rule for one in asked.tools if one.rule is not None))
+            rules = list(dict.fromkeys(_allowing(one) for one in asked.tools if one.rule is not None))
             without = next((one.tool for one in asked.tools if one.rule is None), None)
             allows = f"`claudomator approve {name}` allows {', '.join(rules)}"
             if without is not None:

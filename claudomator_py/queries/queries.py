@@ -220,6 +220,7 @@ class Queries(Bound):
             sentences += [*cancelled_sentences(task, told), *discarded_sentences(told)]
             spec = task_rows.spec_of(connection, task.id, task.revision)
             sentences += [*schedule_sentences(connection, task), *budget_sentences(connection, task, spec)]
+            sentences += () if view.reach_origin is None else (view.reach_origin.sentence,)
             by_run = {str(decision.run_id): decision for decision in decisions}
             routing = routing_of(task, decided, seen)
             sentences += () if routing is None else routing.sentences

@@ -14,6 +14,7 @@ from claudomator_py.domain.lifecycle import WaitReason
 from claudomator_py.domain.limits import done_text
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.principal import Principal
+from claudomator_py.domain.routing import Constraints
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import parse_instant
 from claudomator_py.domain.views import HoldView, TaskView
@@ -76,9 +77,13 @@ class TaskViews(Asked):
         limited = any(agent.holds for agent in present.agents)
         holds = hold_views(connection, self._registry.agents, present.now, self._by) if limited else {}
         hidden = specialist_rows.hidden(connection, [task.specialist for task in tasks], self._by)
+        unfenced = {agent.name for agent in present.agents if agent.unfenced is not None}
         shapes = []
         for task in tasks:
             spec, of_task = specs[task.id], runs.get(task.id, [])
+            origin = Constraints.parse(task.constraints).reach_of(spec.reach)
+            if origin is not None and origin.leaves_unfenced and of_task and of_task[-1].agent in unfenced:
+                origin = None
             why = self._wait(connection, task, spec, heads[task.id], of_task, present, holds)
             shapes.append(
                 task_view(
@@ -95,6 +100,7 @@ class TaskViews(Asked):
                     asks=input_view(task, present.now),
                     dependencies=dependency_rows.bound(connection, task.id) if spec.needs else (),
                     branch=branch_of(connection, task, of_task[-1] if of_task else None),
+                    origin=origin,
                     warnings=self._warnings(task, spec),
                     with_spec=with_spec,
                     # Whom the task names itself is no secret to those who see it.

@@ -13,6 +13,7 @@ from claudomator_py.domain.inputs import asked_in
 from claudomator_py.domain.lifecycle import available_actions
 from claudomator_py.domain.outcome import Outcome, RefusedHandoff, Tokens
 from claudomator_py.domain.principal import Principal
+from claudomator_py.domain.routing import ReachOrigin
 from claudomator_py.domain.run import CheckResult
 from claudomator_py.domain.run_requests import Progress
 from claudomator_py.domain.task import Priority, TaskSpec
@@ -70,6 +71,7 @@ def task_view(
     dependencies: Sequence[tuple[str, str | None, str | None]] = (),
     branch: str | None = None,
     budget: BudgetView | None = None,
+    origin: ReachOrigin | None = None,
     warnings: Sequence[str] = (),
     with_spec: bool = False,
     conceals: bool = False,
@@ -95,6 +97,9 @@ def task_view(
         budget=budget,
         priority=Priority(task.priority).label,
         working_dir=spec.working_dir,
+        reach=None if origin is None else origin.reach,
+        reach_source=None if origin is None else origin.source,
+        reach_rule=None if origin is None else origin.rule,
         branch=branch,
         agent_hint=spec.agent.type,
         agent=last.agent if last is not None else spec.agent.type,

@@ -365,10 +365,13 @@ class _Keys(Strict):
 
 
 class Settings(_Keys):
-    """The configuration. agents_configured: whether it names agents at all; if not, those on PATH are used."""
+    """The configuration. agents_configured: whether it names agents at all; if not, those on PATH are used.
+    reach_configured: whether it names a reach, or that is the default.
+    """
 
     agents: dict[str, AgentSpec] = Field(default_factory=dict)
     agents_configured: bool = False
+    reach_configured: bool = False
 
 
 def parse_settings(mapping: Mapping[str, object], lines: Lines | None = None) -> Settings | list[Problem]:
@@ -397,7 +400,7 @@ def parse_settings(mapping: Mapping[str, object], lines: Lines | None = None) ->
             return [problem]
         if problems := _odd_rules(parsed.policy, agents, where):
             return problems
-    return Settings(**keys, agents=agents, agents_configured="agents" in mapping)
+    return Settings(**keys, agents=agents, agents_configured="agents" in mapping, reach_configured="reach" in mapping)
 
 
 def _odd_account(classifier: Classifier, agents: Iterable[AgentSpec], lines: Lines) -> Problem | None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from claudomator_py.acts.tool_calls import digest_in
 from claudomator_py.domain.conversation import ConversationRef, Exchange
 from claudomator_py.domain.errors import (
     LIST_OF_SPECIALISTS,
@@ -16,7 +17,7 @@ from claudomator_py.domain.errors import (
     refuse,
     shown,
 )
-from claudomator_py.domain.inputs import InputRequest, ToolGrant
+from claudomator_py.domain.inputs import InputRequest, ToolGrant, call_text, grant_text
 from claudomator_py.domain.lifecycle import Failing, InputKind
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
@@ -63,6 +64,11 @@ def with_granted_tools(task: Task, spec: TaskSpec, kind: str) -> TaskSpec:
 def granted_acts(task: Task, kind: str) -> tuple[str, ...]:
     """The digests of calls beyond its reach that a person allowed it, for an agent of that kind."""
     return () if task.granted_tools is None else ToolGrant.model_validate(task.granted_tools).acts(kind)
+
+
+def granted_commands(task: Task) -> tuple[str, ...]:
+    """The commands beyond its reach that a person allowed it before its first run."""
+    return () if task.granted_tools is None else ToolGrant.model_validate(task.granted_tools).commands
 
 
 def asked_before(task: Task) -> InputRequest:
@@ -155,7 +161,10 @@ def approve(
                 )
                 refuse([Problem(field="specialist", message=message, remedy=remedy)])
             changes["asks"] = request.model_copy(update={"answer": specialist}).model_dump(mode="json")
-        data = _event_data(why, rules=list(request.rules)) | ({} if specialist is None else {"meant": specialist})
+        data = _event_data(why, rules=list(request.rules), commands=list(request.commands))
+        data |= {} if specialist is None else {"meant": specialist}
+        if request.commands:
+            changes["granted_tools"] = ToolGrant(kind="", tools=(), commands=request.commands).stored
         record(connection, now_ms, "approved", task_id=task.id, data=data)
         if request.rules:
             reason = rationale(RationaleCode.APPROVED, principal=by.id, rules=request.rules, text=why)
@@ -178,16 +187,18 @@ def approve(
     if request.asks_to_continue:
         _continue_itself(connection, task, request, run, tools, registry, now_ms)
         return
-    allowed = tuple(dict.fromkeys(tools)) or _rules(task, request)
-    granted = () if task.granted_tools is None else ToolGrant.model_validate(task.granted_tools).tools
-    grant = ToolGrant(kind=run.kind, tools=tuple(dict.fromkeys((*granted, *allowed))))
+    allowed = _named_rules(tools, request) or _rules(task, request)
+    before = ToolGrant(kind=run.kind, tools=())
+    if task.granted_tools is not None:
+        before = ToolGrant.model_validate(task.granted_tools)
+    grant = ToolGrant(kind=run.kind, tools=tuple(dict.fromkeys((*before.tools, *allowed))), commands=before.commands)
     spec = task_rows.spec_of(connection, task.id, task.revision)
     refuse(_lacking(grant, spec, run, registry))
     data = _event_data(why, tools=list(allowed))
     record(connection, now_ms, "approved", task_id=task.id, run_id=request.run_id, data=data)
     exchange = Exchange(kind=request.kind, asked=request.words, allowed=allowed)
     changes = _with_exchange(connection, task, run, exchange, registry, now_ms)
-    go_on(connection, task, now_ms, granted_tools=grant.model_dump(mode="json"), **changes)
+    go_on(connection, task, now_ms, granted_tools=grant.stored, **changes)
 
 
 def _continue_itself(
@@ -258,6 +269,7 @@ def _pending(task: Task, participle: str) -> InputRequest:
     return asked_of(task) or asked_before(task)
 
 
+_AS_SHOWN = "name a call as `claudomator show` does, or none to allow all that it shows"
 _LOOK = "`claudomator status` lists the tasks that need you."
 
 
@@ -308,6 +320,31 @@ def _rules(task: Task, request: InputRequest) -> tuple[str, ...]:
             raise Conflict(detail, remedy=remedy)
         rules[call.rule] = None
     return tuple(rules)
+
+
+def _named_rules(tools: Sequence[str], request: InputRequest) -> tuple[str, ...]:
+    """What a person names to allow, where a call beyond the reach may be named as it is shown. Raises Invalid for what
+    would open no fence, or that of a call which nobody was asked about.
+    """
+    fenced = {call.rule: call for call in request.tools if call.rule is not None and call.beyond is not None}
+    by_name = {name: rule for rule, call in fenced.items() for name in (*_names(rule), call_text(call))}
+    rules, problems = dict[str, None](), list[Problem]()
+    for tool in tools:
+        if (rule := by_name.get(tool)) is not None:
+            rules[rule] = None
+        elif digest_in(tool) is not None:
+            problems.append(Problem(field="tools", message="is no call that it was denied", remedy=_AS_SHOWN))
+        elif len(fenced) == len(request.tools) > 0:
+            message = f"`{shown(tool)}` allows none of what it was denied, which went beyond its reach"
+            problems.append(Problem(field="tools", message=message, remedy=_AS_SHOWN))
+        else:
+            rules[tool] = None
+    refuse(problems)
+    return tuple(rules)
+
+
+def _names(rule: str) -> tuple[str, ...]:
+    return rule, rule.partition(" ")[0], grant_text(rule)
 
 
 def _lacking(grant: ToolGrant, spec: TaskSpec, run: Run, registry: AgentRegistry) -> list[Problem]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from claudomator_py.acts.prose import needed_commands
 from claudomator_py.domain.budget import Spending, is_spent
 from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.inputs import BEFORE_FIRST_RUN, InputRequest
@@ -17,13 +18,14 @@ from claudomator_py.domain.lifecycle import (
     Deferred,
     Failing,
     InputAsked,
+    InputKind,
     NeedsInput,
     Queued,
     Waiting,
     WaitReason,
 )
 from claudomator_py.domain.readiness import readiness
-from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.task import PermissionMode, TaskSpec
 from claudomator_py.prompts.conversations import columns_of, followed, resumption_of, tell_given_up
 from claudomator_py.schema.taskfile import content_hash
 from claudomator_py.store import dependency_rows, spending_rows, task_rows
@@ -70,7 +72,11 @@ def become_ready(connection: Connection, task: Task, spec: TaskSpec, now_ms: int
 
 def ask(connection: Connection, task: Task, request: InputRequest, now_ms: int) -> Task:
     """Let the task wait for a person before its first run."""
-    request = request.within(task_rows.spec_of(connection, task.id, task.revision).expires)
+    spec = task_rows.spec_of(connection, task.id, task.revision)
+    request = request.within(spec.expires)
+    if request.kind is InputKind.APPROVAL and spec.permissions.mode is not PermissionMode.PLAN:
+        # One approval covers what the task says that it will run, so that it is not stopped there a second time.
+        request = request.model_copy(update={"commands": needed_commands(spec.instructions)})
     data, event = request.event_data, InputAsked(request.kind, request.until_ms)
     return task_rows.advance(connection, task, event, now_ms, data=data, asks=request.model_dump(mode="json"))
 

@@ -83,7 +83,7 @@ class OutcomeReader:
 class ScriptedKind:
     """Implements ``ports.AgentKind``. refusal: why it cannot be launched; lacking: what it cannot enforce.
 
-    lacking_of: what it cannot enforce of a task.
+    lacking_of: what it cannot enforce of a task. without_fence: why it cannot be kept within a reach.
 
     requests: every launch asked for. problems: by agent, what a look at its program finds. poison: output that its
     reader stumbles over.
@@ -97,6 +97,7 @@ class ScriptedKind:
     problems: dict[str, str] = field(default_factory=dict)
     requests: list[LaunchRequest] = field(default_factory=list)
     poison: bytes = b""
+    without_fence: str | None = None
 
     def launch(self, request: LaunchRequest) -> Launch:
         if self.refusal is not None:
@@ -115,7 +116,7 @@ class ScriptedKind:
         return AgentHealth(installed=problem is None, program=f"/bin/{self.kind}", version="1.0", problem=problem)
 
     def unfenced(self, agent: AgentSpec) -> str | None:
-        return None
+        return self.without_fence
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
         return [*self.lacking, *self.lacking_of(task)]

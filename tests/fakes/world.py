@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy import select
 
+from claudomator_py.acts.reach import Reach
 from claudomator_py.app.assemble import Surroundings, assemble
 from claudomator_py.app.configured import Configured
 from claudomator_py.dispatch.classify import TierAsker
@@ -136,6 +137,7 @@ class World:
         answer_within_ms: int | None = None,
         on_ambiguity: OnAmbiguity = OnAmbiguity.SIGNALS,
         on_vague: OnVague = OnVague.ASK,
+        default_reach: Reach | None = None,
         **changes: Any,
     ) -> None:
         """routes: whether a tick routes tasks, too; without it, ``router`` does when a test says so. on_ambiguity and
@@ -145,6 +147,7 @@ class World:
         self._routes = routes
         self._answer_within_ms = answer_within_ms
         self._on_ambiguity, self._on_vague = on_ambiguity, on_vague
+        self._default_reach = default_reach
         self.day_budget = DayBudget()
         self.now_ms = START_MS
         self.disk_low = False
@@ -226,6 +229,7 @@ class World:
             self.faults,
             ThreadPoolExecutor(1),
             answer_within_ms=self._answer_within_ms,
+            default_reach=self._default_reach,
         )
         # Without an encoder for searches, whose scores are then those of words alone.
         return Configured(

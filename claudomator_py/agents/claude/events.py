@@ -16,6 +16,7 @@ from claudomator_py.agents.claude.turns import Turns
 from claudomator_py.agents.claude.use import INPUT_FIELDS, Usage, windows_of
 from claudomator_py.agents.denied import denied_call, distinct, questions
 from claudomator_py.agents.ending import NearLimit, Result, Verdict, denials, failed
+from claudomator_py.agents.fence import Verdict as FenceVerdict
 from claudomator_py.agents.fence import beyond_reach, fenced_call
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, instant_of, list_of, text_of
 from claudomator_py.agents.limit_text import epoch_ms
@@ -81,7 +82,7 @@ class ClaudeEvents(RunEvents):
     """Why the last message ended, where it says so."""
     near: NearLimit | None = None
     denied: dict[str, _Denial] = field(default_factory=dict)
-    beyond: dict[str, str] = field(default_factory=dict)
+    beyond: dict[str, FenceVerdict] = field(default_factory=dict)
     """The digests that the fence named when it denied calls, by their ids."""
     usage: Usage = field(default_factory=Usage)
     model: str | None = None
@@ -203,8 +204,8 @@ class ClaudeEvents(RunEvents):
     def _take_tool_result(self, block: Event, at_ms: int | None) -> Part:
         key = text_of(block, "tool_use_id")
         tool, said = self.tool_of(key), content_text(block.get("content"))
-        if key is not None and block.get("is_error") is True and (digest := beyond_reach(said)) is not None:
-            self.beyond[key] = digest
+        if key is not None and block.get("is_error") is True and (beyond := beyond_reach(said)) is not None:
+            self.beyond[key] = beyond
         return Part("tool_result", said, tool, at_ms)
 
     def _take_denial(self, event: Event) -> None:
@@ -321,7 +322,7 @@ def _asked(denial: _Denial) -> str | None:
     return questions(denial.given) if denial.tool == _ASK else None
 
 
-def _call(denial: _Denial, beyond: str | None) -> Denied:
+def _call(denial: _Denial, beyond: FenceVerdict | None) -> Denied:
     return fenced_call(denial.tool, denial.given, beyond) or denied_call(
         denial.tool, denial.given, rule_for(denial.tool, denial.given)
     )

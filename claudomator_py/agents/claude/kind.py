@@ -6,6 +6,7 @@ from pathlib import Path
 
 from claudomator_py.agents.claude import INFO
 from claudomator_py.agents.claude.events import ClaudeEvents
+from claudomator_py.agents.claude.rules import rule_for
 from claudomator_py.agents.event_kind import EventKind, zone_of
 from claudomator_py.agents.fence import HOOK_SECONDS, hook_line, is_fenced
 from claudomator_py.agents.own_programs import MCP_NAME
@@ -68,6 +69,8 @@ class Claude(EventKind):
         if fenced:
             argv += ["--settings", json.dumps(_fence(request))]
         tools = list(task.permissions.allowed_tools)
+        commands = (rule_for("Bash", {"command": command}) for command in request.granted_commands)
+        tools += [rule for rule in commands if rule is not None and rule not in tools]
         if request.mcp_command:
             argv += ["--mcp-config", _mcp_config(request.mcp_command)]
             tools.append(f"{_MCP_PREFIX}{MCP_NAME}")

@@ -4,9 +4,11 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
+from claudomator_py.acts.tool_calls import rule_for
 from claudomator_py.agents.api_errors import Rules, classify, words
 from claudomator_py.agents.denied import MOST_CALLS, distinct
 from claudomator_py.agents.ending import Result, Verdict, denials, failed
+from claudomator_py.agents.fence import Verdict as FenceVerdict
 from claudomator_py.agents.fence import beyond_reach, fenced_call
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, text_of
 from claudomator_py.agents.limit_text import epoch_ms, find_model
@@ -71,7 +73,7 @@ _FARTHEST_ZONE_MS = 26 * HOUR_MS
 """Between any two zones, or the same time on another day."""
 _LOG_LINE = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z +[A-Z]+ ")
 _BLOCKED = re.compile(
-    r"\S+ +ERROR \S+ error=.*?blocked by PreToolUse hook: .*?\[beyond reach \w+\]\.?"
+    r"\S+ +ERROR \S+ error=.*?blocked by PreToolUse hook: .*?\[beyond reach [\w.]+\]\.?"
     r"(?: (?:Command|Tool): )?(?P<call>.*)"
 )
 """A line of its log that tells of a call which the hook denied."""
@@ -88,14 +90,18 @@ NOTHING = Tokens(input=0, output=0)
 class _Fenced:
     """A call that the fence denied. lines: its command."""
 
-    digest: str
+    verdict: FenceVerdict
     lines: list[str]
 
     @property
     def call(self) -> Denied:
         text = "\n".join(self.lines[:_MAX_LINES]).strip()
-        known = fenced_call("Bash", {"command": text}, self.digest)
-        return known or Denied(tool="Bash", input=text, rule=f"beyond-reach:{self.digest}")
+        known = fenced_call("Bash", {"command": text}, self.verdict)
+        if known is not None:
+            return known
+        # The log has lost blanks of it, or it is no command: the digest stands for what it was.
+        rule = rule_for("Bash", {"command": text}, self.verdict.digest)
+        return Denied(tool="Bash", input=text, rule=rule, beyond=self.verdict.does)
 
 
 @dataclass(kw_only=True)
@@ -167,8 +173,8 @@ class CodexEvents(RunEvents):
         if answer := _answered(line):
             status, headers = answer
             self.resets_at = _reset(headers) if status == "429" else self.resets_at
-        elif (digest := beyond_reach(line)) is not None and (blocked := _BLOCKED.match(line)):
-            self.fenced = [*self.fenced, _Fenced(digest, [blocked["call"]])][-MOST_CALLS:]
+        elif (verdict := beyond_reach(line)) is not None and (blocked := _BLOCKED.match(line)):
+            self.fenced = [*self.fenced, _Fenced(verdict, [blocked["call"]])][-MOST_CALLS:]
             self.is_telling = True
         elif self.is_telling and not _LOG_LINE.match(line):
             self.fenced[-1].lines.append(line)

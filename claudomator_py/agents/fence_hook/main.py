@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from claudomator_py.acts.place import Place
 from claudomator_py.acts.reach import Reach
-from claudomator_py.acts.tool_calls import BeyondReach, beyond, digest_of, subject_of
+from claudomator_py.acts.tool_calls import BeyondReach, exceeding
 
 MAX_FILE: Final = 256 * 1024
 """Bytes of a script or recipe that are read."""
@@ -19,6 +19,8 @@ PROJECTS: Final = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "QWEN_PROJECT_DIR
 """Variables with the folder in which the CLI was started; where none is set, the call's own folder is taken."""
 FOLDERS: Final = ("workdir", "dir_path", "directory", "cwd")
 """Parameters of shell tools by which a command runs in another folder."""
+OWN: Final = "CLAUDOMATOR_"
+"""Begins the names of variables that differ from run to run: a call that names one does the same in each."""
 BROKEN: Final = "Claudomator's fence could not judge this call, so it was denied."
 
 
@@ -28,7 +30,7 @@ def main() -> int:
         order = json.loads(base64.urlsafe_b64decode(sys.argv[1]))
         event = json.loads(sys.stdin.buffer.read())
         verdict, granted = judge(order, event)
-        print(json.dumps(_said(order, event, verdict, granted=granted)))  # noqa: T201 - that is the protocol
+        print(json.dumps(_said(order, verdict, granted=granted)))  # noqa: T201 - that is the protocol
     except Exception as error:
         print(f"{BROKEN} ({type(error).__name__}: {error})", file=sys.stderr)  # noqa: T201
         return 2
@@ -46,18 +48,17 @@ def judge(order: Mapping[str, Any], event: Mapping[str, Any]) -> tuple[BeyondRea
         folder=os.path.join(folder, within),  # noqa: PTH118 - lexically, as the data's rules are
         trees=(project, *order["folders"]),
         home=os.environ.get("HOME"),
-        variables=os.environ,
+        variables={name: value for name, value in os.environ.items() if not name.startswith(OWN)},
         read=_Reader().read,
     )
-    granted = digest_of(tool, subject_of(given)) in order["granted"]
-    return beyond(tool, given, Reach(order["reach"]), place, order["granted"]), granted
+    far = exceeding(tool, given, Reach(order["reach"]), place, allowed=order["commands"])
+    granted = far is not None and far.digest in order["granted"]
+    return None if granted else far, granted
 
 
-def _said(
-    order: Mapping[str, Any], event: Mapping[str, Any], verdict: BeyondReach | None, *, granted: bool
-) -> dict[str, Any]:
+def _said(order: Mapping[str, Any], verdict: BeyondReach | None, *, granted: bool) -> dict[str, Any]:
     """The verdict in the words of the CLI; without one the CLI decides by itself."""
-    reason = "" if verdict is None else _reason(event, verdict)
+    reason = "" if verdict is None else _reason(verdict)
     if order["dialect"] == "plain":
         return {} if verdict is None else {"decision": "deny", "reason": reason}
     if verdict is None and not (granted and order["allows"]):
@@ -67,14 +68,11 @@ def _said(
     return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **decision, **why}}
 
 
-def _reason(event: Mapping[str, Any], verdict: BeyondReach) -> str:
-    given = event.get("tool_input")
-    digest = digest_of(str(event["tool_name"]), subject_of(given if isinstance(given, dict) else {"input": given}))
-    act = verdict.act
+def _reason(verdict: BeyondReach) -> str:
     return (
-        f"This run may reach no further than `{verdict.reach}`, and `{act.command}` {act.does}, which needs "
-        f"`{act.reach}`. Nothing of the call was run. Do not look for another way: a person is asked to allow exactly "
-        f"this call. Do what else there is to do, then end your turn and say that this is left. [beyond reach {digest}]"
+        f"This run may reach no further than `{verdict.reach}`, and this call needs `{verdict.needs}`: {verdict.does}. "
+        "Nothing of the call was run. Do not look for another way: a person is asked to allow exactly this call. Do "
+        f"what else there is to do, then end your turn and say that this is left. [beyond reach {verdict.digest}]"
     )
 
 

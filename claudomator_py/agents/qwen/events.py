@@ -12,6 +12,7 @@ from typing import ClassVar
 from claudomator_py.agents.api_errors import Rules, classify, words
 from claudomator_py.agents.denied import denied_call, distinct, questions
 from claudomator_py.agents.ending import Result, Verdict, denials, failed
+from claudomator_py.agents.fence import Verdict as FenceVerdict
 from claudomator_py.agents.fence import beyond_reach, fenced_call
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, list_of, text_of
 from claudomator_py.agents.run_events import Ending, RunEvents, arguments, content_text, shown, tokens_text
@@ -84,7 +85,7 @@ class QwenEvents(RunEvents):
     """The questions that the model tried to ask, by the ids of the calls."""
     question: str | None = None
     denied: list[str] = field(default_factory=list)
-    beyond: dict[str, str] = field(default_factory=dict)
+    beyond: dict[str, FenceVerdict] = field(default_factory=dict)
     """The digests that the fence named when it denied calls, by their ids."""
     calls: list[Denied] = field(default_factory=list)
 
@@ -151,8 +152,8 @@ class QwenEvents(RunEvents):
         call_id = text_of(block, "tool_use_id")
         self.question = self.asked.pop(call_id or "", self.question)  # nobody was there to answer
         said = content_text(block.get("content"))
-        if call_id is not None and block.get("is_error") is True and (digest := beyond_reach(said)) is not None:
-            self.beyond[call_id] = digest
+        if call_id is not None and block.get("is_error") is True and (beyond := beyond_reach(said)) is not None:
+            self.beyond[call_id] = beyond
         return Part("tool_result", said, self.tool_of(call_id))
 
     def _take_result(self, event: Event) -> list[Part]:

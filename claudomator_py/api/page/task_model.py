@@ -195,6 +195,7 @@ def _facts(task: TaskView, shown: RunView | None) -> tuple[tuple[str, str], ...]
     found = [
         ("Last ran on" if task.state in ("QUEUED", "WAITING") and task.runs else "Agent", task.agent),
         ("Tier and model", model_text(task.tier, task.model)),
+        ("Reach", None if task.reach_origin is None else task.reach_origin.text),
         ("Directory", task.working_dir or (shown.scratch_dir if shown is not None else None)),
         ("Branch", task.branch),
         ("Continues", None if task.continues is None else _needed(task.continues)),

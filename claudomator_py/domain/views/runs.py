@@ -47,7 +47,8 @@ class InputView(View):
     """What a person is asked. text: the question, or what permission is requested for. since: since when.
 
     agent, run_id: whose run asks; None: it is asked before the first run. tools: the tools it requests; approving
-    allows the ``rule`` of each. kept_until: until when its working directory is kept from others; None: it is not.
+    allows the ``rule`` of each. commands: what its text evidently needs to run, which approving allows too.
+    kept_until: until when its working directory is kept from others; None: it is not.
     until: by when somebody has to act, or else the task fails with reason ``expired``; None: any time.
     """
 
@@ -57,6 +58,7 @@ class InputView(View):
     agent: str | None = None
     run_id: str | None = None
     tools: tuple[Denied, ...] = ()
+    commands: tuple[str, ...] = ()
     kept_until: Instant | None = None
     until: Instant | None = None
 

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
+from claudomator_py.acts.reach import Reach
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import Shown
 from claudomator_py.domain.budget import Budget
@@ -13,7 +14,7 @@ from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.outcome import Reason, Tokens
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.rationale import ShownRationale
-from claudomator_py.domain.routing import Constraints
+from claudomator_py.domain.routing import Constraints, ReachOrigin, ReachSource
 from claudomator_py.domain.stand_in import ShownFallback, ShownStandIn
 from claudomator_py.domain.task import Instant as GivenInstant
 from claudomator_py.domain.views.agents import BudgetView, HoldView
@@ -50,7 +51,8 @@ class WorktreeView(View):
 
 
 class TaskView(View):
-    """A task. reason: why it waits or failed; reason_text: the same in words, with all that its agent said of it, and
+    """A task. reach: how far its runs may act; None: nobody says. reach_source: who says so; reach_rule: which rule.
+    reason: why it waits or failed; reason_text: the same in words, with all that its agent said of it, and
     of one that is done, what to know of its success; reason_short: in a clause, for lists; None where the reason says
     enough. blocked: what it waits for, as a code with its parameters. attempts: used up in this generation. asks:
     what a person is asked while it needs input. agent_hint: the agent that its content names. agent, tier, model,
@@ -115,6 +117,16 @@ class TaskView(View):
     progress: RunProgressView | None = None
     warnings: tuple[str, ...] = ()
     denials: int = 0
+    reach: Reach | None = None
+    reach_source: ReachSource | None = None
+    reach_rule: str | None = None
+
+    @property
+    def reach_origin(self) -> ReachOrigin | None:
+        """How far its runs may act, and who says so; None: nobody does."""
+        if self.reach is None or self.reach_source is None:
+            return None
+        return ReachOrigin(reach=self.reach, source=self.reach_source, rule=self.reach_rule)
 
 
 class TaskFilter(View):

@@ -6,7 +6,15 @@ import pytest
 
 from claudomator_py.acts.place import Place
 from claudomator_py.acts.reach import Reach
-from claudomator_py.acts.tool_calls import beyond, digest_in, digest_of, rule_for, subject_of, without_words
+from claudomator_py.acts.tool_calls import (
+    beyond,
+    digest_in,
+    digest_of,
+    digest_of_acts,
+    rule_for,
+    subject_of,
+    without_words,
+)
 
 PLACE = Place("/work/shop", ("/work/shop",), "/home/ada")
 
@@ -39,10 +47,51 @@ def test_how_far_a_call_goes(tool: str, given: dict[str, Any], least: Reach) -> 
     assert next(reach for reach in Reach if beyond(tool, given, reach, PLACE) is None) is least
 
 
+def granted_by(tool: str, given: dict[str, Any], place: Place = PLACE) -> str:
+    """What a person allows who approves the call."""
+    found = beyond(tool, given, Reach.NETWORK, place)
+    assert found is not None
+    digest = digest_in(rule_for(tool, given, found.digest))
+    assert digest == found.digest
+    return digest
+
+
+def holding(**files: str) -> Place:
+    """The same place, with these files in its folder."""
+    found = {f"/work/shop/{name.replace('_', '.')}": text for name, text in files.items()}
+    return Place("/work/shop", ("/work/shop",), "/home/ada", read=found.get)
+
+
+@pytest.mark.parametrize(
+    ("command", "before", "after"),
+    [
+        ("./x.sh", {"x_sh": "npm publish\n"}, {"x_sh": "npm publish\ngit push --force\n"}),
+        ("./x.sh", {"x_sh": "npm publish\n"}, {"x_sh": "npm publish --tag latest\n"}),
+        ("make go", {"Makefile": "go:\n\tkubectl delete pod a\n"}, {"Makefile": "go:\n\tkubectl delete ns a\n"}),
+        ("python x.py", {"x_py": "import smtplib\n"}, {"x_py": "import paramiko\nimport smtplib\n"}),
+    ],
+)
+def test_a_grant_is_for_what_the_call_did_then(command: str, before: dict[str, str], after: dict[str, str]) -> None:
+    given = {"command": command}
+    digest = granted_by("Bash", given, holding(**before))
+    assert beyond("Bash", given, Reach.NETWORK, holding(**before), [digest]) is None
+    assert beyond("Bash", given, Reach.NETWORK, holding(**after), [digest]) is not None
+    harmless = {name: f"# changed\n{text}" for name, text in before.items() if name != "x_py"}
+    assert not harmless or beyond("Bash", given, Reach.NETWORK, holding(**harmless), [digest]) is None
+
+
+def test_all_that_goes_too_far_is_told_the_farthest_first() -> None:
+    line = "; ".join(["npm publish", "rm -rf ~", *(f"gh issue close {n}" for n in range(9))])
+    found = beyond("Bash", {"command": line}, Reach.NETWORK, PLACE)
+    assert found is not None
+    assert found.needs is Reach.ANY
+    assert found.does.startswith("`rm -rf ~` removes the home folder")
+    assert found.does.endswith("; and 7 more")
+
+
 def test_a_grant_is_for_exactly_that_call() -> None:
     given = {"command": "cd a &&\nnpm publish", "timeout": 1}
-    digest = digest_in(rule_for("Bash", given))
-    assert digest is not None
+    digest = granted_by("Bash", given)
     assert beyond("Bash", {**given, "timeout": 2}, Reach.NETWORK, PLACE, [digest]) is None
     for other in ("cd b &&\nnpm publish", "cd a && npm publish", "npm publish", "cd a &&\nnpm publish; rm -rf ~"):
         assert beyond("Bash", {"command": other}, Reach.NETWORK, PLACE, [digest]) is not None
@@ -51,17 +100,27 @@ def test_a_grant_is_for_exactly_that_call() -> None:
 
 @pytest.mark.parametrize("command", ["npm publish", "a\nb", "x" * 5_000, "\x1b[31m", "é"])
 def test_the_rule_is_a_printable_line(command: str) -> None:
-    rule = rule_for("Bash", {"command": command})
+    digest = f"{digest_of('Bash', command)}.{digest_of_acts([])}"
+    rule = rule_for("Bash", {"command": command}, digest)
     assert rule.isprintable()
     assert len(rule) < 300
-    assert digest_in(rule) == digest_of("Bash", command)
+    assert digest_in(rule) == digest
     bare = without_words(rule)
     assert bare is not None
     assert command not in bare
     assert digest_in(bare) == digest_in(rule)
 
 
-@pytest.mark.parametrize("rule", ["Bash(npm publish)", "beyond-reach:", "beyond-reach:0123456789abcdefX", ""])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "Bash(npm publish)",
+        "beyond-reach:",
+        "beyond-reach:0123456789abcdef",
+        "beyond-reach:0123456789abcdef.0123456789abcdefX",
+        "",
+    ],
+)
 def test_other_rules_are_none_of_these(rule: str) -> None:
     assert digest_in(rule) is None
     assert without_words(rule) is None

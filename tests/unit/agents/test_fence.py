@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from claudomator_py.acts.place import Place
 from claudomator_py.acts.reach import Reach
-from claudomator_py.acts.tool_calls import digest_in, digest_of
+from claudomator_py.acts.tool_calls import digest_in, exceeding
 from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.agents.fence import FENCE_NAME, hook_argv, hook_line
 from claudomator_py.agents.kinds import KINDS
@@ -21,6 +22,13 @@ from tests.unit.agents.starting import task
 
 FENCED = ("claude", "codex", "gemini", "opencode", "qwen")
 COMMAND = "echo a &&\nnpm publish"
+
+
+def mark_of(tool: str, command: str = COMMAND) -> str:
+    """What stands for the call, and for what it does."""
+    found = exceeding(tool, {"command": command}, Reach.NETWORK, Place("/work", home="/home/ada"))
+    assert found is not None
+    return found.digest
 
 
 def request(kind: str = "claude", reach: Reach | None = Reach.NETWORK, **agent: Any) -> LaunchRequest:
@@ -101,7 +109,7 @@ def test_the_hook_denies_in_the_words_of_claude_code(tmp_path: Path) -> None:
     verdict = json.loads(said.stdout)["hookSpecificOutput"]
     assert verdict["permissionDecision"] == "deny"
     assert "`npm publish` publishes a package" in verdict["permissionDecisionReason"]
-    assert verdict["permissionDecisionReason"].endswith(f"[beyond reach {digest_of('Bash', COMMAND)}]")
+    assert verdict["permissionDecisionReason"].endswith(f"[beyond reach {mark_of('Bash')}]")
 
 
 def test_the_hook_denies_in_plain_words(tmp_path: Path) -> None:
@@ -120,7 +128,7 @@ def test_what_a_person_has_allowed_passes(tmp_path: Path) -> None:
     granted = LaunchRequest(
         *("run", request().agent, task(), "p", None, "c"),
         reach=Reach.NETWORK,
-        granted_acts=(digest_of("Bash", COMMAND),),
+        granted_acts=(mark_of("Bash"),),
     )
     assert json.loads(judged("Bash", {"command": COMMAND}, granted, tmp_path).stdout) == {}
     said = json.loads(judged("Bash", {"command": COMMAND}, granted, tmp_path, allows=True).stdout)
@@ -188,7 +196,8 @@ def denied_by(kind: str, stdout: list[dict[str, Any]], stderr: str = "") -> tupl
 
 
 def said_by_hook(tool: str, command: str = COMMAND) -> str:
-    return f"This run may reach no further. [beyond reach {digest_of(tool, command)}]"
+    needs = "this call needs `publish`: `npm publish` publishes a package"
+    return f"No further, and {needs}. Nothing of the call was run. Go on. [beyond reach {mark_of(tool, command)}]"
 
 
 def told(kind: str, said: str) -> tuple[Denied, ...]:
@@ -264,12 +273,13 @@ TOOLS = {
 def test_a_denied_call_is_told_with_what_allows_exactly_it(kind: str) -> None:
     (call,) = told(kind, said_by_hook(TOOLS[kind]))
     assert call.tool == TOOLS[kind]
-    assert call.input == "echo a && npm publish"
+    assert call.input == COMMAND
     assert call.rule is not None
-    assert digest_in(call.rule) == digest_of(TOOLS[kind], COMMAND)
+    assert digest_in(call.rule) == mark_of(TOOLS[kind])
+    assert call.beyond == "`npm publish` publishes a package"
 
 
 @pytest.mark.parametrize("kind", sorted(set(FENCED) - {"codex", "opencode"}))
 def test_a_mark_of_another_call_is_none_of_the_fence(kind: str) -> None:
-    (call,) = told(kind, said_by_hook(TOOLS[kind], "another"))
+    (call,) = told(kind, said_by_hook(TOOLS[kind], "another; npm publish"))
     assert call.rule is None or digest_in(call.rule) is None

@@ -16,7 +16,7 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_the_keys_are_those_of_the_settings() -> None:
-    assert Settings.model_fields.keys() - {"agents_configured"} == KEYS
+    assert Settings.model_fields.keys() - {"agents_configured", "reach_configured"} == KEYS
 
 
 @pytest.mark.parametrize(
