@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from fastapi import FastAPI
-from starlette.routing import BaseRoute, WebSocketRoute
+from starlette.routing import BaseRoute
 
 from claudomator_py import __version__
 from claudomator_py.api import problem
@@ -20,7 +20,7 @@ from claudomator_py.api.guard.login_codes import LoginCodes
 from claudomator_py.api.guard.security import Security
 from claudomator_py.api.guard.sessions import Sessions
 from claudomator_py.api.guard.without_secrets import WithoutSecrets
-from claudomator_py.api.hub.connection import PATH, HubEndpoint
+from claudomator_py.api.hub.connection import HubEndpoint
 from claudomator_py.api.incoming import incoming
 from claudomator_py.api.metrics import metrics
 from claudomator_py.api.openapi import build
@@ -132,15 +132,20 @@ def create_app(
     routes += [resource.section for resource in RESOURCES]
     routes.append(Section(["/v1/channels/"], lambda: incoming.routes))
     routes.append(Section(["/a2a", "/.well-known/"], _a2a))
-    if hub is not None:
-        endpoint = HubEndpoint(hub, access, streams)
-        keyring.on_change(endpoint.look)
-        routes.append(WebSocketRoute(PATH, endpoint.__call__))
     routes.append(Section(["/"], partial(_pages, access, sessions, codes, throttle, settings)))
     problem.install(app)
     errors.install(app)
     app.add_middleware(WithoutSecrets, redactor=redactor)
+    endpoint = None if hub is None else HubEndpoint(hub, access, streams)
+    if endpoint is not None:
+        keyring.on_change(endpoint.look)
     app.add_middleware(
-        Security, settings=settings, sessions=sessions, keyring=keyring, throttle=throttle, dress=errors.dress
+        Security,
+        settings=settings,
+        sessions=sessions,
+        keyring=keyring,
+        throttle=throttle,
+        dress=errors.dress,
+        websockets=endpoint,
     )
     return app

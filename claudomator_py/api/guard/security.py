@@ -100,7 +100,11 @@ class Security:
         keyring: Keyring,
         throttle: Throttle,
         dress: Callable[[Scope, Response], Response],
+        websockets: ASGIApp | None,
     ) -> None:
+        """websockets: where they lead, past all that is there for requests, of which each would keep a part while it
+        lasts; None: nowhere.
+        """
         self._app = app
         self._authorities = settings.authorities()
         self._token = settings.token.encode("ascii")
@@ -108,6 +112,7 @@ class Security:
         self._sessions = sessions
         self._keyring = keyring
         self._dress = dress
+        self._websockets = websockets
         self._limits = settings.limits
         self._throttle = throttle
 
@@ -157,8 +162,8 @@ class Security:
             _check_origins(headers, host)
             token = headers.bearer()
             by = None if token is None or token.startswith(RUN_PREFIX) else self._holder(token)
-            if by is None:
-                if headers.all(b"authorization"):
+            if by is None or self._websockets is None:
+                if by is None and headers.all(b"authorization"):
                     self._throttle.failure(scope["client"])
                 raise Refused(401, "not_authorised", "A token is required.", "Send it in Authorization.")
         except Refused:
@@ -166,7 +171,7 @@ class Security:
             return
         state = scope.setdefault("state", {})
         state.update(principal=by, standing=lambda: self._keyring.named(by.id) is not None)
-        await self._app(scope, receive, send)
+        await self._websockets(scope, receive, send)
 
     def _check_host(self, headers: RequestHeaders, *, over_unix: bool) -> str:
         hosts = headers.all(b"host")

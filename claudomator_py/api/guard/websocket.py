@@ -108,6 +108,12 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
         else:
             super().handle_events()
 
+    def start_keepalive(self) -> None:
+        """Begin, once it is accepted; what its opening handshake said is known by then."""
+        self.scope["headers"] = []
+        del self.request, self.response
+        super().start_keepalive()
+
     def send_receive_event_to_app(self) -> None:
         """Hand on a message: whoever says something is not silent."""
         self._limit.spoke(self)

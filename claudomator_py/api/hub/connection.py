@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, Protocol
 
+from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketState
 
 from claudomator_py.api.guard.limits import Bucket, Rate
@@ -74,17 +75,22 @@ class HubEndpoint:
         self._telling: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    async def __call__(self, websocket: WebSocket) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One connection, from its opening handshake to its end."""
+        websocket = WebSocket(scope, receive, send)
+        if scope["path"] != PATH:
+            await websocket.close()  # before it is accepted: HTTP 403
+            return
         self._loop = asyncio.get_running_loop()
         state = websocket.scope["state"]
         by, standing = state["principal"], state["standing"]
         seat: Seat | None = state.get("seat")
         most = _MAX_CONNECTIONS if seat is None else min(_MAX_CONNECTIONS, seat.share)
-        if sum(one.by == by for one in self._open) >= most:
+        others = [one for one in self._open if one.by == by]
+        if len(others) >= most:
             await websocket.close(1008)
             return
-        granted = self._access.as_(by)
+        granted = others[0].granted if others else self._access.as_(by)
         pace = self._paces.of(by)
         if seat is not None:
             seat.pace = pace
@@ -138,6 +144,8 @@ class _Connection:
         registered: Callable[[str], None],
     ) -> None:
         self._websocket = websocket
+        self.granted = granted
+        """What its principal may ask, once for all of that one's connections."""
         self._methods = Methods(hub, granted, streams, by, self, registered, pace)
         self._pace = pace
         self.by = by
