@@ -33,7 +33,8 @@ def post_json(
     *,
     most_bytes: int = MAX_ANSWER_BYTES,
 ) -> object:
-    """The parsed JSON answer. timeout_s: seconds for all attempts together. Raises ModelFault."""
+    """The parsed JSON answer. client: as ``outgoing`` makes them, so that a timeout is for all of a request. timeout_s:
+    seconds for all attempts together. Raises ModelFault."""
     deadline = time.monotonic() + timeout_s
     retrying = Retrying(
         stop=stop_after_attempt(ATTEMPTS) | stop_before_delay(timeout_s),
@@ -76,7 +77,7 @@ def _once(
 
 
 def _read(response: httpx.Response, left: Callable[[], float], most_bytes: int) -> bytes:
-    """The body. httpx's timeout is per read, so a server that drips bytes is stopped here."""
+    """The body."""
     data = bytearray()
     for piece in response.iter_bytes():
         data += piece

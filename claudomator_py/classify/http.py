@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-import httpx
-
 from claudomator_py.json_http import post_json
+from claudomator_py.outgoing import client
 from claudomator_py.scheduler.classification import Cause, ModelFault, ModelQuestion
 
 GEMINI_URL = "https://generativelanguage.googleapis.com"
@@ -19,7 +18,7 @@ class _OverHttp:
 
     def __init__(self, model: str) -> None:
         self.model = model
-        self.client = httpx.Client(trust_env=False, follow_redirects=False)
+        self.client = client()
 
     def close(self) -> None:
         """Let go of the connections."""

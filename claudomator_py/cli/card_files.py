@@ -163,36 +163,27 @@ def _card_address(url: str) -> str:
 
 def _fetched(url: str) -> bytes:
     """What is at that address. Raises BadParameter."""
-    import asyncio
     import ssl
 
     import httpx
 
-    # As runs do: what the machine trusts, or SSL_CERT_FILE says. No proxy and no other setting of the environment.
-    trusted = ssl.create_default_context()
+    from claudomator_py.outgoing import client
 
-    async def fetch() -> bytes:
-        async with (
-            httpx.AsyncClient(timeout=FETCH_S, follow_redirects=False, trust_env=False, verify=trusted) as client,
-            client.stream("GET", url, headers={"Accept": "application/json"}) as response,
+    # As runs do: what the machine trusts, or SSL_CERT_FILE says. No proxy and no other setting of the environment.
+    trusted, data = ssl.create_default_context(), bytearray()
+    try:
+        with (
+            client(FETCH_S, verify=trusted) as asking,
+            asking.stream("GET", url, headers={"Accept": "application/json"}) as response,
         ):
             if response.status_code != httpx.codes.OK:
                 raise typer.BadParameter(f"{shown(url)} answered {response.status_code}")
-            data = bytearray()
-            async for piece in response.aiter_bytes():
+            for piece in response.iter_bytes():
                 data += piece
                 if len(data) > MOST_BYTES:
                     raise typer.BadParameter(f"{shown(url)} has more than {MOST_BYTES:,} bytes: that is not a card")
-            return bytes(data)
-
-    async def in_time() -> bytes:
-        # A time limit of the client is for each read, and a server may send a byte now and then.
-        async with asyncio.timeout(FETCH_S):
-            return await fetch()
-
-    try:
-        return asyncio.run(in_time())
-    except TimeoutError:
+        return bytes(data)
+    except httpx.TimeoutException:
         raise typer.BadParameter(f"{shown(url)} did not send its card within {FETCH_S:.0f} s") from None
     except (httpx.HTTPError, httpx.InvalidURL) as failure:
         raise typer.BadParameter(f"{shown(url)} was not reached: {_why(failure)}") from None

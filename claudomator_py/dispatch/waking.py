@@ -31,6 +31,8 @@ def knock(url: str, document: Mapping[str, Any], anywhere: bool) -> None:
     """
     import httpx  # for whoever has such an agent
 
+    from claudomator_py.outgoing import client
+
     try:
         target, headers, extensions = httpx.URL(url), {}, {}
         if not anywhere:
@@ -38,8 +40,8 @@ def knock(url: str, document: Mapping[str, Any], anywhere: bool) -> None:
             target = target.copy_with(host=_address_elsewhere(host, port))
             headers, extensions = {"Host": httpx.URL(url).netloc.decode()}, {"sni_hostname": host}
         with (
-            httpx.Client(timeout=KNOCK_S, follow_redirects=False, trust_env=False) as client,
-            client.stream("POST", target, json=dict(document), headers=headers, extensions=extensions) as response,
+            client(KNOCK_S) as asking,
+            asking.stream("POST", target, json=dict(document), headers=headers, extensions=extensions) as response,
         ):
             status = response.status_code
     except (httpx.HTTPError, httpx.InvalidURL) as error:

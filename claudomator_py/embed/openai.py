@@ -7,10 +7,9 @@ import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import httpx
-
 from claudomator_py.domain.encoder import EncoderFault
 from claudomator_py.json_http import post_json
+from claudomator_py.outgoing import client
 from claudomator_py.scheduler.classification import ModelFault
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ class OpenAi:
         self._url = f"{base}/embeddings"
         self._headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
         self._timeout_s = timeout_s
-        self._client = httpx.Client(trust_env=False, follow_redirects=False)
+        self._client = client()
 
     def encode(self, texts: Sequence[str]) -> "Vector":
         """A row for each text; only its first 8,000 characters count. Raises EncoderFault."""

@@ -15,6 +15,7 @@ import httpx
 
 from claudomator_py.domain.notice import DeliveryFault, Notice, PayloadFormat
 from claudomator_py.notify.payloads import payload
+from claudomator_py.outgoing import client
 
 _PREFIX = "whsec_"
 # What may be otherwise a moment later; every other 4xx says that the request itself is wrong.
@@ -23,7 +24,7 @@ _LONGEST_WAIT_S = 3_600.0
 
 
 class Webhook:
-    """Posts notices to one URL. timeout_s: for connecting, and for each read and write. clock: epoch seconds."""
+    """Posts notices to one URL. timeout_s: for one delivery in all. clock: epoch seconds."""
 
     def __init__(
         self, url: str, form: PayloadFormat, secret: str | None, timeout_s: float, clock: Callable[[], float]
@@ -33,7 +34,7 @@ class Webhook:
         self._secret = secret
         self._clock = clock
         # Not led elsewhere: a redirect would take the notice to where nobody configured it to go.
-        self._http = httpx.Client(timeout=timeout_s, follow_redirects=False, trust_env=True)
+        self._http = client(timeout_s, trust_env=True)
 
     def send(self, notice: Notice) -> None:
         """Post it. Raises DeliveryFault unless the answer is 2xx."""

@@ -1,0 +1,218 @@
+"""Whoever asks a server of others asks it for so long and no longer, however the server spends that time."""
+
+import gzip
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import httpx
+import pytest
+import typer
+
+from claudomator_py import outgoing
+from claudomator_py.classify.http import GeminiApi, OpenAi
+from claudomator_py.cli import card_files
+from claudomator_py.dispatch import waking
+from claudomator_py.domain.encoder import EncoderFault
+from claudomator_py.domain.notice import DeliveryFault, Notice, NoticeKind, PayloadFormat
+from claudomator_py.embed import openai
+from claudomator_py.notify.webhook import Webhook
+from claudomator_py.scheduler.classification import Cause, ModelFault, ModelQuestion
+
+DEADLINE_S = 0.7
+PAUSE_S = 0.2
+"""Between two bytes: no single read takes as long as the deadline."""
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+QUESTION = ModelQuestion("t", "Which tier?", {"type": "object", "properties": {"tier": {"type": "string"}}})
+NOTICE = Notice(
+    id="n", kind=NoticeKind.FAILED, at="2026-11-22T02:00:00.000Z", title="t: failed", text="", task_name="t"
+)
+
+
+@contextmanager
+def served(answer: Callable[[socket.socket, threading.Event], None]) -> Iterator[str]:
+    """A server that does this with each connection, once it has the head of a request. Its address."""
+    left = threading.Event()
+
+    def one(connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            answer(connection, left)
+
+    def all_(listener: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=one, args=(listener.accept()[0],), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=all_, args=(listener,), daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            left.set()
+            with suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)
+
+
+def drips(first: bytes, each: bytes) -> Callable[[socket.socket, threading.Event], None]:
+    """It says the first at once, and then a byte of the other after each pause, over and over."""
+
+    def answer(connection: socket.socket, left: threading.Event) -> None:
+        connection.recv(65_536)
+        connection.sendall(first)
+        while True:
+            for byte in each:
+                if left.wait(PAUSE_S):
+                    return
+                connection.sendall(bytes([byte]))
+
+    return answer
+
+
+def silent(connection: socket.socket, left: threading.Event) -> None:
+    connection.recv(65_536)
+    left.wait(60)
+
+
+DRIPPING = {
+    "nothing": silent,
+    "its status": drips(b"HTTP/1.1 200 O", b"K"),
+    "a header": drips(HEAD + b"X-A: ", b"a"),
+    "headers": drips(HEAD, b"X: y\r\n"),
+    "informational answers": drips(b"", b"HTTP/1.1 103 Early Hints\r\n\r\n"),
+    "its answer": drips(HEAD + b"Content-Length: 1000\r\n\r\n", b" "),
+    "its answer in chunks": drips(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+    "its answer until it closes": drips(HEAD + b"Connection: close\r\n\r\n", b" "),
+    "the end of its answer": drips(HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n", b"X: y\r\n"),
+}
+
+
+def a_classifier(url: str) -> None:
+    with pytest.raises(ModelFault) as fault:
+        OpenAi("m", url, None).ask(QUESTION, DEADLINE_S)
+    assert fault.value.cause is Cause.TIMEOUT
+
+
+def gemini(url: str) -> None:
+    with pytest.raises(ModelFault) as fault:
+        GeminiApi("m", url, "key").ask(QUESTION, DEADLINE_S)
+    assert fault.value.cause is Cause.TIMEOUT
+
+
+def an_encoder(url: str) -> None:
+    with pytest.raises(EncoderFault, match="in time"):
+        openai.OpenAi("m", url, None, DEADLINE_S).encode(["text"])
+
+
+def a_card(url: str) -> None:
+    with pytest.raises(typer.BadParameter, match="did not send its card within"):
+        card_files._fetched(f"{url}/card.json")
+
+
+def a_notice(url: str) -> None:
+    hook = Webhook(url, PayloadFormat.JSON, None, DEADLINE_S, time.time)
+    with pytest.raises(DeliveryFault, match="no answer in time"):
+        hook.send(NOTICE)
+    hook.close()
+
+
+def a_wake_up(url: str) -> None:
+    with pytest.raises(waking.NotWoken, match="ReadTimeout"):
+        waking.knock(f"{url}/wake", {"agent_id": "a"}, True)
+
+
+READS_ALL, READS_HEAD = (a_classifier, gemini, an_encoder, a_card), (a_notice, a_wake_up)
+OF_HEADERS = [name for name in DRIPPING if "answer" not in name or "informational" in name]
+WAYS = [(way, name) for way in READS_ALL for name in DRIPPING] + [
+    (way, name) for way in READS_HEAD for name in OF_HEADERS
+]
+
+
+@pytest.mark.parametrize(("way", "name"), WAYS)
+def test_a_server_that_drips_is_not_awaited(
+    way: Callable[[str], None], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(card_files, "FETCH_S", DEADLINE_S)
+    monkeypatch.setattr(waking, "KNOCK_S", DEADLINE_S)
+    with served(DRIPPING[name]) as url:
+        begun_s = time.monotonic()
+        way(url)
+        assert DEADLINE_S * 0.9 < time.monotonic() - begun_s < DEADLINE_S + 5
+
+
+@pytest.mark.parametrize("name", sorted(set(DRIPPING) - set(OF_HEADERS)))
+def test_what_is_not_read_is_not_awaited(name: str) -> None:
+    with served(DRIPPING[name]) as url:
+        hook = Webhook(url, PayloadFormat.JSON, None, 30.0, time.time)
+        begun_s = time.monotonic()
+        hook.send(NOTICE)
+        waking.knock(f"{url}/wake", {"agent_id": "a"}, True)
+        hook.close()
+        assert time.monotonic() - begun_s < 10
+
+
+def test_a_server_that_takes_a_request_by_the_byte_is_not_awaited() -> None:
+    def sip(connection: socket.socket, left: threading.Event) -> None:
+        while not left.wait(0.05):
+            connection.recv(1)
+
+    with served(sip) as url, outgoing.client(DEADLINE_S) as client, pytest.raises(httpx.TimeoutException):
+        client.post(url, content=b"x" * 50_000_000)
+
+
+def test_a_connection_is_used_again_and_what_is_sent_packed_is_read() -> None:
+    connections: list[int] = []
+
+    def keep(connection: socket.socket, left: threading.Event) -> None:
+        connections.append(1)
+        data = gzip.compress(json.dumps({"n": len(connections)}).encode())
+        while connection.recv(65_536):
+            connection.sendall(HEAD + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(data) + data)
+
+    with served(keep) as url, outgoing.client(30.0) as client:
+        for _ in range(3):
+            assert client.get(url).json() == {"n": 1}
+        assert len(connections) == 1
+
+
+def test_many_threads_ask_at_a_time_and_none_waits_for_another() -> None:
+    with (
+        served(DRIPPING["a header"]) as slow,
+        served(lambda connection, _: _answer(connection)) as fast,
+        outgoing.client() as client,
+    ):
+        waiting = [threading.Thread(target=_ask, args=(client, slow, 3.0)) for _ in range(20)]
+        for thread in waiting:
+            thread.start()
+        begun_s = time.monotonic()
+        for _ in range(5):
+            assert _ask(client, fast, 3.0) == 200
+        assert time.monotonic() - begun_s < 2.5
+        for thread in waiting:
+            thread.join()
+
+
+def test_whoever_closes_it_asks_nothing_more() -> None:
+    client = outgoing.client(1.0)
+    client.close()
+    with pytest.raises(RuntimeError):
+        client.get("http://127.0.0.1:9/")
+
+
+def test_a_deadline_that_is_over_asks_nothing() -> None:
+    with served(silent) as url, outgoing.client() as client:
+        assert _ask(client, url, 0.0) is None
+
+
+def _answer(connection: socket.socket) -> None:
+    while connection.recv(65_536):
+        connection.sendall(HEAD + b"Content-Length: 2\r\n\r\n{}")
+
+
+def _ask(client: httpx.Client, url: str, timeout_s: float) -> int | None:
+    try:
+        return client.get(url, timeout=timeout_s).status_code
+    except httpx.TimeoutException:
+        return None
