@@ -224,6 +224,7 @@ def _router(
         routing.answer_within,
         model if weighs else None,
         ThreadPoolExecutor(1, "route-long"),
+        ThreadPoolExecutor(1, "route-rules"),
         settings.reach,
         is_reach_configured=settings.reach_configured,
     )

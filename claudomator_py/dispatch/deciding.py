@@ -229,9 +229,7 @@ class Decider:
 
     def _takes_long(self, spec: TaskSpec) -> bool:
         """Whether other tasks are not to wait until it is judged."""
-        lists = (spec.tags, spec.add_dirs, spec.permissions.allowed_tools)
-        longest = max(len(spec.instructions), sum(len(entry) for entries in lists for entry in entries))
-        return longest > _LONG or self.policing.policy.may_take_long
+        return is_long(spec) or self.policing.policy.may_take_long
 
     def is_outdated(self, connection: Connection, task: Task) -> bool:
         """Whether the policy says something else of a queued task by now, of which somebody has decided who does it."""
@@ -419,3 +417,9 @@ def _predecessor(connection: Connection, task: Task, spec: TaskSpec) -> Task | N
     bound = {name: task_id for name, task_id, _ in dependency_rows.bound(connection, task.id)}
     before = bound.get(spec.continues)
     return None if before is None else task_rows.find(connection, before)
+
+
+def is_long(spec: TaskSpec) -> bool:
+    """Whether the task says so much that the processor takes a while to judge it."""
+    lists = (spec.tags, spec.add_dirs, spec.permissions.allowed_tools)
+    return max(len(spec.instructions), sum(len(entry) for entries in lists for entry in entries)) > _LONG

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.acts.reach import Reach
 from claudomator_py.dispatch.choosing import Chooser
-from claudomator_py.dispatch.deciding import Decided, Decider, Subject
+from claudomator_py.dispatch.deciding import Decided, Decider, Subject, is_long
 from claudomator_py.dispatch.policing import stop
 from claudomator_py.domain.card import Card, Registration, Transport
 from claudomator_py.domain.inputs import InputRequest
@@ -50,7 +50,8 @@ class SpecialistRouter:
     chooser: who chooses among close candidates; None: signals do. max_handoffs: how often a task may be handed on.
     answer_within_ms: how long a person has who is asked, where no rule of the policy says; None: any time.
     weigher: says how risky a task is, which can only raise its risk; None: words and rules do. reader: where what
-    takes long is judged, one after the other; None: in the pool.
+    says much is judged, one task after the other; None: in the pool. judge: where anything else is judged by rules that
+    may take long, so that it does not wait for what says much; None: where that is.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class SpecialistRouter:
         answer_within_ms: int | None = None,
         weigher: Chooser | None = None,
         reader: Executor | None = None,
+        judge: Executor | None = None,
         default_reach: Reach | None = None,
         is_reach_configured: bool = False,
     ) -> None:
@@ -76,6 +78,7 @@ class SpecialistRouter:
         self._faults = faults
         self._pool = pool
         self._reader = reader or pool
+        self._judge = judge or self._reader
         self._chooser = chooser
         self._max_handoffs = max_handoffs
         self._answer_within_ms = answer_within_ms
@@ -95,7 +98,7 @@ class SpecialistRouter:
         digest, found, long = self._database.read(partial(self._look, away=away))
         self._reach(digest)
         for task, spec in long:
-            self._go([task], partial(self._take_long, task, spec), self._reader)
+            self._go([task], partial(self._take_long, task, spec), self._reader if is_long(spec) else self._judge)
         self._take(found, digest)
 
     def _take_long(self, task: Task, spec: TaskSpec) -> None:
@@ -189,7 +192,7 @@ class SpecialistRouter:
         """Ask nothing more. What was asked before is written no more either: something else is in force by then."""
         with self._lock:
             self._closed = True
-        for pool in (self._pool, self._reader):
+        for pool in (self._pool, self._reader, self._judge):
             pool.shutdown(wait=False, cancel_futures=True)
         self.decider.close()
 

@@ -64,13 +64,16 @@ class _Process:
         self._in, self._out = self._popen.stdin.fileno(), self._popen.stdout.fileno()
         os.set_blocking(self._in, False)
         self._cpu_ms = 0.0
-        self._answer(b"", _MAX_START_S)
+        self._is_ready = False
 
     @property
     def is_alive(self) -> bool:
         return self._popen.poll() is None
 
     def ask(self, question: Mapping[str, Any], wall_s: float) -> Any:
+        if not self._is_ready:
+            self._answer(b"", _MAX_START_S)
+            self._is_ready = True
         data, self._cpu_ms = json.dumps(question).encode(), question["cpu_ms"]
         return self._answer(_HEAD.pack(len(data)) + data, wall_s)
 
@@ -130,28 +133,41 @@ class _Sandbox:
         """Raises _Lost."""
         with self._lock:
             try:
-                if self._process is None or not self._process.is_alive:
-                    self.close()
-                    self._process = _Process()
-                if context is not None and self._process.told is not context:
+                process = self._process
+                if process is None or not process.is_alive:
+                    process = self._exchanged()
+                if context is not None and process.told is not context:
                     question = {**question, "values": context.values}
-                answer = self._process.ask(question, wall_s)
-                self._process.told = context or self._process.told
-                if answer["ends"]:
-                    self.close()
+                answer = process.ask(question, wall_s)
+                process.told = context or process.told
             except OSError as error:
-                self.close()
+                self._end()
                 raise _Lost(f"the process for it cannot be started: {error}") from None
-            except BaseException:
-                self.close()
+            except _Lost:
+                self._renew()
                 raise
+            except BaseException:
+                self._end()
+                raise
+            if answer["ends"]:
+                self._renew()
             return answer
 
-    def close(self) -> None:
-        if self._process is not None:
-            with contextlib.suppress(OSError):
-                self._process.end()
-        self._process = None
+    def _exchanged(self) -> _Process:
+        """Another process than before. Raises OSError."""
+        self._end()
+        self._process = _Process()
+        return self._process
+
+    def _renew(self) -> None:
+        """Start the next one now: whoever needs it may hold up others meanwhile."""
+        with contextlib.suppress(OSError):
+            self._exchanged()
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.end()
 
 
 _SANDBOX: Final = _Sandbox()

@@ -130,6 +130,22 @@ def test_a_rule_that_may_take_long_holds_up_no_tick(database: Database) -> None:
     assert "wide: its condition could not be evaluated: it takes more than 0.5 s of the processor" in asked["text"]
 
 
+def test_what_costly_rules_judge_does_not_wait_for_long_texts(database: Database) -> None:
+    when = "task.paths.all(p, task.tags.all(t, p != t))"
+    reading = Reading(database, Rule.model_validate({"name": "wide", "when": when, "tier": {"ceiling": "fast"}}))
+    world, judge = reading.world, Later()
+    router = SpecialistRouter(
+        database, world.registry, world.router.decider, world.clock, world.faults, Later(), reader=Later(), judge=judge
+    )
+    world.submit("long", instructions=HARMLESS)
+    world.submit("short", instructions="Find out why these requests are slow.")
+
+    router.route()
+    judge.work()
+
+    assert (reading.is_routed("long"), reading.is_routed("short")) == (False, True)
+
+
 def test_a_rule_that_may_take_long_is_not_asked_again_on_the_way_to_a_start(database: Database) -> None:
     when = "task.paths.all(p, task.tags.all(t, p != t)) && now.hour >= 0"
     reading = Reading(database, Rule.model_validate({"name": "wide", "when": when, "tier": {"ceiling": "fast"}}))

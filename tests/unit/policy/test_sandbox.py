@@ -107,6 +107,16 @@ def test_a_process_that_was_ended_is_followed_by_another_one(number: signal.Sign
     assert process() != before
 
 
+def test_the_next_process_is_there_before_it_is_needed() -> None:
+    before = process()
+    with pytest.raises(Undecided):
+        Condition(TIME[0]).applies(context_of(large()))
+    following = sandbox._SANDBOX._process
+    assert following is not None
+    assert following._popen.pid != before
+    assert process() == following._popen.pid
+
+
 def test_a_process_that_answers_nothing_is_followed_by_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
     before, tried = process(), Condition(COSTLY)
     monkeypatch.setattr(sandbox, "MAX_WALL_S", 0.2)
