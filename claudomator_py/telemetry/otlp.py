@@ -1,8 +1,13 @@
 """Spans over OTLP: protocol buffers by HTTP POST, as OpenTelemetry's own exporter sends them."""
 
+import io
 import logging
+import ssl
 from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
 
+import httpx
 import requests
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
@@ -12,9 +17,11 @@ from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 from opentelemetry.util.re import parse_env_headers
+from requests.adapters import BaseAdapter
 
 from claudomator_py import __version__
 from claudomator_py.domain.trace import Span, SpanName
+from claudomator_py.outgoing import client
 from claudomator_py.ports import ExportFault
 from claudomator_py.schema.settings import TelemetrySettings
 
@@ -42,6 +49,8 @@ class OtlpExporter:
         self._answer: requests.Response | None = None
         session = requests.Session()
         session.hooks["response"].append(self._answered)
+        for scheme in ("http://", "https://"):
+            session.mount(scheme, _InTime())
         self._exporter = OTLPSpanExporter(
             endpoint=settings.traces_url, headers=headers, timeout=TIMEOUT_S, session=session
         )
@@ -68,6 +77,58 @@ class OtlpExporter:
 
     def _answered(self, answer: requests.Response, *_: object, **__: object) -> None:
         self._answer = answer
+
+
+class _InTime(BaseAdapter):
+    """Has each request of the session end in time, whatever the collector does."""
+
+    def send(
+        self,
+        request: requests.PreparedRequest,
+        stream: bool = False,
+        timeout: Any = None,
+        verify: bool | str = True,
+        cert: Any = None,
+        proxies: Mapping[str, str] | None = None,
+    ) -> requests.Response:
+        """Raises requests.RequestException."""
+        try:
+            asked = _client(verify, cert).request(
+                str(request.method),
+                str(request.url),
+                content=request.body if isinstance(request.body, bytes) else b"",
+                headers=[(_bytes(name), _bytes(value)) for name, value in request.headers.items()],
+                timeout=max(timeout) if isinstance(timeout, tuple) else timeout,
+            )
+        except httpx.TimeoutException as error:
+            raise requests.Timeout(error, request=request) from None
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+            raise requests.ConnectionError(error, request=request) from None
+        answer = requests.Response()
+        answer.status_code, answer.url, answer.request = asked.status_code, str(request.url), request
+        answer.headers.update(asked.headers)
+        answer.raw = io.BytesIO(asked.content)
+        return answer
+
+    def close(self) -> None:
+        """Leave the connections, which are the process's."""
+
+
+def _bytes(text: str | bytes) -> bytes:
+    return text if isinstance(text, bytes) else text.encode("latin-1")
+
+
+@cache
+def _client(verify: bool | str, cert: str | tuple[str, str] | None) -> httpx.Client:
+    """With what the exporter is told of certificates. Raises OSError."""
+    if verify is True and cert is None:
+        return client(trust_env=True)
+    context = ssl.create_default_context(cafile=verify if isinstance(verify, str) else None)
+    if verify is False:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    if cert is not None:
+        context.load_cert_chain(*([cert] if isinstance(cert, str) else cert))
+    return client(trust_env=True, verify=context)
 
 
 def _headers(variable: str | None, environ: Mapping[str, str]) -> tuple[str | None, dict[str, str]]:

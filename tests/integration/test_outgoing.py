@@ -20,7 +20,10 @@ from claudomator_py.domain.encoder import EncoderFault
 from claudomator_py.domain.notice import DeliveryFault, Notice, NoticeKind, PayloadFormat
 from claudomator_py.embed import openai
 from claudomator_py.notify.webhook import Webhook
+from claudomator_py.ports import ExportFault
 from claudomator_py.scheduler.classification import Cause, ModelFault, ModelQuestion
+from claudomator_py.schema.settings import TelemetrySettings
+from claudomator_py.telemetry import otlp
 
 DEADLINE_S = 0.7
 PAUSE_S = 0.2
@@ -123,7 +126,12 @@ def a_wake_up(url: str) -> None:
         waking.knock(f"{url}/wake", {"agent_id": "a"}, True)
 
 
-READS_ALL, READS_HEAD = (a_classifier, gemini, an_encoder, a_card), (a_notice, a_wake_up)
+def spans(url: str) -> None:
+    with pytest.raises(ExportFault, match="did not answer in time"):
+        otlp.OtlpExporter(TelemetrySettings(endpoint=url), {}).send([])
+
+
+READS_ALL, READS_HEAD = (a_classifier, gemini, an_encoder, a_card, spans), (a_notice, a_wake_up)
 OF_HEADERS = [name for name in DRIPPING if "answer" not in name or "informational" in name]
 WAYS = [(way, name) for way in READS_ALL for name in DRIPPING] + [
     (way, name) for way in READS_HEAD for name in OF_HEADERS
@@ -136,6 +144,7 @@ def test_a_server_that_drips_is_not_awaited(
 ) -> None:
     monkeypatch.setattr(card_files, "FETCH_S", DEADLINE_S)
     monkeypatch.setattr(waking, "KNOCK_S", DEADLINE_S)
+    monkeypatch.setattr(otlp, "TIMEOUT_S", DEADLINE_S)
     with served(DRIPPING[name]) as url:
         begun_s = time.monotonic()
         way(url)
