@@ -17,6 +17,7 @@ from claudomator_py.api.decisions import decisions
 from claudomator_py.api.events import events
 from claudomator_py.api.guard.limits import Throttle
 from claudomator_py.api.guard.login_codes import LoginCodes
+from claudomator_py.api.guard.pace import Paces
 from claudomator_py.api.guard.security import Security
 from claudomator_py.api.guard.sessions import Sessions
 from claudomator_py.api.guard.without_secrets import WithoutSecrets
@@ -112,7 +113,7 @@ def create_app(
     Raises StoreUnavailable, and ValueError where nobody has said who may do what a route does.
     """
     sessions = Sessions(database, settings.token, clock)
-    codes, throttle = LoginCodes(clock), Throttle(settings.limits)
+    codes, throttle, paces = LoginCodes(clock), Throttle(settings.limits), Paces()
     streams = streams or Streams()
     access.as_(OPERATOR).queries.live.on_change(streams.wake)
     keyring.on_change(streams.wake)
@@ -136,7 +137,7 @@ def create_app(
     problem.install(app)
     errors.install(app)
     app.add_middleware(WithoutSecrets, redactor=redactor)
-    endpoint = None if hub is None else HubEndpoint(hub, access, streams)
+    endpoint = None if hub is None else HubEndpoint(hub, access, streams, paces)
     if endpoint is not None:
         keyring.on_change(endpoint.look)
     app.add_middleware(
@@ -147,5 +148,6 @@ def create_app(
         throttle=throttle,
         dress=errors.dress,
         websockets=endpoint,
+        paces=paces,
     )
     return app

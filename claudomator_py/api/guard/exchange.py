@@ -1,7 +1,7 @@
 """A request and its answer as ASGI has them: headers with repetitions, a body within bounds, our own headers on top."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from starlette.types import Message, Receive, Scope, Send
 
@@ -49,6 +49,8 @@ class Answer:
         self._send = send
         self._over: asyncio.Event | None = None
         self.started = False
+        self.begins: Callable[[], None] = lambda: None
+        """Told that it begins."""
 
     def only_head(self, receive: Receive) -> Receive:
         """Send no body, whatever comes; returns a ``receive`` that says when the head is sent, as streams never end."""
@@ -68,6 +70,7 @@ class Answer:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.started = True
+            self.begins()
             present = {key.lower() for key, _ in message.get("headers", ())}
             added = [(key, value) for key, value in SECURITY_HEADERS.items() if key not in present]
             message = {**message, "headers": [*message.get("headers", ()), *added]}

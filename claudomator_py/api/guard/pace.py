@@ -8,7 +8,8 @@ import asyncio
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -25,12 +26,51 @@ class Share:
     burst_s: float
 
 
-ONE_PRINCIPAL: Final = Share(0.1, 0.25)
-ALL_PRINCIPALS: Final = Share(0.2, 0.5)
+ONE_PRINCIPAL: Final = Share(0.15, 0.5)
+ALL_PRINCIPALS: Final = Share(0.3, 0.75)
+MAX_WAITING: Final = 32
+"""Requests of one principal; each takes one of the server's connections."""
+MAX_ALL_WAITING: Final = 128
+MAX_WAITING_THEN: Final = 4
+"""Of one principal, where all together have that many."""
 _CALL_S: Final = 0.005
 """What a call is expected to cost."""
+_REQUEST_S: Final = 0.0015
+"""What it costs to read any request and to send its answer."""
+_DESK_S: Final = 0.1
 _MAX_COMMON_DEBT_S: Final = 0.5
 """Of all together: nobody waits long for what others have cost that was not known before. Whoever it was owes it."""
+
+
+class Busy(Exception):
+    """Too many requests of the principal wait already."""
+
+
+class Desk:
+    """Where one at a time is served beside the loop: of several threads that compute, each keeps the loop waiting."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+
+    @asynccontextmanager
+    async def place(self) -> AsyncIterator[Callable[[], None]]:
+        """Wait for it, and give it up at the end; sooner by what is yielded, or after a moment: who takes longer waits
+        for something else than the processor."""
+        await self._lock.acquire()
+        held = True
+
+        def leave() -> None:
+            nonlocal held
+            if held:
+                held = False
+                self._lock.release()
+
+        timer = asyncio.get_running_loop().call_later(_DESK_S, leave)
+        try:
+            yield leave
+        finally:
+            timer.cancel()
+            leave()
 
 
 class Account:
@@ -45,8 +85,8 @@ class Account:
         self._since = clock()
         self.line = asyncio.Lock()
         """Held by whoever is next."""
-        self.desk = asyncio.Lock()
-        """Held by whoever is served beside the loop: of several threads that compute, each keeps the loop waiting."""
+        self.waiting = 0
+        """Requests that wait for their turn."""
 
     def charge(self, seconds: float) -> None:
         """Take so many, or give them back where that is negative."""
@@ -73,9 +113,10 @@ class Account:
 class Pace:
     """That of one principal. On the loop."""
 
-    def __init__(self, own: Account, common: Account) -> None:
+    def __init__(self, own: Account, common: Account, desk: Desk) -> None:
         self._own = own
         self._common = common
+        self._desk = desk
 
     async def turn(self, expected_s: float) -> None:
         """Wait until it is this one's turn, and charge what it is expected to cost. Among one principal's connections,
@@ -101,10 +142,44 @@ class Pace:
         # In advance, so that no other connection of the same principal takes that time for free.
         self.charge(_CALL_S)
         try:
-            async with self._common.desk:
+            async with self._desk.place():
                 return await run(timed)
         finally:
             self.charge(spent_s - _CALL_S)
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[Callable[[], None]]:
+        """Serve a request in its turn; what is yielded is to be called once its answer begins, and the rest is free.
+
+        It is charged with what the whole process has computed meanwhile: more than its own where others work. Raises
+        Busy.
+        """
+        full = self._common.waiting >= MAX_ALL_WAITING
+        if self._own.waiting >= (MAX_WAITING_THEN if full else MAX_WAITING):
+            raise Busy
+        accounts = (self._own, self._common)
+        for account in accounts:
+            account.waiting += 1
+        async with AsyncExitStack() as stack:
+            try:
+                await self.turn(_REQUEST_S + _CALL_S)
+                leave = await stack.enter_async_context(self._desk.place())
+            finally:
+                for account in accounts:
+                    account.waiting -= 1
+            began_s, computed_s = time.perf_counter(), time.process_time()
+            is_over = False
+
+            def end() -> None:
+                nonlocal is_over
+                leave()
+                if not is_over:
+                    is_over = True
+                    spent_s = min(time.perf_counter() - began_s, time.process_time() - computed_s)
+                    self.charge(spent_s - _CALL_S)
+
+            stack.callback(end)
+            yield end
 
     def charge(self, seconds: float) -> None:
         """Charge what something cost more than was expected; negative: less."""
@@ -125,6 +200,7 @@ class Paces:
         self._clock = clock
         self._most = most
         self._common = Account(ALL_PRINCIPALS, clock, _MAX_COMMON_DEBT_S)
+        self._desk = Desk()
         self._own: OrderedDict[Principal, Account] = OrderedDict()
 
     def of(self, by: Principal) -> Pace | None:
@@ -135,4 +211,4 @@ class Paces:
         self._own[by] = own
         if len(self._own) > self._most:
             self._own.popitem(last=False)
-        return Pace(own, self._common)
+        return Pace(own, self._common, self._desk)

@@ -23,6 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from claudomator_py.api.guard.exchange import Answer, GoneError, RequestHeaders, bounded
 from claudomator_py.api.guard.limits import Throttle
+from claudomator_py.api.guard.pace import Busy, Paces
 from claudomator_py.api.guard.sessions import Sessions
 from claudomator_py.api.problem import Refused, unexpected
 from claudomator_py.api.settings import WebSettings
@@ -101,6 +102,7 @@ class Security:
         throttle: Throttle,
         dress: Callable[[Scope, Response], Response],
         websockets: ASGIApp | None,
+        paces: Paces,
     ) -> None:
         """websockets: where they lead, past all that is there for requests, of which each would keep a part while it
         lasts; None: nowhere.
@@ -113,6 +115,7 @@ class Security:
         self._keyring = keyring
         self._dress = dress
         self._websockets = websockets
+        self._paces = paces
         self._limits = settings.limits
         self._throttle = throttle
 
@@ -137,11 +140,17 @@ class Security:
             _check_load(state.get("load", Load.FREE), scope["path"], authorised=authorised)
             heard = await self._hear(headers, receive, scope, authorised=authorised)
             if scope["method"] == "HEAD":
-                await self._app({**scope, "method": "GET"}, answer.only_head(heard), answer)
-            else:
+                scope, heard = {**scope, "method": "GET"}, answer.only_head(heard)
+            pace = None if admitted.by is None or scope["path"] in OPEN_PATHS else self._paces.of(admitted.by)
+            if pace is None:
                 await self._app(scope, heard, answer)
+            else:
+                async with pace.serving() as answer.begins:
+                    await self._app(scope, heard, answer)
         except GoneError:
             return  # nobody waits for an answer
+        except Busy:
+            await self._dress(scope, _busy().response(scope["path"]))(scope, receive, answer)
         except Refused as refused:
             await self._dress(scope, refused.response(scope["path"]))(scope, receive, answer)
         except Exception:
@@ -305,6 +314,16 @@ def _check_origins(headers: RequestHeaders, host: str) -> Sequence[bytes]:
 def is_page(path: str) -> bool:
     """Whether the path is that of a page for people, and not of the API or a file."""
     return path == "/login" or _PAGES.fullmatch(path) is not None
+
+
+def _busy() -> Refused:
+    return Refused(
+        429,
+        "too_many_requests",
+        "Too many requests of this client wait for their turn.",
+        "Send fewer at once, and this one again after a second.",
+        headers={"Retry-After": "1"},
+    )
 
 
 def _cross_site() -> Refused:

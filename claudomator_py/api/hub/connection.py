@@ -65,12 +65,12 @@ class Seat(Protocol):
 class HubEndpoint:
     """Where agents connect. ``look`` is for any thread, the rest for the loop."""
 
-    def __init__(self, hub: Hub, access: Access, streams: Streams) -> None:
+    def __init__(self, hub: Hub, access: Access, streams: Streams, paces: Paces) -> None:
         self._hub = hub
         self._access = access
         self._streams = streams
         self._open: set[_Connection] = set()
-        self._paces = Paces()
+        self._paces = paces
         self._new: set[str] = set()
         self._telling: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None

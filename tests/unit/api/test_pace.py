@@ -7,7 +7,16 @@ from collections.abc import Callable
 
 import pytest
 
-from claudomator_py.api.guard.pace import ALL_PRINCIPALS, ONE_PRINCIPAL, Pace, Paces
+from claudomator_py.api.guard.pace import (
+    ALL_PRINCIPALS,
+    MAX_ALL_WAITING,
+    MAX_WAITING,
+    MAX_WAITING_THEN,
+    ONE_PRINCIPAL,
+    Busy,
+    Pace,
+    Paces,
+)
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from tests.fakes.quick_time import run_quickly
 
@@ -132,5 +141,86 @@ def test_of_very_many_those_not_asked_for_longest_are_forgotten() -> None:
         assert not pace_of(among, guest("25")).is_even
         await asyncio.sleep(10)
         assert pace_of(among, guest("3")).is_even
+
+    run_quickly(scenario())
+
+
+async def request(pace: Pace, seconds: float, *, answers_at_once: bool = False) -> None:
+    """One that computes nothing, and waits for something else."""
+    async with pace.serving() as begins:
+        if answers_at_once:
+            begins()
+        await asyncio.sleep(seconds)
+
+
+def test_one_request_of_all_is_served_at_a_time_until_its_answer_begins() -> None:
+    async def scenario() -> None:
+        among, loop = paces(), asyncio.get_running_loop()
+        began = loop.time()
+        quick = [request(pace_of(among, guest(str(number))), 0.02) for number in range(4)]
+        await asyncio.gather(*quick)
+        assert loop.time() - began >= 4 * 0.02
+        began = loop.time()
+        following = [request(pace_of(among, guest(str(n))), 60, answers_at_once=True) for n in range(4)]
+        await asyncio.gather(*following)
+        assert loop.time() - began < 61
+
+    run_quickly(scenario())
+
+
+def test_who_waits_for_something_else_than_the_processor_keeps_nobody_waiting() -> None:
+    async def scenario() -> None:
+        among, loop = paces(), asyncio.get_running_loop()
+        slow = asyncio.create_task(request(pace_of(among, guest("slow")), 600))
+        await asyncio.sleep(0.01)
+        began = loop.time()
+        await request(pace_of(among, guest("other", "globex")), 0)
+        assert loop.time() - began < 1
+        assert not slow.done()
+        await slow
+
+    run_quickly(scenario())
+
+
+def test_who_fails_or_goes_leaves_its_place() -> None:
+    async def failing(pace: Pace) -> None:
+        async with pace.serving():
+            raise ValueError
+
+    async def scenario() -> None:
+        among = paces()
+        with pytest.raises(ValueError):  # noqa: PT011 - its own
+            await failing(pace_of(among, guest("fails")))
+        gone = [asyncio.create_task(request(pace_of(among, guest("goes")), 600)) for _ in range(MAX_WAITING)]
+        await asyncio.sleep(0.01)
+        for task in gone:
+            task.cancel()
+        await asyncio.gather(*gone, return_exceptions=True)
+        for _ in range(MAX_WAITING):
+            await request(pace_of(among, guest("goes")), 0)
+
+    run_quickly(scenario())
+
+
+def test_of_one_principal_few_requests_wait_and_fewer_where_many_do() -> None:
+    async def scenario() -> None:
+        among = paces()
+        for number in range(8):
+            pace_of(among, guest(str(number))).charge(1_000.0)
+        waiting = []
+        for number in range(MAX_ALL_WAITING // MAX_WAITING):
+            pace = pace_of(among, guest(str(number)))
+            waiting += [asyncio.create_task(request(pace, 0)) for _ in range(MAX_WAITING)]
+            await asyncio.sleep(0)
+            with pytest.raises(Busy):
+                await request(pace, 0)
+        late = pace_of(among, guest("7"))
+        waiting += [asyncio.create_task(request(late, 0)) for _ in range(MAX_WAITING_THEN)]
+        await asyncio.sleep(0)
+        with pytest.raises(Busy):
+            await request(late, 0)
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
 
     run_quickly(scenario())
