@@ -69,10 +69,11 @@ def test_it_is_held_and_the_task_flows_on_as_the_same_attempt(place: Place, cli:
     assert limited.outcome is not None
     assert (limited.outcome.status, limited.outcome.reason) == ("limited", "rate_limited")
 
-    held = place.agent(daemon)
-    assert held.limited
-    assert held.limited_until is not None
-    until_s = datetime.fromisoformat(held.limited_until).timestamp()
+    # Of the whole account, or of the family whose quota is used up.
+    (held,) = place.agent(daemon).holds
+    assert held.reason == "rate_limited"
+    assert held.until is not None
+    until_s = datetime.fromisoformat(held.until).timestamp()
     if limit.early_s is None:
         assert held.provenance == "estimated"
         assert time.time() < until_s < time.time() + HOUR_S
