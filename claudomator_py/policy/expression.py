@@ -48,6 +48,8 @@ class Allowance:
     total_ms: float
     """Of the processor's time."""
     left_ms: float
+    is_urgent: bool = False
+    """Whether others wait until it is done: it waits for nobody who is not."""
 
 
 class Context:

@@ -171,6 +171,8 @@ class _Sandbox:
 
 
 _SANDBOX: Final = _Sandbox()
+_URGENT: Final = _Sandbox()
+"""For what others wait for, see ``Allowance``."""
 
 
 def evaluate(text: str, context: Context) -> bool | str:
@@ -181,7 +183,8 @@ def evaluate(text: str, context: Context) -> bool | str:
     if cpu_ms < 1:
         raise Undecided(f"the rules together take more than {allowance.total_ms / 1000:g} s of the processor's time")
     try:
-        answer = _SANDBOX.ask({"evaluate": text, "cpu_ms": cpu_ms}, context, MAX_WALL_S)
+        sandbox = _URGENT if allowance.is_urgent else _SANDBOX
+        answer = sandbox.ask({"evaluate": text, "cpu_ms": cpu_ms}, context, MAX_WALL_S)
     except _Lost as lost:
         allowance.left_ms -= cpu_ms
         raise Undecided(str(lost)) from None

@@ -104,14 +104,14 @@ class Policy:
         """Whether asking the rules may take long, as some condition is evaluated in a process of its own."""
         return not all(condition.is_small for condition in self._conditions.values())
 
-    def judge(self, facts: Facts, most_ms: int = MAX_TASK_CPU_MS) -> Verdict:
+    def judge(self, facts: Facts, allowance: Allowance | None = None) -> Verdict:
         """What the rules say of the task. The same facts always give the same verdict, as long as that costs no more
-        than it may. most_ms: of the processor's time, for conditions that may cost much, see ``may_take_long``.
+        than it may. allowance: for conditions that may cost much, see ``may_take_long``; None: that of a task.
 
         A rule whose condition cannot be evaluated demands approval, unless all it does is to allow the task: nothing
         happens unwatched because a rule has a fault.
         """
-        allowance = Allowance(most_ms, most_ms)
+        allowance = allowance or Allowance(MAX_TASK_CPU_MS, MAX_TASK_CPU_MS)
         verdict, context = Verdict(risk=facts.risk), context_of(facts.values, allowance) if self._conditions else None
         for rule in self.rules:
             condition = self._conditions.get(rule.name)

@@ -70,6 +70,7 @@ class PolicyService(Bound):
                 now_ms,
                 self._registry,
                 reviews=reviews,
+                share=len(parsed.specs),
             )
             for spec in parsed.specs
         )

@@ -1,5 +1,6 @@
 """What rules let happen to a task: refused, held for somebody to approve, narrowed; and what is told of that."""
 
+import time
 from functools import partial
 
 import pytest
@@ -206,6 +207,18 @@ def test_rules_are_told_of_a_task_that_nobody_in_particular_does(policed: Make) 
     assert "Its risk is medium." in why.sentences
     assert why.routing is not None
     assert why.routing.route == "default"
+
+
+def test_a_file_of_many_tasks_costs_no_more_than_one(policed: Make) -> None:
+    world = policed(rule("wide", when="task.paths.all(p, task.paths.all(q, !task.text.contains(p + q)))", deny="no"))
+    hostile = " ".join(f"a/{number}.py" for number in range(200)) + " x" * 15_000
+    text = "\n---\n".join(f"name: t{number}\ninstructions: {hostile}" for number in range(30))
+
+    begun_s = time.monotonic()
+    told = world.access.as_(OPERATOR).policy.test(text)
+
+    assert {one.verdict for one in told} == {"held"}
+    assert time.monotonic() - begun_s < 60
 
 
 def test_the_page_tells_which_agents_cannot_enforce_what_rules_demand(policed: Make) -> None:

@@ -1,5 +1,7 @@
 """What rules say of a task: of whoever made it, of its text, and again of whoever is to do it and how risky that is."""
 
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +176,35 @@ def test_of_a_message_only_a_refusal_is_said(world: World, text: str, refused: b
     message = Incoming(author="operator", content=text)
     checks = world.database.read(lambda connection: rules.of_message(connection, channel, message))
     assert bool(checks) is refused
+
+
+COSTLY = "task.paths.all(p, task.paths.all(q, !task.text.matches(p + '.+' + q + '!')))"
+
+
+def test_of_a_message_that_costs_too_much_nothing_is_said_and_its_task_is_judged(world: World) -> None:
+    """A message is judged while nobody else can write, so that takes little, and waits for no task."""
+    rules = policing(world, rule(when=COSTLY, deny="no"))
+    channel = Channel(id="c", name="house", settings={}, creator="operator", created_ms=0, updated_ms=0)
+    named = " ".join(f"a/{number}.py" for number in range(200))
+    hostile = Incoming(author="operator", content=named + " x" * 24_000)
+
+    def of_message() -> float:
+        begun_s = time.monotonic()
+        assert not world.database.read(lambda connection: rules.of_message(connection, channel, hostile))
+        return time.monotonic() - begun_s
+
+    of_message()  # the process for it is there from now on
+    world.submit("t", instructions=named)
+    others = [threading.Thread(target=judge, args=(world, rules, "t")) for _ in range(12)]
+    for other in others:
+        other.start()
+    took_s = of_message()
+    assert any(other.is_alive() for other in others), "it waited for none of them"
+    for other in others:
+        other.join()
+    assert took_s < 10
+    harmless = Incoming(author="operator", content="Tidy a/1.py and a/2.py.")
+    assert world.database.read(lambda connection: rules.of_message(connection, channel, harmless)), "as it should be"
 
 
 def test_rules_see_what_was_spent_today(world: World) -> None:
