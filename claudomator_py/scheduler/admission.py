@@ -10,7 +10,7 @@ from claudomator_py.domain.decision import Classification, Versions
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
 from claudomator_py.domain.stand_in import Fallback
-from claudomator_py.scheduler.balance import pick_agent
+from claudomator_py.scheduler.balance import lost_to, pick_agent
 from claudomator_py.scheduler.decision import Candidate, DecisionRecord, OverriddenHint
 from claudomator_py.scheduler.lanes import hint_of
 from claudomator_py.scheduler.load import Load, all_closed
@@ -337,7 +337,7 @@ def _candidate(
     elif choice.overridden is None and agent.name not in choice.pool:
         rejected = blocked(elsewhere, agent=agent.name)
     elif agent.name != choice.agent.name:
-        rejected = _rejection(agent) or _less_preferred(agent, choice.agent, rules)
+        rejected = _rejection(agent) or lost_to(agent, choice.agent, rules.near_limit)
     return Candidate(
         agent=agent.name,
         active=agent.active,
@@ -347,13 +347,3 @@ def _candidate(
         eligible=eligible,
         rejected=rejected,
     )
-
-
-def _less_preferred(agent: AgentState, chosen: AgentState, rules: Rules) -> Blocked:
-    nearer = agent.near_limit and not chosen.near_limit
-    if nearer and rules.near_limit == "avoid":
-        return blocked(BlockCode.NEAR_LIMIT, agent=agent.name)
-    if agent.active > chosen.active:
-        return blocked(BlockCode.BUSIER, agent=agent.name, active=agent.active, slots=agent.max_concurrent)
-    tie = BlockCode.TIE_NEAR_LIMIT if nearer and rules.near_limit == "tie_break" else BlockCode.TIE
-    return blocked(tie, agent=agent.name, chosen=chosen.name)

@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudomator_py.scheduler.balance import Pick, pick_agent
+from claudomator_py.domain.blocked import BlockCode
+from claudomator_py.scheduler.balance import Pick, lost_to, pick_agent
 from claudomator_py.scheduler.snapshot import AgentState, NearLimit
 from tests.unit.scheduler.situations import HOLD, agent
 
@@ -101,3 +102,27 @@ def test_near_a_limit_is_never_worse_than_limited(statuses: list[AgentState], ru
         unwarned = pick_agent(status.model_copy(update={"near_limit": False}) for status in statuses)
         assert unwarned is not None
         assert pick.agent.name == unwarned.agent.name
+
+
+@given(ANY.filter(bool), st.sampled_from(["tie_break", "avoid", "ignore"]))
+def test_why_another_lost_is_true_of_the_two(statuses: list[AgentState], rule: NearLimit) -> None:
+    pick = pick_agent(statuses, rule)
+    assert pick is not None
+    chosen = pick.agent
+    for other in statuses:
+        if other.name != chosen.name:
+            assert _is_true_of(lost_to(other, chosen, rule).code, other, chosen)
+
+
+def _is_true_of(code: BlockCode, other: AgentState, chosen: AgentState) -> bool:
+    match code:
+        case BlockCode.LIMITED:
+            return other.limited and not chosen.limited
+        case BlockCode.NEAR_LIMIT:
+            return other.near_limit and not chosen.near_limit
+        case BlockCode.BUSIER:
+            return other.active > chosen.active
+        case BlockCode.TIE_NEAR_LIMIT:
+            return other.active == chosen.active and other.near_limit and not chosen.near_limit
+        case _:
+            return code is BlockCode.TIE and other.active == chosen.active and other.name > chosen.name
