@@ -18,7 +18,7 @@ import numpy as np
 
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.embed.hashed import Hashed
-from claudomator_py.routing.assessment import _assess
+from claudomator_py.risk.assessment import assess_anew
 from claudomator_py.routing.profile import Profile, SkillTexts, text_hash
 from claudomator_py.routing.space import Space
 from claudomator_py.schema.shipped_cards import shipped_cards, shipped_files
@@ -52,7 +52,7 @@ def _judged() -> None:
     log = "\n".join(f"10:00:{number % 60:02} worker-{number % 7}: request {number} handled" for number in range(2_000))
     hostile = "without the write to all, " * 1_000
     for name, text in (("a log", log), ("orders", prose), ("a hostile text", hostile)):
-        took_ms = _median_ms(partial(_assess, text[:JUDGED_CHARACTERS]))
+        took_ms = _median_ms(partial(assess_anew, text[:JUDGED_CHARACTERS]))
         sys.stdout.write(f"    {f'judge {name}, a character':>30}: {took_ms / len(text[:JUDGED_CHARACTERS]):9.5f} ms\n")
 
 

@@ -19,7 +19,7 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.faults import Doing, Faults, item_of
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock
-from claudomator_py.routing.assessment import assess
+from claudomator_py.risk.assessment import assess
 from claudomator_py.routing.mentions import WIDE_AT, Names, Participant
 from claudomator_py.routing.precedence import Claims, settled
 from claudomator_py.routing.profile import Likeness, Request
@@ -364,7 +364,7 @@ def _needs_of(spec: TaskSpec, judged: Judged) -> Needs:
     """What the task says that it needs, and what the policy says."""
     verdict = judged.verdict
     capabilities = tuple(dict.fromkeys((*spec.requires, *verdict.requires)))
-    return Needs(verdict.risk, capabilities, verdict.excluded, approved=bool(judged.approved))
+    return Needs(verdict.risk, capabilities, verdict.excluded, approved=bool(judged.approved), unread=judged.unread)
 
 
 def _spec_of(request: Request, requires: tuple[str, ...]) -> TaskSpec:

@@ -30,7 +30,7 @@ from claudomator_py.policy.facts import WEBHOOK, Facts, paths_in
 from claudomator_py.policy.rule import MODEL_RISK
 from claudomator_py.policy.verdict import Demanded, Policy, Verdict, with_built_in
 from claudomator_py.ports import Clock
-from claudomator_py.routing.assessment import Assessment, assess
+from claudomator_py.risk.assessment import Assessment, assess
 from claudomator_py.routing.role import done_by
 from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, PolicyVerdict, Route
 from claudomator_py.schema.agent_settings import reads_task
@@ -59,6 +59,8 @@ class Judged:
     verdict: Verdict
     harmful: bool = False
     """Whether its text asks for harm."""
+    unread: bool = False
+    """Whether hardly a word of its text is known, and no rule or model says more of its risk than that."""
     words: str = ""
     """Those of harm in it."""
     approved: frozenset[str] = frozenset()
@@ -140,7 +142,7 @@ class Policing:
         facts = found_here(facts, self._budgets.total, spent, now_ms) if self.has_rules else facts
         judged = Judged(facts, Verdict())
         if judgement is not None:
-            judged = replace(judged, harmful=judgement.harmful, words=judgement.words)
+            judged = replace(judged, harmful=judgement.harmful, unread=judgement.unread, words=judgement.words)
         return _with_approval(connection, task, self._judged(judged))
 
     def of_answer(self, connection: Connection, task: Task, text: str, by: Principal) -> PolicyRecord | None:
@@ -176,7 +178,9 @@ class Policing:
         facts = Facts(spec, by, task.source, task.specialist, task.skill, risk, creator=creator)
         facts = found_here(facts, self._budgets.total, self._spent(connection, now_ms), now_ms)
         verdict = self.policy.judge(facts, _urgent())
-        return with_built_in(verdict, harmful=judgement.harmful, reviews=self._reviews, words=judgement.words)
+        return with_built_in(
+            verdict, harmful=judgement.harmful, unread=judgement.unread, reviews=self._reviews, words=judgement.words
+        )
 
     def of_message(self, connection: Connection, channel: Channel, message: Incoming) -> tuple[PolicyCheck, ...]:
         """What the rules say of a message, as of a task with its text: nobody answers one that is refused. What needs
@@ -202,9 +206,11 @@ class Policing:
 
     def raised(self, connection: Connection, task: Task, judged: Judged, risk: Risk, by: str) -> Judged:
         """What the rules say of it with the risk that the model of that name sees, if that is more than words show."""
-        if HARM[risk] <= HARM[judged.facts.risk]:
+        more = HARM[risk] - HARM[judged.facts.risk]
+        if more < 0 or (more == 0 and not judged.unread):
             return judged
-        judged = self._judged(replace(judged, facts=replace(judged.facts, risk=risk), raised_by=by))
+        facts = replace(judged.facts, risk=risk)
+        judged = self._judged(replace(judged, facts=facts, unread=False, raised_by=by))
         return _with_approval(connection, task, judged)
 
     def may_have_changed(self, connection: Connection, task: Task) -> bool:
@@ -227,7 +233,9 @@ class Policing:
             words = f"{judged.raised_by} judges its risk {judged.facts.risk}"
             check = PolicyCheck(rule=MODEL_RISK, allowed=True, effect="risk", detail=words)
             verdict = replace(verdict, checks=(check, *verdict.checks))
-        verdict = with_built_in(verdict, harmful=judged.harmful, reviews=self._reviews, words=words)
+        verdict = with_built_in(
+            verdict, harmful=judged.harmful, unread=judged.unread, reviews=self._reviews, words=words
+        )
         return replace(judged, verdict=verdict)
 
     def _spent(self, connection: Connection, now_ms: int) -> Spending:
@@ -333,7 +341,9 @@ def try_rules(
     most_ms = MAX_TASK_CPU_MS / share
     facts, judgement = judged_by_words(facts, registry.agents)
     verdict = policy.judge(found_here(facts, limits, spent, now_ms), Allowance(most_ms, most_ms))
-    verdict = with_built_in(verdict, harmful=judgement.harmful, reviews=reviews, words=judgement.words)
+    verdict = with_built_in(
+        verdict, harmful=judgement.harmful, unread=judgement.unread, reviews=reviews, words=judgement.words
+    )
     left = verdict.constraints
     lacking = registry.lacking(done_by(facts.spec, None, left))
     open_ = [agent.name for agent in registry.agents if left.admits(agent.name, agent.kind)]

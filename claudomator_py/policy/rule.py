@@ -29,6 +29,8 @@ from claudomator_py.policy.condition import LONGEST, BadCondition, Condition
 
 MODEL_RISK = "model-risk"
 """What a check is called that tells how risky a model judges a task to be."""
+NOT_READ = "not-read"
+"""What a check is called that tells that a task's text could not be read."""
 BUILT_IN = {"high-risk": "approve", "harmful": "deny"}
 """The rules that hold without being written, and what each demands, see ``verdict.with_built_in``."""
 

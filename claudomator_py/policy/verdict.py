@@ -11,7 +11,7 @@ from claudomator_py.domain.views.policy import ApprovalView, VerdictView
 from claudomator_py.policy.condition import Condition
 from claudomator_py.policy.expression import MAX_TASK_CPU_MS, Allowance, Context, Undecided, context_of
 from claudomator_py.policy.facts import MAX_TEXT, MOST_PATHS, Facts
-from claudomator_py.policy.rule import Rule, TierBounds, policy_hash
+from claudomator_py.policy.rule import NOT_READ, Rule, TierBounds, policy_hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,13 +140,16 @@ def _applies(condition: Condition, facts: Facts, context: Context) -> bool:
     return condition.applies(context)
 
 
-def with_built_in(verdict: Verdict, *, harmful: bool, reviews: bool, words: str = "") -> Verdict:
+def with_built_in(verdict: Verdict, *, harmful: bool, reviews: bool, words: str = "", unread: bool = False) -> Verdict:
     """The verdict with the rules that hold unless one that is written allows the task: what asks for harm is refused,
     and what could do much of it needs approval.
 
     harmful: whether the text asks for harm. reviews: whether those rules are in force. words: the words that it was
-    judged by.
+    judged by. unread: whether it cannot be read by its words, which is said, and stops it only where a rule does.
     """
+    if unread and verdict.risk is Risk.MEDIUM:
+        detail = f"{words}, so its risk is taken to be medium"
+        verdict = _checked(verdict, PolicyCheck(rule=NOT_READ, allowed=True, effect="risk", detail=detail))
     if not reviews or verdict.allowed_by is not None or verdict.denied_by is not None:
         return verdict
     if harmful:

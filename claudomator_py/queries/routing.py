@@ -11,7 +11,7 @@ from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.verdict_text import consequences, verdict_sentence
 from claudomator_py.domain.views.policy import TriedRouteView, VerdictView
 from claudomator_py.domain.views.routing import PolicyCheckView, RouteCandidateView, RouteView
-from claudomator_py.policy.rule import MODEL_RISK
+from claudomator_py.policy.rule import MODEL_RISK, NOT_READ
 from claudomator_py.queries.concealment import SOMEBODY
 from claudomator_py.scheduler.decision import (
     RECORDS,
@@ -191,7 +191,7 @@ def _applied(record: Record) -> list[str]:
     told = ", ".join(
         one.rule
         + (f" ({one.effect})" if one.effect else "")
-        + (f": {one.detail}" if one.matched is None or one.rule == MODEL_RISK else "")
+        + (f": {one.detail}" if one.matched is None or one.rule in (MODEL_RISK, NOT_READ) else "")
         for one in spoke
     )
     found = [f"Rules of the policy that applied: {told}."] if told else []

@@ -1,98 +1,365 @@
-"""Orders that act on more than the working tree, in languages whose words are in ``lexicon.toml``; pure.
+"""What a sentence orders, as features that are weighed: verbs and things of which classes, where, and in what form."""
 
-Words are a courtesy: they see what is said plainly, and miss the rest. What a run does is kept within its reach by
-``acts``, whatever its task says.
-"""
-
-import pkgutil
 import re
-import tomllib
-import unicodedata
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
+from typing import Final, NamedTuple
 
-MAX_SENTENCES: Final = 400
-"""Sentences of a text that are read."""
-_SENTENCE = re.compile(r"(?:[^.!?\n\u3002\uff01\uff1f;]|[.!?](?=[^\s]))+")
-_QUOTED = re.compile(r"`[^`\n]*`|```.*?```", re.DOTALL)
-_WITHOUT_SPACES: Final = frozenset({"zh", "ja", "ko"})
-"""Languages whose words are found within others."""
-_INVISIBLE = re.compile(r"[\u00ad\u200b-\u200f\u2060\ufeff]")
+from claudomator_py.acts.reading import acts
+from claudomator_py.risk.folding import fold, joined
+from claudomator_py.risk.harm import Harm, harm_in
+from claudomator_py.risk.lexicon import ENGLISH, KINDS, SPACELESS, Language, Mark, lexicon
+
+_WORD: Final = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*|\d+ ?%")
+_CLAUSE: Final = re.compile(
+    r"\s*[,:](?=\s|$)\s*|\s*[()\[\]{}\"\u201c\u201d\u201e\u00ab\u00bb\u2013\u2014|*]+\s*|\s-+\s|\s-->\s|\s+(?:and|then|but|or|so|&|&&)\s+"
+)
+_JOINS: Final = re.compile(r"\s+(?:and|or|then|&)\s+")
+_IDENTIFIER: Final = re.compile(
+    r"\w\(\)|[a-z][A-Z]\w|[a-z]_[a-z]|`|::|->|</?\w+>|\.(?:py|[jt]sx?|go|rs|rb|java|kt|cs|c|h|cpp|php|css|scss|html?|vue|md|rst|ya?ml|toml|json"
+    r"|txt|lock|ini|cfg|tf|sql|sh|proto|xml|svelte|swift|mjml|ipynb)\b|\b[A-Z]{2,}-?\d*\b(?=/)|#\d"
+)
+_HOST: Final = re.compile(
+    r"\b(?:\w+-)*(?:prod|prd|live|web|db|app|srv|node|mail|mx|lb|gw|host|cache|batch|worker)-?(?:\w+-)*\d+\b|\bs3://|\barn:|\bgs://",
+    re.IGNORECASE,
+)
+_MONEY: Final = re.compile(
+    r"(?:[$\u20ac\u00a3]\s?\d|\d\s?(?:[$\u20ac\u00a3]|EUR|USD|CHF|GBP|Euro|euros?|dollars|PLN|zl)\b)"
+)
+_TICKET: Final = re.compile(r"#?[A-Z]{2,}-?\d+|#\d+|\d+[.)]?$|[-*#>]+$")
+_VERSION: Final = re.compile(r"\bv?\d+(?:\.\d+)+")
+_PROGRAM: Final = re.compile(r"(?<![\w./-])(?:[\w.~-]*/)*([\w.-]+)")
+_SAID: Final = re.compile(r"[\w:]+")
+_SURELY: Final = 3
+"""Common words that make a sentence English, if they are a third of its words."""
+MAX_KNOWN: Final = 2_000
+_CYRILLIC: Final = re.compile(r"[\u0400-\u052f]")
+_KANA: Final = re.compile(r"[\u3040-\u30ff]")
+_HANGUL: Final = re.compile(r"[\uac00-\ud7af\u1100-\u11ff]")
+_HAN: Final = re.compile(r"[\u3400-\u9fff]")
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
-    """A sentence that orders something risky."""
+class Clause(NamedTuple):
+    """A part of a sentence that may be an order."""
 
+    text: str
+    features: frozenset[str]
     kind: str
-    """A class of the lexicon."""
-    words: str
-    """The sentence, cut to what can be shown."""
+    """The class of what it orders, as far as the words go; empty: none."""
+
+    @property
+    def commands(self) -> bool:
+        """Whether a command stands in it that acts on others."""
+        return "cmd.order" in self.features or "cmd.named" in self.features
 
 
-@dataclass(frozen=True, slots=True)
-class _Language:
-    marks: re.Pattern[str] | None
-    """What tells the language; None: its script does."""
-    code: re.Pattern[str]
-    """What makes a sentence one about code."""
-    classes: tuple[tuple[str, re.Pattern[str], re.Pattern[str]], ...]
-    """Of each the name, its verbs, and its things."""
+class Sentence(NamedTuple):
+    """A sentence as it is read."""
 
-    def kind_of(self, sentence: str, *, foreign: bool) -> str | None:
-        """Return the class of what a folded sentence orders; None: nothing of these. foreign: whether it has letters
-        that English lacks."""
-        if self.marks is not None and not foreign and not self.marks.search(sentence):
-            return None
-        of = (kind for kind, verbs, things in self.classes if verbs.search(sentence) and things.search(sentence))
-        kind = next(of, None)
-        return None if kind is None or self.code.search(sentence) else kind
+    clauses: tuple[Clause, ...]
+    """Those that order something, or in which a command stands."""
+    harm: Harm | None
+    things: frozenset[str]
+    """Classes of the things that it speaks of, which the next one may call "it"."""
+    in_use: bool
+    """Whether it speaks of what people use."""
 
 
-def data() -> dict[str, Any]:
-    """Return the lexicon as it is written: ``classes``, and a table for each language."""
-    return tomllib.loads((pkgutil.get_data("claudomator_py.risk", "lexicon.toml") or b"").decode())
+@lru_cache(maxsize=MAX_KNOWN)
+def read(sentence: str) -> Sentence:
+    """Return what a sentence says. The same sentence is read once."""
+    sentence = joined(sentence)
+    folded = fold(sentence)
+    words = _WORD.findall(folded)
+    language = told(folded, words)
+    if language is None:
+        return Sentence((), None, frozenset(), in_use=False)
+    if language.name == ENGLISH:
+        found = tuple(_english(sentence, folded, language))
+    elif language.name in SPACELESS:
+        found = (_spaceless(sentence, folded, language),)
+    else:
+        found = (_foreign(sentence, words, language),)
+    said = frozenset[str]().union(*(clause.features for clause in found))
+    things = frozenset(one[2:] for one in said if one.startswith("t:"))
+    orders = tuple(one for one in found if one.kind or one.commands)
+    if language.name == ENGLISH and "test" in said:
+        orders = tuple(one._replace(features=one.features | {"test.beside"}) for one in orders)
+    return Sentence(orders, harm_in(folded, words), things, in_use="prod" in said or "host" in said)
 
 
-def orders(text: str) -> list[Order]:
-    """Return the risky orders in a text, one for each sentence at most, in their order."""
-    found = []
-    for number, sentence in enumerate(_SENTENCE.finditer(_QUOTED.sub(" ", text))):
-        if number == MAX_SENTENCES:
-            break
-        foreign = any(letter > "\x7f" and letter.isalpha() for letter in sentence[0])
-        folded = fold(sentence[0])
-        kind = next((one for language in _languages() if (one := language.kind_of(folded, foreign=foreign))), None)
-        if kind is not None:
-            found.append(Order(kind, " ".join(sentence[0].split())[:200]))
-    return found
+def known_in(sentence: str) -> tuple[int, int]:
+    """Return how many words of a sentence are known, and how many it has; of one without spaces, letters."""
+    folded = fold(sentence)
+    words = _WORD.findall(folded)
+    language = told(folded, words)
+    if language is None:
+        return 0, len(words)
+    if language.name in SPACELESS:
+        return sum(mark.length for _, mark in language.parts(folded)), len(re.findall(r"[^\W\d_a-z]", folded)) or 1
+    known = sum(word in language.words or bool(language.of(word)) or word[0].isdigit() for word in words)
+    english = lexicon().languages[ENGLISH]
+    if language is not english:
+        known += sum(not language.of(word) and word not in language.words and bool(english.of(word)) for word in words)
+    return known, len(words)
 
 
-def fold(text: str) -> str:
-    """Return the text without case, accents, width and what cannot be seen."""
-    apart = unicodedata.normalize("NFKD", _INVISIBLE.sub("", text)).casefold()
-    marked = "".join(letter for letter in apart if not unicodedata.combining(letter) or letter in "\u3099\u309a")
-    return unicodedata.normalize("NFKC", marked).replace("\u00df", "ss").replace("\u0142", "l")
+def told(folded: str, spelt: Sequence[str]) -> Language | None:
+    """Return the language of a folded sentence of those words; None: its letters are none of those that are known."""
+    known = lexicon().languages
+    if not folded.isascii():
+        for script, name in ((_KANA, "ja"), (_HANGUL, "ko"), (_HAN, "zh"), (_CYRILLIC, "ru")):
+            if script.search(folded):
+                return known[name]
+        if not re.search("[a-z]", folded):
+            return None if re.search(r"[^\W\d_]", folded) else known[ENGLISH]
+    words = set(spelt)
+    most = len(words & known[ENGLISH].words)
+    if most >= _SURELY and most * 3 >= len(words):
+        return known[ENGLISH]
+    candidates = [known[ENGLISH]]
+    for language in _latin():
+        shared = len(words & language.words)
+        if shared > most:
+            candidates, most = [language], shared
+        elif shared == most:
+            candidates.append(language)
+    return (
+        max(candidates, key=lambda one: sum(bool(one.of(word)) for word in words)) if candidates[1:] else candidates[0]
+    )
 
 
 @cache
-def _languages() -> tuple[_Language, ...]:
-    found = []
-    for language, words in data().items():
-        if language == "classes":
+def _latin() -> tuple[Language, ...]:
+    return tuple(one for name, one in lexicon().languages.items() if name not in (*SPACELESS, "ru", ENGLISH))
+
+
+# --- English: an order is where its verb is ---------------------------------------------------------------------------
+
+
+def _english(sentence: str, folded: str, language: Language) -> Iterator[Clause]:
+    begin, before = 0, ""
+    inherited: frozenset[str] = frozenset()
+    same_length = len(folded) == len(sentence)
+    for end in (*_CLAUSE.finditer(folded), None):
+        stop = len(folded) if end is None else end.start()
+        part = folded[begin:stop]
+        raw = sentence[begin:stop] if same_length else part
+        quoted = bool(begin) and folded[begin - 1] in '"\u201c\u201e\u00ab'
+        begin = len(folded) if end is None else end.end()
+        words = [word.replace("\u2019", "'") for word in _WORD.findall(part)]
+        if not words:
             continue
-        marks = re.compile(rf"\b(?:{'|'.join(words['marks'])})\b") if "marks" in words else None
-        classes = tuple(
-            (kind, _pattern(language, entry["verbs"]), _pattern(language, entry["things"]))
-            for kind, entry in words.items()
-            if isinstance(entry, Mapping)
-        )
-        found.append(_Language(marks, _pattern(language, words["code"]), classes))
-    return tuple(found)
+        features, kind, mood = _ordered(raw, words, language, before, inherited)
+        inherited = frozenset(one[2:] for one in features if one.startswith("t:")) or inherited
+        if end is not None and end[0].lstrip().startswith(":"):
+            features.add("heading")
+        if quoted and len(folded) - len(part) > len(part):
+            features.add("quoted")
+        before = mood if end is not None and _JOINS.fullmatch(end[0]) else ""
+        yield Clause(raw.strip(" .;!?"), frozenset(features), kind)
 
 
-def _pattern(language: str, words: list[str]) -> re.Pattern[str]:
-    begins = "" if language in _WITHOUT_SPACES else r"(?<!\w)"
-    return re.compile(begins + "(?:" + "|".join(re.escape(fold(word)) for word in words) + ")")
+def _ordered(
+    raw: str, words: list[str], language: Language, before: str, inherited: frozenset[str]
+) -> tuple[set[str], str, str]:
+    """The features of a clause, the class of what it orders, and its mood: ``read``, ``build``, ``order`` or none."""
+    marks = language.marks(words)
+    features = _command(raw, words)
+    at = _verb(words, marks)
+    about = {f"t:{mark.kind}" for _, mark in marks if mark.role == "thing"}
+    about |= {mark.role for _, mark in marks if mark.role in ("prod", "test")}
+    if at is None:
+        return features | about | {"states"}, "", ""
+    place, form, verbs, length = at
+    if not any(mark.role == "verb" for mark in verbs):
+        mood = "read" if any(mark.role == "read" for mark in verbs) else "build"
+        if words[place] not in lexicon().runs:
+            features.discard("cmd.order")
+        return features | about | {f"only.{mood}"}, "", mood
+    acting = {mark.kind for mark in verbs if mark.role == "verb"}
+    kinds = [kind for kind in KINDS if kind in acting]
+    after = place + length
+    features |= {"order", form, *(f"v:{kind}" for kind in kinds), "verb " + " ".join(words[place:after])}
+    features |= {
+        f"noun {words[there].removesuffix('s')}" for there, mark in marks if mark.role == "thing" and there >= after
+    }
+    features |= {f"also.{mark.role}" for mark in verbs if mark.role in ("read", "build")}
+    features |= _form(words, marks, after) if form == "form.first" else set()
+    features |= _around(raw, words, marks, after if form == "form.first" else 0)
+    own = {
+        f"t:{mark.kind}" for there, mark in marks if mark.role == "thing" and (there >= after or form == "form.done")
+    }
+    back = any(mark.role == "back" for there, mark in marks if there >= after) or after == len(words)
+    if not own and back:
+        features |= {
+            "back",
+            *(f"i:{kind}" for kind in inherited),
+            *(f"v:{kind}&i" for kind in kinds if kind in inherited),
+        }
+    if before:
+        features.add(f"after.{before}")
+    features |= own
+    features |= {f"v:{kind}&{thing}" for kind in kinds for thing in own}
+    if not own:
+        features.add("nothing")
+    kind = next((one for one in kinds if f"t:{one}" in own), kinds[0])
+    return features, kind, "order"
+
+
+def _verb(words: Sequence[str], marks: Sequence[tuple[int, Mark]]) -> tuple[int, str, list[Mark], int] | None:
+    """Where the order's verb is, in which form, what it is, and how many words it takes."""
+    at: dict[int, list[Mark]] = {}
+    for place, mark in marks:
+        at.setdefault(place, []).append(mark)
+    first = 0
+    while first < len(words):
+        leads = [mark.length for mark in at.get(first, ()) if mark.role == "lead"]
+        found = _acting(at.get(first, ()), ("verb", "read", "build"))
+        if found and not (leads and max(leads) >= found[0].length):
+            return first, "form.first", found, found[0].length
+        if leads:
+            first += max(leads)
+        elif _TICKET.fullmatch(words[first].upper()):
+            first += 1
+        else:
+            break
+    for place, mark in marks:
+        if mark.role == "passive":
+            begin, far = place + mark.length, 5 if mark.length == 1 else 2
+            for there in range(begin, min(len(words), begin + far)):
+                done = _acting(at.get(there, ()), ("done",) if words[place] != "needs" else ("done", "doing"))
+                if done:
+                    return there, "form.done", [one._replace(role="verb") for one in done], done[0].length
+        if mark.role == "lead" and mark.length > 1 and place:
+            there = place + mark.length
+            found = _acting(at.get(there, ()), ("verb", "read", "build"))
+            if found:
+                return there, "form.asked", found, found[0].length
+    for there in range(1, len(words)):
+        doing = _acting(at.get(there, ()), ("doing",)) if words[there - 1] == "by" else []
+        if doing:
+            return there, "form.doing", [one._replace(role="verb") for one in doing], doing[0].length
+    return None
+
+
+def _acting(marks: Sequence[Mark], roles: Sequence[str]) -> list[Mark]:
+    """Those of the longest verb."""
+    found = [mark for mark in marks if mark.role in roles]
+    longest = max((mark.length for mark in found), default=0)
+    return [mark for mark in found if mark.length == longest]
+
+
+def _form(words: Sequence[str], marks: Sequence[tuple[int, Mark]], after: int) -> set[str]:
+    """What follows the verb at a clause's beginning: a verb has an object, a noun has not."""
+    if after >= len(words):
+        return {"alone"}
+    follows = {mark.role for place, mark in marks if place == after}
+    found = {"det"} if "det" in follows or words[after][0].isdigit() else {"bare"}
+    if any(mark.role == "states" and after <= place <= after + 6 for place, mark in marks) and "bare" in found:
+        found.add("stated")
+    return found
+
+
+def _around(raw: str, words: Sequence[str], marks: Sequence[tuple[int, Mark]], after: int) -> set[str]:
+    """What else a clause says that makes it more or less risky."""
+    stops = lexicon().stops
+    end = next((place for place in range(after, len(words)) if words[place] in stops), len(words))
+    found = set()
+    for place, mark in marks:
+        if mark.role in ("test", "prod", "many", "own", "not", "fails"):
+            found.add(mark.role)
+        elif mark.role == "code":
+            last = place + mark.length == end
+            found.add("code.last" if last else "code.object" if after <= place < end else "code.else")
+        elif mark.role == "thing" and place + mark.length == end and place >= after:
+            found.add("thing.last")
+    return found | _seen(raw)
+
+
+def _seen(raw: str) -> set[str]:
+    found = set()
+    if _IDENTIFIER.search(raw):
+        found.add("identifier")
+    if _HOST.search(raw):
+        found |= {"host", "t:live"}
+    if _MONEY.search(raw):
+        found |= {"sum", "t:money"}
+    if _VERSION.search(raw):
+        found.add("version")
+    return found
+
+
+def _command(raw: str, words: Sequence[str]) -> set[str]:
+    """Whether a command stands there that acts on others, and whether it is ordered or only spoken of."""
+    known = lexicon()
+    if known.program_words.isdisjoint(words):
+        return set()
+    for match in _PROGRAM.finditer(raw):
+        name, begins = match[1].lower(), raw[: match.start()]
+        if match[1][0].isupper() or not (name in known.programs or match[0].startswith("./")):
+            continue
+        said = _SAID.findall(begins.lower())
+        in_code = begins.endswith("`")
+        end = raw.find("`", match.start()) if in_code else -1
+        ordered = known.leads.issuperset(said) or said[-1] in known.runs
+        if end > 0 and not said:
+            behind = _SAID.match(raw[end + 1 :].strip().lower())
+            ordered = behind is None or behind[0] not in known.states
+        if name in known.plain and not in_code and not (said and said[-1] in known.runs):
+            continue
+        if _risky(raw[match.start() : end if end > 0 else len(raw)].strip(" `'\".;")):
+            return {"cmd.order" if ordered else "cmd.named"}
+    return set()
+
+
+@lru_cache(maxsize=500)
+def _risky(command: str) -> bool:
+    """Whether it does what can be much harm; a program alone is only named."""
+    return " " in command and any(act.kind in lexicon().risky for act in acts(command))
+
+
+# --- other languages: an order is a verb and a thing in one sentence --------------------------------------------------
+
+
+def _foreign(sentence: str, words: list[str], language: Language) -> Clause:
+    marks = language.marks(words)
+    known = {place for place, _ in marks} | {place for place, word in enumerate(words) if word in language.words}
+    english = lexicon().languages[ENGLISH]
+    for place, word in enumerate(words):
+        if place not in known and len(word) > 2:
+            marks += [
+                (place, mark) for mark in english.of(word) if mark.role in ("verb", "thing", "code", "test", "prod")
+            ]
+    return _bag(sentence, marks, _command(sentence, words))
+
+
+def _spaceless(sentence: str, folded: str, language: Language) -> Clause:
+    marks = language.parts(folded)
+    english = lexicon().languages[ENGLISH]
+    words = re.findall(r"[a-z][a-z0-9]+", folded)
+    marks += [
+        (0, mark) for word in words for mark in english.of(word) if mark.role in ("verb", "thing", "prod", "test")
+    ]
+    return _bag(sentence, marks, _command(sentence, words))
+
+
+def _bag(sentence: str, marks: list[tuple[int, Mark]], command: set[str]) -> Clause:
+    roles: dict[str, list[Mark]] = {}
+    for _, mark in marks:
+        roles.setdefault(mark.role, []).append(mark)
+    kinds = {mark.kind for mark in roles.get("verb", ())}
+    features = (
+        command
+        | {"foreign"}
+        | {f"f.{role}" for role in ("read", "build", "code", "own", "not", "when", "fails") if role in roles}
+    )
+    things = {f"t:{mark.kind}" for mark in roles.get("thing", ())} | {one for one in _seen(sentence) if one[:2] == "t:"}
+    if not kinds:
+        return Clause(sentence.strip(), frozenset(features | {"states"}), "")
+    features |= {role for role in ("test", "prod", "many") if role in roles} | _seen(sentence) | things
+    features |= {"f.order", *(f"v:{kind}" for kind in kinds)}
+    pairs = {kind for kind in kinds if f"t:{kind}" in things}
+    features |= {f"v:{kind}&{thing}" for kind in kinds for thing in things}
+    features |= {"f.pair"} if pairs else {"f.cross"} if things else {"nothing"}
+    return Clause(sentence.strip(), frozenset(features), min(pairs or kinds, key=KINDS.index))

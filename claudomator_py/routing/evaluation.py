@@ -13,7 +13,7 @@ from claudomator_py.domain.encoder import Encoder
 from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.routing import Constraints
 from claudomator_py.policy.verdict import Policy, Verdict, with_built_in
-from claudomator_py.routing.assessment import assess
+from claudomator_py.risk.assessment import assess
 from claudomator_py.routing.calibration import Calibration, calibration_for
 from claudomator_py.routing.handoff_evaluation import figures, handed_over, plain
 from claudomator_py.routing.labelled_set import TO_SOMEBODY, Case
@@ -223,7 +223,10 @@ def evaluate(
     scored: list[float] = []
     for case in cases:
         text, verdict = case.request.text, _verdict(applied, case)
-        needs = Needs(verdict.risk, verdict.requires, verdict.excluded) if policy is not None else ANYBODY
+        unread = assess(text).unread
+        needs = (
+            Needs(verdict.risk, verdict.requires, verdict.excluded, unread=unread) if policy is not None else ANYBODY
+        )
         claims = Claims(by_rule=verdict.specialist, rule=verdict.given_by, addressed=names.addressed(text))
         record = settled(claims, frozenset(by_id), needs, rules, None)
         if record is None:

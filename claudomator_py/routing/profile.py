@@ -7,7 +7,7 @@ from typing import Final
 
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.routing.assessment import says_nothing
+from claudomator_py.risk.vague import says_nothing
 from claudomator_py.routing.courtesy import without_courtesy
 from claudomator_py.routing.steering import unsteered
 
@@ -96,7 +96,7 @@ class Request:
         """What is compared with cards: its text, but for what is unheeded and for courtesy, with its tags, and its name
         unless every word of that could be about anything. A name such as ``task-17`` changes nothing."""
         text = without_courtesy(unsteered(self.text)[0])
-        name = "" if says_nothing(_SAYS_NOTHING.sub(" ", self.name)) else self.name
+        name = self.name if says_nothing(_SAYS_NOTHING.sub(" ", self.name)) is None else ""
         return "\n".join(part for part in (name, text, " ".join(self.tags)) if part)
 
 

@@ -9,10 +9,9 @@ from claudomator_py.domain.card import Card
 from claudomator_py.domain.decision import Versions
 from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
 from claudomator_py.domain.routing import HARM, Risk
-from claudomator_py.routing.assessment import Assessment
+from claudomator_py.risk.assessment import Assessment, Sign
 from claudomator_py.routing.calibration import Calibration, Weights
 from claudomator_py.routing.lessons import Standings, Votes, standing_of
-from claudomator_py.routing.orders import Sign
 from claudomator_py.routing.profile import Likeness, Request
 from claudomator_py.routing.signals import keyword_in, recency
 from claudomator_py.scheduler.decision import Route, SpecialistCandidate, SpecialistRecord
@@ -48,16 +47,22 @@ class Needs:
     """Specialists whose agent is not connected, and cannot be woken."""
     approved: bool = False
     """Whether a person has seen the task and approved it."""
+    unread: bool = False
+    """Whether it is only of medium risk because its text cannot be read, which stops it nowhere."""
 
     @property
     def of_anybody(self) -> bool:
         """Whether anybody at all may do it, even nobody in particular."""
-        return self.risk in (None, Risk.LOW) and not self.capabilities
+        return self._harmless and not self.capabilities
 
     @property
     def may_be_anybody(self) -> bool:
         """Whether it may go to the default specialist for want of a better one: what carries risk does not unseen."""
-        return self.approved or self.risk in (None, Risk.LOW)
+        return self.approved or self._harmless
+
+    @property
+    def _harmless(self) -> bool:
+        return self.risk in (None, Risk.LOW) or (self.unread and self.risk is Risk.MEDIUM)
 
     def unmet_by(self, card: Card) -> Rationale | None:
         """Why that specialist may not do it; None: they may."""

@@ -8,7 +8,6 @@ name. So they are left out of what is compared, and the decision says which.
 import re
 from typing import Final
 
-from claudomator_py.routing.orders import whole_words
 from claudomator_py.routing.remembered import remembered
 
 _MOST: Final = 10
@@ -18,24 +17,43 @@ _WHO: Final = (
     r"(?:ai|a\.i\.|assistants?|llm|agents?|bots?|router|dispatcher|classifier|triage|orchestrator|model"
     r"|system(?: prompt)?|admin)"
 )
-_STEERS: Final = whole_words(
-    r"""
-    (?:ignore|disregard|forget|override) (?:all |any |the |your |my |our |these )*(?:previous |prior |above |earlier
-    |preceding |former )?(?:instructions?|rules|polic(?:y|ies)|prompts?|guidelines)|(?:choose|select|pick|prefer|use
-    |assign|route|hand|send|give|forward|pass|delegate|escalate|direct|dispatch)\b.{0,40}\b(?:to|specialist
-    |for) (?:the )?(?:specialist )?(?:[a-z]+-(?:[a-z]+-)*(?:engineer|reviewer|manager|auditor|writer|administrator
-    |researcher|designer|analyst|developer|architect|specialist|doctor)|human[_ ]review|reject|clarify)|(?:choose
-    |select|pick|use) (?:the )?specialist\b.*|(?:choose|select|pick|use|require|set|take
-    |with)\b.{0,30}\b(?:(?:most )?(?:powerful|strong\w*|best|largest|big\w*|cheap\w*|fast\w*|balanced
-    |expensive) (?:tier|model)s?|tier (?:to )?(?:powerful|fast|balanced)|(?:opus|sonnet|haiku))|tier ?(?:=|:|is
-    |to)? ?(?:powerful|balanced|fast)|(?:set|lower|raise|treat|mark|change)\b.{0,20}\b(?:risk|priority|tier) (?:to
-    |as|=) ?\w+|risk ?[=:] ?(?:low|medium|high)|route ?[=:] ?\w+|specialist ?[=:] ?[\w-]+|polic(?:y|ies) ?[=:] ?\w+
-    |skip (?:the )?(?:human[_ ]review|approvals?|reviews?|polic(?:y|ies)|checks)|no (?:review
-    |approval) (?:is )?(?:needed|required|necessary)|polic(?:y checks|ies) (?:is|are) (?:off|disabled|void)
-    |(?:all )?filters are off|any specialist may|unrestricted mode|(?:hereby|as the operator i) declare
-    |admin override|(?:this|it)(?:['\u2019]s| is) (?:low|high|medium)[ -]risk
-    """
-).pattern
+_STEERS: Final = re.compile(
+    r"\b(?:"
+    r"(?:ignore|disregard|forget|override) (?:all |any |the |your |my |our |these )*(?:previous |prior |above "
+    r"|earlier|preceding |former )?(?:instructions?|rules|polic(?:y|ies)|prompts?|guidelines)|(?:choose|select"
+    r"|pick|prefer|use|assign|route|hand|send|give|forward|pass|delegate|escalate|direct|dispatch)\b.{0,40}\b("
+    r"?:to|specialist|for) (?:the )?(?:specialist )?(?:[a-z]+-(?:[a-z]+-)*(?:engineer|reviewer|manager|auditor"
+    r"|writer|administrator|researcher|designer|analyst|developer|architect|specialist|doctor)|human[_ ]review"
+    r"|reject|clarify)|(?:choose|select|pick|use) (?:the )?specialist\b.*|(?:choose|select|pick|use|require|se"
+    r"t|take|with)\b.{0,30}\b(?:(?:most )?(?:powerful|strong\w*|best|largest|big\w*|cheap\w*|fast\w*|balanced|"
+    r"expensive) (?:tier|model)s?|tier (?:to )?(?:powerful|fast|balanced)|(?:opus|sonnet|haiku))|tier ?(?:=|:|"
+    r"is|to)? ?(?:powerful|balanced|fast)|(?:set|lower|raise|treat|mark|change)\b.{0,20}\b(?:risk|priority|tie"
+    r"r) (?:to|as|=) ?\w+|risk ?[=:] ?(?:low|medium|high)|route ?[=:] ?\w+|specialist ?[=:] ?[\w-]+|polic(?:y|"
+    r"ies) ?[=:] ?\w+|skip (?:the )?(?:human[_ ]review|approvals?|reviews?|polic(?:y|ies)|checks)|no (?:review"
+    r"|approval) (?:is )?(?:needed|required|necessary)|polic(?:y checks|ies) (?:is|are) (?:off|disabled|void)|"
+    r"(?:all )?filters are off|any specialist may|unrestricted mode|(?:hereby|as the operator i) declare|admin"
+    r" override|(?:this|it)(?:['\u2019]s| is) (?:low|high|medium)[ -]risk"
+    r")\b",
+    re.IGNORECASE,
+)
+_TELLING: Final = (
+    *(
+        "ignore",
+        "disregard",
+        "forget",
+        "override",
+        "specialist",
+        "engineer",
+        "reviewer",
+        "manager",
+        "auditor",
+        "writer",
+    ),
+    *("administrator", "researcher", "designer", "analyst", "developer", "architect", "doctor", "human", "reject"),
+    *("clarify", "tier", "model", "opus", "sonnet", "haiku", "risk", "priority", "route", "polic", "skip", "review"),
+    *("approval", "filters", "unrestricted", "declare"),
+)
+"""Without any of which nothing of that is said."""
 _ADDRESSES: Final = re.compile(
     rf"(?:^|[\s(\"'\u201c\[<!-])(?:(?:note|hint|message|instructions?) (?:to|for) (?:the |all |any )?)?(?:the )?{_WHO}"
     r"(?: (?:dispatcher|router|triaging this|agents?|assistants?))?\s?: ",
@@ -56,7 +74,7 @@ def unsteered(text: str) -> tuple[str, tuple[str, ...]]:
     Of what stands in quotation marks or brackets only that goes, else the sentence. A text that would be left with
     nothing is left as it is.
     """
-    if _STEERS.search(text) is None and _ADDRESSES.search(text) is None:
+    if not _may_steer(text):
         return text, ()
     found: list[str] = []
 
@@ -69,6 +87,13 @@ def unsteered(text: str) -> tuple[str, tuple[str, ...]]:
 
     left = _SENTENCE.sub(out, _QUOTED.sub(out, text))
     return (left, tuple(found[:_MOST])) if re.search(r"\w{3}", left) else (text, ())
+
+
+def _may_steer(text: str) -> bool:
+    lowered = text.lower()
+    if any(word in lowered for word in _TELLING) and _STEERS.search(text) is not None:
+        return True
+    return ": " in text and _ADDRESSES.search(text) is not None
 
 
 def _steers(piece: str) -> bool:

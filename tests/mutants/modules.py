@@ -90,12 +90,10 @@ MODULES = {
     "routing/handing_on.py": [f"{_ROUTING}/test_handing_on.py"],
     "routing/role.py": [f"{_ROUTING}/test_role.py"],
     "routing/steering.py": [f"{_ROUTING}/test_steering.py"],
-    "routing/assessment.py": [f"{_ROUTING}/test_assessment.py", "tests/unit/domain/test_transcript.py"],
-    "routing/danger.py": [f"{_ROUTING}/test_assessment.py"],
-    "routing/harm.py": [f"{_ROUTING}/test_assessment.py"],
-    "routing/orders.py": [f"{_ROUTING}/test_orders.py", f"{_ROUTING}/test_assessment.py"],
-    "routing/protected.py": [f"{_ROUTING}/test_assessment.py"],
-    "routing/prefilter.py": [f"{_ROUTING}/test_prefilter.py"],
+    "risk/assessment.py": ["tests/unit/risk", "tests/unit/domain/test_transcript.py"],
+    "risk/harm.py": ["tests/unit/risk"],
+    "risk/reading.py": ["tests/unit/risk"],
+    "risk/scoring.py": ["tests/unit/risk"],
     "policy/facts.py": ["tests/unit/policy"],
     "policy/rule.py": ["tests/unit/policy", "tests/unit/domain/test_settings.py"],
     "policy/verdict.py": ["tests/unit/policy/test_verdict.py"],
@@ -135,30 +133,7 @@ EQUIVALENT = {
     "scheduler/admission.py: the condition is True: "
     "return named_by(head.agent_type, agents) if head.agent_type else ()": "no agent is of no name and no kind",
     "scheduler/snapshot.py: the condition is False: if self.tried:": "whatever is in force ends after what is over",
-    "routing/steering.py: the condition is False: "
-    "if _STEERS.search(text) is None and _ADDRESSES.search(text) is None:": "it only saves a search that finds nothing",
-    "routing/orders.py: the condition is True: "
-    "passive = _PASSIVE.pattern.search(text, begins) if may_be_done else None": (
-        "it only saves a search that finds nothing"
-    ),
-    "routing/prefilter.py: the condition is True: return self.pattern.search(text) if self.may_match(text) else None": (
-        "where its words are not it finds nothing"
-    ),
-    "routing/prefilter.py: the condition is True: return self.pattern.match(text) if self.may_match(text) else None": (
-        "where its words are not it finds nothing"
-    ),
-    "routing/prefilter.py: the condition is True: "
-    "return self.pattern.finditer(text) if self.may_match(text) else iter(())": (
-        "where its words are not it finds nothing"
-    ),
-    "routing/prefilter.py: the condition is True: "
-    "return self.pattern.sub(instead, text) if self.may_match(text) else text": (
-        "where its words are not it finds nothing"
-    ),
-    "routing/prefilter.py: the condition is False: "
-    "words = set(_WORD.findall((text if text.isascii() else text.translate(_FOLDED)).lower()))": (
-        "in a text of ASCII nothing is folded"
-    ),
+    "routing/steering.py: the condition is False: if not _may_steer(text):": "it only saves a search that finds nothing",
     "policy/verdict.py: the condition is True: if rule.tier is not None:": "what was left a tier before is left one",
     "policy/verdict.py: the condition is True: verdict, context = "
     "Verdict(risk=facts.risk), context_of(facts.values, allowance) if self._conditions else None": (
@@ -170,11 +145,6 @@ EQUIVALENT = {
     "policy/verdict.py: And -> Or: if rule.risk is not None and self._conditions:": (
         "of the same facts follows the same context"
     ),
-    "routing/danger.py: the condition is False: if _HARMLESS_RUN.search(sentence) is None:": (
-        "no clause of such a sentence is left out either"
-    ),
-    "routing/danger.py: any -> all: return (_ONLY_WORDS.search(sentence) is not None or "
-    "any(map(_tells, clauses(sentence)[:1]))) and _THEN_DO.search(": "it is one clause",
     "dispatch/deciding.py: the condition is True: "
     "handed = hops(connection, task.id, task.generation)[-1:] if task.seq else ()": (
         "without a run nothing is handed on"

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from claudomator_py.__main__ import application
 from claudomator_py.domain.routing import Risk
-from claudomator_py.routing.assessment import assess
+from claudomator_py.risk.assessment import assess
 from claudomator_py.schema.shipped_cards import shipped_cards, shipped_files
 
 DATA = Path(__file__).parents[2] / "data/routing"
@@ -60,7 +60,7 @@ def test_routing_holds_its_gates(cards: Path, tasks: str, gates: str) -> None:
 
 def test_each_missed_gate_is_named(cards: Path, tmp_path: Path) -> None:
     gates = tmp_path / "gates.yaml"
-    gates.write_text("top1: {at_least: 1.0}\nunsafe_misroute_rate: {at_most: 0.0}\ntier.under: {at_most: 0.0}\n")
+    gates.write_text("top1: {at_least: 1.0}\nunsafe_misroute_rate: {at_most: 0.1}\ntier.under: {at_most: 0.0}\n")
     code, problems = evaluated(cards, DATA / "labelled.jsonl", "--gates", str(gates))
     assert code == 1
     assert [line.split()[0] for line in problems.splitlines()] == ["top1", "tier.under"]

@@ -8,7 +8,7 @@ from claudomator_py.domain.extraction import extracted, intent_of
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.transcript import spoken_in, transcript
 from claudomator_py.policy.facts import paths_in
-from claudomator_py.routing.assessment import assess
+from claudomator_py.risk.assessment import assess
 
 
 def told(*texts: str, **more: object) -> str:

@@ -1,0 +1,173 @@
+"""Fits the weights by which risk is read from a text, from labelled texts and the examples of the lexicon.
+
+    python -m bench.risk_weights [--write]
+
+A text is as risky as its riskiest clause, so the loss is that of the highest sum of weights among its clauses. Each
+fifth of the texts is judged by what was fitted to the others, and the threshold lies where of those that are harmless
+so many as ``FALSE_HOLDS`` would be held. With ``--write`` the weights of all texts go into ``weights.json``.
+"""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from claudomator_py.risk.lexicon import KINDS, data
+from claudomator_py.risk.scoring import WEIGHTS, sentences
+
+ROOT = Path(__file__).parents[1]
+TEXTS = ROOT / "tests/data/routing"
+FALSE_HOLDS = 0.011
+FOLDS = 5
+STEPS = 400
+DECAY = 0.0003
+DECAY_OF_WORDS = 0.001
+LEAST = 0.02
+"""A weight that is less is left out."""
+LEAST_SEEN = 3
+"""Texts in which a feature is before it has a weight."""
+
+
+Floats: TypeAlias = np.ndarray[Any, Any]
+Found: TypeAlias = Sequence[frozenset[str]]
+_NO_CLAUSE: Found = (frozenset(),)
+
+
+class Labelled(NamedTuple):
+    """A text, whether it is risky, where it comes from, and how much it counts."""
+
+    text: str
+    risky: bool
+    source: str
+    weight: float = 1.0
+
+
+def texts() -> Iterator[Labelled]:
+    """Return all labelled texts but those that ask for harm, which a list of its own finds."""
+    for one in _rows("dangers"):
+        yield Labelled(one["text"], one["held"], "dangers", 0.6)
+    for one in _rows("orders"):
+        if one["is"] != "harm":
+            yield Labelled(one["text"], one["is"] == "review", "orders", 0.6)
+    for name in ("labelled", "unseen"):
+        for one in _rows(name):
+            if one["expected"]["route"] != "reject":
+                yield Labelled(one["instructions"], one["expected"]["route"] == "human_review", name)
+    for one in _rows("forms"):
+        if not one.get("harmful"):
+            yield Labelled(one["text"], one["held"], "forms")
+    for one in _rows("everyday"):
+        if not one.get("harmful") and one["risk"] != "medium":
+            yield Labelled(one["text"], one["risk"] == "high", f"everyday {one['lang']}", 2.0)
+    for name, language in data().items():
+        for kind in KINDS if "reads" in language else ():
+            for label in ("is", "is_not"):
+                for text in language[kind][label]:
+                    yield Labelled(text, label == "is", f"lexicon {name}")
+    for label in ("is", "is_not"):
+        for text in data()["commands"][label]:
+            yield Labelled(text, label == "is", "commands", 3.0)
+
+
+def _rows(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (TEXTS / f"{name}.jsonl").read_text("utf-8").splitlines()]
+
+
+class Fitted(NamedTuple):
+    """Weights by feature."""
+
+    names: list[str]
+    values: Floats
+
+
+def fit(labelled: Sequence[Labelled], found: Sequence[Found]) -> Fitted:
+    """Fit weights to these texts. found: of each the features of its clauses."""
+    seen: dict[str, int] = {}
+    for clauses in found:
+        for name in frozenset().union(*clauses) if clauses else ():
+            seen[name] = seen.get(name, 0) + 1
+    names = sorted(name for name, count in seen.items() if count >= LEAST_SEEN)
+    at = {name: number + 1 for number, name in enumerate(names)}
+    matrix, owner = _matrix(found, at)
+    starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]])
+    risky = np.array([one.risky for one in labelled], dtype=float)
+    counts = np.array([one.weight for one in labelled])
+    counts = counts / counts.mean()
+    values = np.zeros(len(names) + 1)
+    decay = np.array([0.0, *(DECAY_OF_WORDS if " " in name else DECAY for name in names)])
+    mean, square = np.zeros_like(values), np.zeros_like(values)
+    for step in range(1, STEPS + 1):
+        scores = matrix @ values
+        best = _best(scores, starts, owner)
+        wrong = (1 / (1 + np.exp(-scores[best])) - risky) * counts
+        gradient = matrix[best].T @ wrong / len(labelled) + decay * values
+        mean = 0.9 * mean + 0.1 * gradient
+        square = 0.999 * square + 0.001 * gradient**2
+        values = values - 0.08 * (mean / (1 - 0.9**step)) / (np.sqrt(square / (1 - 0.999**step)) + 1e-8)
+    return Fitted(["bias", *names], values)
+
+
+def _matrix(found: Sequence[Found], at: Mapping[str, int]) -> tuple[Floats, Floats]:
+    """Rows of clauses, and whose they are."""
+    rows = [(number, clause) for number, clauses in enumerate(found) for clause in (clauses or _NO_CLAUSE)]
+    matrix = np.zeros((len(rows), len(at) + 1), dtype=np.float32)
+    matrix[:, 0] = 1
+    for row, (_, clause) in enumerate(rows):
+        for name in clause:
+            if name in at:
+                matrix[row, at[name]] = 1
+    return matrix, np.array([number for number, _ in rows])
+
+
+def _best(scores: Floats, starts: Floats, owner: Floats) -> Floats:
+    """The row of the highest score of each text."""
+    highest = np.maximum.reduceat(scores, starts)
+    order = np.flatnonzero(scores >= highest[owner] - 1e-12)
+    _, first = np.unique(owner[order], return_index=True)
+    return order[first]
+
+
+def scored(fitted: Fitted, found: Sequence[Found]) -> Floats:
+    """The score of each text."""
+    at = {name: number for number, name in enumerate(fitted.names)}
+    matrix, owner = _matrix(found, {name: number for name, number in at.items() if name != "bias"})
+    starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]])
+    return np.maximum.reduceat(matrix @ fitted.values, starts)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Fit, say how well that carries over, and write."""
+    labelled = list({one.text: one for one in texts()}.values())
+    found = [[features for one in sentences(text.text) for _, features in one.orders] for text in labelled]
+    scores, fold = np.zeros(len(labelled)), np.arange(len(labelled)) % FOLDS
+    for part in range(FOLDS):
+        rest, other = np.flatnonzero(fold != part), np.flatnonzero(fold == part)
+        fitted = fit([labelled[number] for number in rest], [found[number] for number in rest])
+        scores[other] = scored(fitted, [found[number] for number in other])
+    risky = np.array([one.risky for one in labelled])
+    threshold = float(np.quantile(scores[~risky], 1 - FALSE_HOLDS))
+    held = scores >= threshold
+    sys.stdout.write(f"threshold {threshold:.3f}: of {risky.sum()} risky {np.mean(held[risky]):.3f} held\n")
+    for source in sorted({one.source for one in labelled}):
+        of = np.array([one.source == source for one in labelled])
+        sets = [of & which for which in (risky, ~risky)]
+        shares = [f"{np.mean(held[which]):.3f} of {which.sum()}" for which in sets if which.any()]
+        sys.stdout.write(f"  {source:14} {' | '.join(shares)}\n")
+    for one, over, is_held in zip(labelled, scores - threshold, held, strict=True):
+        if "--list" in arguments and is_held != one.risky:
+            sys.stdout.write(f"{'FALSE' if is_held else 'MISS '} {over:6.2f} {one.source}: {one.text[:140]!r}\n")
+    fitted = fit(labelled, found)
+    values = {name: round(float(value), 3) for name, value in zip(fitted.names, fitted.values, strict=True)}
+    values["bias"] = round(values["bias"] - threshold, 3)
+    values = {name: value for name, value in values.items() if abs(value) >= LEAST or name == "bias"}
+    sys.stdout.write(f"{len(values)} weights\n")
+    if "--write" in arguments:
+        text = json.dumps(values, indent=0, sort_keys=True)
+        (ROOT / "claudomator_py/risk" / WEIGHTS).write_text(f"{text}\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,149 @@
+"""What a task's text says of the harm that it could do, and whether it says enough for anybody to do it.
+
+By words, without a model. Words are a courtesy: they see what is said plainly and miss the rest; what a run does is
+kept within its reach by ``acts``, whatever its task says. Nothing in a text makes it less risky: that it claims to be
+harmless, approved or urgent, or tells who is to judge it, is content like the rest.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from typing import Final
+
+from claudomator_py.domain.routing import Risk
+from claudomator_py.domain.transcript import spoken_in
+from claudomator_py.risk.vague import says_nothing
+
+MAX_ORDERS: Final = 4_000
+"""Clauses that order something which are read in one text."""
+MAX_TOLD: Final = 200
+_MAX_KNOWN: Final = 1_000
+_MAX_SIGNS: Final = 10
+_UNREAD: Final = 0.2
+"""The share of a text's words that have to be known for it to be read."""
+_FEW: Final = 3
+"""Words that are too few to say that a text cannot be read."""
+_FIRST: Final = 200
+"""Sentences that say whether it can."""
+
+
+class Sign(StrEnum):
+    """What was seen in a text."""
+
+    LIVE = "live"
+    """It acts on a system that people use."""
+    PUBLISHED = "published"
+    """It publishes something, or rewrites what is published."""
+    MONEY = "money"
+    """It moves money, or sets what is paid."""
+    ACCESS = "access"
+    """It gives or takes access, lifts a protection, or replaces credentials."""
+    IRREVERSIBLE = "irreversible"
+    """It deletes what nobody can bring back."""
+    MASS_MAIL = "mass_mail"
+    """It writes to many people."""
+    COMMAND = "command"
+    """It has a command run that acts on others."""
+    DOUBTFUL = "doubtful"
+    """It may be meant to harm or deceive somebody, or is not read to its end; a person is to judge."""
+    HARMFUL = "harmful"
+    """It is meant to harm or deceive somebody."""
+    UNREAD = "unread"
+    """Hardly a word of it is known."""
+    VAGUE = "vague"
+    """It does not say what is wanted of what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """What a text says."""
+
+    risk: Risk
+    signs: tuple[tuple[Sign, str], ...] = ()
+    """What was seen, with the words in which it was."""
+
+    @property
+    def harmful(self) -> bool:
+        """Whether it asks for harm."""
+        return any(sign is Sign.HARMFUL for sign, _ in self.signs)
+
+    @property
+    def unread(self) -> bool:
+        """Whether hardly a word of it is known."""
+        return any(sign is Sign.UNREAD for sign, _ in self.signs)
+
+    @property
+    def words(self) -> str:
+        """What was seen of harm, in the words of the text; empty: nothing."""
+        return "; ".join(dict.fromkeys(words for sign, words in self.signs if sign is not Sign.VAGUE))
+
+    def seen(self, sign: Sign) -> str | None:
+        """The words in which that was seen; None: it was not."""
+        return next((words for one, words in self.signs if one is sign), None)
+
+    @property
+    def vague(self) -> bool:
+        """Whether it says too little for anybody."""
+        return any(sign is Sign.VAGUE for sign, _ in self.signs)
+
+
+def assess(instructions: str) -> Assessment:
+    """Judge a task by its text. The same text is always judged the same.
+
+    Of a conversation, the last message counts; if that says nothing by itself ("yes, do it"), with the one before.
+
+    The risk is low or high: whether what is changed is the product or a text about it, words alone do not tell well
+    enough; a rule of the policy can. It is medium for a text that cannot be read.
+    """
+    known = _known(hashlib.sha256(instructions.encode(errors="surrogatepass")).digest())
+    if known:
+        return known[0]
+    *before, last = spoken_in(instructions)
+    if before and says_nothing(last) is not None:
+        last = f"{before[-1]}\n{last}"
+    known.append(assess_anew(last))
+    return known[0]
+
+
+@lru_cache(maxsize=_MAX_KNOWN)
+def _known(digest: bytes) -> list[Assessment]:  # noqa: ARG001 - by which it is found
+    """What was said of the text with that hash; empty: nothing yet. The text, of up to a million characters, is not
+    kept."""
+    return []
+
+
+def assess_anew(text: str) -> Assessment:
+    """Judge a text that is one message, whatever is remembered."""
+    # With words that take a tenth of a second to load: for a daemon that judges a text.
+    from claudomator_py.risk.reading import known_in
+    from claudomator_py.risk.scoring import score, sentences
+
+    signs: list[tuple[Sign, str]] = []
+    orders = known = words = 0
+    for number, (piece, sentence, ordered) in enumerate(sentences(text)):
+        for clause, features in ordered:
+            orders += 1
+            if score(features) >= 0:
+                told = piece.text if piece.logged else clause.text
+                signs.append((Sign(clause.kind or Sign.COMMAND), _told(told)))
+        if sentence.harm is not None:
+            sign = Sign.HARMFUL if sentence.harm.refuse and not piece.pasted else Sign.DOUBTFUL
+            signs.append((sign, _told(piece.text)))
+        if number < _FIRST and not piece.pasted:
+            known, words = (one + more for one, more in zip((known, words), known_in(piece.text), strict=True))
+        if orders >= MAX_ORDERS:
+            signs.append((Sign.DOUBTFUL, f"more than {MAX_ORDERS} orders, of which the rest is not read"))
+            break
+    if signs:
+        return Assessment(Risk.HIGH, tuple(dict.fromkeys(signs))[:_MAX_SIGNS])
+    vague = says_nothing(text)
+    if vague is not None:
+        return Assessment(Risk.LOW, ((Sign.VAGUE, vague),))
+    if words >= _FEW and known < words * _UNREAD:
+        return Assessment(Risk.MEDIUM, ((Sign.UNREAD, "hardly a word of it is known"),))
+    return Assessment(Risk.LOW)
+
+
+def _told(text: str) -> str:
+    return " ".join(text.split())[:MAX_TOLD]

@@ -1,0 +1,40 @@
+"""Letters as a reader sees them: without case, accents and width, and with what is made to look like them undone."""
+
+import re
+import unicodedata
+from typing import Final
+
+_INVISIBLE: Final = re.compile(
+    r"[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f]"
+)
+_KEPT: Final = frozenset("\u3099\u309a")
+"""Marks that make another letter of kana."""
+_LIKE: Final = str.maketrans(
+    "авекмнорстухіјѕԁԛԝһӏԍьαβεικνορτυχϲ",
+    "abekmhopctyxijsdqwhlgbabeikvoptuxc",
+)
+"""Letters of Cyrillic and Greek that look like Latin ones."""
+_PLAIN: Final = str.maketrans(
+    {"\u00df": "ss", "\u0142": "l", "\u0131": "i", "\u00f8": "o", "\u0111": "d", "\u00e6": "ae", "\u0153": "oe"}
+)
+_MIXED: Final = re.compile(r"\w*(?:[a-z]\w*[\u0370-\u052f]|[\u0370-\u052f]\w*[a-z])\w*")
+_SPACED: Final = re.compile(r"(?<![^\W_])[^\W_](?:[ ._*-][^\W_]){3,}(?![^\W_])")
+_ALSO_SPACED: Final = re.compile(r"(?<![^\W_])[^\W_](?:[ ._*-][^\W_])+(?![^\W_])")
+_BETWEEN: Final = re.compile(r"[ ._*-]")
+
+
+def fold(text: str) -> str:
+    """Return the text without case, accents, width and what cannot be seen; a word that mixes alphabets is Latin."""
+    if text.isascii():
+        return text.lower()
+    apart = unicodedata.normalize("NFKD", _INVISIBLE.sub("", text)).casefold()
+    bare = "".join(letter for letter in apart if not unicodedata.combining(letter) or letter in _KEPT)
+    folded = unicodedata.normalize("NFKC", bare).translate(_PLAIN).casefold()
+    return _MIXED.sub(lambda word: word[0].translate(_LIKE), folded)
+
+
+def joined(text: str) -> str:
+    """Return the text with words in one that are spelt with a space or a mark after each letter: ``d e l e t e``."""
+    if _SPACED.search(text) is None:
+        return text
+    return _ALSO_SPACED.sub(lambda word: _BETWEEN.sub("", word[0]), text)

@@ -1,0 +1,77 @@
+"""A text in pieces: its sentences and lines, and which of them are pasted, such as logs and code."""
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from claudomator_py.risk.lexicon import lexicon
+
+MAX_PIECE: Final = 600
+"""Characters of a piece; a longer sentence is cut between two words."""
+_OVERLAP: Final = 200
+"""Characters that a piece of a long sentence has in common with the one before: an order stands whole in one."""
+_FENCE: Final = re.compile(r"[ \t]*(?:`{3,}|~{3,})")
+_INDENTED: Final = re.compile(r"(?: {4}|\t)(?![-*\d])")
+_LISTED: Final = re.compile(r"\s*(?:\d+[.)]|[-*\u2022])\s")
+_SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|(?<=[\u3002\uff01\uff1f\uff1b])")
+_GOES_ON: Final = re.compile(r"[a-z0-9`(\"'/]")
+_MAY_GO_ON: Final = re.compile(r"[\w,)\"'`]\s*$")
+
+
+class Piece(NamedTuple):
+    """A sentence or line. pasted: it stands in what somebody has copied."""
+
+    text: str
+    pasted: bool
+    logged: bool = False
+    """Whether it is a line of a log, of which there are many that differ by their numbers."""
+
+
+def pieces(text: str) -> Iterator[Piece]:
+    """Return them in order. A line that may go on in the next is there by itself, and again with what follows it. If
+    all of a text is pasted, nothing is."""
+    found = list(_lines(text))
+    every = all(line.pasted for line in found)
+    before = ""
+    for line in found:
+        for sentence in _SENTENCE.split(line.text):
+            for part in _parts(sentence):
+                yield Piece(part, line.pasted and not every, line.logged)
+        if line.pasted:
+            before = ""
+            continue
+        if before and _GOES_ON.match(line.text.lstrip()):
+            for part in _parts(f"{before} {_SENTENCE.split(line.text)[0].lstrip()}"):
+                yield Piece(part, pasted=False)
+            before = before if len(line.text) < 2 else f"{before} {line.text.lstrip()}"[-_OVERLAP:]
+        if _MAY_GO_ON.search(line.text):
+            before = _SENTENCE.split(line.text)[-1].rstrip()[-_OVERLAP:]
+        else:
+            before = ""
+
+
+def _lines(text: str) -> Iterator[Piece]:
+    fenced = steps = False
+    logs, reports = lexicon().logged, lexicon().reported
+    for line in text.splitlines():
+        if not line.strip():
+            steps = False
+            continue
+        if _FENCE.match(line):
+            fenced = not fenced
+            continue
+        steps = reports.match(line) is not None or (steps and _LISTED.match(line) is not None)
+        logged = logs.match(line) is not None
+        yield Piece(line, fenced or steps or logged or _INDENTED.match(line) is not None, logged)
+
+
+def _parts(sentence: str) -> Iterator[str]:
+    begin = 0
+    while len(sentence) - begin > MAX_PIECE:
+        end = sentence.rfind(" ", begin + MAX_PIECE - _OVERLAP // 2, begin + MAX_PIECE)
+        end = begin + MAX_PIECE if end < 0 else end
+        yield sentence[begin:end]
+        after = sentence.find(" ", end - _OVERLAP, end)
+        begin = end - _OVERLAP if after < 0 else after + 1
+    if sentence[begin:].strip():
+        yield sentence[begin:]

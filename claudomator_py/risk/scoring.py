@@ -1,0 +1,60 @@
+"""How risky a clause is by its words: the sum of the weights of its features, which were fitted to labelled texts."""
+
+import json
+import pkgutil
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Final, NamedTuple
+
+from claudomator_py.risk.pieces import Piece, pieces
+from claudomator_py.risk.reading import Clause, Sentence, read
+
+WEIGHTS: Final = "weights.json"
+_ZEROES: Final = str.maketrans("123456789", "000000000")
+"""So that lines of a log, which differ by their numbers, are read once."""
+
+_ONLY_SHOWN: Final = frozenset({"pasted", "quoted", "test", "not"})
+"""Of a command: it is not meant to be run, or where it harms nobody."""
+
+
+class Read(NamedTuple):
+    """A sentence of a text, and its clauses that order something, each with its features in the text."""
+
+    piece: Piece
+    sentence: Sentence
+    orders: list[tuple[Clause, frozenset[str]]]
+
+
+def sentences(text: str) -> Iterator[Read]:
+    """Return them in order. "It" stands for what the sentence before spoke of."""
+    spoken_of, in_use = frozenset[str](), False
+    for piece in pieces(text):
+        sentence = read(piece.text.translate(_ZEROES) if piece.logged else piece.text)
+        orders = []
+        for clause in sentence.clauses:
+            more = {"pasted"} if piece.pasted else set()
+            if in_use:
+                more.add("prod.before")
+            if "nothing" in clause.features and "back" in clause.features:
+                more |= {f"i:{kind}" for kind in spoken_of}
+                more |= {f"v:{kind}&i" for kind in spoken_of if f"v:{kind}" in clause.features}
+            orders.append((clause, clause.features | more))
+        yield Read(piece, sentence, orders)
+        if not piece.pasted:
+            spoken_of = sentence.things or spoken_of
+            in_use = in_use or sentence.in_use
+
+
+def score(features: frozenset[str]) -> float:
+    """Return the sum of their weights; from 0 on a clause is risky. A command that is ordered needs no other words."""
+    known = weights()
+    if "cmd.order" in features and features.isdisjoint(_ONLY_SHOWN):
+        return 1.0
+    return sum(known.get(name, 0.0) for name in features) + known["bias"]
+
+
+@cache
+def weights() -> Mapping[str, float]:
+    """Return the weights that come with Claudomator."""
+    found: Mapping[str, float] = json.loads(pkgutil.get_data("claudomator_py.risk", WEIGHTS) or b"{}")
+    return found
