@@ -133,7 +133,9 @@ EQUIVALENT = {
     "scheduler/admission.py: the condition is True: "
     "return named_by(head.agent_type, agents) if head.agent_type else ()": "no agent is of no name and no kind",
     "scheduler/snapshot.py: the condition is False: if self.tried:": "whatever is in force ends after what is over",
-    "routing/steering.py: the condition is False: if not _may_steer(text):": "it only saves a search that finds nothing",
+    "routing/steering.py: the condition is False: if not _may_steer(text):": (
+        "it only saves a search that finds nothing"
+    ),
     "policy/verdict.py: the condition is True: if rule.tier is not None:": "what was left a tier before is left one",
     "policy/verdict.py: the condition is True: verdict, context = "
     "Verdict(risk=facts.risk), context_of(facts.values, allowance) if self._conditions else None": (
