@@ -35,6 +35,8 @@ _MAX_START_S: Final = 60.0
 _HEAD: Final = struct.Struct("!I")
 _PROGRAM: Final = "import sys; sys.path.append(sys.argv[1]); from claudomator_py.policy.evaluator import main; main()"
 _INSTALLATION: Final = str(Path(__file__).parents[2])
+_NEEDED: Final = ("LD_LIBRARY_PATH",)
+"""Of the environment, in which there may be secrets: what some installations of Python do not start without."""
 _PIECE: Final = 1 << 16
 
 
@@ -55,7 +57,7 @@ class _Process:
             stderr=subprocess.DEVNULL,
             bufsize=0,
             cwd="/",
-            env={},
+            env={name: os.environ[name] for name in _NEEDED if name in os.environ},
             start_new_session=True,  # whoever interrupts a command at a terminal does not interrupt this
         )
         self._ends = weakref.finalize(self, _end, self._popen)

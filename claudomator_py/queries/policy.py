@@ -70,8 +70,8 @@ def view(connection: Connection, policy: Policy, by: Principal, days: int, now_m
 def candidates(
     connection: Connection, task: Task, policy: Policy, by: Principal, limit: int
 ) -> tuple[SpecialistView, ...]:
-    """The specialists to whom that principal may give the task, by id: whoever made it sees them too, and no rule that
-    applies to it excludes them or gives it to somebody else."""
+    """The specialists to whom that principal may give the task, by id: they may be given work of whoever made it, and
+    no rule that applies to it excludes them or gives it to somebody else."""
     open_, _ = specialists_for(connection, task, by)
     said = decision_rows.latest(connection, task.id, DecisionKind.POLICY, task.generation)
     checks = () if said is None else PolicyRecord.model_validate(said.data).policy_checks

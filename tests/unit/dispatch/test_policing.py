@@ -195,7 +195,7 @@ def test_of_a_message_that_costs_too_much_nothing_is_said_and_its_task_is_judged
 
     of_message()  # the process for it is there from now on
     world.submit("t", instructions=named)
-    others = [threading.Thread(target=judge, args=(world, rules, "t")) for _ in range(12)]
+    others = [threading.Thread(target=judge, args=(world, rules, "t")) for _ in range(4)]
     for other in others:
         other.start()
     took_s = of_message()

@@ -15,7 +15,8 @@ from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.policy import condition, sandbox
 from claudomator_py.policy.condition import BadCondition, Condition
-from claudomator_py.policy.expression import Allowance, Undecided, context_of
+from claudomator_py.policy.cost import is_small
+from claudomator_py.policy.expression import Allowance, Expression, Undecided, code_of, context_of
 from claudomator_py.policy.facts import MAX_TEXT, Facts
 from claudomator_py.policy.rule import Rule
 from claudomator_py.policy.verdict import Policy
@@ -181,6 +182,31 @@ def test_no_rule_is_sure_of_a_text_that_is_too_long() -> None:
     demanded = policy.judge(Facts(spec)).demanded
     assert demanded is not None
     assert demanded.rules == ("words",)
+
+
+def of_library(text: str, values: dict[str, Any]) -> object:
+    """What the library says in this process, of a condition that costs little."""
+    try:
+        return Expression(text, code_of(text)).value(context_of(values))
+    except Undecided as undecided:
+        return str(undecided)
+
+
+@settings(max_examples=100, suppress_health_check=list(HealthCheck), deadline=None)
+@given(CONDITIONS)
+def test_a_condition_has_the_same_value_wherever_it_is_evaluated(text: str) -> None:
+    if len(text) > condition.LONGEST or not is_small(text):
+        return
+    for values in (facts(), facts(text="\N{PILE OF POO} a", tags=[], paths=["a/b"])):
+        try:
+            here = of_library(text, values)
+        except (ValueError, RecursionError):
+            return  # it is none
+        try:
+            there: object = sandbox.evaluate(text, context_of(values))
+        except Undecided as undecided:
+            there = str(undecided)
+        assert there == (here if isinstance(here, bool) else str(here)[:1_000])
 
 
 @settings(max_examples=150, suppress_health_check=list(HealthCheck), deadline=None)
