@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
+from heapq import heapify, heappop, heappush
 
 from sqlalchemy import Connection
 
@@ -191,12 +192,17 @@ class Observer:
         shut = replace(planner.shut, hints=frozenset()) if rules.classifier else planner.shut
         lanes = set(queue.lanes(connection, planner.taken, shut))
         fronts = self._fronts(connection, lanes, planner, without=paused)
+        order = [(front.position, lane) for lane, front in fronts.items()]
+        heapify(order)
         blocked: set[str] = set()
         waited: dict[str, int] = {}
         to_ask = AHEAD * rules.total
         known = {front.task.eligibility for front in fronts.values() if front.asked}
         while fronts and not planner.exhausted:
-            lane, front = min(fronts.items(), key=lambda item: item[1].position)
+            position, lane = heappop(order)
+            front = fronts.get(lane)
+            if front is None or front.position != position:
+                continue  # another one has come in its place
             again = {lane}
             queued, verdict = front.queued, None
             if queued is not None:
@@ -225,10 +231,13 @@ class Observer:
                 if not (asking and (queued.head.asked is not None or to_ask > 0)):
                     blocked.add(lane)
                     again = set()
-            fronts = {name: other for name, other in fronts.items() if name != lane and name not in again}
-            if not planner.exhausted:
-                found = self._fronts(connection, again, planner, after=front.position, without=paused, queued_by=waited)
+            for name in (lane, *again):
+                fronts.pop(name, None)
+            if again and not planner.exhausted:
+                found = self._fronts(connection, again, planner, after=position, without=paused, queued_by=waited)
                 fronts |= found
+                for name, other in found.items():
+                    heappush(order, (other.position, name))
 
     def _question(self, planner: Planner, front: _Front, queued: QueuedTask, verdict: Blocked) -> Iterator[_Planned]:
         """What to ask about a task that does not start yet, if anything."""

@@ -1,6 +1,7 @@
 """Whether one task may start now, and where: hints, holds and slots around the balancer's choice."""
 
-from collections.abc import Sequence, Set
+import json
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
 from claudomator_py.domain.agent import Tier
@@ -65,6 +66,12 @@ def shut_hints(agents: Sequence[AgentState], rules: Rules) -> frozenset[str]:
             if not any(agent.auto_select for agent in meant):
                 hints.add(hint_of(name, strict=False))
     return frozenset(hints)
+
+
+def names_in_lanes(agents: Iterable[AgentState]) -> frozenset[str]:
+    """What names one of these agents in the text of a lane: its name or its kind, however that was written."""
+    names = {name for agent in agents for name in (agent.name, agent.kind)}
+    return frozenset(json.dumps(name, ensure_ascii=escaped) for name in names for escaped in (True, False))
 
 
 def _is_shut(agent: AgentState, rules: Rules) -> bool:

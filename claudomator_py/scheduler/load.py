@@ -7,6 +7,7 @@ from typing import Final
 
 from claudomator_py.domain.blocked import BlockCode, Blocked, blocked
 from claudomator_py.domain.coded import TaskRef
+from claudomator_py.domain.principal import OWN
 from claudomator_py.scheduler.slots import NONE_IN_USE, InUse, pool_of
 from claudomator_py.scheduler.snapshot import AgentState, DayLeft, Kept, QueueHead, Rules, Snapshot
 
@@ -139,6 +140,18 @@ class Shut:
     """Those that get no further slot on any agent."""
     newcomers: bool = False
     """Whether no tenant but the operator gets one, whoever it is."""
+    by_name: frozenset[str] = frozenset()
+    """Tenants for whom only agents are free that a task has to name."""
+    newcomers_by_name: bool = False
+    """Whether that is so for each but the operator, whoever it is."""
+    names: frozenset[str] = frozenset()
+    """What names those agents, as a lane has it."""
+
+    def leaves_out(self, tenant: str, lane: str) -> bool:
+        """Whether nothing of that lane can start, as it names no agent that is free. All that it could name one by is
+        in its text: what it asks for, its constraints, and the conversation that it continues."""
+        named_only = tenant in self.by_name or (self.newcomers_by_name and tenant != OWN)
+        return named_only and not any(name in lane for name in self.names)
 
 
 NOTHING_SHUT: Final = Shut()

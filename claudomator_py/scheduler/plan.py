@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from claudomator_py.domain.blocked import Blocked, Why
 from claudomator_py.domain.principal import OWN
-from claudomator_py.scheduler.admission import admit, decide, hinted_by, open_to, shut_hints
+from claudomator_py.scheduler.admission import admit, decide, hinted_by, names_in_lanes, open_to, shut_hints
 from claudomator_py.scheduler.decision import DecisionRecord
 from claudomator_py.scheduler.load import Shut, Taken, load_of
 from claudomator_py.scheduler.slots import NEWCOMER, SHARES
@@ -50,8 +50,17 @@ class Planner:
         """With what no task can start."""
         load, rules = self._load, self._rules
         tenants = load.here.tenants.keys() | load.remote.tenants.keys()
-        shut = {tenant for tenant in (*tenants, NEWCOMER) if not any(agent.free for agent in self._seen_by(tenant))}
-        return Shut(shut_hints(self._seen_by(OWN), rules), frozenset(shut - {NEWCOMER}), NEWCOMER in shut)
+        free = {tenant: [one for one in self._seen_by(tenant) if one.free] for tenant in (*tenants, NEWCOMER, OWN)}
+        shut = {tenant for tenant, agents in free.items() if not agents}
+        by_name = {tenant for tenant, agents in free.items() if agents and not any(one.auto_select for one in agents)}
+        return Shut(
+            shut_hints(self._seen_by(OWN), rules),
+            frozenset(shut - {NEWCOMER}),
+            NEWCOMER in shut,
+            frozenset(by_name - {NEWCOMER}),
+            NEWCOMER in by_name,
+            names_in_lanes(free[OWN]) if by_name else frozenset(),
+        )
 
     @property
     def slots_used(self) -> bool:

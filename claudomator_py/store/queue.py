@@ -72,7 +72,7 @@ def _among(name: str) -> BindParameter[Sequence[str]]:
     return bindparam(name, expanding=True)
 
 
-def _lanes() -> Select[str]:
+def _lanes() -> Select[Any]:
     """See ``lanes``."""
 
     def following(*conditions: ColumnElement[bool]) -> ScalarSelect[str]:
@@ -100,7 +100,7 @@ def _lanes() -> Select[str]:
     onward = select(arrived.c.id, *columns).join_from(place, arrived, arrived.c.id == step)
     place = place.union_all(onward)
     # Names of their own for NOT IN, see ``Statement``.
-    return select(place.c.lane).where(
+    return select(place.c.lane, place.c.tenant).where(
         place.c.dir_key.not_in(_among("without_dir_keys")),
         place.c.hint.not_in(_among("without_hints")),
         place.c.tenant.not_in(_among("without_tenants")),
@@ -210,15 +210,15 @@ _UNENDED = select(TASK.c.state, func.count().label("number")).where(TASK.c.state
 
 
 def lanes(connection: Connection, taken: Taken, shut: Shut = NOTHING_SHUT) -> list[str]:
-    """The lanes of the queue in which some task works in a directory that is not taken. shut: hints and tenants whose
-    lanes are left out, all of them at once.
+    """The lanes of the queue in which some task works in a directory that is not taken. shut: whose lanes are left out.
 
     From lane to lane, and in each from directory to directory up to the first that is free: what is read grows with
     the number of lanes that are not left out and of taken directories, not with that of tasks.
     """
     given = {"dir_keys": sorted(taken.dir_keys), "hints": sorted(shut.hints), "tenants": sorted(shut.tenants)}
-    without = {f"without_{name}": values for name, values in given.items()}
-    found = set(_LANES.values(connection, newcomers=0 if shut.newcomers else 1, **given, **without))
+    given |= {f"without_{name}": values for name, values in given.items()}
+    there = _LANES.rows(connection, newcomers=0 if shut.newcomers else 1, **given)
+    found = {lane for lane, tenant in there if not shut.leaves_out(tenant, lane)}
     if taken.keepers:
         keeping = select(TASK.c.lane).where(_QUEUED, TASK.c.id.in_(sorted(taken.keepers)))
         found.update(connection.execute(keeping).scalars())

@@ -125,3 +125,30 @@ def test_so_does_one_while_a_remote_agent_is_free(tmp_path: Path, scene: Callabl
     (few_statements, few_steps), (many_statements, many_steps) = costs
     assert many_statements == few_statements
     assert many_steps < few_steps * 1.5 + 500
+
+
+def test_nor_is_any_lane_looked_at_that_names_no_agent_which_is_free(tmp_path: Path) -> None:
+    """However many they are: a guest with an agent elsewhere may submit tasks that each pin a model of their own."""
+    statements = []
+    for number in (20, MANY):
+        with open_migrated(tmp_path / str(number)) as database:
+            world = shared(database, AGENTS)
+            in_lanes_of_their_own(world, number)
+            statements.append(database.read(partial(cost, look=world.observer.observe))[0])
+            submit(world, ACME, "elsewhere", agent={"type": "shop"}, priority="low")
+            submit(world, OPERATOR, "here", priority="low")
+            world.tick()
+            assert set(world.running()) == {"a1", "a2", "elsewhere", "here"}
+    few, many = statements
+    assert few == many
+
+
+def test_with_all_slots_used_only_what_names_a_free_agent_is_looked_at(world: World) -> None:
+    world = shared(world.database, AGENTS)
+    submit(world, OPERATOR, *(f"o{number}" for number in range(6)))
+    world.tick()
+    assert set(world.running()) == {f"o{number}" for number in range(5)}
+    submit(world, OPERATOR, "kind", agent={"type": "a2a"}, priority="low")
+    submit(world, OPERATOR, "name", agent={"type": "shop", "strict": True}, priority="low")
+    world.tick()
+    assert {"kind", "name"} < set(world.running())

@@ -1,5 +1,6 @@
 """Slots are shared: nobody gets more than its share, the operator finds one, and none is left empty for nothing."""
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +15,7 @@ from claudomator_py.domain.principal import OWN, tenant_of
 from claudomator_py.domain.routing import Constraints
 from claudomator_py.scheduler.plan import Planner, StartRun
 from claudomator_py.scheduler.snapshot import AgentState, QueueHead, Snapshot
-from tests.unit.scheduler.situations import agent, head, placed, snapshot, starts
+from tests.unit.scheduler.situations import agent, head, placed, snapshot, snapshots, starts
 
 BOUNDS: dict[str, Any] = {"total": 4, "per_organisation": 2, "remote": 4, "remote_per_organisation": 2}
 ACME, GLOBEX, ANN = "org:acme", "org:globex", "by:ann"
@@ -277,6 +278,32 @@ def test_nothing_of_a_tenant_that_is_left_out_would_start(seen: Snapshot) -> Non
     found = {start.head.tenant for start in starts(seen)}
     assert found.isdisjoint(shut.tenants)
     assert not shut.newcomers or found <= {OWN}
+
+
+def _lane(task: QueueHead) -> str:
+    """What a lane's text has of it."""
+    talk = task.conversation
+    held = [] if talk is None else [talk.agent, talk.kind]
+    asked = [task.agent_type, task.strict, task.tier, task.model, {"conversation": held}]
+    return f"{json.dumps(asked)}|{task.constraints.text}"
+
+
+@given(shared() | snapshots())
+def test_no_task_starts_whose_lane_is_left_out(seen: Snapshot) -> None:
+    shut = Planner(seen).shut
+    left_out = [task for task in seen.heads if shut.leaves_out(task.tenant, _lane(task))]
+    event(f"{len(left_out)} are left out")
+    assert {task.task_id for task in left_out}.isdisjoint(start.head.task_id for start in starts(seen))
+
+
+@pytest.mark.parametrize("name", ["shop", "hub:größe", 'quo"te', "back\\slash"])
+def test_a_lane_names_an_agent_however_its_name_is_written(name: str) -> None:
+    elsewhere = SHOP.model_copy(update={"name": name})
+    shut = Planner(snapshot(CLAUDE, elsewhere, live=4, **BOUNDS)).shut
+    for task in (head(1, agent_type=name), head(1, constraints=Constraints(agents=(name,)))):
+        assert not shut.leaves_out(OWN, _lane(task))
+    assert shut.leaves_out(OWN, _lane(head(1)))
+    assert shut.leaves_out(ACME, _lane(head(1, agent_type="claude")))
 
 
 @given(shared())
