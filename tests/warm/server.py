@@ -49,7 +49,7 @@ _IMPORTED_LATE = (
     *("tzdata.zoneinfo", "uvicorn.lifespan.off"),
     *("claudomator_py.api.a2a.routes", "claudomator_py.api.page.application", "claudomator_py.sources.alarms"),
     *("claudomator_py.agents.command.kind", "claudomator_py.agents.simulated.kind"),
-    *("claudomator_py.risk.reading"),
+    "claudomator_py.risk.reading",
 )
 _FIRST_FREE = 3
 _LITERAL = b"{'"
