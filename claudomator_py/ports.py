@@ -1,6 +1,6 @@
 """What the service needs from the outside: agents to start and read, and a host that keeps runs alive without it."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
@@ -189,8 +189,9 @@ class RunHost(Protocol):
         also where there is no such run.
         """
 
-    def told(self, run_id: str) -> bytes:
-        """All that it was told. Raises OSError, but for a run that was told nothing."""
+    def told(self, run_id: str) -> Iterator[bytes]:
+        """The lines that it was told, read one by one: there may be very many. Raises OSError, but for a run that was
+        told nothing."""
 
     # --- what is left of them ---
 

@@ -5,7 +5,7 @@ So all that is promised to an agent is there before it is promised, and a daemon
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -78,9 +78,14 @@ class Mailboxes:
 
     def _read(self, run_id: str) -> MailboxContent:
         """Beside the loop. Of progress, which is nearly all there may be, nothing is parsed."""
-        told = self._host.told(run_id)
-        lines = told.splitlines()
-        return MailboxContent(_first(lines, "accepted") is not None, _first(lines, "end"), len(told))
+        found: dict[str, Mapping[str, Any]] = {}
+        size = 0
+        for line in self._host.told(run_id):
+            size += len(line) + 1
+            for kind, begins in _BEGINS.items():
+                if kind not in found and line.startswith(begins) and (message := _message(line, kind)) is not None:
+                    found[kind] = message
+        return MailboxContent("accepted" in found, found.get("end"), size)
 
 
 def check_same(recorded: End, end: End) -> None:
@@ -93,16 +98,14 @@ def _line(message: Mapping[str, Any]) -> bytes:
     return json.dumps(message, ensure_ascii=False, allow_nan=False).encode(errors="replace")
 
 
-def _first(lines: Sequence[bytes], kind: str) -> Mapping[str, Any] | None:
-    """Return the first message of that type, which lines say first. A line that a daemon did not finish is none."""
-    begins = _line({"type": kind})[:-1]
-    for line in lines:
-        if not line.startswith(begins):
-            continue
-        try:
-            message = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(message, dict) and message.get("type") == kind:
-            return message
-    return None
+def _message(line: bytes, kind: str) -> Mapping[str, Any] | None:
+    """Return the message if it is of that type. A line that a daemon did not finish is none."""
+    try:
+        message = json.loads(line)
+    except ValueError:
+        return None
+    return message if isinstance(message, dict) and message.get("type") == kind else None
+
+
+_BEGINS: Final = {kind: _line({"type": kind})[:-1] for kind in ("accepted", "end")}
+"""How the messages that count begin: their type is said first."""

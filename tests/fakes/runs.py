@@ -1,6 +1,6 @@
 """A host of runs in memory: the rules of run directories and shims, with a test in the place of every process."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -95,9 +95,9 @@ class MemoryRunHost(ReportingHost):
             raise FileNotFoundError(run_id)
         self.directories[run_id, 0].mailbox += message + b"\n"
 
-    def told(self, run_id: str) -> bytes:
+    def told(self, run_id: str) -> Iterator[bytes]:
         directory = self.directories.get((run_id, 0))
-        return b"" if directory is None else directory.mailbox
+        yield from () if directory is None else directory.mailbox.splitlines()
 
     def place(self, run_id: str) -> str:
         return f"/runs/{run_id}"

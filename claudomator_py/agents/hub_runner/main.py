@@ -11,6 +11,8 @@ MAILBOX: Final = "mailbox"
 FIRST_S: Final = 0.01
 LONGEST_S: Final = 0.25
 """Between two looks; it grows while nothing comes."""
+_AT_ONCE: Final = 8 * 1024 * 1024
+"""Bytes: several times what a frame of the hub may have."""
 
 
 def main() -> int:
@@ -36,10 +38,11 @@ def _lines(mailbox: Path, read: int) -> tuple[list[bytes], int]:
     try:
         with mailbox.open("rb") as file:
             file.seek(read)
-            data = file.read()
+            data = file.read(_AT_ONCE)
     except FileNotFoundError:
         return [], read
-    whole = data[: data.rfind(b"\n") + 1]
+    # A line that long was written by nobody.
+    whole = data[: data.rfind(b"\n") + 1] or (data if len(data) == _AT_ONCE else b"")
     return whole.splitlines(), read + len(whole)
 
 

@@ -3,6 +3,8 @@
 import dataclasses
 import json
 import os
+import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from claudomator_py.domain.crashpoint import crashpoint
@@ -17,6 +19,8 @@ CHECK = "check"
 SCRATCH = "work"
 MAILBOX = "mailbox"
 """See ``agents/hub_runner``."""
+_MAX_LINE_BYTES = 8 * 1024 * 1024
+"""Of a mailbox: several times what a frame of the hub may have."""
 HANDOFF = "handoff.json"
 HANDOFF_NOTE = "handoff.md"
 NEW_SUFFIX = ".new"
@@ -125,12 +129,22 @@ class RunDirectory:
         if durable and not end:
             flush_directory(self.path)
 
-    def told(self) -> bytes:
-        """All of the mailbox."""
+    def told(self) -> Iterator[bytes]:
+        """The lines of the mailbox. What is in its place and no file is not waited for or followed, and a line that
+        nobody wrote in order is not taken into memory. Raises OSError."""
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         try:
-            return (self.path / MAILBOX).read_bytes()
+            fd = os.open(self.path / MAILBOX, flags)
         except FileNotFoundError:
-            return b""
+            return
+        with os.fdopen(fd, "rb") as file:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                raise OSError(f"{self.path / MAILBOX} is not a file")
+            is_whole = True
+            while piece := file.readline(_MAX_LINE_BYTES):
+                begins, is_whole = is_whole, piece.endswith(b"\n")
+                if begins:
+                    yield piece.removesuffix(b"\n")
 
     def checks(self) -> list["RunDirectory"]:
         """The directories of the run's checks."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -210,7 +210,7 @@ class LocalRunHost(ReportingHost):
         """See ``RunHost``."""
         RunDirectory(self.path(run_id)).tell(message, durable=durable)
 
-    def told(self, run_id: str) -> bytes:
+    def told(self, run_id: str) -> Iterator[bytes]:
         """See ``RunHost``."""
         return RunDirectory(self.path(run_id)).told()
 
