@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence, Set
 from claudomator_py.dispatch.probing import Probed
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.limits import Bucket, Hold
-from claudomator_py.domain.principal import tenant_of
 from claudomator_py.environment.registry import AgentRegistry
-from claudomator_py.scheduler.slots import InUse
-from claudomator_py.scheduler.snapshot import ActiveHold, AgentState, Rules
+from claudomator_py.scheduler.snapshot import ActiveHold, AgentState
 from claudomator_py.store.tables import Run
 
 
@@ -55,20 +53,6 @@ def agent_states(
         )
         for agent in sorted(registry.agents, key=lambda agent: agent.name)
     )
-
-
-def slots_in_use(live: Sequence[Run], rules: Rules) -> tuple[InUse, InUse]:
-    """The slots of runs that need a processor here, and of those that need none: on remote agents, until their check
-    begins."""
-    apart = rules.remote is not None
-    here = remote = InUse()
-    for run in live:
-        tenant = tenant_of(run.creator, run.organisation)
-        if apart and AgentSpec(name=run.agent, kind=run.kind).info.remote and run.state != "checking":
-            remote = remote.with_one_of(tenant)
-        else:
-            here = here.with_one_of(tenant)
-    return here, remote
 
 
 def _holds_seen(

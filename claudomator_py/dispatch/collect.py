@@ -12,6 +12,7 @@ from claudomator_py.dispatch.launch import LaunchRules, check_run, launch_reques
 from claudomator_py.dispatch.probing import begun_since, begun_under, note_answer
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.blocked import Blocked
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.lifecycle import Phase
 from claudomator_py.domain.outcome import Outcome
@@ -64,6 +65,9 @@ class Collector:
         self._begun: list[tuple[Subject, Future[None]]] = []
         self._contents: dict[str, TaskSpec] = {}
         """What live runs are of, by their ids: a revision of a task never changes."""
+        self.check_obstacle: Callable[[Run], Blocked | None] = lambda _: None
+        """Why the check of a run that has ended cannot begin yet; None: it can. Set by whoever knows the slots."""
+        self._waiting: set[str] = set()
 
     def expect(self, contents: Mapping[str, TaskSpec]) -> None:
         """These runs have begun. contents: what they are of, by their ids."""
@@ -72,6 +76,7 @@ class Collector:
     def look_only_at(self, connection: Connection, live: Sequence[Run], now_ms: int) -> None:
         """These are all the live runs there are."""
         self._counting, self._stays_ms = False, None
+        self._waiting.clear()
         ids = {run.id for run in live}
         self._winding = {run_id: order for run_id, order in self._winding.items() if run_id in ids}
         self._contents = {run_id: spec for run_id, spec in self._contents.items() if run_id in ids}
@@ -82,6 +87,11 @@ class Collector:
     def watches(self) -> bool:
         """Whether somebody waits for a live run's model to answer."""
         return bool(self._probes)
+
+    @property
+    def checks_wait(self) -> bool:
+        """Whether a check waits for a slot."""
+        return bool(self._waiting)
 
     @property
     def counts(self) -> bool:
@@ -227,6 +237,9 @@ class Collector:
     def _apply(self, subject: Subject, report: RunReport, now_ms: int) -> bool:
         applied = self._applier.apply(report, now_ms, subject)
         if isinstance(applied, CheckWanted):
+            if self.check_obstacle(subject.run) is not None:
+                self._waiting.add(subject.run.id)
+                return True
             return self._check(subject, applied.outcome, applied.exit_code, now_ms)
         return applied is Applied.WAITING
 

@@ -8,7 +8,8 @@ from heapq import heapify, heappop, heappush
 
 from sqlalchemy import Connection
 
-from claudomator_py.dispatch.agent_states import agent_states, slots_in_use
+from claudomator_py.dispatch.agent_states import agent_states
+from claudomator_py.dispatch.check_slots import CheckSlots, slots_in_use
 from claudomator_py.dispatch.probing import probed, tries
 from claudomator_py.dispatch.spending import Budgets, Spent
 from claudomator_py.domain.agent import Tier
@@ -45,7 +46,7 @@ from claudomator_py.store import (
     spending_rows,
     switch_rows,
 )
-from claudomator_py.store.tables import Classification, Task
+from claudomator_py.store.tables import Classification, Run, Task
 from claudomator_py.tasks.inputs import specialist_meant
 
 AHEAD = 2
@@ -155,6 +156,8 @@ class Observer:
         self._disk_low = disk_low
         self._budgets = budgets or Budgets()
         self._faults = faults or Faults(clock)
+        self.check_slots = CheckSlots()
+        """Which checks wait for a slot."""
 
     def observe(self, connection: Connection) -> Observation:
         """The present and what to do about it. Of the queue the snapshot has the heads for which something is done and
@@ -364,6 +367,14 @@ class Observer:
         """Whether tasks are routed, or judged by a policy."""
         return self._rules().routing
 
+    def check_waits(self, run_id: str) -> Blocked | None:
+        """Why the check of that run waits for a slot; None: it does not."""
+        return self.check_slots.waits(run_id, self._rules())
+
+    def check_obstacle(self, run: Run) -> Blocked | None:
+        """Why the check of that run, which has ended, has to wait; None: it is to begin."""
+        return self.check_slots.obstacle(run, self._rules())
+
     @property
     def budgets(self) -> Budgets:
         """What may be spent."""
@@ -382,7 +393,7 @@ class Observer:
         (in_force, over), rules = hold_rows.in_force_and_over(connection, now_ms), self._rules()
         if rules.routing and not rules.policed and not specialist_rows.exist(connection):
             rules = rules.model_copy(update={"routing": False})
-        here, remote = slots_in_use(live, rules)
+        slots = slots_in_use(live, rules, self.check_slots.to_check)
         spent_holds = self._spent_holds(connection, spent, now_ms)
         narrow = [hold.bucket.family for hold in (*in_force, *over)]
         narrow += [hold.family for holds in spent_holds.values() for hold in holds]
@@ -399,10 +410,10 @@ class Observer:
                 spent_holds,
                 self._default_models(connection) if any(narrow) else {},
             ),
-            live=here.live,
-            tenants=dict(sorted(here.tenants.items())),
-            remote_live=remote.live,
-            remote_tenants=dict(sorted(remote.tenants.items())),
+            live=slots.here.live,
+            tenants=dict(sorted(slots.here.tenants.items())),
+            remote_live=slots.remote.live,
+            remote_tenants=dict(sorted(slots.remote.tenants.items())),
             busy=dict(sorted(Counter(run.dir_key for run in live if run.dir_key).items())),
             kept=tuple(Kept(**columns) for columns in queue.kept(connection, now_ms)),
             capped=dict(sorted(queue.caps_in_use(connection).items())) if rules.policed else {},

@@ -33,7 +33,7 @@ SOON_MS = 200
 ARRIVING_MS = 20
 """How soon is looked again whether files are still arriving. As a rule whoever takes them wakes the next tick."""
 COUNT_MS = 1_000
-"""How often is looked at what live runs have used, if a budget depends on it."""
+"""How often is looked at what live runs have used, if a budget depends on it, and at checks that wait for a slot."""
 ALL_RUNS = "*"
 _RUN = 8
 """Characters of a run's id that are enough for people."""
@@ -101,6 +101,7 @@ class Reconciler:
         self._observer = observer
         self._starter = starter
         self._collector = collector
+        collector.check_obstacle = observer.check_obstacle
         self._clock = clock
         self._faults = faults
         self._asker = asker
@@ -166,6 +167,7 @@ class Reconciler:
 
     def _collect(self, present: "_Present", now_ms: int) -> None:
         ids = {run.id for run in present.live}
+        self._observer.check_slots.look_only_at(present.live)
         self._faults.forget_others(Doing.COLLECT, ids)
         self._faults.forget_others(Doing.STOP, ids)
         for run in present.live:
@@ -183,7 +185,10 @@ class Reconciler:
         collecting = _collecting(run, task)
         stopping = task is not None and (task.cancel_requested_ms is not None or task.restart_requested is not None)
         item = replace(collecting, doing=Doing.STOP) if stopping else collecting
-        if self._faults.attempt(item, lambda: self._collector.collect(run, now_ms, task)) is not None and stopping:
+        lives = self._faults.attempt(item, lambda: self._collector.collect(run, now_ms, task))
+        if lives is False:
+            self._observer.check_slots.over(run)
+        if lives is not None and stopping:
             self._faults.over(collecting)
 
     def _serve(self, present: "_Present", now_ms: int) -> None:
@@ -279,7 +284,7 @@ class Reconciler:
         times = [
             *left.times,
             now_ms + SOON_MS if self._collector.watches or any(state == "starting" for _, state, _ in live) else None,
-            now_ms + COUNT_MS if self._collector.counts else None,
+            now_ms + COUNT_MS if self._collector.counts or self._collector.checks_wait else None,
             self._collector.stays_ms,
             now_ms + ARRIVING_MS if held_back else None,
             again_ms,

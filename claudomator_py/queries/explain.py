@@ -89,6 +89,11 @@ def backlog_sentences(backlog: Backlog | None) -> list[str]:
     ]
 
 
+def check_waits_sentence(why: Blocked) -> str:
+    """Why the check of a run that has ended has not begun."""
+    return f"Its agent has ended, and its check waits for a slot: {blocked_text(why)}."
+
+
 def due_clock(now_ms: int) -> Clock:
     """How an instant that is waited for is worded: in UTC, with how long that is from now."""
     return lambda instant: due_text(parse_instant(instant), now_ms)

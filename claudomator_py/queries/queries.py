@@ -45,6 +45,7 @@ from claudomator_py.queries.event_stream import Live, log_step
 from claudomator_py.queries.explain import (
     backlog_sentences,
     cancelled_sentences,
+    check_waits_sentence,
     conversation_sentences,
     discarded_sentences,
     thread_sentences,
@@ -212,7 +213,11 @@ class Queries(Bound):
             told = unnamed(connection, events.of_task(connection, task.id), self._by)
             sentences = [_headline(view), *(f"Warning: {warning}" for warning in view.warnings)]
             live = next((run.id for run in runs if run.live), None)
-            sentences += backlog_sentences(None if live is None else self._host.backlog(live))
+            waits = None if live is None else self._observer.check_waits(live)
+            if waits is not None:
+                sentences.append(check_waits_sentence(waits))
+            else:
+                sentences += backlog_sentences(None if live is None else self._host.backlog(live))
             specialists = self._observer.routes and bool(specialist_rows.ids_seen(connection, self._by))
             sentences += hold_sentences(view.holds)
             sentences += input_sentences(task, told, now_ms, specialists=specialists)

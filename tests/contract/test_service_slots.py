@@ -112,6 +112,58 @@ def test_a_remote_run_needs_a_processor_once_its_check_runs(database: Database) 
 
 
 @pytest.mark.both_databases
+def test_checks_of_remote_runs_wait_for_a_slot_and_get_it_before_any_task(world: World) -> None:
+    """Else a guest whose agents all end at once has more processors than its share, and the operator none."""
+    submit(world, ACME, "a1", "a2", agent={"type": "shop"}, check=["true"])
+    submit(world, OPERATOR, "o1", agent={"type": "shop"}, check=["true"])
+    submit(world, ACME, "here1", "here2")
+    submit(world, OPERATOR, *(f"own{number}" for number in range(4)))
+    world.tick()
+    assert set(world.running()) == {"a1", "a2", "o1", "here1", "here2", "own0", "own1"}
+    world.tick()
+    for name in ("a1", "a2", "o1"):
+        world.succeed(name)
+    world.tick()
+    assert {world.task(name).phase for name in ("a1", "a2", "o1")} == {"running"}
+    share = "organisation acme uses all the slots that it may have (2 of 2, concurrency.per_organisation)"
+    assert f"Its agent has ended, and its check waits for a slot: {share}." in world.queries.why("a1").sentences
+    full = "Its agent has ended, and its check waits for a slot: all slots are in use (4 of 4)."
+    assert full in world.queries.why("o1").sentences
+
+    world.succeed("own0")
+    world.tick()
+    world.tick()
+    assert world.task("o1").phase == "checking"
+    assert "own2" not in world.running(), "what became free is for the check"
+    assert {world.task(name).phase for name in ("a1", "a2")} == {"running"}, "acme has its share"
+
+    world.succeed("here1")
+    world.tick()
+    world.tick()
+    assert {world.task(name).phase for name in ("a1", "a2")} == {"checking", "running"}
+    world.restarted_daemon()
+    world.tick()
+    world.succeed("here2")
+    world.tick()
+    world.tick()
+    assert (world.task("a1").phase, world.task("a2").phase) == ("checking", "checking")
+
+
+def test_a_task_whose_check_waits_can_be_cancelled(world: World) -> None:
+    submit(world, OPERATOR, "remote", agent={"type": "shop"}, check=["true"])
+    submit(world, OPERATOR, *(f"own{number}" for number in range(4)))
+    world.tick()
+    world.tick()
+    world.succeed("remote")
+    world.tick()
+    assert world.task("remote").phase == "running"
+    world.service.cancel("remote")
+    world.tick()
+    assert world.task("remote").state == "CANCELLED"
+    assert "its check waits" not in " ".join(world.queries.why("remote").sentences)
+
+
+@pytest.mark.both_databases
 def test_a_tasks_lane_is_its_tenants(world: World) -> None:
     for by in (OPERATOR, INBOX, ANN, ACME, GLOBEX):
         submit(world, by, by.id)

@@ -119,6 +119,30 @@ def test_one_guest_has_half_of_what_remote_agents_may_run_and_the_operator_the_l
     done_by_operator(site, daemon, "here")
 
 
+def test_checks_of_what_a_guests_agents_did_have_no_more_slots_than_its_other_tasks(site: Site) -> None:
+    daemon = site.start().ready()
+    guest = Guest(site, daemon, "ann", "acme")
+    agent = guest.agent("barn")
+    for number in range(5):
+        guest.submit(f"ann-{number}", specialist="barn", check=["sleep 600"])
+    for assignment in [agent.accept() for _ in range(5)]:
+        agent.finish(assignment)
+
+    def phases() -> list[str]:
+        found = daemon.client.all_tasks()
+        return sorted(str(task.phase) for task in found if task.name.startswith("ann-"))
+
+    wait_until(lambda: phases() == ["checking"] * 2 + ["running"] * 3)
+    done_by_operator(site, daemon, "own")
+    assert phases() == ["checking"] * 2 + ["running"] * 3
+    waiting = next(task.name for task in daemon.client.all_tasks() if task.phase == "running")
+    assert "its check waits for a slot: organisation acme uses all the slots that it may have" in why(daemon, waiting)
+    checked = next(task.name for task in daemon.client.all_tasks() if task.phase == "checking")
+    daemon.client.cancel(checked)
+    in_state(daemon, checked, "CANCELLED")
+    wait_until(lambda: phases().count("checking") == 2)
+
+
 def test_a_guest_that_keeps_processors_busy_has_half_of_them(site: Site) -> None:
     site.configure(
         routing={"shipped": False},
