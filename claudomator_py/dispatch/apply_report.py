@@ -32,7 +32,8 @@ from claudomator_py.store import run_rows, specialist_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.tasks.handing_on import decided
-from claudomator_py.tasks.runs import Finished, finish_run, note_use
+from claudomator_py.tasks.run_ends import Finished, RunEnd, finish_run
+from claudomator_py.tasks.runs import note_use
 
 log = get_logger("claudomator.apply_report")
 
@@ -224,15 +225,17 @@ class ReportApplier:
         finished = finish_run(
             connection,
             run,
-            _with_fee(connection, run, outcome),
-            report.exit,
-            now_ms,
-            answered=report.answered,
-            input_hold_ms=self._rules().input_hold_ms,
-            spare=agent.fallback_model,
-            check_output=report.check_output,
-            max_handoffs=self._rules().max_handoffs,
-            spec=subject.spec,
+            RunEnd(
+                outcome=_with_fee(connection, run, outcome),
+                exit=report.exit,
+                now_ms=now_ms,
+                answered=report.answered,
+                input_hold_ms=self._rules().input_hold_ms,
+                fallback_model=agent.fallback_model,
+                check_output=report.check_output,
+                max_handoffs=self._rules().max_handoffs,
+                spec=subject.spec,
+            ),
         )
         close_ramped(connection, self._registry.agents, now_ms)
         return finished

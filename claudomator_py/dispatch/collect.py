@@ -26,7 +26,8 @@ from claudomator_py.ports import RunHost
 from claudomator_py.store import hold_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run, Task
-from claudomator_py.tasks.runs import begin_check, give_up, is_noted, note_use, reach_phase, stop_over_budget
+from claudomator_py.tasks.run_ends import give_up
+from claudomator_py.tasks.runs import begin_check, is_noted, note_use, reach_phase, stop_over_budget
 
 log = get_logger("claudomator.collect")
 

@@ -39,7 +39,8 @@ from claudomator_py.store.decision_rows import PackedSnapshot
 from claudomator_py.store.tables import Run
 from claudomator_py.store.task_rows import VersionConflict
 from claudomator_py.tasks.inputs import granted_acts, granted_commands, with_granted_tools
-from claudomator_py.tasks.runs import commit_start, finish_run, planned_run
+from claudomator_py.tasks.run_ends import RunEnd, finish_run
+from claudomator_py.tasks.runs import commit_start, planned_run
 
 log = get_logger("claudomator.start")
 
@@ -309,7 +310,7 @@ class Starter:
 
         def transaction(connection: Connection) -> None:
             commit(connection)
-            finish_run(connection, run, outcome, None, now_ms)
+            finish_run(connection, run, RunEnd(outcome=outcome, now_ms=now_ms))
 
         try:
             self._database.write(transaction)

@@ -1,0 +1,330 @@
+"""How a run ends, in one transaction: its outcome and hold, what it hands on, and what becomes of its task."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sqlalchemy import Connection
+
+from claudomator_py.domain import lifecycle
+from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.budget import is_spent
+from claudomator_py.domain.inputs import InputRequest, asked_by
+from claudomator_py.domain.lifecycle import ENDED, InputKind, Requeued
+from claudomator_py.domain.limits import Hold, believable, done_text
+from claudomator_py.domain.outcome import OUTAGES, Outcome, OutcomeStatus, Reason
+from claudomator_py.domain.pricing import Used
+from claudomator_py.domain.readiness import backoff_ms
+from claudomator_py.domain.run import CheckResult, ExitRecord
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.units import SECOND_MS
+from claudomator_py.prompts.conversations import give_up_conversation, goes_on, meant_by_force, resumption_of
+from claudomator_py.scheduler.after_run import EndedRun, Ending, after_run
+from claudomator_py.scheduler.decision import DecisionKind, HandoffRecord
+from claudomator_py.scheduler.snapshot import FALLBACK_REASONS
+from claudomator_py.store import decision_rows, hold_rows, run_rows, spending_rows, task_rows
+from claudomator_py.store.tables import Run, Task
+from claudomator_py.tasks.handing_on import (
+    asked_after,
+    fallen_back,
+    given_on,
+    keep,
+    routed_again,
+    settled,
+    with_verdict,
+)
+from claudomator_py.tasks.holds import hold_after_run
+from claudomator_py.tasks.readiness import ready_dependents
+from claudomator_py.tasks.renewal import renew
+from claudomator_py.tasks.runs import check_of, used_columns
+
+GIVEN_UP_PAUSE_MS = SECOND_MS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnd:
+    """What is known of the end of a run, besides its row."""
+
+    outcome: Outcome
+    exit: ExitRecord | None = None
+    """Of its agent, or of its check if that was being run; None: its supervisor was lost, or it did not start."""
+    now_ms: int
+    answered: bool = False
+    """Whether its model said or did anything."""
+    input_hold_ms: int = 0
+    """How long the directory of a task that needs input is kept for it."""
+    fallback_model: str | None = None
+    """The model that its agent has for one that is not to be had."""
+    check_output: str | None = None
+    """The end of what its check wrote, if that failed."""
+    max_handoffs: int = 0
+    """How often the task may be handed on."""
+    spec: TaskSpec | None = None
+    """The content that it ran, if that is at hand."""
+
+    @property
+    def ended_ms(self) -> int:
+        """When it ended, in epoch milliseconds."""
+        return self.now_ms if self.exit is None else self.exit.ended_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A run that has ended."""
+
+    outcome: Outcome
+    hold: Hold | None
+    """On what it draws on, if it has met a limit that was not known to last so long."""
+
+
+@dataclass(slots=True)
+class _Finishing:
+    """A run that is being finished, and what the steps have found by now."""
+
+    run: Run
+    task: Task
+    spec: TaskSpec
+    end: RunEnd
+    outcome: Outcome
+    answered: bool = False
+    handing: HandoffRecord | None = None
+    """What was asked for about handing on, and decided; None: nothing."""
+    asks: InputRequest | None = None
+    """What a person is asked instead of the specialist to whom it could not be handed on."""
+    conversation_id: str | None = None
+    """That a later run can continue in."""
+    limit: hold_rows.MetLimit | None = None
+    data: dict[str, Any] = field(default_factory=dict)
+    """Of the event."""
+
+    @property
+    def succeeded(self) -> bool:
+        return self.outcome.status is OutcomeStatus.SUCCEEDED
+
+    @property
+    def handed_on(self) -> bool:
+        return self.handing is not None and self.handing.accepted
+
+
+def finish_run(connection: Connection, run: Run, end: RunEnd) -> Finished | None:
+    """Record the end of the run: outcome, hold and the task's next state. None, and nothing was written, if it was
+    recorded before."""
+    task = task_rows.get(connection, run.task_id)
+    spec = task_rows.spec_of(connection, task.id, run.revision) if end.spec is None else end.spec
+    it = _Finishing(run, task, spec, end, believable(end.outcome, end.ended_ms))
+    _decide_handoff(connection, it)
+    if not _write_end(connection, it):
+        return None
+    _hold_and_handoff(connection, it)
+    ending = after_run(it.outcome, spec, _ended_run(connection, it), end.now_ms)
+    _advance_task(connection, it, ending)
+    return Finished(it.outcome, it.limit.hold if it.limit is not None and it.limit.news else None)
+
+
+def _decide_handoff(connection: Connection, it: _Finishing) -> None:
+    """Decide about a handoff that was asked for, or that follows from a failure."""
+    it.handing = settled(connection, it.task, it.run, it.outcome, it.end.max_handoffs)
+    if it.handing is not None:
+        it.outcome = with_verdict(it.outcome, it.handing, it.spec)
+        return
+    it.handing = fallen_back(connection, it.task, it.run, it.outcome, it.spec, it.end.max_handoffs)
+    if it.handing is not None and not it.handing.accepted:
+        it.asks = asked_after(it.handing, it.outcome, it.run, it.end.now_ms)
+
+
+def _write_end(connection: Connection, it: _Finishing) -> bool:
+    """Write the end into the run's row. False: it stands there already."""
+    run, outcome, end = it.run, it.outcome, it.end
+    exit_code = None if end.exit is None else end.exit.exit_code
+    checked: dict[str, Any] = {}
+    if run.state == "checking":
+        # The record is the check's; the run's own exit code is known already.
+        exit_code = run.exit_code
+        checked["check_result"] = _check_result(connection, it).model_dump(mode="json")
+    it.conversation_id = _left_behind(run, outcome)
+    it.answered = end.answered or run.answered_ms is not None or it.succeeded
+    return run_rows.change(
+        connection,
+        run,
+        state="ended",
+        live=False,
+        ended_ms=max(end.ended_ms, run.started_ms),
+        answered_ms=run.answered_ms or (end.now_ms if it.answered else None),
+        exit_code=exit_code,
+        outcome=outcome.model_dump(mode="json"),
+        conversation_id=it.conversation_id,
+        ran_model=outcome.model or run.ran_model,
+        warned_until_ms=outcome.near_limit_until,
+        ended_as=outcome.status.value,
+        reason=outcome.reason.value if outcome.reason is not None else None,
+        **checked,
+        **used_columns(run, Used.by(outcome), end.now_ms),
+    )
+
+
+def _check_result(connection: Connection, it: _Finishing) -> CheckResult:
+    stored = it.run.check_result  # a daemon of an earlier version wrote none
+    begun = check_of(connection, it.run, it.end.now_ms) if stored is None else CheckResult.model_validate(stored)
+    cancelled = it.outcome.status is OutcomeStatus.CANCELLED
+    return begun.ended(it.end.exit, cancelled=cancelled, now_ms=it.end.now_ms, output=it.end.check_output)
+
+
+def _hold_and_handoff(connection: Connection, it: _Finishing) -> None:
+    """Store the decision about the handoff, and the hold on what the run has met a limit of."""
+    end = it.end
+    if it.handing is not None:
+        keep(connection, it.task, it.handing, end.now_ms)
+    it.limit = hold_after_run(
+        connection, it.run, it.outcome, end.now_ms, ended_ms=end.ended_ms, spare=end.fallback_model
+    )
+    known_limit = it.limit is not None and it.limit.known and it.outcome.status is OutcomeStatus.LIMITED
+    if not it.answered and (known_limit or it.outcome.reason in OUTAGES):
+        run_rows.note_in_vain(connection, it.run.id)
+
+
+def _ended_run(connection: Connection, it: _Finishing) -> EndedRun:
+    """What decides about the task's next state, apart from outcome and content."""
+    run, outcome = it.run, it.outcome
+    outages, interrupted_answers = (0, 0) if it.succeeded else run_rows.outages(connection, run)
+    resumed = run.resumes is not None
+    return EndedRun(
+        run_id=run.id,
+        attempt=run.attempt,
+        tier=Tier(run.tier) if run.tier is not None else None,
+        held_until=it.limit.hold.until_ms if it.limit is not None else None,
+        cancelled=it.task.cancel_requested_ms is not None,
+        tries=run.seq if not it.succeeded and _was_a_try(connection, run) else 0,
+        resumed=resumed,
+        # Of a run that was lost nobody knows how far it came: its agent is asked, and says so if there is nothing.
+        begun=it.conversation_id is not None and (it.answered or resumed or outcome.reason is Reason.LOST),
+        answered=it.answered,
+        outages=outages,
+        interrupted_answers=interrupted_answers,
+        spent=is_spent(it.spec.budget, lambda: spending_rows.of_task(connection, it.task.id)),
+        spare=it.end.fallback_model not in (None, run.model) and it.spec.agent.model is None,
+        handed_on=it.handed_on,
+        confirms=_confirms(it.task, run),
+        asks=None if it.asks is None else it.asks.kind,
+    )
+
+
+def _advance_task(connection: Connection, it: _Finishing, ending: Ending) -> None:
+    """Write the task's next state, with what the next run begins from."""
+    run, outcome, now_ms = it.run, it.outcome, it.end.now_ms
+    event = _unless_superseded(it.task, ending.event)
+    restart = it.task.restart_requested
+    failed = outcome.reason in FALLBACK_REASONS
+    it.data |= _event_data(it)
+    changes: dict[str, Any] = {
+        "attempt": run.attempt if ending.counts_attempt else run.attempt - 1,
+        "tier": ending.tier.value if ending.tier is not None else it.task.tier,
+        "cancel_requested_ms": None,
+        "failed_on": run.agent if failed else None,
+        "failed_for": outcome.reason if failed else None,
+    }
+    if isinstance(event, lifecycle.Retrying | lifecycle.Requeued):
+        changes |= _next_run(connection, it, ending, event)
+    if isinstance(event, lifecycle.InputAsked):
+        request = (it.asks or asked_by(outcome, run.agent, run.id, now_ms)).within(it.spec.expires)
+        event = replace(event, until=request.until_ms)
+        if request.kind is InputKind.CLARIFICATION:
+            changes |= routed_again(it.task, it.spec)
+        it.data |= request.event_data
+        changes["asks"] = request.model_dump(mode="json")
+        keeps = it.task.dir_key and it.end.input_hold_ms
+        changes["kept_until_ms"] = now_ms + it.end.input_hold_ms if keeps else None
+    task = task_rows.advance(connection, it.task, event, now_ms, run_id=run.id, data=it.data, **changes)
+    _follow(connection, task, run, restart, now_ms)
+
+
+def _event_data(it: _Finishing) -> dict[str, Any]:
+    outcome = it.outcome
+    data: dict[str, Any] = {"status": outcome.status.value, "agent": it.run.agent, "detail": outcome.detail}
+    if outcome.refused_handoff is not None:
+        data["refused_handoff"] = outcome.refused_handoff.model_dump(mode="json")
+    if outcome.over_budget is not None:
+        data["budget"] = outcome.over_budget.model_dump(mode="json")
+    if it.succeeded and (remark := done_text(outcome, checked=bool(it.spec.check))) is not None:
+        data["remark"] = remark
+    return data
+
+
+def _next_run(connection: Connection, it: _Finishing, ending: Ending, event: lifecycle.Event) -> dict[str, Any]:
+    """The columns from which the task's next run begins: another specialist's, this conversation, or a fresh one."""
+    run, now_ms = it.run, it.end.now_ms
+    if it.handing is not None and it.handing.accepted and isinstance(event, lifecycle.Requeued):
+        return given_on(connection, it.task, it.spec, it.handing, now_ms)
+    if (ending.goes_on or ending.may_go_on) and it.conversation_id is not None:
+        return goes_on(connection, it.task, run, optional=ending.may_go_on, confirms=ending.confirms)
+    if run.resumes is not None:
+        return give_up_conversation(connection, it.task, run.id, _why_afresh(run, it.outcome), now_ms)
+    return {}
+
+
+def give_up(connection: Connection, run: Run, now_ms: int) -> bool:
+    """Record that the run was revoked before it started: it cost nothing, and the task is queued again. False: it had
+    ended.
+
+    If it was not the first in a row, the next one follows after a pause: what keeps runs from starting may last.
+    """
+    if not run_rows.change(connection, run, state="revoked", live=False, ended_ms=now_ms, ended_as="revoked"):
+        return False
+    task = task_rows.get(connection, run.task_id)
+    restart = task.restart_requested
+    event: lifecycle.Event = Requeued()
+    if task.cancel_requested_ms is not None:
+        event = lifecycle.Cancelling()
+    elif (in_a_row := run_rows.given_up_in_a_row(connection, run)) > 1:
+        event = lifecycle.Retrying(now_ms + backoff_ms(GIVEN_UP_PAUSE_MS, in_a_row - 1, run.id))
+    event = _unless_superseded(task, event)
+    data = {"why": "the run was given up before it started"}
+    task = task_rows.advance(connection, task, event, now_ms, run_id=run.id, data=data, cancel_requested_ms=None)
+    _follow(connection, task, run, restart, now_ms)
+    return True
+
+
+def _left_behind(run: Run, outcome: Outcome) -> str | None:
+    """The conversation that a later run can continue in: as the agent calls it, else as it was given to the agent."""
+    if outcome.conversation_lost:
+        return None
+    if outcome.conversation_id is not None:
+        return outcome.conversation_id
+    begun = run.resumes is not None or outcome.reason is not Reason.SETUP_FAILED
+    return run.conversation_id if begun else None
+
+
+def _confirms(task: Task, run: Run) -> bool:
+    """Whether the run was asked to finish what had succeeded near a limit, or to confirm that it was done."""
+    resumption = resumption_of(task)
+    return run.resumes is not None and resumption is not None and resumption.confirms
+
+
+def _why_afresh(run: Run, outcome: Outcome) -> str:
+    return f"{run.agent} no longer knows it" if outcome.conversation_lost else f"it ended in {outcome.reason}"
+
+
+def _was_a_try(connection: Connection, run: Run) -> bool:
+    """Whether it was started although every agent was limited."""
+    decision = decision_rows.find(connection, decision_rows.identity(DecisionKind.PLACEMENT, run.id))
+    return decision is not None and decision.data["fallback"] is not None
+
+
+def _unless_superseded(task: Task, event: lifecycle.Event) -> lifecycle.Event:
+    """With new content or a forced restart at hand no further attempt at the old content follows."""
+    if task.restart_requested is not None and not isinstance(event, lifecycle.Succeeded):
+        return lifecycle.Cancelling()
+    if task.next_revision is not None and isinstance(event, lifecycle.Retrying):
+        return Requeued()
+    return event
+
+
+def _follow(connection: Connection, task: Task, run: Run, restart: dict[str, Any] | None, now_ms: int) -> None:
+    if restart is not None:
+        # Content that arrived after the request is the newer wish.
+        revision = max(int(restart["revision"]), task.next_revision or 0)
+        meant = meant_by_force(connection, task, run, restart, revision, now_ms) if restart.get("resume") else None
+        renew(connection, task, now_ms, revision=revision, data={"restart": restart}, resumption=meant)
+    elif task.next_revision is not None:  # which a cancel takes back: this has come since
+        data = {"why": "its content had changed while it ran"}
+        renew(connection, task, now_ms, revision=task.next_revision, data=data)
+    elif task.state in ENDED:
+        ready_dependents(connection, task, now_ms)
