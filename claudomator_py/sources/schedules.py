@@ -152,18 +152,19 @@ class CronWorker:
         self._ready = ready
         self._lock = threading.Lock()
         self._alarms: Alarms | None = None
-        self._closed = False
+        self._started = self._closed = False
 
     def start(self) -> None:
         """Make what became due before, and from now on what is due, on a thread of its own."""
+        self._started = True
         with suppress(StoreUnavailable):
             if not self._runner.has_any():
                 return  # until there is one, of which ``wake`` hears
         self._set_up()
 
     def wake(self) -> None:
-        """A schedule was changed. From any thread."""
-        if (alarms := self._set_up()) is not None:
+        """Look at the schedules again, as one was changed. From any thread; nothing happens before the start."""
+        if self._started and (alarms := self._set_up()) is not None:
             alarms.soon()
 
     def close(self) -> None:
