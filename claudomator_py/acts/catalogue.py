@@ -51,6 +51,8 @@ class Catalogue:
     values: Mapping[str, frozenset[str]]
     telling_names: tuple[str, ...]
     """Names of targets and scripts that tell what they do, with ``*`` for anything."""
+    starting: frozenset[str]
+    """Variables whose values are commands that programs start."""
     plain_words: frozenset[str]
     files: Files
     code: tuple[tuple[re.Pattern[str], ActKind], ...]
@@ -125,6 +127,7 @@ def read(said: Mapping[str, Any]) -> Catalogue:
         code_options={name: _options(text) for name, text in said["interpreters"].items()},
         values={name: _options(text) for name, text in said["values"].items()},
         telling_names=tuple(said["telling_names"]),
+        starting=frozenset(said["starting_variables"]),
         plain_words=frozenset(said["plain_words"]),
         files=files,
         code=tuple(code),

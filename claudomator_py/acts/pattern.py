@@ -131,7 +131,7 @@ class _Step:
 
 def _is_step(token: str) -> bool:
     """Whether the token is about the next word, and no condition on the whole call."""
-    return not re.match(r"-\S|!|\+|\{|/|[A-Za-z][A-Za-z0-9_]*=", token)
+    return not re.match(r"-\S|!|\+|\{|/|[A-Za-z][A-Za-z0-9_|]*=", token)
 
 
 def _follows(positions: list[tuple[str, bool]], steps: tuple[_Step, ...]) -> bool:
@@ -161,9 +161,10 @@ def _condition(token: str, tests: Mapping[str, Test]) -> Callable[[Call], bool]:
         holds = _test_of(token, tests)
         return lambda call: any(holds(word, call) for word in call.words)
     if token[0].isupper():
-        name, _, value = token.partition("=")
+        variables, _, value = token.partition("=")
+        among = variables.split("|")
         holds = _test_of(value, tests)
-        return lambda call: (found := call.variables.get(name)) is not None and holds(found, call)
+        return lambda call: any(holds(call.variables[name], call) for name in among if name in call.variables)
     options, equals, value = token.partition("=")
     names = options.split("|")
     if not equals:

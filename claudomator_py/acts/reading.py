@@ -30,7 +30,7 @@ from claudomator_py.acts.shell import (
     Word,
     parse,
 )
-from claudomator_py.acts.wrapped import after, executed, inner_words, longest_key
+from claudomator_py.acts.wrapped import after, executed, image_of, inner_words, longest_key
 
 MAX_DEPTH: Final = 8
 """Texts within each other that are read: ``sh -c``, scripts, recipes. Deeper ones are told as hidden."""
@@ -43,6 +43,9 @@ _SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "ash", "fish", "rbash",
 _INTERACTIVE = frozenset(
     {"-i", "-l", "-il", "-li", "-s", "-", "-q", "-u", "-B", "-x", "-e", "--login", "--interactive"}
 )
+_IMAGES = frozenset({"docker run", "podman run", "nerdctl run"})
+_SCRIPT: Final = "a-script"
+"""The program for which the data has what scripts of the project do, whatever runs them."""
 _NOTHING: Final[Mapping[str, str]] = {}
 
 
@@ -233,6 +236,8 @@ class _Reader:
         for name, word in command.assignments:
             if not name:
                 self._text_of(word)
+        for name in self.known.starting.intersection(own):
+            self.text(own[name])
         words = [one for word in command.words for one in self._expanded(word)]
         stdin = piped
         for redirect in command.redirects:
@@ -309,7 +314,7 @@ class _Reader:
     def _judge(self, call: Call) -> None:
         kinds = self.known.kinds_of(call)
         for kind in kinds:
-            self._note(kind, line_of((call.program, *call.words)))
+            self._note(kind, line_of(call.words if call.program == _SCRIPT else (call.program, *call.words)))
 
     def _note(self, kind: ActKind, said: str) -> None:
         line = " ".join(said.split())
@@ -324,6 +329,12 @@ class _Reader:
                 whole = place.absolute(folder)
                 trees = place.trees or (() if place.folder is None else (place.folder,))
                 self.state.place = replace(place, folder=whole, trees=trees or ("/nowhere",))
+        elif call.program == "git":
+            self._branch(call)
+        elif call.program == "set" and "--" in call.words:
+            given = after(call.words, "--")
+            self.state.variables |= {"@": " ".join(given), "*": " ".join(given)}
+            self.state.variables |= {str(at): word for at, word in enumerate(given, 1)}
         elif call.program in _SETTING:
             for word in call.positionals:
                 name, equals, value = word.partition("=")
@@ -334,6 +345,26 @@ class _Reader:
                 name, equals, value = word.partition("=")
                 if equals:
                     self.state.functions[name] = parse(value)
+
+    def _branch(self, call: Call) -> None:
+        """Note which branch is checked out from here on, as far as that is sure: a push without a name goes there."""
+        verb, *names = call.positionals or ("",)
+        new = next(
+            (name for option in ("-b", "-B", "-c", "-C", "--create", "--orphan") for name in call.values(option)), ""
+        )
+        if verb not in ("checkout", "switch") or (any(call.values("-C")) and verb not in call.words[:1]):
+            return
+        name = new or (names[0] if names else "")
+        # ``git checkout NAME`` may be of a file: then the branch stays what it is.
+        if new or verb == "switch" or (len(names) == 1 and self._is_protected(name)):
+            place = self.state.place
+            head, read = place.absolute(".git/HEAD"), place.read
+            self.state.place = replace(
+                place, read=lambda path: f"ref: refs/heads/{name}" if path == head else read(path)
+            )
+
+    def _is_protected(self, branch: str) -> bool:
+        return any(fnmatchcase(branch, pattern) for pattern in self.known.files.branches)
 
     def _printed(self, call: Call, stdin: str | None) -> str | None:
         """What it prints, where that is plain."""
@@ -369,6 +400,8 @@ class _Reader:
             self._joined(rest[first:])
         if plain in _SHELLS:
             self._shell(call, stdin)
+        if plain == "java" and (archive := next(iter(call.values("-jar")), "")):
+            self._run([posixpath.basename(archive).removesuffix(".jar"), *after(call.words, archive)], own, stdin)
         if plain in self.known.code_options:
             self._interpreter(plain, call, stdin)
         if plain in ("find", "fd", "fdfind"):
@@ -388,6 +421,8 @@ class _Reader:
 
     def _wrapped(self, key: str, words: list[str], own: Mapping[str, str], stdin: str | None) -> None:
         inner = inner_words(key, self.known.wrappers[key], words, stdin)
+        if key in _IMAGES and (image := image_of(words, self.known.wrappers[key])):
+            self._run([image, *inner], own, stdin)  # as its entry point may be the program that it is named for
         if len(inner) == 1 and " " in inner[0]:
             self._joined(inner)
         else:
@@ -410,7 +445,7 @@ class _Reader:
                 self.state = outer
 
     def _joined(self, words: list[str]) -> None:
-        text = " ".join(words)
+        text = " ".join(word for word in words if word != ":::")
         self._decoded(text)
         if not text.startswith(UNKNOWN):
             self.text(text)
@@ -422,6 +457,8 @@ class _Reader:
                 self._decoded(word)
             return
         file = next(iter(call.positionals), None)
+        if call.has("-n"):
+            return  # it only looks whether that can be parsed
         if file is None or file in ("-", "/dev/stdin"):
             if stdin is None:
                 self._typed(call)
@@ -431,7 +468,7 @@ class _Reader:
         elif file.startswith(UNKNOWN):
             self._decoded(file)
         else:
-            self._file(file, call.positionals[1:], in_shell=True)
+            self._file(file, after(call.words, file), in_shell=True)
 
     def _typed(self, call: Call) -> None:
         """Note that it runs what is typed into it later, which nobody reads beforehand, unless it is only asked of."""
@@ -450,6 +487,7 @@ class _Reader:
             self.code(text)
         if plain in ("python", "pypy") and (module := next(iter(call.values("-m")), None)):
             self._run([module, *after(call.words, module)], stdin=stdin)
+            self._file(f"{module.replace('.', '/')}.py", after(call.words, module))
         elif plain in ("awk", "gawk"):
             self.code(" ".join(call.positionals[:1]))
         elif not found:
@@ -462,7 +500,7 @@ class _Reader:
                 else:
                     self.code(stdin)
             else:
-                self._file(file, call.positionals[1:])
+                self._file(file, after(call.words, file))
                 # Programs of a project that are scripts have commands of their own: ``python manage.py flush``.
                 name = posixpath.basename(file)
                 if self.known.patterns.get(name):
@@ -472,6 +510,7 @@ class _Reader:
         """A script that is run. given: its words. sourced: what it sets stays."""
         if not path or path.startswith(UNKNOWN) or self._is_allowed([path, *given]):
             return
+        self._judge(Call(_SCRIPT, (path, *given), {}, self.state.place))
         text = self.state.read(path)
         if text is None:
             self._unread(posixpath.basename(path), Call(path, tuple(given), {}, self.state.place))

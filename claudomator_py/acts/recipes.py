@@ -12,6 +12,8 @@ MAX_TARGETS = 60
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _RULE = re.compile(r"^(?![\t#.]PHONY)([^\s:#=][^:#=]*?)\s*::?(?!=)\s*([^#=;]*)(?:;(.*))?$")
 _MAKE_VARIABLE = re.compile(r"^\s*(?:export\s+|override\s+)?([A-Za-z_][\w.-]*)\s*(?:::?:?|\?|\+)?=\s*(.*)$")
+_INCLUDE = re.compile(r"^[-s]?include[ \t]+([^\n#]+)$", re.MULTILINE)
+_MAX_INCLUDED = 10
 _REFERENCE = re.compile(r"\$[({]([A-Za-z_][\w.-]*)[)}]")
 _PACKAGE_PROGRAMS = frozenset({"npm", "pnpm", "yarn", "bun", "cnpm", "npm-run-all", "run-s", "run-p"})
 _RUNNERS = frozenset(
@@ -74,6 +76,7 @@ def _make(call: Call, read: Read) -> Iterator[tuple[str, str]]:
     text = next((said for name in names if (said := read(folder + name)) is not None), None)
     if text is None or call.has("-n") or call.has("--dry-run"):
         return
+    text = _INCLUDE.sub(lambda found: _included(found[1], folder, read), text)
     variables, rules, default = _rules(text)
     given = dict(word.split("=", 1) for word in call.positionals if "=" in word)
     variables |= given
@@ -91,6 +94,10 @@ def _make(call: Call, read: Read) -> Iterator[tuple[str, str]]:
             if body:
                 prefix = f"cd {folder}\n" if folder else ""
                 yield prefix + body, f"make {target}"
+
+
+def _included(names: str, folder: str, read: Read) -> str:
+    return "\n".join(read(folder + name) or "" for name in names.split()[:_MAX_INCLUDED])
 
 
 def _is_like(target: str, pattern: str) -> bool:
@@ -129,7 +136,7 @@ def _filled(text: str, variables: dict[str, str]) -> str:
         if filled == text:
             break
         text = filled
-    return text.replace("${MAKE}", "make").replace("$(MAKE)", "make")
+    return text.replace("${MAKE}", "make").replace("$(MAKE)", "make").replace("$(shell ", "$(")
 
 
 def _package(program: str, call: Call, read: Read) -> Iterator[tuple[str, str]]:

@@ -165,6 +165,8 @@ class _Parser:
         while (word := self._keyword()) in _INTRODUCING:
             self.at += len(word or "")
             self._skip(newlines=word != "time")
+            if word == "time" and self.text.startswith("-p ", self.at):
+                self.at += 3
         if self.at >= len(self.text) or self._at_end(ends):
             return None
         if self.text.startswith("((", self.at):
@@ -390,7 +392,7 @@ class _Parser:
             return Variable(name[0], None, quoted)
         if at + 1 < len(text) and text[at + 1] in "0123456789@*#?$!-":
             self.at += 2
-            return Variable(text[at + 1], None, quoted)
+            return Variable(text[at + 1], None, quoted and text[at + 1] not in "@*")
         self.at += 1
         return "$"
 
@@ -402,6 +404,8 @@ class _Parser:
         if name is None:
             return f"${{{inner}}}"
         rest = inner[name.end() :]
+        if rest in ("[@]", "[*]") or name[0] in "@*":
+            return Variable(name[0])  # several words, even in quotes
         default = re.match(r":?[-=]", rest)
         if default is None:
             return Variable(name[0], None, quoted)

@@ -1,5 +1,6 @@
 """What words of commands mean: other machines, files beyond the working directory, branches. The tests of patterns."""
 
+import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -78,6 +79,10 @@ class WordTests:
             "target-outside": self.target_outside,
             "target-system": self.target_system,
             "source-outside": self.source_outside,
+            "edited-outside": self.edited_outside,
+            "edited-system": self.edited_system,
+            "acting": self.acting,
+            "database-url": self.database_url,
             "protected": self.protected,
             "release": self.release,
             "unread": self.unread,
@@ -148,6 +153,24 @@ class WordTests:
         named = [*call.values("-t"), *call.values("--target-directory")]
         return word in (call.positionals if named else call.positionals[:-1]) and self.outside(word, call)
 
+    def edited_outside(self, word: str, call: Call) -> bool:
+        """Return whether it is a file that is edited in place, and outside."""
+        return word in _edited(call) and self.outside(word, call)
+
+    def edited_system(self, word: str, call: Call) -> bool:
+        """Return whether it is a file that is edited in place, and one that the machine obeys."""
+        return word in _edited(call) and self.system(word, call)
+
+    def acting(self, word: str, call: Call) -> bool:
+        """Return whether it is the script that runs, and its name does not say that it builds or tests."""
+        return word == call.words[0] and not _MAKING.search(posixpath.basename(word).lower())
+
+    def database_url(self, word: str, call: Call) -> bool:
+        """Return whether it is the address of a database elsewhere."""
+        if (served := _SERVED.fullmatch(word)) is not None:
+            return not is_loopback(served[1])
+        return _DATABASE.match(word) is not None and not is_loopback(host_of(word) or "")
+
     def protected(self, word: str, call: Call) -> bool:
         """Return whether the push goes to a branch on which others rely, or deletes or forces one."""
         return any(_is_protected(branch, self.files.branches) for branch in pushed_branches(call))
@@ -161,6 +184,20 @@ class WordTests:
         return word.startswith(UNKNOWN)
 
 
+_MAKING = re.compile(
+    r"build|bundle|compile|pack|webpack|vite|rollup|esbuild|test|spec|lint|check|format|fmt|gen|codegen|docs?|dev|serve"
+    r"|start|watch|bench|mock|seed|fixture|config|setup|install|analy[sz]e|report|diff|plan|validate|render|export"
+)
+"""In names of scripts that make or look at something here, whatever they make it for."""
+_DATABASE = re.compile(
+    r"(?:jdbc:)?(?:postgres|postgresql|postgis|mysql|mariadb|mongodb|redis|rediss|mssql|sqlserver|oracle|cockroachdb|clickhouse"
+    r"|cassandra|amqps?|elasticsearch|neo4j|bolt)(?:\+[a-z0-9]+)*://",
+    re.IGNORECASE,
+)
+_SERVED = re.compile(
+    r"(?:--?[\w-]+=)?([\w-]+(?:\.[\w-]+)+):(?:5432|5433|6432|3306|33060|6379|6380|27017|1433|1521|9042|9200|5672|9092|8123|26257)"
+)
+"""A host with the port of a database, or of a queue."""
 _ADDRESSING = frozenset({"curl", "curlie", "wget", "wget2", "http", "https", "xh", "httpie", "ping", "dig", "whois"})
 """Programs whose words with a colon are a host and its port."""
 _LABEL = re.compile(r"[a-z]+:[\w.-]+(?:/[\w.-]+)*", re.IGNORECASE)
@@ -182,6 +219,15 @@ def _targets(call: Call) -> tuple[str, ...]:
     if call.program == "dd":
         return tuple(word for word in call.positionals if word.startswith("of="))
     return tuple(named) if any(named) else call.positionals[-1:]
+
+
+def _edited(call: Call) -> tuple[str, ...]:
+    """The files that an editor such as sed edits in place: its words, without what it is to do there."""
+    said = {
+        value for option in ("-e", "-f", "--expression", "--file", "-E", "-pe", "-pi") for value in call.values(option)
+    }
+    words = tuple(word for word in call.positionals if word not in said)
+    return words if any(word.startswith(("-e", "-f", "--expression", "--file")) for word in call.words) else words[1:]
 
 
 def pushed_branches(call: Call) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """Takes commands out of those that run them: ``sudo -u root timeout 5 npm publish``, ``find -exec rm {} +``."""
 
+import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -53,6 +54,17 @@ def inner_words(key: str, wrapper: Wrapper, words: Sequence[str], stdin: str | N
     marks = [words[n + 1] for n, word in enumerate(words[: at - 1]) if word == "-I"]
     marks += [word[2:] for word in words[:at] if word.startswith("-I") and len(word) > 2]
     return [word.replace(marks[0], " ".join(given)) for word in inner] if marks else [*inner, *given]
+
+
+def image_of(words: Sequence[str], wrapper: Wrapper) -> str:
+    """Return the program that is the image of ``docker run``: ``aws`` of ``amazon/aws-cli:2``; empty: it is none."""
+    at = 0
+    while at < len(words) and words[at].startswith("-"):
+        at += 2 if words[at] in wrapper.values else 1
+    image = words[at] if at < len(words) else ""
+    if "/" not in image:
+        return ""
+    return posixpath.basename(image.partition("@")[0]).partition(":")[0].removesuffix("-cli")
 
 
 def executed(words: Sequence[str]) -> Iterator[list[str]]:

@@ -14,6 +14,7 @@ from functools import cache, reduce
 from math import inf
 from typing import Any
 
+from claudomator_py.acts.reach import Reach
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.budget import Budget, Spending
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
@@ -100,6 +101,7 @@ class Facts:
                 "mode": spec.permissions.mode.value,
                 "allowed_tools": list(spec.permissions.allowed_tools),
                 "isolation": spec.isolation.value,
+                "reach": "" if spec.reach is None else spec.reach.value,
                 "approval": spec.approval,
                 "continues": spec.continues or "",
                 "timeout_s": spec.timeout // SECOND_MS,
@@ -186,6 +188,7 @@ WORDS: dict[str, Sequence[str] | Sequence[int]] = {
     "task.tier": ("", *Tier),
     "task.mode": tuple(PermissionMode),
     "task.isolation": tuple(Isolation),
+    "task.reach": ("", *Reach),
     "task.source": ("file", "api", "schedule", "run", "channel"),
     "actor.role": (*Role, WEBHOOK),
     "actor.roles": (*Role, WEBHOOK),

@@ -15,6 +15,7 @@ from claudomator_py.domain.handoff import Handoff
 from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.principal import Principal, RequestKey, Role
 from claudomator_py.domain.redaction import clean
+from claudomator_py.domain.routing import Constraints
 from claudomator_py.domain.run_requests import (
     DEEPEST,
     MOST_PROGRESS_EVENTS,
@@ -274,6 +275,10 @@ def _beside(connection: Connection, asking: _Asking, request: SubtaskRequest) ->
         kept.pop("agent", None)
     if spec.budget.units:
         kept["budget"] = _rest_of_budget(connection, asking)
+    ruled = Constraints.parse(asking.task.constraints).limited(spec).reach
+    if ruled is not None:
+        # Rules that hold its own task need not apply to another one: it goes no farther than that all the same.
+        kept["reach"] = ruled
     wanted = {name: getattr(request, name) for name in request.model_fields_set}
     return TaskSpec.model_construct(**{**kept, **wanted})
 

@@ -7,7 +7,7 @@ from claudomator_py.domain.routing import Constraints
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.policy.facts import Facts
 from claudomator_py.policy.rule import Rule
-from claudomator_py.policy.verdict import Policy
+from claudomator_py.policy.verdict import Policy, Verdict
 
 
 def spec(reach: Reach | None = None) -> TaskSpec:
@@ -50,3 +50,51 @@ def test_they_compare() -> None:
     assert sorted(Reach) == list(Reach)
     assert Reach.TREE < Reach.ANY
     assert Reach.PUBLISH >= Reach.NETWORK
+
+
+def judged(condition: str, asked: Reach | None, **effect: object) -> Verdict:
+    """What a rule with that condition says of a task that asks for that reach."""
+    return Policy([Rule.model_validate({"name": "r", "when": condition, **effect})]).judge(Facts(spec(asked)))
+
+
+@pytest.mark.parametrize("asked", [None, *Reach])
+def test_a_condition_reads_what_the_task_asks_for(asked: Reach | None) -> None:
+    said = "" if asked is None else asked.value
+    for word in ("", *Reach):
+        verdict = judged(f'task.reach == "{word}"', asked, deny="no")
+        assert (verdict.denied_by is not None) is (word == said)
+
+
+@pytest.mark.parametrize(
+    ("asked", "left"), [(None, Reach.TREE), (Reach.ANY, None), (Reach.PUBLISH, None), (Reach.NETWORK, Reach.TREE)]
+)
+def test_a_rule_demands_one_where_its_condition_says_so(asked: Reach | None, left: Reach | None) -> None:
+    verdict = judged('!(task.reach in ["publish", "any"])', asked, reach="tree")
+    assert verdict.constraints.reach is left
+    assert verdict.constraints.reach_rule == (None if left is None else "r")
+
+
+@pytest.mark.parametrize("word", ["far", "Network", "none"])
+def test_a_word_that_no_reach_is_is_refused(word: str) -> None:
+    with pytest.raises(ValueError, match=word):
+        Policy([Rule.model_validate({"name": "r", "when": f'task.reach == "{word}"', "deny": "no"})])
+
+
+def test_who_says_so_is_known() -> None:
+    one = Constraints(reach=Reach.NETWORK, reach_rule="one", default_reach=Reach.TREE)
+    other = Constraints(reach=Reach.TREE, reach_rule="other", is_reach_configured=True)
+    both = (one.and_those(other), other.and_those(one))
+    assert {left.reach_rule for left in both} == {"other"}
+    said = {left.reach_of(asked) for left in both for asked in (None, Reach.ANY, Reach.PUBLISH)}
+    assert [origin.text for origin in said if origin] == ["tree (rule other)"]
+    assert Constraints().reach_of(None) is None
+    texts = [
+        (Constraints(default_reach=Reach.NETWORK), None, "network (default)"),
+        (Constraints(default_reach=Reach.NETWORK, is_reach_configured=True), None, "network (configuration)"),
+        (Constraints(default_reach=Reach.NETWORK), Reach.ANY, "any (task)"),
+        (other, Reach.TREE, "tree (task)"),
+    ]
+    for left, asked, text in texts:
+        origin = left.reach_of(asked)
+        assert origin is not None
+        assert origin.text == text
