@@ -18,6 +18,7 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.faults import Doing, Faults, item_of
 from claudomator_py.log import get_logger
+from claudomator_py.policy.facts import is_long
 from claudomator_py.ports import Clock
 from claudomator_py.risk.assessment import assess
 from claudomator_py.routing.mentions import WIDE_AT, Names, Participant
@@ -47,8 +48,6 @@ log = get_logger("claudomator.routing")
 
 AT_ONCE = 200
 """Tasks that one look decides."""
-_LONG = 20_000
-"""Characters of what a task says from which on it takes the processor a while to judge and compare it."""
 _Whose = tuple[str, str | None]
 """Who made a task, and of which organisation."""
 
@@ -417,9 +416,3 @@ def _predecessor(connection: Connection, task: Task, spec: TaskSpec) -> Task | N
     bound = {name: task_id for name, task_id, _ in dependency_rows.bound(connection, task.id)}
     before = bound.get(spec.continues)
     return None if before is None else task_rows.find(connection, before)
-
-
-def is_long(spec: TaskSpec) -> bool:
-    """Whether the task says so much that the processor takes a while to judge it."""
-    lists = (spec.tags, spec.add_dirs, spec.permissions.allowed_tools)
-    return max(len(spec.instructions), sum(len(entry) for entries in lists for entry in entries)) > _LONG

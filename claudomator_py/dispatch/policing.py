@@ -25,7 +25,7 @@ from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.domain.views.policy import VerdictView
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import local_zone
-from claudomator_py.policy.expression import MAX_TASK_CPU_MS, Allowance
+from claudomator_py.policy.expression import Allowance
 from claudomator_py.policy.facts import WEBHOOK, Facts, paths_in
 from claudomator_py.policy.rule import MODEL_RISK
 from claudomator_py.policy.verdict import Demanded, Policy, Verdict, with_built_in
@@ -43,8 +43,6 @@ from claudomator_py.tasks.readiness import ask, ready_dependents
 
 GOOD_FOR_MS = MINUTE_MS
 """How long a verdict holds that depends on the time or on what was spent."""
-_IN_TRANSACTION_MS = 300
-"""Of the processor's time, for rules that may take long, while nobody else can write anything."""
 _STOPS = {PolicyVerdict.HELD: Route.HUMAN_REVIEW, PolicyVerdict.DENIED: Route.REJECT}
 IN_FORCE = "policy"
 """Under which name the ``hash`` of the rules is remembered by which queued tasks were judged, and since when:
@@ -177,7 +175,7 @@ class Policing:
         risk, creator = judgement.risk, task.creator
         facts = Facts(spec, by, task.source, task.specialist, task.skill, risk, creator=creator)
         facts = found_here(facts, self._budgets.total, self._spent(connection, now_ms), now_ms)
-        verdict = self.policy.judge(facts, _urgent())
+        verdict = self.policy.judge(facts, Allowance.urgent())
         return with_built_in(
             verdict, harmful=judgement.harmful, unread=judgement.unread, reviews=self._reviews, words=judgement.words
         )
@@ -195,7 +193,7 @@ class Policing:
             actor, role = self._author(connection, actor, message.author)
         facts = Facts(spec, actor, "channel", role=role, creator=channel.creator)
         facts = found_here(facts, self._budgets.total, spent, now_ms)
-        verdict = self.policy.judge(facts, _urgent())
+        verdict = self.policy.judge(facts, Allowance.urgent())
         return verdict.checks if verdict.denied_by is not None else ()
 
     def again(self, judged: Judged, specialist: str | None, skill: str | None) -> Judged:
@@ -288,10 +286,6 @@ class Policing:
         )
 
 
-def _urgent() -> Allowance:
-    return Allowance(_IN_TRANSACTION_MS, _IN_TRANSACTION_MS, is_urgent=True)
-
-
 def _with_handed_on(connection: Connection, task: Task, spec: TaskSpec) -> TaskSpec:
     """The task with what the run says that has handed it on last: those words are judged like its own."""
     handed = hops(connection, task.id, task.generation)[-1:] if task.seq else ()
@@ -338,9 +332,8 @@ def try_rules(
 ) -> VerdictView:
     """What the rules would say of a task that came as the facts say, and which agents they leave. Nothing is stored,
     and no approval counts. share: how many tasks have to do with what conditions of one may cost."""
-    most_ms = MAX_TASK_CPU_MS / share
     facts, judgement = judged_by_words(facts, registry.agents)
-    verdict = policy.judge(found_here(facts, limits, spent, now_ms), Allowance(most_ms, most_ms))
+    verdict = policy.judge(found_here(facts, limits, spent, now_ms), Allowance.of_task(share))
     verdict = with_built_in(
         verdict, harmful=judgement.harmful, unread=judgement.unread, reviews=reviews, words=judgement.words
     )

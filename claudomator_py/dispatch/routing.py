@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.acts.reach import Reach
 from claudomator_py.dispatch.choosing import Chooser
-from claudomator_py.dispatch.deciding import Decided, Decider, Subject, is_long
+from claudomator_py.dispatch.deciding import Decided, Decider, Subject
 from claudomator_py.dispatch.policing import stop
 from claudomator_py.domain.card import Card, Registration, Transport
 from claudomator_py.domain.inputs import InputRequest
@@ -22,6 +22,7 @@ from claudomator_py.domain.task import Permissions, TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.faults import Doing, Faults, item_of
 from claudomator_py.log import get_logger
+from claudomator_py.policy.facts import is_long
 from claudomator_py.ports import Clock
 from claudomator_py.prompts.conversations import resumption_of
 from claudomator_py.routing.choice import MOST, Choice

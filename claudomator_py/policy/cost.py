@@ -28,6 +28,7 @@ _TOKEN: Final = re.compile(
     re.ASCII,
 )
 _WALKS: Final = frozenset({"all", "exists", "exists_one"})
+_GOES_ON: Final = frozenset(".([")
 _WORDS: Final = frozenset({"true", "false", "null", "in"})
 _TOKEN_US: Final = 5
 _CALL_US: Final = 100
@@ -168,13 +169,16 @@ def _is_number(tokens: Sequence[_Token], place: int, step: int) -> bool:
     if not 0 <= place < len(tokens):
         return False
     if tokens[place].kind == "number":
-        return True
+        return step < 0 or _text(tokens, place + 1) not in _GOES_ON
     if step < 0:
         while place > 1 and tokens[place - 1].text == "." and tokens[place - 2].kind == "name":
             place -= 2
     if tokens[place].kind != "name" or _text(tokens, place - 1) == ".":
         return False
-    return isinstance(facts.value_at(_path(tokens, place)), int | float)
+    path = _path(tokens, place)
+    if step > 0 and _text(tokens, place + 2 * path.count(".") + 1) in _GOES_ON:
+        return False
+    return isinstance(facts.value_at(path), int | float)
 
 
 def _path(tokens: Sequence[_Token], place: int) -> str:

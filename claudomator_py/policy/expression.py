@@ -51,6 +51,16 @@ class Allowance:
     is_urgent: bool = False
     """Whether others wait until it is done: it waits for nobody who is not."""
 
+    @classmethod
+    def of_task(cls, share: int = 1) -> "Allowance":
+        """For one of so many tasks that share what one may cost."""
+        return cls(MAX_TASK_CPU_MS / share, MAX_TASK_CPU_MS / share)
+
+    @classmethod
+    def urgent(cls) -> "Allowance":
+        """For what is judged while nobody else can write anything."""
+        return cls(MAX_URGENT_CPU_MS, MAX_URGENT_CPU_MS, is_urgent=True)
+
 
 class Context:
     """The values of ``facts.Facts``, converted once for all conditions."""
@@ -82,11 +92,13 @@ def _texts(value: object) -> Iterator[str]:
 
 MAX_TASK_CPU_MS: Final = 1_500
 """The processor's time for all conditions on one task."""
+MAX_URGENT_CPU_MS: Final = 300
+"""And on one message or answer."""
 
 
 def context_of(values: Mapping[str, Any], allowance: Allowance | None = None) -> Context:
     """What conditions are evaluated with. allowance: what is left for that task; None: all."""
-    return Context(values, allowance or Allowance(MAX_TASK_CPU_MS, MAX_TASK_CPU_MS))
+    return Context(values, allowance or Allowance.of_task())
 
 
 def _size(value: object) -> int:

@@ -38,6 +38,8 @@ _MOST_FOLDERS = 100
 """Of a path that is looked for on the disk as it is written; each of them is a question to the system."""
 
 
+MAX_SHORT = 20_000
+"""Characters, see ``is_long``."""
 LONG = ("task.text", "task.paths", "task.tags", "task.add_dirs", "task.allowed_tools")
 """What may be long."""
 MAX_TEXT = LONGEST_INSTRUCTIONS
@@ -172,6 +174,12 @@ def shapes() -> tuple[tuple[str, dict[str, Any]], ...]:
             group[name] = [word] if isinstance(group[name], list) else word
             found.append((f"where `{path}` is {json.dumps(word)}", values))
     return tuple(found)
+
+
+def is_long(spec: TaskSpec) -> bool:
+    """Whether the task says so much that the processor takes a while to judge and compare it."""
+    lists = (spec.tags, spec.add_dirs, spec.permissions.allowed_tools)
+    return max(len(spec.instructions), sum(len(entry) for entries in lists for entry in entries)) > MAX_SHORT
 
 
 def value_at(path: str) -> Any:

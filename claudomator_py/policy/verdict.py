@@ -9,7 +9,7 @@ from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
 from claudomator_py.domain.routing import HARM, Constraints, Risk, RuleCap, nearest
 from claudomator_py.domain.views.policy import ApprovalView, VerdictView
 from claudomator_py.policy.condition import Condition
-from claudomator_py.policy.expression import MAX_TASK_CPU_MS, Allowance, Context, Undecided, context_of
+from claudomator_py.policy.expression import Allowance, Context, Undecided, context_of
 from claudomator_py.policy.facts import MAX_TEXT, MOST_PATHS, Facts
 from claudomator_py.policy.rule import NOT_READ, Rule, TierBounds, policy_hash
 
@@ -111,7 +111,7 @@ class Policy:
         A rule whose condition cannot be evaluated demands approval, unless all it does is to allow the task: nothing
         happens unwatched because a rule has a fault.
         """
-        allowance = allowance or Allowance(MAX_TASK_CPU_MS, MAX_TASK_CPU_MS)
+        allowance = allowance or Allowance.of_task()
         verdict, context = Verdict(risk=facts.risk), context_of(facts.values, allowance) if self._conditions else None
         for rule in self.rules:
             condition = self._conditions.get(rule.name)
