@@ -30,6 +30,7 @@ from claudomator_py.acts.shell import (
     Word,
     parse,
 )
+from claudomator_py.acts.state import State
 from claudomator_py.acts.wrapped import after, executed, image_of, inner_words, longest_key
 
 MAX_DEPTH: Final = 8
@@ -38,7 +39,6 @@ MAX_COMMANDS: Final = 3_000
 """Commands that are looked at for one command line. A line that has more is told as hidden; a script is not."""
 _MAX_SHOWN: Final = 300
 _DECODERS = frozenset({"base64", "base32", "xxd", "openssl", "uudecode", "rev", "gunzip", "zcat", "tr", "gpg", "rot13"})
-_SETTING = frozenset({"export", "declare", "local", "readonly", "typeset"})
 _SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "ash", "fish", "rbash", "source", "."})
 _INTERACTIVE = frozenset(
     {"-i", "-l", "-il", "-li", "-s", "-", "-q", "-u", "-B", "-x", "-e", "--login", "--interactive"}
@@ -73,14 +73,14 @@ def acts(
 
     allowed: commands that a person has allowed, each as ``Act.command`` has it: what they do is left out.
     """
-    reader = _Reader(known or catalogue(), _State(place or Place()), allowed=frozenset(allowed))
+    reader = _Reader(known or catalogue(), State(place or Place()), allowed=frozenset(allowed))
     reader.text(command_line)
     return tuple(dict.fromkeys(reader.acts))
 
 
 def code_acts(text: str, place: Place | None = None, known: Catalogue | None = None) -> tuple[Act, ...]:
     """Return what program code does, and the commands that it starts, as ``acts``."""
-    reader = _Reader(known or catalogue(), _State(place or Place()))
+    reader = _Reader(known or catalogue(), State(place or Place()))
     reader.code(text)
     return tuple(dict.fromkeys(reader.acts))
 
@@ -91,38 +91,9 @@ def least_reach(found: Sequence[Act]) -> Reach:
 
 
 @dataclass(slots=True)
-class _State:
-    """Where a shell has come to."""
-
-    place: Place
-    variables: dict[str, str] = field(default_factory=dict)
-    functions: dict[str, Script] = field(default_factory=dict)
-    files: dict[str, str] = field(default_factory=dict)
-    """What the text itself has written to files, by absolute path."""
-
-    def __post_init__(self) -> None:
-        if not self.variables:
-            self.variables = dict(self.place.variables)
-
-    def forked(self) -> "_State":
-        return _State(self.place, dict(self.variables), dict(self.functions), self.files)
-
-    def value(self, name: str) -> str | None:
-        if name == "PWD" and self.place.folder is not None:
-            return self.place.folder
-        if name in self.variables:
-            return self.variables[name]
-        return {"HOME": self.place.home or "~", "TMPDIR": "/tmp"}.get(name)  # noqa: S108
-
-    def read(self, path: str) -> str | None:
-        whole = self.place.absolute(path)
-        return self.files[whole] if whole in self.files else self.place.read(whole)
-
-
-@dataclass(slots=True)
 class _Reader:
     known: Catalogue
-    state: _State
+    state: State
     acts: list[Act] = field(default_factory=list)
     allowed: frozenset[str] = frozenset()
     depth: int = 0
@@ -263,12 +234,7 @@ class _Reader:
             path = self._text_of(redirect.target)
             self._judge(Call("tee", (path,), {}, self.state.place))
             if printed is not None:
-                self._write(path, printed, more=redirect.operator.endswith(">>"))
-
-    def _write(self, path: str, text: str, *, more: bool) -> None:
-        whole = self.state.place.absolute(path)
-        before = f"{self.state.files.get(whole) or self.state.read(path) or ''}\n" if more else ""
-        self.state.files[whole] = before + text
+                self.state.write(path, printed, more=redirect.operator.endswith(">>"))
 
     def _words(self, words: list[str], own: Mapping[str, str], stdin: str | None) -> str | None:
         """Read one command, and what it runs in turn. Return what it prints, if that is known."""
@@ -285,26 +251,17 @@ class _Reader:
         if name in self.state.functions and name not in self._running:
             self._within(name, lambda: self._script(self.state.functions[name]))
             return None
-        if not own and self._is_allowed(words):
+        if not own and stdin is None and self.state.is_allowed(line_of(words), self.allowed):
             return None
         variables = {name: value for name, value in self.state.variables.items() if name.isupper()} | dict(own)
         call = Call(name, rest, variables, self.state.place, self._valued(name, rest))
         self._judge(call)
-        self._builtin(call)
+        self.state.change(call, self.known.files.branches)
         self._nested(call, own, stdin)
         if "/" in path or name in ("source", "."):
             script, *given = words if "/" in path else rest or ("",)
             self._file(script, given, sourced="/" not in path)
         return self._printed(call, stdin)
-
-    def _is_allowed(self, words: list[str]) -> bool:
-        """Whether a person has allowed exactly that command, and it is the one that they saw: in the working directory,
-        of the program that is found there."""
-        place = self.state.place
-        if not self.allowed or line_of(words) not in self.allowed or place.folder is None:
-            return False
-        in_path = self.state.variables.get("PATH") == place.variables.get("PATH")
-        return in_path and place.is_inside(place.folder, ())
 
     def _valued(self, name: str, rest: tuple[str, ...]) -> frozenset[str]:
         plain = without_version(name)
@@ -321,51 +278,6 @@ class _Reader:
         shown = line if len(line) <= _MAX_SHOWN else f"{line[: _MAX_SHOWN - 3]}..."
         self.acts.append(Act(shown, kind.kind, kind.reach, kind.does))
 
-    def _builtin(self, call: Call) -> None:
-        if call.program in ("cd", "pushd"):
-            folder = next(iter(call.positionals), "~")
-            if not folder.startswith(UNKNOWN):
-                place = self.state.place
-                whole = place.absolute(folder)
-                trees = place.trees or (() if place.folder is None else (place.folder,))
-                self.state.place = replace(place, folder=whole, trees=trees or ("/nowhere",))
-        elif call.program == "git":
-            self._branch(call)
-        elif call.program == "set" and "--" in call.words:
-            given = after(call.words, "--")
-            self.state.variables |= {"@": " ".join(given), "*": " ".join(given)}
-            self.state.variables |= {str(at): word for at, word in enumerate(given, 1)}
-        elif call.program in _SETTING:
-            for word in call.positionals:
-                name, equals, value = word.partition("=")
-                if equals:
-                    self.state.variables[name] = value
-        elif call.program == "alias":
-            for word in call.positionals:
-                name, equals, value = word.partition("=")
-                if equals:
-                    self.state.functions[name] = parse(value)
-
-    def _branch(self, call: Call) -> None:
-        """Note which branch is checked out from here on, as far as that is sure: a push without a name goes there."""
-        verb, *names = call.positionals or ("",)
-        new = next(
-            (name for option in ("-b", "-B", "-c", "-C", "--create", "--orphan") for name in call.values(option)), ""
-        )
-        if verb not in ("checkout", "switch") or (any(call.values("-C")) and verb not in call.words[:1]):
-            return
-        name = new or (names[0] if names else "")
-        # ``git checkout NAME`` may be of a file: then the branch stays what it is.
-        if new or verb == "switch" or (len(names) == 1 and self._is_protected(name)):
-            place = self.state.place
-            head, read = place.absolute(".git/HEAD"), place.read
-            self.state.place = replace(
-                place, read=lambda path: f"ref: refs/heads/{name}" if path == head else read(path)
-            )
-
-    def _is_protected(self, branch: str) -> bool:
-        return any(fnmatchcase(branch, pattern) for pattern in self.known.files.branches)
-
     def _printed(self, call: Call, stdin: str | None) -> str | None:
         """What it prints, where that is plain."""
         if call.program in ("echo", "printf"):
@@ -376,7 +288,7 @@ class _Reader:
         if call.program in ("cat", "tee"):
             if call.program == "tee" and stdin is not None:
                 for path in call.positionals:
-                    self._write(path, stdin, more=call.has("-a"))
+                    self.state.write(path, stdin, more=call.has("-a"))
             if call.program == "cat" and call.positionals:
                 texts = [self.state.read(path) for path in call.positionals]
                 return None if None in texts else "\n".join(text for text in texts if text is not None)
@@ -508,7 +420,7 @@ class _Reader:
 
     def _file(self, path: str, given: Sequence[str], *, in_shell: bool = False, sourced: bool = False) -> None:
         """A script that is run. given: its words. sourced: what it sets stays."""
-        if not path or path.startswith(UNKNOWN) or self._is_allowed([path, *given]):
+        if not path or path.startswith(UNKNOWN) or self.state.is_allowed(line_of([path, *given]), self.allowed):
             return
         self._judge(Call(_SCRIPT, (path, *given), {}, self.state.place))
         text = self.state.read(path)

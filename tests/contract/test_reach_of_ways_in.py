@@ -7,6 +7,7 @@ import pytest
 from claudomator_py.acts.reach import Reach
 from claudomator_py.api.a2a.messages import Message
 from claudomator_py.domain.outcome import OutcomeStatus
+from claudomator_py.domain.run import LaunchRequest
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.views import ApproveRequest
 from claudomator_py.policy.rule import Approval, Rule
@@ -104,8 +105,13 @@ def started(world: World, name: str) -> Reach | None:
         if world.state(name).startswith("NEEDS_INPUT"):
             world.service.approve(name, ApproveRequest())
     assert world.state(name).startswith("RUNNING"), world.queries.why(name).sentences
+    return request_of(world, name).reach
+
+
+def request_of(world: World, name: str) -> LaunchRequest:
+    """How its live run was started."""
     run_id = world.live(name).id
-    return next(one for kind in world.kinds.values() for one in kind.requests if one.run_id == run_id).reach
+    return next(one for kind in world.kinds.values() for one in kind.requests if one.run_id == run_id)
 
 
 def expected(text: str, rule: str, default: Reach | None) -> Reach | None:
@@ -138,6 +144,17 @@ def test_the_way_in_makes_no_difference(
     assert reach is expected(text, rule, default)
     origin = world.task(name).reach_origin
     assert (None if origin is None else origin.reach) is reach
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_one_approval_covers_what_the_text_says_that_it_runs(database: Database, way: str) -> None:
+    world = world_of(database, (Rule(name="ask", approve=Approval()),), Reach.NETWORK)
+    name = WAYS[way](world, TEXTS[1])
+    assert started(world, name) is Reach.NETWORK
+    assert request_of(world, name).granted_commands == ("make publish",)
+    world.end(name, status=OutcomeStatus.SUCCEEDED, text="Done.")
+    world.tick()
+    assert world.state(name) == "COMPLETED"
 
 
 @pytest.mark.parametrize("asked", [None, Reach.NETWORK, Reach.ANY])

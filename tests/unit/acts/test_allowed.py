@@ -74,6 +74,9 @@ def test_an_allowed_command_passes_however_it_is_wrapped(typed: str) -> None:
         "make publish > /etc/cron.d/x",
         "make publish | ssh web1 tee x",
         "ssh web1 make publish",
+        "yes | make publish",
+        "make publish < answers.txt",
+        "make publish <<< web2",
     ],
 )
 def test_nothing_else_does(typed: str) -> None:

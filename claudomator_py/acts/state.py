@@ -1,0 +1,97 @@
+"""Where a shell has come to while its text is read: its folder, variables, functions, and what it has written."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+
+from claudomator_py.acts.pattern import UNKNOWN, Call
+from claudomator_py.acts.place import Place
+from claudomator_py.acts.shell import Script, parse
+from claudomator_py.acts.wrapped import after
+
+_SETTING = frozenset({"export", "declare", "local", "readonly", "typeset"})
+_NEW_BRANCH = ("-b", "-B", "-c", "-C", "--create", "--orphan")
+
+
+@dataclass(slots=True)
+class State:
+    """Where a shell has come to."""
+
+    place: Place
+    variables: dict[str, str] = field(default_factory=dict)
+    functions: dict[str, Script] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+    """What the text itself has written to files, by absolute path."""
+
+    def __post_init__(self) -> None:
+        if not self.variables:
+            self.variables = dict(self.place.variables)
+
+    def forked(self) -> "State":
+        """Return the state of a subshell: what it changes but for files ends with it."""
+        return State(self.place, dict(self.variables), dict(self.functions), self.files)
+
+    def value(self, name: str) -> str | None:
+        """Return what the variable holds; None: that is not known."""
+        if name == "PWD" and self.place.folder is not None:
+            return self.place.folder
+        if name in self.variables:
+            return self.variables[name]
+        return {"HOME": self.place.home or "~", "TMPDIR": "/tmp"}.get(name)  # noqa: S108
+
+    def read(self, path: str) -> str | None:
+        """Return the text of the file as it is by now; None: it cannot be read."""
+        whole = self.place.absolute(path)
+        return self.files[whole] if whole in self.files else self.place.read(whole)
+
+    def write(self, path: str, text: str, *, more: bool) -> None:
+        """Note what a file holds from here on. more: whether that is added to it."""
+        whole = self.place.absolute(path)
+        before = f"{self.files.get(whole) or self.read(path) or ''}\n" if more else ""
+        self.files[whole] = before + text
+
+    def is_allowed(self, line: str, allowed: Collection[str]) -> bool:
+        """Return whether a person has allowed exactly that command, and it is the one that they saw: in the working
+        directory, of the program that is found there.
+        """
+        if line not in allowed or self.place.folder is None:
+            return False
+        in_path = self.variables.get("PATH") == self.place.variables.get("PATH")
+        return in_path and self.place.is_inside(self.place.folder, ())
+
+    def change(self, call: Call, protected: Sequence[str]) -> None:
+        """Take over what a command changes of the shell. protected: branches that others rely on, see the data."""
+        if call.program in ("cd", "pushd"):
+            folder = next(iter(call.positionals), "~")
+            if not folder.startswith(UNKNOWN):
+                place = self.place
+                trees = place.trees or (() if place.folder is None else (place.folder,))
+                self.place = replace(place, folder=place.absolute(folder), trees=trees or ("/nowhere",))
+        elif call.program == "git":
+            self._check_out(call, protected)
+        elif call.program == "set" and "--" in call.words:
+            given = after(call.words, "--")
+            self.variables |= {"@": " ".join(given), "*": " ".join(given)}
+            self.variables |= {str(at): word for at, word in enumerate(given, 1)}
+        elif call.program in _SETTING or call.program == "alias":
+            for word in call.positionals:
+                name, equals, value = word.partition("=")
+                if equals and call.program == "alias":
+                    self.functions[name] = parse(value)
+                elif equals:
+                    self.variables[name] = value
+
+    def _check_out(self, call: Call, protected: Sequence[str]) -> None:
+        """Note which branch is checked out from here on, as far as that is sure: a push without a name goes there."""
+        verb, *names = call.positionals or ("",)
+        if verb not in ("checkout", "switch") or (any(call.values("-C")) and verb not in call.words[:1]):
+            return
+        new = next((name for option in _NEW_BRANCH for name in call.values(option)), "")
+        name = new or (names[0] if names else "")
+        # ``git checkout NAME`` may be of a file: then the branch stays what it is.
+        sure = new or verb == "switch" or (len(names) == 1 and any(fnmatchcase(name, one) for one in protected))
+        if sure:
+            place = self.place
+            head, read = place.absolute(".git/HEAD"), place.read
+            said = f"ref: refs/heads/{name}"
+            self.place = replace(place, read=lambda path: said if path == head else read(path))
