@@ -1,37 +1,45 @@
-"""What a tick costs at rest with a great many tasks that cannot start: behind a held agent, or in a busy directory."""
+"""What a tick costs at rest with a great many tasks that cannot start: behind a held agent, in a busy directory, or of
+an organisation that has its share of the slots."""
 
 import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, update
 
+from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.limits import Bucket, Hold
 from claudomator_py.domain.outcome import Provenance, Reason
+from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.store import hold_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.migrate import migrate
+from claudomator_py.store.tables import TASK
 from tests.fakes.many import multiply
-from tests.fakes.world import START_MS, World
+from tests.fakes.world import CLAUDE, START_MS, World, spec
 
 SIZES = (100, 2_000, 20_000)
 ROUNDS = 20
 FAR_MS = 10**9
+GUEST = Principal("acme-ci", Role.OPERATE, "acme")
+WIDE = CLAUDE.model_copy(update={"max_concurrent": 9})
+SHOP = AgentSpec(name="shop", kind="a2a", max_concurrent=90, auto_select=False)
 
 
 def measure() -> None:
     """Print the median of a tick, in milliseconds, by the number of blocked tasks."""
-    for name, held in (("in folders of their own, of a held agent", True), ("in one busy directory", False)):
+    for name, blocked in _SCENES.items():
         for size in SIZES:
             with (
                 tempfile.TemporaryDirectory() as folder,
                 Database.open("sqlite", state_dir=Path(folder) / "state") as database,
             ):
                 migrate(database)
-                seconds = _tick_s(_blocked(database, size, held=held))
+                seconds = _tick_s(blocked(database, size))
                 sys.stdout.write(f"  {size:6} {name}: {seconds * 1000:.1f} ms\n")
 
 
@@ -51,6 +59,32 @@ def _blocked(database: Database, size: int, *, held: bool) -> World:
 
     database.write(more)
     return world
+
+
+def _beyond_their_share(database: Database, size: int, *, apart: bool) -> World:
+    """apart: each in a lane of its own, and an agent is free that none of them names."""
+    world = World(database, agents=(WIDE, SHOP), total=6, per_organisation=2, remote=4, remote_per_organisation=2)
+    for number in range(3):
+        world.now_ms += 1
+        world.access.as_(GUEST).service.submit(spec(f"t{number}"))
+    world.tick()
+
+    def more(connection: Connection) -> None:
+        multiply(connection, "t2", size - 1)
+        if apart:
+            their_own = update(TASK).where(TASK.c.name.like("t2%")).values(eligibility=TASK.c.eligibility + TASK.c.id)
+            connection.execute(their_own)
+
+    database.write(more)
+    return world
+
+
+_SCENES: Mapping[str, Callable[[Database, int], World]] = {
+    "in folders of their own, of a held agent": partial(_blocked, held=True),
+    "in one busy directory": partial(_blocked, held=False),
+    "of an organisation that has its share": partial(_beyond_their_share, apart=False),
+    "of such a one, in lanes of their own": partial(_beyond_their_share, apart=True),
+}
 
 
 def _tick_s(world: World) -> float:
