@@ -21,7 +21,7 @@ SHORT: Final = 3
 _MAX_MEMO: Final = 20_000
 _ROLES: Final = (
     *("words", "lead", "passive", "reads", "builds", "code", "test", "prod", "many", "own", "not", "states", "det"),
-    *("back", "when", "fails"),
+    *("back", "when", "fails", "strong"),
 )
 
 _GROUPS: Final = {

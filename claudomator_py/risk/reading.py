@@ -27,6 +27,7 @@ _MONEY: Final = re.compile(
     r"(?:[$\u20ac\u00a3]\s?\d|\d\s?(?:[$\u20ac\u00a3]|EUR|USD|CHF|GBP|Euro|euros?|dollars|PLN|zl)\b)"
 )
 _TICKET: Final = re.compile(r"#?[A-Z]{2,}-?\d+|#\d+|\d+[.)]?$|[-*#>]+$")
+_DOMAIN: Final = re.compile(r"(?<![\w/@.])(?:[a-z0-9-]+\.)+(?:com|org|net|io|dev|app|de|fr|eu|uk|example)\b")
 _VERSION: Final = re.compile(r"\bv?\d+(?:\.\d+)+")
 _PROGRAM: Final = re.compile(r"(?<![\w./-])(?:[\w.~-]*/)*([\w.-]+)")
 _SAID: Final = re.compile(r"[\w:]+")
@@ -83,8 +84,9 @@ def read(sentence: str) -> Sentence:
     said = frozenset[str]().union(*(clause.features for clause in found))
     things = frozenset(one[2:] for one in said if one.startswith("t:"))
     orders = tuple(one for one in found if one.kind or one.commands)
-    if language.name == ENGLISH and "test" in said:
-        orders = tuple(one._replace(features=one.features | {"test.beside"}) for one in orders)
+    beside = {f"{name}.beside" for name in ("test", "prod", "host", "not") if name in said}
+    if language.name == ENGLISH and beside:
+        orders = tuple(one._replace(features=one.features | beside) for one in orders)
     return Sentence(orders, harm_in(folded, words), things, in_use="prod" in said or "host" in said)
 
 
@@ -185,6 +187,7 @@ def _ordered(
         f"noun {words[there].removesuffix('s')}" for there, mark in marks if mark.role == "thing" and there >= after
     }
     features |= {f"also.{mark.role}" for mark in verbs if mark.role in ("read", "build")}
+    features |= {mark.role for there, mark in marks if there == place and mark.role == "strong"}
     features |= _form(words, marks, after) if form == "form.first" else set()
     features |= _around(raw, words, marks, after if form == "form.first" else 0)
     own = {
@@ -285,6 +288,8 @@ def _seen(raw: str) -> set[str]:
         found |= {"host", "t:live"}
     if _MONEY.search(raw):
         found |= {"sum", "t:money"}
+    if _DOMAIN.search(raw):
+        found.add("domain")
     if _VERSION.search(raw):
         found.add("version")
     return found
