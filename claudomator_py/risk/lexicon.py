@@ -30,7 +30,7 @@ _GROUPS: Final = {
     "code": "code",
     "test": "tests",
 }
-_TAKES: Final = {"acts": ("acts", "tests"), "things": ("code",), "code": ("things", "code")}
+_TAKES: Final = {"acts": ("acts", "tests", "code"), "things": ("code",), "code": ("things", "code")}
 """What a phrase of a group keeps its single words from being."""
 
 

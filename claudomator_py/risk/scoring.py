@@ -13,6 +13,7 @@ WEIGHTS: Final = "weights.json"
 _ZEROES: Final = str.maketrans("123456789", "000000000")
 """So that lines of a log, which differ by their numbers, are read once."""
 
+_IN_USE: Final = frozenset({"prod", "prod.beside"})
 _ONLY_SHOWN: Final = frozenset({"pasted", "quoted", "test", "not"})
 """Of a command: it is not meant to be run, or where it harms nobody."""
 
@@ -35,6 +36,8 @@ def sentences(text: str) -> Iterator[Read]:
             more = {"pasted"} if piece.pasted else set()
             if in_use:
                 more.add("prod.before")
+            if in_use or not _IN_USE.isdisjoint(clause.features):
+                more |= {f"{name}&prod" for name in clause.features if name[:2] == "v:" and "&" not in name}
             if "nothing" in clause.features and "back" in clause.features:
                 more |= {f"i:{kind}" for kind in spoken_of}
                 more |= {f"v:{kind}&i" for kind in spoken_of if f"v:{kind}" in clause.features}
