@@ -80,12 +80,20 @@ class OptionalBody(Body[R]):
         return self._checked(document or {})
 
 
-def body(model: type[BaseModel], *, required: bool = False, **examples: object) -> Any:
-    """What makes a parameter the request's body: ``Annotated[Shape, body(Shape)]``. examples: by name."""
+def body(
+    model: type[BaseModel],
+    *,
+    required: bool = False,
+    read: Callable[[Mapping[str, object]], BaseModel | list[Problem]] | None = None,
+    **examples: object,
+) -> Any:
+    """What makes a parameter the request's body: ``Annotated[Shape, body(Shape)]``. read: how it is read, if it may
+    have further forms than the published one. examples: by name."""
 
     def parse(document: Mapping[str, object]) -> BaseModel | list[Problem]:
         # Odd values first: what is no text would stop the run that is to be told it.
-        return odd_values(document, {}, model=model) or validate(model, document, {})
+        odd = odd_values(document, {}, model=model)
+        return odd or (validate(model, document, {}) if read is None else read(document))
 
     kind: type[Body[BaseModel]] = Body if required else OptionalBody
     return Depends(kind(model.__name__, parse, examples, model))

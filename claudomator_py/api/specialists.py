@@ -12,6 +12,7 @@ from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.views import Page
 from claudomator_py.domain.views.specialists import LONGEST_QUERY, GrantRequest, SearchView, SpecialistView
+from claudomator_py.schema.cardfile import read_card
 from claudomator_py.surface.operation import ADMIN, OPERATE, READ
 
 specialists = Operations("specialists")
@@ -23,6 +24,7 @@ _Card = Annotated[
     body(
         Card,
         required=True,
+        read=read_card,
         the_least={"id": "plumber", "description": "Fixes leaks in resource handling: handles, sockets, memory."},
         shared_with_an_organisation={
             "id": "release-manager",

@@ -3,20 +3,19 @@
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 import typer
 
 from claudomator_py.cli.output import error, note
 from claudomator_py.domain.card import WAYS_ON, Card
 from claudomator_py.domain.errors import Problem, shown
-from claudomator_py.domain.remote import Protocol, is_loopback
+from claudomator_py.domain.remote import is_loopback
 
 STDIN = Path("-")
-WELL_KNOWN: Final = "/.well-known/agent-card.json"
 MOST_BYTES: Final = 1024 * 1024
 """Of a card that is fetched."""
 FETCH_S: Final = 30.0
@@ -46,6 +45,7 @@ def read_any(source: str, secret: str | None) -> list[ReadCard]:
         read_a2a,
         unreachable,
         unread_keys,
+        with_protocol,
         with_whole_addresses,
     )
 
@@ -67,7 +67,7 @@ def read_any(source: str, secret: str | None) -> list[ReadCard]:
         note(f"{shown(name)}: kept, and not applied, as neither A2A nor Claudomator knows it: {named}.")
     if address is not None and found.url is not None and _origin(found.url) != _origin(address):
         _elsewhere(name, found.url, secret)
-    return [ReadCard(_with_protocol(found, document, address), has_own_id(document))]
+    return [ReadCard(with_protocol(found, document, address), has_own_id(document))]
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:
@@ -85,21 +85,6 @@ def _elsewhere(source: str, url: str, secret: str | None) -> None:
     message = f"names another host, `{shown(url)}`, where the secret {secret} would be sent"
     remedy = "save the card, and import the file if that is meant"
     _refuse(source, [Problem(field="url", message=message, remedy=remedy)])
-
-
-def _with_protocol(card: Card, document: Mapping[str, Any], address: str | None) -> Card:
-    """The card, with the protocol of its interface where its runs would not find the A2A card again, which says it.
-
-    address: where that card is; None: in a file.
-    """
-    from claudomator_py.schema.a2a_card import spoken_interface
-
-    interface = spoken_interface(document)
-    if card.url is None or card.protocol is not Protocol.AUTO or interface is None or interface.version is None:
-        return card
-    if address in (card.url.rstrip("/") + WELL_KNOWN, urljoin(card.url, WELL_KNOWN)):
-        return card
-    return card.model_copy(update={"protocol": Protocol(interface.version)})
 
 
 def in_order(cards: Sequence[Card]) -> list[Card]:
@@ -155,6 +140,8 @@ def _object_in(data: bytes) -> dict[str, Any] | None:
 
 def _card_address(url: str) -> str:
     """That address, or the place below it where A2A has cards. Raises BadParameter."""
+    from claudomator_py.schema.a2a_card import WELL_KNOWN
+
     parts = urlsplit(url)
     if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
         raise typer.BadParameter(f"{shown(url)} would be fetched unencrypted; http:// is for this machine alone")

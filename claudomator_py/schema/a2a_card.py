@@ -13,12 +13,14 @@ from typing import Any, Final, Literal
 from urllib.parse import urljoin, urlsplit
 
 from claudomator_py.domain.card import Card, Skill, id_from
-from claudomator_py.domain.errors import Problem, near, shown
-from claudomator_py.domain.remote import Scheme
+from claudomator_py.domain.errors import Lines, Path, Problem, near, shown
+from claudomator_py.domain.remote import Protocol, Scheme
 from claudomator_py.schema.a2a_security import security_of_0_3, security_of_1_0
 from claudomator_py.schema.taskfile import is_extra
-from claudomator_py.schema.validation import odd_values, validate
+from claudomator_py.schema.validation import odd_values, problem_at, validate
 
+WELL_KNOWN: Final = "/.well-known/agent-card.json"
+"""Where an agent has its card, below its address."""
 Version = Literal["0.3", "1.0"]
 """Of A2A."""
 
@@ -86,16 +88,21 @@ def unread_keys(document: Mapping[str, Any]) -> list[str]:
     return sorted(key for key in document if key not in known and not is_extra(key))
 
 
-def _misspelt(document: Mapping[str, Any]) -> list[Problem]:
-    """What looks like a key of ours, and would go unheeded: a card that is meant to be private must not be public."""
+def _unheeded(document: Mapping[str, Any], lines: Lines, *, strict: bool) -> list[Problem]:
+    """What looks like a key of ours, and would go unheeded: a card that is meant to be private must not be public.
+
+    strict: every other key as well that neither A2A nor we know.
+    """
     known = Skill.model_fields.keys() | _IN_SKILLS
-    words = [(key, key, Card.model_fields) for key in unread_keys(document)]
+    words: list[tuple[Path, Any]] = [((key,), Card.model_fields) for key in unread_keys(document)]
     for at, skill in enumerate(_objects(document, "skills")):
-        words += [(f"skills.{at}.{key}", key, Skill.model_fields) for key in sorted(skill.keys() - known)]
+        unknown = sorted(key for key in skill.keys() - known if not is_extra(key))
+        words += [(("skills", at, key), Skill.model_fields) for key in unknown]
+    otherwise = "remove it, or begin its name with `x-` to have it kept" if strict else None
     return [
-        Problem(field=place, message="is not a known key", remedy=remedy)
-        for place, key, fields in words
-        if (remedy := near(key, fields, alike=_ALIKE))
+        problem_at(lines, path, "is not a known key", remedy)
+        for path, fields in words
+        if (remedy := near(str(path[-1]), fields, alike=_ALIKE) or otherwise)
     ]
 
 
@@ -144,19 +151,42 @@ def has_own_id(document: Mapping[str, Any]) -> bool:
     return "id" in document or _own_card(document) is not None
 
 
-def read_a2a(document: Mapping[str, Any], *, secret: str | None = None) -> Card | list[Problem]:
-    """Return the card, or what is wrong with it. secret: name of the daemon's variable with the secret that the agent
-    asks for."""
-    if odd := odd_values(dict(document), {}) or _misspelt(document):
+def read_a2a(
+    document: Mapping[str, Any],
+    *,
+    secret: str | None = None,
+    default_id: str | None = None,
+    lines: Lines | None = None,
+    strict: bool = False,
+) -> Card | list[Problem]:
+    """Return the card, or what is wrong with it.
+
+    secret: name of the daemon's variable with the secret that the agent asks for. default_id: of a card without one,
+    in place of what follows from its name. lines: of the document, for the problems. strict: a key that nobody knows is
+    a problem; else only what looks like one of ours is.
+    """
+    where = lines or {}
+    if odd := odd_values(dict(document), where) or _unheeded(document, where, strict=strict):
         return odd
     own, beside = _own_card(document), own_keys(document)
-    fields = (dict(own) if own is not None else _fields(document)) | beside
+    fields = (dict(own) if own is not None else _fields(document, default_id)) | beside
     if secret is not None:
         fields["authentication"] = _authentication(document, secret)
     extra = fields.get("extra")
     kept = {key: value for key, value in document.items() if key not in beside}
     fields["extra"] = {**(extra if isinstance(extra, dict) else {}), KEPT: copy.deepcopy(kept)}
-    return validate(Card, fields, {})
+    return validate(Card, fields, where)
+
+
+def with_protocol(card: Card, document: Mapping[str, Any], address: str | None = None) -> Card:
+    """Return the card, with the protocol of its interface where its runs would not find the A2A card again, which says
+    it. address: where that card is; None: in a file."""
+    interface = spoken_interface(document)
+    if card.url is None or card.protocol is not Protocol.AUTO or interface is None or interface.version is None:
+        return card
+    if address in (card.url.rstrip("/") + WELL_KNOWN, urljoin(card.url, WELL_KNOWN)):
+        return card
+    return card.model_copy(update={"protocol": Protocol(interface.version)})
 
 
 def write_a2a(card: Card, version: Version, url: str) -> dict[str, Any]:
@@ -183,10 +213,10 @@ def _own_card(document: Mapping[str, Any]) -> dict[str, Any] | None:
     return None
 
 
-def _fields(document: Mapping[str, Any]) -> dict[str, Any]:
+def _fields(document: Mapping[str, Any], default_id: str | None) -> dict[str, Any]:
     name = document.get("name")
     fields: dict[str, Any] = {
-        "id": document["id"] if "id" in document else id_from(str(name or "")),
+        "id": document["id"] if "id" in document else default_id or id_from(str(name or "")),
         "name": name,
         "description": document.get("description"),
         "url": _address(document),

@@ -1,7 +1,7 @@
 """Card files: the specialists in them, or what is wrong, with line and remedy.
 
-YAML or JSON with one or more cards; or Markdown with one, whose text is the system prompt, as agents of coding CLIs are
-written (``agentfile``).
+YAML or JSON with one or more cards, ours or those of A2A (``a2a_card``); or Markdown with one, whose text is the system
+prompt, as agents of coding CLIs are written (``agentfile``).
 """
 
 from collections.abc import Mapping
@@ -10,6 +10,7 @@ from typing import Any
 
 from claudomator_py.domain.card import ALIASES, Card
 from claudomator_py.domain.errors import Lines, Problem, located
+from claudomator_py.schema.a2a_card import is_a2a, is_written_for_a2a, read_a2a, unreachable, with_protocol
 from claudomator_py.schema.agentfile import card_fields, move, read_front_matter
 from claudomator_py.schema.documents import documents_of
 from claudomator_py.schema.misread import beside, misread, refusal_of
@@ -87,6 +88,8 @@ def _card(document: Document, default_id: str | None, *, agent_file: bool) -> Ca
     if agent_file:
         fields, misspelt = card_fields(fields, lines, default_id)
         problems += misspelt
+    elif not problems and is_a2a(fields):
+        return _addressed(read_card(fields, lines, default_id), lines)
     extra = {key: fields.pop(key) for key in list(fields) if isinstance(key, str) and is_extra(key)}
     if extra:
         said = fields.get("extra")
@@ -95,10 +98,27 @@ def _card(document: Document, default_id: str | None, *, agent_file: bool) -> Ca
         fields["id"] = default_id
     if problems:
         return problems
-    card = validate(Card, fields, lines)
+    return _addressed(validate(Card, fields, lines), lines)
+
+
+def _addressed(card: Card | list[Problem], lines: Lines) -> Card | list[Problem]:
+    """The card, or what is wrong with where its agent is reached."""
     if isinstance(card, Card) and (wrong := card.address_problems()):
         return [problem.model_copy(update={"line": lines.get(("url",))}) for problem in wrong]
     return card
+
+
+def read_card(
+    document: Mapping[str, Any], lines: Lines | None = None, default_id: str | None = None
+) -> Card | list[Problem]:
+    """Return the card that a document is: one of ours, which may have fields of A2A beside, or one of A2A. No key in it
+    goes unheeded. default_id: of a card of A2A that has none."""
+    if not is_a2a(document):
+        return validate(Card, document, lines or {})
+    if is_written_for_a2a(document) and (problems := unreachable(document)):
+        return problems
+    found = read_a2a(document, default_id=default_id, lines=lines, strict=True)
+    return with_protocol(found, document) if isinstance(found, Card) and is_written_for_a2a(document) else found
 
 
 def _renamed(fields: dict[Any, Any], lines: dict[tuple[Any, ...], int]) -> list[Problem]:

@@ -110,3 +110,33 @@ def test_events_of_hidden_specialists_are_told_to_nobody_else(daemon: Daemon, an
     amy = holder(daemon, "amy", "admin", "acme")
     assert HIDDEN not in json.dumps(amy.ask("GET", "/v1/events?last=50").json())
     assert HIDDEN in json.dumps(ann.ask("GET", "/v1/events?last=50").json())
+
+
+BESIDE = {"provider": {"organization": "P", "url": "https://p.example"}, "documentationUrl": "https://p.example/docs"}
+SKILL = {"id": "leaks", "name": "Leaks", "description": "Finds them.", "inputModes": ["text/plain"]}
+
+
+def test_a_card_may_have_fields_of_a2a_and_a_misspelt_key_beside_them_is_refused(daemon: Daemon) -> None:
+    plain = {"id": "pipes", "description": "Fixes leaks.", "visibility": "private", **BESIDE, "skills": [SKILL]}
+    added = daemon.ask("POST", "/v1/specialists", json_body=plain)
+    assert (added.status, added.json()["card"]["visibility"]) == (201, "private")
+    changed = daemon.ask("PUT", "/v1/specialists/pipes", json_body={**plain, "description": "Mends leaks."})
+    assert changed.status == 200, changed.json()
+    for key, value in (("visibilty", "private"), ("private", True), ("visible", "private"), ("risk-ceiling", "low")):
+        del_visibility = {name: one for name, one in plain.items() if name != "visibility"}
+        for method, url in (("POST", "/v1/specialists"), ("PUT", "/v1/specialists/pipes")):
+            refused = daemon.ask(method, url, json_body={**del_visibility, key: value})
+            (problem,) = refused.json()["problems"]
+            assert (refused.status, problem["field"], problem["message"]) == (422, key, "is not a known key")
+            assert problem["remedy"]
+    assert daemon.ask("GET", "/v1/specialists/pipes").json()["card"]["visibility"] == "private"
+
+
+def test_a_card_of_a2a_is_registered_by_its_name(daemon: Daemon) -> None:
+    interface = {"url": "https://agents.example/a2a", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+    document = {"name": "Docs Bot", "description": "Writes pages.", "supportedInterfaces": [interface], **BESIDE}
+    added = daemon.ask("POST", "/v1/specialists", json_body=document)
+    assert added.status == 201, added.json()
+    assert (added.json()["id"], added.json()["card"]["url"]) == ("docs-bot", "https://agents.example/a2a")
+    spoken = {**document, "supportedInterfaces": [{**interface, "protocolBinding": "GRPC"}]}
+    assert daemon.ask("POST", "/v1/specialists", json_body=spoken).status == 422

@@ -329,7 +329,7 @@ def test_so_is_one_in_a_skill() -> None:
     document = copy.deepcopy(NEW)
     document["skills"][0]["exmaples"] = ["Sum up 3."]
     (problem,) = cast("list[Problem]", read_a2a(document))
-    assert (problem.field, problem.remedy) == ("skills.0.exmaples", "did you mean `examples`?")
+    assert (problem.field, problem.remedy) == ("skills[0].exmaples", "did you mean `examples`?")
 
 
 @pytest.mark.parametrize("key", ["metadata", "homepage", "tenant", "x-visibilty", "contact"])

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.card import Card
+from claudomator_py.schema.a2a_card import write_a2a
 from claudomator_py.schema.cardfile import parse_card_file
 
 PLUMBER = {"id": "plumber", "description": "Fixes leaks.", "keywords": ["leaking pipe"]}
@@ -100,3 +101,81 @@ def test_what_is_wrong_has_its_place(text: str, line: int | None, field: str | N
 def test_no_file_does_harm(data: bytes, name: str) -> None:
     found = parse_card_file(data, name)
     assert bool(found.cards) != bool(found.problems)
+
+
+BESIDE: dict[str, object] = {
+    "provider": {"organization": "Pipes Ltd", "url": "https://pipes.example"},
+    "iconUrl": "https://pipes.example/icon.png",
+    "documentationUrl": "https://pipes.example/docs",
+    "skills": [{"id": "leaks", "name": "Leaks", "description": "Finds them.", "inputModes": ["text/plain"]}],
+}
+REMOTE: dict[str, object] = {
+    "name": "Docs Bot",
+    "description": "Writes pages.",
+    "supportedInterfaces": [
+        {"url": "https://agents.example/a2a", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+    ],
+    "version": "2.1",
+    "capabilities": {"streaming": True},
+    "defaultInputModes": ["text/plain"],
+    "skills": [{"id": "pages", "name": "Pages", "description": "d", "tags": ["a"], "outputModes": ["text/plain"]}],
+}
+
+
+@pytest.mark.parametrize("name", ["docs.json", "docs.yaml"])
+def test_a_card_of_ours_may_have_fields_of_a2a(name: str) -> None:
+    (card,) = cards(json.dumps({**PLUMBER, "visibility": "private", **BESIDE}), name)
+    assert (card.id, card.visibility, card.keywords) == ("plumber", "private", ("leaking pipe",))
+    assert card.skills[0].name == "Leaks"
+    assert write_a2a(card, "1.0", "")["provider"] == BESIDE["provider"]
+    for key, value in BESIDE.items():
+        assert cards(json.dumps({**PLUMBER, key: value}), name)[0].id == "plumber"
+
+
+def test_a_card_of_a2a_is_one_and_is_named_for_its_file_or_by_its_id() -> None:
+    (card,) = cards(json.dumps(REMOTE), "weather.json")
+    assert (card.id, card.name, card.url, card.protocol) == ("weather", "Docs Bot", "https://agents.example/a2a", "1.0")
+    assert write_a2a(card, "1.0", "") == REMOTE
+    assert cards(json.dumps({**REMOTE, "id": "bot"}), "weather.json")[0].id == "bot"
+    one, other = cards("\n---\n".join(json.dumps({**REMOTE, "name": name}) for name in ("Ann", "Bob")), "x.yaml")
+    assert (one.id, other.id) == ("ann", "bob")
+    (card,) = cards(json.dumps({**REMOTE, "risk_ceiling": "low", "x-price": 3}), "weather.json")
+    assert card.risk_ceiling == "low"
+
+
+@pytest.mark.parametrize("whole", [{**PLUMBER, **BESIDE}, REMOTE], ids=["ours", "of A2A"])
+@pytest.mark.parametrize(
+    ("key", "value", "remedy"),
+    [
+        ("visibilty", "private", "`visibility`"),
+        ("visible", "private", ""),
+        ("Visibility", "private", "`visibility`"),
+        ("risk_cieling", "low", "`risk_ceiling`"),
+        ("riskCeiling", "low", "`risk_ceiling`"),
+        ("private", True, "x-"),
+        ("max_concurent", 1, "`max_concurrent`"),
+        ("dispostion", "admin", "x-"),
+        ("threshhold", 0.9, "`threshold`"),
+    ],
+)
+def test_a_misspelt_key_beside_fields_of_a2a_is_refused(
+    whole: dict[str, object], key: str, value: object, remedy: str
+) -> None:
+    text = f"{json.dumps(whole, indent=1)[:-2]},\n {json.dumps(key)}: {json.dumps(value)}\n}}"
+    for name in ("docs.json", "docs.yaml"):
+        (found,) = parse_card_file(text.encode(), name).problems
+        assert (found.line, found.field, found.message) == (text.count("\n"), key, "is not a known key")
+        assert remedy in str(found.remedy)
+
+
+@pytest.mark.parametrize("key", ["descripton", "example", "priority", "owner"])
+def test_so_is_one_in_a_skill(key: str) -> None:
+    skill = {"id": "leaks", "name": "Leaks", "description": "Finds them.", "inputModes": ["text/plain"], key: "x"}
+    (found,) = parse_card_file(json.dumps({**PLUMBER, "skills": [skill]}).encode(), "docs.json").problems
+    assert (found.field, found.message) == (f"skills[0].{key}", "is not a known key")
+
+
+def test_a_card_of_a2a_that_nobody_can_speak_to_is_refused() -> None:
+    interface = {"url": "https://agents.example/rest", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"}
+    (found,) = parse_card_file(json.dumps({**REMOTE, "supportedInterfaces": [interface]}).encode(), "x.json").problems
+    assert "HTTP+JSON" in found.message
