@@ -21,10 +21,12 @@ from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.openapi import refusals, request_body
 from claudomator_py.api.request import JsonObject, OptionalJsonObject
 from claudomator_py.api.section import GUARDS, Section
+from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.views import TaskView
 from claudomator_py.domain.views.specialists import SpecialistView
 from claudomator_py.resources.channels.shape import ChannelView
+from claudomator_py.schema.cardfile import read_card
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.validation import odd_values, validate
 from claudomator_py.service.access import Access, Granted
@@ -80,23 +82,20 @@ class OptionalBody(Body[R]):
         return self._checked(document or {})
 
 
-def body(
-    model: type[BaseModel],
-    *,
-    required: bool = False,
-    read: Callable[[Mapping[str, object]], BaseModel | list[Problem]] | None = None,
-    **examples: object,
-) -> Any:
-    """What makes a parameter the request's body: ``Annotated[Shape, body(Shape)]``. read: how it is read, if it may
-    have further forms than the published one. examples: by name."""
+def body(model: type[BaseModel], *, required: bool = False, **examples: object) -> Any:
+    """What makes a parameter the request's body: ``Annotated[Shape, body(Shape)]``. examples: by name."""
 
     def parse(document: Mapping[str, object]) -> BaseModel | list[Problem]:
         # Odd values first: what is no text would stop the run that is to be told it.
-        odd = odd_values(document, {}, model=model)
-        return odd or (validate(model, document, {}) if read is None else read(document))
+        return odd_values(document, {}, model=model) or validate(model, document, {})
 
     kind: type[Body[BaseModel]] = Body if required else OptionalBody
     return Depends(kind(model.__name__, parse, examples, model))
+
+
+def card_document(**examples: object) -> Any:
+    """What makes a parameter the request's body, as a card file would write it. examples: by name."""
+    return Depends(Body(Card.__name__, read_card, examples, Card))
 
 
 def task_document(**examples: object) -> Any:

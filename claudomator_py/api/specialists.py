@@ -6,13 +6,12 @@ from fastapi import Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from claudomator_py.api.conditional import NOT_MODIFIED, IdempotencyKey, IfMatch, IfNoneMatch
-from claudomator_py.api.operation import Allowed, Operations, Tagged, body, location
+from claudomator_py.api.operation import Allowed, Operations, Tagged, body, card_document, location
 from claudomator_py.api.request import PageQuery, WholeNumber
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.views import Page
 from claudomator_py.domain.views.specialists import LONGEST_QUERY, GrantRequest, SearchView, SpecialistView
-from claudomator_py.schema.cardfile import read_card
 from claudomator_py.surface.operation import ADMIN, OPERATE, READ
 
 specialists = Operations("specialists")
@@ -21,10 +20,7 @@ SpecialistId = Annotated[str, Path(max_length=128, description="A specialist's i
 
 _Card = Annotated[
     Card,
-    body(
-        Card,
-        required=True,
-        read=read_card,
+    card_document(
         the_least={"id": "plumber", "description": "Fixes leaks in resource handling: handles, sockets, memory."},
         shared_with_an_organisation={
             "id": "release-manager",

@@ -114,7 +114,7 @@ def read_card(
     """Return the card that a document is: one of ours, which may have fields of A2A beside, or one of A2A. No key in it
     goes unheeded. default_id: of a card of A2A that has none."""
     if not is_a2a(document):
-        return validate(Card, document, lines or {})
+        return odd_values(document, lines or {}, model=Card) or validate(Card, document, lines or {})
     if is_written_for_a2a(document) and (problems := unreachable(document)):
         return problems
     found = read_a2a(document, default_id=default_id, lines=lines, strict=True)

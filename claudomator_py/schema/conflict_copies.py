@@ -97,8 +97,25 @@ CONFLICT_NAMES: Final = (
         "git mergetool", re.compile(r"[._](?:BACKUP|BASE|LOCAL|REMOTE)[._]\d+$"), "plan_LOCAL_123", "plan_LOCAL"
     ),
     ConflictName(
-        "a merge tool, patch or an editor", re.compile(r"(?<=.)\.(?:orig|rej|bak)$"), "plan.orig", "plan.original"
+        "a merge tool, patch or an editor",
+        re.compile(r"(?<=.)\.(?:orig|rej|bak)\d*$", re.IGNORECASE),
+        "plan.orig",
+        "plan.original",
     ),
+    ConflictName("a merge tool", re.compile(r"(?<=.)\.(?:BASE|LOCAL|REMOTE|BACKUP)$"), "plan.BASE", "plan.base"),
+    ConflictName(
+        "Subversion",
+        re.compile(r"(?<=.)\.merge-(?:left|right)\.r\d+$"),
+        "plan.merge-left.r12",
+        "plan.merge-left",
+    ),
+    ConflictName(
+        "a package manager",
+        re.compile(r"(?<=.)\.(?:dpkg-(?:old|new|dist|tmp)|ucf-(?:old|new|dist)|rpm(?:new|save|orig)|pacnew|pacsave)$"),
+        "plan.dpkg-old",
+        "plan.dpkg",
+    ),
+    ConflictName("an editor", re.compile(r"(?<=.)(?:~|\.sw[a-p])$"), "plan~", "plan-"),
 )
 """In the order in which they are looked for."""
 

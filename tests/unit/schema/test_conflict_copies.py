@@ -53,7 +53,17 @@ COPIES = [
         "plan [Conflict]",
     ),
     "plan_nas_Nov-27-092733-2026_Conflict",
-    *("plan.rej", "plan.v2.bak"),
+    *(
+        "plan.rej",
+        "plan.v2.bak",
+        "PLAN.ORIG",
+        "plan.bak2",
+        "plan.REMOTE",
+        "plan.merge-right.r7",
+        "plan.rpmnew",
+        "plan~",
+    ),
+    *("plan.orig.orig", "plan.swp", "plan.ucf-dist", "plan.pacnew"),
 ]
 
 
@@ -83,6 +93,7 @@ OTHERS = [
         "copy.of.plan",
     ),
     *("resolve conflict (2026-11-27)", "konflikt", "sync-conflict-20261127", "plan [1]", "plan (a) conflict (copy)"),
+    *("plan.r12", "plan.mine", "plan.working", "plan.merged", "plan.remote", "restore.backup", "backup~old"),
     *("bak", "orig", "db.backup", "plan.old", "plan-orig", "plan.v2"),
 ]
 
