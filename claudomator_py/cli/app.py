@@ -13,7 +13,6 @@ from typer.core import TyperCommand, TyperGroup
 from claudomator_py import __version__
 from claudomator_py.cli import exits
 from claudomator_py.client.errors import ClientError, DaemonNotRunning, NotAuthorised
-from claudomator_py.domain.units import number_fault
 from claudomator_py.imports import many
 
 
@@ -151,6 +150,8 @@ def _takes_whole_number(parameter: Any) -> bool | None:
 
 
 def _number(parameter: Any, process: Callable[[Any, Any], Any], whole: bool, ctx: Any, value: Any) -> Any:
+    from claudomator_py.domain.units import number_fault  # with pydantic, which `--help` does without
+
     fault = number_fault(value, whole=whole) if isinstance(value, str) else None
     if fault is not None:
         said, remedy = fault

@@ -34,7 +34,7 @@ log = get_logger("claudomator.reload")
 
 RELOADABLE = frozenset(
     {"agents", "agents_configured", "balancing", "classifier", "concurrency", "inbox", "limits", "notify", "on_stop"}
-    | {"budget", "policy", "retention", "routing", "shadow", "workdir_roots"}
+    | {"budget", "policy", "reach", "reach_configured", "retention", "routing", "shadow", "workdir_roots"}
 )
 """Top-level keys that take effect without a restart; any other waits for one."""
 

@@ -27,7 +27,7 @@ the same notification twice, under the same id.
 """
 _DEFAULTS = "The kinds, what they start and which models stand behind their tiers where the file says nothing:"
 _HEAD = ("key", "type", "default", "meaning")
-_NOT_IN_FILES = ("agents", "agents_configured")
+_NOT_IN_FILES = ("agents", "agents_configured", "reach_configured")
 
 
 def configuration() -> str:

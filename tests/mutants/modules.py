@@ -280,9 +280,6 @@ EQUIVALENT = {
     "planned = [] if planner.exhausted else list(self._looked_at(connection, planner, present.rules, times))": (
         "where nothing can start no lane is followed; it saves a look"
     ),
-    "dispatch/observe.py: the condition is True: if not planner.exhausted:": (
-        "where nothing more can start no lane is followed; it saves a look"
-    ),
     "dispatch/observe.py: the condition is True: "
     "spent = self._budgets.spent(connection, now_ms) if self.day_end(now_ms) is not None else None": (
         "without a budget for the day nothing is kept from starting; it saves a look"
