@@ -126,7 +126,7 @@ def assess_anew(text: str) -> Assessment:
             orders += 1
             if score(features) >= 0:
                 told = piece.text if piece.logged else clause.text
-                signs.append((Sign(clause.kind or Sign.COMMAND), _told(told)))
+                signs.append((Sign(clause.kind), _told(told)))
         if sentence.harm is not None:
             sign = Sign.HARMFUL if sentence.harm.refuse and not piece.pasted else Sign.DOUBTFUL
             signs.append((sign, _told(piece.text)))

@@ -131,25 +131,12 @@ class Lexicon:
     """All that is known of words."""
 
     languages: Mapping[str, Language]
-    programs: frozenset[str]
-    program_words: frozenset[str]
-    """Words with which their names begin."""
-    plain: frozenset[str]
-    """Those that are also words of prose."""
-    risky: frozenset[str]
-    """What commands do that can be much harm, see ``acts``."""
-    runs: frozenset[str]
-    """Words after which a command is ordered."""
-    leads: frozenset[str]
-    """Words before a command that leave it an order."""
-    stops: frozenset[str]
-    """English words that end an object."""
-    states: frozenset[str]
-    """English verbs of who states something."""
-    logged: re.Pattern[str]
-    """How lines of logs, traces and quotations begin."""
-    reported: re.Pattern[str]
-    """How a part of a bug report begins that tells what was done, not what is to be done."""
+    sets: Mapping[str, frozenset[str]]
+    """Of ``[commands]``, with ``begin`` for words with which names of programs begin, and ``stops`` and ``states``."""
+    patterns: Mapping[str, re.Pattern[str]]
+    """How lines begin that were ``logged`` or ``reported``."""
+    scripts: Mapping[str, re.Pattern[str]]
+    seen: Mapping[str, re.Pattern[str]]
 
 
 def data() -> dict[str, Any]:
@@ -166,15 +153,17 @@ def listed(text: str) -> list[str]:
 def lexicon() -> Lexicon:
     """Return the words that come with Claudomator."""
     said = data()
-    commands = said["commands"]
     languages = {name: _language(name, entry) for name, entry in said.items() if "reads" in entry}
-    programs = frozenset(listed(commands["programs"]))
-    sets = {name: frozenset(listed(commands[name])) for name in ("plain", "risky", "runs", "leads")}
-    sets |= {name: frozenset(listed(said[ENGLISH][name])) for name in ("stops", "states")}
-    logged = re.compile(rf"\s*(?:{'|'.join(said['lines']['logged'])})")
-    reported = re.compile(rf"[\W_]*(?:{'|'.join(said['lines']['reported'].split())})\b[^:.]{{0,30}}:?", re.IGNORECASE)
-    begin = frozenset(re.split("[-.]", name)[0] for name in programs)
-    return Lexicon(languages, programs, begin, **sets, logged=logged, reported=reported)
+    lists = {name: said["commands"][name] for name in ("programs", "plain", "risky", "runs", "leads")}
+    lists |= {name: said[ENGLISH][name] for name in ("stops", "states")}
+    sets = {name: frozenset(listed(text)) for name, text in lists.items()}
+    sets["begin"] = frozenset(re.split("[-.]", name)[0] for name in sets["programs"])
+    lines = {"logged": rf"\s*(?:{'|'.join(said['lines']['logged'])})"}
+    lines["reported"] = rf"(?i)[\W_]*(?:{'|'.join(said['lines']['reported'].split())})\b[^:.]{{0,30}}:?"
+    compiled = (
+        {name: re.compile(text) for name, text in one.items()} for one in (lines, said["scripts"], said["seen"])
+    )
+    return Lexicon(languages, sets, *compiled)
 
 
 def _language(name: str, said: Mapping[str, Any]) -> Language:
@@ -197,8 +186,7 @@ def _language(name: str, said: Mapping[str, Any]) -> Language:
 
 def _put(language: Language, entry: str, mark: Mark, *, whole: bool = False) -> None:
     if language.name in SPACELESS:
-        table = language.exact if whole and entry.isascii() else language.stems
-        table[entry] = (*table.get(entry, ()), mark)
+        language.stems[entry] = (*language.stems.get(entry, ()), mark)
         return
     first, *rest = entry.removesuffix("$").replace("-", " ").split()
     whole |= entry.endswith("$") or len(first) <= SHORT

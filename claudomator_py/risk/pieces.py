@@ -52,7 +52,7 @@ def pieces(text: str) -> Iterator[Piece]:
 
 def _lines(text: str) -> Iterator[Piece]:
     fenced = steps = False
-    logs, reports = lexicon().logged, lexicon().reported
+    logs, reports = lexicon().patterns["logged"], lexicon().patterns["reported"]
     for line in text.splitlines():
         if not line.strip():
             steps = False

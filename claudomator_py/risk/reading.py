@@ -15,29 +15,14 @@ _CLAUSE: Final = re.compile(
     r"\s*[,:](?=\s|$)\s*|\s*[()\[\]{}\"\u201c\u201d\u201e\u00ab\u00bb\u2013\u2014|*]+\s*|\s-+\s|\s-->\s|\s+(?:and|then|but|or|so|&|&&)\s+"
 )
 _JOINS: Final = re.compile(r"\s+(?:and|or|then|&)\s+")
-_IDENTIFIER: Final = re.compile(
-    r"\w\(\)|[a-z][A-Z]\w|[a-z]_[a-z]|`|::|->|</?\w+>|\.(?:py|[jt]sx?|go|rs|rb|java|kt|cs|c|h|cpp|php|css|scss|html?|vue|md|rst|ya?ml|toml|json"
-    r"|txt|lock|ini|cfg|tf|sql|sh|proto|xml|svelte|swift|mjml|ipynb)\b|\b[A-Z]{2,}-?\d*\b(?=/)|#\d"
-)
-_HOST: Final = re.compile(
-    r"\b(?:\w+-)*(?:prod|prd|live|web|db|app|srv|node|mail|mx|lb|gw|host|cache|batch|worker)-?(?:\w+-)*\d+\b|\bs3://|\barn:|\bgs://",
-    re.IGNORECASE,
-)
-_MONEY: Final = re.compile(
-    r"(?:[$\u20ac\u00a3]\s?\d|\d\s?(?:[$\u20ac\u00a3]|EUR|USD|CHF|GBP|Euro|euros?|dollars|PLN|zl)\b)"
-)
 _TICKET: Final = re.compile(r"#?[A-Z]{2,}-?\d+|#\d+|\d+[.)]?$|[-*#>]+$")
-_DOMAIN: Final = re.compile(r"(?<![\w/@.])(?:[a-z0-9-]+\.)+(?:com|org|net|io|dev|app|de|fr|eu|uk|example)\b")
-_VERSION: Final = re.compile(r"\bv?\d+(?:\.\d+)+")
 _PROGRAM: Final = re.compile(r"(?<![\w./-])(?:[\w.~-]*/)*([\w.-]+)")
 _SAID: Final = re.compile(r"[\w:]+")
 _SURELY: Final = 3
 """Common words that make a sentence English, if they are a third of its words."""
 MAX_KNOWN: Final = 2_000
-_CYRILLIC: Final = re.compile(r"[\u0400-\u052f]")
-_KANA: Final = re.compile(r"[\u3040-\u30ff]")
-_HANGUL: Final = re.compile(r"[\uac00-\ud7af\u1100-\u11ff]")
-_HAN: Final = re.compile(r"[\u3400-\u9fff]")
+_SHARED: Final = ("verb", "thing", "code", "test", "prod")
+"""What English words are in other languages."""
 
 
 class Clause(NamedTuple):
@@ -46,12 +31,7 @@ class Clause(NamedTuple):
     text: str
     features: frozenset[str]
     kind: str
-    """The class of what it orders, as far as the words go; empty: none."""
-
-    @property
-    def commands(self) -> bool:
-        """Whether a command stands in it that acts on others."""
-        return "cmd.order" in self.features or "cmd.named" in self.features
+    """The class of what it orders, as far as the words go; ``command`` where one stands in it; empty: none."""
 
 
 class Sentence(NamedTuple):
@@ -77,13 +57,11 @@ def read(sentence: str) -> Sentence:
         return Sentence((), None, frozenset(), in_use=False)
     if language.name == ENGLISH:
         found = tuple(_english(sentence, folded, language))
-    elif language.name in SPACELESS:
-        found = (_spaceless(sentence, folded, language),)
     else:
-        found = (_foreign(sentence, words, language),)
+        found = (_foreign(sentence, folded, words, language),)
     said = frozenset[str]().union(*(clause.features for clause in found))
     things = frozenset(one[2:] for one in said if one.startswith("t:"))
-    orders = tuple(one for one in found if one.kind or one.commands)
+    orders = tuple(one for one in found if one.kind)
     beside = {f"{name}.beside" for name in ("test", "prod", "host", "not") if name in said}
     if language.name == ENGLISH and beside:
         orders = tuple(one._replace(features=one.features | beside) for one in orders)
@@ -99,10 +77,8 @@ def known_in(sentence: str) -> tuple[int, int]:
         return 0, len(words)
     if language.name in SPACELESS:
         return sum(mark.length for _, mark in language.parts(folded)), len(re.findall(r"[^\W\d_a-z]", folded)) or 1
-    known = sum(word in language.words or bool(language.of(word)) or word[0].isdigit() for word in words)
-    english = lexicon().languages[ENGLISH]
-    if language is not english:
-        known += sum(not language.of(word) and word not in language.words and bool(english.of(word)) for word in words)
+    either = (language, lexicon().languages[ENGLISH])
+    known = sum(word[0].isdigit() or any(word in one.words or one.of(word) for one in either) for word in words)
     return known, len(words)
 
 
@@ -110,7 +86,7 @@ def told(folded: str, spelt: Sequence[str]) -> Language | None:
     """Return the language of a folded sentence of those words; None: its letters are none of those that are known."""
     known = lexicon().languages
     if not folded.isascii():
-        for script, name in ((_KANA, "ja"), (_HANGUL, "ko"), (_HAN, "zh"), (_CYRILLIC, "ru")):
+        for name, script in lexicon().scripts.items():
             if script.search(folded):
                 return known[name]
         if not re.search("[a-z]", folded):
@@ -126,14 +102,15 @@ def told(folded: str, spelt: Sequence[str]) -> Language | None:
             candidates, most = [language], shared
         elif shared == most:
             candidates.append(language)
-    return (
-        max(candidates, key=lambda one: sum(bool(one.of(word)) for word in words)) if candidates[1:] else candidates[0]
-    )
+    if len(candidates) == 1:
+        return candidates[0]
+    return max(candidates, key=lambda one: sum(bool(one.of(word)) for word in words))
 
 
 @cache
 def _latin() -> tuple[Language, ...]:
-    return tuple(one for name, one in lexicon().languages.items() if name not in (*SPACELESS, "ru", ENGLISH))
+    known = lexicon()
+    return tuple(one for name, one in known.languages.items() if name != ENGLISH and name not in known.scripts)
 
 
 # --- English: an order is where its verb is ---------------------------------------------------------------------------
@@ -172,40 +149,29 @@ def _ordered(
     about = {f"t:{mark.kind}" for _, mark in marks if mark.role == "thing"}
     about |= {mark.role for _, mark in marks if mark.role in ("prod", "test")}
     if at is None:
-        return features | about | {"states"}, "", ""
+        return features | about | {"states"}, "command" if features else "", ""
     place, form, verbs, length = at
     if not any(mark.role == "verb" for mark in verbs):
         mood = "read" if any(mark.role == "read" for mark in verbs) else "build"
-        if words[place] not in lexicon().runs:
+        if words[place] not in lexicon().sets["runs"]:
             features.discard("cmd.order")
-        return features | about | {f"only.{mood}"}, "", mood
+        return features | about | {f"only.{mood}"}, "command" if features else "", mood
     acting = {mark.kind for mark in verbs if mark.role == "verb"}
     kinds = [kind for kind in KINDS if kind in acting]
     after = place + length
     features |= {"order", form, *(f"v:{kind}" for kind in kinds), "verb " + " ".join(words[place:after])}
-    features |= {
-        f"noun {words[there].removesuffix('s')}" for there, mark in marks if mark.role == "thing" and there >= after
-    }
+    things = [(there, mark) for there, mark in marks if mark.role == "thing"]
+    features |= {f"noun {words[there].removesuffix('s')}" for there, _ in things if there >= after}
     features |= {f"also.{mark.role}" for mark in verbs if mark.role in ("read", "build")}
     features |= {mark.role for there, mark in marks if there == place and mark.role == "strong"}
     features |= _form(words, marks, after) if form == "form.first" else set()
-    features |= _around(raw, words, marks, after if form == "form.first" else 0)
-    own = {
-        f"t:{mark.kind}" for there, mark in marks if mark.role == "thing" and (there >= after or form == "form.done")
-    }
-    back = any(mark.role == "back" for there, mark in marks if there >= after) or after == len(words)
+    features |= _around(words, marks, after if form == "form.first" else 0) | _seen(raw)
+    own = {f"t:{mark.kind}" for there, mark in things if there >= after or form == "form.done"}
+    back = after == len(words) or any(mark.role == "back" for there, mark in marks if there >= after)
     if not own and back:
-        features |= {
-            "back",
-            *(f"i:{kind}" for kind in inherited),
-            *(f"v:{kind}&i" for kind in kinds if kind in inherited),
-        }
-    if before:
-        features.add(f"after.{before}")
-    features |= own
-    features |= {f"v:{kind}&{thing}" for kind in kinds for thing in own}
-    if not own:
-        features.add("nothing")
+        features |= {"back", *(f"i:{one}" for one in inherited), *(f"v:{one}&i" for one in kinds if one in inherited)}
+    features |= {f"after.{before}"} if before else set()
+    features |= own | {f"v:{kind}&{thing}" for kind in kinds for thing in own} if own else {"nothing"}
     kind = next((one for one in kinds if f"t:{one}" in own), kinds[0])
     return features, kind, "order"
 
@@ -264,54 +230,46 @@ def _form(words: Sequence[str], marks: Sequence[tuple[int, Mark]], after: int) -
     return found
 
 
-def _around(raw: str, words: Sequence[str], marks: Sequence[tuple[int, Mark]], after: int) -> set[str]:
+def _around(words: Sequence[str], marks: Sequence[tuple[int, Mark]], after: int) -> set[str]:
     """What else a clause says that makes it more or less risky."""
-    stops = lexicon().stops
+    stops = lexicon().sets["stops"]
     end = next((place for place in range(after, len(words)) if words[place] in stops), len(words))
-    found = set()
+    found = {mark.role for _, mark in marks if mark.role in ("test", "prod", "many", "own", "not", "fails")}
     for place, mark in marks:
-        if mark.role in ("test", "prod", "many", "own", "not", "fails"):
-            found.add(mark.role)
-        elif mark.role == "code":
-            last = place + mark.length == end
+        last = place + mark.length == end
+        if mark.role == "code":
             found.add("code.last" if last else "code.object" if after <= place < end else "code.else")
-        elif mark.role == "thing" and place + mark.length == end and place >= after:
+        elif mark.role == "thing" and last and place >= after:
             found.add("thing.last")
-    return found | _seen(raw)
+    return found
 
 
 def _seen(raw: str) -> set[str]:
     found = set()
-    if _IDENTIFIER.search(raw):
-        found.add("identifier")
-    if _HOST.search(raw):
-        found |= {"host", "t:live"}
-    if _MONEY.search(raw):
-        found |= {"sum", "t:money"}
-    if _DOMAIN.search(raw):
-        found.add("domain")
-    if _VERSION.search(raw):
-        found.add("version")
+    for name, pattern in lexicon().seen.items():
+        if pattern.search(raw):
+            what, _, kind = name.partition(":")
+            found |= {what, f"t:{kind}"} if kind else {what}
     return found
 
 
 def _command(raw: str, words: Sequence[str]) -> set[str]:
     """Whether a command stands there that acts on others, and whether it is ordered or only spoken of."""
-    known = lexicon()
-    if known.program_words.isdisjoint(words):
+    known = lexicon().sets
+    if known["begin"].isdisjoint(words):
         return set()
     for match in _PROGRAM.finditer(raw):
         name, begins = match[1].lower(), raw[: match.start()]
-        if match[1][0].isupper() or not (name in known.programs or match[0].startswith("./")):
+        if match[1][0].isupper() or not (name in known["programs"] or match[0].startswith("./")):
             continue
-        said = _SAID.findall(begins.lower())
-        in_code = begins.endswith("`")
+        said, in_code = _SAID.findall(begins.lower()), begins.endswith("`")
         end = raw.find("`", match.start()) if in_code else -1
-        ordered = known.leads.issuperset(said) or said[-1] in known.runs
+        run = bool(said) and said[-1] in known["runs"]
+        ordered = run or known["leads"].issuperset(said)
         if end > 0 and not said:
             behind = _SAID.match(raw[end + 1 :].strip().lower())
-            ordered = behind is None or behind[0] not in known.states
-        if name in known.plain and not in_code and not (said and said[-1] in known.runs):
+            ordered = behind is None or behind[0] not in known["states"]
+        if name in known["plain"] and not (in_code or run):
             continue
         if _risky(raw[match.start() : end if end > 0 else len(raw)].strip(" `'\".;")):
             return {"cmd.order" if ordered else "cmd.named"}
@@ -321,50 +279,32 @@ def _command(raw: str, words: Sequence[str]) -> set[str]:
 @lru_cache(maxsize=500)
 def _risky(command: str) -> bool:
     """Whether it does what can be much harm; a program alone is only named."""
-    return " " in command and any(act.kind in lexicon().risky for act in acts(command))
+    return " " in command and any(act.kind in lexicon().sets["risky"] for act in acts(command))
 
 
 # --- other languages: an order is a verb and a thing in one sentence --------------------------------------------------
 
 
-def _foreign(sentence: str, words: list[str], language: Language) -> Clause:
-    marks = language.marks(words)
-    known = {place for place, _ in marks} | {place for place, word in enumerate(words) if word in language.words}
-    english = lexicon().languages[ENGLISH]
-    for place, word in enumerate(words):
-        if place not in known and len(word) > 2:
-            marks += [
-                (place, mark) for mark in english.of(word) if mark.role in ("verb", "thing", "code", "test", "prod")
-            ]
-    return _bag(sentence, marks, _command(sentence, words))
-
-
-def _spaceless(sentence: str, folded: str, language: Language) -> Clause:
-    marks = language.parts(folded)
-    english = lexicon().languages[ENGLISH]
-    words = re.findall(r"[a-z][a-z0-9]+", folded)
-    marks += [
-        (0, mark) for word in words for mark in english.of(word) if mark.role in ("verb", "thing", "prod", "test")
-    ]
-    return _bag(sentence, marks, _command(sentence, words))
-
-
-def _bag(sentence: str, marks: list[tuple[int, Mark]], command: set[str]) -> Clause:
-    roles: dict[str, list[Mark]] = {}
-    for _, mark in marks:
-        roles.setdefault(mark.role, []).append(mark)
-    kinds = {mark.kind for mark in roles.get("verb", ())}
-    features = (
-        command
-        | {"foreign"}
-        | {f"f.{role}" for role in ("read", "build", "code", "own", "not", "when", "fails") if role in roles}
+def _foreign(sentence: str, folded: str, words: list[str], language: Language) -> Clause:
+    spaceless = language.name in SPACELESS
+    marks = language.parts(folded) if spaceless else language.marks(words)
+    taken = {place for place, _ in marks}
+    others = [word for place, word in enumerate(words) if place not in taken and len(word) > 2]
+    others = (
+        re.findall(r"[a-z][a-z0-9]+", folded) if spaceless else [one for one in others if one not in language.words]
     )
-    things = {f"t:{mark.kind}" for mark in roles.get("thing", ())} | {one for one in _seen(sentence) if one[:2] == "t:"}
+    english = lexicon().languages[ENGLISH]
+    marks += [(0, mark) for word in others for mark in english.of(word) if mark.role in _SHARED]
+    kinds = {mark.kind for _, mark in marks if mark.role == "verb"}
+    roles, seen = {mark.role for _, mark in marks}, _seen(sentence)
+    command = _command(sentence, words)
+    features = command | {"foreign"}
+    features |= {f"f.{role}" for role in ("read", "build", "code", "own", "not", "when", "fails") if role in roles}
+    things = {f"t:{mark.kind}" for _, mark in marks if mark.role == "thing"} | {one for one in seen if one[:2] == "t:"}
     if not kinds:
-        return Clause(sentence.strip(), frozenset(features | {"states"}), "")
-    features |= {role for role in ("test", "prod", "many") if role in roles} | _seen(sentence) | things
-    features |= {"f.order", *(f"v:{kind}" for kind in kinds)}
+        return Clause(sentence.strip(), frozenset(features | {"states"}), "command" if command else "")
     pairs = {kind for kind in kinds if f"t:{kind}" in things}
+    features |= {"f.order", "f.pair" if pairs else "f.cross" if things else "nothing"} | seen | things
+    features |= {role for role in ("test", "prod", "many") if role in roles} | {f"v:{kind}" for kind in kinds}
     features |= {f"v:{kind}&{thing}" for kind in kinds for thing in things}
-    features |= {"f.pair"} if pairs else {"f.cross"} if things else {"nothing"}
     return Clause(sentence.strip(), frozenset(features), min(pairs or kinds, key=KINDS.index))
