@@ -65,6 +65,8 @@ class Judged:
     """The rules whose demand for approval a person has met."""
     raised_by: str | None = None
     """The model that judges it to be riskier than its words show."""
+    unanswered_by: str | None = None
+    """The model that was asked how risky it is, and gave no answer that counts."""
 
     @property
     def stopped(self) -> bool:
@@ -211,6 +213,10 @@ class Policing:
         judged = self._judged(replace(judged, facts=facts, unread=False, raised_by=by))
         return _with_approval(connection, task, judged)
 
+    def unanswered(self, judged: Judged, by: str) -> Judged:
+        """What the rules say of it where the model of that name has said nothing that counts: the same, and that."""
+        return replace(self._judged(replace(judged, unanswered_by=by)), approved=judged.approved)
+
     def may_have_changed(self, connection: Connection, task: Task) -> bool:
         """Whether the verdict on a queued task is old. One that is new holds, whatever rules say: no task is judged for
         ever instead of started."""
@@ -230,6 +236,10 @@ class Policing:
         if judged.raised_by is not None:
             words = f"{judged.raised_by} judges its risk {judged.facts.risk}"
             check = PolicyCheck(rule=MODEL_RISK, allowed=True, effect="risk", detail=words)
+            verdict = replace(verdict, checks=(check, *verdict.checks))
+        elif judged.unanswered_by is not None:
+            told = f"{judged.unanswered_by} has not said how risky it is, so only its words and rules count"
+            check = PolicyCheck(rule=MODEL_RISK, allowed=True, effect="risk", detail=told)
             verdict = replace(verdict, checks=(check, *verdict.checks))
         verdict = with_built_in(
             verdict, harmful=judged.harmful, unread=judged.unread, reviews=self._reviews, words=words

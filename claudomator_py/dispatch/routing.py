@@ -4,6 +4,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -271,6 +272,8 @@ class SpecialistRouter:
         if said is not None:
             raised = partial(self.decider.raised, subject=subject, risk=Risk(said), by=by)
             subject = self._database.read(raised)
+        else:
+            subject = replace(subject, judged=self.decider.policing.unanswered(subject.judged, by))
         if subject.stopped:
             self._written([Decided(subject, None, subject.judged)])
         else:

@@ -61,6 +61,17 @@ def test_a_text_that_nobody_reads_as_an_order_is_not_judged(world: World, text: 
     assert judge(world, policing(world), "t", reads=False).says is ALLOWED
 
 
+def test_a_text_of_which_hardly_a_word_is_known_is_of_medium_risk_and_stops_only_by_a_rule(world: World) -> None:
+    world.submit("t", instructions="Giri\u015f sayfas\u0131ndaki yaz\u0131m hatas\u0131n\u0131 d\u00fczelt.")
+    found = judge(world, policing(world), "t")
+    assert (found.says, found.facts.risk, found.unread) == (ALLOWED, Risk.MEDIUM, True)
+    (check,) = found.verdict.checks
+    assert check.detail == "hardly a word of it is known, so its risk is taken to be medium"
+    careful = rule(when='task.risk != "low"', approve={})
+    assert judge(world, policing(world, careful), "t").says is HELD
+    assert not raised(world, policing(world), "t", Risk.MEDIUM).unread
+
+
 def test_rules_are_asked_about_a_task_whose_text_nobody_reads(world: World) -> None:
     world.submit("t", tags=["prod"])
     assert judge(world, policing(world, rule(when='"prod" in task.tags', deny="no")), "t", reads=False).says is DENIED

@@ -194,6 +194,14 @@ def test_the_classic_blend(semantic: float, keyword: bool, score: float) -> None
     assert (decide([ranked], {"one": one}, RoutingRules(CLASSIC)).route is Route.SPECIALIST) is (score >= 0.3)
 
 
+def test_what_is_of_more_risk_only_because_it_cannot_be_read_goes_to_the_default() -> None:
+    rules = RoutingRules(PLAIN, default="generalist")
+    assert decided({"writer": 0.29}, rules, needs=Needs(Risk.MEDIUM, unread=True)).specialist == "generalist"
+    assert decided({"writer": 0.29}, rules, needs=Needs(Risk.HIGH, unread=True)).route is Route.CLARIFY
+    careful = decided({"writer": 0.9}, rules, needs=Needs(Risk.MEDIUM, unread=True), writer={"risk_ceiling": "low"})
+    assert careful.specialist != "writer"
+
+
 @pytest.mark.parametrize(
     ("risk", "route", "specialist"),
     [
