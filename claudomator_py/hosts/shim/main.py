@@ -171,7 +171,7 @@ class Supervisor:
         except (BadSpec, workdir.NotAllowed) as problem:
             ending.error = str(problem)
         except OSError as problem:
-            ending.error = str(problem)
+            ending.error = _words(problem)
             if problem.errno in (errno.ENOSPC, errno.EDQUOT):
                 ending.ended_by = "disk_full"
         else:
@@ -313,6 +313,12 @@ class Supervisor:
                 return True
             if pid == self._agent:
                 self._agent, self._status = 0, os.waitstatus_to_exitcode(status)
+
+
+def _words(problem: OSError) -> str:
+    """What went wrong, for people: with the path, and without a number that only programmers know."""
+    said = problem.strerror or str(problem)
+    return said if problem.filename is None else f"{os.fsdecode(problem.filename)}: {said}"
 
 
 def _log_fault(directory: int, fault: Exception) -> None:

@@ -111,7 +111,7 @@ def test_a_program_that_cannot_be_started_is_an_error_and_no_exit_code(rig: Rig,
 def test_a_working_directory_that_is_missing_is_an_error(rig: Rig, tmp_path: Path) -> None:
     run = rig.run(("true",), cwd=tmp_path / "nowhere")
     assert run.exit.exit_code is None
-    assert "nowhere" in str(run.exit.error)
+    assert run.exit.error == f"{tmp_path / 'nowhere'}: No such file or directory"
 
 
 def test_a_working_directory_within_the_roots_is_allowed(rig: Rig, tmp_path: Path) -> None:
