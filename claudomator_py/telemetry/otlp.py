@@ -29,6 +29,9 @@ log = logging.getLogger("claudomator.telemetry")
 
 TIMEOUT_S = 10.0
 """For a request, with what the exporter itself repeats of it."""
+_MAX_ANSWER_BYTES = 64 * 1024
+_PLAIN = {b"accept-encoding": b"identity"}
+"""What is small on the way could be large here."""
 _SCOPE = InstrumentationScope("claudomator", __version__)
 _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 _NS_PER_MS = 1_000_000
@@ -93,13 +96,14 @@ class _InTime(BaseAdapter):
     ) -> requests.Response:
         """Raises requests.RequestException."""
         try:
-            asked = _client(verify, cert).request(
+            with _client(verify, cert).stream(
                 str(request.method),
                 str(request.url),
                 content=request.body if isinstance(request.body, bytes) else b"",
-                headers=[(_bytes(name), _bytes(value)) for name, value in request.headers.items()],
+                headers={**{_bytes(name).lower(): _bytes(value) for name, value in request.headers.items()}, **_PLAIN},
                 timeout=max(timeout) if isinstance(timeout, tuple) else timeout,
-            )
+            ) as asked:
+                content = _beginning(asked)
         except httpx.TimeoutException as error:
             raise requests.Timeout(error, request=request) from None
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
@@ -107,11 +111,21 @@ class _InTime(BaseAdapter):
         answer = requests.Response()
         answer.status_code, answer.url, answer.request = asked.status_code, str(request.url), request
         answer.headers.update(asked.headers)
-        answer.raw = io.BytesIO(asked.content)
+        answer.raw = io.BytesIO(content)
         return answer
 
     def close(self) -> None:
         """Leave the connections, which are the process's."""
+
+
+def _beginning(answer: httpx.Response) -> bytes:
+    """What it says, as it came; of a longer one than those of collectors its beginning. Raises httpx.HTTPError."""
+    content = b""
+    for piece in answer.iter_raw():
+        content += piece[: _MAX_ANSWER_BYTES - len(content)]
+        if len(content) == _MAX_ANSWER_BYTES:
+            break
+    return content
 
 
 def _bytes(text: str | bytes) -> bytes:
@@ -146,7 +160,7 @@ def _rejected(body: bytes) -> int:
     """How many spans the collector did not take although it took the request."""
     try:
         return int(ExportTraceServiceResponse.FromString(body).partial_success.rejected_spans)
-    except ValueError:  # protobuf's DecodeError is one; not every collector answers in kind
+    except Exception:  # whatever protobuf raises: not every collector answers in kind
         return 0
 
 

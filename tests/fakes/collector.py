@@ -3,6 +3,7 @@
 import gzip
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -42,6 +43,10 @@ class Collector:
         self.status = 200
         self.rejected = 0
         self.silent = False
+        self.says: bytes | None = None
+        """Answered in place of protocol buffers, over and over where endless is set."""
+        self.endless = False
+        self.encoding: str | None = None
         self._closing = threading.Event()
         self.asked = threading.Semaphore(0)
         """Released with each request."""
@@ -113,13 +118,19 @@ class Collector:
                     collector._closing.wait(60)
                     return
                 status, answer = collector._take(self.path, heard, body)
+                answer = answer if collector.says is None else collector.says
                 self.send_response(status)
                 self.send_header("content-type", "application/x-protobuf")
-                self.send_header("content-length", str(len(answer)))
+                self.send_header("content-length", str(1 << 50 if collector.endless else len(answer)))
                 if status in range(300, 400):
                     self.send_header("location", "/elsewhere")
+                if collector.encoding is not None:
+                    self.send_header("content-encoding", collector.encoding)
                 self.end_headers()
-                self.wfile.write(answer)
+                with suppress(OSError):  # nobody reads as much
+                    self.wfile.write(answer)
+                    while collector.endless and not collector._closing.is_set():
+                        self.wfile.write(answer)
                 collector.asked.release()
 
             def log_message(self, *args: object) -> None:

@@ -4,6 +4,8 @@ import logging
 import subprocess
 import sys
 import threading
+import tracemalloc
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -111,6 +113,32 @@ def test_closing_ends_the_wait_for_another_attempt(collector: Collector) -> None
     thread.join(otlp.TIMEOUT_S / 2)
     assert not thread.is_alive()
     assert len(faults) == 1
+
+
+@pytest.mark.parametrize(
+    "says", [b"", b"OK\n", b"{}", b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x01", b"\x00" * 100, b"<html>"]
+)
+def test_what_a_collector_says_that_took_the_spans_may_be_anything(collector: Collector, says: bytes) -> None:
+    collector.says = says
+    exporter(collector).send([SPAN])
+    assert len(collector.bodies) == 1
+
+
+@pytest.mark.parametrize(("encoding", "endless"), [("gzip", False), ("deflate", False), (None, True), ("gzip", True)])
+def test_an_answer_of_any_length_is_taken_into_little_memory(
+    collector: Collector, encoding: str | None, endless: bool
+) -> None:
+    collector.encoding, collector.endless = encoding, endless
+    collector.says = zlib.compress(bytes(50 << 20), wbits=31 if encoding == "gzip" else 15)
+    sending = exporter(collector)
+    tracemalloc.start()
+    try:
+        sending.send([SPAN])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 << 20
+    assert collector.headers[0]["accept-encoding"] == "identity"
 
 
 def test_spans_that_were_rejected_are_told(collector: Collector, caplog: pytest.LogCaptureFixture) -> None:
