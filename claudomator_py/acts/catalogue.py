@@ -51,6 +51,8 @@ class Catalogue:
     values: Mapping[str, frozenset[str]]
     telling_names: tuple[str, ...]
     """Names of targets and scripts that tell what they do, with ``*`` for anything."""
+    only_parsed: Mapping[str, frozenset[str]]
+    """Options with which a program only looks whether a script can be parsed."""
     starting: frozenset[str]
     """Variables whose values are commands that programs start."""
     plain_words: frozenset[str]
@@ -127,6 +129,7 @@ def read(said: Mapping[str, Any]) -> Catalogue:
         code_options={name: _options(text) for name, text in said["interpreters"].items()},
         values={name: _options(text) for name, text in said["values"].items()},
         telling_names=tuple(said["telling_names"]),
+        only_parsed={name: _options(text) for name, text in said["only_parsed"].items()},
         starting=frozenset(said["starting_variables"]),
         plain_words=frozenset(said["plain_words"]),
         files=files,

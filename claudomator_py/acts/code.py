@@ -12,7 +12,7 @@ MAX_CODE: Final = 200_000
 _START = re.compile(
     r"\b(?:system|popen\d?|Popen|run|call|check_call|check_output|getoutput|getstatusoutput|exec(?:Sync|File|FileSync|vp?e?|lp?e?|a)?"
     r"|spawn(?:Sync|vp?e?|lp?e?)?|fork|shell_exec|passthru|proc_open|sh|shell|bash|cmd|command|Command|startProcess|create_subprocess_shell"
-    r"|create_subprocess_exec|capture2e?|capture3|pcntl_exec|local|execute|execa|execaCommand|zx|\$)\s*\(?\s*(?=[\[\"'`(])"
+    r"|create_subprocess_exec|capture2e?|capture3|pcntl_exec|local|execute|execa|execaCommand|zx|\$)\s*\(?\s*(?=[\[(]|[rbfuRBFU]{0,2}[\"'`])"
 )
 _START_NAMED = re.compile(
     r"\b(?:system|popen\d?|Popen|run|call|check_call|check_output|getoutput|getstatusoutput|exec(?:Sync|File|FileSync)?"

@@ -310,6 +310,8 @@ class _Reader:
         if key is not None:
             first = next((n for n, word in enumerate(rest) if not word.startswith("-")), len(rest))
             self._joined(rest[first:])
+        if any(call.has(option) for option in self.known.only_parsed.get(plain, ())):
+            return
         if plain in _SHELLS:
             self._shell(call, stdin)
         if plain == "java" and (archive := next(iter(call.values("-jar")), "")):
@@ -369,8 +371,6 @@ class _Reader:
                 self._decoded(word)
             return
         file = next(iter(call.positionals), None)
-        if call.has("-n"):
-            return  # it only looks whether that can be parsed
         if file is None or file in ("-", "/dev/stdin"):
             if stdin is None:
                 self._typed(call)

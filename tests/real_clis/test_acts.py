@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.scenarios_support import in_state
 from tests.fakes.http_api import Text
-from tests.real_clis.clis import CLAUDE, CODEX, Cli, each
+from tests.real_clis.clis import CLAUDE, CODEX, GEMINI, QWEN, Cli, each
 from tests.real_clis.place import Place
 from tests.unit.acts.test_everyday import rows
 
@@ -34,21 +34,24 @@ def played(place: Place, cli: Cli, wanted: list[dict[str, Any]]) -> list[bool]:
     return [(acts / str(number) / "done").exists() for number in range(len(wanted))]
 
 
-@each(CLAUDE, CODEX)
+@each(CLAUDE, CODEX, GEMINI, QWEN)
 @pytest.mark.timeout(500)
 def test_what_acts_on_others_is_stopped_before_the_act(place: Place, cli: Cli) -> None:
     found = rows("beyond")
-    each_once = [row for number, row in enumerate(row for row in found if row["set"] != "third") if number % 4 == 3]
+    each_once = [
+        row for number, row in enumerate(row for row in found if row["set"] in ("first", "second")) if number % 4 == 3
+    ]
     wanted = each_once + [row for row in found if row["set"] == "third"][::2]
     went = [row["command"] for row, through in zip(wanted, played(place, cli, wanted), strict=True) if through]
     assert not went
 
 
-@each(CLAUDE, CODEX)
+@each(CLAUDE, CODEX, GEMINI, QWEN)
 @pytest.mark.timeout(500)
 def test_what_stays_within_goes_through(place: Place, cli: Cli) -> None:
-    wanted = rows("within")[::3]
+    wanted = [row for row in rows("within") if row["set"] != "fourth"][::3]
     stopped = [row["command"] for row, through in zip(wanted, played(place, cli, wanted), strict=True) if not through]
     assert "[beyond reach" not in str(place.api.requests[-1].body)
-    # Codex has a list of its own, with `rm -rf` in it.
-    assert not [command for command in stopped if not (cli is CODEX and command.startswith("rm -rf"))]
+    # Codex has a list of its own, with `rm -rf` in it, and Gemini CLI runs no line with backquotes.
+    own = {CODEX: "rm -rf", GEMINI: "`"}.get(cli)
+    assert not [command for command in stopped if own is None or own not in command]
