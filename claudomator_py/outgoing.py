@@ -85,8 +85,17 @@ def _done(work: Coroutine[Any, Any, T], until_s: float, request: httpx.Request |
         raise httpx.ReadTimeout("it did not end in time", request=request) from None
 
 
-@cache
+_BEGINNING = threading.Lock()
+
+
 def _loop() -> asyncio.AbstractEventLoop:
+    # A cache lets two threads that come together begin two loops, and a connection belongs to one.
+    with _BEGINNING:
+        return _begun()
+
+
+@cache
+def _begun() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="outgoing", daemon=True).start()
     return loop

@@ -6,7 +6,9 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import cache
 
 import httpx
 import pytest
@@ -24,6 +26,7 @@ from claudomator_py.ports import ExportFault
 from claudomator_py.scheduler.classification import Cause, ModelFault, ModelQuestion
 from claudomator_py.schema.settings import TelemetrySettings
 from claudomator_py.telemetry import otlp
+from tests.patience import PATIENCE_S
 
 DEADLINE_S = 0.7
 PAUSE_S = 0.2
@@ -225,3 +228,16 @@ def _ask(client: httpx.Client, url: str, timeout_s: float) -> int | None:
         return client.get(url, timeout=timeout_s).status_code
     except httpx.TimeoutException:
         return None
+
+
+def test_the_first_that_ask_at_a_time_share_one_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outgoing, "_begun", cache(outgoing._begun.__wrapped__))
+    together = threading.Barrier(8)
+
+    def begin() -> object:
+        together.wait(PATIENCE_S)
+        return outgoing._loop()
+
+    with ThreadPoolExecutor(8) as pool:
+        loops = [asked.result() for asked in [pool.submit(begin) for _ in range(8)]]
+    assert len(set(map(id, loops))) == 1

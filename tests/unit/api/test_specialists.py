@@ -75,7 +75,10 @@ def test_neither_lists_searches_nor_pages_tell_of_it(daemon: Daemon) -> None:
     bob = holder(daemon, "bob", organisation="bolt")
     listed = bob.ask("GET", "/v1/specialists?limit=1").json()
     assert ([one["id"] for one in listed["items"]], listed["next_cursor"]) == (["painter"], None)
-    found = bob.ask("GET", f"/v1/specialists/search?query={HIDDEN}%20painter").json()
+    search = f"/v1/specialists/search?query={HIDDEN}%20painter"
+    assert bob.ask("GET", search).json()["total"] == 0, "whom bob may see, but give no work"
+    assert daemon.ask("PUT", "/v1/specialists/painter/admission").status == 200
+    found = bob.ask("GET", search).json()
     assert ([one["specialist"]["id"] for one in found["items"]], found["total"]) == (["painter"], 1)
     missing = bob.ask("GET", "/v1/specialists/plumbe").body
     assert HIDDEN.encode() not in missing
