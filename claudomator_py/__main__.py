@@ -223,8 +223,13 @@ def replayed(state_dir: Path | None, against: Path | None, since_ms: int | None,
         replay = Replay(database, own, other, os.environ, calibrations.read(state))
         try:
             return replay.run(Window(since_ms, until_ms))
-        except ValueError as error:
-            raise DiscoveryFailed(f"{against} cannot be tried: {error}.", remedy="Correct it, and retry.") from error
+        except (ValueError, RecursionError) as error:
+            if against is not None:
+                raise DiscoveryFailed(
+                    f"{against} cannot be tried: {error}.", remedy="Correct it, and retry."
+                ) from error
+            remedy = "Choose a time span without it, or restore the database from a backup."
+            raise DiscoveryFailed(f"What was recorded cannot be read: {error}.", remedy=remedy) from error
 
 
 def shadowed(state_dir: Path | None, since_ms: int | None, until_ms: int | None) -> "OtherView":

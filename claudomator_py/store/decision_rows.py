@@ -6,7 +6,7 @@ import uuid
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from sqlalchemy import Connection, Select, bindparam, exists, insert, select
 
@@ -63,6 +63,10 @@ class PackedSnapshot:
         return cls(hashlib.sha256(canonical).hexdigest(), zlib.compress(canonical, 1))
 
 
+_MAX_SNAPSHOT_BYTES: Final = 256 * 1024 * 1024
+"""Unpacked: far more than that of a tick with as many tasks and runs as there may be."""
+
+
 def add_snapshot(connection: Connection, observed: PackedSnapshot, now_ms: int) -> None:
     """Store what a tick observed, once per content."""
     if _HASH.row(connection, digest=observed.digest) is None:
@@ -70,11 +74,17 @@ def add_snapshot(connection: Connection, observed: PackedSnapshot, now_ms: int) 
 
 
 def snapshot(connection: Connection, digest: str) -> dict[str, Any] | None:
-    """What a tick observed, by its hash; None: it was removed for its age."""
+    """What a tick observed, by its hash; None: it was removed for its age. Raises ValueError where it is damaged."""
     packed = connection.execute(select(SNAPSHOT.c.packed).where(SNAPSHOT.c.hash == digest)).scalar_one_or_none()
     if packed is None:
         return None
-    data: dict[str, Any] = json.loads(zlib.decompress(packed))
+    try:
+        unpacking = zlib.decompressobj()
+        data = json.loads(unpacking.decompress(packed, _MAX_SNAPSHOT_BYTES))
+    except (zlib.error, ValueError, RecursionError) as error:
+        raise ValueError(f"the snapshot {digest[:12]} is damaged: {error}") from None
+    if unpacking.unconsumed_tail or not isinstance(data, dict):
+        raise ValueError(f"the snapshot {digest[:12]} is damaged: it is none")
     return data
 
 

@@ -1,13 +1,16 @@
 """Recorded placements decided again: the same to the byte, and what another configuration would have done."""
 
+import zlib
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from claudomator_py.app.replay import Replay, Window, bootstrap, wilson
 from claudomator_py.domain.units import DAY_MS, HOUR_MS
 from claudomator_py.domain.views.replay import OtherView, ReplayView
 from claudomator_py.schema.settings import Settings, parse_settings
+from claudomator_py.store import decision_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import DECISION, SNAPSHOT
 from tests.contract.taught import QUERIES, Taught
@@ -78,6 +81,25 @@ def test_what_has_lost_its_snapshot_is_counted_and_not_judged(world: World) -> N
     world.database.write(lambda c: c.execute(SNAPSHOT.delete()))
     found = replay(world)
     assert (found.placements, found.identical, found.gone, found.differing) == (number, 0, number, ())
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        b"no snapshot",
+        zlib.compress(b"[" * 100_000),
+        zlib.compress(b"[]"),
+        zlib.compress(b'{"now_ms"'),
+        zlib.compress(b'{"x": "' + b"y" * 2_000 + b'"}'),
+    ],
+)
+def test_a_snapshot_that_is_damaged_is_named(world: World, packed: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decision_rows, "_MAX_SNAPSHOT_BYTES", 1_000 if len(packed) < 100 else 1 << 20)
+    world.submit("t")
+    world.tick()
+    world.database.write(lambda connection: connection.execute(update(SNAPSHOT).values(packed=packed)))
+    with pytest.raises(ValueError, match=r"the snapshot [0-9a-f]{12} is damaged"):
+        replay(world)
 
 
 def test_only_what_was_decided_then_is_decided_again(world: World) -> None:
