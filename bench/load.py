@@ -26,7 +26,7 @@ from tests.e2e.crowd import Orders
 from tests.patience import wait_until
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "5"))
-DAY_S = float(os.environ.get("BENCH_DAY_S", "8"))
+DAY_S = float(os.environ.get("BENCH_DAY_S", "5"))
 IDLE = int(os.environ.get("BENCH_IDLE", "1000"))
 NOISY = int(os.environ.get("BENCH_NOISY", "50"))
 FLOODS = int(os.environ.get("BENCH_FLOODS", "4"))
@@ -41,7 +41,7 @@ READS = ("/v1/status", "/v1/tasks?limit=50", "/v1/tasks/{id}", "/v1/tasks/{id}/w
 READERS = 16
 """Files of the database that more threads may have opened by then; they stay."""
 QUIET, CROWDED = "alone", "beside the crowd"
-_LEAVES_IN_S = 20.0
+_LEAVES_IN_S = 5.0
 
 
 def measure() -> None:
