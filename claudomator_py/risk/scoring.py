@@ -14,8 +14,10 @@ _ZEROES: Final = str.maketrans("123456789", "000000000")
 """So that lines of a log, which differ by their numbers, are read once."""
 
 _IN_USE: Final = frozenset({"prod", "prod.beside"})
-_ONLY_SHOWN: Final = frozenset({"pasted", "quoted", "test", "not"})
+_ONLY_SHOWN: Final = frozenset({"pasted", "quoted", "test", "not", "heading"})
 """Of a command: it is not meant to be run, or where it harms nobody."""
+_NO_MORE: Final = frozenset({"alone", "back"})
+"""Of an order: it names no thing, as "Deploy." and "Ship it!"."""
 
 
 class Read(NamedTuple):
@@ -29,11 +31,15 @@ class Read(NamedTuple):
 def sentences(text: str) -> Iterator[Read]:
     """Return them in order. "It" stands for what the sentence before spoke of."""
     spoken_of, in_use = frozenset[str](), False
-    for piece in pieces(text):
+    found = list(pieces(text))
+    for piece in found:
         sentence = read(piece.text.translate(_ZEROES) if piece.logged else piece.text)
         orders = []
         for clause in sentence.clauses:
             more = {"pasted"} if piece.pasted else set()
+            follows = "after.order" in clause.features or len(clause.text) * 2 > len(piece.text)
+            if len(found) == 1 and follows and "strong" in clause.features and _NO_MORE & clause.features:
+                more.add("sole")
             if in_use:
                 more.add("prod.before")
             if in_use or not _IN_USE.isdisjoint(clause.features):
@@ -49,9 +55,10 @@ def sentences(text: str) -> Iterator[Read]:
 
 
 def score(features: frozenset[str]) -> float:
-    """Return the sum of their weights; from 0 on a clause is risky. A command that is ordered needs no other words."""
+    """Return the sum of their weights; from 0 on a clause is risky. A command that is ordered needs no other words, and
+    neither does a verb that acts on others whatever the thing, where no more is said."""
     known = weights()
-    if "cmd.order" in features and features.isdisjoint(_ONLY_SHOWN):
+    if ("cmd.order" in features or "sole" in features) and features.isdisjoint(_ONLY_SHOWN):
         return 1.0
     return sum(known.get(name, 0.0) for name in features) + known["bias"]
 

