@@ -20,7 +20,7 @@ MAX_ORDERS: Final = 4_000
 MAX_TOLD: Final = 200
 _MAX_KNOWN: Final = 1_000
 _MAX_SIGNS: Final = 10
-_UNREAD: Final = 0.2
+_UNREAD: Final = 0.26
 """The share of a text's words that have to be known for it to be read."""
 _FEW: Final = 3
 """Words that are too few to say that a text cannot be read."""
