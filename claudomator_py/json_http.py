@@ -11,7 +11,7 @@ from claudomator_py.scheduler.classification import Cause, ModelFault
 
 ATTEMPTS = 3
 FIRST_PAUSE_S = 0.05
-LONGEST_PAUSE_S = 0.5
+MAX_PAUSE_S = 0.5
 SHORTEST_CALL_S = 0.05
 MAX_ANSWER_BYTES = 1024 * 1024
 _DELAY = re.compile("[0-9]{1,9}")
@@ -38,7 +38,7 @@ def post_json(
     deadline = time.monotonic() + timeout_s
     retrying = Retrying(
         stop=stop_after_attempt(ATTEMPTS) | stop_before_delay(timeout_s),
-        wait=wait_random_exponential(FIRST_PAUSE_S, max=LONGEST_PAUSE_S),
+        wait=wait_random_exponential(FIRST_PAUSE_S, max=MAX_PAUSE_S),
         retry=retry_if_exception_type(_Transient),
         reraise=True,
     )

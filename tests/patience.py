@@ -7,7 +7,7 @@ from typing import TypeVar
 PATIENCE_S = 120.0
 """Only a hang may meet it: what takes a second on a calm machine takes a minute on one where others work."""
 
-_LEAST_PAUSE_S, _MOST_PAUSE_S = 0.005, 0.2
+_LEAST_PAUSE_S, _MAX_PAUSE_S = 0.005, 0.2
 
 T = TypeVar("T")
 
@@ -20,6 +20,6 @@ def wait_until(condition: Callable[[], T | None], what: str = "it", deadline_s: 
         if looked > first + deadline_s:
             raise AssertionError(f"waited {deadline_s:.0f} s in vain for {what}")
         # Most of the time is for what is waited for, and little for asking about it: the less, the longer it takes.
-        time.sleep(min(max(_LEAST_PAUSE_S, 4 * (looked - began), (looked - first) / 8), _MOST_PAUSE_S))
+        time.sleep(min(max(_LEAST_PAUSE_S, 4 * (looked - began), (looked - first) / 8), _MAX_PAUSE_S))
         began = time.monotonic()
     return value

@@ -8,10 +8,10 @@ from typing import Any
 from claudomator_py.agents.plaintext import readable
 from claudomator_py.domain.outcome import Denied
 
-MOST_CALLS = 20
+MAX_CALLS = 20
 _OPERATORS = set("();<>|&")
-_MOST_INPUT = 300
-_MOST_RULE = 4_000
+_MAX_INPUT = 300
+_MAX_RULE = 4_000
 # What such a call is about, by the names that its parameters have.
 _TELLING = ("command", "cmd", "file_path", "filePath", "notebook_path", "path", "url", "query", "prompt")
 
@@ -21,9 +21,9 @@ def denied_call(tool: str, given: Mapping[str, Any], rule: str | None) -> Denied
     words = next((given[name] for name in _TELLING if isinstance(given.get(name), str)), None)
     if words is None:
         words = json.dumps(given, ensure_ascii=False) if given else ""
-    line = " ".join(readable(words[: 4 * _MOST_INPUT]).split())
-    short = line if len(line) <= _MOST_INPUT and len(words) <= 4 * _MOST_INPUT else f"{line[: _MOST_INPUT - 3]}..."
-    fits = rule is not None and len(rule) <= _MOST_RULE and rule.isprintable()
+    line = " ".join(readable(words[: 4 * _MAX_INPUT]).split())
+    short = line if len(line) <= _MAX_INPUT and len(words) <= 4 * _MAX_INPUT else f"{line[: _MAX_INPUT - 3]}..."
+    fits = rule is not None and len(rule) <= _MAX_RULE and rule.isprintable()
     return Denied(tool=tool, input=short, rule=rule if fits else None)
 
 
@@ -43,7 +43,7 @@ def is_simple(command: str) -> bool:
 
 def distinct(calls: Iterable[Denied]) -> tuple[Denied, ...]:
     """Each call once, and not too many of them."""
-    return tuple(dict.fromkeys(calls))[:MOST_CALLS]
+    return tuple(dict.fromkeys(calls))[:MAX_CALLS]
 
 
 def questions(given: Mapping[str, Any]) -> str | None:

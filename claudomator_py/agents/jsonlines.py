@@ -27,7 +27,7 @@ MAX_COUNT = 2**53
 _ZEROS = re.compile(rb"\x00+")
 # What may be in front of the first brace of an event's line.
 _INDENT = re.compile(rb"[ \t\r]{0,64}(?:\[[ \t\r]{0,64})?")
-_LONGEST_INDENT = 129
+_MAX_INDENT = 129
 
 
 class LineSplitter:
@@ -113,7 +113,7 @@ class EventSplitter:
         """With the line that is under way. part: up to its end, or to that of the data."""
         ends = part.endswith(b"\n")
         if not self._in_text and not self._too_long:
-            is_event = len(self._pending) > _LONGEST_INDENT
+            is_event = len(self._pending) > _MAX_INDENT
             self._pending += part
             is_event = is_event or _begins_like_event(self._pending)
             if is_event and len(self._pending) - ends > self._max_bytes:

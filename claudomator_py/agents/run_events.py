@@ -19,7 +19,7 @@ from claudomator_py.domain.outcome import OutcomeStatus, Reason
 from claudomator_py.domain.report import Stage
 from claudomator_py.domain.run import Part
 
-_MOST_CALLS = 1_000
+_MAX_CALLS = 1_000
 _SOME_TEXT = ("text", "content", "output", "message")
 
 
@@ -136,7 +136,7 @@ class RunEvents(ABC):
         self.worked = self.worked or tool is not None
         if call_id is not None and tool is not None:
             self.tools[call_id] = tool
-            if len(self.tools) > _MOST_CALLS:
+            if len(self.tools) > _MAX_CALLS:
                 del self.tools[next(iter(self.tools))]
 
     def tool_of(self, call_id: str | None) -> str | None:

@@ -15,11 +15,11 @@ from typing import Annotated, Final
 from fastapi import Depends, Header, Request, Response
 
 from claudomator_py.api.problem import Refused
-from claudomator_py.domain.principal import LONGEST_KEY, RequestKey
+from claudomator_py.domain.principal import MAX_KEY_LENGTH, RequestKey
 
 HEADER: Final = "Idempotency-Key"
 _KEY = re.compile(
-    rf'"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\]){{1,{LONGEST_KEY}}})"|([\w.:~+/=-]{{1,{LONGEST_KEY}}})', re.ASCII
+    rf'"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\]){{1,{MAX_KEY_LENGTH}}})"|([\w.:~+/=-]{{1,{MAX_KEY_LENGTH}}})', re.ASCII
 )
 _ESCAPED = re.compile(r'\\(["\\])')
 
@@ -45,7 +45,7 @@ async def request_key(
         raise Refused(
             400,
             "bad_idempotency_key",
-            f"{HEADER} is not a single key of 1 to {LONGEST_KEY} characters.",
+            f"{HEADER} is not a single key of 1 to {MAX_KEY_LENGTH} characters.",
             f'Send it once, as a quoted string: {HEADER}: "8e03978e-40d5-43e8-bc93-6894a57f9324".',
         )
     named = _ESCAPED.sub(r"\1", match[1]) if match[1] is not None else match[2]

@@ -16,7 +16,7 @@ SOCKET_FILE = "api.sock"
 ANNOUNCED = (ENDPOINT_FILE, SOCKET_FILE)
 """What a running daemon has in its state folder. A killed one leaves it behind."""
 _BACKLOG = 128
-_LONGEST_ADDRESS = 107
+_MAX_ADDRESS_LENGTH = 107
 """Bytes of a Unix socket's address; the path of a folder may be longer."""
 
 
@@ -79,7 +79,7 @@ def bind_own(state_dir: Path) -> socket.socket:
         try:
             os.fchmod(sock.fileno(), 0o600)  # what bind creates has the mode of the socket
             path = str(state_dir / SOCKET_FILE)  # which tools such as ss show
-            fits = len(os.fsencode(path)) <= _LONGEST_ADDRESS
+            fits = len(os.fsencode(path)) <= _MAX_ADDRESS_LENGTH
             sock.bind(path if fits else f"/proc/self/fd/{folder}/{SOCKET_FILE}")
             sock.listen(_BACKLOG)
             sock.setblocking(False)

@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 PAGE = 100
 _LAST_ID = 2**53
-_LONGEST_ID = 16
+_MAX_ID_LENGTH = 16
 _STREAM = stream_response(
     "Server-sent events: `id` is the event's id, `event` its kind, `data` the event as JSON. When nothing happens, a "
     "comment every 15 seconds. An event of kind `reset` says that the position to continue from is not known, or that "
@@ -156,4 +156,4 @@ async def _follow(
 
 def _read_id(text: str) -> int:
     """The id; for what is none, one that was never given out."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < _LONGEST_ID else _LAST_ID
+    return int(text) if text.isascii() and text.isdigit() and len(text) < _MAX_ID_LENGTH else _LAST_ID

@@ -105,7 +105,7 @@ class PageQuery(BaseModel):
     limit: WholeNumber = Field(default=50, ge=1, le=200, description="Maximum number of items, 1 to 200.")
 
 
-_MOST = 20
+_MAX_PROBLEMS = 20
 _LISTS = (list, tuple, set, frozenset)
 
 
@@ -119,7 +119,7 @@ async def strict_query(request: Request) -> None:
         return
     known = dict(query_parameters(route.dependant))
     problems: list[Problem] = []
-    for name, count in islice(given.items(), _MOST):
+    for name, count in islice(given.items(), _MAX_PROBLEMS):
         if name not in known:
             remedy = suggestion(name, known) if known else "leave it out: this operation takes none"
             problems.append(Problem(field=shown(name), message="is not a parameter of this operation", remedy=remedy))

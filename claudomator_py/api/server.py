@@ -15,7 +15,7 @@ from uvicorn.server import ServerState
 from claudomator_py.api.guard.limits import ConnectionLimit, socket_limit
 from claudomator_py.api.guard.listener import Listener
 from claudomator_py.api.guard.protocol import Connection
-from claudomator_py.api.hub.methods import MOST_BYTES
+from claudomator_py.api.hub.methods import MAX_BYTES
 
 _GRACE_SECONDS = 5
 _KEEP_ALIVE_SECONDS = 30
@@ -163,7 +163,7 @@ class WebServer:
                 app,
                 http=protocol,
                 ws=cast("type[asyncio.Protocol]", _websocket),
-                ws_max_size=MOST_BYTES,
+                ws_max_size=MAX_BYTES,
                 ws_max_queue=_QUEUED_FRAMES,
                 ws_per_message_deflate=False,  # what is small on the way could be large here
                 lifespan="off",

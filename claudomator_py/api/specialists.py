@@ -11,7 +11,7 @@ from claudomator_py.api.request import PageQuery, WholeNumber
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.views import Page
-from claudomator_py.domain.views.specialists import LONGEST_QUERY, GrantRequest, SearchView, SpecialistView
+from claudomator_py.domain.views.specialists import MAX_QUERY_LENGTH, GrantRequest, SearchView, SpecialistView
 from claudomator_py.surface.operation import ADMIN, OPERATE, READ
 
 specialists = Operations("specialists")
@@ -48,7 +48,9 @@ class SearchQuery(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    query: str = Field(min_length=1, max_length=LONGEST_QUERY, description="What needs to be done, in your own words.")
+    query: str = Field(
+        min_length=1, max_length=MAX_QUERY_LENGTH, description="What needs to be done, in your own words."
+    )
     limit: WholeNumber = Field(default=10, ge=1, le=100, description="Maximum number of specialists, 1 to 100.")
 
 

@@ -17,7 +17,7 @@ from claudomator_py.domain.principal import OPERATOR, Principal
 T = TypeVar("T")
 
 MEDIA_TYPE = "text/event-stream"
-MOST_STREAMS = 64
+MAX_STREAMS = 64
 HEARTBEAT_S = 15.0
 RETRY_MS = 2_000
 """How long a client waits before it connects again."""
@@ -31,7 +31,7 @@ _GATHER_S = 0.02
 class Streams:
     """All event streams of one server. ``wake`` and ``close`` may be called from any thread."""
 
-    def __init__(self, most: int = MOST_STREAMS) -> None:
+    def __init__(self, most: int = MAX_STREAMS) -> None:
         self._most = most
         self._open = 0
         self._loop: asyncio.AbstractEventLoop | None = None

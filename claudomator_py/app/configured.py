@@ -13,7 +13,7 @@ from claudomator_py.daemon import calibrations
 from claudomator_py.dispatch.alternative import OtherConfiguration
 from claudomator_py.dispatch.cheap_model import GuardedModel
 from claudomator_py.dispatch.choosing import Chooser
-from claudomator_py.dispatch.classify import AT_ONCE, TierAsker
+from claudomator_py.dispatch.classify import CONCURRENCY, TierAsker
 from claudomator_py.dispatch.deciding import Decided, Decider
 from claudomator_py.dispatch.launch import LaunchRules
 from claudomator_py.dispatch.policing import Policing
@@ -218,7 +218,7 @@ def _router(
         decider,
         now_ms,
         faults,
-        ThreadPoolExecutor(AT_ONCE, "route"),
+        ThreadPoolExecutor(CONCURRENCY, "route"),
         model if asks else None,
         routing.max_handoffs,
         routing.answer_within,

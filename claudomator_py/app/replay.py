@@ -41,8 +41,8 @@ from claudomator_py.store import decision_log, decision_rows, run_rows, speciali
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Decision, Task
 
-AT_ONCE = 500
-MOST_SHOWN = 20
+BATCH_SIZE = 500
+MAX_SHOWN = 20
 """Differences that are listed; the first."""
 _Z = 1.959964
 """Of a 95% interval."""
@@ -116,7 +116,7 @@ class Replay:
                 continue
             at = _difference(one)
             identical += at is None
-            if at is not None and len(differing) < MOST_SHOWN:
+            if at is not None and len(differing) < MAX_SHOWN:
                 differing.append(DifferenceView.of(one.row, decision_id=one.row.id, decided_at=one.row.at_ms, at=at))
             if self._other is not None:
                 placed.append(one)
@@ -144,7 +144,7 @@ class Replay:
                     since_ms=window.since_ms,
                     until_ms=window.until_ms,
                     after=after,
-                    limit=AT_ONCE,
+                    limit=BATCH_SIZE,
                 )
             )
             if not rows:
@@ -204,7 +204,9 @@ class Replay:
     def _decisions(self, window: Window) -> Iterator[Decision]:
         """Those of the window on who does a task and where, oldest first."""
         after: decision_log.Position = (window.since_ms or 0, "")
-        while rows := self._database.read(partial(decision_log.following, kinds=FOLLOWED, after=after, limit=AT_ONCE)):
+        while rows := self._database.read(
+            partial(decision_log.following, kinds=FOLLOWED, after=after, limit=BATCH_SIZE)
+        ):
             after = rows[-1].at_ms, rows[-1].id
             yield from (row for row in rows if window.until_ms is None or row.at_ms < window.until_ms)
 
@@ -274,7 +276,7 @@ def _shadows(connection: Connection, window: Window, configuration: str | None) 
     """Those of that configuration, oldest first."""
     after: decision_log.Position | None = None
     while rows := decision_log.of_kind(
-        connection, DecisionKind.SHADOW, window.since_ms, window.until_ms, after, AT_ONCE
+        connection, DecisionKind.SHADOW, window.since_ms, window.until_ms, after, BATCH_SIZE
     ):
         after = rows[-1].at_ms, rows[-1].id
         records = (ShadowRecord.model_validate(row.data) for row in rows)

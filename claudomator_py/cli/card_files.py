@@ -16,7 +16,7 @@ from claudomator_py.domain.errors import Problem, shown
 from claudomator_py.domain.remote import is_loopback
 
 STDIN = Path("-")
-MOST_BYTES: Final = 1024 * 1024
+MAX_BYTES: Final = 1024 * 1024
 """Of a card that is fetched."""
 FETCH_S: Final = 30.0
 """In all, until a card is there."""
@@ -167,8 +167,8 @@ def _fetched(url: str) -> bytes:
                 raise typer.BadParameter(f"{shown(url)} answered {response.status_code}")
             for piece in response.iter_bytes():
                 data += piece
-                if len(data) > MOST_BYTES:
-                    raise typer.BadParameter(f"{shown(url)} has more than {MOST_BYTES:,} bytes: that is not a card")
+                if len(data) > MAX_BYTES:
+                    raise typer.BadParameter(f"{shown(url)} has more than {MAX_BYTES:,} bytes: that is not a card")
         return bytes(data)
     except httpx.TimeoutException:
         raise typer.BadParameter(f"{shown(url)} did not send its card within {FETCH_S:.0f} s") from None

@@ -54,7 +54,7 @@ Act = Callable[[TaskView, str], TaskView]
 """Does it to a task as it was seen, under that idempotency key. Raises ClientError."""
 
 _TRIES = 5
-_LONGEST_PAUSE_S = 10
+_MAX_PAUSE_S = 10
 _DONE_COLUMNS = (
     Column("NAME", flexible=True),
     Column("ID"),
@@ -123,7 +123,7 @@ def _do(client: "Client", task: TaskView, act: Act) -> Outcome:
             return Outcome(act(seen, key))
         except ServiceProblem as refusal:
             pause_s = refusal.retry_after_s
-            if tries_left and pause_s is not None and pause_s <= _LONGEST_PAUSE_S:
+            if tries_left and pause_s is not None and pause_s <= _MAX_PAUSE_S:
                 time.sleep(pause_s)
                 continue
             if refusal.code != "stale_version":

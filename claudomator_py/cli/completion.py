@@ -13,7 +13,7 @@ Completions = list[tuple[str, str]]
 """Words with what is said beside them."""
 
 _TIMEOUT_S = 1.0
-_MOST = 200
+_MAX_OFFERED = 200
 _LEAST_OF_ID = 4
 
 
@@ -21,7 +21,7 @@ def tasks(ctx: typer.Context, incomplete: str) -> Completions:
     """Complete a task: by name, the newest first, and by id from four characters on."""
 
     def known(client: "Client") -> Iterable[tuple[str, str]]:
-        found = client.tasks(limit=_MOST).items
+        found = client.tasks(limit=_MAX_OFFERED).items
         yield from {task.name: task.state for task in reversed(found)}.items()
         if len(incomplete) >= _LEAST_OF_ID:
             yield from ((task.id, f"{task.name}, {task.state}") for task in found)
@@ -38,7 +38,7 @@ def specialists(ctx: typer.Context, incomplete: str) -> Completions:
     """Complete the id of a specialist."""
 
     def known(client: "Client") -> Iterable[tuple[str, str]]:
-        return ((one.id, one.name) for one in client.specialists(limit=_MOST).items)
+        return ((one.id, one.name) for one in client.specialists(limit=_MAX_OFFERED).items)
 
     return _completed(ctx, incomplete, known)
 
@@ -52,7 +52,7 @@ def channels(ctx: typer.Context, incomplete: str) -> Completions:
     """Complete the name of a channel."""
 
     def known(client: "Client") -> Iterable[tuple[str, str]]:
-        return ((one.name, "") for one in client.channels(limit=_MOST).items)
+        return ((one.name, "") for one in client.channels(limit=_MAX_OFFERED).items)
 
     return _completed(ctx, incomplete, known)
 

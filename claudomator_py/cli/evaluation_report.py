@@ -15,7 +15,7 @@ _NESTED: Final = {
 }
 """Figures that consist of several, and how each of those is named."""
 _TABLES: Final = ("per_class", "per_specialist", "confusion", "wrong")
-_MOST_WRONG: Final = 20
+_MAX_WRONG: Final = 20
 """Wrong cases that a terminal shows."""
 _CELL: Final = 96
 _LABELS: Final = 120
@@ -75,9 +75,9 @@ def terminal(figures: Mapping[str, Any]) -> str:
         heads = [Column("RIGHT \\ DECIDED"), *(Column(name, right=True) for name in _decided(confusion))]
         parts.append(render(heads, [[name, *map(str, row.values())] for name, row in confusion.items()]))
     if wrong := _wrong(figures):
-        parts.append(render([Column(name.upper(), flexible=name == "Scores") for name in _WRONG], wrong[:_MOST_WRONG]))
-        if len(wrong) > _MOST_WRONG:
-            parts.append(f"{len(wrong) - _MOST_WRONG} more cases are wrong: --html and -o json list them all.")
+        parts.append(render([Column(name.upper(), flexible=name == "Scores") for name in _WRONG], wrong[:_MAX_WRONG]))
+        if len(wrong) > _MAX_WRONG:
+            parts.append(f"{len(wrong) - _MAX_WRONG} more cases are wrong: --html and -o json list them all.")
     return "\n\n".join(part.rstrip("\n") for part in parts)
 
 

@@ -124,7 +124,7 @@ def wait_for_end(client: "Client", tasks: dict[str, TaskView], deadline: float |
 
 _LEAST_S = 0.5
 """Between two drawings."""
-_MOST_S = 10.0
+_MAX_S = 10.0
 """After that long it is drawn anyway: it says how long ago things were."""
 
 
@@ -137,7 +137,7 @@ def draw(client: "Client", text: Callable[[], str]) -> None:
         while True:
             live.update(Text.from_ansi(text()), refresh=True)
             time.sleep(_LEAST_S)
-            changes.wait(_MOST_S - _LEAST_S)
+            changes.wait(_MAX_S - _LEAST_S)
 
 
 def lines(client: "Client", wanted: TaskFilter) -> None:

@@ -227,7 +227,7 @@ def _checked(runs: Sequence[RunView], named: str, *, follow: bool) -> RunView:
     return found
 
 
-_MOST = 500
+_MAX_EVENTS = 500
 _COLUMNS = (
     Column("AT"),
     Column("BY", flexible=True),
@@ -245,7 +245,9 @@ def log(
     task: Annotated[
         str | None, typer.Option(metavar="TASK", help="Only events of this task.", autocompletion=completion.tasks)
     ] = None,
-    last: Annotated[int, typer.Option("-n", "--last", min=1, max=_MOST, help="Show this many of the newest.")] = 50,
+    last: Annotated[
+        int, typer.Option("-n", "--last", min=1, max=_MAX_EVENTS, help="Show this many of the newest.")
+    ] = 50,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Show what happened, newest last, and who did it.

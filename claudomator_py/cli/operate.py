@@ -203,7 +203,7 @@ def _write_drain(found: DrainView, output: Format) -> None:
     )
 
 
-_MOST = 200
+_MAX_LISTED = 200
 _DELIVERY_COLUMNS = (
     Column("ID", right=True),
     Column("STATE"),
@@ -243,13 +243,13 @@ def notifications(
         _write_deliveries([client.retry_notification(retry)], output)
         return
     if retry_all:
-        dead = client.notifications(DeliveryState.DEAD, limit=_MOST).items
+        dead = client.notifications(DeliveryState.DEAD, limit=_MAX_LISTED).items
         _write_deliveries([client.retry_notification(delivery.id) for delivery in dead], output)
         return
-    found = client.notifications(state, limit=_MOST)
+    found = client.notifications(state, limit=_MAX_LISTED)
     _write_deliveries(list(found.items), output)
     if found.next_cursor is not None:
-        note(f"Showing the newest {_MOST}; the API has the others.")
+        note(f"Showing the newest {_MAX_LISTED}; the API has the others.")
 
 
 def _write_deliveries(deliveries: list[DeliveryView], output: Format) -> None:

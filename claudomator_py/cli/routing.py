@@ -21,7 +21,7 @@ from claudomator_py.cli.output import (
     render,
 )
 from claudomator_py.cli.times import ago, now_ms
-from claudomator_py.domain.task import LONGEST_INSTRUCTIONS
+from claudomator_py.domain.task import MAX_INSTRUCTIONS_LENGTH
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.views.routing import ForgetRequest, RouteRequest
 
@@ -97,11 +97,11 @@ def route(
     Each candidate is shown with the parts of its score; NEEDS is the score that it lacks to match the best.
     Nothing is created or stored.
     """
-    instructions = sys.stdin.read(LONGEST_INSTRUCTIONS + 1) if text == "-" else text
+    instructions = sys.stdin.read(MAX_INSTRUCTIONS_LENGTH + 1) if text == "-" else text
     if not instructions.strip():
         raise typer.BadParameter("write the instructions of the task")
-    if len(instructions) > LONGEST_INSTRUCTIONS:
-        raise typer.BadParameter(f"it is longer than {LONGEST_INSTRUCTIONS:,} characters")
+    if len(instructions) > MAX_INSTRUCTIONS_LENGTH:
+        raise typer.BadParameter(f"it is longer than {MAX_INSTRUCTIONS_LENGTH:,} characters")
     wanted = {"instructions": instructions, "name": name, "tags": tag, "requires": requires}
     found = client.route(checked(RouteRequest, wanted))
     if output is Format.JSON:

@@ -30,8 +30,8 @@ V = TypeVar("V")
 
 _TRIES = 8
 _FIRST_PAUSE_S = 0.1
-_LONGEST_PAUSE_S = 2.0
-_LONGEST_ASKED_S = 30
+_MAX_PAUSE_S = 2.0
+_MAX_ASKED_S = 30
 
 
 class Submitter:
@@ -106,7 +106,7 @@ class _Request:
             case ServiceProblem(code="idempotency_key_in_use"):
                 return self.lost
             case ServiceProblem(retry_after_s=int(seconds)):
-                return seconds <= _LONGEST_ASKED_S
+                return seconds <= _MAX_ASKED_S
         return False
 
 
@@ -115,7 +115,7 @@ def _pause(state: "RetryCallState") -> float:
     error = state.outcome.exception() if state.outcome is not None else None
     if isinstance(error, ServiceProblem) and error.retry_after_s is not None:
         return float(error.retry_after_s)
-    return float(min(_FIRST_PAUSE_S * 2 ** (state.attempt_number - 1), _LONGEST_PAUSE_S))
+    return float(min(_FIRST_PAUSE_S * 2 ** (state.attempt_number - 1), _MAX_PAUSE_S))
 
 
 _COLUMNS = (

@@ -16,7 +16,7 @@ from claudomator_py.client.errors import DiscoveryFailed, NotAuthorised
 
 SOCKET_FILE: Final = "api.sock"
 _LOCK_FILE = "daemon.lock"
-_LONGEST = 16_384
+_MAX_BYTES = 16_384
 
 
 class StateFolder:
@@ -62,7 +62,7 @@ class StateFolder:
         """
         descriptor = self._open(name)
         try:
-            return os.read(descriptor, _LONGEST).decode("utf-8", "replace").strip()
+            return os.read(descriptor, _MAX_BYTES).decode("utf-8", "replace").strip()
         finally:
             os.close(descriptor)
 

@@ -14,7 +14,7 @@ SILENCE_S = 45.0
 """After so much silence a stream is taken for lost: the daemon says something every 15 seconds."""
 
 _FIRST_PAUSE_S = 0.25
-_LONGEST_PAUSE_S = 5.0
+_MAX_PAUSE_S = 5.0
 _UNAVAILABLE = 503
 
 Connect = Callable[[str | None], AbstractContextManager[EventSource | None]]
@@ -46,4 +46,4 @@ def follow(connect: Connect, patience_s: float = PATIENCE_S) -> Iterator[ServerS
         if give_up is None:
             give_up = time.monotonic() + patience_s
         time.sleep(pause_s)
-        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+        pause_s = min(2 * pause_s, _MAX_PAUSE_S)

@@ -24,7 +24,7 @@ from claudomator_py.client.errors import (
 from claudomator_py.client.peer import check_peer
 from claudomator_py.client.state_folder import StateFolder
 from claudomator_py.client.streams import SILENCE_S, follow
-from claudomator_py.domain.principal import LONGEST_KEY
+from claudomator_py.domain.principal import MAX_KEY_LENGTH
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.views import Page, ProblemDetails
 from claudomator_py.surface.operation import (
@@ -44,7 +44,7 @@ TIMEOUT_SECONDS: Final = 30.0
 VERSIONS: Final = "Check that the URL is the daemon's, and that daemon and command are the same version."
 _PROBLEM = "application/problem+json"
 _START_IT = "Start it with `claudomator serve`, or set CLAUDOMATOR_URL to where it runs."
-_KEY = re.compile(rf"[\x20-\x7e]{{1,{LONGEST_KEY}}}")
+_KEY = re.compile(rf"[\x20-\x7e]{{1,{MAX_KEY_LENGTH}}}")
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 
 _OVER_UNIX = "http://localhost"
@@ -286,7 +286,7 @@ def change_headers(idempotency_key: str | None, if_version: int | None = None) -
     headers = {} if if_version is None else {"If-Match": f'"{if_version}"'}
     if idempotency_key is not None:
         if not _KEY.fullmatch(idempotency_key):
-            raise ValueError(f"an idempotency key has 1 to {LONGEST_KEY} printable ASCII characters")
+            raise ValueError(f"an idempotency key has 1 to {MAX_KEY_LENGTH} printable ASCII characters")
         escaped = idempotency_key.replace("\\", "\\\\").replace('"', '\\"')
         headers["Idempotency-Key"] = f'"{escaped}"'
     return headers

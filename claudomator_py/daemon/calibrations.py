@@ -17,7 +17,7 @@ from claudomator_py.routing.calibration import SCORING, Fitted, is_shipped
 
 FILE: Final = "calibrations.json"
 """By id of the encoder."""
-MOST_CHANGED: Final = 0.25
+MAX_CHANGED: Final = 0.25
 """Share of the cards that may have changed, come or gone since; beyond it, what was fitted says little of them."""
 _NAME: Final = "routing"
 _AGAIN: Final = "fit it again: claudomator calibrate --store"
@@ -72,7 +72,7 @@ def checks(encoder: str, stored: Mapping[str, Fitted], cards: Mapping[str, str])
     day = datetime.fromtimestamp(fitted.fitted_ms / SECOND_MS, UTC).date()
     every = fitted.cards.keys() | cards.keys()
     changed = sum(fitted.cards.get(one) != cards.get(one) for one in every)
-    if changed > MOST_CHANGED * len(every):
+    if changed > MAX_CHANGED * len(every):
         what = f"{changed} of {len(every)} specialists have changed, come or gone since {day}"
         return [_trouble(f"thresholds were fitted for other specialists: {what}", _AGAIN)]
     detail = f"thresholds for {encoder} were fitted on {fitted.cases} tasks on {day}"

@@ -19,7 +19,7 @@ log = get_logger("claudomator.daemon")
 
 SAFETY_S = 5.0
 RETRY_S = 1.0
-LONGEST_RETRY_S = 15.0
+MAX_RETRY_S = 15.0
 """Pauses after ticks that failed: the first, and the longest that it grows to while one after another fails."""
 
 TICK_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -193,7 +193,7 @@ class Daemon:
 
     def _retry_pause(self) -> float:
         """Seconds until it is tried again, now that one more tick has failed."""
-        pause: float = min(RETRY_S * 2**self._failed_in_a_row, LONGEST_RETRY_S)
+        pause: float = min(RETRY_S * 2**self._failed_in_a_row, MAX_RETRY_S)
         self._failed_in_a_row = min(self._failed_in_a_row + 1, 8)
         return pause
 

@@ -37,7 +37,7 @@ from claudomator_py.tasks.runs import note_use
 
 log = get_logger("claudomator.apply_report")
 
-MOST_CHECKS = 5
+MAX_CHECKS = 5
 UNKNOWN = Outcome(
     status=OutcomeStatus.LOST, reason=Reason.LOST, detail="its supervisor was killed before it could record the end"
 )
@@ -182,7 +182,7 @@ class ReportApplier:
         # A check changes nothing that matters, so a lost one is begun again, unless the task is to stop.
         if subject.stop_wanted:
             return _cancelled(outcome)
-        if run.check_seq >= MOST_CHECKS:
+        if run.check_seq >= MAX_CHECKS:
             return _unchecked(outcome, f"its check was begun {run.check_seq} times, and lost each time")
         return CheckWanted(outcome, run.exit_code)
 

@@ -34,7 +34,7 @@ from claudomator_py.tasks.decisions import record_tier
 
 log = get_logger("claudomator.classify")
 
-AT_ONCE = 4
+CONCURRENCY = 4
 """Questions that the model is asked side by side."""
 
 
@@ -80,7 +80,7 @@ class TierAsker:
         self.model = model
         self._timeout_ms = timeout_ms
         self._clock = clock
-        self._pool = pool or ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="classify")
+        self._pool = pool or ThreadPoolExecutor(max_workers=CONCURRENCY, thread_name_prefix="classify")
 
     def ask(self, asks: Sequence[AskTier]) -> dict[str, Exception]:
         """Commit the questions and put them to the model; returns before the answers come.

@@ -46,7 +46,7 @@ from claudomator_py.tasks.inputs import specialist_meant
 
 log = get_logger("claudomator.routing")
 
-AT_ONCE = 200
+BATCH_SIZE = 200
 """Tasks that one look decides."""
 _Whose = tuple[str, str | None]
 """Who made a task, and of which organisation."""
@@ -187,7 +187,7 @@ class Decider:
         """
         visible_to: dict[_Whose, frozenset[str]] = {}
         found, long = [], []
-        for task, content in queue.unrouted(connection, AT_ONCE, without):
+        for task, content in queue.unrouted(connection, BATCH_SIZE, without):
             looking = partial(self._looked_at, connection, task, content, visible_to)
             looked = faults.attempt(item_of(Doing.ROUTE, task), looking, whole=False)
             if isinstance(looked, Subject):

@@ -9,10 +9,10 @@ from pydantic import ValidationError
 from claudomator_py.dispatch.run_context import RunContext
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.budget import Spending, Unit, left
-from claudomator_py.domain.extraction import LONGEST_FIELD, MOST_FIELDS, extracted, intent_of
+from claudomator_py.domain.extraction import MAX_FIELD_LENGTH, MAX_FIELDS, extracted, intent_of
 from claudomator_py.domain.handoff import (
-    LONGEST_OUTPUT,
-    MOST_EARLIER,
+    MAX_EARLIER,
+    MAX_OUTPUT_LENGTH,
     VERSION,
     BudgetLeft,
     DecisionReference,
@@ -34,7 +34,7 @@ from claudomator_py.schema.validation import first_problem
 from claudomator_py.store.tables import Decision, Run
 
 _ABOUT_ANOTHER_RUN = (DecisionKind.PLACEMENT.value, DecisionKind.TRIAGE.value)
-_MOST_DECISIONS = 50
+_MAX_DECISIONS = 50
 _WELL = (OutcomeStatus.SUCCEEDED, OutcomeStatus.NEEDS_INPUT, OutcomeStatus.CANCELLED)
 
 
@@ -75,7 +75,7 @@ def handoff_of(subject: HandoffSubject, registry: AgentRegistry, redactor: Redac
             decisions=_decisions(context.decisions, run),
             extracted=extracted(spec.instructions, redactor),
             evidence=Evidence(
-                runs=tuple(one.id for one in ended[-MOST_FIELDS:]),
+                runs=tuple(one.id for one in ended[-MAX_FIELDS:]),
                 branch=None if context.tree is None else context.tree.branch,
                 files=_files(context.hops, redactor),
             ),
@@ -85,7 +85,7 @@ def handoff_of(subject: HandoffSubject, registry: AgentRegistry, redactor: Redac
             failures=_failures(ended, redactor),
             expected_output=None
             if spec.expected_output is None
-            else _clean(spec.expected_output, redactor)[:LONGEST_OUTPUT],
+            else _clean(spec.expected_output, redactor)[:MAX_OUTPUT_LENGTH],
             escalation=escalation_of(context.card),
             handoffs=len(context.hops),
             max_handoffs=subject.max_handoffs,
@@ -99,7 +99,7 @@ def handoff_of(subject: HandoffSubject, registry: AgentRegistry, redactor: Redac
 def _files(hops: Sequence[HandoffRecord], redactor: Redactor) -> tuple[str, ...]:
     """Each once, in the order in which runs named them; the newest, if there are too many."""
     named = dict.fromkeys(_clean(file, redactor) for one in hops for file in one.asked.files)
-    return tuple(named)[-MOST_FIELDS:]
+    return tuple(named)[-MAX_FIELDS:]
 
 
 def _decisions(decisions: Sequence[Decision], run: Run) -> tuple[DecisionReference, ...]:
@@ -115,7 +115,7 @@ def _decisions(decisions: Sequence[Decision], run: Run) -> tuple[DecisionReferen
             code=Record.model_validate(decision.data).reason.code.value,
             route=decision.data.get("route"),
         )
-        for decision in relevant[-_MOST_DECISIONS:]
+        for decision in relevant[-_MAX_DECISIONS:]
     )
 
 
@@ -145,7 +145,7 @@ def _failures(ended: Sequence[Run], redactor: Redactor) -> tuple[EarlierFailure,
         outcome = Outcome.model_validate(run.outcome)
         if outcome.status in _WELL or outcome.reason is None:
             continue
-        denied = _short(tuple(dict.fromkeys(one.tool for one in outcome.denied)), redactor)[:MOST_FIELDS]
+        denied = _short(tuple(dict.fromkeys(one.tool for one in outcome.denied)), redactor)[:MAX_FIELDS]
         failures.append(
             EarlierFailure(
                 run=run.id,
@@ -155,7 +155,7 @@ def _failures(ended: Sequence[Run], redactor: Redactor) -> tuple[EarlierFailure,
                 denied_tools=denied,
             )
         )
-    return tuple(failures[-MOST_EARLIER:])
+    return tuple(failures[-MAX_EARLIER:])
 
 
 def _handed_on(hop: HandoffRecord, redactor: Redactor) -> HandedOn:
@@ -176,4 +176,4 @@ def _clean(text: str, redactor: Redactor) -> str:
 def _short(tools: Sequence[str], redactor: Redactor) -> tuple[str, ...]:
     """A rule may name a command with all its arguments."""
     words = (redactor.redact(tool) for tool in tools)
-    return tuple(word if len(word) <= LONGEST_FIELD else f"{word[: LONGEST_FIELD - 3]}..." for word in words)
+    return tuple(word if len(word) <= MAX_FIELD_LENGTH else f"{word[: MAX_FIELD_LENGTH - 3]}..." for word in words)

@@ -37,7 +37,7 @@ OFFER_S: Final = 10.0
 """How long an agent has to accept."""
 AGAIN_S: Final = 5.0
 """After an agent has refused, or its wake-up has failed, until it is asked again."""
-MOST_REFUSALS: Final = 5
+MAX_REFUSALS: Final = 5
 _A_MOMENT_S: Final = 0.05
 
 
@@ -330,7 +330,7 @@ class Hub:
             one.refusals += 1
             one.not_before_s = self._now_s + AGAIN_S
             log.info("assignment_refused", run_id=one.run_id, agent=one.agent_id, why=str(refusal))
-            if one.refusals >= MOST_REFUSALS:
+            if one.refusals >= MAX_REFUSALS:
                 await self._give_up(one, "unreachable", f"it refused {one.refusals} times: {refusal}")
         except Gone as gone:
             self.leave(link)

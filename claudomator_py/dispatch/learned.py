@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from claudomator_py.domain.vectors import Vector
     from claudomator_py.routing.space import Space
 
-MOST: Final = 300
+MAX_EXAMPLES: Final = 300
 """Overrides, and tasks that were right as they were, that are remembered: the newest of each."""
 _ORGANISATIONS: Final = 20
 """Whose is kept in memory."""
@@ -97,9 +97,9 @@ class LearnedRouting:
         }
         if not self._calibration.learned:
             return _Read(standings, ())
-        labels = list(learning_rows.overrides(connection, organisation, MOST))
+        labels = list(learning_rows.overrides(connection, organisation, MAX_EXAMPLES))
         if labels:  # else there is nothing that what was right could be weighed against
-            labels += learning_rows.confirmations(connection, organisation, MOST)
+            labels += learning_rows.confirmations(connection, organisation, MAX_EXAMPLES)
         specs = learning_rows.specs(connection, labels)
         lessons = (_lesson(one, specs[one.decision_id]) for one in labels if one.decision_id in specs)
         return _Read(standings, tuple(lessons))

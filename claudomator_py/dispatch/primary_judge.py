@@ -15,7 +15,7 @@ from claudomator_py.store.database import Database, StoreUnavailable
 log = get_logger("claudomator.channels")
 
 TIMEOUT_S: Final = 0.9
-AT_ONCE: Final = 8
+CONCURRENCY: Final = 8
 
 
 class PrimaryJudge:
@@ -34,7 +34,7 @@ class PrimaryJudge:
         self._model = model
         self._clock = clock
         self._timeout_s = timeout_s
-        self._pool = ThreadPoolExecutor(AT_ONCE, "primary")
+        self._pool = ThreadPoolExecutor(CONCURRENCY, "primary")
 
     def ask(self, question: ReplyQuestion) -> Reply:
         """What it says in time."""

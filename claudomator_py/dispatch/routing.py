@@ -26,7 +26,7 @@ from claudomator_py.log import get_logger
 from claudomator_py.policy.facts import is_long
 from claudomator_py.ports import Clock
 from claudomator_py.prompts.conversations import resumption_of
-from claudomator_py.routing.choice import MOST, Choice
+from claudomator_py.routing.choice import MAX_CHOICES, Choice
 from claudomator_py.routing.ranking import close_of, picked
 from claudomator_py.routing.risk_question import RiskQuestion
 from claudomator_py.routing.role import agent_of, constraints_of, done_by, escalation_of, only_adds
@@ -281,7 +281,7 @@ class SpecialistRouter:
 
     def _choose(self, chooser: Chooser, subject: Subject, record: SpecialistRecord) -> None:
         """Ask who of the close ones it is. Whatever comes of that, the task is routed."""
-        begun_ms, names = self._clock(), close_of(record)[:MOST]
+        begun_ms, names = self._clock(), close_of(record)[:MAX_CHOICES]
         cards = self._database.read(lambda connection: specialist_rows.cards(connection, names))
         told = {name: cards[name].description for name in names if name in cards}
         choice = Choice(subject.spec.name, subject.spec.instructions, told)

@@ -21,7 +21,7 @@ log = get_logger("claudomator.shadow")
 MARK = "shadow"
 """Under which is remembered how far it has come: ``configuration``, by its hash, since when it is followed,
 ``since_ms``, and ``at_ms`` of the last decision that was looked at; both in epoch milliseconds."""
-AT_ONCE = 500
+BATCH_SIZE = 500
 _LATE_MS = 10 * SECOND_MS
 """How much later than it was made a decision may be committed."""
 _PAUSE_S = 1.0
@@ -97,7 +97,7 @@ class Shadow(Worker):
 
 
 def _following(connection: Connection, after: decision_log.Position) -> Sequence[Decision]:
-    return decision_log.following(connection, FOLLOWED, after, AT_ONCE)
+    return decision_log.following(connection, FOLLOWED, after, BATCH_SIZE)
 
 
 def _record(connection: Connection, found: Sequence[_Found], mark: Mapping[str, object], clock: Clock) -> int:

@@ -44,7 +44,7 @@ from claudomator_py.tasks.runs import commit_start, planned_run
 
 log = get_logger("claudomator.start")
 
-MOST_STARTS = 7
+MAX_STARTS = 7
 """So often in a row is a start tried that its own task keeps from succeeding: for some ten minutes, with the pauses."""
 
 
@@ -136,7 +136,7 @@ class Starter:
     ) -> "tuple[_Ready, Future[None]] | None":
         """The run whose commit is under way; None: it is not to start now."""
         fault = self._faults.find(item)
-        if fault is not None and fault.own and fault.times >= MOST_STARTS:
+        if fault is not None and fault.own and fault.times >= MAX_STARTS:
             why = f"it could not be started {fault.times} times in a row: {fault.text}"
             self._give_up(item, why, start, queued, now_ms, observed)
             return None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from claudomator_py.domain.vectors import Vector
     from claudomator_py.routing.space import Row
 
-_AT_ONCE: Final = 256
+_BATCH_SIZE: Final = 256
 """Texts that are encoded in one go, as their vectors take much room until their zeros are left out."""
 _TELLING: Final = 8
 """Texts of one go that no encoder of any use has one vector for; two may differ in case alone."""
@@ -69,8 +69,8 @@ class TextVectors:
     def _made(self, texts: Mapping[str, str], digests: "Sequence[str]") -> "dict[str, Row]":
         """Raises StoreUnavailable, EncoderFault."""
         found: dict[str, Row] = {}
-        for start in range(0, len(digests), _AT_ONCE):
-            some = digests[start : start + _AT_ONCE]
+        for start in range(0, len(digests), _BATCH_SIZE):
+            some = digests[start : start + _BATCH_SIZE]
             rows = encoded(self._encoder, [texts[digest] for digest in some])
             found |= self._kept(dict(zip(some, rows, strict=True)))
         return found

@@ -27,10 +27,10 @@ log = logging.getLogger("claudomator.telemetry")
 
 PAGE = 100
 """Changes of state that are looked at together."""
-AT_ONCE = 500
+BATCH_SIZE = 500
 """Spans in a request; one is about a kilobyte."""
 FIRST_PAUSE_MS = 2 * SECOND_MS
-LONGEST_PAUSE_MS = 5 * MINUTE_MS
+MAX_PAUSE_MS = 5 * MINUTE_MS
 SETTLE_S = 1.0
 """What is committed together is looked at once."""
 
@@ -96,8 +96,8 @@ class SpanSender(Worker):
         while not self._stopped.is_set():
             page = self._page = self._page or self._look()
             while page.spans:
-                self._send(page.spans[:AT_ONCE])
-                del page.spans[:AT_ONCE]
+                self._send(page.spans[:BATCH_SIZE])
+                del page.spans[:BATCH_SIZE]
             if page.worth_noting:
                 crashpoint("spans-sent")
                 self._database.write(partial(trace_rows.move_cursor, event_id=page.reached))
@@ -154,4 +154,4 @@ class SpanSender(Worker):
         self._fault = (self._secrets.redact_piece(str(fault)), since_ms)
         if not self._stopped.is_set():
             log.warning("spans were not taken, attempt %d: %s", self._failures, self._fault[0])
-        return backoff_ms(FIRST_PAUSE_MS, self._failures, "telemetry", longest_ms=LONGEST_PAUSE_MS) / 1000
+        return backoff_ms(FIRST_PAUSE_MS, self._failures, "telemetry", longest_ms=MAX_PAUSE_MS) / 1000

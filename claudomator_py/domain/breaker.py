@@ -6,7 +6,7 @@ from claudomator_py.domain.units import MINUTE_MS
 
 FAILURES = 3
 FIRST_PAUSE_MS = MINUTE_MS // 2
-LONGEST_PAUSE_MS = 10 * MINUTE_MS
+MAX_PAUSE_MS = 10 * MINUTE_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,5 +51,5 @@ class Breaker:
         failures = self.failures + 1
         if failures < FAILURES:
             return Breaker(failures)
-        pause = min(FIRST_PAUSE_MS << min(failures - FAILURES, 20), LONGEST_PAUSE_MS)
+        pause = min(FIRST_PAUSE_MS << min(failures - FAILURES, 20), MAX_PAUSE_MS)
         return Breaker(failures, now_ms + pause)

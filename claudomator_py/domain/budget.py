@@ -13,9 +13,9 @@ from claudomator_py.domain.fields import Count, Line, Strict, refusal
 from claudomator_py.domain.units import SECOND_MS
 
 LEAST_USD = 0.0001
-MOST_USD = 1_000_000
-MOST_TOKENS = 10**12
-MOST_RUNS = 1_000_000
+MAX_USD = 1_000_000
+MAX_TOKENS = 10**12
+MAX_RUNS = 1_000_000
 NEVER_TOO_MUCH = 1e-9
 """By how much a sum of dollars, which are floating-point numbers, may be off; tokens and runs are whole numbers."""
 
@@ -43,7 +43,7 @@ def _percent(value: object) -> object:
     return int(number)
 
 
-Dollars = Annotated[float, Field(strict=True, ge=LEAST_USD, le=MOST_USD)]
+Dollars = Annotated[float, Field(strict=True, ge=LEAST_USD, le=MAX_USD)]
 Percent = Annotated[
     int,
     BeforeValidator(_percent),
@@ -57,10 +57,10 @@ class Budget(Strict):
 
     usd: Dollars | None = Field(None, description="US dollars. The agent must report its cost or have `prices`.")
     tokens: Count | None = Field(
-        None, ge=1, le=MOST_TOKENS, description="Tokens: input plus output, including cached ones."
+        None, ge=1, le=MAX_TOKENS, description="Tokens: input plus output, including cached ones."
     )
     runs: Count | None = Field(
-        None, ge=1, le=MOST_RUNS, description="Runs, not counting those that only hit a known limit or an outage."
+        None, ge=1, le=MAX_RUNS, description="Runs, not counting those that only hit a known limit or an outage."
     )
 
     def limit(self, unit: Unit) -> float | None:

@@ -31,7 +31,7 @@ from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import PermissionMode, Permissions
 
 __all__ = [
-    "LONGEST_PROFILE",
+    "MAX_PROFILE_LENGTH",
     "Authentication",
     "Card",
     "Currency",
@@ -43,9 +43,9 @@ __all__ = [
     "Visibility",
 ]
 
-LONGEST_PROFILE: Final = 20_000
+MAX_PROFILE_LENGTH: Final = 20_000
 """Characters of a description."""
-LONGEST_SYSTEM_PROMPT: Final = 200_000
+MAX_SYSTEM_PROMPT_LENGTH: Final = 200_000
 """Characters."""
 
 NOT_APPLIED: Final = "agent_file"
@@ -57,7 +57,7 @@ SHIPPER: Final = "claudomator"
 TAKEN_IDS: Final = frozenset({"clarify", "default", "human_review", "reject", "search"})
 """Labels of routes, and a path of the API."""
 
-_LONGEST_READABLE: Final = 64
+_MAX_READABLE: Final = 64
 
 WAYS_ON: Final = {"fallback": ("clarify", "default", "human_review"), "escalation": ("human_review",)}
 """Fields that say where a task goes from a specialist, and what each may be besides a specialist."""
@@ -133,7 +133,7 @@ class Skill(Strict):
 
     id: Line = Field(max_length=100, description="Unique within the card.")
     name: Line = Field(max_length=200, description="What it is called.")
-    description: Prose = Field("", max_length=LONGEST_PROFILE, description="What is done, in a sentence or two.")
+    description: Prose = Field("", max_length=MAX_PROFILE_LENGTH, description="What is done, in a sentence or two.")
     tags: Tags = Field((), description="Words to find it by.")
     examples: Examples = Field((), description="Tasks as somebody would write them. Three or more help most.")
     creator: Line | None = Field(None, description="To whom its cost is attributed. Default: the card's creator.")
@@ -177,7 +177,7 @@ def _agents(value: tuple[str, ...]) -> tuple[str, ...]:
 def id_from(name: str) -> str:
     """Return the id of a card that has only this name: its letters and digits, and where an id cannot have one of
     them, such as ``語``, digits that follow from the whole name. So names in any script have ids of their own."""
-    readable = (name_from(name) or "agent")[:_LONGEST_READABLE].rstrip("-._")
+    readable = (name_from(name) or "agent")[:_MAX_READABLE].rstrip("-._")
     lost = any(character.isalnum() and name_from(character) is None for character in name)
     return f"{readable}-{digits_of(name)}" if lost or readable in TAKEN_IDS else readable
 
@@ -199,11 +199,13 @@ class Card(Strict):
     )
     name: Line | None = Field(None, max_length=200, description="Name shown to people. Default: `id`.")
     description: Prose = Field(
-        min_length=1, pattern=r"\S", max_length=LONGEST_PROFILE, description="What it does, and what it is not for."
+        min_length=1, pattern=r"\S", max_length=MAX_PROFILE_LENGTH, description="What it does, and what it is not for."
     )
     version: Line = Field("1.0.0", max_length=100, description="Version of the card, for people.")
     system_prompt: Prose = Field(
-        "", max_length=LONGEST_SYSTEM_PROMPT, description="Instructions that every task of this specialist starts with."
+        "",
+        max_length=MAX_SYSTEM_PROMPT_LENGTH,
+        description="Instructions that every task of this specialist starts with.",
     )
     keywords: Tags = Field(
         (), description="Specific phrases that point to it, matched as whole words in any case; none of another card."
@@ -249,7 +251,7 @@ class Card(Strict):
     pricing: Pricing = Field(Pricing(), description="What its work costs.")
     owner: Line | None = Field(None, description="Who answers for this route. Default: its creator.")
     expected_output: Prose | None = Field(
-        None, max_length=LONGEST_PROFILE, description="What its tasks hand back, where the task does not say."
+        None, max_length=MAX_PROFILE_LENGTH, description="What its tasks hand back, where the task does not say."
     )
     threshold: Number | None = Field(
         None,

@@ -9,10 +9,10 @@ from claudomator_py.domain.fields import Count, Directory, Distinct, Duration, E
 from claudomator_py.domain.triage import TriageSettings
 from claudomator_py.domain.units import DAY_MS
 
-LONGEST_MESSAGE: Final = 50_000
-LONGEST_ATTACHMENT: Final = 200_000
-MOST_ATTACHMENTS: Final = 20
-MOST_PARTICIPANTS: Final = 500
+MAX_MESSAGE_LENGTH: Final = 50_000
+MAX_ATTACHMENT_LENGTH: Final = 200_000
+MAX_ATTACHMENTS: Final = 20
+MAX_PARTICIPANTS: Final = 500
 
 
 class WebhookKind(StrEnum):
@@ -69,7 +69,7 @@ class NewAttachment(Strict):
     media_type: Annotated[Line, Field(max_length=200)] = Field(
         "application/octet-stream", description="Its media type, such as text/plain."
     )
-    text: Annotated[Text, Field(max_length=LONGEST_ATTACHMENT)] | None = Field(
+    text: Annotated[Text, Field(max_length=MAX_ATTACHMENT_LENGTH)] | None = Field(
         None, description="Its content as text. Default: it is processed later."
     )
 
@@ -90,9 +90,9 @@ class Attachment(BaseModel):
 class NewMessage(Strict):
     """A message on its way in."""
 
-    content: Text = Field(max_length=LONGEST_MESSAGE, description="What it says.")
+    content: Text = Field(max_length=MAX_MESSAGE_LENGTH, description="What it says.")
     reply_to: Count | None = Field(None, ge=1, description="The message that it answers, by id.")
-    attachments: Annotated[tuple[NewAttachment, ...], Field(max_length=MOST_ATTACHMENTS)] = Field(
+    attachments: Annotated[tuple[NewAttachment, ...], Field(max_length=MAX_ATTACHMENTS)] = Field(
         (), description="What comes with it."
     )
 
@@ -104,7 +104,7 @@ class NewChannel(Strict):
     primary: Name | None = Field(
         None, description="The specialist who answers messages that address nobody, by its id."
     )
-    participants: Annotated[tuple[Name, ...], Field(max_length=MOST_PARTICIPANTS), Distinct] = Field(
+    participants: Annotated[tuple[Name, ...], Field(max_length=MAX_PARTICIPANTS), Distinct] = Field(
         (), description="Specialists who take part from the beginning, by their ids."
     )
     settings: ChannelSettings = Field(ChannelSettings(), description="Its settings.")

@@ -13,7 +13,7 @@ from typing import Final, cast
 
 from claudomator_py.domain.errors import shown
 
-_LONGEST_REMEDY: Final = 400
+_MAX_REMEDY_LENGTH: Final = 400
 _QUOTED: Final = "\0"
 """Stands for a quoted character, so that no sign of the shell is seen in it."""
 
@@ -127,7 +127,7 @@ def in_shell(text: str, listed: bool = False) -> str:
     script = text.strip()
     if len(_lines(script)) > 1:
         script = f"set -e\n{script}"
-    quoted = json.dumps(script if len(script) <= _LONGEST_REMEDY else "...", ensure_ascii=False)
+    quoted = json.dumps(script if len(script) <= _MAX_REMEDY_LENGTH else "...", ensure_ascii=False)
     return f"[sh, -c, {quoted}] as a list item" if listed else f"[sh, -c, {quoted}]"
 
 

@@ -14,7 +14,7 @@ from claudomator_py.domain.errors import shown, suggestion
 
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
-_LONGEST_MONTH: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_MAX_MONTH: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _SHORTHANDS: Final = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
@@ -173,7 +173,7 @@ def parse_cron(text: str) -> Cron:
     if len(words) != len(_FIELDS) or _ZONE_BEFORE.match(text.strip()):
         raise _not_five(text.strip(), words)
     minutes, hours, days, months, weekdays = (field.read(word) for field, word in zip(_FIELDS, words, strict=True))
-    if not any(day <= _LONGEST_MONTH[month - 1] for day in days for month in months):
+    if not any(day <= _MAX_MONTH[month - 1] for day in days for month in months):
         raise BadCron(f"`{shown(text)}` names a day that none of its months has", "correct the day or the month")
     # A field that begins with a star is none that restricts, whatever its step: as cron has it.
     either = not words[2].startswith("*") and not words[4].startswith("*")

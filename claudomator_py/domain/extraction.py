@@ -13,10 +13,10 @@ from claudomator_py.domain.personal import without_personal
 from claudomator_py.domain.redaction import MARK, MAX_HELD, Redactor
 from claudomator_py.domain.transcript import named_in, spoken_in
 
-LONGEST_INTENT: Final = 200
-LONGEST_FIELD: Final = 300
-MOST_FIELDS: Final = 20
-_MOST_READ: Final = 100_000
+MAX_INTENT_LENGTH: Final = 200
+MAX_FIELD_LENGTH: Final = 300
+MAX_FIELDS: Final = 20
+_MAX_READ: Final = 100_000
 
 _URL = re.compile(r"https?://[^\s<>\"'`\\)\]]{1,2000}")
 _CREDENTIALS = re.compile(r"(?<=://)[^\s/@]{1,512}@")
@@ -62,7 +62,7 @@ def intent_of(text: str, redactor: Redactor | None = None) -> str:
             sentence = plain[
                 : next((found.start() for found in _END.finditer(plain) if found["end"] is not None), None)
             ]
-            return sentence if len(sentence) <= LONGEST_INTENT else f"{sentence[: LONGEST_INTENT - 3]}..."
+            return sentence if len(sentence) <= MAX_INTENT_LENGTH else f"{sentence[: MAX_INTENT_LENGTH - 3]}..."
     return ""
 
 
@@ -72,7 +72,7 @@ def _unmarked(found: re.Match[str]) -> str:
 
 def extracted(text: str, redactor: Redactor | None = None) -> Extracted:
     """What it names. redactor: knows the secrets; None: what is one by its shape is left out."""
-    text = _clean(_CREDENTIALS.sub("", named_in(text)[: _MOST_READ + MAX_HELD]), redactor)
+    text = _clean(_CREDENTIALS.sub("", named_in(text)[: _MAX_READ + MAX_HELD]), redactor)
     urls = [_address(url) for url in _URL.findall(text)]
     commands = [
         found.strip() for found in (*_CODE.findall(text), *_PROMPT.findall(text)) if _COMMAND.fullmatch(found.strip())
@@ -92,7 +92,7 @@ def extracted(text: str, redactor: Redactor | None = None) -> Extracted:
 
 def _clean(text: str, redactor: Redactor | None) -> str:
     # Cut only after secrets are out: one that is cut in two is not found.
-    return without_personal((redactor or Redactor()).redact(text[: _MOST_READ + MAX_HELD])[:_MOST_READ])
+    return without_personal((redactor or Redactor()).redact(text[: _MAX_READ + MAX_HELD])[:_MAX_READ])
 
 
 def _address(url: str) -> str:
@@ -100,5 +100,5 @@ def _address(url: str) -> str:
 
 
 def _some(found: Iterable[str]) -> tuple[str, ...]:
-    fitting = [one for one in found if len(one) <= LONGEST_FIELD and one != MARK]
-    return tuple(dict.fromkeys(fitting))[:MOST_FIELDS]
+    fitting = [one for one in found if len(one) <= MAX_FIELD_LENGTH and one != MARK]
+    return tuple(dict.fromkeys(fitting))[:MAX_FIELDS]

@@ -10,19 +10,19 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from claudomator_py.domain.extraction import LONGEST_FIELD, LONGEST_INTENT, MOST_FIELDS, Extracted
+from claudomator_py.domain.extraction import MAX_FIELD_LENGTH, MAX_FIELDS, MAX_INTENT_LENGTH, Extracted
 from claudomator_py.domain.fields import Strict, refusal
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import Instant, PermissionMode
 
 VERSION: Final[Literal[1]] = 1
-MOST_EARLIER: Final = 20
+MAX_EARLIER: Final = 20
 """Earlier runs that it tells of: the last."""
-LONGEST_OUTPUT: Final = 20_000
+MAX_OUTPUT_LENGTH: Final = 20_000
 
-Reference = Annotated[str, Field(min_length=1, max_length=LONGEST_FIELD)]
-References = Annotated[tuple[Reference, ...], Field(max_length=MOST_FIELDS)]
+Reference = Annotated[str, Field(min_length=1, max_length=MAX_FIELD_LENGTH)]
+References = Annotated[tuple[Reference, ...], Field(max_length=MAX_FIELDS)]
 Told = Annotated[str, Field(max_length=4_000)]
 
 
@@ -114,7 +114,7 @@ class Handoff(Strict):
     specialist: Reference | None = Field(None, description="Who does it; missing: no specialist.")
     skill: Reference | None = Field(None, description="Skill that is asked for.")
     risk: Risk | None = Field(None, description="How much harm the task could do; missing: not judged.")
-    intent: Annotated[str, Field(max_length=LONGEST_INTENT)] = Field(
+    intent: Annotated[str, Field(max_length=MAX_INTENT_LENGTH)] = Field(
         "", description="What the task wants: its first sentence, normalised by rules."
     )
     decisions: tuple[DecisionReference, ...] = Field(
@@ -126,9 +126,9 @@ class Handoff(Strict):
     budget_left: BudgetLeft = Field(BudgetLeft(), description="What is left of the task's budget.")
     deadline: Instant = Field(description="When the run is stopped if it has not ended by then.")
     failures: tuple[EarlierFailure, ...] = Field(
-        (), max_length=MOST_EARLIER, description="Earlier runs that did not end well, oldest first."
+        (), max_length=MAX_EARLIER, description="Earlier runs that did not end well, oldest first."
     )
-    expected_output: Annotated[str, Field(max_length=LONGEST_OUTPUT)] | None = Field(
+    expected_output: Annotated[str, Field(max_length=MAX_OUTPUT_LENGTH)] | None = Field(
         None, description="What to hand back."
     )
     escalation: References = Field(

@@ -15,7 +15,7 @@ from claudomator_py.domain.task import OnInput, PermissionMode, TaskSpec
 
 MARKER = "CLAUDOMATOR QUESTION:"
 """Begins a line of an agent's last message; from there to its end it is a question to the operator."""
-MOST_QUESTION = 4_000
+MAX_QUESTION = 4_000
 """Characters kept of a question."""
 BEFORE_FIRST_RUN = "asks for approval before its first run"
 UNSAID = "It ended with a question, and did not say which."
@@ -160,7 +160,7 @@ def question_in(text: str) -> str | None:
 
 
 def _fit(question: str) -> str:
-    return question if len(question) <= MOST_QUESTION else f"{question[: MOST_QUESTION - 3]}..."
+    return question if len(question) <= MAX_QUESTION else f"{question[: MAX_QUESTION - 3]}..."
 
 
 def heard(outcome: Outcome, spec: TaskSpec, *, converses: bool) -> Outcome:

@@ -7,14 +7,14 @@ from claudomator_py.domain.outcome import REASON_POLICIES, HoldKind, Outcome, Ou
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 
 BRIEF_MS = 30 * SECOND_MS
-LONGEST_BRIEF_MS = 5 * MINUTE_MS
+MAX_BRIEF_MS = 5 * MINUTE_MS
 FIRST_ESTIMATE_MS = 30 * SECOND_MS
-LONGEST_ESTIMATE_MS = HOUR_MS
-LONGEST_RESET_MS = 35 * DAY_MS
+MAX_ESTIMATE_MS = HOUR_MS
+MAX_RESET_MS = 35 * DAY_MS
 """No service has a window that is longer than a month: a reset that is farther away is ignored."""
 NEWS_MS = MINUTE_MS
 """A hold that grows by no more than this is the same as before to a person."""
-LONGEST_TRY_MS = 10 * MINUTE_MS
+MAX_TRY_MS = 10 * MINUTE_MS
 SHORTEST_MS = SECOND_MS
 STALE_MS = MINUTE_MS
 _STEEPEST = 20
@@ -146,7 +146,7 @@ def try_pause_ms(met: int) -> int:
     """How long a bucket that is limited is not tried anyway, once it has been met so often: not at all after the
     first time, then a second, and twice as long each time, at most ten minutes.
     """
-    return 0 if met < 2 else min(SECOND_MS << min(met - 2, _STEEPEST), LONGEST_TRY_MS)
+    return 0 if met < 2 else min(SECOND_MS << min(met - 2, _STEEPEST), MAX_TRY_MS)
 
 
 def ramp(answered: int) -> int:
@@ -221,7 +221,7 @@ def believable(outcome: Outcome, met_ms: int) -> Outcome:
 
     One that was farther away is cut to that, and marked as ``estimated``.
     """
-    latest_ms = met_ms + LONGEST_RESET_MS
+    latest_ms = met_ms + MAX_RESET_MS
     changes: dict[str, object] = {}
     if outcome.reset_at is not None and outcome.reset_at > latest_ms:
         changes |= {"reset_at": latest_ms, "provenance": Provenance.ESTIMATED}
@@ -264,15 +264,15 @@ def hold_after(
         case HoldKind.UNTIL_OPERATOR:
             return hold(None, Provenance.REPORTED)
         case HoldKind.BRIEF:
-            return estimated(BRIEF_MS, LONGEST_BRIEF_MS)
+            return estimated(BRIEF_MS, MAX_BRIEF_MS)
         case HoldKind.UNTIL_RESET:
             if doubted_ms is not None or outcome.reset_at is None:
-                return estimated(FIRST_ESTIMATE_MS, LONGEST_ESTIMATE_MS)
+                return estimated(FIRST_ESTIMATE_MS, MAX_ESTIMATE_MS)
             if outcome.reset_at >= now_ms + SHORTEST_MS:
                 return hold(outcome.reset_at, outcome.provenance or Provenance.REPORTED)
             # A reset that is long past says nothing about when the next one is.
             recent = outcome.reset_at > (met_ms or now_ms) - STALE_MS
-            return estimated(SHORTEST_MS if recent else FIRST_ESTIMATE_MS, LONGEST_ESTIMATE_MS)
+            return estimated(SHORTEST_MS if recent else FIRST_ESTIMATE_MS, MAX_ESTIMATE_MS)
 
 
 def _kind_of(outcome: Outcome) -> HoldKind:

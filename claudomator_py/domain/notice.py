@@ -14,7 +14,7 @@ from claudomator_py.domain.text import clause, subject_line
 from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
 from claudomator_py.domain.views.base import Instant, View
 
-MOST_TEXT = 1_000
+MAX_TEXT = 1_000
 
 
 class NoticeKind(StrEnum):
@@ -240,7 +240,7 @@ def _notice(event: EventContext, kind: NoticeKind, title: str, text: str, reason
         kind=kind,
         at=event.at,
         title=title,
-        text=text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}...",
+        text=text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}...",
         task_id=event.task_id,
         task_name=event.task_name,
         run_id=event.run_id,

@@ -86,10 +86,10 @@ def tenant_named(tenant: str) -> dict[str, str]:
     return {"creator": tenant.removeprefix(_OF_CREATOR)} if organisation == tenant else {"organisation": organisation}
 
 
-LONGEST_KEY: Final = 255
+MAX_KEY_LENGTH: Final = 255
 KEPT_MS: Final = DAY_MS
 """How long an answer is kept for repetitions, in milliseconds."""
-MOST_KEPT: Final = 10_000
+MAX_KEPT: Final = 10_000
 """How many answers are kept; the oldest go first."""
 
 

@@ -63,7 +63,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.~-]+")
 _SHARED = (0, 2, 3)
 
 _ELLIPSIS = re.compile(r"\.{3,}|\N{HORIZONTAL ELLIPSIS}")
-_MOST_CUT = 500
+_MAX_CUT = 500
 
 Span = tuple[int, int]
 
@@ -139,7 +139,7 @@ class Redactor:
     def _spans_of_cut(self, text: str) -> list[Span]:
         spans = self._spans(text)
         found: list[Span] = []
-        for ellipsis in islice(_ELLIPSIS.finditer(text), _MOST_CUT) if self._known else ():
+        for ellipsis in islice(_ELLIPSIS.finditer(text), _MAX_CUT) if self._known else ():
             place = ellipsis.start()
             before = text[max(0, place - self._longest) : place]
             begun = max(_begun(form, before) for form in self._known)

@@ -60,13 +60,13 @@ class Backlog:
     ended: bool
 
 
-MOST_TEXT = 100_000
+MAX_TEXT = 100_000
 """Characters of one text that an agent or a check has written."""
-MOST_NAME = 4_000
+MAX_NAME_LENGTH = 4_000
 """Characters of a name that it gives, such as that of a limit or of a conversation."""
-MOST_PARTS = 100
+MAX_PARTS = 100
 """Windows of an account, and denied calls, in one report."""
-LARGEST = 2**53
+MAX_COUNT = 2**53
 """Of any number: what JSON and every database can hold. Times are in epoch milliseconds."""
 _CUT = " [...] "
 _NAMES = ("limit", "family", "model", "near_limit")
@@ -75,29 +75,29 @@ _TIMES = ("reset_at", "near_limit_until")
 
 def _cut(text: str | None) -> str | None:
     """Its beginning and its end, of which one usually says what matters."""
-    if text is None or len(text) <= MOST_TEXT:
+    if text is None or len(text) <= MAX_TEXT:
         return text
-    end = MOST_TEXT // 4
-    return f"{text[: MOST_TEXT - end - len(_CUT)]}{_CUT}{text[-end:]}"
+    end = MAX_TEXT // 4
+    return f"{text[: MAX_TEXT - end - len(_CUT)]}{_CUT}{text[-end:]}"
 
 
 def _exact(name: str | None) -> str | None:
     """A name is worth nothing in part."""
-    return None if name is None or len(name) > MOST_NAME else name
+    return None if name is None or len(name) > MAX_NAME_LENGTH else name
 
 
 def _within(number: float | None) -> bool:
-    return number is not None and abs(number) <= LARGEST  # and no NaN
+    return number is not None and abs(number) <= MAX_COUNT  # and no NaN
 
 
 def _count(number: int | None) -> int | None:
-    return number if number is not None and 0 <= number <= LARGEST else None
+    return number if number is not None and 0 <= number <= MAX_COUNT else None
 
 
 def _bounded(outcome: Outcome) -> Outcome:
     """The outcome, with no more of anything than a row can take, whatever a run has left behind."""
     changes: dict[str, object] = {name: _cut(getattr(outcome, name)) for name in ("text", "detail", "question")}
-    changes |= {name: None if (said := getattr(outcome, name)) is None else said[:MOST_NAME] for name in _NAMES}
+    changes |= {name: None if (said := getattr(outcome, name)) is None else said[:MAX_NAME_LENGTH] for name in _NAMES}
     changes |= {name: said if _within(said := getattr(outcome, name)) else None for name in _TIMES}
     changes["near_limit_used"] = outcome.near_limit_used if _within(outcome.near_limit_used) else None
     changes["cost_usd"] = outcome.cost_usd if _within(outcome.cost_usd) else None
@@ -106,17 +106,17 @@ def _bounded(outcome: Outcome) -> Outcome:
     windows = (
         (name, use)
         for name, use in outcome.windows.items()
-        if max(len(name), len(use.family or "")) <= MOST_NAME and _within(use.used) and _within(use.resets_at)
+        if max(len(name), len(use.family or "")) <= MAX_NAME_LENGTH and _within(use.used) and _within(use.resets_at)
     )
-    changes["windows"] = dict(islice(windows, MOST_PARTS))
+    changes["windows"] = dict(islice(windows, MAX_PARTS))
     changes["denied"] = tuple(
         Denied(
-            tool=call.tool[:MOST_NAME],
-            input=call.input[:MOST_NAME],
+            tool=call.tool[:MAX_NAME_LENGTH],
+            input=call.input[:MAX_NAME_LENGTH],
             rule=_exact(call.rule),
-            beyond=None if call.beyond is None else call.beyond[:MOST_NAME],
+            beyond=None if call.beyond is None else call.beyond[:MAX_NAME_LENGTH],
         )
-        for call in outcome.denied[:MOST_PARTS]
+        for call in outcome.denied[:MAX_PARTS]
     )
     return outcome.model_copy(update=changes)
 
@@ -128,7 +128,7 @@ def _bounded_record(record: ExitRecord | None) -> ExitRecord | None:
     numbers = (record.exit_code or 0, record.started_ms, record.ended_ms, record.step)
     if not all(map(_within, numbers)):
         raise ValueError("no supervisor wrote that exit record")
-    return replace(record, error=None if record.error is None else record.error[:MOST_NAME])
+    return replace(record, error=None if record.error is None else record.error[:MAX_NAME_LENGTH])
 
 
 _BoundedOutcome = Annotated[Outcome, AfterValidator(_bounded)]
@@ -143,8 +143,8 @@ class RunReport(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    run_id: str = Field(max_length=MOST_NAME)
-    step: int = Field(default=0, ge=0, le=LARGEST)
+    run_id: str = Field(max_length=MAX_NAME_LENGTH)
+    step: int = Field(default=0, ge=0, le=MAX_COUNT)
     """0: the agent's run; n: the n-th time that its check was begun."""
     exit: Annotated[ExitRecord | None, AfterValidator(_bounded_record)] = None
     """How it ended; None: its supervisor left no record."""

@@ -5,16 +5,16 @@ from typing import Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from claudomator_py.domain.fields import Line, Name, Prose, Strict
-from claudomator_py.domain.inputs import MOST_QUESTION
+from claudomator_py.domain.inputs import MAX_QUESTION
 from claudomator_py.domain.outcome import AgentText
 
-MOST_QUESTIONS: Final = 5
+MAX_QUESTIONS: Final = 5
 """Questions that one run can ask; a person is asked all of them at once."""
-DEEPEST: Final = 3
+MAX_SUBTASK_DEPTH: Final = 3
 """A task that nobody's run has made can have such a line of subtasks below it."""
 PROGRESS_EVERY_MS: Final = 5_000
 """What a run says of its progress more often is not recorded, in milliseconds."""
-MOST_PROGRESS_EVENTS: Final = 200
+MAX_PROGRESS_EVENTS: Final = 200
 """Of one run. What it says after that is shown as its newest, and is no event any more."""
 
 
@@ -23,7 +23,7 @@ class QuestionRequest(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    question: Annotated[AgentText, Field(min_length=1, max_length=MOST_QUESTION, pattern=r"\S")] = Field(
+    question: Annotated[AgentText, Field(min_length=1, max_length=MAX_QUESTION, pattern=r"\S")] = Field(
         description="The question, with all that a person needs to answer it."
     )
     choices: tuple[Annotated[AgentText, Field(min_length=1, max_length=200)], ...] = Field(

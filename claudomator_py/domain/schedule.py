@@ -108,7 +108,7 @@ class Recurrence:
 
 LATE_MS: Final = MINUTE_MS
 """A time that is no older was not missed, such as during a restart of the daemon."""
-MOST_CAUGHT_UP: Final = 1_000
+MAX_CAUGHT_UP: Final = 1_000
 STAMP_LENGTH: Final = len(".20261122t030000z")
 _SPANS_MS: Final = (HOUR_MS, DAY_MS, 32 * DAY_MS, 366 * DAY_MS)
 
@@ -147,7 +147,7 @@ class Due:
 
 
 def due(
-    next_after: Callable[[int], int | None], last_ms: int, now_ms: int, catch_up: CatchUp, most: int = MOST_CAUGHT_UP
+    next_after: Callable[[int], int | None], last_ms: int, now_ms: int, catch_up: CatchUp, most: int = MAX_CAUGHT_UP
 ) -> Due:
     """What is to be met of the times after last_ms, up to and including now_ms.
 

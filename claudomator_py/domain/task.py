@@ -25,7 +25,7 @@ from claudomator_py.domain.budget import Budget
 from claudomator_py.domain.cron import BadCron, parse_cron
 from claudomator_py.domain.errors import shown, suggestion
 from claudomator_py.domain.fields import (
-    LONGEST_NAME,
+    MAX_NAME_LENGTH,
     Commands,
     Count,
     Directory,
@@ -155,12 +155,12 @@ Instant = Annotated[
 ]
 
 
-LONGEST_INSTRUCTIONS = 1_000_000
+MAX_INSTRUCTIONS_LENGTH = 1_000_000
 """Characters of a task's instructions."""
 Instructions = Annotated[
     str,
     TextUse.PROSE,
-    Field(min_length=1, max_length=LONGEST_INSTRUCTIONS, pattern=r"\S"),
+    Field(min_length=1, max_length=MAX_INSTRUCTIONS_LENGTH, pattern=r"\S"),
     AfterValidator(without_control),
     AfterValidator(str.rstrip),
 ]
@@ -358,7 +358,7 @@ class TaskSpec(Strict):
     @field_validator("schedule")
     @classmethod
     def _short_enough(cls, value: str | None, info: ValidationInfo) -> str | None:
-        longest = LONGEST_NAME - STAMP_LENGTH
+        longest = MAX_NAME_LENGTH - STAMP_LENGTH
         if value is not None and len(info.data.get("name", "")) > longest:
             raise refusal("makes tasks whose names would be too long", f"shorten `name` to {longest} characters")
         return value

@@ -7,8 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from claudomator_py.domain.fields import Distinct, Line, Strict
 
-MOST_KEYWORDS = 100
-MOST_OPTED_OUT = 1_000
+MAX_KEYWORDS = 100
+MAX_OPTED_OUT = 1_000
 
 
 class TriageReason(StrEnum):
@@ -80,12 +80,12 @@ class TriageSettings(Strict):
     primary: PrimaryRule = Field(
         PrimaryRule.CASCADE, description="When the channel's primary answers messages that address nobody else."
     )
-    keywords: Annotated[tuple[Keyword, ...], Field(max_length=MOST_KEYWORDS), Distinct] = Field(
+    keywords: Annotated[tuple[Keyword, ...], Field(max_length=MAX_KEYWORDS), Distinct] = Field(
         (), description="Words or phrases that the primary answers to, for `keywords` and `cascade`."
     )
     reply_chains: Switch = Field(Switch.ON, description="Whether an answer to an agent's message goes to that agent.")
     mentions: MentionRule = Field(MentionRule.ALL, description="Who answers a message that mentions several.")
-    opt_out: Annotated[tuple[PersonId, ...], Field(max_length=MOST_OPTED_OUT), Distinct] = Field(
+    opt_out: Annotated[tuple[PersonId, ...], Field(max_length=MAX_OPTED_OUT), Distinct] = Field(
         (), description="Participants whose messages the primary does not answer, by id."
     )
 

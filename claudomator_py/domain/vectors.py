@@ -9,7 +9,7 @@ Vector = npt.NDArray[np.float32]
 """One dimension, or a row for each of several."""
 _Floats = TypeVar("_Floats", np.float32, np.float64)
 
-_AT_ONCE = 32
+_BATCH_SIZE = 32
 """Rows that are computed in one go, so that the numbers of twice the size on the way are few."""
 
 
@@ -42,8 +42,8 @@ def normalised(rows: Vector) -> Vector:
 
 def normalise(rows: Vector) -> None:
     """Bring the rows themselves to length 1, see ``normalised``. rows: two dimensions."""
-    for start in range(0, len(rows), _AT_ONCE):
-        rows[start : start + _AT_ONCE] = _units(rows[start : start + _AT_ONCE].astype(np.float64))
+    for start in range(0, len(rows), _BATCH_SIZE):
+        rows[start : start + _BATCH_SIZE] = _units(rows[start : start + _BATCH_SIZE].astype(np.float64))
 
 
 def _unit(vector: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

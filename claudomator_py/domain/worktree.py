@@ -6,7 +6,7 @@ from enum import StrEnum
 
 BRANCHES = "claudomator/"
 _ID = 8
-_LONGEST = 60
+_MAX_LENGTH = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,4 +119,4 @@ def _own(task_name: str, task_id: str, generation: int) -> str:
 
 def _plain(text: str) -> str:
     """What both a ref and a folder may be called: no dots in a row or at an end, nothing that git or a shell reads."""
-    return re.sub(r"\.{2,}", ".", re.sub(r"[^A-Za-z0-9._-]+", "-", text))[:_LONGEST].strip(".-")
+    return re.sub(r"\.{2,}", ".", re.sub(r"[^A-Za-z0-9._-]+", "-", text))[:_MAX_LENGTH].strip(".-")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 DIMENSIONS = 4_096
 VERSION = 1
-LONGEST = 20_000
+MAX_LENGTH = 20_000
 """Characters of a text that count."""
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _GRAMS = (3, 4, 5)
@@ -43,7 +43,7 @@ class Hashed:
         rows = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
         weights = np.array(_WEIGHTS)
         for row, text in zip(rows, texts, strict=True):
-            found = _features(text[:LONGEST])
+            found = _features(text[:MAX_LENGTH])
             features = np.fromiter(found, np.int64, len(found))
             counts = np.fromiter(found.values(), np.float64, len(found))
             sorts, hashes = np.divmod(features, _PAIR)

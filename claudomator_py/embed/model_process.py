@@ -22,11 +22,11 @@ START_S = 60.0
 ANSWER_S = 5.0
 A_TEXT_S = 1.0
 """Seconds for an answer, and more for each text: ten times what the longest takes."""
-AT_ONCE = 64
+BATCH_SIZE = 64
 """Texts in a question."""
-LONGEST = 20_000
+MAX_LENGTH = 20_000
 """Characters of a text that are sent; far more than count."""
-_LARGEST_FAULT = 10_000
+_MAX_FAULT = 10_000
 
 
 class ModelProcess:
@@ -51,7 +51,7 @@ class ModelProcess:
         import numpy as np
 
         with self._lock:
-            rows = [self._asked(texts[start : start + AT_ONCE]) for start in range(0, len(texts), AT_ONCE)]
+            rows = [self._asked(texts[start : start + BATCH_SIZE]) for start in range(0, len(texts), BATCH_SIZE)]
         return np.concatenate(rows) if rows else np.zeros((0, self.dimensions), dtype=np.float32)
 
     def close(self) -> None:
@@ -66,12 +66,12 @@ class ModelProcess:
     def _asked(self, texts: Sequence[str]) -> "Vector":
         import numpy as np
 
-        question = json.dumps([text[:LONGEST].encode(errors="replace").decode() for text in texts]).encode()
+        question = json.dumps([text[:MAX_LENGTH].encode(errors="replace").decode() for text in texts]).encode()
         start_s = START_S if self._process is None else 0.0
         deadline = time.monotonic() + start_s + ANSWER_S + A_TEXT_S * len(texts)
         answer = self._exchanged(question, deadline)
         if answer[:1] != b"\0":
-            raise EncoderFault(f"{self._kind}: {answer[1:_LARGEST_FAULT].decode(errors='replace')}")
+            raise EncoderFault(f"{self._kind}: {answer[1:_MAX_FAULT].decode(errors='replace')}")
         rows = np.frombuffer(answer, dtype=np.float32, offset=1)
         width = self.dimensions or rows.size // len(texts)
         if not width or rows.size != len(texts) * width or not np.isfinite(rows).all():

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from claudomator_py.domain.vectors import Vector
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
-AT_ONCE = 64
+BATCH_SIZE = 64
 """Texts of one request; some servers take no more."""
-LONGEST = 8_000
+MAX_LENGTH = 8_000
 """Characters of a text that are sent: less than the 8,192 tokens that the public models take."""
-MOST_DIMENSIONS = 16_384
-_LARGEST = 3.4e38
-_MOST_BYTES = AT_ONCE * MOST_DIMENSIONS * 32
+MAX_DIMENSIONS = 16_384
+_MAX_FLOAT32 = 3.4e38
+_MAX_BYTES = BATCH_SIZE * MAX_DIMENSIONS * 32
 
 
 class OpenAi:
@@ -51,8 +51,8 @@ class OpenAi:
         import numpy as np
 
         rows: list[list[float]] = []
-        for start in range(0, len(texts), AT_ONCE):
-            rows += self._asked(texts[start : start + AT_ONCE])
+        for start in range(0, len(texts), BATCH_SIZE):
+            rows += self._asked(texts[start : start + BATCH_SIZE])
         if not rows:
             return np.zeros((0, self.dimensions), dtype=np.float32)
         # Another width than before is another model of the same name: whoever has vectors of that one makes them again.
@@ -68,10 +68,10 @@ class OpenAi:
 
     def _asked(self, texts: Sequence[str]) -> list[list[float]]:
         # Servers refuse an empty text; a space says as much.
-        given = [text[:LONGEST].encode(errors="replace").decode() or " " for text in texts]
+        given = [text[:MAX_LENGTH].encode(errors="replace").decode() or " " for text in texts]
         body = {"model": self._model, "input": given, "encoding_format": "float"}
         try:
-            answer = post_json(self._client, self._url, body, self._headers, self._timeout_s, most_bytes=_MOST_BYTES)
+            answer = post_json(self._client, self._url, body, self._headers, self._timeout_s, most_bytes=_MAX_BYTES)
         except ModelFault as fault:
             raise EncoderFault(f"openai: {fault.detail}") from None
         except RuntimeError:
@@ -89,7 +89,7 @@ def _rows(answer: Any, texts: int) -> list[list[float]]:
         index, row = (one.get("index"), one.get("embedding")) if isinstance(one, dict) else (None, None)
         if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < texts or index in found:
             raise EncoderFault("openai: its answer says not of each vector to which text it belongs")
-        if not isinstance(row, list) or not 0 < len(row) <= MOST_DIMENSIONS or not all(map(_is_finite, row)):
+        if not isinstance(row, list) or not 0 < len(row) <= MAX_DIMENSIONS or not all(map(_is_finite, row)):
             raise EncoderFault("openai: its answer has a vector that is none")
         found[index] = row
     return [found[index] for index in range(texts)]
@@ -97,4 +97,4 @@ def _rows(answer: Any, texts: int) -> list[list[float]]:
 
 def _is_finite(value: object) -> bool:
     """As a 32-bit float, too."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _MAX_FLOAT32

@@ -14,7 +14,7 @@ from claudomator_py.schema.known_secrets import secrets_in
 
 T = TypeVar("T")
 
-_MOST_KEPT = 64
+_MAX_KEPT = 64
 
 
 class Secrets:
@@ -50,7 +50,7 @@ class Secrets:
             if own not in self._of_tasks:
                 self._of_tasks[own] = self._redactor.knowing(own)
             self._of_tasks.move_to_end(own)
-            if len(self._of_tasks) > _MOST_KEPT:
+            if len(self._of_tasks) > _MAX_KEPT:
                 self._of_tasks.popitem(last=False)
             return self._of_tasks[own]
 

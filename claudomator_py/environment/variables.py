@@ -47,7 +47,7 @@ log = logging.getLogger("claudomator")
 DIRECTORY = "CREDENTIALS_DIRECTORY"
 TOKEN = "token"  # noqa: S105 - the name of a file
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_LONGEST = 64 * 1024
+_MAX_FILE_BYTES = 64 * 1024
 
 
 def with_credentials(environ: Mapping[str, str]) -> dict[str, str]:
@@ -83,11 +83,11 @@ def _value(path: Path) -> str | None:
     """The content without the line end that editors leave; None, and logged, for what no variable can hold."""
     try:
         with path.open("rb") as file:
-            text = file.read(_LONGEST + 1).decode().removesuffix("\n")
+            text = file.read(_MAX_FILE_BYTES + 1).decode().removesuffix("\n")
     except (OSError, UnicodeDecodeError) as error:
         log.warning("the credential %s is left out: %s", path.name, error)
         return None
-    if "\0" in text or len(text) > _LONGEST:
+    if "\0" in text or len(text) > _MAX_FILE_BYTES:
         log.warning("the credential %s is left out: it is too long, or binary", path.name)
         return None
     return text
@@ -96,7 +96,7 @@ def _value(path: Path) -> str | None:
 PREFIX = "cmr_"
 VARIABLE = "CLAUDOMATOR_RUN_TOKEN"
 _PURPOSE = b"claudomator run token 1"
-_LONGEST_TOKEN = 200
+_MAX_TOKEN_LENGTH = 200
 
 
 class RunTokens:
@@ -111,7 +111,7 @@ class RunTokens:
 
     def run_id(self, token: str) -> str | None:
         """The run that it is of, under way or not; None for what was not made here."""
-        if not token.startswith(PREFIX) or len(token) > _LONGEST_TOKEN or not token.isascii():
+        if not token.startswith(PREFIX) or len(token) > _MAX_TOKEN_LENGTH or not token.isascii():
             return None
         run_id, _, signature = token.removeprefix(PREFIX).rpartition("_")
         return run_id if hmac.compare_digest(signature, self._signature(run_id)) else None

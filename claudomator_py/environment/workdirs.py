@@ -14,7 +14,7 @@ from claudomator_py.domain.units import unknown_zone, zone_remedy
 # What Linux takes, in bytes: of the name of one folder, and of a whole path.
 _NAME_BYTES = 255
 _PATH_BYTES = 4_095
-_MOST_LINKS = 40
+_MAX_LINKS = 40
 SYSTEM_FOLDERS = ("/proc", "/sys", "/dev", "/run/user")
 """Folders of the running system: where a path in them leads depends on who follows it, and when."""
 _ORDINARY = Path("/dev/shm")  # noqa: S108 - a user may build there, in memory
@@ -115,7 +115,7 @@ def _passed(folder: str) -> Iterator[Path]:
         except OSError:
             continue
         links += 1
-        if links > _MOST_LINKS:
+        if links > _MAX_LINKS:
             raise RuntimeError(folder)
         ahead += [part for part in reversed(target.parts) if part != target.anchor]
         here = Path("/") if target.is_absolute() else here.parent

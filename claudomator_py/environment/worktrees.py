@@ -31,7 +31,7 @@ log = get_logger("claudomator.worktree")
 
 TREE_USED = "worktree"
 """The event: the tree, its branch and what is not in it, told with the first run of a generation."""
-_AT_ONCE = 2
+_CONCURRENCY = 2
 
 
 def isolated(spec: TaskSpec) -> str | None:
@@ -143,9 +143,9 @@ class WorktreeManager:
     def __init__(self, trees: Trees) -> None:
         self.trees = trees
         self.made: Callable[[], None] = _tell_nobody
-        self._pool: Executor = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="worktree")
+        self._pool: Executor = ThreadPoolExecutor(_CONCURRENCY, thread_name_prefix="worktree")
         # The end of a run waits for a look, which must not wait for others' checkouts.
-        self._lookers: Executor = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="worktree-look")
+        self._lookers: Executor = ThreadPoolExecutor(_CONCURRENCY, thread_name_prefix="worktree-look")
         self._making: dict[str, Future[Tree]] = {}
         self._looking: dict[str, Future[TreeState]] = {}
         self._leaving: set[str] = set()

@@ -27,7 +27,7 @@ SHARE, SHARE_OF_ENDED = 0.2, 0.5
 """The most of one processor that reading takes, and while the output of an ended run is waited for: one interpreter
 runs the ticks and the API as well."""
 _SHORTEST_REST_S = 0.005
-_LONGEST_CLOSE_S = 5.0
+_MAX_CLOSE_S = 5.0
 _AGAIN_S = 1.0
 
 
@@ -208,7 +208,7 @@ class LiveRunMonitor:
         with self._asked:
             self._asked.notify_all()
         if self._thread.ident is not None:
-            self._thread.join(_LONGEST_CLOSE_S)
+            self._thread.join(_MAX_CLOSE_S)
 
     def follow(self, run_id: str, make: Callable[[], OutputReader]) -> LiveOutput:
         """What the live run has said as far as is known; it is read on. make: a reader for it, if it has none yet.

@@ -20,7 +20,7 @@ from claudomator_py.outgoing import client
 _PREFIX = "whsec_"
 # What may be otherwise a moment later; every other 4xx says that the request itself is wrong.
 _PASSING = frozenset({408, 425, 429})
-_LONGEST_WAIT_S = 3_600.0
+_MAX_WAIT_S = 3_600.0
 
 
 class Webhook:
@@ -93,4 +93,4 @@ def signature(secret: str, notice_id: str, timestamp: str, body: bytes) -> str:
 
 def _seconds(retry_after: str) -> float:
     """Seconds that the header asks for; 0 if it says nothing that is a number."""
-    return min(float(retry_after), _LONGEST_WAIT_S) if retry_after.isascii() and retry_after.isdigit() else 0.0
+    return min(float(retry_after), _MAX_WAIT_S) if retry_after.isascii() and retry_after.isdigit() else 0.0

@@ -29,11 +29,11 @@ from claudomator_py.policy.expression import (
 )
 from claudomator_py.policy.time_of_day import instead_of, misuses
 
-LONGEST = 2_000
+MAX_LENGTH = 2_000
 """Characters of a condition."""
 _MEMBER = re.compile(r"(?<![\w.])([A-Za-z_]\w*)((?:\s*\.\s*[A-Za-z_]\w*)*)(\s*\()?")
 MAX_NESTED: Final = 2
-"""Lists that a condition may walk within each other. A task names up to ``facts.MOST_PATHS`` paths: three such lists
+"""Lists that a condition may walk within each other. A task names up to ``facts.MAX_PATHS`` paths: three such lists
 are seconds, and the library has no budget of its own."""
 _WALKS = re.compile(r"\.\s*(all|exists|exists_one|map|filter)\s*\(")
 _WHOLE_TEXT = re.compile(r"\btask\s*(?:\.\s*text\b|\[|(?=[,)\]}]))")
@@ -50,7 +50,7 @@ _COMPARED: Final = (
 _LISTED = re.compile(rf"(?P<values>{_VALUE})\s+in\s+(?P<path>{_PATH})")
 _PATTERN = re.compile(rf"\bmatches\s*\((?:[^()]*,)?\s*({STRING})\s*\)")
 _PATTERN_REMEDY: Final = "write one as https://docs.rs/regex has it: without look-around and back-references"
-_MOST_FREE: Final = 8
+_MAX_FREE: Final = 8
 """Parts of a condition of which both values are tried."""
 _LITERALS = frozenset({"true", "false", "null", "in", "has"})
 
@@ -67,8 +67,8 @@ class Condition:
     """Whether a rule applies to a task. Raises BadCondition for a text that is no condition."""
 
     def __init__(self, text: str) -> None:
-        if len(text) > LONGEST:
-            raise BadCondition(f"is longer than {LONGEST:,} characters", "split it into several rules")
+        if len(text) > MAX_LENGTH:
+            raise BadCondition(f"is longer than {MAX_LENGTH:,} characters", "split it into several rules")
         self.text = text
         code = code_of(text)
         self._paths = frozenset(_paths(code))
@@ -206,7 +206,7 @@ def _operands(code: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 def _gets_to(part: _Part, parts: Sequence[_Part], text: str, code: str, shape: _Shape) -> bool:
     """Whether the condition has no value for some task of that shape, as that part of it has none: whatever the other
     parts say that look at something else."""
-    free = [one for one in parts if one is not part and part.names.isdisjoint(one.names)][:_MOST_FREE]
+    free = [one for one in parts if one is not part and part.names.isdisjoint(one.names)][:_MAX_FREE]
     for values in product(("true", "false"), repeat=len(free)):
         tried, tried_code = text, code
         for one, value in reversed(list(zip(free, values, strict=True))):

@@ -101,7 +101,7 @@ def _cost(tokens: Sequence[_Token]) -> float:
             if not walks:
                 raise _Unknown
             walks.pop()
-        turns = facts.MOST_PATHS if any(walks) else 1
+        turns = facts.MAX_PATHS if any(walks) else 1
     if walks:
         raise _Unknown
     return cost

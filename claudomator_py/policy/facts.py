@@ -19,22 +19,22 @@ from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.budget import Budget, Spending
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.routing import Risk
-from claudomator_py.domain.task import LONGEST_INSTRUCTIONS, Isolation, PermissionMode, Priority, TaskSpec
+from claudomator_py.domain.task import MAX_INSTRUCTIONS_LENGTH, Isolation, PermissionMode, Priority, TaskSpec
 from claudomator_py.domain.transcript import named_in
 from claudomator_py.domain.units import SECOND_MS
 
 WEBHOOK = "webhook"
 """The role of whoever writes through a channel's webhook: nobody whom the daemon knows."""
-MOST_PATHS = 200
+MAX_PATHS = 200
 """Paths of a text that rules can look at. Of one that names more, no rule on paths can be sure, see ``verdict``."""
-_LONGEST_NAME = 255
+_MAX_NAME_LENGTH = 255
 """Characters of a file's name, of which no system has longer ones: so no text is read again from each of its places."""
 _PATH = re.compile(
-    rf"(?<![\w./~-])(?:~|\.{{1,2}})?/?(?:[\w.@+-]{{1,{_LONGEST_NAME}}}+/)++[\w.@+*-]*+"
-    rf"|(?<![\w./~-])[\w@+-]{{1,{_LONGEST_NAME}}}+\.[a-z][a-z0-9]{{0,4}}\b"
+    rf"(?<![\w./~-])(?:~|\.{{1,2}})?/?(?:[\w.@+-]{{1,{_MAX_NAME_LENGTH}}}+/)++[\w.@+*-]*+"
+    rf"|(?<![\w./~-])[\w@+-]{{1,{_MAX_NAME_LENGTH}}}+\.[a-z][a-z0-9]{{0,4}}\b"
 )
 _URL = re.compile(r"\b[a-z][a-z0-9+.-]{0,31}://\S+", re.IGNORECASE)
-_MOST_FOLDERS = 100
+_MAX_FOLDERS = 100
 """Of a path that is looked for on the disk as it is written; each of them is a question to the system."""
 
 
@@ -42,7 +42,7 @@ MAX_SHORT = 20_000
 """Characters, see ``is_long``."""
 LONG = ("task.text", "task.paths", "task.tags", "task.add_dirs", "task.allowed_tools")
 """What may be long."""
-MAX_TEXT = LONGEST_INSTRUCTIONS
+MAX_TEXT = MAX_INSTRUCTIONS_LENGTH
 """Characters of a text that rules can look at. Of a longer one, to which a run that handed the task on or a person has
 added, no rule on it can be sure, see ``verdict``."""
 
@@ -63,7 +63,7 @@ class Facts:
     working_dir: str = ""
     """Absolute, without symbolic links; empty: a scratch folder."""
     paths: tuple[str, ...] = ()
-    """What its text names, see ``paths_in``; more than ``MOST_PATHS``: it names others, too."""
+    """What its text names, see ``paths_in``; more than ``MAX_PATHS``: it names others, too."""
     now_ms: int = 0
     zone: tzinfo = UTC
     """The operator's, in which hours and days are told."""
@@ -221,7 +221,7 @@ def _below(values: Mapping[str, Any], before: str = "") -> Iterable[str]:
 
 def paths_in(text: str, working_dir: str, real: Callable[[str], str] = posixpath.normpath) -> tuple[str, ...]:
     """The files and folders that the text names, each once, in its order: relative to the working directory if they are
-    in it, else absolute; at most one more than ``MOST_PATHS``. real: resolves ``..``, and symbolic links where it can
+    in it, else absolute; at most one more than ``MAX_PATHS``. real: resolves ``..``, and symbolic links where it can
     look at the disk.
     """
     found: dict[str, None] = {}
@@ -235,7 +235,7 @@ def paths_in(text: str, working_dir: str, real: Callable[[str], str] = posixpath
         else:
             path = _looked_for(posixpath.join(working_dir, named), real).removeprefix(f"{working_dir.rstrip('/')}/")
         found.setdefault(path)
-        if len(found) > MOST_PATHS:
+        if len(found) > MAX_PATHS:
             break
     return tuple(found)
 
@@ -243,7 +243,7 @@ def paths_in(text: str, working_dir: str, real: Callable[[str], str] = posixpath
 def _looked_for(path: str, real: Callable[[str], str]) -> str:
     """Where the path really is; of one with a great many folders, what is left of it without ``..`` and the like, if
     that has not as many."""
-    if path.count("/") <= _MOST_FOLDERS:
+    if path.count("/") <= _MAX_FOLDERS:
         return real(path)
     path = posixpath.normpath(path)
-    return real(path) if path.count("/") <= _MOST_FOLDERS else path
+    return real(path) if path.count("/") <= _MAX_FOLDERS else path

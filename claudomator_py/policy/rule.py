@@ -25,7 +25,7 @@ from claudomator_py.domain.fields import (
 from claudomator_py.domain.routing import Risk, ToolLimits
 from claudomator_py.domain.task import PermissionMode, Tags, Tools
 from claudomator_py.domain.units import DAY_MS, MINUTE_MS
-from claudomator_py.policy.condition import LONGEST, BadCondition, Condition
+from claudomator_py.policy.condition import MAX_LENGTH, BadCondition, Condition
 
 MODEL_RISK = "model-risk"
 """What a check is called that tells how risky a model judges a task to be."""
@@ -94,7 +94,7 @@ class Rule(Strict):
     """One rule. What it demands adds up with what other rules demand."""
 
     name: Name = Field(description="What decisions and `why` call it.")
-    when: Annotated[Text, Field(min_length=1, max_length=LONGEST), AfterValidator(_condition)] | None = Field(
+    when: Annotated[Text, Field(min_length=1, max_length=MAX_LENGTH), AfterValidator(_condition)] | None = Field(
         None, description="A condition in CEL on `task`, `actor`, `now`, `spent` and `limits`. Default: always."
     )
     allow: Flag = Field(

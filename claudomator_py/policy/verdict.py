@@ -10,7 +10,7 @@ from claudomator_py.domain.routing import HARM, Constraints, Risk, RuleCap, near
 from claudomator_py.domain.views.policy import ApprovalView, VerdictView
 from claudomator_py.policy.condition import Condition
 from claudomator_py.policy.expression import Allowance, Context, Undecided, context_of
-from claudomator_py.policy.facts import MAX_TEXT, MOST_PATHS, Facts
+from claudomator_py.policy.facts import MAX_PATHS, MAX_TEXT, Facts
 from claudomator_py.policy.rule import NOT_READ, Rule, TierBounds, policy_hash
 
 
@@ -135,8 +135,8 @@ def _applies(condition: Condition, facts: Facts, context: Context) -> bool:
     """Raises Undecided."""
     if len(facts.spec.instructions) > MAX_TEXT and condition.mentions("task.text"):
         raise Undecided(f"its text has more than {MAX_TEXT:,} characters")
-    if len(facts.paths) > MOST_PATHS and condition.mentions("task.paths"):
-        raise Undecided(f"its text names more than {MOST_PATHS} paths")
+    if len(facts.paths) > MAX_PATHS and condition.mentions("task.paths"):
+        raise Undecided(f"its text names more than {MAX_PATHS} paths")
     return condition.applies(context)
 
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from claudomator_py.domain.channel import LONGEST_MESSAGE, Attachment
+from claudomator_py.domain.channel import MAX_MESSAGE_LENGTH, Attachment
 from claudomator_py.domain.transcript import json_line, transcript
 from claudomator_py.store.tables import ChannelMessage
 
-MOST_EARLIER = 20
+MAX_EARLIER = 20
 """Messages before it that are told."""
 _EARLIER_CHARS = 4_000
 _ATTACHMENT_CHARS = (20_000, 2_000)
@@ -22,9 +22,9 @@ def answer_instructions(channel: str, message: ChannelMessage, earlier: Sequence
     Each message is one line of JSON. What is too much for a task's instructions is left out: contents of
     attachments first, then the oldest messages.
     """
-    lines = [_fitting(message, LONGEST_MESSAGE, _LAST_CHARS)]
+    lines = [_fitting(message, MAX_MESSAGE_LENGTH, _LAST_CHARS)]
     left = _ALL_CHARS - len(lines[0])
-    for one in reversed(earlier[-MOST_EARLIER:]):
+    for one in reversed(earlier[-MAX_EARLIER:]):
         line = _fitting(one, _EARLIER_CHARS, min(left, _LAST_CHARS))
         left -= len(line)
         if left < 0:

@@ -63,11 +63,11 @@ def _quoted(exchange: Exchange) -> list[str]:
     return [asked, f"The operator said: {said}"]
 
 
-MOST_READ = 1 << 20
-MOST_LINES = 2_000
+MAX_READ = 1 << 20
+MAX_LINES = 2_000
 """Looked at: a note is written on the way to a start, and others wait for theirs."""
-MOST_SAID = 4_000
-_MOST_DETAIL = 1_000
+MAX_SAID = 4_000
+_MAX_DETAIL = 1_000
 _PARTS = 12
 _Left = Mapping[str, str | list[str]]
 """One thing that a run left, by what it is; in the words of its agent, or of whoever wrote its task."""
@@ -108,9 +108,9 @@ def handoff_note(run: Run, agent: str, host: RunHost, transcript: Transcript | N
         return _handed_on(run, outcome.handoff, host, transcript, redactor)
     why = REASON_POLICIES[outcome.reason].meaning if outcome.reason is not None else "It stopped."
     detail = _clean((outcome.error or "").strip(), redactor)
-    if len(detail) > _MOST_DETAIL:
+    if len(detail) > _MAX_DETAIL:
         # What failed is said first, and why in the end, as by a check.
-        detail = f"{detail[: _MOST_DETAIL // 4]} [...] {detail[-_MOST_DETAIL * 3 // 4 :]}"
+        detail = f"{detail[: _MAX_DETAIL // 4]} [...] {detail[-_MAX_DETAIL * 3 // 4 :]}"
     who = (
         "You began this task before, in another conversation,"
         if run.agent == agent
@@ -138,8 +138,8 @@ def follow_note(run: Run, told: TaskSpec, host: RunHost, transcript: Transcript 
     run: the last of that other task; told: its content.
     """
     asked = _clean(told.instructions.strip(), redactor)
-    if len(asked) > MOST_SAID:
-        asked = f"{asked[:MOST_SAID]} [...]"
+    if len(asked) > MAX_SAID:
+        asked = f"{asked[:MAX_SAID]} [...]"
     lead = f"This task continues another one, {told.name}, which {run.agent} has done."
     return _note(lead, [{"instructions": asked}, *_last_words(run, host, transcript, redactor)])
 
@@ -164,7 +164,7 @@ def _last_words(run: Run, host: RunHost, transcript: Transcript | None, redactor
     said = [] if transcript is None else _last(run, host, transcript)
     if outcome.text and outcome.text != outcome.error and Part("message", outcome.text.strip()) not in said:
         said.append(Part("message", outcome.text.strip()))
-    room = MOST_SAID
+    room = MAX_SAID
     kept: list[_Left] = []
     for part in reversed(said):
         words = _clean(part.text, redactor)  # before it is cut
@@ -178,10 +178,10 @@ def _last_words(run: Run, host: RunHost, transcript: Transcript | None, redactor
 
 def _last(run: Run, host: RunHost, transcript: Transcript) -> list[Part]:
     try:
-        data = tail_of(partial(host.read, run.id, "stdout"), MOST_READ)
+        data = tail_of(partial(host.read, run.id, "stdout"), MAX_READ)
     except OSError:
         return []
-    lines = data.rsplit(b"\n", MOST_LINES)[-MOST_LINES:]
+    lines = data.rsplit(b"\n", MAX_LINES)[-MAX_LINES:]
     parts = (entry.part for entry in transcript.feed(0, b"\n".join(lines), final=True))
     said = [
         Part(part.kind, part.text.strip(), part.tool if part.kind == "tool_call" else None)

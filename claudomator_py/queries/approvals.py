@@ -13,7 +13,7 @@ from claudomator_py.store import events, reads
 from claudomator_py.store.tables import Task
 from claudomator_py.tasks.inputs import asked_before, asked_of, may_approve
 
-MOST = 200
+MAX_SHOWN = 200
 """Tasks that are looked at, of those that need input: the newest."""
 _SAMPLE = 20_000
 """Events that are looked at: the newest."""
@@ -29,7 +29,7 @@ _WHY = {"approved": "why", "rejected": "reason"}
 
 def view(connection: Connection, by: Principal) -> ApprovalsView:
     """Those of tasks that exist for that principal."""
-    asking = reads.page(connection, TaskFilter(state="NEEDS_INPUT"), None, MOST, by)
+    asking = reads.page(connection, TaskFilter(state="NEEDS_INPUT"), None, MAX_SHOWN, by)
     waiting = [held for held in (_held(task, by) for task in asking) if held is not None]
     waiting.sort(key=lambda held: held.since)
     return ApprovalsView(waiting=tuple(waiting), settled=_settled(connection, by))

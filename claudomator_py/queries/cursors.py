@@ -20,7 +20,7 @@ from claudomator_py.store.reads import Position
 T = TypeVar("T")
 
 _CHECK_BYTES = 8
-_LARGEST = 2**63
+_MAX_NUMBER = 2**63
 
 Listed = Mapping[str, Any]
 """Which list: its name, and its filters."""
@@ -43,7 +43,7 @@ def write(position: Position, wanted: TaskFilter) -> str:
 def read(cursor: str, wanted: TaskFilter) -> Position:
     """The task. Raises BadCursor for anything that ``write`` did not give for this list."""
     match _read(cursor, _tasks(wanted)):
-        case [int(created_ms), str(task_id)] if 0 <= created_ms < _LARGEST and _is_id(task_id):
+        case [int(created_ms), str(task_id)] if 0 <= created_ms < _MAX_NUMBER and _is_id(task_id):
             return created_ms, task_id
     raise _bad()
 
@@ -56,7 +56,7 @@ def write_number(number: int, listed: Listed) -> str:
 def read_number(cursor: str, listed: Listed) -> int:
     """The item's number. Raises BadCursor for anything that ``write_number`` did not give for this list."""
     match _read(cursor, listed):
-        case [int(number)] if 0 <= number < _LARGEST:
+        case [int(number)] if 0 <= number < _MAX_NUMBER:
             return number
     raise _bad()
 
@@ -82,7 +82,7 @@ def write_time(at_ms: int, key: str, listed: Listed) -> str:
 def read_time(cursor: str, listed: Listed) -> Position:
     """The item's time and key. Raises BadCursor for anything that ``write_time`` did not give for this list."""
     match _read(cursor, listed):
-        case [int(at_ms), str(key)] if 0 <= at_ms < _LARGEST and "\0" not in key and key.isascii():
+        case [int(at_ms), str(key)] if 0 <= at_ms < _MAX_NUMBER and "\0" not in key and key.isascii():
             return at_ms, key
     raise _bad()
 

@@ -19,8 +19,8 @@ CHUNK = 64 * 1024
 CONTEXT = 1024 * 1024
 """Bytes before its beginning that a feed of entries looks at, to know which call a result answers."""
 SHOWN: dict[LogKind, int] = {"tool_call": 4_000, "tool_result": 4_000, "usage": 4_000, "notice": 4_000}
-_LONGEST_TOOL = 200
-MOST_SHOWN = 100_000
+_MAX_TOOL_LENGTH = 200
+MAX_SHOWN = 100_000
 """Characters of an entry's text; the calls and results of tools are shown shorter, as SHOWN says."""
 
 
@@ -184,7 +184,7 @@ class EntryFeed(LogFeed):
 
     def _view(self, entry: Entry) -> LogEntryView:
         part = entry.part
-        limit = SHOWN.get(part.kind, MOST_SHOWN)
+        limit = SHOWN.get(part.kind, MAX_SHOWN)
         text = self._without_secrets(part.text, limit)
         omitted = max(0, len(text) - limit) + max(0, len(part.text) - limit - MAX_HELD)
         return LogEntryView(
@@ -192,7 +192,9 @@ class EntryFeed(LogFeed):
             next_offset=entry.next_offset,
             kind=part.kind,
             text=text[:limit],
-            tool=self._without_secrets(part.tool, _LONGEST_TOOL)[:_LONGEST_TOOL] if part.tool is not None else None,
+            tool=self._without_secrets(part.tool, _MAX_TOOL_LENGTH)[:_MAX_TOOL_LENGTH]
+            if part.tool is not None
+            else None,
             at=format_instant(part.at_ms) if part.at_ms is not None else None,
             omitted=omitted,
             partial=part.partial,

@@ -74,7 +74,7 @@ from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.tasks.holds import drain_check, drain_view
 
 SHOWN = 50
-MOST_LOG_BYTES = 1024 * 1024
+MAX_LOG_BYTES = 1024 * 1024
 
 
 def _refused_file(refused: Refusal) -> FileProblemView:
@@ -195,7 +195,7 @@ class Queries(Bound):
         """At most ``limit`` bytes of what the run wrote, or its check; empty when there is nothing yet."""
         run = self._read(lambda connection: find_run(connection, run_id, self._by))
         reading = partial(self._host.read, run.id, stream, step=log_step(run, check=check))
-        data = with_zeros(reading, offset, min(limit, MOST_LOG_BYTES))
+        data = with_zeros(reading, offset, min(limit, MAX_LOG_BYTES))
         end = offset + len(data)
         return LogChunk(data, offset, end, ended=not run.live and not data)
 

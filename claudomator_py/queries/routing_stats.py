@@ -30,8 +30,8 @@ from claudomator_py.tasks.learning import FROZEN
 
 SAMPLE = 1_000
 """Decisions that are looked at one by one."""
-MOST_GAPS = 10
-MOST_NAMED = 3
+MAX_GAPS = 10
+MAX_NAMED = 3
 """Tasks that a gap names."""
 TIE_BREAK = "tie_break"
 _DIGITS = 4
@@ -178,9 +178,9 @@ def _gaps(
         gap = found[(best.specialist, topic) if best is not None and known else (None, None)]
         gap.decisions += 1
         gap.confidence += record.confidence
-        if labelled.task and len(gap.tasks) < MOST_NAMED and labelled.task not in gap.tasks:
+        if labelled.task and len(gap.tasks) < MAX_NAMED and labelled.task not in gap.tasks:
             gap.tasks.append(labelled.task)
-    most = sorted(found.items(), key=lambda one: (-one[1].decisions, one[0][0] or "", one[0][1] or ""))[:MOST_GAPS]
+    most = sorted(found.items(), key=lambda one: (-one[1].decisions, one[0][0] or "", one[0][1] or ""))[:MAX_GAPS]
     return [
         RoutingGapView(
             specialist=specialist,

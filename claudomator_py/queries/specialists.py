@@ -27,7 +27,7 @@ Asked outside of any transaction, as an encoder may be far away. Raises StoreUna
 SEMANTIC: Final = 0.7
 TEXT: Final = 0.3
 """What each counts in a score, as in requirement C2: ``0.7 * semantic + 0.3 * text``."""
-MOST_SKILLS: Final = 10
+MAX_SKILLS: Final = 10
 """Of one card in an answer; the best."""
 _LIST: Final = {"list": "specialists"}
 
@@ -116,6 +116,6 @@ def _found(card: Registration, scores: Mapping[str | None, _Score], by: Principa
     return FoundSpecialistView(
         score=max(score.whole for score in scores.values()),
         best_skill_id=skills[0].id if skills else None,
-        skills=tuple(skills[:MOST_SKILLS]),
+        skills=tuple(skills[:MAX_SKILLS]),
         specialist=view(card, by),
     )

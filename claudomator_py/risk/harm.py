@@ -10,7 +10,7 @@ from claudomator_py.risk.lexicon import data, listed
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _SPACELESS: Final = re.compile(r"[\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-_SHORTEST, _LONGEST = 2, 4
+_MIN_WORDS, _MAX_WORDS = 2, 4
 """Letters by which it is told whether a sentence has a word at all that a pattern needs."""
 
 
@@ -48,7 +48,7 @@ def harm_in(folded: str, words: Sequence[str]) -> Harm | None:
     known = _harms()
     numbers: set[int] = set()
     for word in words:
-        for length in range(_SHORTEST, _LONGEST + 1):
+        for length in range(_MIN_WORDS, _MAX_WORDS + 1):
             if (begins := known.by_beginning.get(word[:length])) is not None:
                 numbers |= begins
     if not folded.isascii() and known.spaceless.search(folded) is not None:
@@ -73,7 +73,7 @@ def _harms() -> _Harms:
             if _SPACELESS.search(key):
                 spaceless.add(key)
             elif first := _WORD.search(key):
-                beginnings.setdefault(first[0][:_LONGEST], set()).add(number)
+                beginnings.setdefault(first[0][:_MAX_WORDS], set()).add(number)
         beside = tuple(_pattern(entries(text)) for text in one["with"])
         without = _pattern(entries(one.get("without", "")))
         found.append(Harm(one["does"], one.get("refuse", True), _pattern(keys), beside, without))

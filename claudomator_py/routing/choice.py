@@ -21,7 +21,7 @@ from claudomator_py.scheduler.classification import (
     shown,
 )
 
-MOST = 5
+MAX_CHOICES = 5
 """Candidates that are offered: the best."""
 _DESCRIPTION_CHARS = 300
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from claudomator_py.routing.remembered import remembered
 
-_LONGEST_EDGE: Final = 300
+_MAX_EDGE: Final = 300
 """Characters at the end of a text in which thanks are looked for that no full stop sets off."""
 
 
@@ -82,7 +82,7 @@ def without_courtesy(text: str) -> str:
     if _ANY.search(text) is None:
         return text
     left = "".join(_plain(one) for one in _SENTENCE.findall(text))
-    edge = max(0, len(left) - _LONGEST_EDGE)
+    edge = max(0, len(left) - _MAX_EDGE)
     left = left[:edge] + _THANKS_AT_END.sub("", left[edge:])
     return left if re.search(r"\w{3}", left) else text
 

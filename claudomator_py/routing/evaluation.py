@@ -28,7 +28,7 @@ from claudomator_py.schema.routing_settings import Preset
 
 _NS_PER_MS = 1_000_000
 _SHOWN = 120
-_MOST_SCORES = 3
+_MAX_SCORES = 3
 WRONG_SPECIALIST: Final = "wrong_specialist"
 """The column of the matrix for what was for a specialist, and went to one who is not right."""
 _WORD = re.compile(r"\w{4,}")
@@ -378,7 +378,7 @@ def _wrong(case: Case, record: Evaluated) -> WrongCase:
         scores=tuple(
             Score(specialist=one.specialist, score=one.score)
             for place, one in enumerate(scores)
-            if place < _MOST_SCORES or one.specialist in right
+            if place < _MAX_SCORES or one.specialist in right
         ),
     )
 

@@ -22,16 +22,16 @@ from claudomator_py.routing.labelled_set import Case
 from claudomator_py.routing.ranking import DIGITS
 from claudomator_py.routing.signals import NO_PERFORMANCE, keyword_in
 
-FEWEST: int = 40
+MIN_TASKS: int = 40
 """Labelled tasks, below which figures are chance."""
-_FEWEST_OF_A_SORT = 10
+_MIN_OF_A_SORT = 10
 """Tasks for somebody, and tasks for nobody, below which no threshold between them is to be had."""
 FOLDS = 5
 _ROUNDS = 2
 _CLEARLY = 0.5
 """Times the root of the number of tasks: how many more have to go right for a parameter to move. That is the standard
 error of how many do, at its largest; the rule of one standard error is that of Breiman and others (1984)."""
-_AT_ONCE = 256
+_BATCH_SIZE = 256
 """Tasks that are encoded in one call."""
 _THRESHOLD_DIGITS = 4
 
@@ -121,8 +121,8 @@ def fit(
     labelled = [case for case in cases if case.expected is not None]
     if not cards:
         raise ValueError("there are no cards to compare tasks with")
-    if len(labelled) < FEWEST:
-        raise ValueError(f"it has {len(labelled)} labelled tasks, and {FEWEST} are the least that tell anything")
+    if len(labelled) < MIN_TASKS:
+        raise ValueError(f"it has {len(labelled)} labelled tasks, and {MIN_TASKS} are the least that tell anything")
     sample = _sampled(sorted(cards, key=lambda card: card.id), labelled, encoder, start, words)
     fitted, kept = _fitted(sample, start)
     folds, held_out = _folds(labelled), np.zeros((len(labelled), 3), dtype=bool)
@@ -143,8 +143,8 @@ def _sampled(
 ) -> _Sample:
     space = space_of(cards, encoder, start)
     own, card, skill = np.zeros((3, len(cases), len(cards)), dtype=np.float32)
-    for first in range(0, len(cases), _AT_ONCE):
-        some = cases[first : first + _AT_ONCE]
+    for first in range(0, len(cases), _BATCH_SIZE):
+        some = cases[first : first + _BATCH_SIZE]
         for at, vector in enumerate(encoder.encode([case.request.compared for case in some]), first):
             own[at], card[at], skill[at] = space.compared(vector)
     texts = [case.request.compared for case in cases]
@@ -222,7 +222,7 @@ def _reach(sample: _Sample, calibration: Calibration) -> int:
 
 def _with_threshold(sample: _Sample, calibration: Calibration) -> tuple[Calibration, tuple[str, ...]]:
     outcome, inside = _outcome(sample, calibration), np.count_nonzero(sample.inside)
-    if min(inside, len(sample.inside) - inside) < _FEWEST_OF_A_SORT:
+    if min(inside, len(sample.inside) - inside) < _MIN_OF_A_SORT:
         return calibration.model_copy(update={"guessed": False}), ("threshold",)
     found = {"threshold": _threshold(sample, outcome)[0], "guessed": False}
     return calibration.model_copy(update=found), ()

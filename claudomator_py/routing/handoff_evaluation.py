@@ -33,7 +33,7 @@ from claudomator_py.routing.role import done_by, escalation_of
 from claudomator_py.scheduler.decision import HandoffRecord, Route, SpecialistRecord
 from claudomator_py.schema.validation import first_problem
 
-MOST_HANDOFFS: Final = 2
+MAX_HANDOFFS: Final = 2
 """As ``routing.max_handoffs`` is by default."""
 DEMANDS: Final = ("max_authority", "required_fields", "forbidden_fields", "max_handoffs", "ends_with")
 _ASKED: Final = ("permissions", "budget", "expected_output")
@@ -142,7 +142,7 @@ def handed_over(
         if following is not None:
             request = HandoffRequest(to=following, reason="It is not my work.", left="All of it.")
             risk, run = record.risk, f"run-{len(owners)}"
-            hop = handing_on.decide(request, run, owners[-1], hops, cards, risk=risk, max_handoffs=MOST_HANDOFFS)
+            hop = handing_on.decide(request, run, owners[-1], hops, cards, risk=risk, max_handoffs=MAX_HANDOFFS)
             refused = not hop.accepted
         document = _document(demand, record, cards, owners[-1], hops, constraints)
         last = hop is None or not hop.accepted
@@ -190,7 +190,7 @@ def _document(
         expected_output=task.expected_output,
         escalation=escalation_of(card),
         handoffs=len(hops),
-        max_handoffs=MOST_HANDOFFS,
+        max_handoffs=MAX_HANDOFFS,
         before=None
         if last is None
         else HandedOn(run=last.run_id, specialist=last.by, reason=last.asked.reason, left=last.asked.left),

@@ -31,9 +31,9 @@ _TAG: Final = re.compile(
 """A tag of HTML or a link in angle brackets: a backtick in it begins no code."""
 _PUNCTUATION: Final = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 _TAB: Final = 4
-_MOST_ITEMS: Final = 100
+_MAX_ITEMS: Final = 100
 """Lists within one another; what would be one more is text."""
-_MOST_INDENT: Final = 3
+_MAX_INDENT: Final = 3
 """Columns by which what begins a block may be indented."""
 
 
@@ -104,12 +104,12 @@ class _Blocks:
 
     def _closes(self, line: "_Rest") -> bool:
         bare = line.bare.strip(" \t")
-        return line.indent <= _MOST_INDENT and len(bare) >= len(self.fence) and bare == self.fence[0] * len(bare)
+        return line.indent <= _MAX_INDENT and len(bare) >= len(self.fence) and bare == self.fence[0] * len(bare)
 
     def _begin(self, line: "_Rest", within: int, start: int, end: int) -> Iterator[tuple[int, int]]:
         """Continue with a line that is not blank, and in no fence."""
         inside = within == len(self.items)
-        while line.indent <= _MOST_INDENT:
+        while line.indent <= _MAX_INDENT:
             bare = line.bare
             ends = self.paragraph and inside and _UNDERLINE.match(bare)
             if ends or _BREAK.match(bare) or _HEADING.match(bare):
@@ -128,7 +128,7 @@ class _Blocks:
             marker = _MARKER.match(bare)
             if (
                 marker is None
-                or len(self.items) == _MOST_ITEMS
+                or len(self.items) == _MAX_ITEMS
                 or (self.paragraph and inside and not _interrupts(marker, bare))
             ):
                 break
@@ -206,7 +206,7 @@ class _Rest:
         self.left = 0
         self.place, self.column = self.place + marker, self.column + marker
         spaces = self.indent
-        after = spaces if spaces <= _MOST_INDENT + 1 and not self.blank else 1
+        after = spaces if spaces <= _MAX_INDENT + 1 and not self.blank else 1
         self.skip(after)
         return before + marker + after
 

@@ -52,7 +52,7 @@ _LINE_BREAKS: Final = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
 _URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]{0,31}://|(?<![A-Za-z0-9])[Ww]{3}\.)[^\s<>\"]*")
 # Each is looked for once, from its beginning. What follows the @ may be the mailbox of the next one.
 _MAIL = re.compile(r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]++@(?=([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+))")
-_LONGEST_CLUSTER: Final = 32
+_MAX_CLUSTER: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +234,7 @@ def _goes_on_to(text: str, start: int) -> bool:
 
 def _cluster_end(text: str, place: int) -> int:
     """The end of the character there, with all that may be composed with it."""
-    end, most = place + 1, min(len(text), place + _LONGEST_CLUSTER)
+    end, most = place + 1, min(len(text), place + _MAX_CLUSTER)
     while end < most and _may_compose(text[end]):
         end += 1
     return end

@@ -19,9 +19,9 @@ from claudomator_py.schema.routing_settings import OnAmbiguity, OnVague
 
 DIGITS = 6
 """Scores are rounded to so many before anything is decided, so that one machine decides like another."""
-MOST_CANDIDATES = 50
+MAX_CANDIDATES = 50
 """That a record tells of: the best, and beyond them only who was near being chosen."""
-MOST_NAMED: Final = 3
+MAX_NAMED: Final = 3
 """Candidates that a reason names."""
 LEARNED: Final = "learned"
 """The part of a score that earlier tasks make."""
@@ -192,7 +192,7 @@ def decide(
         lead = cards[best.specialist].lead * least
         rivals = [one for one in open_ if best.score - one.score < lead and one.specialist != rules.default]
         if len(rivals) > 1 and best in rivals:
-            names = tuple(one.specialist for one in rivals[:MOST_NAMED])
+            names = tuple(one.specialist for one in rivals[:MAX_NAMED])
             why = rationale(RationaleCode.AMBIGUOUS, specialists=names)
             return _record(Route.DEFAULT, None, why, ranked, barred, rules, least, needs, degraded, set(names), topic)
     if len(close) > 1 and rules.on_ambiguity is OnAmbiguity.CLARIFY:
@@ -307,7 +307,7 @@ def _record(
         if chosen is not None and one.specialist == chosen.specialist
         else one.model_copy(update={"rejected": barred.get(one.specialist) or _less(one, least, close, route)})
         for at, one in enumerate(ranked)
-        if at < MOST_CANDIDATES or one.specialist in told
+        if at < MAX_CANDIDATES or one.specialist in told
     )
     return SpecialistRecord(
         reason=why,

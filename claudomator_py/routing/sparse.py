@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from claudomator_py.domain.vectors import Vector
 
-_AT_ONCE = 32
+_BATCH_SIZE = 32
 """Means that are computed in one go: each takes 8 bytes a feature meanwhile."""
 
 
@@ -48,8 +48,8 @@ def means(groups: Sequence[Sequence[SparseRow]], weights: Vector) -> Vector:
     without features counts as one of length 0. weights: of each feature."""
     width = len(weights)
     found = np.zeros((len(groups), width), dtype=np.float32)
-    for first in range(0, len(groups), _AT_ONCE):
-        some = groups[first : first + _AT_ONCE]
+    for first in range(0, len(groups), _BATCH_SIZE):
+        some = groups[first : first + _BATCH_SIZE]
         group_of = [place for place, group in enumerate(some) for row in group if len(row.at)]
         rows = [row for group in some for row in group if len(row.at)]
         if not rows:

@@ -10,9 +10,9 @@ from typing import Final
 
 from claudomator_py.routing.remembered import remembered
 
-_MOST: Final = 10
+_MAX_PARTS: Final = 10
 """Pieces that a decision tells of; the first."""
-_MOST_TOLD: Final = 200
+_MAX_TOLD: Final = 200
 _WHO: Final = (
     r"(?:ai|a\.i\.|assistants?|llm|agents?|bots?|router|dispatcher|classifier|triage|orchestrator|model"
     r"|system(?: prompt)?|admin)"
@@ -82,11 +82,11 @@ def unsteered(text: str) -> tuple[str, tuple[str, ...]]:
         piece = match.group()
         if not _steers(piece):
             return piece
-        found.append(" ".join(piece.split())[:_MOST_TOLD])
+        found.append(" ".join(piece.split())[:_MAX_TOLD])
         return " "
 
     left = _SENTENCE.sub(out, _QUOTED.sub(out, text))
-    return (left, tuple(found[:_MOST])) if re.search(r"\w{3}", left) else (text, ())
+    return (left, tuple(found[:_MAX_PARTS])) if re.search(r"\w{3}", left) else (text, ())
 
 
 def _may_steer(text: str) -> bool:

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from claudomator_py.domain import lifecycle
 from claudomator_py.domain.agent import TIERS, Tier
 from claudomator_py.domain.lifecycle import InputKind, QueueReason
-from claudomator_py.domain.limits import LONGEST_RESET_MS
+from claudomator_py.domain.limits import MAX_RESET_MS
 from claudomator_py.domain.outcome import REASON_POLICIES, HoldKind, Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.readiness import backoff_ms
 from claudomator_py.domain.task import OnLimit, OnLost, TaskSpec
 from claudomator_py.domain.units import MINUTE_MS
 
-LONGEST_OUTAGE_PAUSE_MS = 10 * MINUTE_MS
+MAX_OUTAGE_PAUSE_MS = 10 * MINUTE_MS
 PATIENT_OUTAGES = 3
 """Outages in a row for which a conversation waits for its agent, before anybody else may take over the task."""
 FREE_INTERRUPTED_ANSWERS = 10
@@ -148,7 +148,7 @@ def _after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> 
 def _asked_again(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> int | None:
     """When the agent is to be asked whether what succeeded is done, in epoch milliseconds; None: it is not."""
     near = outcome.nearly_used
-    if near is None or not now_ms < near.resets_at <= now_ms + LONGEST_RESET_MS:
+    if near is None or not now_ms < near.resets_at <= now_ms + MAX_RESET_MS:
         return None
     doubted = spec.on_limit is OnLimit.WAIT and not spec.check and run.begun
     return near.resets_at if doubted and not (run.confirms or run.cancelled or run.spent) else None
@@ -163,7 +163,7 @@ def _after_outage(reason: Reason, spec: TaskSpec, run: EndedRun, now_ms: int) ->
     counts = run.answered and run.interrupted_answers > FREE_INTERRUPTED_ANSWERS
     if counts and run.attempt >= spec.retry.max_attempts:
         return Ending(lifecycle.Failing(reason), counts_attempt=True)
-    pause = backoff_ms(spec.retry.backoff, max(run.outages, 1), run.run_id, longest_ms=LONGEST_OUTAGE_PAUSE_MS)
+    pause = backoff_ms(spec.retry.backoff, max(run.outages, 1), run.run_id, longest_ms=MAX_OUTAGE_PAUSE_MS)
     later = lifecycle.Retrying(now_ms + pause)
     if run.begun and (spec.on_limit is not OnLimit.FAILOVER or run.outages <= PATIENT_OUTAGES):
         return Ending(later, counts, goes_on=True)

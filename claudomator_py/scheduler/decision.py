@@ -128,7 +128,7 @@ class Record(BaseModel):
     """What each rule said, in the order in which they were asked."""
     specialist_candidates: tuple[SpecialistCandidate, ...] = ()
     """Who could have done it, the best first: of a great many the best of them, see
-    ``routing.ranking.MOST_CANDIDATES``."""
+    ``routing.ranking.MAX_CANDIDATES``."""
     versions: Versions = Versions()
     """By what it was decided."""
     latency_ms: int | None = None

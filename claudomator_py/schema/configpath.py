@@ -16,7 +16,7 @@ FILE_NAME = "claudomator.yaml"
 CONFIG_VARIABLE = "CLAUDOMATOR_CONFIG"
 _SYSTEM = Path("/etc/claudomator") / FILE_NAME
 
-_LONGEST: Final = 4_096
+_MAX_PATH_LENGTH: Final = 4_096
 
 KEYS: Final = frozenset(
     {
@@ -98,7 +98,7 @@ def state_dir_told(path: Path, environ: Mapping[str, str]) -> Path | None:
             raise Unclear
         return None
     told = value["state_dir"]
-    if not isinstance(told, str) or not 0 < len(told) <= _LONGEST or not told.isprintable():
+    if not isinstance(told, str) or not 0 < len(told) <= _MAX_PATH_LENGTH or not told.isprintable():
         raise Unclear
     return Path(os.path.normpath(path.parent / expand_home(Path(told), environ)))
 

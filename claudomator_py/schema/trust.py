@@ -22,7 +22,7 @@ from claudomator_py.domain.errors import Problem
 from claudomator_py.schema.settings import Inbox
 
 ROOT = 0
-_MOST_LINKS = 40
+_MAX_LINKS = 40
 _MEMORY_S = 10.0
 _ACL = "system.posix_acl_access"
 _ACL_ENTRY = struct.Struct("<HHI")  # tag, permissions, id
@@ -117,7 +117,7 @@ class Trust:
                 return str(there), exposure
             if stat.S_ISLNK(found.st_mode):
                 links += 1
-                if links > _MOST_LINKS:
+                if links > _MAX_LINKS:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
                 target = str(there.readlink())
                 rest += target.split("/")[::-1]

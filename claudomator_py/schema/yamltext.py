@@ -31,7 +31,7 @@ MAX_CHARACTERS = 4 * 2**20
 MAX_DOCUMENTS = 500
 _MAX_NUMBER = 100
 _MAX_KEY = 200
-_LONGEST_QUOTED = 400
+_MAX_QUOTED_LENGTH = 400
 
 _DECIMAL = {
     "int": re.compile(r"[-+]?(?:0|[1-9][0-9]*)"),
@@ -344,7 +344,7 @@ class _Builder:
 
 def quoted(text: str) -> str:
     """Return the text as a quoted value of YAML, with dots for the end of a long one."""
-    whole = text if len(text) <= _LONGEST_QUOTED else f"{text[: _LONGEST_QUOTED - 3]}..."
+    whole = text if len(text) <= _MAX_QUOTED_LENGTH else f"{text[: _MAX_QUOTED_LENGTH - 3]}..."
     return json.dumps(whole, ensure_ascii=False)
 
 

@@ -29,8 +29,8 @@ from claudomator_py.store.tables import Run, Task
 
 log = get_logger("claudomator.cleanup")
 
-MOST_AT_ONCE = 500
-LONGEST_S = 20.0
+MAX_AT_ONCE = 500
+MAX_S = 20.0
 
 
 class Cleaner:
@@ -77,13 +77,13 @@ class Cleaner:
         return len(gone)
 
     def _clean(self, request: CleanupRequest) -> CleanupView:
-        end_s = self._monotonic() + LONGEST_S
+        end_s = self._monotonic() + MAX_S
         items: list[CleanupItemView] = []
         remains = False
         for item in self._items(request):
             items.append(item)
             removed = sum(item.removed for item in items)
-            if removed >= MOST_AT_ONCE or self._monotonic() > end_s:
+            if removed >= MAX_AT_ONCE or self._monotonic() > end_s:
                 remains = True
                 break
         freed = sum(item.bytes for item in items if item.removed)

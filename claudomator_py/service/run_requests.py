@@ -17,9 +17,9 @@ from claudomator_py.domain.principal import Principal, RequestKey, Role
 from claudomator_py.domain.redaction import clean
 from claudomator_py.domain.routing import Constraints
 from claudomator_py.domain.run_requests import (
-    DEEPEST,
-    MOST_PROGRESS_EVENTS,
-    MOST_QUESTIONS,
+    MAX_PROGRESS_EVENTS,
+    MAX_QUESTIONS,
+    MAX_SUBTASK_DEPTH,
     PROGRESS_EVERY_MS,
     Progress,
     ProgressRequest,
@@ -158,8 +158,8 @@ class RunRequests(Bound):
             if spec.on_input is OnInput.DENY:
                 detail = f"{spec.name} may ask no questions: it has on_input: deny."
                 raise Conflict(detail, remedy="Decide yourself, and say in your last message what you decided.")
-            if len(before) >= MOST_QUESTIONS:
-                detail = f"The run has asked {MOST_QUESTIONS} questions already."
+            if len(before) >= MAX_QUESTIONS:
+                detail = f"The run has asked {MAX_QUESTIONS} questions already."
                 raise Conflict(detail, remedy="End your turn; the answers come as your next message.")
             questions = (*before, question)
             run_rows.change(connection, run, asked=list(questions))
@@ -180,7 +180,7 @@ class RunRequests(Bound):
                 return ProgressView(recorded=False, next_at=format_instant(before.at_ms + PROGRESS_EVERY_MS))
             said = clean(request, self._secrets.redactor(asking.spec.env, run.id))
             events = 0 if before is None else before.events
-            if events < MOST_PROGRESS_EVENTS:
+            if events < MAX_PROGRESS_EVENTS:
                 told = said.model_dump(mode="json", exclude_none=True)
                 record(connection, now_ms, PROGRESS, task_id=run.task_id, run_id=run.id, data=told)
             progress = Progress(text=said.text, percent=said.percent, at_ms=now_ms, events=events + 1)
@@ -208,8 +208,8 @@ class RunRequests(Bound):
         if number > most:
             detail = f"A run may create at most {most} tasks." if most else "Runs may not create tasks here."
             raise Conflict(detail, remedy="Do it yourself, or name in your last message what is left to do.")
-        if _depth(connection, task) >= DEEPEST:
-            detail = f"{task.name} is already nested {DEEPEST} levels deep."
+        if _depth(connection, task) >= MAX_SUBTASK_DEPTH:
+            detail = f"{task.name} is already nested {MAX_SUBTASK_DEPTH} levels deep."
             raise Conflict(detail, remedy="Do it yourself, or name in your last message what is left to do.")
         spec = _beside(connection, asking, clean(request, self._secrets.redactor(asking.spec.env, run.id)))
         by = Principal(task.creator, Role.OPERATE, task.organisation)

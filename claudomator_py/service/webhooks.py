@@ -25,8 +25,8 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from claudomator_py.domain.channel import (
-    LONGEST_MESSAGE,
-    MOST_ATTACHMENTS,
+    MAX_ATTACHMENTS,
+    MAX_MESSAGE_LENGTH,
     NewAttachment,
     NewMessage,
     WebhookKind,
@@ -51,7 +51,7 @@ _UNBOUND: Final = "which is accepted until 1 June 2027: sign id of the channel, 
 WINDOW_MS: Final = 5 * MINUTE_MS
 """A request is good for so long before and after its timestamp."""
 _SHORTEST_SECRET: Final = 16
-_LONGEST_SECRET: Final = 4_096
+_MAX_SECRET_LENGTH: Final = 4_096
 _STAMP = re.compile(r"[0-9]{1,12}")
 _BY_PEOPLE: Final = (None, "file_share", "thread_broadcast", "me_message")
 """What Slack calls messages that a person has written; the others are edits, joins and the like."""
@@ -69,9 +69,9 @@ class PlainMessage(Strict):
     id: Annotated[Line, Field(max_length=200)] = Field(description="The event's id: one that came before is not taken.")
     author: Annotated[Line, Field(max_length=100)] = Field(description="Who wrote it, by any id of the sender's.")
     display_name: Annotated[Line, Field(max_length=100)] | None = Field(None, description="How they are called.")
-    content: Text = Field(max_length=LONGEST_MESSAGE, description="What it says.")
+    content: Text = Field(max_length=MAX_MESSAGE_LENGTH, description="What it says.")
     reply_to: Count | None = Field(None, ge=1, description="The message of the channel that it answers, by id.")
-    attachments: Annotated[tuple[NewAttachment, ...], Field(max_length=MOST_ATTACHMENTS)] = Field(
+    attachments: Annotated[tuple[NewAttachment, ...], Field(max_length=MAX_ATTACHMENTS)] = Field(
         (), description="What comes with it."
     )
 
@@ -102,7 +102,7 @@ class IncomingWebhooks:
         by = Principal(f"{BY_WEBHOOK}{channel.name}", Role.OPERATE, channel.organisation)
         if hook.kind is WebhookKind.SLACK:
             if document.get("type") == "url_verification":
-                return {"challenge": str(document.get("challenge", ""))[:_LONGEST_SECRET]}
+                return {"challenge": str(document.get("challenge", ""))[:_MAX_SECRET_LENGTH]}
             written = _of_slack(document)
         else:
             written = _of_plain(document)
@@ -177,7 +177,7 @@ def _read_private(path: Path) -> bytes:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
             raise OSError("other users can read or change it: chmod 600")
-        return file.read(_LONGEST_SECRET).strip()
+        return file.read(_MAX_SECRET_LENGTH).strip()
 
 
 def _document(body: bytes) -> dict[str, Any]:
@@ -214,7 +214,7 @@ def _of_slack(document: dict[str, Any]) -> Written | None:
         return None
     # Slack escapes three characters, and writes links in angle brackets.
     plain = html.unescape(_SLACK_LINK.sub(r"\1", text))
-    content = {"content": plain[:LONGEST_MESSAGE], "attachments": _slack_files(event.get("files"))}
+    content = {"content": plain[:MAX_MESSAGE_LENGTH], "attachments": _slack_files(event.get("files"))}
     problems = odd_values(content, {})
     found = problems or validate(NewMessage, content, {})
     if not isinstance(found, NewMessage):
@@ -234,5 +234,5 @@ def _slack_files(files: object) -> list[dict[str, str]]:
             "media_type": str(one.get("mimetype") or "application/octet-stream")[:200],
             "text": _IN_SLACK,
         }
-        for one in named[:MOST_ATTACHMENTS]
+        for one in named[:MAX_ATTACHMENTS]
     ]

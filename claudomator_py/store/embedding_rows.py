@@ -10,7 +10,7 @@ from claudomator_py.store.tables import EMBEDDING
 if TYPE_CHECKING:
     from claudomator_py.domain.vectors import Vector
 
-_AT_ONCE = 500
+_BATCH_SIZE = 500
 
 
 def kept(connection: Connection, encoder: str, text_hashes: Collection[str]) -> "Mapping[str, Vector]":
@@ -19,9 +19,9 @@ def kept(connection: Connection, encoder: str, text_hashes: Collection[str]) -> 
 
     wanted = sorted(set(text_hashes))
     found: dict[str, Vector] = {}
-    for start in range(0, len(wanted), _AT_ONCE):
+    for start in range(0, len(wanted), _BATCH_SIZE):
         query = select(EMBEDDING.c.text_hash, EMBEDDING.c.vector).where(
-            EMBEDDING.c.encoder == encoder, EMBEDDING.c.text_hash.in_(wanted[start : start + _AT_ONCE])
+            EMBEDDING.c.encoder == encoder, EMBEDDING.c.text_hash.in_(wanted[start : start + _BATCH_SIZE])
         )
         found |= {row.text_hash: from_bytes(row.vector) for row in connection.execute(query)}
     return found
@@ -60,6 +60,6 @@ def drop(connection: Connection, text_hashes: Collection[str]) -> None:
 
 def _drop(connection: Connection, text_hashes: Collection[str], which: ColumnElement[bool]) -> None:
     unwanted = sorted(set(text_hashes))
-    for start in range(0, len(unwanted), _AT_ONCE):
-        some = EMBEDDING.c.text_hash.in_(unwanted[start : start + _AT_ONCE])
+    for start in range(0, len(unwanted), _BATCH_SIZE):
+        some = EMBEDDING.c.text_hash.in_(unwanted[start : start + _BATCH_SIZE])
         connection.execute(delete(EMBEDDING).where(which, some))

@@ -19,7 +19,7 @@ _event_from = loader(Event)
 _RECORD = Statement(insert(EVENT))
 _CAUSE = "claudomator cause"
 """Where a connection says by whose request what it writes happens, while there is one."""
-_MOST_OF_TASK = 500
+_MAX_OF_TASK = 500
 _LAST_ID = Statement(select(func.max(EVENT.c.id)))
 
 
@@ -84,7 +84,7 @@ def caused_by(principal_id: str, change: Callable[[Connection], T]) -> Callable[
 
 def of_task(connection: Connection, task_id: str) -> Sequence[Event]:
     """The task's newest events, oldest first."""
-    query = select(EVENT).where(EVENT.c.task_id == task_id).order_by(EVENT.c.id.desc()).limit(_MOST_OF_TASK)
+    query = select(EVENT).where(EVENT.c.task_id == task_id).order_by(EVENT.c.id.desc()).limit(_MAX_OF_TASK)
     return [_event_from(row) for row in reversed(connection.execute(query).all())]
 
 

@@ -12,7 +12,7 @@ from claudomator_py.store.tables import SPECIALIST, SPECIALIST_SKILL
 from claudomator_py.store.tables.columns import RowNumber
 from claudomator_py.store.visibility import cards_given
 
-MOST_WORDS: Final = 32
+MAX_WORDS: Final = 32
 """Of a query; what comes after them is left out."""
 
 Found = tuple[str, str | None]
@@ -40,7 +40,7 @@ def words_of(query: str) -> tuple[str, ...]:
     """What is searched for: the query's words, once each, without those that say nothing. Nothing else of it counts,
     such as quotes and operators."""
     found = (word for word in _WORD.findall(query.casefold()) if word not in _STOP_WORDS)
-    return tuple(dict.fromkeys(found))[:MOST_WORDS]
+    return tuple(dict.fromkeys(found))[:MAX_WORDS]
 
 
 def hits(connection: Connection, words: Sequence[str], by: Principal) -> Mapping[Found, frozenset[str]]:

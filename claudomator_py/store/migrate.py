@@ -16,7 +16,7 @@ from claudomator_py.store.database import Database
 from claudomator_py.store.errors import StoreUnavailable, explain
 
 BACKUPS = "backups"
-MOST_COPIES = 3
+MAX_COPIES = 3
 """Of one revision; the newest stay."""
 
 
@@ -93,7 +93,7 @@ def _backup(database: Database, revision: str) -> Path:
     target = database.state_dir / BACKUPS / f"claudomator-{revision}-{stamp}.db"
     database.backup(target)
     # A change that is tried over and over must not fill the disk.
-    for former in sorted(target.parent.glob(f"claudomator-{revision}-*.db"))[:-MOST_COPIES]:
+    for former in sorted(target.parent.glob(f"claudomator-{revision}-*.db"))[:-MAX_COPIES]:
         former.unlink(missing_ok=True)
     return target
 

@@ -62,7 +62,7 @@ _TIMED = (text("task.state = 'WAITING'"), text("task.state = 'NEEDS_INPUT' AND t
 _NOT_ENDED = ("WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT")
 _NOT_COMPLETED = (*_NOT_ENDED, "FAILED", "CANCELLED")
 _EXCLUSIVE = func.coalesce(TASK.c.thread, TASK.c.id)
-_AT_ONCE = 500
+_BATCH_SIZE = 500
 """Tasks that one statement fetches."""
 _ORDER = (TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id)
 _PLACE = (TASK.c.tenant, TASK.c.hint, TASK.c.lane, TASK.c.dir_key)
@@ -283,8 +283,8 @@ def _places(taken: Taken, after: Position | None, without: Collection[str]) -> d
 def contents(connection: Connection, task_ids: Sequence[str]) -> list[tuple[Task, Content]]:
     """These tasks with their content, in the queue's order."""
     found: list[tuple[Task, Content]] = []
-    for start in range(0, len(task_ids), _AT_ONCE):
-        for row in _CONTENTS.rows(connection, tasks=task_ids[start : start + _AT_ONCE]):
+    for start in range(0, len(task_ids), _BATCH_SIZE):
+        for row in _CONTENTS.rows(connection, tasks=task_ids[start : start + _BATCH_SIZE]):
             *columns, spec = row
             found.append((task_from(columns), spec))
     return sorted(found, key=lambda one: position(one[0]))

@@ -136,7 +136,7 @@ class Listed:
 
 StatusList = Literal["needs_you", "problems", "running", "queued", "recent"]
 _OVER: tuple[StateName, ...] = ("CANCELLED", "COMPLETED")
-_MOST_NAMES = 200
+_MAX_NAMES = 200
 _FOR_BUDGET = and_(TASK.c.state == "WAITING", TASK.c.reason == "budget")
 """Waiting for a larger budget, which only a person gives."""
 
@@ -245,7 +245,7 @@ def _ways_into(context: str, by: Principal) -> tuple[ColumnElement[bool], ...]:
 
 def names_like(connection: Connection, by: Principal = OPERATOR) -> list[str]:
     """Names of the newest tasks that exist for that principal, to suggest one from."""
-    query = select(TASK.c.name).where(tasks_seen(by)).order_by(TASK.c.created_ms.desc()).limit(_MOST_NAMES)
+    query = select(TASK.c.name).where(tasks_seen(by)).order_by(TASK.c.created_ms.desc()).limit(_MAX_NAMES)
     return list(dict.fromkeys(connection.execute(query).scalars()))
 
 

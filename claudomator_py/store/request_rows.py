@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select
 
-from claudomator_py.domain.principal import KEPT_MS, MOST_KEPT
+from claudomator_py.domain.principal import KEPT_MS, MAX_KEPT
 from claudomator_py.store.tables import ANSWERED_REQUEST, AnsweredRequest
 
 
@@ -33,4 +33,4 @@ def add(
         "created_ms": now_ms,
     }
     number = connection.execute(insert(ANSWERED_REQUEST).values(**row).returning(ANSWERED_REQUEST.c.id)).scalar_one()
-    connection.execute(delete(ANSWERED_REQUEST).where(ANSWERED_REQUEST.c.id <= number - MOST_KEPT))
+    connection.execute(delete(ANSWERED_REQUEST).where(ANSWERED_REQUEST.c.id <= number - MAX_KEPT))

@@ -16,7 +16,7 @@ from claudomator_py.store.tables import RUN, TASK, Run
 from claudomator_py.store.visibility import runs_seen
 
 _RUNS = uuid.UUID("6f7a1f0e-3e0b-5d8e-9a51-0b7f4a0f2c11")
-MOST_COUNTED = 32
+MAX_COUNTED = 32
 run_from = loader(Run)
 """The row as a Run."""
 
@@ -43,7 +43,7 @@ _ENDED = (
     RUN.c.seq <= bindparam("last"),
     RUN.c.state == "ended",
 )
-_LATEST_REASONS = Statement(select(RUN.c.reason).where(*_ENDED).order_by(RUN.c.seq.desc()).limit(MOST_COUNTED))
+_LATEST_REASONS = Statement(select(RUN.c.reason).where(*_ENDED).order_by(RUN.c.seq.desc()).limit(MAX_COUNTED))
 _ANSWERED_OUTAGES = Statement(
     select(func.count()).where(*_ENDED, RUN.c.reason.in_(sorted(OUTAGES)), RUN.c.answered_ms.is_not(None))
 )
@@ -189,7 +189,7 @@ def given_up_in_a_row(connection: Connection, run: Run) -> int:
     query = select(RUN.c.state).where(
         RUN.c.task_id == run.task_id, RUN.c.generation == run.generation, RUN.c.seq <= run.seq
     )
-    states = connection.execute(query.order_by(RUN.c.seq.desc()).limit(MOST_COUNTED)).scalars()
+    states = connection.execute(query.order_by(RUN.c.seq.desc()).limit(MAX_COUNTED)).scalars()
     return sum(1 for _ in takewhile(lambda state: state == "revoked", states))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Integer, Row, case, cast, func, literal_column, select
 
 from claudomator_py.domain.budget import Spending, WindowUse
-from claudomator_py.domain.limits import LONGEST_RESET_MS
+from claudomator_py.domain.limits import MAX_RESET_MS
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.store.tables import RUN
 from claudomator_py.store.visibility import runs_seen
@@ -51,7 +51,7 @@ def windows(connection: Connection, kind: str, account: str) -> Mapping[str, Win
     found: dict[str, WindowUse] = {}
     for said, said_ms in connection.execute(query.order_by(RUN.c.windows_ms.desc()).limit(_LATEST)):
         uses = {name: WindowUse.model_validate(use) for name, use in said.items()}
-        found = {name: use for name, use in uses.items() if use.resets_at <= said_ms + LONGEST_RESET_MS} | found
+        found = {name: use for name, use in uses.items() if use.resets_at <= said_ms + MAX_RESET_MS} | found
     return found
 
 

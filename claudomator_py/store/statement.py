@@ -18,7 +18,7 @@ from sqlalchemy.sql.elements import BinaryExpression
 from sqlalchemy.sql.operators import in_op, not_in_op
 from sqlalchemy.sql.visitors import iterate
 
-MOST_FORMS = 256
+MAX_FORMS = 256
 """Lists of so many different lengths are compiled for; then all is compiled again as it is needed."""
 
 Row = tuple[Any, ...]
@@ -197,7 +197,7 @@ class _Compiled:
         lengths = tuple([len(given[name]) for name in self._lists])
         form = self._forms.get(lengths)
         if form is None:
-            if len(self._forms) >= MOST_FORMS:
+            if len(self._forms) >= MAX_FORMS:
                 self._forms.clear()
             form = self._forms[lengths] = self._make({name: given[name] for name in self._lists})
         return form

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.channel import MOST_PARTICIPANTS, ChannelSettings, NewChannel
+from claudomator_py.domain.channel import MAX_PARTICIPANTS, ChannelSettings, NewChannel
 from claudomator_py.domain.errors import (
     LIST_OF_SPECIALISTS,
     Conflict,
@@ -145,8 +145,8 @@ def add_member(
     display_name: str | None = None,
 ) -> None:
     """Have somebody take part who does not yet. Raises Conflict where the channel is full."""
-    if len(channel_rows.members(connection, channel_id)) >= MOST_PARTICIPANTS:
-        full = f"The channel already has {MOST_PARTICIPANTS} participants."
+    if len(channel_rows.members(connection, channel_id)) >= MAX_PARTICIPANTS:
+        full = f"The channel already has {MAX_PARTICIPANTS} participants."
         raise Conflict(full, remedy="Remove a participant first.")
     member = ChannelMember(
         channel_id=channel_id,

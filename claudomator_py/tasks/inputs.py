@@ -36,7 +36,7 @@ from claudomator_py.tasks.readiness import go_on, ready_dependents
 
 GO_ON_YOURSELF = "The task stays with you. Do as much of it as you can yourself, and do not hand it on."
 _EVENT_TEXT_CHARS = 300
-_MOST_EXCHANGES = 20
+_MAX_EXCHANGES = 20
 _ASKED_FOR = {
     InputKind.QUESTION: "an answer",
     InputKind.CLARIFICATION: "an answer",
@@ -299,7 +299,7 @@ def _with_exchange(
             "words": earlier.words,
             "follows": earlier.follows,
             "confirms": earlier.confirms,
-            "heard": (*earlier.heard, exchange)[-_MOST_EXCHANGES:],
+            "heard": (*earlier.heard, exchange)[-_MAX_EXCHANGES:],
             "answering": why is None,
             "given_up": why is not None,
         }

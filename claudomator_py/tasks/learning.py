@@ -19,7 +19,7 @@ from claudomator_py.store.tables import Decision, Event, Label, Standing, Task
 
 FROZEN: Final = "learning_frozen"
 """The switch: nothing is learned, and nothing later of what happens meanwhile."""
-AT_ONCE: Final = 500
+BATCH_SIZE: Final = 500
 """Events that one transaction looks at, and labels that it learns."""
 _BY_A_PERSON = frozenset({RationaleCode.NAMED, RationaleCode.MENTIONED, RationaleCode.BY_HAND})
 
@@ -50,16 +50,16 @@ def correct(
 
 
 def learn(connection: Connection, rate: float, now_ms: int, since: int = 0) -> None:
-    """Label what has ended, and learn the next labels; as much as ``AT_ONCE`` of either.
+    """Label what has ended, and learn the next labels; as much as ``BATCH_SIZE`` of either.
 
     rate: how far one label moves performance, 0 to 1. since: see ``has_more``.
     """
     so_far = learning_rows.progress(connection) or Progress(since, 0)
-    new_events = events.following(connection, so_far.event, AT_ONCE)
+    new_events = events.following(connection, so_far.event, BATCH_SIZE)
     for event in new_events:
         if event.kind == "state" and event.data.get("state") in ENDED:
             _label(connection, event, now_ms)
-    waiting = learning_rows.unlearned(connection, AT_ONCE)
+    waiting = learning_rows.unlearned(connection, BATCH_SIZE)
     frozen = switch_rows.find(connection, FROZEN) is not None
     if not frozen:
         for label in waiting:

@@ -35,7 +35,7 @@ from claudomator_py.domain.triage import (
     TriageReason,
 )
 from claudomator_py.domain.units import HOUR_MS
-from claudomator_py.prompts.messages import MOST_EARLIER, answer_instructions
+from claudomator_py.prompts.messages import MAX_EARLIER, answer_instructions
 from claudomator_py.routing.reply_question import Reply
 from claudomator_py.routing.triage import triage
 from claudomator_py.scheduler.decision import TriageRecord
@@ -339,7 +339,7 @@ def _would_loop(connection: Connection, place: _Place, message: ChannelMessage, 
 
 def _task(connection: Connection, place: _Place, message: ChannelMessage, specialist: str, now_ms: int) -> Task:
     channel = place.channel
-    earlier = channel_rows.thread(connection, message, MOST_EARLIER)
+    earlier = channel_rows.thread(connection, message, MAX_EARLIER)
     spec = TaskSpec(
         name=f"{channel.name[:40]}-{message.id}-{specialist[:40]}".strip(".-_"),
         instructions=answer_instructions(channel.name, message, earlier),

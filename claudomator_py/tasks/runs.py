@@ -32,7 +32,7 @@ from claudomator_py.tasks.decisions import record_placement
 
 NOTE_OF = "note_of"
 """In the event of a start: the run of which the agent gets a note, as a fresh conversation takes over its work."""
-MOST_USED = 10**12
+MAX_USED = 10**12
 """Tokens, or US dollars: what one run can have used at most, many times over."""
 
 Number = TypeVar("Number", int, float)
@@ -189,4 +189,4 @@ def used_columns(run: Run, used: Used, now_ms: int) -> dict[str, Any]:
 
 def _plausible(used: Number | None) -> Number | None:
     """What an agent says it used, unless no run can have used so much, and the sum of all would be worth nothing."""
-    return used if used is not None and 0 <= used <= MOST_USED else None
+    return used if used is not None and 0 <= used <= MAX_USED else None

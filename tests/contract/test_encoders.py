@@ -23,7 +23,7 @@ from claudomator_py.embed.hashed import Hashed
 from claudomator_py.embed.minilm import minilm, weights
 from claudomator_py.embed.model_process import ModelProcess
 from claudomator_py.embed.onnx import onnx
-from claudomator_py.embed.openai import AT_ONCE, OpenAi
+from claudomator_py.embed.openai import BATCH_SIZE, OpenAi
 from claudomator_py.schema.routing_settings import EncoderSettings
 from tests.fakes.onnx_graph import TABLE, WIDTH, model_folder, node
 
@@ -123,9 +123,9 @@ def test_a_text_has_the_same_vector_alone_and_among_others(encoder: Encoder) -> 
 
 
 def test_more_texts_than_go_into_one_question_keep_their_order(encoder: Encoder) -> None:
-    texts = [f"task number {number}" for number in range(AT_ONCE + 3)]
+    texts = [f"task number {number}" for number in range(BATCH_SIZE + 3)]
     rows = encoder.encode(texts)
-    assert np.allclose(rows[AT_ONCE], encoder.encode([texts[AT_ONCE]])[0], atol=1e-5)
+    assert np.allclose(rows[BATCH_SIZE], encoder.encode([texts[BATCH_SIZE]])[0], atol=1e-5)
     assert np.allclose(rows[0], encoder.encode([texts[0]])[0], atol=1e-5)
 
 

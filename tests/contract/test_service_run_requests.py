@@ -10,9 +10,9 @@ from claudomator_py.domain.handing_on import HANDOFF_MARKER
 from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.principal import Principal, RequestKey, Role
 from claudomator_py.domain.run_requests import (
-    DEEPEST,
-    MOST_PROGRESS_EVENTS,
-    MOST_QUESTIONS,
+    MAX_PROGRESS_EVENTS,
+    MAX_QUESTIONS,
+    MAX_SUBTASK_DEPTH,
     PROGRESS_EVERY_MS,
     ProgressRequest,
     QuestionRequest,
@@ -107,9 +107,9 @@ def test_a_run_that_does_not_end_well_has_asked_nothing(world: World) -> None:
 
 def test_it_asks_so_often_and_no_more(world: World) -> None:
     run = begin(world)
-    for number in range(MOST_QUESTIONS):
+    for number in range(MAX_QUESTIONS):
         ask(world, run, f"Question {number}?")
-    with pytest.raises(Conflict, match=f"asked {MOST_QUESTIONS} questions"):
+    with pytest.raises(Conflict, match=f"asked {MAX_QUESTIONS} questions"):
         ask(world, run, "And this?")
 
 
@@ -256,13 +256,13 @@ def test_nothing_is_said_of_the_progress_of_a_run_that_is_over(world: World) -> 
 
 def test_a_run_that_talks_all_night_fills_no_disk(world: World) -> None:
     run = begin(world, timeout="30d")
-    for number in range(MOST_PROGRESS_EVENTS + 3):
+    for number in range(MAX_PROGRESS_EVENTS + 3):
         world.now_ms += PROGRESS_EVERY_MS
         requests(world, run).report_progress(run.id, ProgressRequest(text=f"Step {number}."))
-    assert len(told(world, PROGRESS)) == MOST_PROGRESS_EVENTS
+    assert len(told(world, PROGRESS)) == MAX_PROGRESS_EVENTS
     shown = world.queries.run(run.id).progress
     assert shown is not None
-    assert shown.text == f"Step {MOST_PROGRESS_EVENTS + 2}."
+    assert shown.text == f"Step {MAX_PROGRESS_EVENTS + 2}."
 
 
 @pytest.mark.both_databases
@@ -312,7 +312,7 @@ def test_it_creates_so_many_and_no_more(world: World) -> None:
 
 def test_tasks_do_not_create_tasks_without_end(world: World) -> None:
     run = begin(world, "task0")
-    for depth in range(DEEPEST):
+    for depth in range(MAX_SUBTASK_DEPTH):
         create(world, run, f"task{depth + 1}")
         world.succeed(f"task{depth}")
         world.tick()

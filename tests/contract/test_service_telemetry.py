@@ -304,7 +304,7 @@ def test_new_content_ends_a_generation_that_had_no_outcome(world: World, traced:
 def test_what_was_taken_is_not_sent_again_and_what_was_not_is(
     world: World, traced: Traced, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tracing, "AT_ONCE", 2)
+    monkeypatch.setattr(tracing, "BATCH_SIZE", 2)
     begin(world)
     world.succeed("t")
     send = traced.collected.send

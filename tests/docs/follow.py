@@ -10,7 +10,7 @@ from tests.docs.page import Command, Step, steps_of
 from tests.docs.terminal import COMMAND, Terminal, open_terminal
 from tests.patience import PATIENCE_S
 
-_LEAST_PAUSE_S, _MOST_PAUSE_S = 0.2, 0.6
+_LEAST_PAUSE_S, _MAX_PAUSE_S = 0.2, 0.6
 """The longer a look takes, the more is left for what is waited for; but some pages show what lasts two seconds."""
 # A reader who does not see it yet looks again.
 _LOOKS = re.compile(
@@ -59,7 +59,7 @@ def _do(terminal: Terminal, step: Step, command: Command, patience_s: float) -> 
         printed = terminal.log() if daemon else terminal.run(command.text)
         if (command.expected and matches(command.expected, printed)) or time.monotonic() >= end:
             return printed
-        time.sleep(min(max(_LEAST_PAUSE_S, 3 * (time.monotonic() - looked)), _MOST_PAUSE_S))
+        time.sleep(min(max(_LEAST_PAUSE_S, 3 * (time.monotonic() - looked)), _MAX_PAUSE_S))
 
 
 def _do_silently(terminal: Terminal, step: Step) -> None:

@@ -21,7 +21,7 @@ FRAMES_A_SECOND = 45
 """Of each noisy agent: just less than ends its connection."""
 SEARCH_EVERY = 10
 PROGRESS = "x" * 99_000
-_AT_ONCE = 50
+_CONCURRENCY = 50
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Crowd:
 
     def __init__(self, orders: Orders) -> None:
         self._orders = orders
-        self._gate = asyncio.Semaphore(_AT_ONCE)
+        self._gate = asyncio.Semaphore(_CONCURRENCY)
         self._open: list[ClientConnection] = []
         self._agents: list[NoisyAgent] = []
         self.done: Counter[str] = Counter()

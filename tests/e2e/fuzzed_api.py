@@ -109,7 +109,7 @@ class FuzzedApi:
 
 
 _draw_each_character = HypothesisProvider.draw_string
-_LONGEST_DRAWN = 20
+_MAX_DRAWN = 20
 
 
 def _draw_string(self: HypothesisProvider, intervals: IntervalSet, *, min_size: int = 0, max_size: int = 10**10) -> str:
@@ -117,9 +117,9 @@ def _draw_string(self: HypothesisProvider, intervals: IntervalSet, *, min_size: 
 
     To draw each of their characters takes a fifth of the CPU of all these tests.
     """
-    if min_size <= _LONGEST_DRAWN:
+    if min_size <= _MAX_DRAWN:
         return _draw_each_character(self, intervals, min_size=min_size, max_size=max_size)
-    part = _draw_each_character(self, intervals, min_size=1, max_size=_LONGEST_DRAWN)
+    part = _draw_each_character(self, intervals, min_size=1, max_size=_MAX_DRAWN)
     return (part * min_size)[:min_size]
 
 

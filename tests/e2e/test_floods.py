@@ -20,7 +20,7 @@ FLOODS = {
     "deep": ("codex", "exec yes '" + '{"type":"x","item":' + '{"a":' * 600 + "1" + "}" * 601 + "'"),
 }
 """Kind and program of agents that flood."""
-MOST_MS = 20_000
+MAX_MS = 20_000
 """An innocent task waited for minutes. Now it is a second or two, unless the machine has other things to do."""
 
 
@@ -74,6 +74,6 @@ def test_floods_keep_nobody_waiting_and_end_when_they_are_told_to(place: Site) -
     for name in ("plain", "deep"):
         daemon.client.cancel(name)
         assert ended(daemon, name).state == "CANCELLED"
-    assert max(waited) < MOST_MS
+    assert max(waited) < MAX_MS
     assert daemon.stop() == 0
     place.no_processes()

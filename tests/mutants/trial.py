@@ -28,7 +28,7 @@ from tests.mutants import PACKAGE, ROOT
 _Place = tuple[str, int]
 """A function of a module: its qualified name and its first line."""
 
-LONGEST_TEST_S = 30
+MAX_TEST_S = 30
 """Seconds for one test of a mutant, of which none takes three: one that never ends is noticed too."""
 
 
@@ -51,7 +51,7 @@ class Tests:
                 self._seconds, reached = json.loads(Path(told.name).read_text())
                 self._reached = {test: {(name, line) for name, line in places} for test, places in reached.items()}
         # On a busy machine all of them take longer, and what is only slow has noticed nothing.
-        self._longest_s = max(LONGEST_TEST_S, time.monotonic() - began)
+        self._longest_s = max(MAX_TEST_S, time.monotonic() - began)
         if self.passed:
             self._collect()
             _migrate()

@@ -4,9 +4,9 @@ from claudomator_py.domain import limits
 
 TIMES_MS = {
     "BRIEF_MS": 500,
-    "LONGEST_BRIEF_MS": 2_000,
+    "MAX_BRIEF_MS": 2_000,
     "FIRST_ESTIMATE_MS": 1_000,
-    "LONGEST_ESTIMATE_MS": 8_000,
+    "MAX_ESTIMATE_MS": 8_000,
     "SHORTEST_MS": 100,
     "STALE_MS": 1_000,
 }

@@ -24,7 +24,7 @@ from tests.simulation.accounts import Account, Window
 
 UNIT_MS = MINUTE_MS
 POLL_MS = SECOND_MS
-LONGEST_MS = 60 * 24 * HOUR_MS
+MAX_MS = 60 * 24 * HOUR_MS
 ENDED = ("COMPLETED", "FAILED", "CANCELLED")
 MODELS = {Tier.FAST: ModelChoice(model="small"), Tier.BALANCED: ModelChoice(model="middling")}
 # On the tick's own thread, so that an exception there ends the tick as kill -9 would.
@@ -130,7 +130,7 @@ class Night:
             if not self.jobs and self._ended():
                 break
             self._go_on(wake)
-            assert self.world.now_ms - START_MS < LONGEST_MS, self._told("it does not come to an end")
+            assert self.world.now_ms - START_MS < MAX_MS, self._told("it does not come to an end")
         self._close()
         return self.report
 

@@ -23,7 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-_LONGEST = 1 << 17
+_MAX_MESSAGE_BYTES = 1 << 17
 """Bytes of a request."""
 _PR_SET_PDEATHSIG = 1
 _FILES = 1_024
@@ -63,9 +63,9 @@ class _Parent:
 
     def _hear(self, connection: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
         # What comes with it is only received in the child: a test that ends whatever has its files open would end this.
-        request = json.loads(connection.recv(_LONGEST, socket.MSG_PEEK))
+        request = json.loads(connection.recv(_MAX_MESSAGE_BYTES, socket.MSG_PEEK))
         if "command" not in request:
-            connection.recv(_LONGEST)
+            connection.recv(_MAX_MESSAGE_BYTES)
         if "wait" in request:
             self._waiting[request["wait"]] = connection
             self._tell(request["wait"])
@@ -81,7 +81,7 @@ class _Parent:
             else:
                 for waiting in self._waiting.values():
                     waiting.close()
-                return request, socket.recv_fds(connection, _LONGEST, 3)[1]
+                return request, socket.recv_fds(connection, _MAX_MESSAGE_BYTES, 3)[1]
         return None
 
     def _bury(self, pid: int) -> None:

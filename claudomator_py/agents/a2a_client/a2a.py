@@ -20,7 +20,7 @@ from claudomator_py.agents.a2a_client.output import Output
 from claudomator_py.agents.a2a_client.task import RemoteTask
 
 FIRST_PAUSE_S: Final = 0.2
-LONGEST_PAUSE_S: Final = 10.0
+MAX_PAUSE_S: Final = 10.0
 PATIENCE_S: Final = 120.0
 """So long a task that is under way is asked after, although nobody answers."""
 UNATTENDED_S: Final = 60.0
@@ -28,7 +28,7 @@ UNATTENDED_S: Final = 60.0
 of which another one does."""
 MIN_REFUSALS: Final = 10
 """So often at least it has to say so meanwhile."""
-LONGEST_WAIT_S: Final = 60.0
+MAX_WAIT_S: Final = 60.0
 """A ``Retry-After`` up to this is waited out here."""
 STREAM_SILENCE_S: Final = 60.0
 CANCEL_S: Final = 3.0
@@ -206,7 +206,7 @@ class Conversation:
                 raise _rpc_end(error) from error
             except End as end:
                 wait = end.fields.get("retry_after_s")
-                if wait is None or wait > LONGEST_WAIT_S:
+                if wait is None or wait > MAX_WAIT_S:
                     raise
                 time.sleep(wait)
             else:
@@ -310,4 +310,4 @@ def _pauses() -> Iterator[float]:
     pause = FIRST_PAUSE_S
     while True:
         yield pause
-        pause = min(pause * 1.5, LONGEST_PAUSE_S)
+        pause = min(pause * 1.5, MAX_PAUSE_S)

@@ -14,11 +14,11 @@ from urllib.parse import urlsplit
 
 from claudomator_py.agents.a2a_client.ending import End, retry_after_s
 
-MOST_ANSWER: Final = 16 * 1024 * 1024
+MAX_ANSWER: Final = 16 * 1024 * 1024
 """Bytes of one answer."""
-MOST_EVENT: Final = 4 * 1024 * 1024
+MAX_EVENT: Final = 4 * 1024 * 1024
 """Bytes of one event of a stream."""
-MOST_STREAM: Final = 64 * 1024 * 1024
+MAX_STREAM: Final = 64 * 1024 * 1024
 """Bytes of one stream."""
 _PIECE: Final = 64 * 1024
 CONNECT_S: Final = 15.0
@@ -115,11 +115,11 @@ class Server:
 
     def _whole(self, response: http.client.HTTPResponse) -> Answer:
         try:
-            body = response.read(MOST_ANSWER + 1)
+            body = response.read(MAX_ANSWER + 1)
         except (OSError, http.client.HTTPException) as error:
             raise Cut(f"the answer of {self.origin} broke off: {_words(error)}") from error
-        if len(body) > MOST_ANSWER:
-            raise End("too_large", f"an answer of {self.origin} is larger than {MOST_ANSWER} bytes")
+        if len(body) > MAX_ANSWER:
+            raise End("too_large", f"an answer of {self.origin} is larger than {MAX_ANSWER} bytes")
         declared = response.headers.get("Content-Length", "")
         if declared.isdigit() and len(body) < int(declared):
             raise Cut(f"the answer of {self.origin} broke off after {len(body)} of {declared} bytes")
@@ -191,7 +191,7 @@ class Events:
         size = total = 0
         for line in self._lines():
             size, total = size + len(line), total + len(line)
-            if size > MOST_EVENT or total > MOST_STREAM:
+            if size > MAX_EVENT or total > MAX_STREAM:
                 raise _too_large()
             line = line.rstrip(b"\r")
             if not line:
@@ -210,7 +210,7 @@ class Events:
             while piece := self._response.read1(_PIECE):
                 *lines, rest = (rest + piece).split(b"\n")
                 yield from lines
-                if len(rest) > MOST_EVENT:
+                if len(rest) > MAX_EVENT:
                     raise _too_large()
         except (OSError, http.client.HTTPException):
             return
@@ -218,7 +218,7 @@ class Events:
 
 
 def _too_large() -> End:
-    return End("too_large", f"an event is larger than {MOST_EVENT} bytes, or a stream than {MOST_STREAM}")
+    return End("too_large", f"an event is larger than {MAX_EVENT} bytes, or a stream than {MAX_STREAM}")
 
 
 def refusal(server: Server, answer: Answer) -> End | None:

@@ -4,7 +4,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 SHORTEST_HOLD_S: Final = 1.0
-LONGEST_HOLD_S: Final = 24 * 3600.0
+MAX_HOLD_S: Final = 24 * 3600.0
 """What a service asks for beyond this is cut to it: nobody waits for a year because of a digit too many."""
 
 
@@ -38,4 +38,4 @@ def retry_after_s(value: str | None, now_s: float) -> float | None:
             return None
     if seconds != seconds:  # NaN
         return None
-    return min(max(seconds, SHORTEST_HOLD_S), LONGEST_HOLD_S)
+    return min(max(seconds, SHORTEST_HOLD_S), MAX_HOLD_S)

@@ -7,9 +7,9 @@ from claudomator_py.agents.a2a_client.ending import End
 from claudomator_py.agents.a2a_client.output import Output
 from claudomator_py.agents.a2a_client.wire import ASKS, ENDS, Artifact, Update
 
-LONGEST_CONVERSATION: Final = 100
+MAX_CONVERSATION: Final = 100
 """Characters of a conversation that can be continued; a longer one could not be told from others."""
-MOST_ARTIFACTS: Final = 8 * 1024 * 1024
+MAX_ARTIFACTS: Final = 8 * 1024 * 1024
 """Characters of all results."""
 _OUTCOMES: Final = {
     "completed": "completed",
@@ -25,7 +25,7 @@ def conversation_text(task_id: str, context_id: str) -> str:
     """TASK/CONTEXT, either of which may be empty; empty for what is not known, or too long."""
     whole = f"{quote(task_id, safe='')}/{quote(context_id, safe='')}"
     short = f"{quote(task_id, safe='')}/"
-    return next((one for one in (whole, short) if one != "/" and len(one) <= LONGEST_CONVERSATION), "")
+    return next((one for one in (whole, short) if one != "/" and len(one) <= MAX_CONVERSATION), "")
 
 
 def ids_of(conversation: str) -> tuple[str, str]:
@@ -151,8 +151,8 @@ class RemoteTask:
         before = self._results.get(piece.id)
         old = before.text if before is not None else ""
         text = old + piece.text if piece.append else piece.text
-        if sum(len(one.text) for one in self._results.values()) - len(old) + len(text) > MOST_ARTIFACTS:
-            raise End("too_large", f"its results are larger than {MOST_ARTIFACTS} characters")
+        if sum(len(one.text) for one in self._results.values()) - len(old) + len(text) > MAX_ARTIFACTS:
+            raise End("too_large", f"its results are larger than {MAX_ARTIFACTS} characters")
         name = piece.name or (before.name if before is not None else "")
         self._results[piece.id] = Artifact(piece.id, name, text, append=False)
         if new := text.removeprefix(old):

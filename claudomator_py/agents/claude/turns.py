@@ -9,7 +9,7 @@ from claudomator_py.agents.run_events import content_text
 from claudomator_py.domain.report import Stage
 
 _OPENING = frozenset({"assistant", "user", "stream_event"})
-_MOST_OPEN = 1_000
+_MAX_OPEN = 1_000
 _OVER = frozenset({"completed", "failed", "killed", "stopped"})
 _COMMAND = "local_bash"
 _WAKE_UP = "ScheduleWakeup"
@@ -102,10 +102,10 @@ class Turns:
             case "init" | "api_retry":
                 self._begin()
             case "background_tasks_changed":
-                tasks = [task for task in list_of(event, "tasks")[:_MOST_OPEN] if isinstance(task, dict)]
+                tasks = [task for task in list_of(event, "tasks")[:_MAX_OPEN] if isinstance(task, dict)]
                 self._tasks = {text_of(task, "task_id") or "": text_of(task, "task_type") for task in tasks}
             case "task_started" if task_id is not None and event.get("is_backgrounded") is not False:
-                if len(self._tasks) < _MOST_OPEN:
+                if len(self._tasks) < _MAX_OPEN:
                     self._tasks[task_id] = text_of(event, "task_type")
             case "task_updated" if text_of(event_of(event, "patch"), "status") not in _OVER:
                 pass
@@ -126,7 +126,7 @@ class Turns:
             if asked is not None and not block.get("is_error"):
                 at_ms = count_of(event_of(event, "tool_use_result"), "scheduledFor")
                 self._wakes_at = (_SOME_TIME if asked else None) if at_ms is None else at_ms or None
-            if block.get("name") == _WAKE_UP and len(self._wake_calls) < _MOST_OPEN:
+            if block.get("name") == _WAKE_UP and len(self._wake_calls) < _MAX_OPEN:
                 self._wake_calls[text_of(block, "id") or ""] = event_of(block, "input").get("stop") is not True
 
     def _take_jobs(self, event: Event) -> None:
@@ -134,13 +134,13 @@ class Turns:
         for block in list_of(event_of(event, "message"), "content"):
             if not isinstance(block, dict):
                 continue
-            if block.get("name") in (_SCHEDULES, _UNSCHEDULES) and len(self._cron_calls) < _MOST_OPEN:
+            if block.get("name") in (_SCHEDULES, _UNSCHEDULES) and len(self._cron_calls) < _MAX_OPEN:
                 self._cron_calls[text_of(block, "id") or ""] = block
             call_id = text_of(block, "tool_use_id") or ""
             if (asked := self._cron_calls.pop(call_id, None)) is None or block.get("is_error"):
                 continue
             if asked.get("name") == _SCHEDULES:
-                if len(self._jobs) < _MOST_OPEN:
+                if len(self._jobs) < _MAX_OPEN:
                     self._jobs[call_id] = _job(event_of(asked, "input"), event_of(event, "tool_use_result"), block)
             elif name := text_of(event_of(asked, "input"), "id"):
                 self._jobs = {call: job for call, job in self._jobs.items() if name not in job[0].split()}
@@ -148,7 +148,7 @@ class Turns:
     def _take_task(self, event: Event) -> None:
         """Of a version without events for them, the result of the call tells of a background task."""
         task_id = text_of(event_of(event, "tool_use_result"), "backgroundTaskId")
-        if task_id is not None and not self._tells_of_tasks and len(self._tasks) < _MOST_OPEN:
+        if task_id is not None and not self._tells_of_tasks and len(self._tasks) < _MAX_OPEN:
             self._tasks[task_id] = _COMMAND
 
 

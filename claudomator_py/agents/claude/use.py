@@ -13,7 +13,7 @@ INPUT_FIELDS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input
 _MODEL_INPUT_FIELDS = ("inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens")
 _SYNTHETIC = "<synthetic>"
 """The model of messages that the program writes itself."""
-_MOST_WINDOWS = 20
+_MAX_WINDOWS = 20
 _FAMILY_WINDOW = re.compile(r"[a-z]+_(?:hour|day|week|month)_([a-z]+(?:_\d+)*)")
 """The name of a window of one family of models, such as ``seven_day_opus``. Where several words follow on the time, as
 in ``seven_day_oauth_apps``, they name a use of the whole account."""
@@ -155,7 +155,7 @@ def windows_of(info: Event) -> dict[str, WindowUse]:
     if named is not None and named not in told:
         told[named] = info
     found = {}
-    for name, window in list(told.items())[:_MOST_WINDOWS]:
+    for name, window in list(told.items())[:_MAX_WINDOWS]:
         used, resets_at = amount_of(window, "utilization"), epoch_ms(window.get("resetsAt"))
         if used is None and window.get("status") == "rejected":
             used = 1.0

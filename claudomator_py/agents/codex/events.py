@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from claudomator_py.acts.tool_calls import rule_for
 from claudomator_py.agents.api_errors import Rules, classify, words
-from claudomator_py.agents.denied import MOST_CALLS, distinct
+from claudomator_py.agents.denied import MAX_CALLS, distinct
 from claudomator_py.agents.ending import Result, Verdict, denials, failed
 from claudomator_py.agents.fence import Verdict as FenceVerdict
 from claudomator_py.agents.fence import beyond_reach, fenced_call
@@ -174,7 +174,7 @@ class CodexEvents(RunEvents):
             status, headers = answer
             self.resets_at = _reset(headers) if status == "429" else self.resets_at
         elif (verdict := beyond_reach(line)) is not None and (blocked := _BLOCKED.match(line)):
-            self.fenced = [*self.fenced, _Fenced(verdict, [blocked["call"]])][-MOST_CALLS:]
+            self.fenced = [*self.fenced, _Fenced(verdict, [blocked["call"]])][-MAX_CALLS:]
             self.is_telling = True
         elif self.is_telling and not _LOG_LINE.match(line):
             self.fenced[-1].lines.append(line)

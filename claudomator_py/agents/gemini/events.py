@@ -24,7 +24,7 @@ _ATTEMPT = re.compile(r"Attempt \d{1,3} failed: ")
 _SLEEP = re.compile(r"\. Retrying after (\d{1,13})ms\.\.\.$")
 """Ends it, where it is about to sleep."""
 _PRINTED_SLEEP = re.compile(r"Retrying after (\d{1,13})ms")
-_MOST_PRINTED = 1_000
+_MAX_PRINTED = 1_000
 """Sleeps in the results of tools that are told from its own; after more, none is believed."""
 _TOOL_FAILED = "Error executing tool "
 """Begins a passage of stderr that repeats what a tool printed, of any number of lines, and without an end."""
@@ -251,7 +251,7 @@ class GeminiEvents(RunEvents):
     def _take_printed(self, text: str) -> None:
         plain = text.replace("\n", "").isprintable()  # megabytes of it cost little then
         for found in _PRINTED_SLEEP.finditer(text if plain else readable(text)):
-            if len(self.printed_sleeps) <= _MOST_PRINTED:
+            if len(self.printed_sleeps) <= _MAX_PRINTED:
                 self.printed_sleeps.add(int(found[1]))
 
     def stuck(self, started_ms: int | None) -> Verdict | None:
@@ -270,7 +270,7 @@ class GeminiEvents(RunEvents):
         is read can the two be told apart. ended: all that there is has been read.
         """
         told_apart = (ended or not self.open_calls) and sleep.failed_tools <= self.failed_tools
-        few = len(self.printed_sleeps) <= _MOST_PRINTED
+        few = len(self.printed_sleeps) <= _MAX_PRINTED
         return told_apart and few and sleep.length_ms not in self.printed_sleeps
 
     @property

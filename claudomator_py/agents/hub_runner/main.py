@@ -9,7 +9,7 @@ from typing import Any, Final
 MAILBOX: Final = "mailbox"
 """In the run directory: what the hub has heard from the agent, one JSON object a line, the last one being the end."""
 FIRST_S: Final = 0.01
-LONGEST_S: Final = 0.25
+MAX_S: Final = 0.25
 """Between two looks; it grows while nothing comes."""
 _AT_ONCE: Final = 8 * 1024 * 1024
 """Bytes: several times what a frame of the hub may have."""
@@ -29,7 +29,7 @@ def main() -> int:
             _print(message)
             if message.get("type") == "end":
                 return 0 if message.get("outcome") == "completed" else 1
-        pause_s = FIRST_S if lines else min(LONGEST_S, pause_s * 2)
+        pause_s = FIRST_S if lines else min(MAX_S, pause_s * 2)
         time.sleep(pause_s)
 
 

@@ -21,8 +21,8 @@ ANSWER_S: Final = 20.0
 """How long one answer is waited for."""
 PATIENCE_S: Final = 40.0
 """How long a daemon is waited for that is not there. Every CLI gives a tool at least a minute."""
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
-_LONGEST_ANSWER = 1024 * 1024
+_FIRST_PAUSE_S, _MAX_PAUSE_S = 0.1, 2.0
+_MAX_ANSWER_LENGTH = 1024 * 1024
 _BUSY = (502, 503, 504)
 
 
@@ -56,7 +56,7 @@ class DaemonClient:
             if time.monotonic() + pause_s > until:
                 raise Unreachable(f"The daemon cannot be reached: {problem}.")
             time.sleep(pause_s)
-            pause_s = min(_LONGEST_PAUSE_S, pause_s * 2)
+            pause_s = min(_MAX_PAUSE_S, pause_s * 2)
 
     def _once(self, method: str, path: str, body: Mapping[str, Any] | None, key: str) -> tuple[int, dict[str, Any]]:
         """Raises OSError, HTTPException or ValueError where no daemon answers."""
@@ -69,10 +69,10 @@ class DaemonClient:
                 headers |= {"Content-Type": "application/json", "Idempotency-Key": key}
             connection.request(method, path, data, headers)
             response = connection.getresponse()
-            text = response.read(_LONGEST_ANSWER + 1)
+            text = response.read(_MAX_ANSWER_LENGTH + 1)
         finally:
             connection.close()
-        if len(text) > _LONGEST_ANSWER:
+        if len(text) > _MAX_ANSWER_LENGTH:
             raise ValueError("its answer is too long")
         answer = json.loads(text) if text else {}
         if not isinstance(answer, dict):

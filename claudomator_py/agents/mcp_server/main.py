@@ -27,7 +27,7 @@ SERVER_KEY: Final = "io.modelcontextprotocol/serverInfo"
 SERVER: Final = {"name": "claudomator", "version": __version__}
 CACHED_MS: Final = 3_600_000
 """How long a client may keep what tools there are, which do not change while the server runs."""
-LONGEST_LINE: Final = 1024 * 1024
+MAX_LINE_LENGTH: Final = 1024 * 1024
 """Bytes of a message; a longer one is refused."""
 
 PARSE_ERROR: Final = -32700
@@ -75,11 +75,11 @@ def main(argv: list[str] | None = None, environ: Mapping[str, str] | None = None
 
 def serve(source: BinaryIO, sink: BinaryIO, answer: Answer) -> None:
     """Answer each line of source, until it ends. Raises OSError where nobody reads the answers."""
-    while line := source.readline(LONGEST_LINE + 1):
-        if len(line) > LONGEST_LINE:
+    while line := source.readline(MAX_LINE_LENGTH + 1):
+        if len(line) > MAX_LINE_LENGTH:
             while line and not line.endswith(b"\n"):
-                line = source.readline(LONGEST_LINE)
-            _write(sink, _error(None, INVALID_REQUEST, f"a message of more than {LONGEST_LINE} bytes"))
+                line = source.readline(MAX_LINE_LENGTH)
+            _write(sink, _error(None, INVALID_REQUEST, f"a message of more than {MAX_LINE_LENGTH} bytes"))
         elif line.strip() and (reply := _reply(line, answer)) is not None:
             _write(sink, reply)
 

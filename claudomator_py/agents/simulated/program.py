@@ -70,7 +70,7 @@ ERRORS = {
 _UNIT_S = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _LINE = re.compile(r"^[ \t]*simulate:[ \t]*(.*)$", re.MULTILINE)
 _SERVICE_S = 30
-_MOST_ANSWER = 10_000
+_MAX_ANSWER = 10_000
 _OUTCOME = re.compile(r"([a-z_-]+)(?:\(reset=([^)]+)\))?")
 
 
@@ -172,7 +172,7 @@ def ask(service: str, told: dict[str, object]) -> str:
         answer = connection.getresponse()
         if answer.status != 200:
             raise Unreachable(f"{service} answered {answer.status} {answer.reason}")
-        return answer.read(_MOST_ANSWER).decode(errors="replace")
+        return answer.read(_MAX_ANSWER).decode(errors="replace")
     except (OSError, HTTPException) as error:
         raise Unreachable(f"{service} did not answer: {error}") from error
     finally:

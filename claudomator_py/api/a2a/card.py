@@ -11,7 +11,7 @@ from claudomator_py import __version__
 from claudomator_py.api.a2a.messages import ANY_SKILL
 from claudomator_py.domain.card import Card
 
-MOST_EXAMPLES: Final = 5
+MAX_EXAMPLES: Final = 5
 _TEXT: Final = ["text/plain"]
 _BEARER: Final = {"scheme": "bearer"}
 _ANY: Final = {
@@ -49,7 +49,7 @@ def agent_card(base: str, cards: Sequence[Card]) -> dict[str, Any]:
 
 def _skill(card: Card) -> dict[str, Any]:
     """A specialist is a skill of ours: its own skills are named in its description."""
-    examples = [example for skill in card.skills for example in skill.examples][:MOST_EXAMPLES]
+    examples = [example for skill in card.skills for example in skill.examples][:MAX_EXAMPLES]
     able = ", ".join(f"{skill.name} (`{skill.id}`)" for skill in card.skills)
     return {
         "id": card.id,

@@ -43,9 +43,9 @@ _REASONS: Final = {
 
 ANY_SKILL: Final = "task"
 """The skill of our card that is no specialist: whoever suits the task does it."""
-LONGEST_ID: Final = 200
+MAX_ID_LENGTH: Final = 200
 """Characters of a message's id, or a context's."""
-MOST_LISTED: Final = 100
+MAX_LISTED: Final = 100
 """Tasks in one part of a list (specification 1.0, 3.1.4)."""
 _KEY_PREFIX: Final = "a2a:"
 """Apart from the keys that clients of the API choose."""
@@ -129,8 +129,8 @@ def parse_message(params: Mapping[str, Any]) -> Message:
     if not isinstance(said, Mapping):
         raise RpcError(INVALID_PARAMS, "`message` is missing")
     message_id = field(said, "messageId")
-    if not isinstance(message_id, str) or not 0 < len(message_id) <= LONGEST_ID:
-        raise RpcError(INVALID_PARAMS, f"`message.messageId` is not text of 1 to {LONGEST_ID} characters")
+    if not isinstance(message_id, str) or not 0 < len(message_id) <= MAX_ID_LENGTH:
+        raise RpcError(INVALID_PARAMS, f"`message.messageId` is not text of 1 to {MAX_ID_LENGTH} characters")
     role = said.get("role")
     if isinstance(role, bool) or role not in _USER:
         raise RpcError(INVALID_PARAMS, "`message.role` is not that of the user")
@@ -144,8 +144,8 @@ def parse_message(params: Mapping[str, Any]) -> Message:
         # The skills of our card are specialists: who names one of them, and nobody else, means that one.
         specialist, skill = (None if skill == ANY_SKILL else skill), None
     context_id = _optional(said, "contextId") or ""
-    if len(context_id) > LONGEST_ID:
-        raise RpcError(INVALID_PARAMS, f"`message.contextId` has more than {LONGEST_ID} characters")
+    if len(context_id) > MAX_ID_LENGTH:
+        raise RpcError(INVALID_PARAMS, f"`message.contextId` has more than {MAX_ID_LENGTH} characters")
     fingerprint = hashlib.sha256(json.dumps([said, metadata], sort_keys=True).encode()).hexdigest()
     return Message(
         id=message_id,
@@ -174,9 +174,9 @@ class Listing:
 
 def parse_listing(params: Mapping[str, Any]) -> Listing:
     """Return what ``ListTasks`` asks for. Raises RpcError."""
-    size = _whole(params, "pageSize", MOST_LISTED // 2)
-    if not 1 <= size <= MOST_LISTED:
-        raise RpcError(INVALID_PARAMS, f"`pageSize` is not 1 to {MOST_LISTED}")
+    size = _whole(params, "pageSize", MAX_LISTED // 2)
+    if not 1 <= size <= MAX_LISTED:
+        raise RpcError(INVALID_PARAMS, f"`pageSize` is not 1 to {MAX_LISTED}")
     after = _optional(params, "statusTimestampAfter", "")
     return Listing(
         LatestFilter(

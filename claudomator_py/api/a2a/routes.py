@@ -63,7 +63,7 @@ a2a = guarded()
 
 log = logging.getLogger(__name__)
 
-LONGEST_WAIT_S: Final = 600.0
+MAX_WAIT_S: Final = 600.0
 """So long a client may wait for the end in one request; then it hears that the task is under way."""
 
 _METHODS: Final[Mapping[str, tuple[str, Version]]] = {
@@ -270,7 +270,7 @@ def _words(error: ServiceError) -> str:
 
 async def _settled(request: Request, caller: _Caller, task: TaskView) -> TaskView:
     """The task once it has ended or asks, or as it is when nobody waits any longer."""
-    until = time.monotonic() + LONGEST_WAIT_S
+    until = time.monotonic() + MAX_WAIT_S
     streams = caller.streams
     with streams.place(request.state.principal):
         while not shapes.is_settled(task) and not streams.closing and time.monotonic() < until:

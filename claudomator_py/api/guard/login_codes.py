@@ -9,12 +9,12 @@ from collections.abc import Callable
 from claudomator_py.domain.units import MINUTE_MS
 
 LASTS_MS = MINUTE_MS
-MOST = 16
+MAX_CODES = 16
 _RANDOM_BYTES = 24
 
 
 class LoginCodes:
-    """The codes that are good now, ``MOST`` at a time; a further one replaces the oldest. Safe to use from threads.
+    """The codes that are good now, ``MAX_CODES`` at a time; a further one replaces the oldest. Safe for threads.
 
     clock: epoch milliseconds.
     """
@@ -30,7 +30,7 @@ class LoginCodes:
         with self._lock:
             now_ms = self._clock()
             self._drop_expired(now_ms)
-            while len(self._issued) >= MOST:
+            while len(self._issued) >= MAX_CODES:
                 del self._issued[next(iter(self._issued))]
             self._issued[_hash(code)] = (now_ms + LASTS_MS, principal_id)
         return code, now_ms + LASTS_MS

@@ -9,7 +9,7 @@ from claudomator_py.domain.crashpoint import crashpoint
 
 TOKEN_FILE = "token"  # noqa: S105 - the name of a file
 _RANDOM_BYTES = 32
-_LONGEST = 512
+_MAX_LENGTH = 512
 _SHORTEST = 16
 
 
@@ -36,9 +36,9 @@ def credential_token(path: Path) -> str:
     Raises TokenFileError, OSError.
     """
     with path.open("rb") as file:
-        text = file.read(_LONGEST + 1).decode("ascii", "replace").strip()
+        text = file.read(_MAX_LENGTH + 1).decode("ascii", "replace").strip()
     if not _is_token(text):
-        raise TokenFileError(f"{path} does not hold a token. Give it {_SHORTEST} to {_LONGEST} ASCII characters.")
+        raise TokenFileError(f"{path} does not hold a token. Give it {_SHORTEST} to {_MAX_LENGTH} ASCII characters.")
     return text
 
 
@@ -65,7 +65,7 @@ def read_token(path: Path) -> str:
                 f"{path} can be read by other users, so its token may be known. "
                 "Delete it; a new token is created at the next start."
             )
-        text = os.read(descriptor, _LONGEST + 1).decode("ascii", "replace").strip()
+        text = os.read(descriptor, _MAX_LENGTH + 1).decode("ascii", "replace").strip()
     finally:
         os.close(descriptor)
     if not _is_token(text):
@@ -74,7 +74,7 @@ def read_token(path: Path) -> str:
 
 
 def _is_token(text: str) -> bool:
-    return _SHORTEST <= len(text) <= _LONGEST and text.isascii() and not any(c.isspace() for c in text)
+    return _SHORTEST <= len(text) <= _MAX_LENGTH and text.isascii() and not any(c.isspace() for c in text)
 
 
 def _create(path: Path, token: str) -> None:

@@ -23,14 +23,14 @@ from claudomator_py.store.tables import BrowserSession
 
 IDLE_MS: Final = 2 * HOUR_MS
 """How long a session lasts after its last use. A page that is open uses it."""
-LONGEST_MS: Final = 7 * DAY_MS
+MAX_MS: Final = 7 * DAY_MS
 """How long it lasts at most."""
-MOST: Final = 64
+MAX_SESSIONS: Final = 64
 """How many there may be at once; a further one replaces the one not used for longest."""
 WRITTEN_EVERY_MS: Final = 5 * MINUTE_MS
 _PURPOSE = b"claudomator browser session"
 _RANDOM_BYTES = 32
-_LONGEST = 200
+_MAX_LENGTH = 200
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class Sessions:
             used_ms=now_ms,
             expires_ms=now_ms + IDLE_MS,
         )
-        surplus = [one.id for one in self.all()[MOST - 1 :]]
+        surplus = [one.id for one in self.all()[MAX_SESSIONS - 1 :]]
         if surplus:
             self.end(surplus, principal_id)
 
@@ -94,13 +94,13 @@ class Sessions:
     def find(self, value: str, host: str) -> BrowserSession | None:
         """The session of that cookie, if it counts on that host and is neither over nor ended. This uses it."""
         # What is looked up is a digest, so the time that takes tells nothing of a value that would be found.
-        session = self._by_hash.get(_hash(value)) if len(value) <= _LONGEST else None
+        session = self._by_hash.get(_hash(value)) if len(value) <= _MAX_LENGTH else None
         now_ms = self._clock()
         if session is None or session.expires_ms <= now_ms or session.host != host:
             return None
         with self._lock:
             session.used_ms = max(session.used_ms, now_ms)
-            session.expires_ms = max(session.expires_ms, min(now_ms + IDLE_MS, session.created_ms + LONGEST_MS))
+            session.expires_ms = max(session.expires_ms, min(now_ms + IDLE_MS, session.created_ms + MAX_MS))
             due = now_ms - self._written_ms.get(session.id, now_ms) >= WRITTEN_EVERY_MS
             if due:
                 self._written_ms[session.id] = now_ms

@@ -4,7 +4,7 @@ import re
 
 from claudomator_py.domain.text import one_line
 
-_MOST = 60
+_MAX_LENGTH = 60
 # The first that fits: most of them claim to be the ones after, too.
 _BROWSERS = (
     ("Edge", re.compile(r"\bEdgA?/(\d+)")),
@@ -29,6 +29,6 @@ def browser_name(user_agent: str) -> str:
     name = next((f"{name} {found[1]}" for name, known in _BROWSERS if (found := known.search(user_agent))), None)
     if name is None:
         said = one_line(user_agent)
-        return f"{said[:_MOST]}…" if len(said) > _MOST else said or "unknown"
+        return f"{said[:_MAX_LENGTH]}…" if len(said) > _MAX_LENGTH else said or "unknown"
     system = next((name for name, part in _SYSTEMS if part in user_agent), None)
     return name if system is None else f"{name} on {system}"

@@ -39,7 +39,7 @@ FRAMES: Final = Rate(50, 200)
 """Beyond it the connection is closed with 1008."""
 _MAX_CONNECTIONS: Final = 1_000
 """Of one principal; beyond it the next one is refused before it is accepted."""
-_LONGEST_ERROR: Final = 500
+_MAX_ERROR_LENGTH: Final = 500
 _CONNECTION_S: Final = 0.002
 _MESSAGE_S: Final = 0.0003
 _CHARACTER_S: Final = 1e-8
@@ -275,7 +275,7 @@ class _Connection:
             return
         code = error.get("code") if isinstance(error, Mapping) else None
         message = error.get("message") if isinstance(error, Mapping) else None
-        words = str(message or "it gave no reason")[:_LONGEST_ERROR]
+        words = str(message or "it gave no reason")[:_MAX_ERROR_LENGTH]
         future.set_exception(Refused(code if isinstance(code, int) else 0, words))
 
 

@@ -21,7 +21,7 @@ from claudomator_py.schema.validation import MAX_PROBLEMS, first_problem, valida
 from claudomator_py.service.access import Granted
 from claudomator_py.store.database import StoreUnavailable
 
-MOST_BYTES: Final = 1024 * 1024
+MAX_BYTES: Final = 1024 * 1024
 """Of a frame. Beyond it the connection is closed with 1009."""
 
 PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INVALID_PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
@@ -53,7 +53,7 @@ class _Params(BaseModel):
 
 
 _Id = Annotated[str, Field(min_length=1, max_length=200)]
-_Text = Annotated[str, Field(max_length=MOST_BYTES)]
+_Text = Annotated[str, Field(max_length=MAX_BYTES)]
 
 
 class _Register(_Params):

@@ -14,15 +14,15 @@ from claudomator_py.api.credentials import SessionId, named, seen_by, views_of
 from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.guard.limits import Throttle
 from claudomator_py.api.guard.login_codes import LoginCodes
-from claudomator_py.api.guard.sessions import LONGEST_MS, Sessions
+from claudomator_py.api.guard.sessions import MAX_MS, Sessions
 from claudomator_py.api.guard.user_agent import browser_name
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.section import guarded
 from claudomator_py.api.settings import WebSettings
 
-_LONGEST = 200
-Code = Annotated[str, Query(max_length=_LONGEST)]
-SentCode = Annotated[str, Form(max_length=_LONGEST)]
+_MAX_LENGTH = 200
+Code = Annotated[str, Query(max_length=_MAX_LENGTH)]
+SentCode = Annotated[str, Form(max_length=_MAX_LENGTH)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def router(entrance: Entrance) -> APIRouter:
         response.set_cookie(
             settings.cookie,
             sessions.begin(whose, host, browser_name(request.headers.get("user-agent", ""))),
-            max_age=LONGEST_MS // 1000,
+            max_age=MAX_MS // 1000,
             httponly=True,
             samesite="strict",
             path="/",

@@ -15,7 +15,7 @@ from claudomator_py.api.problem import status_of
 from claudomator_py.api.section import guarded
 from claudomator_py.domain.errors import Invalid
 from claudomator_py.domain.principal import Principal
-from claudomator_py.domain.task import LONGEST_INSTRUCTIONS
+from claudomator_py.domain.task import MAX_INSTRUCTIONS_LENGTH
 from claudomator_py.domain.text import one_line
 from claudomator_py.domain.verdict_text import consequences, verdict_sentence
 from claudomator_py.domain.views.policy import (
@@ -29,7 +29,7 @@ from claudomator_py.domain.views.policy import (
 from claudomator_py.service.access import Access
 from claudomator_py.service.policy import PolicyService
 
-Text = Annotated[str, Form(max_length=LONGEST_INSTRUCTIONS)]
+Text = Annotated[str, Form(max_length=MAX_INSTRUCTIONS_LENGTH)]
 _TONES = {"given": "good", "refused": "bad", "expired": "off"}
 
 

@@ -16,7 +16,7 @@ from claudomator_py.api.problem import status_of
 from claudomator_py.api.section import guarded
 from claudomator_py.domain.errors import Conflict, Invalid
 from claudomator_py.domain.principal import Principal
-from claudomator_py.domain.task import LONGEST_INSTRUCTIONS
+from claudomator_py.domain.task import MAX_INSTRUCTIONS_LENGTH
 from claudomator_py.domain.views.routing import (
     CorrectionView,
     CreatorFeesView,
@@ -31,7 +31,7 @@ from claudomator_py.domain.views.routing import (
 )
 from claudomator_py.service.access import Access
 
-Text = Annotated[str, Form(max_length=LONGEST_INSTRUCTIONS)]
+Text = Annotated[str, Form(max_length=MAX_INSTRUCTIONS_LENGTH)]
 Field = Annotated[str, Form(max_length=2_000)]
 NOBODY = "no specialist"
 

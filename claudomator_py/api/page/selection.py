@@ -20,10 +20,10 @@ from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.views import RestartRequest, TaskFilter, TaskView
 from claudomator_py.service.access import Access, Granted
 
-_MOST = 200
-_LONGEST = 16
+_MAX_TASKS = 200
+_MAX_DIGITS = 16
 Text = Annotated[str, Query(max_length=200)]
-Chosen = Annotated[list[str], Form(default_factory=list, max_length=_MOST)]
+Chosen = Annotated[list[str], Form(default_factory=list, max_length=_MAX_TASKS)]
 Field = Annotated[str, Form(max_length=10)]
 
 
@@ -78,7 +78,7 @@ def router(access: Access) -> APIRouter:
 
 
 def _choice(granted: Granted, wanted: TaskFilter, by: Principal, *, marked: bool) -> Response:
-    page = granted.queries.tasks(wanted, None, _MOST)
+    page = granted.queries.tasks(wanted, None, _MAX_TASKS)
     values = {
         "filters": filters_of(wanted),
         "choices": [(f"{task.id}:{task.version}", row_of(task)) for task in _changeable(page.items)],
@@ -86,7 +86,7 @@ def _choice(granted: Granted, wanted: TaskFilter, by: Principal, *, marked: bool
         "all_url": filter_url("/select", wanted, marked="all"),
         "none_url": filter_url("/select", wanted),
         "more": page.next_cursor is not None,
-        "most": _MOST,
+        "most": _MAX_TASKS,
     }
     return render("select.html", values, by=by)
 
@@ -98,7 +98,7 @@ def _changeable(tasks: Sequence[TaskView]) -> list[TaskView]:
 def _parsed(chosen: str) -> tuple[str, int]:
     """The task's id, and the version that was shown."""
     task_id, _, version = chosen.partition(":")
-    if not (version.isascii() and version.isdigit() and len(version) < _LONGEST):
+    if not (version.isascii() and version.isdigit() and len(version) < _MAX_DIGITS):
         raise Invalid("This form does not belong to this page.", remedy="Go back, and choose again.")
     return task_id, int(version)
 

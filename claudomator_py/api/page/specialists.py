@@ -22,14 +22,14 @@ from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import Conflict, Invalid, Problem, ServiceError, StaleVersion
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.views.routing import ForgetRequest
-from claudomator_py.domain.views.specialists import LONGEST_QUERY, GrantRequest, SpecialistView
+from claudomator_py.domain.views.specialists import MAX_QUERY_LENGTH, GrantRequest, SpecialistView
 from claudomator_py.schema.cardfile import parse_card_file
 from claudomator_py.service.access import Access, Granted
 
 _PART = 50
-_MOST_FOUND = 20
+_MAX_FOUND = 20
 _FILE = "card.yaml"
-Text = Annotated[str, Query(max_length=LONGEST_QUERY)]
+Text = Annotated[str, Query(max_length=MAX_QUERY_LENGTH)]
 Cursor = Annotated[str | None, Query(max_length=500)]
 SpecialistId = Annotated[str, Path(max_length=128)]
 Version = Annotated[int, Form(ge=0), DIGITS]
@@ -46,7 +46,7 @@ def router(access: Access) -> APIRouter:
         granted = access.as_(by)
         values: dict[str, object] = {"query": q, "degraded": False, "more": 0, "next_cursor": None}
         if q.strip():
-            found = granted.specialists.search(q, _MOST_FOUND)
+            found = granted.specialists.search(q, _MAX_FOUND)
             rows = [found_row_of(one) for one in found.items]
             values |= {"rows": rows, "more": found.total - len(rows), "degraded": found.degraded}
         else:

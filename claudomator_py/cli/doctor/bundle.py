@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from claudomator_py.client.http import Client
 
 FOLDER = "claudomator-report"
-MOST_TASKS = 100
+MAX_TASKS = 100
 README = """What `claudomator doctor --bundle` found; look through it before you send it.
 
 doctor.json         the checks, with remedies
@@ -91,7 +91,7 @@ def _token(where: tuple[Path | None, Path | None]) -> str:
 def _events(client: "Client", *, tasks: bool) -> Iterator[redacted.Document]:
     """Of the newest tasks that changed within a day."""
     since = format_instant(int(time.time() * SECOND_MS) - DAY_MS)
-    newest = [task for task in client.tasks(limit=MOST_TASKS).items if task.updated_at >= since]
+    newest = [task for task in client.tasks(limit=MAX_TASKS).items if task.updated_at >= since]
     for task in newest:
         for event in client.why(task.id).events:
             if event.at >= since:

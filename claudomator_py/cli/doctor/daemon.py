@@ -15,7 +15,7 @@ from claudomator_py.client.errors import ClientError, NotStarted
 from claudomator_py.domain.views import AgentView, CheckView
 from claudomator_py.schema.agent_settings import MODEL_KINDS, default_agent, no_agent_found
 
-MOST_APART_S = 10.0
+MAX_APART_S = 10.0
 
 
 def daemon_findings(config: Path | None, state_dir: Path | None) -> tuple[list[Finding], list[AgentView] | None]:
@@ -42,7 +42,7 @@ def same_time(theirs_s: float | None, ours_s: float) -> Finding:
     if theirs_s is None:
         return ok(name, "not reported")
     apart_s = theirs_s - ours_s
-    if abs(apart_s) <= MOST_APART_S:
+    if abs(apart_s) <= MAX_APART_S:
         return ok(name, "agrees with this machine's")
     how = "ahead of" if apart_s > 0 else "behind"
     detail = f"is {abs(apart_s):.0f} s {how} this machine's"

@@ -10,7 +10,7 @@ from claudomator_py.domain.card_warnings import ShownCardWarning
 from claudomator_py.domain.fields import NAME_PATTERN, refusal
 from claudomator_py.domain.views.base import Instant, View
 
-LONGEST_QUERY = 2_000
+MAX_QUERY_LENGTH = 2_000
 """Characters of what is searched for."""
 _GRANTEE = re.compile(rf"(?:org:)?(?:{NAME_PATTERN[1:-1]})")
 

@@ -40,7 +40,7 @@ _VARIABLES = {
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_ALLOW_PROTOCOL": "",
 }
-_MOST_WORDS = 2_000
+_MAX_WORDS = 2_000
 _TERM_S = 5.0
 
 
@@ -89,7 +89,7 @@ class Git:
             with self._lock:
                 self._running.discard(process)
         if process.returncode != 0:
-            words = (said.strip() or printed.strip()).decode(errors="replace")[-_MOST_WORDS:]
+            words = (said.strip() or printed.strip()).decode(errors="replace")[-_MAX_WORDS:]
             raise GitRefused(words or f"git {arguments[0]} exited with {process.returncode}", process.returncode)
         return printed.decode(errors="surrogateescape").removesuffix("\n")
 

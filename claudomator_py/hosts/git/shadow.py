@@ -52,7 +52,7 @@ _WORKTREE_CONFIG = "extensions.worktreeconfig"
 _ADDRESS = re.compile(r"remote\..+\.(url|lfsurl)", re.DOTALL)
 _HARMLESS_ADDRESS = re.compile(r"(https?|ssh)://[^-]|[A-Za-z0-9_.][A-Za-z0-9_.@-]*:(?!:|//)")
 _FILTER = re.compile(r"filter\.(.+)\.(clean|smudge|process)", re.DOTALL)
-_LARGEST_CONFIG = 2**20
+_MAX_CONFIG = 2**20
 
 POINTER = ".git"
 """The file in a work tree that names its git directory."""
@@ -173,7 +173,7 @@ class Shadow:
 
     def _settings(self, file: Path) -> Settings:
         """What a configuration file says. What it includes is not read."""
-        text = _read_regular(file, _LARGEST_CONFIG)
+        text = _read_regular(file, _MAX_CONFIG)
         listed = self._git("/", "config", "--file", "-", "--no-includes", "--null", "--list", stdin=text)
         pairs = (entry.partition("\n") for entry in listed.split("\0") if entry)
         return [(key, value if equals else "true") for key, equals, value in pairs]
@@ -185,7 +185,7 @@ class Shadow:
         there = (name for name in _LINKED if (self._common / name).exists())
         for name in (*there, *(path.name for path in self._common.glob("sharedindex.*")), _TREES):
             (self._path / name).symlink_to(self._common / name)
-        (self._path / "HEAD").write_bytes(_read_regular(self._common / "HEAD", _LARGEST_CONFIG))
+        (self._path / "HEAD").write_bytes(_read_regular(self._common / "HEAD", _MAX_CONFIG))
         (self._path / "config").write_text(configuration, encoding="utf-8", errors="surrogateescape")
 
 

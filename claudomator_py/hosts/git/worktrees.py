@@ -26,7 +26,7 @@ from claudomator_py.hosts.git.shadow import POINTER, Repository, Shadow, discove
 
 CHECKOUT_S = 600.0
 STATUS_S = 60.0
-_MOST_WORDS = 2_000
+_MAX_WORDS = 2_000
 
 
 def _now_ms() -> int:
@@ -103,7 +103,7 @@ class LocalTrees:
         with self._alone(tree.path):
             state = self._look(tree)
             # An agent may have written them, such as the reason of a lock.
-            words = self._clean(state.words.encode(errors="replace").decode()[:_MOST_WORDS])
+            words = self._clean(state.words.encode(errors="replace").decode()[:_MAX_WORDS])
             state = replace(state, words=words, seen_ms=self._clock())
             if not self._git.closed and self._records.read(tree.name) is not None:
                 with suppress(OSError):

@@ -23,7 +23,7 @@ AnyPath = str | Path
 _BUSY_S = 2.0
 _RECORDED_S = 0.005
 _BUSY_PAUSE_S = 0.002
-_LARGEST = 2**53
+_MAX_NUMBER = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ def _exit_record(data: dict[str, object]) -> ExitRecord:
             "error": str() | None as error,
             "step": int(step),
         } if (
-            all(abs(number) <= _LARGEST for number in (exit_code or 0, started_ms, ended_ms, step))
+            all(abs(number) <= _MAX_NUMBER for number in (exit_code or 0, started_ms, ended_ms, step))
             and ended_by in _ENDED_BY
             and "\0" not in (error or "")
         ):

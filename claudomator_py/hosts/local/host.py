@@ -23,7 +23,7 @@ from claudomator_py.hosts.shim.record import now_ms
 from claudomator_py.ports import AgentKind, Clock
 
 _GIVE_UP_MS = 5_000
-_MOST_TAKEN_OVER = 5
+_MAX_TAKEN_OVER = 5
 
 
 class LocalRunHost(ReportingHost):
@@ -152,7 +152,7 @@ class LocalRunHost(ReportingHost):
             return status
         with self._lock:
             tried = self._taken_over[path] = self._taken_over.get(path, 0) + 1
-        if tried > _MOST_TAKEN_OVER:
+        if tried > _MAX_TAKEN_OVER:
             return RunStatus(RunFate.UNFINISHED)
         self.spawn(run_id, {})
         return status

@@ -21,8 +21,8 @@ _INSTALLATION = str(Path(__file__).parents[3])
 _IMPORT = "import sys; sys.path.append(sys.argv.pop(1)); from claudomator_py.hosts.shim.{0} import {1}; {1}()"
 _ANSWER_S = 10.0
 _ATTEMPTS = 2
-_MOST_IDLE = 4
-_MOST_CONNECTED = 64
+_MAX_IDLE = 4
+_MAX_CONNECTED = 64
 """Each takes two open files. With more runs at a time than that, a fork for each is not what takes the time."""
 
 
@@ -137,7 +137,7 @@ class Launcher:
         """Take back a shim whose run has ended: it gets another one if it can, and leaves if it cannot."""
         with self._lock:
             self._idle.append(shim)
-            if len(self._idle) > _MOST_IDLE:
+            if len(self._idle) > _MAX_IDLE:
                 self._idle.pop(0).close()
 
     def close(self) -> None:
@@ -152,7 +152,7 @@ class Launcher:
 
     def _count(self, shim: Shim) -> None:
         self._connected = [other for other in self._connected if other.is_connected and other is not shim]
-        if len(self._connected) < _MOST_CONNECTED:
+        if len(self._connected) < _MAX_CONNECTED:
             self._connected.append(shim)
         else:
             shim.close()

@@ -12,7 +12,7 @@ from claudomator_py.hosts.local.launcher import Shim, ended_by_itself
 from claudomator_py.hosts.shim import procfs, record
 
 _FIRST_PAUSE_S = 0.02
-_LONGEST_PAUSE_S = 1.0
+_MAX_PAUSE_S = 1.0
 _START_S = 30.0
 _NEVER_STARTS = (record.STARTED, record.REVOKED, record.CANCEL, record.EXIT)
 
@@ -89,7 +89,7 @@ class RunWatcher:
             self._follow(run_id, identity)
         elif _is_held(watched.path) or (_may_start(watched.path) and self._loop.time() < watched.give_up_at):
             watched.timer = self._loop.call_later(watched.pause_s, self._find, run_id)
-            watched.pause_s = min(watched.pause_s * 2, _LONGEST_PAUSE_S)
+            watched.pause_s = min(watched.pause_s * 2, _MAX_PAUSE_S)
         else:
             self._end(run_id)
 

@@ -10,7 +10,7 @@ from functools import cache
 
 RUN_VARIABLE = "CLAUDOMATOR_RUN"
 
-_LONGEST_READ = 4096
+_MAX_READ_LENGTH = 4096
 _START = 19
 _NEWCOMERS = 8
 _NEWCOMER_LOOKS = 100
@@ -194,7 +194,7 @@ def _content(path: str) -> bytes:
     # Not by open(): that asks three more things of the kernel, and this is done for each look at a run.
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        return os.read(fd, _LONGEST_READ)
+        return os.read(fd, _MAX_READ_LENGTH)
     finally:
         os.close(fd)
 

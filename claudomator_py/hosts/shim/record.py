@@ -23,8 +23,8 @@ EXIT_TEMPORARY = "exit.json.tmp"
 _GIVE_UP = frozenset((REVOKED, CANCEL, STARTED, EXIT))
 
 _EXIT_BYTES = 4096
-_LONGEST_READ = 64 * 1024
-_LARGEST_PID = 2**22
+_MAX_READ_LENGTH = 64 * 1024
+_MAX_PID = 2**22
 _ERROR_CHARACTERS = 500
 _LOCK_ATTEMPTS = 100
 _LOCK_PAUSE_S = 0.01
@@ -79,10 +79,10 @@ def read(path: str | os.PathLike[str], directory: int | None = None) -> dict[str
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise ValueError("it is not a file")
-        text = os.read(fd, _LONGEST_READ + 1)
+        text = os.read(fd, _MAX_READ_LENGTH + 1)
     finally:
         os.close(fd)
-    if len(text) > _LONGEST_READ:
+    if len(text) > _MAX_READ_LENGTH:
         raise ValueError("it is too long")
     try:
         data = json.loads(text)
@@ -131,7 +131,7 @@ def living_agent(directory: int) -> procfs.Process | None:
 def identity(data: dict[str, object]) -> tuple[int, int, str]:
     """Pid, start time and boot of the process that the file names. Raises ValueError."""
     match data:
-        case {"pid": int(pid), "start_time": int(start_time), "boot_id": str(boot)} if 0 < pid <= _LARGEST_PID:
+        case {"pid": int(pid), "start_time": int(start_time), "boot_id": str(boot)} if 0 < pid <= _MAX_PID:
             return pid, start_time, boot
     raise ValueError("it names no process")
 

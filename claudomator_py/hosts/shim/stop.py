@@ -11,7 +11,7 @@ from claudomator_py.hosts.shim import procfs
 from claudomator_py.hosts.shim.crash import crash
 
 _FIRST_PAUSE_S = 0.005
-_LONGEST_PAUSE_S = 0.25
+_MAX_PAUSE_S = 0.25
 _ROUNDS_BEFORE_GROUPS = 1
 
 
@@ -51,7 +51,7 @@ def end_all(
         crash("kill-sent")
         if left:
             pause(length)
-            length = min(length * 2, _LONGEST_PAUSE_S)
+            length = min(length * 2, _MAX_PAUSE_S)
         rounds += 1
         left = find()
     return Stopped(len(seen), left)
@@ -77,7 +77,7 @@ def _terminate(
         if remaining <= 0:
             break
         pause(min(length, remaining))
-        length = min(length * 2, _LONGEST_PAUSE_S)
+        length = min(length * 2, _MAX_PAUSE_S)
     return left
 
 

@@ -19,7 +19,7 @@ _WAITING_SHARE = 0.05
 2.1.330 was seen to use up to 3 %."""
 _SAMPLES_PER_STALL = 8
 _SHORTEST_SAMPLE = 0.05
-_LONGEST_SAMPLE = 15.0
+_MAX_SAMPLE_LENGTH = 15.0
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -130,7 +130,7 @@ class Stall:
         self._limit = limit
         self._share = share
         self._agent = agent
-        self._interval = min(max(limit / _SAMPLES_PER_STALL, _SHORTEST_SAMPLE), _LONGEST_SAMPLE)
+        self._interval = min(max(limit / _SAMPLES_PER_STALL, _SHORTEST_SAMPLE), _MAX_SAMPLE_LENGTH)
         self._active = now
         self._sampled = now
         self._used = {0: _cpu_of_ended()}

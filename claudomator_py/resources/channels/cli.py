@@ -11,7 +11,7 @@ from claudomator_py.cli.arguments import checked
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Column, Format, FormatOption, fail, fields, heading, note, out, out_json, render
 from claudomator_py.cli.times import ago, now_ms
-from claudomator_py.domain.channel import LONGEST_MESSAGE, ChannelSettings, MarkVerdict, NewChannel, NewMessage
+from claudomator_py.domain.channel import MAX_MESSAGE_LENGTH, ChannelSettings, MarkVerdict, NewChannel, NewMessage
 from claudomator_py.domain.text import plain
 from claudomator_py.resources.channels.shape import MuteRequest, SettingsRequest
 
@@ -149,7 +149,7 @@ def post(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Post a message in a channel."""
-    said = sys.stdin.read(LONGEST_MESSAGE + 1) if text == "-" else text
+    said = sys.stdin.read(MAX_MESSAGE_LENGTH + 1) if text == "-" else text
     posted = client.post_message(channel, checked(NewMessage, {"content": said, "reply_to": reply_to}))
     if output is Format.JSON:
         out_json(posted)

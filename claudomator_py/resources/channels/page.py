@@ -13,7 +13,7 @@ from claudomator_py.api.page.wanted import read_fields
 from claudomator_py.api.problem import status_of
 from claudomator_py.api.request import DIGITS
 from claudomator_py.api.section import guarded
-from claudomator_py.domain.channel import LONGEST_MESSAGE, AnswerState, MarkVerdict, NewChannel, NewMessage
+from claudomator_py.domain.channel import MAX_MESSAGE_LENGTH, AnswerState, MarkVerdict, NewChannel, NewMessage
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.triage import Role, TriageReason
@@ -38,7 +38,7 @@ MemberId = Annotated[str, Path(max_length=128)]
 MessageId = Annotated[int, Path(ge=1, le=2**53), DIGITS]
 ReplyTo = Annotated[int | None, Query(alias="reply", ge=1, le=2**53), DIGITS]
 Short = Annotated[str, Form(max_length=2_000)]
-MessageText = Annotated[str, Form(max_length=2 * LONGEST_MESSAGE)]
+MessageText = Annotated[str, Form(max_length=2 * MAX_MESSAGE_LENGTH)]
 _REASONS = {
     TriageReason.DIRECT_MENTION: "mentioned",
     TriageReason.REPLY_TO_AGENT: "answers an agent",

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from claudomator_py.domain.channel import (
-    LONGEST_ATTACHMENT,
+    MAX_ATTACHMENT_LENGTH,
     AnswerState,
     AttachmentState,
     ChannelSettings,
@@ -149,7 +149,7 @@ class AttachmentRequest(Strict):
     """What came of processing an attachment."""
 
     state: AttachmentState = Field(description="State of its processing.")
-    text: Annotated[Text, Field(max_length=LONGEST_ATTACHMENT)] | None = Field(
+    text: Annotated[Text, Field(max_length=MAX_ATTACHMENT_LENGTH)] | None = Field(
         None, description="Its content as text, if it has any."
     )
 

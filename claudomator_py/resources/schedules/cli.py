@@ -20,7 +20,7 @@ from claudomator_py.resources.schedules.shape import FireView, ScheduleView
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
 
-MOST = 2_000
+MAX_TIMES = 2_000
 _FIRE_COLUMNS = (Column("LOCAL TIME"), Column("UTC"), Column(""))
 
 
@@ -33,7 +33,7 @@ def preview(
     begin: Annotated[
         str | None, typer.Option("--from", metavar="RFC3339", help="Show times after this one. Default: now.")
     ] = None,
-    count: Annotated[int, typer.Option("--count", min=1, max=MOST, help="Number of times to show.")] = 10,
+    count: Annotated[int, typer.Option("--count", min=1, max=MAX_TIMES, help="Number of times to show.")] = 10,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Show when a cron expression fires. Needs no daemon."""

@@ -4,7 +4,7 @@ import math
 
 PAUSE_S = 0.03
 """In arrivals, which ends a burst."""
-LONGEST_S = 0.2
+MAX_S = 0.2
 """How long a burst can keep whoever asks from beginning with what was taken."""
 
 
@@ -37,5 +37,5 @@ class Burst:
     def over_at(self) -> float:
         """When it is over at the latest, if nothing more comes or is taken."""
         if self._untaken:
-            return self._began + LONGEST_S
-        return min(self._began + LONGEST_S, self._last + PAUSE_S) if self._several else -math.inf
+            return self._began + MAX_S
+        return min(self._began + MAX_S, self._last + PAUSE_S) if self._several else -math.inf

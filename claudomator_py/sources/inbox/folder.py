@@ -37,7 +37,7 @@ CHUNK = 256
 # So many refused files are offered again whenever anything changed, and so many by each rescan.
 _OFFERED_AGAIN = 100
 _OFFERED_BY_RESCAN = 1_000
-_MOST_WAITING_SHOWN = 100
+_MAX_WAITING_SHOWN = 100
 _IGNORED = (".", "#", "~")
 
 log = logging.getLogger("claudomator.inbox")
@@ -94,7 +94,7 @@ class FolderScan:
         ledger = self._ledger
         missing = ((name, "it is not there; gone, if it does not come back") for name in ledger.missing)
         waiting = chain(missing, ((name, waiting.why) for name, waiting in ledger.waiting.items()))
-        shown = {self._arrivals.path_of(name): why for name, why in islice(waiting, _MOST_WAITING_SHOWN)}
+        shown = {self._arrivals.path_of(name): why for name, why in islice(waiting, _MAX_WAITING_SHOWN)}
         counts = len(ledger.accepted), len(ledger.refused)
         return FolderStatus(self.available, self._problem, *counts, shown, len(self._unread))
 

@@ -12,10 +12,10 @@ from claudomator_py.store.errors import StoreUnavailable
 
 # Files are offered so many at once that it takes about this long, in seconds: a commit for each of few is slow, and a
 # stop has to wait for very many.
-_SHORTEST_S, _LONGEST_S = 0.25, 1.0
-_FEWEST = 16
+_SHORTEST_S, _MAX_S = 0.25, 1.0
+_MIN_BATCH = 16
 _AT_FIRST = 64
-MOST = 256
+MAX_BATCH = 256
 """Files that are offered at once at most."""
 
 log = logging.getLogger("claudomator.inbox")
@@ -38,10 +38,10 @@ class Offering:
         return verdicts
 
     def _adapt(self, took_s: float, count: int) -> None:
-        if took_s > _LONGEST_S:
-            self.at_once = max(_FEWEST, count // 2)
+        if took_s > _MAX_S:
+            self.at_once = max(_MIN_BATCH, count // 2)
         elif took_s < _SHORTEST_S:
-            self.at_once = min(MOST, max(self.at_once, count * 2))
+            self.at_once = min(MAX_BATCH, max(self.at_once, count * 2))
 
     def _take(self, readings: Sequence[Reading[Any]]) -> Sequence[Sequence[Problem]]:
         if len(readings) > 1:

@@ -117,7 +117,7 @@ def sweep(folder: Folder, names: Iterable[str], still_wrong: Iterable[str]) -> N
             remove_error_file(folder, name.removesuffix(SUFFIX))
 
 
-MOST_PROBLEMS = 50
+MAX_PROBLEMS = 50
 
 Clean = Callable[[tuple[Problem, ...]], tuple[Problem, ...]]
 
@@ -177,11 +177,11 @@ class Refusals:
 
 def shortened(problems: Sequence[Problem]) -> tuple[Problem, ...]:
     """As many of the problems as are kept, and how many more there are."""
-    if len(problems) <= MOST_PROBLEMS:
+    if len(problems) <= MAX_PROBLEMS:
         return tuple(problems)
-    more = len(problems) - MOST_PROBLEMS
+    more = len(problems) - MAX_PROBLEMS
     rest = Problem(message=f"and {more} more problems", remedy="correct these first")
-    return (*problems[:MOST_PROBLEMS], rest)
+    return (*problems[:MAX_PROBLEMS], rest)
 
 
 def readable(path: str) -> str:

@@ -22,7 +22,7 @@ from claudomator_py.tasks.renewal import cancel_now
 from claudomator_py.tasks.schedules import Plan, begin, end_of_file, move, replace
 from claudomator_py.tasks.specialists import task_problems
 
-MOST_DOCUMENTS = 1_000
+MAX_DOCUMENTS = 1_000
 """That are taken by one statement: databases take only so many values at once."""
 
 
@@ -245,7 +245,7 @@ class FileBatch:
         for file in self._files[begin:]:
             if not file.only_adds or not names.isdisjoint(file.names):
                 break
-            if len(names) + len(file.names) > MOST_DOCUMENTS:
+            if len(names) + len(file.names) > MAX_DOCUMENTS:
                 break
             row.append(file)
             names.update(file.names)

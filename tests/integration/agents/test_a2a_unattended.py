@@ -106,7 +106,7 @@ def end_at(url: str, patience: pytest.MonkeyPatch, *, unattended_s: float = 0.3)
     """How a run of the client ends there."""
     patience.setattr(a2a, "UNATTENDED_S", unattended_s)
     patience.setattr(a2a, "MIN_REFUSALS", 3)
-    patience.setattr(a2a, "LONGEST_PAUSE_S", 0.02)
+    patience.setattr(a2a, "MAX_PAUSE_S", 0.02)
     patience.setattr(a2a, "FIRST_PAUSE_S", 0.02)
     origin, _ = address(url)
     order = a2a.Order(prompt="hi", message_id="m", conversation="", deduplicates=False, skill="")

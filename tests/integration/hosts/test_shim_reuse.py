@@ -145,7 +145,7 @@ def test_few_shims_are_kept(rig: Rig) -> None:
 
 
 def test_of_many_runs_at_a_time_only_some_have_an_open_file_each(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_MOST_CONNECTED", 2)
+    monkeypatch.setattr(module, "_MAX_CONNECTED", 2)
     launcher = Launcher()
     try:
         paths = [rig.prepare(GATED) for _ in range(3)]

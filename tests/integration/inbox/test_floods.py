@@ -14,7 +14,7 @@ import pytest
 from claudomator_py.domain.errors import Problem
 from claudomator_py.schema import taskfiles
 from claudomator_py.sources.inbox import refusals
-from claudomator_py.sources.inbox.refusals import MOST_PROBLEMS, Refusals
+from claudomator_py.sources.inbox.refusals import MAX_PROBLEMS, Refusals
 from claudomator_py.sources.inbox.values import FileReading
 from tests.integration.inbox.conftest import MakeInbox
 from tests.integration.inbox.fakes import InboxInSteps, MemoryIntake, drop, problems_of, task
@@ -145,7 +145,7 @@ def test_of_very_many_problems_of_one_file_the_first_are_kept(inbox: InboxInStep
     drop(folder, "a.yaml", "".join(f"---\ninstructions: x\nname: a\nx{number}: 1\n" for number in range(200)))
     inbox.scan_once()
     [problems] = problems_of(inbox).values()
-    assert len(problems) == MOST_PROBLEMS + 1
+    assert len(problems) == MAX_PROBLEMS + 1
     assert "more problems" in problems[-1].message
 
 

@@ -14,7 +14,7 @@ from claudomator_py.agents.a2a_client import wire
 from claudomator_py.agents.a2a_client.connection import address
 from claudomator_py.agents.a2a_client.ending import End, retry_after_s
 from claudomator_py.agents.a2a_client.output import Output
-from claudomator_py.agents.a2a_client.task import LONGEST_CONVERSATION, RemoteTask, conversation_text, ids_of
+from claudomator_py.agents.a2a_client.task import MAX_CONVERSATION, RemoteTask, conversation_text, ids_of
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.remote import Authentication, Remote, Scheme
@@ -153,7 +153,7 @@ def test_an_address_of_this_machine(url: str) -> None:
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_a_conversation_is_the_ids_that_it_was_made_of(task_id: str, context_id: str) -> None:
     text = conversation_text(task_id, context_id)
-    assert len(text) <= LONGEST_CONVERSATION
+    assert len(text) <= MAX_CONVERSATION
     assert ids_of(text) in [(task_id, context_id), (task_id, ""), ("", "")]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.agents.claude.rules import rule_for
-from claudomator_py.agents.denied import MOST_CALLS, denied_call, distinct
+from claudomator_py.agents.denied import MAX_CALLS, denied_call, distinct
 from claudomator_py.domain.outcome import Denied, Outcome
 from claudomator_py.domain.run import ExitRecord
 
@@ -60,7 +60,7 @@ def test_a_call_is_told_on_one_line_and_cut() -> None:
     assert (len(call.input), call.input[-3:], call.rule) == (300, "...", None)
     assert denied_call("T", {"a": [1]}, None).input == '{"a": [1]}'
     assert denied_call("T", {}, "T") == Denied(tool="T", rule="T")
-    assert len(distinct(Denied(tool=f"t{number}") for number in range(100))) == MOST_CALLS
+    assert len(distinct(Denied(tool=f"t{number}") for number in range(100))) == MAX_CALLS
 
 
 def test_claude_tells_input_and_reason_of_a_denial_apart() -> None:

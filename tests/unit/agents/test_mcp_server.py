@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 from claudomator_py.agents.mcp_server.daemon import DaemonClient
-from claudomator_py.agents.mcp_server.main import LONGEST_LINE, NEWEST, serve
+from claudomator_py.agents.mcp_server.main import MAX_LINE_LENGTH, NEWEST, serve
 from claudomator_py.agents.mcp_server.tools import TOOLS, Failed, Tool, Unreachable
 from claudomator_py.agents.own_programs import mcp_command
 from claudomator_py.domain.fields import NAME_PATTERN
@@ -158,8 +158,8 @@ def test_notifications_and_answers_are_owed_nothing() -> None:
             '{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "ask_operator", "arguments": 7}}',
             -32602,
         ),
-        (b"x" * (LONGEST_LINE + 7), -32600),
-        (b'"' + b"x" * (3 * LONGEST_LINE) + b'"', -32600),
+        (b"x" * (MAX_LINE_LENGTH + 7), -32600),
+        (b'"' + b"x" * (3 * MAX_LINE_LENGTH) + b'"', -32600),
     ],
 )
 def test_what_makes_no_sense_is_refused_and_the_next_is_answered(line: bytes | str, code: int) -> None:

@@ -17,7 +17,7 @@ from tests.fakes.prepared import PreparedService
 from tests.patience import PATIENCE_S
 from tests.unit.api.wire import ask, begin, code, connected, is_closed
 
-MOST = 8
+MAX_CONNECTIONS = 8
 
 
 class Client:
@@ -45,7 +45,9 @@ class Busy(Patient):
 
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Daemon]:
-    with running(PreparedService(), tmp_path / "state", connection_limit=ConnectionLimit(most=MOST)) as daemon:
+    with running(
+        PreparedService(), tmp_path / "state", connection_limit=ConnectionLimit(most=MAX_CONNECTIONS)
+    ) as daemon:
         yield daemon
 
 
@@ -63,7 +65,7 @@ def test_who_says_nothing_makes_room_for_the_next(small: Daemon) -> None:
 
 
 def test_who_asks_is_answered_among_many_more_that_come_at_once(tmp_path: Path) -> None:
-    limit = ConnectionLimit(most=2 * MOST)
+    limit = ConnectionLimit(most=2 * MAX_CONNECTIONS)
     with (
         contextlib.ExitStack() as stack,
         running(PreparedService(), tmp_path / "state", protocol=Busy, connection_limit=limit) as daemon,
@@ -72,7 +74,7 @@ def test_who_asks_is_answered_among_many_more_that_come_at_once(tmp_path: Path) 
         assert Busy.holding.wait(PATIENCE_S)
         asking = stack.enter_context(connected(daemon))
         asking.sendall(f"GET /livez HTTP/1.1\r\nHost: {daemon.address}\r\n\r\n".encode())
-        for _ in range(10 * MOST):
+        for _ in range(10 * MAX_CONNECTIONS):
             stack.enter_context(connected(daemon)).sendall(b"GET / HTTP/1.1\r\nHost: ")
         Busy.may_go_on.set()
         assert asking.recv(100).startswith(b"HTTP/1.1 200")
@@ -83,7 +85,7 @@ def test_an_idle_connection_goes_before_one_with_a_request(small: Daemon) -> Non
         busy = stack.enter_context(connected(small))
         begin(small, busy, authorised=True)
         idle = []
-        for _ in range(MOST - 1):
+        for _ in range(MAX_CONNECTIONS - 1):
             idle.append(stack.enter_context(connected(small)))
             assert ask(small, idle[-1], "/livez")[0] == 200
         newest = stack.enter_context(connected(small))
@@ -96,7 +98,7 @@ def test_an_idle_connection_goes_before_one_with_a_request(small: Daemon) -> Non
 def test_a_body_of_nobody_that_does_not_come_goes_too(small: Daemon) -> None:
     with contextlib.ExitStack() as stack:
         slow = []
-        for _ in range(MOST):
+        for _ in range(MAX_CONNECTIONS):
             slow.append(stack.enter_context(connected(small)))
             begin(small, slow[-1], authorised=False)
         assert small.ask("GET", "/v1/status").status == 200

@@ -10,7 +10,7 @@ import pytest
 
 from claudomator_py.api.guard.protocol import Connection
 from claudomator_py.api.problem import Refused
-from claudomator_py.api.streams import MOST_STREAMS, Streams
+from claudomator_py.api.streams import MAX_STREAMS, Streams
 from claudomator_py.domain.lifecycle import Completed, Running
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
@@ -131,12 +131,12 @@ def test_a_place_before_what_is_kept_is_said(daemon: Daemon, prepared: PreparedS
 
 
 def test_only_so_many_streams_and_then_a_refusal(daemon: Daemon, prepared: PreparedService) -> None:
-    sources = [EventSource(daemon, "/v1/events").opened() for _ in range(MOST_STREAMS)]
+    sources = [EventSource(daemon, "/v1/events").opened() for _ in range(MAX_STREAMS)]
     refused = daemon.ask("GET", "/v1/events", headers={"Accept": "text/event-stream"})
     assert (refused.status, refused.json()["code"], refused.headers["retry-after"]) == (503, "too_many_streams", "10")
     assert daemon.ask("GET", "/v1/status").status == 200
     prepared.happen("made")
-    assert [next(source.messages()).id for source in sources] == ["1"] * MOST_STREAMS
+    assert [next(source.messages()).id for source in sources] == ["1"] * MAX_STREAMS
     for source in sources:
         source.close()
     wait_until(lambda: _status(daemon, "/v1/events") == 200, "the places of streams that were left")

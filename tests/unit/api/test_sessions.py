@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.api.guard.sessions import MOST, Sessions
+from claudomator_py.api.guard.sessions import MAX_SESSIONS, Sessions
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS
 from claudomator_py.store.database import Database
 from claudomator_py.store.migrate import migrate
@@ -80,12 +80,12 @@ def test_it_lasts_seven_days_at_most(sessions: Sessions, clock: Clock) -> None:
 
 def test_the_least_used_one_makes_room(sessions: Sessions, clock: Clock) -> None:
     values = []
-    for _ in range(MOST):
+    for _ in range(MAX_SESSIONS):
         values.append(begin(sessions))
         clock.now += 1
     sessions.find(values[0], HOST)
     newest = begin(sessions)
-    assert len(sessions.all()) == MOST
+    assert len(sessions.all()) == MAX_SESSIONS
     assert sessions.find(values[0], HOST) is not None
     assert sessions.find(values[1], HOST) is None
     assert sessions.find(newest, HOST) is not None

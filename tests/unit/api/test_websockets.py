@@ -17,7 +17,7 @@ from claudomator_py.api.endpoint import bind, bound_address
 from claudomator_py.api.guard.limits import ConnectionLimit
 from claudomator_py.api.guard.pace import ONE_PRINCIPAL, Paces
 from claudomator_py.api.guard.websocket import FRAMES
-from claudomator_py.api.hub.methods import MOST_BYTES
+from claudomator_py.api.hub.methods import MAX_BYTES
 from claudomator_py.api.server import WebServer
 from claudomator_py.domain.principal import Principal, Role
 from tests.patience import PATIENCE_S
@@ -144,8 +144,8 @@ def test_who_works_never_meets_the_pace() -> None:
     async def scenario(address: str) -> None:
         connection = await opened(address)
         part = "x" * 2_048
-        await connection.send(part for _ in range(MOST_BYTES // len(part)))
-        assert await connection.recv() == str(MOST_BYTES)
+        await connection.send(part for _ in range(MAX_BYTES // len(part)))
+        assert await connection.recv() == str(MAX_BYTES)
         for _ in range(200):
             await (await connection.ping())
         assert await told(connection, "hello") == "5"

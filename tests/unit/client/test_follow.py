@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.api.streams import MOST_STREAMS
+from claudomator_py.api.streams import MAX_STREAMS
 from claudomator_py.client.errors import DaemonNotRunning, NotAuthorised, ServiceProblem
 from claudomator_py.client.http import Client
 from claudomator_py.domain.lifecycle import Completed, Running
@@ -68,7 +68,7 @@ def test_refusals_are_raised_at_once(daemon: Daemon, prepared: PreparedService) 
 def test_one_stream_too_many_is_raised_with_its_remedy(daemon: Daemon, prepared: PreparedService) -> None:
     prepared.happen("made")
     with daemon.client() as client:
-        streams = [client.events(0) for _ in range(MOST_STREAMS)]
+        streams = [client.events(0) for _ in range(MAX_STREAMS)]
         for stream in streams:
             next(stream)
         with pytest.raises(ServiceProblem) as refused:

@@ -360,7 +360,7 @@ def test_tasks_that_are_left_alone_take_no_place_among_the_next_ones(
         return contents(connection, task_ids)
 
     monkeypatch.setattr(queue, "contents", counted)
-    monkeypatch.setattr(deciding, "AT_ONCE", 1)
+    monkeypatch.setattr(deciding, "BATCH_SIZE", 1)
     for number in range(3):
         open_.world.now_ms += 1
         open_.world.submit(f"t-{number}")

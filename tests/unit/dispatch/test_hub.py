@@ -13,7 +13,7 @@ from claudomator_py.dispatch.hub import (
     AGAIN_S,
     GRACE_S,
     LEASE_S,
-    MOST_REFUSALS,
+    MAX_REFUSALS,
     Gone,
     Hub,
     Refused,
@@ -172,7 +172,7 @@ def test_one_who_refuses_is_asked_again_and_given_up_in_the_end(database: Databa
         await until(lambda: met.end(other))
 
     hubbed(met, given_up)
-    assert len(stubborn.asked) == MOST_REFUSALS
+    assert len(stubborn.asked) == MAX_REFUSALS
     assert met.end(other) == {"type": "end", "outcome": "unreachable", "error": "it refused 5 times: busy"}
 
 

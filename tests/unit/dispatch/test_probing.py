@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.dispatch.probing import begun_since, begun_under, close_ramped, note_answer, probed, tries
 from claudomator_py.domain.agent import AgentSpec
-from claudomator_py.domain.limits import LONGEST_TRY_MS, Bucket, Hold
+from claudomator_py.domain.limits import MAX_TRY_MS, Bucket, Hold
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.store import hold_rows, run_rows
 from claudomator_py.store.database import Database
@@ -210,7 +210,7 @@ def test_a_limited_bucket_is_tried_by_one_at_a_time_ever_less_often_and_by_more_
     for _ in range(30):
         met_ms += 1
         meet(met_ms)
-    assert left(met_ms + LONGEST_TRY_MS) == {"claude/default": 1}
+    assert left(met_ms + MAX_TRY_MS) == {"claude/default": 1}
 
 
 def test_what_an_operator_holds_is_not_tried(bench: Bench) -> None:

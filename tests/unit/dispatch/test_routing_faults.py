@@ -89,7 +89,7 @@ STEPS = [
 def test_a_content_that_cannot_be_read_keeps_no_other_task_waiting(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deciding, "AT_ONCE", 1)
+    monkeypatch.setattr(deciding, "BATCH_SIZE", 1)
     world = World(database)
     world.take("bad.yaml", spec("bad", priority="high"))
     world.submit("good")

@@ -182,7 +182,7 @@ def test_a_start_that_its_own_task_keeps_from_succeeding_is_given_up_and_forgott
     def broken(request: LaunchRequest) -> Launch:
         raise KeyError("nothing")
 
-    monkeypatch.setattr("claudomator_py.dispatch.start.MOST_STARTS", 1)
+    monkeypatch.setattr("claudomator_py.dispatch.start.MAX_STARTS", 1)
     world.submit("t")
     observed = world.database.read(world.observer.observe)
     with monkeypatch.context() as patch:

@@ -6,7 +6,7 @@ import pytest
 
 from claudomator_py.domain.inputs import (
     MARKER,
-    MOST_QUESTION,
+    MAX_QUESTION,
     UNSAID,
     ToolGrant,
     asked_by,
@@ -55,9 +55,9 @@ def test_a_question_begins_a_line_and_goes_to_the_end(text: str, question: str |
 
 
 def test_a_long_question_is_cut() -> None:
-    question = question_in(f"{MARKER} {'why ' * MOST_QUESTION}")
+    question = question_in(f"{MARKER} {'why ' * MAX_QUESTION}")
     assert question is not None
-    assert len(question) == MOST_QUESTION
+    assert len(question) == MAX_QUESTION
 
 
 def test_only_a_run_that_ended_well_asks() -> None:

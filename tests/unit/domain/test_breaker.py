@@ -1,6 +1,6 @@
 """The circuit breaker: when it opens, for how long, and what one trial decides."""
 
-from claudomator_py.domain.breaker import FAILURES, FIRST_PAUSE_MS, LONGEST_PAUSE_MS, Breaker
+from claudomator_py.domain.breaker import FAILURES, FIRST_PAUSE_MS, MAX_PAUSE_MS, Breaker
 
 NOW = 1_790_000_000_000
 
@@ -22,7 +22,7 @@ def test_it_opens_at_the_third_failure_in_a_row() -> None:
 def test_each_further_failure_doubles_the_pause_to_its_longest() -> None:
     pauses = [(after(FAILURES + more).open_until or 0) - NOW for more in range(8)]
     assert pauses[:4] == [FIRST_PAUSE_MS << more for more in range(4)]
-    assert pauses[-1] == max(pauses) == LONGEST_PAUSE_MS
+    assert pauses[-1] == max(pauses) == MAX_PAUSE_MS
 
 
 def test_after_the_pause_one_trial_decides() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudomator_py.domain.extraction import LONGEST_INTENT, extracted, intent_of
+from claudomator_py.domain.extraction import MAX_INTENT_LENGTH, extracted, intent_of
 from claudomator_py.domain.redaction import Redactor
 
 TEXT = """# Fix the **login** in `src/app/login.py`. It redirects twice!
@@ -20,7 +20,7 @@ def test_what_it_wants_is_its_first_sentence_without_decoration() -> None:
     assert intent_of(TEXT) == "Fix the login in `src/app/login.py`."
     assert intent_of("\n---\n\n1. do   it") == "do it"
     assert intent_of("---") == ""
-    assert len(intent_of("word " * 1_000)) == LONGEST_INTENT
+    assert len(intent_of("word " * 1_000)) == MAX_INTENT_LENGTH
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ _NAME = st.one_of(_IDENTIFIER, _PATTERN, _PATTERN.map(lambda path: f"`{path}`"))
 @given(st.lists(st.tuples(_WORD, _NAME), min_size=1, max_size=4))
 def test_any_identifier_path_or_pattern_survives(said: list[tuple[str, str]]) -> None:
     text = " ".join(f"{word} {name}" for word, name in said)
-    assert intent_of(text) == (text if len(text) <= LONGEST_INTENT else f"{text[: LONGEST_INTENT - 3]}...")
+    assert intent_of(text) == (text if len(text) <= MAX_INTENT_LENGTH else f"{text[: MAX_INTENT_LENGTH - 3]}...")
 
 
 @given(st.lists(_WORD, min_size=1, max_size=4).map(" ".join), _NAME)
@@ -90,7 +90,7 @@ def test_no_secret_and_no_person_is_extracted() -> None:
 @given(st.text(max_size=2_000))
 def test_any_text_can_be_read_and_the_same_gives_the_same(text: str) -> None:
     assert extracted(text) == extracted(text)
-    assert len(intent_of(text)) <= LONGEST_INTENT
+    assert len(intent_of(text)) <= MAX_INTENT_LENGTH
     assert "\n" not in intent_of(text)
 
 
@@ -120,5 +120,5 @@ def test_any_text_can_be_read_and_the_same_gives_the_same(text: str) -> None:
 def test_long_texts_of_one_thing_are_read_in_time(unit: str) -> None:
     """What would be tried again and again from each place would take hours."""
     for text in (unit * 20_000, f"012-{unit * 20_000}a"):
-        assert len(intent_of(text)) <= LONGEST_INTENT
+        assert len(intent_of(text)) <= MAX_INTENT_LENGTH
         assert len(extracted(text).files) <= 20

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from claudomator_py.domain.limits import (
     BRIEF_MS,
     FIRST_ESTIMATE_MS,
-    LONGEST_BRIEF_MS,
-    LONGEST_ESTIMATE_MS,
-    LONGEST_TRY_MS,
+    MAX_BRIEF_MS,
+    MAX_ESTIMATE_MS,
+    MAX_TRY_MS,
     SHORTEST_MS,
     STALE_MS,
     TRIED_FIRST,
@@ -125,7 +125,7 @@ def test_an_estimate_that_proved_too_short_is_doubled_up_to_an_hour() -> None:
         now = hold.until_ms + 20_000
     minutes = [0.5, 1, 2, 4, 8, 16, 32, 60, 60]
     assert lengths == [minute * MINUTE_MS for minute in minutes]
-    assert max(lengths) == LONGEST_ESTIMATE_MS
+    assert max(lengths) == MAX_ESTIMATE_MS
 
 
 @pytest.mark.parametrize("reason", [Reason.OVERLOADED, Reason.NETWORK])
@@ -138,7 +138,7 @@ def test_an_outage_that_goes_on_is_looked_at_ever_less_often_so_that_it_does_not
         lengths.append((hold.until_ms - now) // 1_000)
         now = hold.until_ms + 20_000
     assert lengths == [30, 60, 120, 240, 300, 300, 300]
-    assert lengths[-1] * 1_000 == LONGEST_BRIEF_MS
+    assert lengths[-1] * 1_000 == MAX_BRIEF_MS
 
 
 def test_an_estimate_starts_anew_after_a_quiet_time_another_reason_or_a_report() -> None:
@@ -215,7 +215,7 @@ def test_a_hold_always_lies_ahead(ago: int, length: int, reason: Reason, provena
     hold = hold_after(LIMITED, CLAUDE, previous, NOW)
     assert hold is not None
     assert hold.until_ms is not None
-    assert NOW < hold.until_ms <= NOW + max(LONGEST_ESTIMATE_MS, length)
+    assert NOW < hold.until_ms <= NOW + max(MAX_ESTIMATE_MS, length)
 
 
 def test_a_hold_ends_when_its_time_has_come() -> None:
@@ -329,7 +329,7 @@ def test_windows_are_put_in_words(window: str, words: str) -> None:
 
 def test_a_limited_account_is_tried_ever_less_often() -> None:
     assert [try_pause_ms(met) for met in (0, 1, 2, 3, 5)] == [0, 0, 1_000, 2_000, 8_000]
-    assert try_pause_ms(1_000) == LONGEST_TRY_MS
+    assert try_pause_ms(1_000) == MAX_TRY_MS
 
 
 def test_each_answer_after_a_limit_doubles_how_many_may_run_up_to_more_than_anybody_has_slots() -> None:

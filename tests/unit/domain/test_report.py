@@ -9,10 +9,10 @@ from pydantic import ValidationError
 
 from claudomator_py.domain.budget import WindowUse
 from claudomator_py.domain.outcome import Denied, Outcome, OutcomeStatus, Tokens
-from claudomator_py.domain.report import LARGEST, MOST_NAME, MOST_PARTS, MOST_TEXT, RunReport
+from claudomator_py.domain.report import MAX_COUNT, MAX_NAME_LENGTH, MAX_PARTS, MAX_TEXT, RunReport
 from claudomator_py.domain.run import ExitRecord
 
-HUGE = st.integers(0, 3 * MOST_TEXT).map(lambda length: "ab" * (length // 2))
+HUGE = st.integers(0, 3 * MAX_TEXT).map(lambda length: "ab" * (length // 2))
 NUMBERS = st.integers(-(2**80), 2**80)
 FLOATS = st.floats() | st.just(math.nan)
 OUTCOMES = st.builds(
@@ -30,7 +30,7 @@ OUTCOMES = st.builds(
     near_limit_used=FLOATS,
     cost_usd=FLOATS,
     tokens=st.builds(Tokens, input=NUMBERS, output=NUMBERS),
-    windows=st.integers(0, 2 * MOST_PARTS).flatmap(
+    windows=st.integers(0, 2 * MAX_PARTS).flatmap(
         lambda number: st.builds(
             lambda name, use: {f"{name}{n}": use for n in range(number)},
             HUGE,
@@ -39,11 +39,11 @@ OUTCOMES = st.builds(
     ),
     denied=st.builds(
         lambda number, one: (one,) * number,
-        st.integers(0, 2 * MOST_PARTS),
+        st.integers(0, 2 * MAX_PARTS),
         st.builds(Denied, tool=HUGE, input=HUGE, rule=HUGE),
     ),
 )
-FULL = 8 * MOST_TEXT + 8 * MOST_NAME + 8 * MOST_PARTS * MOST_NAME
+FULL = 8 * MAX_TEXT + 8 * MAX_NAME_LENGTH + 8 * MAX_PARTS * MAX_NAME_LENGTH
 
 
 @given(OUTCOMES, HUGE, HUGE)
@@ -57,21 +57,21 @@ def test_a_report_is_bounded_and_can_be_sent_and_made_again(outcome: Outcome, er
     assert report.outcome == report.undisturbed
     assert report.outcome is not None
     tokens = report.outcome.tokens
-    assert all(number is None or 0 <= number <= LARGEST for number in (tokens.input, tokens.output))
+    assert all(number is None or 0 <= number <= MAX_COUNT for number in (tokens.input, tokens.output))
     assert report.check_output is not None
-    assert len(report.check_output) <= MOST_TEXT
+    assert len(report.check_output) <= MAX_TEXT
 
 
 def test_what_fits_is_left_as_it_is() -> None:
     outcome = Outcome(
         status=OutcomeStatus.SUCCEEDED,
-        text="x" * MOST_TEXT,
-        conversation_id="c" * MOST_NAME,
-        reset_at=LARGEST,
+        text="x" * MAX_TEXT,
+        conversation_id="c" * MAX_NAME_LENGTH,
+        reset_at=MAX_COUNT,
         near_limit_used=0.0,
         cost_usd=0.0,
         windows={"five_hour": WindowUse(used=0.5, resets_at=0)},
-        denied=(Denied(tool="Bash", input="ls", rule="r" * MOST_NAME),) * MOST_PARTS,
+        denied=(Denied(tool="Bash", input="ls", rule="r" * MAX_NAME_LENGTH),) * MAX_PARTS,
     )
     assert RunReport(run_id="r", outcome=outcome).outcome == outcome
 
@@ -79,14 +79,14 @@ def test_what_fits_is_left_as_it_is() -> None:
 def test_a_text_keeps_both_ends_and_a_name_is_whole_or_not_there() -> None:
     outcome = Outcome(
         status=OutcomeStatus.SUCCEEDED,
-        text="begin" + "x" * MOST_TEXT + "end",
-        conversation_id="c" * (MOST_NAME + 1),
-        denied=(Denied(tool="t", rule="r" * (MOST_NAME + 1)),),
+        text="begin" + "x" * MAX_TEXT + "end",
+        conversation_id="c" * (MAX_NAME_LENGTH + 1),
+        denied=(Denied(tool="t", rule="r" * (MAX_NAME_LENGTH + 1)),),
     )
     shown = RunReport(run_id="r", outcome=outcome).outcome
     assert shown is not None
     assert shown.text is not None
-    assert len(shown.text) == MOST_TEXT
+    assert len(shown.text) == MAX_TEXT
     assert (shown.text[:5], shown.text[-3:]) == ("begin", "end")
     assert " [...] " in shown.text
     assert shown.conversation_id is None

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudomator_py.policy.condition import LONGEST, BadCondition, Condition
+from claudomator_py.policy.condition import MAX_LENGTH, BadCondition, Condition
 from claudomator_py.policy.expression import Undecided, context_of
 from claudomator_py.policy.facts import paths_in, sample
 
@@ -104,7 +104,7 @@ def test_what_is_true(text: str, expected: bool) -> None:
         ('{"low": true, "medium": false}[task.risk]', 'cannot be evaluated where `task.risk` is "high"', ""),
         ('"x" in task.tags && 100 / now.hour > 5', "cannot be evaluated at character 21", ""),
         ("true || size(5) > 1", "cannot be evaluated at character 9, `size(5) > 1`: Function 'size' error", ""),
-        (f'task.name == "{"x" * LONGEST}"', "is longer than 2,000 characters", "split it"),
+        (f'task.name == "{"x" * MAX_LENGTH}"', "is longer than 2,000 characters", "split it"),
     ],
 )
 def test_what_is_refused(text: str, message: str, remedy: str) -> None:
@@ -250,7 +250,7 @@ def test_what_is_bounded_is_a_condition(text: str) -> None:
 
 
 def test_a_condition_may_be_as_long_as_is_told() -> None:
-    assert not Condition("false".ljust(LONGEST)).applies(CONTEXT)
+    assert not Condition("false".ljust(MAX_LENGTH)).applies(CONTEXT)
 
 
 @given(st.text(max_size=200))

@@ -9,7 +9,7 @@ import pytest
 from claudomator_py.domain.budget import Budget
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.policy.facts import MOST_PATHS, Facts, names, paths_in
+from claudomator_py.policy.facts import MAX_PATHS, Facts, names, paths_in
 from tests.growth import grows_linearly
 
 
@@ -103,6 +103,6 @@ def test_a_text_is_searched_for_paths_in_time_that_grows_with_its_length(piece: 
     assert grows_linearly(lambda text: paths_in(text, "/srv"), piece)
 
 
-@pytest.mark.parametrize(("named", "found"), [(3, 3), (MOST_PATHS, MOST_PATHS), (MOST_PATHS + 9, MOST_PATHS + 1)])
+@pytest.mark.parametrize(("named", "found"), [(3, 3), (MAX_PATHS, MAX_PATHS), (MAX_PATHS + 9, MAX_PATHS + 1)])
 def test_of_many_paths_it_is_known_that_there_are_more(named: int, found: int) -> None:
     assert len(paths_in(" ".join(f"src/{number}.py" for number in range(named)), "/srv")) == found

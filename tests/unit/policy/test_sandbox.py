@@ -195,7 +195,7 @@ def of_library(text: str, values: dict[str, Any]) -> object:
 @settings(max_examples=100, suppress_health_check=list(HealthCheck), deadline=None)
 @given(CONDITIONS)
 def test_a_condition_has_the_same_value_wherever_it_is_evaluated(text: str) -> None:
-    if len(text) > condition.LONGEST or not is_small(text):
+    if len(text) > condition.MAX_LENGTH or not is_small(text):
         return
     for values in (facts(), facts(text="\N{PILE OF POO} a", tags=[], paths=["a/b"])):
         try:
@@ -213,7 +213,7 @@ def test_a_condition_has_the_same_value_wherever_it_is_evaluated(text: str) -> N
 @given(CONDITIONS)
 def test_no_condition_ends_this_process_or_takes_more_than_it_may(text: str) -> None:
     try:
-        tried = Condition(text[: condition.LONGEST])
+        tried = Condition(text[: condition.MAX_LENGTH])
     except BadCondition:
         return
     values, begun_s = large(), time.thread_time()

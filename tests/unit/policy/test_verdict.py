@@ -9,7 +9,7 @@ import pytest
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import PermissionMode, Permissions
-from claudomator_py.policy.facts import MOST_PATHS, Facts, sample
+from claudomator_py.policy.facts import MAX_PATHS, Facts, sample
 from claudomator_py.policy.rule import Rule
 from claudomator_py.policy.verdict import Demanded, Policy, Verdict, with_built_in
 
@@ -61,7 +61,7 @@ def test_a_fault_of_a_rule_demands_approval(effect: dict[str, Any]) -> None:
 
 def test_no_rule_on_paths_is_hidden_from_by_many_of_them() -> None:
     infra = rule(when='task.paths.exists(p, p.startsWith("infra/"))', deny="no")
-    many = tuple(f"src/{number}.py" for number in range(MOST_PATHS))
+    many = tuple(f"src/{number}.py" for number in range(MAX_PATHS))
     assert judge(infra, facts=replace(SAMPLE, paths=many)).demanded is None
     verdict = judge(infra, rule("b", when='task.name == "other"', deny="no"), facts=replace(SAMPLE, paths=(*many, "x")))
     assert verdict.demanded == Demanded(("a",))

@@ -15,7 +15,7 @@ from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.run import RunLimits, RunSpec
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.prompts import prompt
-from claudomator_py.prompts.prompt import MOST_SAID, compose, follow_note, handoff_note, left_by
+from claudomator_py.prompts.prompt import MAX_SAID, compose, follow_note, handoff_note, left_by
 from claudomator_py.store.tables import Run
 from tests.fakes.runs import MemoryRunHost
 from tests.fakes.world import START_MS, spec
@@ -66,7 +66,7 @@ def test_it_says_who_had_the_task_why_it_stopped_and_what_it_said_and_did_last()
 def test_it_holds_no_secret_and_is_short() -> None:
     text = note(said("x" * 100_000, "the password is hunter2-hunter2"), Redactor(["hunter2-hunter2"]))
     assert "hunter2" not in text
-    assert len(text) < MOST_SAID + 1_000
+    assert len(text) < MAX_SAID + 1_000
 
 
 def test_of_a_flood_only_the_end_is_looked_at() -> None:

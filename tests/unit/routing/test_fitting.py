@@ -8,7 +8,7 @@ from claudomator_py.domain.card import Card, Skill
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.routing.calibration import SHIPPED, Calibration, Weights
 from claudomator_py.routing.evaluation import evaluate
-from claudomator_py.routing.fitting import FEWEST, fit
+from claudomator_py.routing.fitting import MIN_TASKS, fit
 from claudomator_py.routing.labelled_set import Case
 from claudomator_py.routing.profile import Request
 
@@ -105,8 +105,8 @@ def test_the_same_set_in_another_order_gives_the_same_fit() -> None:
 
 
 def test_too_small_a_set_is_refused() -> None:
-    few = [*cases(FEWEST - 1, named=False), Case("without a label", Request("iron"))]
-    with pytest.raises(ValueError, match=f"it has {FEWEST - 1} labelled tasks"):
+    few = [*cases(MIN_TASKS - 1, named=False), Case("without a label", Request("iron"))]
+    with pytest.raises(ValueError, match=f"it has {MIN_TASKS - 1} labelled tasks"):
         fit(CARDS, few, ENCODER, START)
     with pytest.raises(ValueError, match="no cards"):
-        fit([], cases(FEWEST, named=False), ENCODER, START)
+        fit([], cases(MIN_TASKS, named=False), ENCODER, START)

@@ -18,7 +18,7 @@ from claudomator_py.routing.evaluation import space_of
 from claudomator_py.routing.lessons import Standing, Votes
 from claudomator_py.routing.profile import Likeness, Request, profile_of, text_hash
 from claudomator_py.routing.ranking import (
-    MOST_CANDIDATES,
+    MAX_CANDIDATES,
     Needs,
     RoutingRules,
     close_of,
@@ -389,23 +389,23 @@ def test_only_who_does_it_is_not_rejected(scores: dict[str, float]) -> None:
 
 
 def test_of_a_great_many_the_record_tells_of_the_best_and_of_whoever_was_near() -> None:
-    scores = {f"card-{number:03}": 0.9 - number / 1_000 for number in range(MOST_CANDIDATES + 30)}
+    scores = {f"card-{number:03}": 0.9 - number / 1_000 for number in range(MAX_CANDIDATES + 30)}
     record = decided(scores, RoutingRules(WIDE), needs=Needs(Risk.HIGH), card_000={"risk_ceiling": "low"})
     told = [one.specialist for one in record.specialist_candidates]
     near = [name for name, score in scores.items() if score >= scores["card-001"] - WIDE.margin]
     assert record.specialist == "card-001"
-    assert len(near) > MOST_CANDIDATES
+    assert len(near) > MAX_CANDIDATES
     assert told == ["card-000", *near[1:]]
     narrow = decided(scores, RoutingRules(PLAIN.model_copy(update={"margin": 0.0})))
-    assert [one.specialist for one in narrow.specialist_candidates] == list(scores)[:MOST_CANDIDATES]
+    assert [one.specialist for one in narrow.specialist_candidates] == list(scores)[:MAX_CANDIDATES]
 
 
 def test_somebody_far_behind_those_who_may_not_is_told_of() -> None:
-    scores = {f"card-{number:03}": 0.9 - number / 1_000 for number in range(MOST_CANDIDATES + 5)}
-    barred = {f"card_{number:03}": {"risk_ceiling": "low"} for number in range(MOST_CANDIDATES + 2)}
+    scores = {f"card-{number:03}": 0.9 - number / 1_000 for number in range(MAX_CANDIDATES + 5)}
+    barred = {f"card_{number:03}": {"risk_ceiling": "low"} for number in range(MAX_CANDIDATES + 2)}
     record = decided(scores, RoutingRules(PLAIN.model_copy(update={"margin": 0.0})), needs=Needs(Risk.HIGH), **barred)
-    assert record.specialist == f"card-{MOST_CANDIDATES + 2:03}"
-    assert [one.specialist for one in record.specialist_candidates][MOST_CANDIDATES:] == [record.specialist]
+    assert record.specialist == f"card-{MAX_CANDIDATES + 2:03}"
+    assert [one.specialist for one in record.specialist_candidates][MAX_CANDIDATES:] == [record.specialist]
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,13 @@ from claudomator_py.store import connections
 from claudomator_py.store.connections import Connections, Snapshots
 from claudomator_py.store.errors import StoreUnavailable
 
-MOST = 2
+MAX_CONNECTIONS = 2
 
 
 @pytest.fixture
 def shared() -> Iterator[Connections]:
     engine = create_engine("sqlite://", connect_args={"check_same_thread": False})
-    opened = Connections(engine, MOST)
+    opened = Connections(engine, MAX_CONNECTIONS)
     yield opened
     opened.close()
     engine.dispose()
@@ -29,7 +29,7 @@ def test_whoever_waits_gets_one_and_nobody_has_the_same_at_a_time(shared: Connec
     def work() -> None:
         for _ in range(500):
             connection = shared.take()
-            if id(connection) in taken or len(taken) >= MOST:
+            if id(connection) in taken or len(taken) >= MAX_CONNECTIONS:
                 problems.append("two have it")
             taken.add(id(connection))
             taken.discard(id(connection))
@@ -58,7 +58,7 @@ def test_one_that_is_given_back_goes_to_who_waits_for_it(shared: Connections) ->
 
 def test_waiting_ends_after_a_while(shared: Connections, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "WAIT_S", 0.01)
-    for _ in range(MOST):
+    for _ in range(MAX_CONNECTIONS):
         shared.take()
     with pytest.raises(StoreUnavailable, match="in use"):
         shared.take()
@@ -90,7 +90,7 @@ def test_once_closed_nobody_gets_one_or_waits(shared: Connections) -> None:
 @pytest.mark.parametrize("kind", [Connections, Snapshots])
 def test_one_given_back_while_they_are_closed_is_closed_too(kind: type[Connections]) -> None:
     engine = create_engine("sqlite://", connect_args={"check_same_thread": False})
-    shared = kind(engine, MOST)
+    shared = kind(engine, MAX_CONNECTIONS)
     connection = shared.take()
     shared.close()
     shared.give_back(connection)

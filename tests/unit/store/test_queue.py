@@ -205,7 +205,7 @@ def test_a_task_comes_with_the_content_of_its_revision(tasks: Queue) -> None:
 
 
 def test_many_tasks_are_found_by_one_statement_after_another(tasks: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue, "_AT_ONCE", 2)
+    monkeypatch.setattr(queue, "_BATCH_SIZE", 2)
     names = [f"t{number}" for number in range(5)]
     for name in names:
         tasks.put(name)

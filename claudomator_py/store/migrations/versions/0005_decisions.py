@@ -11,7 +11,7 @@ revision = "0005_decisions"
 down_revision = "0004_principals"
 
 _DECISIONS = uuid.UUID("0d0f5a52-5f0e-5c38-9c4e-6f6d0a1b7e55")
-_AT_ONCE = 1_000
+_BATCH_SIZE = 1_000
 _LANE = (
     "eligibility || '|' || coalesce(tier, '') || '|' || coalesce(asked_tier, '')"
     " || '|' || coalesce(failed_on, '') || '|' || coalesce(failed_for, '') || '|' || coalesce(constraints, '')"
@@ -118,5 +118,5 @@ def _told(rows: Sequence[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _batches(values: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    for start in range(0, len(values), _AT_ONCE):
-        yield values[start : start + _AT_ONCE]
+    for start in range(0, len(values), _BATCH_SIZE):
+        yield values[start : start + _BATCH_SIZE]

@@ -10,7 +10,7 @@ from alembic import op
 revision = "0012_replay"
 down_revision = "0011_run_requests"
 
-_AT_ONCE = 200
+_BATCH_SIZE = 200
 
 
 def upgrade() -> None:
@@ -33,7 +33,7 @@ def _pack() -> None:
     stored = sa.table(
         "snapshot", sa.column("hash"), sa.column("data", sa.JSON()), sa.column("packed", sa.LargeBinary())
     )
-    unpacked = sa.select(stored.c.hash, stored.c.data).where(stored.c.packed.is_(None)).limit(_AT_ONCE)
+    unpacked = sa.select(stored.c.hash, stored.c.data).where(stored.c.packed.is_(None)).limit(_BATCH_SIZE)
     change = stored.update().where(stored.c.hash == sa.bindparam("address")).values(packed=sa.bindparam("content"))
     while rows := connection.execute(unpacked).all():
         connection.execute(change, [{"address": row.hash, "content": _packed(row.data)} for row in rows])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.api.guard.login_codes import MOST, LoginCodes
+from claudomator_py.api.guard.login_codes import MAX_CODES, LoginCodes
 from claudomator_py.domain.units import SECOND_MS
 from tests.fakes.daemon import Daemon, running
 from tests.fakes.prepared import PreparedService
@@ -43,7 +43,7 @@ def test_a_code_is_good_for_a_minute() -> None:
 
 def test_of_too_many_codes_the_oldest_goes() -> None:
     codes = LoginCodes(Clock())
-    issued = [codes.issue("operator")[0] for _ in range(MOST + 1)]
+    issued = [codes.issue("operator")[0] for _ in range(MAX_CODES + 1)]
     assert not codes.redeem(issued[0])
     assert all(codes.redeem(code) for code in issued[1:])
 

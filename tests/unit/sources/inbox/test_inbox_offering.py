@@ -6,7 +6,7 @@ import pytest
 
 from claudomator_py.domain.errors import Problem
 from claudomator_py.schema.taskfiles import parse_task_file
-from claudomator_py.sources.inbox.offering import MOST, Offering
+from claudomator_py.sources.inbox.offering import MAX_BATCH, Offering
 from claudomator_py.sources.inbox.values import FileReading, FileStamp, Reading
 from claudomator_py.store.errors import StoreUnavailable
 
@@ -52,13 +52,13 @@ def test_more_are_offered_while_it_is_fast_and_fewer_once_it_is_slow() -> None:
     first = offering.at_once
     for _ in range(10):
         offering.offer(readings(offering.at_once))
-    assert first < offering.at_once == MOST
+    assert first < offering.at_once == MAX_BATCH
     intake.takes_s = 0.5
-    offering.offer(readings(MOST))
-    assert offering.at_once == MOST, "neither slow nor fast"
+    offering.offer(readings(MAX_BATCH))
+    assert offering.at_once == MAX_BATCH, "neither slow nor fast"
     intake.takes_s = 2.0
-    offering.offer(readings(MOST))
-    assert offering.at_once == MOST // 2
+    offering.offer(readings(MAX_BATCH))
+    assert offering.at_once == MAX_BATCH // 2
     for _ in range(10):
         offering.offer(readings(offering.at_once))
     assert 1 < offering.at_once < first
