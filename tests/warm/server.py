@@ -63,6 +63,8 @@ def main() -> None:
     """Warm up, have a child listen, and come back; the child answers until nobody is left who stays."""
     path = Path(sys.argv[1])
     warm_up()
+    for number in (signal.SIGTERM, signal.SIGHUP):  # which a daemon that has ended ignores, as this process was one
+        signal.signal(number, signal.SIG_DFL)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen()
