@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -69,11 +70,8 @@ class QuickCommand(Command):
         out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
         variables = self.variables(environ)
         code: object = 0
-        with pytest.MonkeyPatch.context() as patch:
-            for name in list(os.environ):
-                patch.delenv(name)
-            for name, value in variables.items():
-                patch.setenv(name, value)
+        # What the command itself sets is gone afterwards, too.
+        with mock.patch.dict(os.environ, variables, clear=True), pytest.MonkeyPatch.context() as patch:
             patch.chdir(self.home)
             for name, stream in (("stdin", given), ("stdout", out), ("stderr", err)):
                 patch.setattr(sys, name, stream)

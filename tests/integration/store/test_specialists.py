@@ -158,7 +158,7 @@ def test_registering_again_updates_and_the_same_again_changes_nothing(registry: 
     assert (second.version, second.created_ms, second.updated_ms) == (2, NOW, NOW + 1_000)
     assert second.content_hash != first.content_hash
     assert registry.hash() != digest
-    assert registry.found_by("pipes") == {("plumber", None)}
+    assert registry.found_by("pipes", ANN) == {("plumber", None)}
     assert [kind for kind, _ in registry.events()] == ["specialist_registered", "specialist_changed"]
 
 
