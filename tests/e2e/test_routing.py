@@ -56,7 +56,7 @@ def prompt_of(site: Site, daemon: Daemon, name: str) -> str:
 
 
 def test_a_task_goes_to_whom_it_is_most_like_and_to_an_agent_of_theirs(site: Site, daemon: Daemon) -> None:
-    routed = done(site, daemon, "nightly", "Restore the dump of the customers database.")
+    routed = done(site, daemon, "nightly", "Restore the dump of the test database.")
 
     assert (routed.specialist, routed.agent) == ("db-admin", "beta")
     told = prompt_of(site, daemon, "nightly")
@@ -122,7 +122,7 @@ def test_a_task_stays_with_the_specialist_of_the_one_that_it_continues(site: Sit
 
 
 def test_an_operator_who_restarts_a_task_may_give_it_to_somebody_else(site: Site, daemon: Daemon) -> None:
-    done(site, daemon, "again", "Restore the dump of the customers database.")
+    done(site, daemon, "again", "Restore the dump of the test database.")
 
     daemon.client.restart("again", RestartRequest(specialist="doc-writer"))
 
@@ -146,7 +146,7 @@ def test_a_task_whose_specialist_is_gone_asks_a_person_and_goes_on_with_the_answ
 
 def test_a_card_that_changes_has_its_waiting_tasks_routed_again(site: Site, daemon: Daemon) -> None:
     daemon.client.hold("beta", HoldRequest(reason="not now"))
-    site.drop("wait.yaml", document(None, "Restore the dump of the customers database.", DONE, agent=None))
+    site.drop("wait.yaml", document(None, "Restore the dump of the test database.", DONE, agent=None))
     wait_until(lambda: in_state(daemon, "wait", "QUEUED").specialist == "db-admin", "the route")
 
     daemon.client.change_specialist(CARDS[0].model_copy(update={"allowed_agents": ("alpha",)}))
