@@ -138,7 +138,7 @@ def test_the_rules_are_asked_about_a_task_that_there_is_not(visitor: Visitor, po
     assert "dig-a-hole is held, with medium risk: the policy requires approval (infra)." in said
     assert "Approval by admin within 12h." in said
     assert "no-prod no infra yes approve odd yes risk" in said
-    assert "live is denied, with low risk: rule no-prod of the policy refuses it: production is for admins." in said
+    assert "live is denied, with high risk: rule no-prod of the policy refuses it: production is for admins." in said
     assert "name: dig-a-hole" in page.body.decode()
     assert len(policed.world.queries.tasks(TaskFilter(), None, 50).items) == tasks
 
