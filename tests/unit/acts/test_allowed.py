@@ -7,8 +7,8 @@ from claudomator_py.acts.prose import MAX_TOLD, needed_commands
 from claudomator_py.acts.reach import Reach
 from claudomator_py.acts.reading import acts, least_reach
 
-MAKEFILE = "publish:\n\trsync -a public/ web1:/srv/blog\n\nwipe:\n\tssh web1 rm -r /srv/blog\n"
-PLACE = Place("/work/blog", ("/work/blog",), "/home/ada", {"PATH": "/usr/bin"}, {"/work/blog/Makefile": MAKEFILE}.get)
+MAKEFILE = "publish:\n\trsync -a public/ web1:/code/blog\n\nwipe:\n\tssh web1 rm -r /code/blog\n"
+PLACE = Place("/code/blog", ("/code/blog",), "/home/ada", {"PATH": "/usr/bin"}, {"/code/blog/Makefile": MAKEFILE}.get)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_of_very_many_a_person_is_asked_to_allow_few() -> None:
     [
         "make publish",
         "cd . && make publish",
-        "cd /work/blog/sub/.. && make publish 2>&1 | tail",
+        "cd /code/blog/sub/.. && make publish 2>&1 | tail",
         "bash -c 'make publish'",
         "time make publish > log.txt",
         "npm test && make publish || echo failed",
@@ -64,12 +64,12 @@ def test_an_allowed_command_passes_however_it_is_wrapped(typed: str) -> None:
         "make publish; make wipe",
         "make publish TARGET=web2",
         "TARGET=web2 make publish",
-        "cd /srv/other && make publish",
-        "make -C /work/blog publish",
+        "cd /code/other && make publish",
+        "make -C /code/blog publish",
         "make() { ssh web1 reboot; }; make publish",
         "alias make='ssh web1 reboot'; make publish",
         "PATH=.:$PATH; make publish",
-        "export PATH=/work/blog/bin; make publish",
+        "export PATH=/code/blog/bin; make publish",
         "./make publish wipe",
         "make publish > /etc/cron.d/x",
         "make publish | ssh web1 tee x",

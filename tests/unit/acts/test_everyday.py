@@ -11,7 +11,7 @@ from claudomator_py.acts.reach import Reach
 from claudomator_py.acts.tool_calls import BeyondReach, exceeding
 
 DATA = Path(__file__).parents[2] / "data" / "acts"
-HEAD = {"/work/shop/.git/HEAD": "ref: refs/heads/fix-login\n"}
+HEAD = {"/code/shop/.git/HEAD": "ref: refs/heads/fix-login\n"}
 
 
 def rows(name: str) -> list[dict[str, Any]]:
@@ -21,8 +21,8 @@ def rows(name: str) -> list[dict[str, Any]]:
 
 def judged(row: dict[str, Any]) -> BeyondReach | None:
     """How its command goes beyond the default reach, in a project with its files."""
-    files = HEAD | {f"/work/shop/{name}": text for name, text in row.get("files", {}).items()}
-    place = Place("/work/shop", ("/work/shop",), "/home/ada", {"PATH": "/usr/bin"}, files.get)
+    files = HEAD | {f"/code/shop/{name}": text for name, text in row.get("files", {}).items()}
+    place = Place("/code/shop", ("/code/shop",), "/home/ada", {"PATH": "/usr/bin"}, files.get)
     return exceeding("Bash", {"command": row["command"]}, Reach.NETWORK, place)
 
 

@@ -20,9 +20,9 @@ FILES = {
     "x.tcl": "exec npm publish\n",
     "CMakeLists.txt": "execute_process(COMMAND npm publish)\n",
 }
-READ = {f"/work/shop/{name}": text for name, text in FILES.items()}
-READ["/work/shop/.git/HEAD"] = "ref: refs/heads/fix\n"
-PLACE = Place("/work/shop", ("/work/shop",), "/home/ada", {"PATH": "/usr/bin", "HOME": "/home/ada"}, READ.get)
+READ = {f"/code/shop/{name}": text for name, text in FILES.items()}
+READ["/code/shop/.git/HEAD"] = "ref: refs/heads/fix\n"
+PLACE = Place("/code/shop", ("/code/shop",), "/home/ada", {"PATH": "/usr/bin", "HOME": "/home/ada"}, READ.get)
 
 
 def is_stopped(command: str) -> bool:

@@ -16,7 +16,7 @@ from claudomator_py.acts.tool_calls import (
     without_words,
 )
 
-PLACE = Place("/work/shop", ("/work/shop",), "/home/ada")
+PLACE = Place("/code/shop", ("/code/shop",), "/home/ada")
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ PLACE = Place("/work/shop", ("/work/shop",), "/home/ada")
         ("exec_command", {"cmd": "npm ci"}, Reach.NETWORK),
         ("shell", {"command": ["bash", "-lc", "npm publish"]}, Reach.PUBLISH),
         ("shell", {"command": ["git", "commit", "-m", "npm publish; rm -rf ~"]}, Reach.TREE),
-        ("Write", {"file_path": "/work/shop/a.py", "content": "npm publish"}, Reach.TREE),
+        ("Write", {"file_path": "/code/shop/a.py", "content": "npm publish"}, Reach.TREE),
         ("write_file", {"file_path": "../other/a.py"}, Reach.NETWORK),
         ("Edit", {"file_path": "/home/ada/.bashrc"}, Reach.PUBLISH),
         ("Read", {"file_path": "/home/ada/notes.txt"}, Reach.TREE),
@@ -39,7 +39,7 @@ PLACE = Place("/work/shop", ("/work/shop",), "/home/ada")
         ("mcp__tracker__list_issues", {}, Reach.NETWORK),
         ("mcp__tracker__close_issue", {}, Reach.PUBLISH),
         ("mcp__claudomator__create_task", {}, Reach.TREE),
-        ("Grep", {"pattern": "npm publish", "path": "/work/shop"}, Reach.TREE),
+        ("Grep", {"pattern": "npm publish", "path": "/code/shop"}, Reach.TREE),
         ("TodoWrite", {"todos": ["npm publish"]}, Reach.TREE),
     ],
 )
@@ -58,8 +58,8 @@ def granted_by(tool: str, given: dict[str, Any], place: Place = PLACE) -> str:
 
 def holding(**files: str) -> Place:
     """The same place, with these files in its folder."""
-    found = {f"/work/shop/{name.replace('_', '.')}": text for name, text in files.items()}
-    return Place("/work/shop", ("/work/shop",), "/home/ada", read=found.get)
+    found = {f"/code/shop/{name.replace('_', '.')}": text for name, text in files.items()}
+    return Place("/code/shop", ("/code/shop",), "/home/ada", read=found.get)
 
 
 @pytest.mark.parametrize(
