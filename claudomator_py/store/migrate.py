@@ -63,6 +63,11 @@ def migrate(database: Database) -> MigrationReport:
     backup = None
     with database.exclusive() as connection:
         before = _revision(connection)
+        if before is not None and before < known[0]:
+            raise StoreUnavailable(
+                f"the database has schema {before}, from before the first that this version upgrades ({known[0]})",
+                f"start a version that knows both schemas once, or begin anew: move {database.state_dir} away",
+            )
         if before is not None and before not in known:
             raise StoreUnavailable(
                 f"the database has schema {before}, which is newer than this version of Claudomator ({newest})",

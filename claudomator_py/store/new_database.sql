@@ -2,14 +2,13 @@ CREATE TABLE alembic_version (
 	version_num VARCHAR(32) NOT NULL,
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
-CREATE TABLE "answered_request" (
-	id INTEGER NOT NULL,
+CREATE TABLE answered_request (
+	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+	principal VARCHAR DEFAULT 'operator' NOT NULL,
 	"key" VARCHAR NOT NULL,
 	fingerprint VARCHAR NOT NULL,
 	answer JSON NOT NULL,
 	created_ms BIGINT NOT NULL,
-	principal VARCHAR DEFAULT 'operator' NOT NULL,
-	PRIMARY KEY (id),
 	CONSTRAINT uq_answered_request_key UNIQUE (principal, "key")
 );
 CREATE TABLE api_token (
@@ -112,25 +111,25 @@ CREATE TABLE classification (
 	CONSTRAINT pk_classification PRIMARY KEY (task_id, generation),
 	CONSTRAINT fk_classification_task_id FOREIGN KEY(task_id) REFERENCES task (id)
 );
-CREATE TABLE "decision" (
-	run_id VARCHAR,
-	task_id VARCHAR,
-	at_ms BIGINT NOT NULL,
-	snapshot_hash VARCHAR,
-	data JSON NOT NULL,
+CREATE TABLE decision (
 	id VARCHAR NOT NULL,
-	input_ref VARCHAR,
+	kind VARCHAR NOT NULL,
+	task_id VARCHAR,
+	generation INTEGER,
+	run_id VARCHAR,
 	supersedes VARCHAR,
 	"by" VARCHAR,
 	organisation VARCHAR,
+	at_ms BIGINT NOT NULL,
+	input_ref VARCHAR,
+	snapshot_hash VARCHAR,
 	specialist VARCHAR,
 	skill VARCHAR,
 	topic VARCHAR,
-	kind VARCHAR NOT NULL,
-	generation INTEGER,
 	confidence FLOAT,
 	latency_ms BIGINT,
 	cost_usd FLOAT,
+	data JSON NOT NULL,
 	CONSTRAINT pk_decision PRIMARY KEY (id)
 );
 CREATE TABLE embedding (
@@ -147,8 +146,9 @@ CREATE TABLE event (
 	task_id VARCHAR,
 	run_id VARCHAR,
 	kind VARCHAR NOT NULL,
+	"by" VARCHAR,
 	data JSON NOT NULL
-, "by" VARCHAR);
+);
 CREATE TABLE hold (
 	id INTEGER NOT NULL,
 	agent VARCHAR,
@@ -162,7 +162,10 @@ CREATE TABLE hold (
 	source VARCHAR NOT NULL,
 	run_id VARCHAR,
 	created_ms BIGINT NOT NULL,
-	released_ms BIGINT, doubted_ms BIGINT, met INTEGER, met_ms BIGINT,
+	released_ms BIGINT,
+	doubted_ms BIGINT,
+	met INTEGER,
+	met_ms BIGINT,
 	CONSTRAINT pk_hold PRIMARY KEY (id)
 );
 CREATE TABLE inbox_document (
@@ -238,8 +241,11 @@ CREATE TABLE run (
 	dir_key VARCHAR NOT NULL,
 	conversation_id VARCHAR,
 	resumes VARCHAR,
+	asked JSON,
+	progress JSON,
 	prior JSON,
 	scratch_of VARCHAR,
+	thread VARCHAR,
 	state VARCHAR NOT NULL,
 	live BOOLEAN NOT NULL,
 	check_seq INTEGER NOT NULL,
@@ -248,12 +254,23 @@ CREATE TABLE run (
 	warned_until_ms BIGINT,
 	ended_ms BIGINT,
 	exit_code INTEGER,
+	check_result JSON,
 	outcome JSON,
 	ended_as VARCHAR,
 	reason VARCHAR,
 	input_tokens BIGINT,
 	output_tokens BIGINT,
-	cost_usd FLOAT, thread VARCHAR, over_budget VARCHAR, windows JSON, windows_ms BIGINT, check_result JSON, in_vain BOOLEAN, specialist VARCHAR, skill VARCHAR, risk VARCHAR, channel VARCHAR, creator VARCHAR DEFAULT 'operator' NOT NULL, organisation VARCHAR, asked JSON, progress JSON, ran_model VARCHAR,
+	cost_usd FLOAT,
+	in_vain BOOLEAN,
+	over_budget VARCHAR,
+	windows JSON,
+	windows_ms BIGINT,
+	specialist VARCHAR,
+	skill VARCHAR,
+	risk VARCHAR,
+	channel VARCHAR,
+	creator VARCHAR DEFAULT 'operator' NOT NULL,
+	organisation VARCHAR, ran_model VARCHAR,
 	CONSTRAINT pk_run PRIMARY KEY (id),
 	CONSTRAINT fk_run_task_id FOREIGN KEY(task_id) REFERENCES task (id),
 	CONSTRAINT uq_run_identity UNIQUE (task_id, generation, attempt, seq)
@@ -269,8 +286,10 @@ CREATE TABLE schedule (
 	last_ms BIGINT NOT NULL,
 	paused_ms BIGINT,
 	gone_ms BIGINT,
+	creator VARCHAR DEFAULT 'operator' NOT NULL,
+	organisation VARCHAR,
 	created_ms BIGINT NOT NULL,
-	updated_ms BIGINT NOT NULL, creator VARCHAR DEFAULT 'operator' NOT NULL, organisation VARCHAR,
+	updated_ms BIGINT NOT NULL,
 	CONSTRAINT pk_schedule PRIMARY KEY (id)
 );
 CREATE TABLE schedule_fire (
@@ -284,10 +303,10 @@ CREATE TABLE schedule_fire (
 	CONSTRAINT fk_schedule_fire_schedule_id FOREIGN KEY(schedule_id) REFERENCES schedule (id),
 	CONSTRAINT fk_schedule_fire_task_id FOREIGN KEY(task_id) REFERENCES task (id)
 );
-CREATE TABLE "snapshot" (
+CREATE TABLE snapshot (
 	hash VARCHAR NOT NULL,
-	created_ms BIGINT NOT NULL,
 	packed BLOB NOT NULL,
+	created_ms BIGINT NOT NULL,
 	CONSTRAINT pk_snapshot PRIMARY KEY (hash)
 );
 CREATE TABLE specialist (
@@ -359,6 +378,10 @@ CREATE TABLE task (
 	priority INTEGER NOT NULL,
 	rank_ms BIGINT NOT NULL,
 	eligibility VARCHAR NOT NULL,
+	hint VARCHAR DEFAULT '' NOT NULL,
+	asked_tier VARCHAR,
+	failed_on VARCHAR,
+	failed_for VARCHAR,
 	dir_key VARCHAR NOT NULL,
 	tier VARCHAR,
 	tags JSON NOT NULL,
@@ -368,8 +391,21 @@ CREATE TABLE task (
 	cancel_requested_ms BIGINT,
 	restart_requested JSON,
 	resume JSON,
+	thread VARCHAR,
+	asks JSON,
+	kept_until_ms BIGINT,
+	approved_ms BIGINT,
+	granted_tools JSON,
+	creator VARCHAR DEFAULT 'operator' NOT NULL,
+	organisation VARCHAR,
+	specialist VARCHAR,
+	skill VARCHAR,
+	risk VARCHAR,
+	channel VARCHAR,
+	parent_run VARCHAR,
+	constraints VARCHAR,
 	created_ms BIGINT NOT NULL,
-	updated_ms BIGINT NOT NULL, thread VARCHAR, asks JSON, kept_until_ms BIGINT, approved_ms BIGINT, granted_tools JSON, asked_tier VARCHAR, failed_on VARCHAR, failed_for VARCHAR, creator VARCHAR DEFAULT 'operator' NOT NULL, organisation VARCHAR, specialist VARCHAR, skill VARCHAR, risk VARCHAR, channel VARCHAR, constraints VARCHAR, parent_run VARCHAR, hint VARCHAR DEFAULT '' NOT NULL, context VARCHAR, tenant VARCHAR GENERATED ALWAYS AS (CASE WHEN organisation IS NOT NULL THEN 'org:' || organisation WHEN creator IN ('operator', 'inbox') THEN '' ELSE 'by:' || creator END), lane VARCHAR GENERATED ALWAYS AS (eligibility || '|' || coalesce(tier, '') || '|' || coalesce(asked_tier, '') || '|' || coalesce(failed_on, '') || '|' || coalesce(failed_for, '') || '|' || coalesce(constraints, '') || coalesce(nullif('|' || CASE WHEN organisation IS NOT NULL THEN 'org:' || organisation WHEN creator IN ('operator', 'inbox') THEN '' ELSE 'by:' || creator END, '|'), '')),
+	updated_ms BIGINT NOT NULL, context VARCHAR, tenant VARCHAR GENERATED ALWAYS AS (CASE WHEN organisation IS NOT NULL THEN 'org:' || organisation WHEN creator IN ('operator', 'inbox') THEN '' ELSE 'by:' || creator END), lane VARCHAR GENERATED ALWAYS AS (eligibility || '|' || coalesce(tier, '') || '|' || coalesce(asked_tier, '') || '|' || coalesce(failed_on, '') || '|' || coalesce(failed_for, '') || '|' || coalesce(constraints, '') || coalesce(nullif('|' || CASE WHEN organisation IS NOT NULL THEN 'org:' || organisation WHEN creator IN ('operator', 'inbox') THEN '' ELSE 'by:' || creator END, '|'), '')),
 	CONSTRAINT pk_task PRIMARY KEY (id)
 );
 CREATE TABLE task_dependency (

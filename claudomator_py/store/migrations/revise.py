@@ -24,7 +24,7 @@ from claudomator_py.store.migrate import alembic_config, migrate
 from claudomator_py.store.tables import Task
 
 # The newest migration that databases out there may hold: it, and what came before, stays as it is.
-FROZEN = "0005_decisions"
+FROZEN = "0020_tenants"
 
 
 def revise(message: str, *, replace: bool = False) -> Path:

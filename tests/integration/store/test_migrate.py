@@ -93,7 +93,7 @@ def test_a_new_database_gets_every_table_and_needs_no_backup(empty: Database) ->
         report = migrate(empty)
         assert report.before is None
         assert report.after == report.applied[-1]
-        assert report.applied[0] == "0001_first"
+        assert report.applied[0] == "0015_begun"
         assert report.backup is None
         assert backups(empty) == []
         assert set(Task.metadata.tables) <= tables(empty)
@@ -176,6 +176,24 @@ def test_a_newer_database_is_refused_and_left_alone(empty: Database, install: In
         assert backups(empty) == []
         install(PARENT_AND_CHILD, REBUILD_PARENT)
         assert migrate(empty).applied == ()
+
+
+@pytest.mark.parametrize("former", ["0001_first", "0014_hints"])
+def test_an_older_database_than_the_oldest_that_is_upgraded_is_refused_and_left_alone(
+    former: str, database: Database
+) -> None:
+    database.write(run(f"UPDATE alembic_version SET version_num = '{former}'"))
+    before = tables(database)
+
+    with pytest.raises(StoreUnavailable) as refusal:
+        migrate(database)
+
+    assert refusal.value.reason == (
+        f"the database has schema {former}, from before the first that this version upgrades (0015_begun)"
+    )
+    assert "start a version that knows both schemas once" in refusal.value.remedy
+    assert tables(database) == before
+    assert backups(database) == []
 
 
 def test_migrations_apply_together_or_not_at_all(empty: Database, install: Install) -> None:
