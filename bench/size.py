@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 
 from bench.subjects import EXPLICIT, PROGRAM, SLOTS, Claudomator, Spooler, cpu_s, open_claudomator, open_spooler
-from claudomator_py.domain.views import TaskFilter
+from claudomator_py.domain.requests import TaskFilter
 from tests.e2e.daemon import Daemon
 
 SIZES = tuple(int(size) for size in os.environ.get("BENCH_SIZES", "1000,100000,1000000").split(","))

@@ -13,16 +13,9 @@ from claudomator_py.domain.notice import DeliveryState, DeliveryView
 from claudomator_py.domain.outcome import REASON_POLICIES, Reason
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.retention import CleanupRequest, CleanupView
-from claudomator_py.domain.views import (
-    BackupView,
-    DrainRequest,
-    DrainView,
-    FileProblemPage,
-    Page,
-    ReadinessView,
-    ReasonView,
-)
+from claudomator_py.domain.views import BackupView, DrainView, FileProblemPage, Page, ReadinessView, ReasonView
 from claudomator_py.domain.views.base import View
+from claudomator_py.domain.views.daemon import DrainRequest
 from claudomator_py.resources.overview.shape import StatusView
 from claudomator_py.surface.operation import ADMIN_WHOLE, OPEN, READ, READ_WHOLE
 

@@ -7,18 +7,10 @@ from fastapi import Path, Query, Response
 from claudomator_py.api.conditional import NOT_MODIFIED, IdempotencyKey, IfMatch, IfNoneMatch
 from claudomator_py.api.operation import Allowed, Operations, Tagged, body, links, location, task_document
 from claudomator_py.api.request import PageQuery
+from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.views import (
-    AnswerRequest,
-    ApproveRequest,
-    Page,
-    RejectRequest,
-    RestartRequest,
-    RunView,
-    TaskFilter,
-    TaskView,
-    WhyView,
-)
+from claudomator_py.domain.views import Page, RunView
+from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest, TaskView, WhyView
 from claudomator_py.surface.operation import OPERATE, READ, READ_OWN
 
 tasks = Operations("tasks")

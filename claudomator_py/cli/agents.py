@@ -13,8 +13,9 @@ from claudomator_py.cli.output import Column, Format, FormatOption, heading, not
 from claudomator_py.cli.times import ago, clock, moment, now_ms, until
 from claudomator_py.domain.budget import Unit, amount_text, with_unknown
 from claudomator_py.domain.limits import window_text
+from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
 from claudomator_py.domain.units import parse_duration, short_id
-from claudomator_py.domain.views import AgentView, HoldRequest, HoldView, NearLimitView, ReleaseRequest
+from claudomator_py.domain.views import AgentView, HoldView, NearLimitView
 from claudomator_py.domain.wording import worded
 
 if TYPE_CHECKING:

@@ -22,15 +22,9 @@ from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.budget import LEAST_USD, Budget
 from claudomator_py.domain.inputs import call_text
 from claudomator_py.domain.lifecycle import StateName
+from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.domain.text import plain
-from claudomator_py.domain.views import (
-    AnswerRequest,
-    ApproveRequest,
-    RejectRequest,
-    RestartRequest,
-    TaskFilter,
-    TaskView,
-)
+from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client

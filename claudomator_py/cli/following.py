@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final, Self
 from claudomator_py.cli.output import note, out, out_json_line
 from claudomator_py.client.errors import ClientError, DaemonNotRunning, ServiceProblem
 from claudomator_py.domain.lifecycle import ENDED
+from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.domain.text import one_line
-from claudomator_py.domain.views import TaskFilter, TaskView
+from claudomator_py.resources.tasks.shape import TaskView
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client

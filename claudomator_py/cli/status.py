@@ -15,10 +15,12 @@ from claudomator_py.cli.output import Column, Format, FormatOption, heading, not
 from claudomator_py.cli.times import ago, clock, now_ms, until, why_words
 from claudomator_py.domain.budget import Unit, amount_text
 from claudomator_py.domain.lifecycle import StateName
+from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.domain.text import one_line
-from claudomator_py.domain.views import CheckView, FileProblemView, TaskFilter, TaskView
+from claudomator_py.domain.views import CheckView, FileProblemView
 from claudomator_py.resources.overview.shape import ListName, StatusView
 from claudomator_py.resources.schedules.cli import schedules_table
+from claudomator_py.resources.tasks.shape import TaskView
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client

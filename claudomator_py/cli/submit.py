@@ -17,9 +17,9 @@ from claudomator_py.client.errors import ClientError, ConnectionLost, DaemonNotR
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import format_duration, parse_duration
-from claudomator_py.domain.views import TaskView
 from claudomator_py.resources.schedules.cli import write_schedules
 from claudomator_py.resources.schedules.shape import ScheduleView
+from claudomator_py.resources.tasks.shape import TaskView
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 from claudomator_py.domain.blocked_words import brief_of, wait_of
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, parse_instant
-from claudomator_py.domain.views import TaskView
 from claudomator_py.domain.wording import worded
+from claudomator_py.resources.tasks.shape import TaskView
 
 _UTC_TIME = re.compile(r"(?:(?P<date>\d{4}-\d\d-\d\d) )?\b(?P<time>\d\d:\d\d) UTC\b")
 _JUST_NOW_MS = 2 * SECOND_MS

@@ -60,20 +60,11 @@ if TYPE_CHECKING:
     )
     from claudomator_py.client.http import Client
     from claudomator_py.client.opening import connect
+    from claudomator_py.domain.requests import HoldRequest, ReleaseRequest, RestartRequest, TaskFilter
     from claudomator_py.domain.retention import CleanupRequest
     from claudomator_py.domain.task import TaskSpec
-    from claudomator_py.domain.views import (
-        AnswerRequest,
-        ApproveRequest,
-        HoldRequest,
-        Page,
-        RejectRequest,
-        ReleaseRequest,
-        RestartRequest,
-        RunView,
-        TaskFilter,
-        TaskView,
-    )
+    from claudomator_py.domain.views import Page, RunView
+    from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 
 __all__ = [
     "AnswerRequest",
@@ -116,18 +107,9 @@ _MODULES = {
     "client.opening": ("connect",),
     "domain.retention": ("CleanupRequest",),
     "domain.task": ("TaskSpec",),
-    "domain.views": (
-        "AnswerRequest",
-        "ApproveRequest",
-        "HoldRequest",
-        "Page",
-        "RejectRequest",
-        "ReleaseRequest",
-        "RestartRequest",
-        "RunView",
-        "TaskFilter",
-        "TaskView",
-    ),
+    "domain.requests": ("HoldRequest", "ReleaseRequest", "RestartRequest", "TaskFilter"),
+    "domain.views": ("Page", "RunView"),
+    "resources.tasks.shape": ("AnswerRequest", "ApproveRequest", "RejectRequest", "TaskView"),
 }
 
 

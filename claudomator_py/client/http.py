@@ -9,26 +9,25 @@ from claudomator_py.client.specialists import SpecialistCalls
 from claudomator_py.client.tasks import TaskCalls
 from claudomator_py.client.transport import body_of, change_headers, part_of, path_segment
 from claudomator_py.domain.notice import DeliveryState, DeliveryView
+from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
 from claudomator_py.domain.retention import CleanupRequest, CleanupView
 from claudomator_py.domain.views import (
     AgentView,
     BackupView,
-    DrainRequest,
     DrainView,
     FileProblemPage,
     FileProblemView,
-    HoldRequest,
     LoginCodeView,
     NewTokenView,
     Page,
     ReadinessView,
     ReasonView,
-    ReleaseRequest,
     SessionView,
     TokenRequest,
     TokenView,
 )
 from claudomator_py.domain.views.base import all_items
+from claudomator_py.domain.views.daemon import DrainRequest
 from claudomator_py.resources.channels.shape import ChannelCalls
 from claudomator_py.resources.overview.shape import StatusView
 from claudomator_py.resources.schedules.shape import ScheduleCalls

@@ -10,11 +10,9 @@ from typing import Any
 from sqlalchemy import Connection
 
 from claudomator_py.domain.task import Isolation, TaskSpec
-from claudomator_py.domain.views import TaskView, WorktreeView
 from claudomator_py.domain.worktree import (
     Tree,
     TreeFault,
-    TreeStanding,
     TreeState,
     WorktreeRequest,
     branch_name,
@@ -111,26 +109,6 @@ def tell_tree(connection: Connection, run: Run, tree: Tree) -> None:
     }
     data |= {key: value for key, value in told.items() if value}
     events.record(connection, run.started_ms, TREE_USED, task_id=run.task_id, run_id=run.id, data=data)
-
-
-def with_tree(view: TaskView, trees: Trees, read: Callable[[Callable[[Connection], str]], str]) -> TaskView:
-    """The view with how its tree stood after its last run, or when it was last cleaned up. Not while it runs.
-
-    Reads what was noted then: git is not asked by whoever only looks.
-    """
-    if view.branch is None or view.state == "RUNNING":
-        return view
-
-    def folder(connection: Connection) -> str:
-        runs = run_rows.of_task(connection, view.id)
-        return runs[-1].dir_key if runs else ""
-
-    tree = trees.find(Path(read(folder)).name)
-    if tree is None:
-        return view
-    state = trees.seen(tree.name) or TreeState(TreeStanding.UNKNOWN, words="it has not been looked at yet")
-    told = WorktreeView.of(state, path=tree.path, detail=state.words, seen_at=state.seen_ms or None)
-    return view.model_copy(update={"worktree": told})
 
 
 def _tell_nobody() -> None:

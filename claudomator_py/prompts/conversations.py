@@ -9,9 +9,9 @@ from sqlalchemy import Connection
 from claudomator_py.domain.conversation import ConversationRef, Conversations, Usage
 from claudomator_py.domain.errors import Conflict, Invalid, Problem
 from claudomator_py.domain.outcome import Outcome
+from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.domain.task import Isolation, TaskSpec
 from claudomator_py.domain.units import short_id
-from claudomator_py.domain.views import RestartRequest
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import resolve
 from claudomator_py.ports import RunHost

@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.principal import Principal
-from claudomator_py.domain.views import TaskFilter
+from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.domain.views.policy import ApprovalsView, HeldTaskView, SettledApprovalView
 from claudomator_py.store import events, reads
 from claudomator_py.store.tables import Task

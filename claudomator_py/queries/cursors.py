@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from claudomator_py.domain.errors import BadCursor
-from claudomator_py.domain.views import TaskFilter
+from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.store.reads import Position
 
 T = TypeVar("T")

@@ -5,13 +5,14 @@ from typing import Any
 
 from claudomator_py.domain.views.decisions import (
     ChosenView,
+    ClassificationView,
+    ConstraintsView,
     DecidedHandoffView,
     DecidedShadowView,
     DecidedTriageView,
     DecidedVerdictView,
     GivenView,
 )
-from claudomator_py.domain.views.tasks import ClassificationView, ConstraintsView
 from claudomator_py.queries.explain import overridden_text
 from claudomator_py.queries.routing import LABELS, candidate_views
 from claudomator_py.queries.views import candidate_view

@@ -14,9 +14,9 @@ from claudomator_py.domain.views.decisions import (
     DecisionFilter,
     ExplainedDecisionView,
     RecordedDecisionView,
+    VersionsView,
 )
 from claudomator_py.domain.views.routing import PolicyCheckView
-from claudomator_py.domain.views.tasks import VersionsView
 from claudomator_py.queries import cursors
 from claudomator_py.queries.concealment import concealed
 from claudomator_py.queries.decision_details import details_of

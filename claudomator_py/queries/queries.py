@@ -10,6 +10,7 @@ from claudomator_py.dispatch.observe import Observer
 from claudomator_py.domain.card import Card, Visibility
 from claudomator_py.domain.output import with_zeros
 from claudomator_py.domain.principal import Principal
+from claudomator_py.domain.requests import LatestFilter, TaskFilter
 from claudomator_py.domain.run import Stream
 from claudomator_py.domain.units import DAY_MS
 from claudomator_py.domain.views import (
@@ -18,19 +19,14 @@ from claudomator_py.domain.views import (
     DrainView,
     FileProblemPage,
     FileProblemView,
-    LatestFilter,
     LogChunk,
     Page,
     ReadinessView,
     RunView,
-    TaskFilter,
-    TaskView,
-    WhyView,
 )
 from claudomator_py.domain.views.decisions import DecisionFilter, ExplainedDecisionView, RecordedDecisionView
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
-from claudomator_py.environment.worktrees import with_tree
 from claudomator_py.faults import Faults
 from claudomator_py.ports import Clock, RunHost, Trees
 from claudomator_py.queries import cursors, decisions
@@ -56,10 +52,11 @@ from claudomator_py.queries.history import history_sentences, schedule_sentences
 from claudomator_py.queries.holds import agent_views, hold_sentences
 from claudomator_py.queries.inputs import input_sentences
 from claudomator_py.queries.routing import known_to, routed_before, routing_of
-from claudomator_py.queries.task_views import TaskViews
+from claudomator_py.queries.task_views import TaskViews, with_tree
 from claudomator_py.queries.views import decision_view, event_views, run_view
 from claudomator_py.resources.overview.shape import StatusView
 from claudomator_py.resources.schedules.ask import by_next_time
+from claudomator_py.resources.tasks.shape import TaskView, WhyView
 from claudomator_py.sources.inbox.refusals import Refusal, Refusals, readable
 from claudomator_py.store import (
     decision_rows,

@@ -1,7 +1,8 @@
 """A task as people and programs see it, with why it is where it is, until when, and what would change that."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from sqlalchemy import Connection
 
@@ -17,11 +18,13 @@ from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.routing import Constraints
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import parse_instant
-from claudomator_py.domain.views import HoldView, TaskView
+from claudomator_py.domain.views import HoldView
 from claudomator_py.domain.wording import worded
+from claudomator_py.domain.worktree import TreeStanding, TreeState
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.worktrees import branch_of
 from claudomator_py.faults import Faults
+from claudomator_py.ports import Trees
 from claudomator_py.queries.bound import Asked
 from claudomator_py.queries.budgets import failed_by_budget, task_budget, used_up
 from claudomator_py.queries.concealment import concealed, unnamed
@@ -29,6 +32,7 @@ from claudomator_py.queries.explain import due_clock, failure_clause, failure_te
 from claudomator_py.queries.holds import hold_views
 from claudomator_py.queries.inputs import expiry, input_view, rejection
 from claudomator_py.queries.views import task_view
+from claudomator_py.resources.tasks.shape import TaskView, WorktreeView
 from claudomator_py.scheduler.admission import admit
 from claudomator_py.scheduler.load import load_of
 from claudomator_py.scheduler.snapshot import QueueHead, Snapshot
@@ -181,6 +185,26 @@ class TaskViews(Asked):
         whole = [one if view is None else view.blocked for one, view in zip(verdict.params.agents, found, strict=True)]
         verdict = verdict.having(agents=tuple(one for one in whole if one is not None))
         return _blocked(verdict, now_ms, tuple(view for view in found if view is not None))
+
+
+def with_tree(view: TaskView, trees: Trees, read: Callable[[Callable[[Connection], str]], str]) -> TaskView:
+    """Return the view with how its tree stood after its last run, or when it was last cleaned up. Not while it runs.
+
+    Reads what was noted then: git is not asked by whoever only looks.
+    """
+    if view.branch is None or view.state == "RUNNING":
+        return view
+
+    def folder(connection: Connection) -> str:
+        runs = run_rows.of_task(connection, view.id)
+        return runs[-1].dir_key if runs else ""
+
+    tree = trees.find(Path(read(folder)).name)
+    if tree is None:
+        return view
+    state = trees.seen(tree.name) or TreeState(TreeStanding.UNKNOWN, words="it has not been looked at yet")
+    told = WorktreeView.of(state, path=tree.path, detail=state.words, seen_at=state.seen_ms or None)
+    return view.model_copy(update={"worktree": told})
 
 
 def _success(runs: Sequence[Run]) -> Outcome | None:

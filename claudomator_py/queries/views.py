@@ -20,9 +20,6 @@ from claudomator_py.domain.task import Priority, TaskSpec
 from claudomator_py.domain.views import (
     AgentView,
     BudgetView,
-    CandidateView,
-    DecisionView,
-    DependencyView,
     EventView,
     HoldView,
     InputView,
@@ -32,14 +29,15 @@ from claudomator_py.domain.views import (
     RunProgressView,
     RunView,
     SpendingView,
-    TaskView,
 )
+from claudomator_py.domain.views.decisions import CandidateView, DecisionView
 from claudomator_py.domain.wording import worded
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.ports import RunHost
 from claudomator_py.prompts.conversations import scratch_of
 from claudomator_py.queries.concealment import concealed, unnamed
 from claudomator_py.queries.explain import overridden_text, placement_text, utc_clock
+from claudomator_py.resources.tasks.shape import DependencyView, TaskView
 from claudomator_py.scheduler.decision import Candidate, DecisionRecord
 from claudomator_py.schema.taskfile import shown_document
 from claudomator_py.store import specialist_rows, task_rows

@@ -26,8 +26,7 @@ from sqlalchemy import (
 from claudomator_py.domain.lifecycle import UNSUCCESSFUL, StateName
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.principal import OPERATOR, Principal
-from claudomator_py.domain.views import LatestFilter, TaskFilter
-from claudomator_py.domain.views.tasks import Standing
+from claudomator_py.domain.requests import LatestFilter, Standing, TaskFilter
 from claudomator_py.store.run_rows import run_from
 from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import RUN, SPECIALIST, TASK, Run, Task

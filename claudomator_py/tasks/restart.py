@@ -7,8 +7,8 @@ from claudomator_py.domain.errors import Conflict, Invalid, Problem, refuse
 from claudomator_py.domain.lifecycle import UNSUCCESSFUL
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.principal import Principal
+from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.domain.task import AgentHint, TaskSpec
-from claudomator_py.domain.views import RestartRequest
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.prompts.conversations import ResumePolicy, conversation_of

@@ -8,8 +8,8 @@ from random import Random
 
 from claudomator_py.client.errors import ServiceProblem
 from claudomator_py.client.http import Client
+from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.views import RestartRequest, TaskFilter
 from claudomator_py.schema.taskfile import from_document
 from tests.e2e.site import Site
 

@@ -9,8 +9,8 @@ from sqlalchemy import select
 from claudomator_py.daemon.learning import Learner
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.principal import OPERATOR, Principal
+from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.domain.units import SECOND_MS
-from claudomator_py.domain.views import RestartRequest
 from claudomator_py.schema.routing_settings import LearningSettings
 from claudomator_py.schema.shipped_cards import shipped_cards, shipped_files
 from claudomator_py.store import learning_rows

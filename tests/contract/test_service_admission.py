@@ -11,9 +11,9 @@ from claudomator_py.domain.channel import NewChannel
 from claudomator_py.domain.errors import Conflict, Forbidden, Invalid, NotFound
 from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.principal import INBOX, OPERATOR, Principal, Role
+from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.domain.task import PermissionMode
 from claudomator_py.domain.units import HOUR_MS
-from claudomator_py.domain.views import RestartRequest
 from claudomator_py.routing.role import agent_of
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card

@@ -8,9 +8,9 @@ import pytest
 from claudomator_py.domain.card import Visibility
 from claudomator_py.domain.errors import BadCursor, Invalid, NotFound
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.units import SECOND_MS
-from claudomator_py.domain.views import RestartRequest
 from claudomator_py.domain.views.decisions import DecisionFilter, KindName, RecordedDecisionView, RouteName
 from claudomator_py.scheduler.decision import DecisionKind, Route
 from claudomator_py.store.database import Database

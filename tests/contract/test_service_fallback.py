@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.domain.views import DecisionView, HoldRequest
+from claudomator_py.domain.requests import HoldRequest
+from claudomator_py.domain.views.decisions import DecisionView
 from claudomator_py.store.database import Database
 from tests.fakes.world import CLAUDE, CODEX, World
 

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 import pytest
 from sqlalchemy import Connection
 
-from claudomator_py.domain.views import TaskFilter
+from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.schema.taskfiles import ParsedFile
 from claudomator_py.sources.inbox.offering import Offering
 from claudomator_py.sources.inbox.values import FileStamp, Reading

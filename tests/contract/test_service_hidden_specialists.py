@@ -8,12 +8,10 @@ from claudomator_py.domain.errors import Conflict, Invalid, NotFound
 from claudomator_py.domain.handing_on import HANDOFF_MARKER
 from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.principal import Principal, Role
+from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.domain.units import HOUR_MS
-from claudomator_py.domain.views import (
-    AnswerRequest,
-    TaskFilter,
-)
 from claudomator_py.domain.views.decisions import DecisionFilter
+from claudomator_py.resources.tasks.shape import AnswerRequest
 from claudomator_py.routing.role import agent_of
 from claudomator_py.service.access import Granted
 from claudomator_py.store.database import Database

@@ -7,8 +7,8 @@ from sqlalchemy import select
 
 from claudomator_py.domain.agent import AgentSpec, ModelChoice, Tier
 from claudomator_py.domain.errors import Invalid, NotFound
+from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
-from claudomator_py.domain.views import HoldRequest, ReleaseRequest
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import EVENT
 from tests.contract.limited import WIDE, WORK, limit_on

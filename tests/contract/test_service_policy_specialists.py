@@ -7,9 +7,9 @@ import pytest
 
 from claudomator_py.domain.errors import Invalid, NotFound
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
-from claudomator_py.domain.views import AnswerRequest
 from claudomator_py.domain.views.decisions import DecisionFilter
 from claudomator_py.policy.rule import Rule
+from claudomator_py.resources.tasks.shape import AnswerRequest
 from claudomator_py.scheduler.decision import DecisionKind, SpecialistRecord
 from claudomator_py.store import decision_rows
 from claudomator_py.store.database import Database

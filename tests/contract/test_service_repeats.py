@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from claudomator_py.domain import principal
 from claudomator_py.domain.errors import Conflict, Invalid, KeyInUse, KeyReused
 from claudomator_py.domain.principal import KEPT_MS, RequestKey
-from claudomator_py.domain.views import RestartRequest
+from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.store.database import Database
 from tests.fakes.world import World, spec
 from tests.patience import PATIENCE_S

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from claudomator_py.domain.errors import Conflict, Invalid, StaleVersion
+from claudomator_py.domain.requests import HoldRequest, RestartRequest
 from claudomator_py.domain.units import DAY_MS, format_instant
-from claudomator_py.domain.views import HoldRequest, RestartRequest
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
 from tests.fakes.world import START_MS, World, spec

@@ -19,8 +19,8 @@ from claudomator_py.domain.run_requests import (
     SubtaskRequest,
 )
 from claudomator_py.domain.units import HOUR_MS, format_instant
-from claudomator_py.domain.views import AnswerRequest
 from claudomator_py.policy.rule import Rule
+from claudomator_py.resources.tasks.shape import AnswerRequest
 from claudomator_py.service.run_requests import ASKED, PROGRESS, SUBTASK, RunRequests
 from claudomator_py.store import events
 from claudomator_py.store.database import Database

@@ -7,7 +7,7 @@ import pytest
 from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.domain.errors import BadCursor, Conflict, Forbidden, Invalid, KeyReused, NotFound, StaleVersion
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey, Role
-from claudomator_py.domain.views import TaskFilter
+from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.schema.routing_settings import Preset

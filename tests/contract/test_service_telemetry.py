@@ -16,9 +16,9 @@ from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.run_requests import SubtaskRequest
 from claudomator_py.domain.trace import Span, own_span, task_span
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
-from claudomator_py.domain.views import AnswerRequest, ApproveRequest, RejectRequest
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.ports import ExportFault
+from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest
 from claudomator_py.store import pruning, trace_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import DECISION

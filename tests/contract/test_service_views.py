@@ -8,10 +8,11 @@ from claudomator_py.domain.errors import BadCursor, NotFound, Problem
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.outcome import Tokens
 from claudomator_py.domain.principal import Principal, Role
+from claudomator_py.domain.requests import HoldRequest, LatestFilter, Standing, TaskFilter
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, format_instant, parse_instant
-from claudomator_py.domain.views import HoldRequest, LatestFilter, Page, RejectRequest, TaskFilter
-from claudomator_py.domain.views.tasks import Standing
+from claudomator_py.domain.views import Page
 from claudomator_py.queries import cursors, queries
+from claudomator_py.resources.tasks.shape import RejectRequest
 from claudomator_py.schema.taskfile import from_document
 from claudomator_py.store.database import Database
 from claudomator_py.store.reads import Position
@@ -194,7 +195,9 @@ def test_the_latest_change_comes_first_and_standings_part_all_tasks(world: World
     assert times == sorted(times, reverse=True)
     for standing in standings:
         found, counted = world.queries.latest(LatestFilter(standings=(standing,)), None, 50)
-        assert [one.name for one in found.items] == [one.name for one in everything.items if standing.holds(one)]
+        assert [one.name for one in found.items] == [
+            one.name for one in everything.items if standing.includes(one.state, runs=one.runs, reason=one.reason)
+        ]
         assert counted == len(found.items)
     assert world.queries.latest(LatestFilter(standings=()), None, 50) == (Page(items=()), 0)
     last = parse_instant(times[0][0])

@@ -5,8 +5,9 @@ from functools import partial
 
 from claudomator_py.client.errors import DaemonNotRunning, ServiceProblem
 from claudomator_py.domain.outcome import Tokens
+from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.domain.task import AgentHint, RetryPolicy, TaskSpec
-from claudomator_py.domain.views import RestartRequest, TaskView
+from claudomator_py.resources.tasks.shape import TaskView
 from tests.e2e.daemon import Daemon
 from tests.e2e.invariants import Facts, hold
 from tests.e2e.site import SETTLED, Site

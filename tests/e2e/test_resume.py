@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from claudomator_py.client.errors import DaemonNotRunning
-from claudomator_py.domain.views import RestartRequest, RunView
+from claudomator_py.domain.requests import RestartRequest
+from claudomator_py.domain.views import RunView
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, in_state, last_run, why
 from tests.e2e.site import Site

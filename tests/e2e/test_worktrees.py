@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.client.errors import ServiceProblem
+from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.domain.retention import CleanupRequest
 from claudomator_py.domain.task import AgentHint, TaskSpec
-from claudomator_py.domain.views import RestartRequest
 from tests.e2e.daemon import Daemon
 from tests.e2e.repositories import COMMIT, done, git, spec
 from tests.e2e.scenarios_support import ended

@@ -29,10 +29,11 @@ from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.notice import NotifyTarget
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.principal import OPERATOR
+from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.domain.run import Bounds
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.vectors import Vector
-from claudomator_py.domain.views import CheckView, RestartRequest, TaskFilter, TaskView
+from claudomator_py.domain.views import CheckView
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
@@ -43,6 +44,7 @@ from claudomator_py.hosts.git.worktrees import LocalTrees
 from claudomator_py.policy.rule import Rule
 from claudomator_py.policy.verdict import Policy
 from claudomator_py.ports import Clock, Messenger, Trees
+from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.ranking import RoutingRules
 from claudomator_py.routing.reply_question import Reply, ReplyQuestion

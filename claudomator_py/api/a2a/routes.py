@@ -54,7 +54,7 @@ from claudomator_py.domain.errors import (
     problems_text,
 )
 from claudomator_py.domain.principal import OPERATOR, Principal
-from claudomator_py.domain.views import TaskView
+from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.schema.validation import MAX_PROBLEMS, odd_values
 from claudomator_py.service.access import Granted
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from claudomator_py.domain.views import Page, TaskView
-from claudomator_py.domain.views.tasks import Standing
+from claudomator_py.domain.requests import Standing
+from claudomator_py.domain.views import Page
+from claudomator_py.resources.tasks.shape import TaskView
 
 Version = Literal["1.0", "0.3"]
 
@@ -39,7 +40,11 @@ def context_of(task: TaskView) -> str:
 
 def state_of(task: TaskView) -> str:
     """Its state, as 0.3 writes it."""
-    return next(state for state, standings in STANDINGS.items() if any(one.holds(task) for one in standings))
+    return next(
+        state
+        for state, standings in STANDINGS.items()
+        if any(one.includes(task.state, runs=task.runs, reason=task.reason) for one in standings)
+    )
 
 
 def name_of(state: str) -> str:

@@ -23,6 +23,7 @@ from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import short_id
 from claudomator_py.domain.verdict_text import applies
 from claudomator_py.domain.views.decisions import (
+    CandidateView,
     DecisionFilter,
     ExplainedDecisionView,
     KindName,
@@ -30,7 +31,6 @@ from claudomator_py.domain.views.decisions import (
     RouteName,
 )
 from claudomator_py.domain.views.routing import PolicyCheckView
-from claudomator_py.domain.views.tasks import CandidateView
 from claudomator_py.resources.channels.page import url_of as channel_url
 from claudomator_py.service.access import Access
 

@@ -16,20 +16,12 @@ from claudomator_py.api.page.words import cost_text, meaning_of
 from claudomator_py.api.section import guarded
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.limits import window_text
-from claudomator_py.domain.views import (
-    AgentView,
-    BudgetView,
-    FileProblemView,
-    HoldView,
-    NearLimitView,
-    Page,
-    ReleaseRequest,
-    TaskFilter,
-    TaskView,
-)
+from claudomator_py.domain.requests import ReleaseRequest, TaskFilter
+from claudomator_py.domain.views import AgentView, BudgetView, FileProblemView, HoldView, NearLimitView, Page
 from claudomator_py.domain.wording import Piece, Sentence
 from claudomator_py.resources.overview.shape import ListName, StatusView
 from claudomator_py.resources.schedules.page import ScheduleCard, cards_of
+from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.service.access import Access
 
 _PART = 50

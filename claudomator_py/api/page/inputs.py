@@ -21,7 +21,7 @@ from claudomator_py.api.section import guarded
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.principal import Principal
-from claudomator_py.domain.views import AnswerRequest, ApproveRequest, RejectRequest, TaskView
+from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 from claudomator_py.service.access import Access, Granted
 
 Ref = Annotated[str, Path(max_length=128)]

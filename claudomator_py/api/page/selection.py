@@ -17,7 +17,8 @@ from claudomator_py.api.page.words import remedy_text
 from claudomator_py.api.section import guarded
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
 from claudomator_py.domain.principal import Principal
-from claudomator_py.domain.views import RestartRequest, TaskFilter, TaskView
+from claudomator_py.domain.requests import RestartRequest, TaskFilter
+from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.service.access import Access, Granted
 
 _MAX_TASKS = 200

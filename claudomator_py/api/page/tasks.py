@@ -22,7 +22,8 @@ from claudomator_py.api.section import guarded
 from claudomator_py.domain.agent import TIERS
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
 from claudomator_py.domain.principal import Principal
-from claudomator_py.domain.views import RestartRequest, TaskView
+from claudomator_py.domain.requests import RestartRequest
+from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.service.access import Access, Granted
 
 Ref = Annotated[str, Path(max_length=128)]

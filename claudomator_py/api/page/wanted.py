@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from claudomator_py.api.request import DIGITS
 from claudomator_py.domain.errors import Invalid
-from claudomator_py.domain.views import TaskFilter
+from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.schema.validation import validate
 
 Days = Annotated[int, Query(ge=1, le=365), DIGITS]

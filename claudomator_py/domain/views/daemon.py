@@ -1,6 +1,9 @@
 """The daemon itself: its health, its switches, its refusals."""
 
+from pydantic import Field
+
 from claudomator_py.domain.errors import Problem
+from claudomator_py.domain.fields import Strict
 from claudomator_py.domain.outcome import HoldKind, Reason
 from claudomator_py.domain.views.base import Instant, Page, View
 
@@ -57,6 +60,12 @@ class ReadinessView(View):
 
     ready: bool
     checks: tuple[CheckView, ...] = ()
+
+
+class DrainRequest(Strict):
+    """Why nothing is to be started."""
+
+    reason: str | None = Field(default=None, max_length=2_000)
 
 
 class DrainView(View):

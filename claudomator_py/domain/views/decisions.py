@@ -5,13 +5,15 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, BeforeValidator, Field
 
+from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.blocked import Shown
+from claudomator_py.domain.decision import Classification, Versions
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.rationale import RationaleCode, ShownRationale
-from claudomator_py.domain.routing import Risk
+from claudomator_py.domain.routing import Constraints, Risk
 from claudomator_py.domain.stand_in import ShownFallback, ShownStandIn
 from claudomator_py.domain.views.base import Instant, View
 from claudomator_py.domain.views.routing import PolicyCheckView, RouteCandidateView
-from claudomator_py.domain.views.tasks import CandidateView, ClassificationView, ConstraintsView, VersionsView
 
 KindName = Literal["placement", "tier", "specialist", "policy", "handoff", "triage", "shadow"]
 """What was decided, see ``scheduler.decision.DecisionKind``."""
@@ -44,6 +46,84 @@ class DecisionFilter(View):
     overridden: bool | None = Field(None, description="Only those that an operator has overridden, or has not.")
     since: _Time | None = Field(None, description="Only those from this time on.")
     until: _Time | None = Field(None, description="Only those from before this time.")
+
+
+class CandidateView(View):
+    """An agent as a decision saw it. rejected: why it was not picked, as a code with its parameters; rejected_because:
+    the same in words; None for the one that was.
+    """
+
+    agent: str
+    active: int
+    max_concurrent: int
+    limited: bool = False
+    limited_until: Instant | None = None
+    eligible: bool
+    rejected_because: str | None = None
+    rejected: Shown = None
+
+
+class ClassificationView(Classification, View):
+    """Where the tier came from. cause: why it is no answer; reason: the classifier's own words, or its fault.
+
+    asked_about: the agent that was picked when it was asked. said_agent: the one that the answer spoke of, if that was
+    another; it changes nothing. clamped_from: the tier that it would be without its constraints' floor or ceiling.
+    """
+
+
+class VersionsView(Versions, View):
+    """By what it was decided; None: not involved. configuration, policy, registry and calibration are hashes."""
+
+
+class ConstraintsView(Constraints, View):
+    """What routing and policy had left open; None: any."""
+
+
+class DecisionView(View):
+    """Why a run was started where it was: a decision is never changed, and a later one supersedes it.
+
+    route, risk, intent, topic, required_capabilities, policy_checks: as they were decided before, with who does it.
+    kind: what was decided. generation: that of the task. supersedes: the id of the decision that stood until then,
+    which may have been removed for its age. overridden_model: the model that the task pins, where its constraints do
+    not allow it. confidence: 0 to 1; threshold: the least with which it would have been decided so. latency_ms,
+    cost_usd: what deciding took; None: nothing worth telling. unfenced: why its run is not kept within the default
+    reach, in a clause; None: it is, or need not be. reason: why, in words; rationale and stands_in: the same
+    as values. fallback: why it was decided for what should not have been, in words; fallback_code: the same as a code.
+    """
+
+    id: str = ""
+    kind: str = "placement"
+    generation: int = 1
+    supersedes: str | None = None
+    route: str
+    specialist: str | None = None
+    agent: str
+    tier: Tier | None = None
+    model: str | None = None
+    confidence: float | None = None
+    reason: str
+    rationale: ShownRationale = None
+    stands_in: ShownStandIn = None
+    risk: str | None = None
+    required_capabilities: tuple[str, ...] = ()
+    policy_checks: tuple[PolicyCheckView, ...] = ()
+    fallback: str | None = None
+    fallback_code: ShownFallback = None
+    classification: ClassificationView
+    candidates: tuple[CandidateView, ...] = ()
+    overridden_hint: str | None = None
+    overridden_model: str | None = None
+    skill: str | None = None
+    intent: str | None = None
+    topic: str | None = None
+    threshold: float | None = None
+    constraints: ConstraintsView = ConstraintsView()
+    unfenced: str | None = None
+    versions: VersionsView = VersionsView()
+    latency_ms: int | None = None
+    cost_usd: float | None = None
+    run_id: str
+    at: Instant
 
 
 class DecidedRunView(View):

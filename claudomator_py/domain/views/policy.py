@@ -5,8 +5,8 @@ from typing import Literal
 
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.views.base import Instant, View
+from claudomator_py.domain.views.decisions import ConstraintsView
 from claudomator_py.domain.views.routing import PolicyCheckView, RouteView
-from claudomator_py.domain.views.tasks import ConstraintsView
 
 
 class ApprovalView(View):

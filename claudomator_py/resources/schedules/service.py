@@ -8,7 +8,6 @@ from sqlalchemy import Connection
 from claudomator_py.domain.errors import Ambiguous, Conflict, NotFound, Problem, refuse
 from claudomator_py.domain.principal import Principal, RequestKey
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.views import TaskView
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import Workdirs, directory_key, local_zone
 from claudomator_py.ports import Clock
@@ -16,6 +15,7 @@ from claudomator_py.queries.bound import Bound
 from claudomator_py.queries.task_views import TaskViews
 from claudomator_py.resources.schedules.ask import schedule_views
 from claudomator_py.resources.schedules.shape import ScheduleView
+from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.store import schedule_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import record

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.domain.retention import CleanupRequest
-from claudomator_py.domain.views import RestartRequest
 from tests.e2e.repositories import done, git, spec
 from tests.e2e.site import Site
 

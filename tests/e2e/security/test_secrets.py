@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from claudomator_py.domain.channel import NewChannel, NewMessage
-from claudomator_py.domain.views import HoldRequest
+from claudomator_py.domain.requests import HoldRequest
 from tests.e2e.security.leaky import CANARY, Spilt, forms_of, leaky_site
 from tests.e2e.site import Site
 from tests.patience import PATIENCE_S, wait_until

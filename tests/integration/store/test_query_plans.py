@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Connection
 
 from claudomator_py.domain.principal import OPERATOR
-from claudomator_py.domain.views import TaskFilter
+from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.scheduler.load import Shut, Taken
 from claudomator_py.store import metric_rows, queue, reads, run_rows, spending_rows
 from claudomator_py.store.database import Database

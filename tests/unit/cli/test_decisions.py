@@ -8,13 +8,15 @@ from claudomator_py.cli.decisions import decision_text
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.units import format_instant
 from claudomator_py.domain.views.decisions import (
+    CandidateView,
     ChosenView,
+    ClassificationView,
+    ConstraintsView,
     DecidedHandoffView,
     DecidedShadowView,
     RecordedDecisionView,
 )
 from claudomator_py.domain.views.routing import RouteCandidateView
-from claudomator_py.domain.views.tasks import CandidateView, ClassificationView, ConstraintsView
 from tests.fakes.cards import card
 from tests.fakes.command import Command
 

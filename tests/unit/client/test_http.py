@@ -19,8 +19,8 @@ from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.lifecycle import Completed, Failed, Running
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.domain.task import Priority, TaskSpec
-from claudomator_py.domain.views import RestartRequest, TaskFilter
 from claudomator_py.schema.taskfile import parse_task
 from tests.fakes.daemon import Daemon
 from tests.fakes.prepared import PreparedService

@@ -11,10 +11,11 @@ from claudomator_py.dispatch.deciding import Decider
 from claudomator_py.dispatch.policing import Policing
 from claudomator_py.dispatch.routing import SpecialistRouter
 from claudomator_py.dispatch.specialists import SpecialistDirectory
-from claudomator_py.domain.views import AnswerRequest, RestartRequest
+from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.policy.rule import Rule
 from claudomator_py.policy.verdict import Policy
+from claudomator_py.resources.tasks.shape import AnswerRequest
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.choice import Choice
 from claudomator_py.routing.ranking import RoutingRules

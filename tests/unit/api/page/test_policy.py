@@ -9,7 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from claudomator_py.__main__ import application
-from claudomator_py.domain.views import TaskFilter, TokenRequest
+from claudomator_py.domain.requests import TaskFilter
+from claudomator_py.domain.views import TokenRequest
 from claudomator_py.policy.rule import Rule
 from tests.fakes.daemon import running
 from tests.fakes.prepared import PreparedService

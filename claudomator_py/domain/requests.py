@@ -1,0 +1,104 @@
+"""What people ask of tasks and agents, as far as the engine has to know it: which tasks to list, holds, restarts."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.budget import Budget
+from claudomator_py.domain.fields import Flag, Strict
+from claudomator_py.domain.lifecycle import StateName
+from claudomator_py.domain.outcome import Reason
+from claudomator_py.domain.task import Instant
+
+
+class TaskFilter(Strict):
+    """Which tasks to list, all conditions together; None: any."""
+
+    state: StateName | None = Field(default=None, description="Only tasks in this state.")
+    name: str | None = Field(default=None, description="Only tasks of this name.")
+    text: str | None = Field(default=None, max_length=200, description="Only tasks whose name contains this.")
+    tag: str | None = Field(default=None, description="Only tasks with this tag.")
+    agent: str | None = Field(default=None, description="Only tasks whose last run was on this agent.")
+    specialist: str | None = Field(
+        default=None, max_length=128, description="Only tasks for this specialist, by its id."
+    )
+    creator: str | None = Field(default=None, max_length=100, description="Only tasks submitted by this principal.")
+    source: str | None = Field(
+        default=None, description="Only tasks from this source: `file`, `api`, `schedule` or `run`."
+    )
+
+
+class Standing(Strict):
+    """A part of all tasks: those in a state, of which the rest is true as well."""
+
+    state: StateName
+    begun: bool | None = None
+    """Whether anything of them has run; None: either."""
+    rejected: bool | None = None
+    """Whether that is their reason; None: either."""
+
+    def includes(self, state: StateName, *, runs: int, reason: str | None) -> bool:
+        """Return whether a task that stands so is one of these."""
+        return (
+            state == self.state
+            and self.begun in (None, runs > 0)
+            and self.rejected in (None, reason == Reason.REJECTED)
+        )
+
+
+class LatestFilter(Strict):
+    """Which tasks to list by their latest change, all conditions together; None: any."""
+
+    context: str | None = None
+    """Of the conversation that whoever asks calls so, or that the task of this id began."""
+    standings: tuple[Standing, ...] | None = None
+    """In one of these."""
+    since_ms: int | None = None
+    """Changed then or later, in epoch milliseconds."""
+
+
+Family = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+"""A family of models, or a model."""
+
+
+class HoldRequest(Strict):
+    """Nothing is to be started on an agent."""
+
+    until: Instant | None = Field(default=None, description="RFC 3339, with an offset. Default: until released.")
+    family: Family | None = Field(
+        default=None, description="Only models of this family, such as `opus`, or this one model. Default: all models."
+    )
+    account: Flag = Field(default=False, description="Also hold all agents of its kind on the same account.")
+    reason: str | None = Field(default=None, max_length=500, description="Reason to show to others.")
+
+
+class ReleaseRequest(Strict):
+    """Which holds of an agent are to end."""
+
+    family: Family | None = Field(default=None, description="Only holds on this family of models. Default: all holds.")
+
+
+class RestartRequest(Strict):
+    """What a restart changes. What the task's content pins stays pinned where a field is null."""
+
+    agent: str | None = None
+    specialist: str | None = None
+    tier: Tier | None = None
+    model: str | None = None
+    budget: Budget | None = Field(default=None, description="What it names replaces what the content has.")
+    force: Flag = Field(default=False, description="Cancel a running task first.")
+    resume: Flag = Field(
+        default=False,
+        description="Continue the last conversation instead of a fresh one, on the agent that has it.",
+    )
+    reason: str | None = Field(
+        default=None,
+        max_length=2_000,
+        description="Reason to store with the task; a continued conversation receives it.",
+    )
+
+    @property
+    def pins(self) -> bool:
+        """Whether it changes what the task's content says."""
+        return any(one is not None for one in (self.agent, self.specialist, self.tier, self.model, self.budget))

@@ -1,0 +1,179 @@
+"""Tasks as they are shown, and what can be asked about them. Field order is the order of the JSON."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from claudomator_py.acts.reach import Reach
+from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.blocked import Shown
+from claudomator_py.domain.fields import Strict
+from claudomator_py.domain.lifecycle import StateName
+from claudomator_py.domain.outcome import Tokens
+from claudomator_py.domain.principal import OPERATOR
+from claudomator_py.domain.routing import ReachOrigin, ReachSource
+from claudomator_py.domain.views.agents import BudgetView, HoldView
+from claudomator_py.domain.views.base import EventView, Instant, View
+from claudomator_py.domain.views.decisions import DecisionView
+from claudomator_py.domain.views.routing import RouteView
+from claudomator_py.domain.views.runs import InputView, RunProgressView
+from claudomator_py.domain.worktree import TreeStanding
+
+PriorityLabel = Literal["low", "normal", "high", "urgent"]
+Action = Literal["cancel", "restart", "restart_force", "answer", "approve", "reject"]
+
+
+class DependencyView(View):
+    """A name that a task depends on; the task is known once a task of that name was seen."""
+
+    name: str
+    task_id: str | None = None
+    state: StateName | None = None
+
+
+class WorktreeView(View):
+    """A task's work tree, on its branch."""
+
+    path: str
+    standing: TreeStanding
+    commits: int = 0
+    """Since it was made."""
+    changed: int = 0
+    """Files that are not committed."""
+    detail: str = ""
+    """``standing`` in words."""
+    seen_at: Instant | None = None
+    """When all this was so: after the last run in it, or when a cleanup last looked; null: not yet."""
+
+
+class TaskView(View):
+    """A task. Agent, tier, model, branch and specialist are those of its last run, else what is asked for."""
+
+    id: str
+    name: str
+    version: int
+    state: StateName
+    phase: str | None = None
+    reason: str | None = None
+    """Why it waits or failed."""
+    reason_text: str | None = None
+    """The same in words, with all that its agent said of it; of one that is done, what to know of its success."""
+    waiting_until: Instant | None = None
+    priority: PriorityLabel
+    tags: tuple[str, ...] = ()
+    working_dir: str | None = None
+    branch: str | None = None
+    specialist: str | None = None
+    agent: str | None = None
+    tier: Tier | None = None
+    model: str | None = None
+    attempts: int = 0
+    """Used up in this generation."""
+    runs: int = 0
+    """How many there were in all."""
+    result_text: str | None = None
+    tokens: Tokens = Tokens()
+    """Summed over its runs."""
+    cost_usd: float | None = None
+    """Summed over its runs."""
+    created_at: Instant
+    updated_at: Instant
+    available_actions: tuple[Action, ...] = ()
+    fees_usd: float | None = None
+    """The part of the cost which cards of its specialists ask for."""
+    asks: InputView | None = None
+    """What a person is asked while it needs input."""
+    generation: int = 1
+    revision: int = 1
+    started_at: Instant | None = None
+    """When its last run began."""
+    depends_on: tuple[DependencyView, ...] = ()
+    """The one that it continues included."""
+    continues: DependencyView | None = None
+    """The task that it continues."""
+    thread: str | None = None
+    """The id of the task that began the thread, once that is known."""
+    source: str = "api"
+    """``file``, ``api``, ``schedule`` or ``run``."""
+    file_path: str | None = None
+    reason_short: str | None = None
+    """The reason in a clause, for lists; null where the reason says enough."""
+    blocked: Shown = None
+    """What it waits for, as a code with its parameters."""
+    agent_hint: str | None = None
+    """The agent that its content names."""
+    holds: tuple[HoldView, ...] = ()
+    """Those that keep it queued, of each agent that it could run on."""
+    budget: BudgetView | None = None
+    """What it may spend and has spent, in all generations; null if it has none."""
+    worktree: WorktreeView | None = None
+    """How that of its last run stands, once it does not run; absent in lists."""
+    spec: dict[str, object] | None = None
+    """The content as a task file would write it; absent in lists."""
+    creator: str = OPERATOR.id
+    """Who made it: the name of a token, ``operator``, or ``inbox`` for a file."""
+    organisation: str | None = None
+    """Whose it is, if anybody's in particular."""
+    parent_run: str | None = None
+    """The run that created it, if one did."""
+    context: str | None = None
+    """What its creator calls the conversation that it belongs to."""
+    progress: RunProgressView | None = None
+    """What its live run said last of how far it is."""
+    warnings: tuple[str, ...] = ()
+    """What it asks for and nobody can give it, while it has yet to run."""
+    denials: int = 0
+    """Tool calls that its last run was denied."""
+    reach: Reach | None = None
+    """How far its runs may act; null: nobody says."""
+    reach_source: ReachSource | None = None
+    """Who says how far."""
+    reach_rule: str | None = None
+    """Which rule says how far."""
+
+    @property
+    def reach_origin(self) -> ReachOrigin | None:
+        """How far its runs may act, and who says so; None: nobody does."""
+        if self.reach is None or self.reach_source is None:
+            return None
+        return ReachOrigin(reach=self.reach, source=self.reach_source, rule=self.reach_rule)
+
+
+class WhyView(View):
+    """Why a task is where it is."""
+
+    task: TaskView
+    sentences: tuple[str, ...]
+    """For people."""
+    routing: RouteView | None = None
+    """Who does it, and why; null: nobody was looked for."""
+    decisions: tuple[DecisionView, ...] = ()
+    """The newest first."""
+    events: tuple[EventView, ...] = ()
+    """In order."""
+
+
+class AnswerRequest(Strict):
+    """A person's answer. The agent receives it in the conversation in which it asked."""
+
+    text: str = Field(min_length=1, max_length=20_000, pattern=r"\S", description="The answer, in plain words.")
+
+
+class ApproveRequest(Strict):
+    """What a person allows."""
+
+    tools: tuple[Annotated[str, Field(min_length=1, max_length=4_096, pattern=r"^[^\x00-\x1f\x7f]+$")], ...] = Field(
+        default=(),
+        max_length=100,
+        description="Rules to allow instead of those that the denied calls need, as the agent's CLI writes them.",
+    )
+    reason: str | None = Field(default=None, max_length=2_000, description="Reason to store with the task.")
+    specialist: Annotated[str, Field(min_length=1, max_length=100)] | None = Field(
+        default=None, description="Who is to do a task that has not begun; nobody is asked that then."
+    )
+
+
+class RejectRequest(Strict):
+    """Why a task is rejected."""
+
+    reason: str | None = Field(default=None, max_length=2_000, description="Reason to store with the task.")
