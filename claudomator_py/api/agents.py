@@ -7,7 +7,8 @@ from fastapi import Path
 from claudomator_py.api.conditional import IdempotencyKey
 from claudomator_py.api.operation import Allowed, Operations, body, links
 from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
-from claudomator_py.domain.views import AgentView, Page
+from claudomator_py.domain.views import Page
+from claudomator_py.resources.agents.shape import AgentView
 from claudomator_py.surface.operation import ADMIN_WHOLE, READ
 
 agents = Operations("agents")

@@ -28,7 +28,8 @@ from claudomator_py.domain.handoff import Handoff
 from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.run import Stream
 from claudomator_py.domain.run_requests import ProgressRequest, QuestionRequest, SubtaskRequest
-from claudomator_py.domain.views import (
+from claudomator_py.queries.log_stream import LogFeed, LogItem, LogPosition, LogView
+from claudomator_py.resources.runs.shape import (
     AskedView,
     HandoffView,
     LogEndView,
@@ -39,7 +40,6 @@ from claudomator_py.domain.views import (
     RunView,
     SubtaskView,
 )
-from claudomator_py.queries.log_stream import LogFeed, LogItem, LogPosition, LogView
 from claudomator_py.service.access import Granted
 from claudomator_py.surface.operation import OPERATE_OWN, READ_OWN
 

@@ -15,8 +15,8 @@ from claudomator_py.domain.budget import Unit, amount_text, with_unknown
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
 from claudomator_py.domain.units import parse_duration, short_id
-from claudomator_py.domain.views import AgentView, HoldView, NearLimitView
 from claudomator_py.domain.wording import worded
+from claudomator_py.resources.agents.shape import AgentView, HoldView, NearLimitView
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client

@@ -28,10 +28,11 @@ from claudomator_py.cli.show import check_section, event_words
 from claudomator_py.cli.times import moment
 from claudomator_py.client.errors import ServiceProblem
 from claudomator_py.domain.event_words import event_title
-from claudomator_py.domain.run import Stream
+from claudomator_py.domain.run import LogKind, Stream
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.units import short_id
-from claudomator_py.domain.views import EventView, LogEntryView, LogKind, RunView
+from claudomator_py.domain.views import EventView
+from claudomator_py.resources.runs.shape import LogEntryView, RunView
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client

@@ -63,7 +63,8 @@ if TYPE_CHECKING:
     from claudomator_py.domain.requests import HoldRequest, ReleaseRequest, RestartRequest, TaskFilter
     from claudomator_py.domain.retention import CleanupRequest
     from claudomator_py.domain.task import TaskSpec
-    from claudomator_py.domain.views import Page, RunView
+    from claudomator_py.domain.views import Page
+    from claudomator_py.resources.runs.shape import RunView
     from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 
 __all__ = [
@@ -108,7 +109,8 @@ _MODULES = {
     "domain.retention": ("CleanupRequest",),
     "domain.task": ("TaskSpec",),
     "domain.requests": ("HoldRequest", "ReleaseRequest", "RestartRequest", "TaskFilter"),
-    "domain.views": ("Page", "RunView"),
+    "domain.views": ("Page",),
+    "resources.runs.shape": ("RunView",),
     "resources.tasks.shape": ("AnswerRequest", "ApproveRequest", "RejectRequest", "TaskView"),
 }
 

@@ -12,7 +12,6 @@ from claudomator_py.domain.notice import DeliveryState, DeliveryView
 from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
 from claudomator_py.domain.retention import CleanupRequest, CleanupView
 from claudomator_py.domain.views import (
-    AgentView,
     BackupView,
     DrainView,
     FileProblemPage,
@@ -28,6 +27,7 @@ from claudomator_py.domain.views import (
 )
 from claudomator_py.domain.views.base import all_items
 from claudomator_py.domain.views.daemon import DrainRequest
+from claudomator_py.resources.agents.shape import AgentView
 from claudomator_py.resources.channels.shape import ChannelCalls
 from claudomator_py.resources.overview.shape import StatusView
 from claudomator_py.resources.schedules.shape import ScheduleCalls

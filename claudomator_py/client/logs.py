@@ -7,7 +7,7 @@ from claudomator_py.client.errors import UnexpectedAnswer
 from claudomator_py.client.streams import PATIENCE_S
 from claudomator_py.client.transport import VERSIONS, Transport, path_segment
 from claudomator_py.domain.run import Stream
-from claudomator_py.domain.views import LogChunk, LogEntryView, LogTextView
+from claudomator_py.resources.runs.shape import LogChunk, LogEntryView, LogTextView
 
 _LOG_BYTES: Final = 256 * 1024
 

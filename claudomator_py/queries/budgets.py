@@ -20,7 +20,7 @@ from claudomator_py.domain.errors import sentence
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import format_instant
-from claudomator_py.domain.views import BudgetView, SpendingView
+from claudomator_py.resources.agents.shape import BudgetView, SpendingView
 from claudomator_py.store import spending_rows
 from claudomator_py.store.tables import Task
 

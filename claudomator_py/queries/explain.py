@@ -17,10 +17,10 @@ from claudomator_py.domain.report import Backlog
 from claudomator_py.domain.run import CheckResult, CheckStatus
 from claudomator_py.domain.text import clause, subject_line
 from claudomator_py.domain.units import DAY_MS, format_duration, format_instant, parse_instant, short_id, size_text
-from claudomator_py.domain.views import RunCheckView
 from claudomator_py.domain.wording import Clock, instant_text
 from claudomator_py.environment.worktrees import TREE_USED
 from claudomator_py.prompts.conversations import GIVEN_UP, resumption_of
+from claudomator_py.resources.runs.shape import RunCheckView
 from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.scheduler.classification import Cause
 from claudomator_py.scheduler.decision import Candidate, DecisionRecord, OverriddenHint

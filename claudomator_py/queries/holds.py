@@ -14,12 +14,12 @@ from claudomator_py.domain.limits import Hold
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.units import format_instant, short_id
-from claudomator_py.domain.views import AgentView, HoldView, NearLimitView
 from claudomator_py.domain.wording import instant_text, worded
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.queries.budgets import agent_budget, spending_view
 from claudomator_py.queries.explain import utc_clock
 from claudomator_py.queries.views import agent_view
+from claudomator_py.resources.agents.shape import AgentView, HoldView, NearLimitView
 from claudomator_py.store import hold_rows, run_rows, specialist_rows
 from claudomator_py.store.tables import Run
 

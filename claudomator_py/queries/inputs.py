@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from claudomator_py.domain.inputs import InputRequest, grant_text
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.outcome import Denied
-from claudomator_py.domain.views import InputView
 from claudomator_py.queries.explain import clock_text, due_text, who
+from claudomator_py.resources.runs.shape import InputView
 from claudomator_py.store.tables import Event, Task
 from claudomator_py.tasks.inputs import asked_before, asked_of
 

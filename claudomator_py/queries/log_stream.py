@@ -9,11 +9,11 @@ from typing import Literal
 
 from claudomator_py.domain.output import Read
 from claudomator_py.domain.redaction import MAX_HELD, Redactor
-from claudomator_py.domain.run import Entry
+from claudomator_py.domain.run import Entry, LogKind
 from claudomator_py.domain.text import Piece, ReadableText, plain
 from claudomator_py.domain.units import format_instant
-from claudomator_py.domain.views import LogEntryView, LogKind, LogTextView
 from claudomator_py.ports import Transcript
+from claudomator_py.resources.runs.shape import LogEntryView, LogTextView
 
 CHUNK = 64 * 1024
 CONTEXT = 1024 * 1024

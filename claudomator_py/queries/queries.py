@@ -13,17 +13,7 @@ from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.requests import LatestFilter, TaskFilter
 from claudomator_py.domain.run import Stream
 from claudomator_py.domain.units import DAY_MS
-from claudomator_py.domain.views import (
-    AgentView,
-    CheckView,
-    DrainView,
-    FileProblemPage,
-    FileProblemView,
-    LogChunk,
-    Page,
-    ReadinessView,
-    RunView,
-)
+from claudomator_py.domain.views import CheckView, DrainView, FileProblemPage, FileProblemView, Page, ReadinessView
 from claudomator_py.domain.views.decisions import DecisionFilter, ExplainedDecisionView, RecordedDecisionView
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
@@ -54,7 +44,9 @@ from claudomator_py.queries.inputs import input_sentences
 from claudomator_py.queries.routing import known_to, routed_before, routing_of
 from claudomator_py.queries.task_views import TaskViews, with_tree
 from claudomator_py.queries.views import decision_view, event_views, run_view
+from claudomator_py.resources.agents.shape import AgentView
 from claudomator_py.resources.overview.shape import StatusView
+from claudomator_py.resources.runs.shape import LogChunk, RunView
 from claudomator_py.resources.schedules.ask import by_next_time
 from claudomator_py.resources.tasks.shape import TaskView, WhyView
 from claudomator_py.sources.inbox.refusals import Refusal, Refusals, readable

@@ -18,7 +18,6 @@ from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.routing import Constraints
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import parse_instant
-from claudomator_py.domain.views import HoldView
 from claudomator_py.domain.wording import worded
 from claudomator_py.domain.worktree import TreeStanding, TreeState
 from claudomator_py.environment.registry import AgentRegistry
@@ -32,6 +31,7 @@ from claudomator_py.queries.explain import due_clock, failure_clause, failure_te
 from claudomator_py.queries.holds import hold_views
 from claudomator_py.queries.inputs import expiry, input_view, rejection
 from claudomator_py.queries.views import task_view
+from claudomator_py.resources.agents.shape import HoldView
 from claudomator_py.resources.tasks.shape import TaskView, WorktreeView
 from claudomator_py.scheduler.admission import admit
 from claudomator_py.scheduler.load import load_of

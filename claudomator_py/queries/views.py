@@ -17,19 +17,7 @@ from claudomator_py.domain.routing import ReachOrigin
 from claudomator_py.domain.run import CheckResult
 from claudomator_py.domain.run_requests import Progress
 from claudomator_py.domain.task import Priority, TaskSpec
-from claudomator_py.domain.views import (
-    AgentView,
-    BudgetView,
-    EventView,
-    HoldView,
-    InputView,
-    NearLimitView,
-    OutcomeView,
-    RunCheckView,
-    RunProgressView,
-    RunView,
-    SpendingView,
-)
+from claudomator_py.domain.views import EventView
 from claudomator_py.domain.views.decisions import CandidateView, DecisionView
 from claudomator_py.domain.wording import worded
 from claudomator_py.environment.registry import AgentRegistry
@@ -37,6 +25,8 @@ from claudomator_py.ports import RunHost
 from claudomator_py.prompts.conversations import scratch_of
 from claudomator_py.queries.concealment import concealed, unnamed
 from claudomator_py.queries.explain import overridden_text, placement_text, utc_clock
+from claudomator_py.resources.agents.shape import AgentView, BudgetView, HoldView, NearLimitView, SpendingView
+from claudomator_py.resources.runs.shape import InputView, OutcomeView, RunCheckView, RunProgressView, RunView
 from claudomator_py.resources.tasks.shape import DependencyView, TaskView
 from claudomator_py.scheduler.decision import Candidate, DecisionRecord
 from claudomator_py.schema.taskfile import shown_document

@@ -28,13 +28,13 @@ from claudomator_py.domain.run_requests import (
 )
 from claudomator_py.domain.task import OnInput, TaskSpec
 from claudomator_py.domain.units import format_instant
-from claudomator_py.domain.views import AskedView, HandoffView, ProgressView, SubtaskView
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.environment.workdirs import directory_key
 from claudomator_py.ports import Clock, RunHost
 from claudomator_py.queries.bound import Bound
 from claudomator_py.queries.concealment import SOMEBODY, handoff_told
 from claudomator_py.queries.finding import find_run
+from claudomator_py.resources.runs.shape import AskedView, HandoffView, ProgressView, SubtaskView
 from claudomator_py.scheduler.decision import HandoffRecord
 from claudomator_py.store import run_rows, specialist_rows, spending_rows, task_rows
 from claudomator_py.store.database import Database

@@ -23,7 +23,7 @@ from claudomator_py.domain.principal import Principal, RequestKey
 from claudomator_py.domain.requests import HoldRequest, ReleaseRequest, RestartRequest
 from claudomator_py.domain.retention import CleanupRequest, CleanupView
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.views import AgentView, BackupView, DrainView
+from claudomator_py.domain.views import BackupView, DrainView
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import Workdirs, directory_key
 from claudomator_py.ports import Clock, RunHost
@@ -31,6 +31,7 @@ from claudomator_py.prompts.conversations import ResumePolicy
 from claudomator_py.queries.bound import Bound
 from claudomator_py.queries.finding import find_task
 from claudomator_py.queries.queries import Queries
+from claudomator_py.resources.agents.shape import AgentView
 from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 from claudomator_py.service.backups import make_backup
 from claudomator_py.service.cleanup import Cleaner

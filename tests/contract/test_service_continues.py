@@ -7,8 +7,8 @@ import pytest
 from claudomator_py.domain.errors import Invalid
 from claudomator_py.domain.run import LaunchRequest
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.views import RunView
 from claudomator_py.prompts.conversations import still_needed_by
+from claudomator_py.resources.runs.shape import RunView
 from claudomator_py.resources.tasks.shape import AnswerRequest
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.store.database import Database

@@ -11,8 +11,8 @@ from claudomator_py.domain.handing_on import HANDOFF_MARKER
 from claudomator_py.domain.outcome import HandoffRequest, Reason
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
-from claudomator_py.domain.views import HandoffView
 from claudomator_py.domain.views.decisions import DecisionFilter
+from claudomator_py.resources.runs.shape import HandoffView
 from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest
 from claudomator_py.scheduler.decision import DecisionKind, Route
 from claudomator_py.store import decision_rows, events, run_rows

@@ -2,7 +2,7 @@
 
 import pytest
 
-from claudomator_py.domain.views import RunView
+from claudomator_py.resources.runs.shape import RunView
 from claudomator_py.store.database import Database
 from tests.fakes.world import CLAUDE, World
 

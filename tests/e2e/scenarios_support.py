@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from claudomator_py.domain.views import RunView
 from claudomator_py.hosts.shim import procfs
+from claudomator_py.resources.runs.shape import RunView
 from claudomator_py.resources.tasks.shape import TaskView
 from tests.e2e.daemon import Daemon
 from tests.e2e.site import Site

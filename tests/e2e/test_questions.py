@@ -5,7 +5,7 @@ import json
 import pytest
 
 from claudomator_py.client.errors import ConnectionLost, DaemonNotRunning, ServiceProblem
-from claudomator_py.domain.views import RunView
+from claudomator_py.resources.runs.shape import RunView
 from claudomator_py.resources.tasks.shape import AnswerRequest, TaskView
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, in_state, last_run

@@ -27,11 +27,12 @@ from claudomator_py.domain.readiness import rank
 from claudomator_py.domain.run import CheckResult, ExitRecord, RunLimits, RunSpec, Stream
 from claudomator_py.domain.task import AgentHint, TaskSpec
 from claudomator_py.domain.units import SECOND_MS, format_instant
-from claudomator_py.domain.views import AgentView, CheckView, EventView
+from claudomator_py.domain.views import CheckView, EventView
 from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.ports import Transcript
 from claudomator_py.queries.event_stream import EventFilter
 from claudomator_py.queries.queries import Queries
+from claudomator_py.resources.agents.shape import AgentView
 from claudomator_py.resources.overview.shape import StatusView
 from claudomator_py.resources.schedules.service import Schedules
 from claudomator_py.resources.tasks.shape import TaskView

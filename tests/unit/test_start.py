@@ -93,7 +93,7 @@ modules = sorted(sys.modules)
 
 from claudomator_py.api.app import RESOURCES
 from fastapi.openapi.models import OpenAPI
-from claudomator_py.domain.views import RunView
+from claudomator_py.resources.runs.shape import RunView
 from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.store.tables import Task
 

@@ -11,9 +11,9 @@ from claudomator_py.api.page.words import cost_text, meaning_of, model_text, tok
 from claudomator_py.domain.blocked_words import predicate, wait_of
 from claudomator_py.domain.budget import with_unknown
 from claudomator_py.domain.principal import INBOX, OPERATOR
-from claudomator_py.domain.views import OutcomeView, RunCheckView, RunView
 from claudomator_py.domain.views.decisions import CandidateView, DecisionView
 from claudomator_py.domain.wording import Piece, Sentence, said
+from claudomator_py.resources.runs.shape import OutcomeView, RunCheckView, RunView
 from claudomator_py.resources.tasks.shape import DependencyView, TaskView, WhyView
 
 _TONES = {

@@ -4,9 +4,7 @@ Instants are RFC 3339 strings in UTC (see ``domain.units.format_instant``); stat
 Tokens and cost are the run's own share. A signal is a negative exit code.
 """
 
-from claudomator_py.domain.run import LogKind
 from claudomator_py.domain.views.access import NewTokenView, SessionView, TokenRequest, TokenView
-from claudomator_py.domain.views.agents import AgentView, BudgetView, HoldView, NearLimitView, SpendingView
 from claudomator_py.domain.views.base import EventView, Page
 from claudomator_py.domain.views.daemon import (
     BackupView,
@@ -20,60 +18,22 @@ from claudomator_py.domain.views.daemon import (
     ReasonView,
 )
 from claudomator_py.domain.views.routing import PolicyCheckView
-from claudomator_py.domain.views.runs import (
-    AskedView,
-    HandoffView,
-    InputView,
-    LogChunk,
-    LogEndView,
-    LogEntryView,
-    LogPageView,
-    LogTextView,
-    OutcomeView,
-    ProgressView,
-    RunCheckView,
-    RunProgressView,
-    RunState,
-    RunView,
-    SubtaskView,
-)
 
 __all__ = [
-    "AgentView",
-    "AskedView",
     "BackupView",
-    "BudgetView",
     "CheckView",
     "DrainView",
     "EventView",
     "FileProblemPage",
     "FileProblemView",
-    "HandoffView",
-    "HoldView",
-    "InputView",
-    "LogChunk",
-    "LogEndView",
-    "LogEntryView",
-    "LogKind",
-    "LogPageView",
-    "LogTextView",
     "LoginCodeView",
-    "NearLimitView",
     "NewTokenView",
-    "OutcomeView",
     "Page",
     "PolicyCheckView",
     "ProblemDetails",
-    "ProgressView",
     "ReadinessView",
     "ReasonView",
-    "RunCheckView",
-    "RunProgressView",
-    "RunState",
-    "RunView",
     "SessionView",
-    "SpendingView",
-    "SubtaskView",
     "TokenRequest",
     "TokenView",
 ]

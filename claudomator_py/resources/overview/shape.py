@@ -5,8 +5,9 @@ from typing import Literal
 from pydantic import Field
 
 from claudomator_py.domain.lifecycle import StateName
-from claudomator_py.domain.views import AgentView, BudgetView, CheckView, FileProblemView, SpendingView
+from claudomator_py.domain.views import CheckView, FileProblemView
 from claudomator_py.domain.views.base import View
+from claudomator_py.resources.agents.shape import AgentView, BudgetView, SpendingView
 from claudomator_py.resources.schedules.shape import ScheduleView
 from claudomator_py.resources.tasks.shape import TaskView
 

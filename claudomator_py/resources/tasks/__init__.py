@@ -1,1 +1,1 @@
-"""Tasks."""
+"""Tasks: what is to be done, where it stands, and why."""

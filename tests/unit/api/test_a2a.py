@@ -15,7 +15,7 @@ from claudomator_py.api.a2a import tasks as shapes
 from claudomator_py.api.a2a.card import agent_card
 from claudomator_py.api.a2a.messages import Message, RpcError, parse_listing, parse_message
 from claudomator_py.domain.card import Card
-from claudomator_py.domain.views.runs import InputView
+from claudomator_py.resources.runs.shape import InputView
 from claudomator_py.resources.tasks.shape import TaskView
 
 AT = "2026-12-01T08:00:00.000Z"

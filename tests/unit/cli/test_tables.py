@@ -20,7 +20,7 @@ from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.domain.run_requests import ProgressRequest
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant, parse_instant
-from claudomator_py.domain.views import AgentView, HoldView, NearLimitView
+from claudomator_py.resources.agents.shape import AgentView, HoldView, NearLimitView
 from claudomator_py.resources.schedules.cli import schedules_table
 from claudomator_py.resources.tasks.shape import TaskView
 from tests.fakes.prepared import START_MS, PreparedService

@@ -15,10 +15,10 @@ from claudomator_py.domain.inputs import MARKER
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.run import LaunchRequest, RunSpec, Stream
 from claudomator_py.domain.units import HOUR_MS
-from claudomator_py.domain.views import RunView
 from claudomator_py.domain.worktree import Tree, TreeFault, WorktreeRequest
 from claudomator_py.environment.worktrees import TREE_USED
 from claudomator_py.ports import Transcript
+from claudomator_py.resources.runs.shape import RunView
 from claudomator_py.resources.tasks.shape import AnswerRequest
 from claudomator_py.store.database import Database
 from claudomator_py.tasks.runs import NOTE_OF

@@ -1,4 +1,4 @@
-"""Runs: attempts at tasks."""
+"""Runs as they are shown, and what can be asked about them and by them. Field order is the order of the JSON."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -17,12 +17,7 @@ RunState = Literal["starting", "running", "checking", "ended", "revoked"]
 
 
 class OutcomeView(View):
-    """How a run ended. detail: the budget that it used up, and the error in the agent's own words; limit: the window
-    that it named, and family: the models that it is for. model: what its program called the model that it ran on.
-
-    over_budget: that budget as a value. question: what it ended with; denied: tool calls that it was denied; denials:
-    how many in all. fee: the part of ``cost_usd`` that its specialist's card asks for.
-    """
+    """How a run ended."""
 
     status: OutcomeStatus
     reason: Reason | None = None
@@ -33,34 +28,44 @@ class OutcomeView(View):
     tokens: Tokens = Tokens()
     cost_usd: float | None = None
     fee: Fee | None = None
+    """The part of the cost that its specialist's card asks for."""
     detail: str | None = None
+    """The budget that it used up, and the error in the agent's own words."""
     over_budget: Annotated[SpentBudget | None, WrapValidator(known_or_none)] = None
+    """The budget that it used up, as a value."""
     limit: str | None = None
+    """The window that it named."""
     family: str | None = None
+    """The models that the limit is for."""
     model: str | None = None
+    """What its program called the model that it ran on."""
     question: str | None = None
+    """What it ended with."""
     denied: tuple[Denied, ...] = ()
+    """Tool calls that it was denied."""
     denials: int = 0
+    """How many of these there were in all."""
 
 
 class InputView(View):
-    """What a person is asked. text: the question, or what permission is requested for. since: since when.
-
-    agent, run_id: whose run asks; None: it is asked before the first run. tools: the tools it requests; approving
-    allows the ``rule`` of each. commands: what its text evidently needs to run, which approving allows too.
-    kept_until: until when its working directory is kept from others; None: it is not.
-    until: by when somebody has to act, or else the task fails with reason ``expired``; None: any time.
-    """
+    """What a person is asked."""
 
     kind: InputKind
     text: str
+    """The question, or what permission is requested for."""
     since: Instant
     agent: str | None = None
+    """Whose run asks; null: it is asked before the first run."""
     run_id: str | None = None
+    """The run that asks; null: it is asked before the first run."""
     tools: tuple[Denied, ...] = ()
+    """The tools it requests; approving allows the ``rule`` of each."""
     commands: tuple[str, ...] = ()
+    """What its text evidently needs to run, which approving allows too."""
     kept_until: Instant | None = None
+    """Until when its working directory is kept from others; null: it is not."""
     until: Instant | None = None
+    """By when somebody has to act, or else the task fails with reason ``expired``; null: any time."""
 
 
 class LogTextView(View):
@@ -75,70 +80,77 @@ class LogTextView(View):
 
 
 class LogEntryView(View):
-    """One thing that an agent said or did, made from the bytes from ``offset`` up to ``next_offset``.
-
-    tool: its name, for a call and its result. at: when, as far as the agent says. omitted: characters of the text that
-    were left out; the bytes have them. partial: the text continues in the next entry of this kind.
-    """
+    """One thing that an agent said or did, made from the bytes from ``offset`` up to ``next_offset``."""
 
     offset: int
     next_offset: int
     kind: LogKind
     text: str
     tool: str | None = None
+    """Its name, for a call and its result."""
     at: Instant | None = None
+    """When, as far as the agent says."""
     omitted: int = 0
+    """Characters of the text that were left out; the bytes have them."""
     partial: bool = False
+    """The text continues in the next entry of this kind."""
 
 
 class LogPageView(View):
-    """A part of a log. next_cursor: where to continue, now or when there is more. ended: nothing will follow."""
+    """A part of a log."""
 
     items: tuple[LogEntryView | LogTextView, ...]
     next_cursor: str
+    """Where to continue, now or when there is more."""
     ended: bool
+    """Nothing will follow."""
 
 
 class LogEndView(View):
-    """The run is over, and its log was told up to ``next_offset``. state: the run's; status: of its outcome."""
+    """The run is over, and its log was told up to ``next_offset``."""
 
     next_offset: int
     state: RunState
+    """Of the run."""
     status: OutcomeStatus | None = None
+    """Of its outcome."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogChunk:
-    """Bytes of a run's stream from ``offset``. ended: the run is over and nothing follows ``next_offset``."""
+    """Bytes of a run's stream."""
 
     data: bytes
     offset: int
+    """Where they begin."""
     next_offset: int
+    """Where they end."""
     ended: bool
+    """The run is over and nothing follows."""
 
 
 class RunCheckView(View):
-    """The check of a run: the task's ``check``, run after the agent's success.
-
-    commands: run in this order, up to the first that does not exit with 0. step: the index of the one that ended it;
-    None while it runs, and when no record was left. exit_code: that command's. ended_by: what stopped it, if
-    Claudomator did. error: why the command could not be started. output: the end of what it wrote, if it failed; the
-    log has all of it.
-    """
+    """The check of a run: the task's ``check``, run after the agent's success."""
 
     status: CheckStatus
     commands: tuple[Command, ...]
+    """Run in this order, up to the first that does not exit with 0."""
     step: int | None = None
+    """The index of the one that ended it; null while it runs, and when no record was left."""
     exit_code: int | None = None
+    """Of that command."""
     ended_by: EndedBy | None = None
+    """What stopped it, if Claudomator did."""
     error: str | None = None
+    """Why the command could not be started."""
     started_at: Instant
     ended_at: Instant | None = None
     output: str | None = None
+    """The end of what it wrote, if it failed; the log has all of it."""
 
     @property
     def text(self) -> str:
-        """What it came to besides its status, in words: ``make lint (2 of 3) exited with 2``; else its commands."""
+        """Return what it came to besides its status: ``make lint (2 of 3) exited with 2``, or its commands."""
         if self.status == "lost":
             return "what ran it was killed before it could record the end"
         if self.step is None or self.status == "passed":
@@ -149,7 +161,7 @@ class RunCheckView(View):
 
     @property
     def verdicts(self) -> tuple[tuple[str, str], ...]:
-        """Each command, and what came of it, in words."""
+        """Return each command, and what came of it, in words."""
         return tuple((command_text(command), self._verdict(index)) for index, command in enumerate(self.commands))
 
     def _verdict(self, index: int) -> str:
@@ -177,52 +189,52 @@ class HandoffView(View):
 
 
 class AskedView(View):
-    """What a run asks. questions: all of them; a person is asked once the run has ended."""
+    """What a run asks."""
 
     task_id: str
     run_id: str
     questions: tuple[str, ...]
+    """All of them; a person is asked once the run has ended."""
 
 
 class ProgressView(View):
-    """What became of a report. recorded: False: it came too soon after the one before. next_at: when one is again."""
+    """What became of a report."""
 
     recorded: bool
+    """False: it came too soon after the one before."""
     next_at: Instant
+    """When one is again."""
 
 
 class SubtaskView(View):
-    """A task that a run has made. subtasks: how many it has made by now; max_subtasks: how many it may."""
+    """A task that a run has made."""
 
     task_id: str
     name: str
     run_id: str
     subtasks: int
+    """How many it has made by now."""
     max_subtasks: int
+    """How many it may."""
 
 
 class RunProgressView(View):
-    """What a run said last of how far it is. at: when."""
+    """What a run said last of how far it is."""
 
     text: str
     percent: int | None = None
     at: Instant
+    """When it said so."""
 
     @property
     def line(self) -> str:
-        """In a line: ``40%: The first coat is on.``"""
+        """Return it in a line: ``40%: The first coat is on.``"""
         text = " ".join(self.text.split())
         return text if self.percent is None else f"{self.percent}%: {text}"
 
 
 class RunView(View):
-    """One attempt at a task. resumes: the run whose conversation it continued; None: it began one.
-
-    check: how its check went; None: it was not checked, as its task has no check or its agent did not succeed.
-    progress: what its agent said last of how far it is. asked: what it asked while it ran. scratch_dir: the folder of
-    its own that it worked in, while that is there; None: it worked elsewhere. output_kept: False once what it wrote was
-    removed: a cleanup and ``retention`` remove what ended tasks no longer need.
-    """
+    """One attempt at a task."""
 
     id: str
     task_id: str
@@ -235,10 +247,17 @@ class RunView(View):
     started_at: Instant
     ended_at: Instant | None = None
     exit_code: int | None = None
+    """A negative one is a signal."""
     outcome: OutcomeView | None = None
     check: RunCheckView | None = None
+    """How its check went; null: it was not checked, as its task has no check or its agent did not succeed."""
     resumes: str | None = None
+    """The run whose conversation it continued; null: it began one."""
     progress: RunProgressView | None = None
+    """What its agent said last of how far it is."""
     asked: tuple[str, ...] = ()
+    """What it asked while it ran."""
     scratch_dir: str | None = None
+    """The folder of its own that it worked in, while that is there; null: it worked elsewhere."""
     output_kept: bool = True
+    """False once what it wrote was removed: a cleanup and ``retention`` remove what ended tasks no longer need."""

@@ -1,4 +1,4 @@
-"""Agents, and the holds on what they draw on."""
+"""Agents as they are shown, and what can be asked about them. Field order is the order of the JSON."""
 
 from pydantic import Field
 
@@ -12,106 +12,108 @@ from claudomator_py.domain.wording import Sentence, said
 
 
 class SpendingView(View):
-    """What runs have used, as far as is known: tokens, input and output together, and US dollars.
-
-    unpriced, uncounted: how many of them have ended without anybody knowing their dollars, or their tokens.
-    """
+    """What runs have used, as far as is known."""
 
     usd: float = 0.0
+    """US dollars."""
     tokens: int = 0
+    """Input and output together."""
     runs: int = 0
     unpriced: int = 0
+    """How many of them have ended without anybody knowing their dollars."""
     uncounted: int = 0
+    """How many of them have ended without anybody knowing their tokens."""
 
 
 class BudgetView(View):
-    """What may be spent, what was, and what is left; None: no limit. text: the figures in words; unknown: what these
-    lack, in words.
-
-    reached: why nothing starts, once it is used up; until: when that is over, for a day or a window. window: the share
-    of a window that may be used up; windows_used: what was, by name, 1 being all of it, as far as the account has said.
-    """
+    """What may be spent, what was, and what is left; null where there is no limit."""
 
     usd: float | None = None
     tokens: int | None = None
     runs: int | None = None
     window: str | None = None
+    """The share of a window that may be used up."""
     spent: SpendingView
     usd_left: float | None = None
     tokens_left: int | None = None
     runs_left: int | None = None
     windows_used: dict[str, float] = Field(default_factory=dict)
+    """What was used of each window, by name, 1 being all of it, as far as the account has said."""
     text: str = ""
+    """The figures in words."""
     unknown: str = ""
+    """What the figures lack, in words."""
     reached: str | None = None
+    """Why nothing starts, once it is used up."""
     until: Instant | None = None
+    """When that is over, for a day or a window."""
 
 
 class HoldView(View):
-    """A reason not to start anything on a bucket: an agent, or an account that agents of a kind share.
-
-    agent: the one that is named. family: only its models of that family; None: all. window: the one that is used up.
-    reason: None for one that an operator has put there. until: None: until it is released. source: where that was read;
-    run_id: the run that met it. probing: its time is over, and more runs follow as the first ones answer; may_start:
-    how many more of them may begin now. text: all of it in words that follow the agent's name and `is`; blocked: the
-    same as a code with its parameters. doubted: a reset more than 35 days away that the agent named, cut to that;
-    nothing waits for it, and the limit is tried sooner.
-    """
+    """A reason not to start anything on a bucket: an agent, or an account that agents of a kind share."""
 
     agent: str
+    """The one that is named."""
     bucket: str
     family: str | None = None
+    """Only its models of that family; null: all."""
     window: str | None = None
+    """The window that is used up."""
     reason: Reason | None = None
+    """Null for one that an operator has put there."""
     until: Instant | None = None
+    """Null: until it is released."""
     provenance: Provenance
     text: str = ""
+    """All of it in words that follow the agent's name and `is`."""
     blocked: Shown = None
+    """The same as a code with its parameters."""
     source: str
+    """Where it was read."""
     since: Instant
     run_id: str | None = None
+    """The run that met it."""
     probing: bool = False
+    """Its time is over, and more runs follow as the first ones answer."""
     may_start: int | None = None
+    """How many more of these may begin now."""
     doubted: Instant | None = None
+    """A reset more than 35 days away that the agent named, cut to that; nothing waits for it, and the limit is tried
+    sooner."""
 
     @property
     def cause(self) -> str:
-        """Who or what holds, and how the end is known, in words; see ``domain.blocked_words.hold_cause``."""
+        """Return who or what holds, and how the end is known, in words; see ``domain.blocked_words.hold_cause``."""
         return hold_cause(self.blocked) if self.blocked is not None else self.text
 
     @property
     def words(self) -> Sentence:
-        """All of it, in words that follow the agent's name and `is`."""
+        """Return all of it, in words that follow the agent's name and `is`."""
         return predicate(self.blocked) if self.blocked is not None else said(self.text)
 
     @property
     def read(self) -> str | None:
-        """Where it was read, in a clause, unless ``cause`` says so."""
+        """Return where it was read, in a clause, unless ``cause`` says so."""
         return clause(self.source) or None if self.window is not None and self.source != self.window else None
 
 
 class NearLimitView(View):
-    """A warning that an account is near a limit. used: the share of it that was used up by then, where that is known.
-
-    window: its name; until: when it resets; run_id: the run that was told so, and since: when that run had ended.
-    """
+    """A warning that an account is near a limit."""
 
     window: str | None = None
+    """The name of the window."""
     used: float | None = None
+    """The share of it that was used up by then, where that is known."""
     until: Instant
+    """When it resets."""
     since: Instant
+    """When the run that was told so had ended."""
     run_id: str
+    """The run that was told so."""
 
 
 class AgentView(View):
-    """A configured agent as it is now. problem: why it cannot run, with the remedy. active: its live runs.
-
-    limited: a hold on all of its models is open; hold_reason and provenance say which, limited_until until when (None:
-    until released). holds: all that are open, those on a family of models included, the longest first. near_limit: what
-    its account was last warned of; it goes second until then.
-    cannot_enforce: what a task may ask for and this agent cannot keep to; such a task goes to another one. spent_today:
-    by the runs that began today; budget: what it may spend on a day, None if that is not limited.
-    """
+    """A configured agent as it is now."""
 
     name: str
     kind: str
@@ -120,22 +122,33 @@ class AgentView(View):
     version: str | None = None
     installed: bool
     problem: str | None = None
+    """Why it cannot run, with the remedy."""
     active: int = 0
+    """Its live runs."""
     max_concurrent: int
     auto_select: bool = True
     limited: bool = False
+    """A hold on all of its models is open."""
     limited_until: Instant | None = None
+    """Until when it is open; null: until it is released."""
     hold_reason: str | None = None
+    """Which hold that is."""
     provenance: Provenance | None = None
+    """How the end of that hold is known."""
     models: dict[Tier, ModelChoice] = Field(default_factory=dict)
     default_tier: Tier
     cannot_enforce: tuple[str, ...] = ()
+    """What a task may ask for and this agent cannot keep to; such a task goes to another one."""
     holds: tuple[HoldView, ...] = ()
+    """All that are open, those on a family of models included, the longest first."""
     near_limit: NearLimitView | None = None
+    """What its account was last warned of; it goes second until then."""
     spent_today: SpendingView = SpendingView()
+    """By the runs that began today."""
     budget: BudgetView | None = None
+    """What it may spend on a day; null if that is not limited."""
 
     @property
     def hold(self) -> HoldView | None:
-        """The hold that stops all of its models the longest; None: none does."""
+        """Return the hold that stops all of its models the longest; None: none does."""
         return next((hold for hold in self.holds if hold.family is None and not hold.probing), None)

@@ -1,0 +1,1 @@
+"""Agents: who can be given runs, and what holds them."""

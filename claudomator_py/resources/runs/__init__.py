@@ -1,0 +1,1 @@
+"""Runs: attempts at tasks, what they wrote, and what they ask for while they live."""
