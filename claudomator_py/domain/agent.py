@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from claudomator_py.agents.kinds import info_of
+from claudomator_py.agents.kinds import KINDS, info_of
 from claudomator_py.domain.budget import AgentBudget
 from claudomator_py.domain.fields import Flag, Strict
 from claudomator_py.domain.kind import TIERS, KindInfo, ModelChoice, Tier
@@ -14,6 +14,8 @@ __all__ = ["DEFAULT_ACCOUNT", "TIERS", "AgentHealth", "AgentSpec", "ModelChoice"
 
 
 DEFAULT_ACCOUNT = "default"
+PERMISSION_VARIABLES = {name: value for info in KINDS.values() for name, value in info.permission_variables.items()}
+"""Those of every kind."""
 
 
 class Price(BaseModel):

@@ -117,5 +117,7 @@ class KindInfo:
     """Whether its CLI can be kept within a reach, see ``acts.reach``."""
     background: bool = False
     """Whether its CLI can go on by itself after a turn, and be kept from that."""
+    permission_variables: Mapping[str, str | None] = field(default_factory=dict)
+    """Variables of a task by which its CLI takes permissions, with the one value that counts; None: any does."""
     plain_output: bool = False
     """Whether its output is made for people as it is, rather than of events."""

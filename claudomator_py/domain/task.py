@@ -4,6 +4,7 @@ A field reads what a task file says and writes the same: ``TaskSpec.model_valida
 the spec again.
 """
 
+import re
 from datetime import UTC, datetime
 from enum import IntEnum, StrEnum
 from typing import Annotated, Any
@@ -200,6 +201,10 @@ class RetryPolicy(Strict):
 
 
 Tools = Annotated[tuple[Line, ...], Field(max_length=500), OneOrMore, Distinct]
+
+
+PLAIN_TOOL = re.compile(r"[\w*-]+")
+"""The name of a tool alone, without what it may be used for."""
 
 
 class Permissions(Strict):

@@ -5,18 +5,13 @@ are refused by the same agents. Whatever else a kind comes to look at has to bec
 """
 
 import json
-import re
 from typing import Any
 
+from claudomator_py.domain.agent import PERMISSION_VARIABLES
 from claudomator_py.domain.budget import Unit
 from claudomator_py.domain.conversation import ConversationRef
-from claudomator_py.domain.task import OnLimit, PermissionMode, TaskSpec
+from claudomator_py.domain.task import PLAIN_TOOL, OnLimit, PermissionMode, TaskSpec
 from claudomator_py.scheduler.snapshot import HeldBy
-
-PLAIN_TOOL = re.compile(r"[\w*-]+")
-"""The name of a tool alone, without what it may be used for."""
-SANDBOX_NAME = "IS_SANDBOX"
-OPENCODE_PERMISSION_NAME = "OPENCODE_PERMISSION"
 
 
 def demands(spec: TaskSpec) -> dict[str, object]:
@@ -46,9 +41,12 @@ def _shape(words: tuple[str, ...]) -> str:
 
 
 def _environment(env: dict[str, str]) -> list[str]:
-    sandbox = env.get(SANDBOX_NAME)
-    names = [] if sandbox is None else [f"{SANDBOX_NAME}={'1' if sandbox == '1' else 'other'}"]
-    return [*names, OPENCODE_PERMISSION_NAME] if OPENCODE_PERMISSION_NAME in env else names
+    """Return the variables by which a kind's program takes permissions, with what counts of their values."""
+    return [
+        name if value is None else f"{name}={value if env[name] == value else 'other'}"
+        for name, value in PERMISSION_VARIABLES.items()
+        if name in env
+    ]
 
 
 def eligibility(spec: TaskSpec, resumption: ConversationRef | None = None) -> str:

@@ -24,4 +24,5 @@ INFO = KindInfo(
     mcp_alone=True,
     background=True,
     fences=True,
+    permission_variables={"IS_SANDBOX": "1"},
 )

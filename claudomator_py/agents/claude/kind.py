@@ -15,7 +15,6 @@ from claudomator_py.domain.agent import AgentHealth, AgentSpec, OwnServers
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.run import Launch, LaunchRequest
 from claudomator_py.domain.task import PermissionMode, TaskSpec
-from claudomator_py.scheduler.lanes import SANDBOX_NAME
 
 REMEDY = "install it (npm install -g @anthropic-ai/claude-code), or set the agent's command in the configuration"
 
@@ -36,6 +35,9 @@ MODES_WITHOUT_HOOKS = {"CLAUDE_CODE_SIMPLE": "0", "CLAUDE_CODE_SAFE_MODE": "0"}
 """Variables that do the same; a task's own are replaced by these."""
 _LEAST_USD = 0.000001
 """It refuses a budget of nothing."""
+
+# As root it bypasses permissions only where this says that nothing is at stake.
+SANDBOX_NAME = "IS_SANDBOX"
 
 
 class Claude(EventKind):

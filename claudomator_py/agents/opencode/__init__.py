@@ -13,4 +13,5 @@ INFO = KindInfo(
     reports=Reports.DOLLARS,
     mcp=True,
     fences=True,
+    permission_variables={"OPENCODE_PERMISSION": None},
 )

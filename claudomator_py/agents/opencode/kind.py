@@ -15,15 +15,14 @@ from claudomator_py.agents.restrictions import without_list_of_tools
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.run import Launch, LaunchRequest
-from claudomator_py.domain.task import PermissionMode, Permissions, TaskSpec
-from claudomator_py.scheduler.lanes import OPENCODE_PERMISSION_NAME, PLAIN_TOOL
+from claudomator_py.domain.task import PLAIN_TOOL, PermissionMode, Permissions, TaskSpec
 
 REMEDY = "install it (npm install -g opencode-ai), or set the agent's command in the configuration"
 
 # Configuration as JSON, which comes after all that is in files.
 CONFIG_NAME = "OPENCODE_CONFIG_CONTENT"
 # Permissions by tool, as JSON: "allow", "ask" (which ends a run that nobody watches) or "deny".
-PERMISSION_NAME = OPENCODE_PERMISSION_NAME
+PERMISSION_NAME = "OPENCODE_PERMISSION"
 # It waits out a limit without an event, and says of some errors only that they are in its log.
 LOGS = ("--print-logs", "--log-level=ERROR")
 # It would replace itself under a run's feet.

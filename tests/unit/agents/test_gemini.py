@@ -8,6 +8,7 @@ import pytest
 
 from claudomator_py.agents.gemini import kind as gemini
 from claudomator_py.agents.gemini.kind import Gemini
+from claudomator_py.agents.gemini_family import SettingsFile
 from claudomator_py.domain.agent import ModelChoice
 from tests.unit.agents.starting import launched, task, unsupported_by
 
@@ -81,11 +82,11 @@ def test_a_folder_that_would_be_several_is_not_handed_over() -> None:
 
 def test_its_attempts_are_bounded_where_it_takes_the_word_of_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gemini, "_only_root_writes", lambda path: True)
-    monkeypatch.setattr(gemini, "SYSTEM_DEFAULTS", Path("/nowhere"))
+    monkeypatch.setattr(gemini, "_DEFAULTS", SettingsFile(gemini._DEFAULTS.variable, Path("/nowhere")))
     told = launch().env["GEMINI_CLI_SYSTEM_DEFAULTS_PATH"]
     assert json.loads(Path(told).read_text())["general"]["maxAttempts"] < 10
     assert "GEMINI_CLI_SYSTEM_DEFAULTS_PATH" not in launch(agent={"env": {"GEMINI_CLI_SYSTEM_DEFAULTS_PATH": "x"}}).env
-    monkeypatch.setattr(gemini, "SYSTEM_DEFAULTS", Path("/"))
+    monkeypatch.setattr(gemini, "_DEFAULTS", SettingsFile(gemini._DEFAULTS.variable, Path("/")))
     assert "GEMINI_CLI_SYSTEM_DEFAULTS_PATH" not in launch().env, "the machine has defaults of its own"
 
 

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from claudomator_py.agents.qwen.kind import DEFAULTS, DEFAULTS_NAME, Qwen
+from claudomator_py.agents.qwen.kind import DEFAULTS, Qwen
 from claudomator_py.domain.agent import ModelChoice
 from tests.unit.agents.starting import launched, task, unsupported_by
 
@@ -13,6 +13,8 @@ SESSION = "6f1c3a52-0b7e-5d7e-9c55-2f0f6a4d9b11"
 LEAST = ("qwen", "--output-format=stream-json", f"--session-id={SESSION}")
 launch = partial(launched, Qwen(), "--yolo\n", SESSION)
 unsupported = partial(unsupported_by, Qwen())
+
+DEFAULTS_NAME = "QWEN_CODE_SYSTEM_DEFAULTS_PATH"
 
 
 def test_the_least_command_line() -> None:
@@ -32,9 +34,9 @@ def test_what_a_task_asks_for() -> None:
         "--model=qwen3-coder",
         "--approval-mode=auto-edit",
         "--max-session-turns=3",
+        "--exclude-tools=web_fetch",
         "--bare",
         "--allowed-tools=run_shell_command",
-        "--exclude-tools=web_fetch",
         "--include-directories=/data",
     )
     assert unsupported(permissions=permissions, add_dirs=["/data"], max_turns=3) == []
