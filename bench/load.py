@@ -21,7 +21,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bench.subjects import Claudomator, cpu_s, open_claudomator
-from claudomator_py.domain.views import TokenRequest
+from claudomator_py.resources.access.shape import TokenRequest
 from tests.e2e.crowd import Orders
 from tests.patience import wait_until
 

@@ -11,7 +11,6 @@ from starlette.routing import BaseRoute
 from claudomator_py import __version__
 from claudomator_py.api import problem
 from claudomator_py.api.agents import agents
-from claudomator_py.api.credentials import credentials
 from claudomator_py.api.daemon import daemon
 from claudomator_py.api.decisions import decisions
 from claudomator_py.api.events import events
@@ -38,10 +37,11 @@ from claudomator_py.daemon.metering import Meter
 from claudomator_py.dispatch.hub import Hub
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.redaction import Redactor
+from claudomator_py.resources.access.http import logins, tokens
+from claudomator_py.resources.access.keyring import Keyring
 from claudomator_py.resources.channels.http import channels
 from claudomator_py.resources.schedules.http import schedules
 from claudomator_py.service.access import Access
-from claudomator_py.service.keyring import Keyring
 from claudomator_py.store.database import Database
 
 _DESCRIPTION = """What anyone can ask the daemon for. Every path but /livez and /readyz needs a token; `security`
@@ -60,7 +60,8 @@ RESOURCES = (
     policy,
     agents,
     daemon,
-    credentials,
+    tokens,
+    logins,
     events,
     metrics,
 )
@@ -83,9 +84,10 @@ def _a2a() -> Iterable[BaseRoute]:
 def _pages(
     access: Access, sessions: Sessions, codes: LoginCodes, throttle: Throttle, settings: WebSettings
 ) -> Iterable[BaseRoute]:
-    from claudomator_py.api.page import application, login  # for whoever looks, with the templates
+    from claudomator_py.api.page import application  # for whoever looks, with the templates
+    from claudomator_py.resources.access.page import Entrance
 
-    return application.routes(access, login.Entrance(sessions, codes, throttle, settings))
+    return application.routes(access, Entrance(sessions, codes, throttle, settings))
 
 
 def _now_ms() -> int:

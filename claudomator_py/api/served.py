@@ -2,12 +2,14 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, get_args
 
-from fastapi import Path, Query, Response
+from fastapi import Path, Query, Request, Response
+from fastapi.params import Depends as Dependency
 
 from claudomator_py.api.conditional import NOT_MODIFIED, IfMatch, IfNoneMatch, Tags
 from claudomator_py.api.conditional import IdempotencyKey as RequestKeyHeader
+from claudomator_py.api.guard.without_secrets import GIVEN
 from claudomator_py.api.operation import Allowed, Operations, Tagged, Tagging, body, location, task_document
 from claudomator_py.api.request import DIGITS
 from claudomator_py.service.access import Granted
@@ -26,21 +28,22 @@ from claudomator_py.surface.operation import (
     declared_by,
 )
 
-S = TypeVar("S")
-
 _IN_QUERY = (QueryText, QueryNumber)
 _BY_NAME = (*_IN_QUERY, IdempotencyKey, IfVersion)
 """What methods of a service take as keywords; the rest comes in the order of the call."""
 
 
 def serve(
-    tag: str, service: Callable[[Granted], S], methods: Mapping[Callable[..., Any], Callable[..., Any]]
+    tag: str,
+    service: Callable[[Granted], object] | Dependency,
+    methods: Mapping[Callable[..., Any], Callable[..., Any]],
 ) -> Operations:
     """Return the operations of a resource, each answered by a method of its service.
 
-    tag: under which the document lists them. service: what answers, of all that a principal may use. methods: of that,
-    by the call of the operation. They take what the call takes, the name of the request as ``key`` and the versions
-    that may be changed as ``versions``. Raises TypeError where one does not.
+    tag: under which the document lists them. service: what answers, of all that a principal may use; or a dependency
+    that makes it of the request. methods: of that, by the call of the operation. They take what the call takes, the
+    name of the request as ``key`` and the versions that may be changed as ``versions``. Raises TypeError where one does
+    not.
     """
     operations = Operations(tag)
     for call, method in methods.items():
@@ -60,23 +63,30 @@ def serve(
     return operations
 
 
-def _handler(declared: Operation, service: Callable[[Granted], S], method: Callable[..., Any]) -> Callable[..., Any]:
+def _handler(
+    declared: Operation, service: Callable[[Granted], object] | Dependency, method: Callable[..., Any]
+) -> Callable[..., Any]:
     """What FastAPI calls for an operation: its parameters are those of the call."""
     taken = [(parameter, *_taken(parameter)) for parameter in declared.parameters]
     in_order = [name for parameter, name, _ in taken if not isinstance(parameter.sent_as, _BY_NAME)]
     by_name = [name for parameter, name, _ in taken if isinstance(parameter.sent_as, _BY_NAME)]
     inspect.signature(method).bind(None, *in_order, **dict.fromkeys(by_name))
 
-    def handler(granted: Granted, response: Response, **given: Any) -> Any:
+    def handler(asked: Any, request: Request, response: Response, **given: Any) -> Any:
         seen: Tags | None = given.pop("if_none_match", None)
-        answer = method(service(granted), *map(given.get, in_order), **{name: given[name] for name in by_name})
+        bound = asked if isinstance(service, Dependency) else service(asked)
+        answer = method(bound, *map(given.get, in_order), **{name: given[name] for name in by_name})
+        if declared.secret:
+            setattr(request.state, GIVEN, True)
         if declared.location is not None:
             response.headers["Location"] = declared.location.format_map(dict(answer))
         if declared.tagged or declared.conditional:
             return Tagging(response).unless(seen, answer)
         return declared.answer(items=tuple(answer)) if declared.listed and declared.answer is not None else answer
 
-    parameters = {"granted": Allowed, "response": Response} | {name: annotation for _, name, annotation in taken}
+    asks = Annotated[Any, service] if isinstance(service, Dependency) else Allowed
+    parameters: dict[str, Any] = {"asked": asks, "request": Request, "response": Response}
+    parameters |= {name: annotation for _, name, annotation in taken}
     if declared.tagged or declared.conditional:
         parameters["tagged"] = Tagged
     if declared.conditional:

@@ -35,9 +35,14 @@ def _group(path: str) -> Callable[[], typer.Typer]:
     return lambda: _imported(path)()
 
 
-def _resource(name: str) -> Callable[[], typer.Typer]:
-    """The commands of a resource."""
-    return lambda: _imported(f"{name}.cli:group", "resources")()
+def _resource(name: str, group: str = "group") -> Callable[[], typer.Typer]:
+    """What that of the commands of a resource makes."""
+    return lambda: _imported(f"{name}.cli:{group}", "resources")()
+
+
+def _command(resource: str, name: str) -> Callable[[], Callable[..., None]]:
+    """That of the commands of a resource."""
+    return lambda: _imported(f"{resource}.cli:{name}", "resources")
 
 
 def _imported(path: str, package: str = "cli") -> Any:
@@ -75,7 +80,7 @@ COMMANDS: Mapping[str, Command] = {
     "cleanup": Command("Remove what ended tasks no longer need.", _function("operate:cleanup")),
     "init": Command("Write a configuration and a first task, or a service.", _function("init:init")),
     "doctor": Command("Check the set-up, and say what to fix.", _function("doctor.command:doctor")),
-    "open": Command("Print a link that logs a browser in.", _function("browser:open_page")),
+    "open": Command("Print a link that logs a browser in.", _command("access", "open_page")),
 }
 """Those that talk to a daemon or to files."""
 
@@ -85,8 +90,8 @@ GROUPS: Mapping[str, Command] = {
     "channel": Command("Channels: create, list, show, post, read, settings, stats.", _resource("channels")),
     "decisions": Command("Decisions: list, show, export as JSON lines.", _group("decisions:group")),
     "routing": Command("Routing: statistics, what was learned, reset, freeze.", _group("routing:group")),
-    "token": Command("API tokens: create, list, revoke.", _group("token:group")),
-    "sessions": Command("Browser sessions: list, log out.", _group("browser:sessions_group")),
+    "token": Command("API tokens: create, list, revoke.", _resource("access", "tokens_group")),
+    "sessions": Command("Browser sessions: list, log out.", _resource("access", "sessions_group")),
 }
 
 

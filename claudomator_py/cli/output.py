@@ -8,13 +8,17 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn, TypeVar
 
 import typer
 from pydantic import BaseModel
 
 from claudomator_py.cli import exits
 from claudomator_py.domain.text import escaped, one_line
+from claudomator_py.surface import table
+
+T = TypeVar("T")
+V = TypeVar("V", bound=BaseModel)
 
 
 class Format(StrEnum):
@@ -138,7 +142,47 @@ class Column:
     right: bool = False
 
 
-def render(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, wide: bool = False, indent: int = 0) -> str:
+Head = Column | table.Column[Any]
+"""What stands above a column, and how it is laid out."""
+
+
+def write_table(shown: table.Table[V], rows: Sequence[V], output: Format, nothing: str) -> None:
+    """Write rows in that format. nothing: a message for people where there are none."""
+    if output is Format.JSON:
+        out_json(rows)
+    elif rows:
+        out(table_text(shown, rows, wide=output is Format.WIDE))
+    else:
+        note(nothing)
+
+
+def table_text(shown: table.Table[T], rows: Sequence[T], *, wide: bool = False, indent: int = 0) -> str:
+    """Return the rows as lines, with times relative to now; see ``render``."""
+    from claudomator_py.cli import times
+
+    now = times.now_ms()
+
+    def text(cell: table.Cell) -> str:
+        match cell:
+            case table.Time(instant, "ago"):
+                return times.ago(instant, now)
+            case table.Time(instant, "until"):
+                return times.until(instant, now)
+            case table.Time(instant):
+                return times.moment(instant)
+        return "" if cell is None else str(cell)
+
+    cells = [[text(column.cell(row)) for column in shown.columns] for row in rows]
+    return render(shown.columns, cells, wide=wide, indent=indent)
+
+
+def render(
+    columns: Sequence[Head],
+    rows: Sequence[Sequence[str]],
+    *,
+    wide: bool = False,
+    indent: int = 0,
+) -> str:
     """The table as lines, without columns that are empty. ``wide`` shows all others and cuts nothing."""
     from rich.cells import cell_len
 
@@ -180,7 +224,7 @@ def short_ids(ids: Sequence[str]) -> dict[str, str]:
     return {one: one for one in ids}
 
 
-def _shrink(widths: list[int], heads: Sequence[Column], limit: int) -> None:
+def _shrink(widths: list[int], heads: Sequence[Head], limit: int) -> None:
     """Take from the broadest flexible column, again and again, until all fit; then from any."""
     gaps = _GAP * (len(widths) - 1)
     for candidates in ([i for i, head in enumerate(heads) if head.flexible], list(range(len(heads)))):
@@ -191,13 +235,23 @@ def _shrink(widths: list[int], heads: Sequence[Column], limit: int) -> None:
             widths[broadest] -= 1
 
 
-def _styled(heads: Sequence[Column], cells: Sequence[Sequence[str]], widths: Sequence[int], indent: int) -> str:
+def _styled(
+    heads: Sequence[Head],
+    cells: Sequence[Sequence[str]],
+    widths: Sequence[int],
+    indent: int,
+) -> str:
     lines = [_line([(head.title, "bold") for head in heads], heads, widths, indent)]
     lines += [_line([(cell, STATE_STYLES.get(cell, "")) for cell in row], heads, widths, indent) for row in cells]
     return "\n".join(lines)
 
 
-def _line(cells: Sequence[tuple[str, str]], heads: Sequence[Column], widths: Sequence[int], indent: int) -> str:
+def _line(
+    cells: Sequence[tuple[str, str]],
+    heads: Sequence[Head],
+    widths: Sequence[int],
+    indent: int,
+) -> str:
     parts = [(" " * indent, "")] if indent else []
     last = len(cells) - 1
     for place, ((text, style), head, broad) in enumerate(zip(cells, heads, widths, strict=True)):

@@ -16,24 +16,20 @@ from claudomator_py.domain.views import (
     DrainView,
     FileProblemPage,
     FileProblemView,
-    LoginCodeView,
-    NewTokenView,
     Page,
     ReadinessView,
     ReasonView,
-    SessionView,
-    TokenRequest,
-    TokenView,
 )
 from claudomator_py.domain.views.base import all_items
 from claudomator_py.domain.views.daemon import DrainRequest
+from claudomator_py.resources.access.shape import LoginCalls, TokenCalls
 from claudomator_py.resources.agents.shape import AgentView
 from claudomator_py.resources.channels.shape import ChannelCalls
 from claudomator_py.resources.overview.shape import StatusView
 from claudomator_py.resources.schedules.shape import ScheduleCalls
 
 
-class Client(TaskCalls, SpecialistCalls, ChannelCalls, ScheduleCalls):
+class Client(TaskCalls, SpecialistCalls, ChannelCalls, ScheduleCalls, TokenCalls, LoginCalls):
     """A connection to the daemon; use it in a ``with`` block.
 
     Every call may raise ``client.errors.ClientError``. ref: a task's id, a unique prefix of it, or its name.
@@ -121,35 +117,6 @@ class Client(TaskCalls, SpecialistCalls, ChannelCalls, ScheduleCalls):
     def inbox_problems(self) -> list[FileProblemView]:
         """All files of the inbox that were refused, the last one first."""
         return list(all_items(lambda cursor, limit: self.inbox_page(cursor, limit=limit)))
-
-    def tokens(self) -> list[TokenView]:
-        """The tokens that were given out, newest first."""
-        return list(self._view(Page[TokenView], "GET", "/v1/tokens").items)
-
-    def create_token(self, request: TokenRequest) -> NewTokenView:
-        """Create a token; it is shown this once."""
-        body = body_of(request)
-        return self._view(NewTokenView, "POST", "/v1/tokens", json=body)
-
-    def revoke_token(self, ref: str) -> TokenView:
-        """Revoke the token with that id or name. It takes effect at once and cannot be undone."""
-        return self._view(TokenView, "DELETE", f"/v1/tokens/{path_segment(ref)}")
-
-    def login_code(self) -> LoginCodeView:
-        """A code that lets one browser in, once, within a minute."""
-        return self._view(LoginCodeView, "POST", "/v1/login-codes")
-
-    def sessions(self) -> list[SessionView]:
-        """The browsers that are logged in, the last used first."""
-        return list(self._view(Page[SessionView], "GET", "/v1/sessions").items)
-
-    def end_session(self, session_id: str) -> SessionView:
-        """Log that browser out."""
-        return self._view(SessionView, "DELETE", f"/v1/sessions/{path_segment(session_id)}")
-
-    def end_sessions(self) -> list[SessionView]:
-        """Log out everywhere; what has ended."""
-        return list(self._view(Page[SessionView], "DELETE", "/v1/sessions").items)
 
     def metrics(self) -> str:
         """What is measured, in the text format of Prometheus."""

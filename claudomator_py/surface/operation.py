@@ -173,6 +173,8 @@ class Operation:
     """Whether the answer carries its ``version`` as an entity tag."""
     conditional: bool
     """Whether whoever has seen that version may be answered 304."""
+    secret: bool
+    """Whether the answer has a secret that was made for whoever asks, and is shown this once."""
 
 
 class Calls(Protocol):
@@ -194,6 +196,7 @@ def operation(
     location: str | None = None,
     tagged: bool = False,
     conditional: bool = False,
+    secret: bool = False,
 ) -> Callable[[F], F]:
     """Declare the method below it to be the call of an operation; see ``Operation`` for the words.
 
@@ -223,6 +226,7 @@ def operation(
             location=location,
             tagged=tagged,
             conditional=conditional,
+            secret=secret,
         )
 
         @wraps(method)

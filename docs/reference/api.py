@@ -8,8 +8,8 @@ from unittest.mock import MagicMock
 from claudomator_py.api.app import create_app
 from claudomator_py.api.settings import MIN_TOKEN_LENGTH, WebSettings
 from claudomator_py.domain.errors import ServiceError
+from claudomator_py.resources.access.keyring import Keyring
 from claudomator_py.service.access import Access
-from claudomator_py.service.keyring import Keyring
 from docs.reference.markdown import code, page, table
 
 _INTRODUCTION = """

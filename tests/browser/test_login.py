@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import expect
 
-from claudomator_py.cli.browser import write_login_page
+from claudomator_py.resources.access.cli import write_login_page
 from tests.browser.conftest import Desktop
 from tests.e2e.daemon import Daemon
 from tests.patience import wait_until

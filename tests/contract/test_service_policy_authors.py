@@ -6,7 +6,7 @@ import pytest
 
 from claudomator_py.domain.channel import NewChannel, NewMessage
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
-from claudomator_py.domain.views import TokenRequest
+from claudomator_py.resources.access.shape import TokenRequest
 from claudomator_py.resources.channels.shape import MessageView
 from claudomator_py.store.database import Database
 from claudomator_py.tasks.messages import Written

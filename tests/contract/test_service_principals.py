@@ -9,8 +9,8 @@ from claudomator_py.domain.inputs import MARKER
 from claudomator_py.domain.principal import INBOX, OPERATOR, Principal, RequestKey, Role
 from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, format_instant
-from claudomator_py.domain.views import TokenRequest
 from claudomator_py.queries.log_stream import LogPosition
+from claudomator_py.resources.access.shape import TokenRequest
 from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest
 from claudomator_py.store.database import Database
 from tests.fakes.world import World, spec

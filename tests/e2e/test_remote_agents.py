@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.client.http import Client
-from claudomator_py.domain.views import TokenRequest
+from claudomator_py.resources.access.shape import TokenRequest
 from claudomator_py.resources.tasks.shape import AnswerRequest
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, in_state, kill_run, last_run

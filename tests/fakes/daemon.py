@@ -22,8 +22,8 @@ from claudomator_py.api.settings import MIN_TOKEN_LENGTH, WebSettings
 from claudomator_py.api.streams import Streams
 from claudomator_py.client.http import Client
 from claudomator_py.daemon.metering import Meter
+from claudomator_py.resources.access.keyring import Keyring
 from claudomator_py.service.access import Access
-from claudomator_py.service.keyring import Keyring
 from tests.patience import PATIENCE_S
 
 

@@ -110,7 +110,7 @@ MODULES = {
     "store/queue.py": ["tests/unit/store/test_queue.py"],
     "queries/concealment.py": ["tests/unit/queries/test_concealment.py"],
     "api/guard/roles.py": ["tests/unit/api/test_roles.py"],
-    "service/keyring.py": ["tests/unit/service/test_keyring.py"],
+    "resources/access/keyring.py": ["tests/unit/resources/access/test_keyring.py"],
     "service/run_requests.py": [f"{_SERVICE}_run_requests.py"],
     "tasks/handing_on.py": ["tests/unit/tasks/test_handing_on.py"],
     "tasks/inputs.py": ["tests/unit/tasks/test_inputs.py"],

@@ -30,7 +30,7 @@ from claudomator_py.api.settings import WebSettings
 from claudomator_py.domain.errors import Unavailable, shown
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.environment.variables import PREFIX
-from claudomator_py.service.keyring import Keyring
+from claudomator_py.resources.access.keyring import Keyring
 
 MAX_BODY_BYTES = 1024 * 1024
 RUN_PREFIX = PREFIX.encode("ascii")

@@ -6,7 +6,6 @@ from claudomator_py.api.page import (
     decisions,
     front,
     inputs,
-    login,
     policy,
     routing,
     selection,
@@ -14,6 +13,7 @@ from claudomator_py.api.page import (
     static,
     tasks,
 )
+from claudomator_py.resources.access import page as login
 from claudomator_py.resources.channels import page as channels
 from claudomator_py.resources.schedules import page as schedules
 from claudomator_py.service.access import Access

@@ -4,7 +4,6 @@ Instants are RFC 3339 strings in UTC (see ``domain.units.format_instant``); stat
 Tokens and cost are the run's own share. A signal is a negative exit code.
 """
 
-from claudomator_py.domain.views.access import NewTokenView, SessionView, TokenRequest, TokenView
 from claudomator_py.domain.views.base import EventView, Page
 from claudomator_py.domain.views.daemon import (
     BackupView,
@@ -12,7 +11,6 @@ from claudomator_py.domain.views.daemon import (
     DrainView,
     FileProblemPage,
     FileProblemView,
-    LoginCodeView,
     ProblemDetails,
     ReadinessView,
     ReasonView,
@@ -26,14 +24,9 @@ __all__ = [
     "EventView",
     "FileProblemPage",
     "FileProblemView",
-    "LoginCodeView",
-    "NewTokenView",
     "Page",
     "PolicyCheckView",
     "ProblemDetails",
     "ReadinessView",
     "ReasonView",
-    "SessionView",
-    "TokenRequest",
-    "TokenView",
 ]

@@ -77,15 +77,6 @@ class DrainView(View):
     running: int
 
 
-class LoginCodeView(View):
-    """A code that lets one browser in, once. url: where to take it. path: the part of that after the host."""
-
-    code: str
-    path: str
-    url: str
-    expires_at: Instant
-
-
 class ProblemDetails(View):
     """An error response of the API (RFC 9457). code: its stable name; remedy: what to do next.
 

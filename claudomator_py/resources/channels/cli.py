@@ -6,44 +6,52 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from claudomator_py.cli import completion, exits
+from claudomator_py.cli import completion, exits, times
 from claudomator_py.cli.arguments import checked
 from claudomator_py.cli.connect import connected
-from claudomator_py.cli.output import Column, Format, FormatOption, fail, fields, heading, note, out, out_json, render
-from claudomator_py.cli.times import ago, now_ms
+from claudomator_py.cli.output import (
+    Format,
+    FormatOption,
+    fail,
+    fields,
+    heading,
+    out,
+    out_json,
+    table_text,
+    write_table,
+)
 from claudomator_py.domain.channel import MAX_MESSAGE_LENGTH, ChannelSettings, MarkVerdict, NewChannel, NewMessage
 from claudomator_py.domain.text import plain
-from claudomator_py.resources.channels.shape import MuteRequest, SettingsRequest
+from claudomator_py.resources.channels.shape import (
+    ChannelView,
+    MessageView,
+    MuteRequest,
+    ParticipantView,
+    RuleStatsView,
+    SettingsRequest,
+)
+from claudomator_py.surface.table import Column, Table, ago
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from claudomator_py.client.http import Client
-    from claudomator_py.resources.channels.shape import ChannelView, MessageView
 
-_COLUMNS = (
-    Column("NAME", flexible=True),
-    Column("PRIMARY", flexible=True),
-    Column("RULE"),
-    Column("PARTICIPANTS", right=True),
-    Column("CREATOR", flexible=True),
-    Column("ORGANISATION", flexible=True),
-    Column("CHANGED"),
-    Column("ID", wide=True),
+_CHANNELS = Table[ChannelView](
+    Column("NAME", lambda channel: channel.name, flexible=True),
+    Column("PRIMARY", lambda channel: channel.primary, flexible=True),
+    Column("RULE", lambda channel: channel.settings.primary),
+    Column("PARTICIPANTS", lambda channel: len(channel.participants), right=True),
+    Column("CREATOR", lambda channel: channel.creator, flexible=True),
+    Column("ORGANISATION", lambda channel: channel.organisation, flexible=True),
+    Column("CHANGED", lambda channel: ago(channel.updated_at)),
+    Column("ID", lambda channel: channel.id, wide=True),
 )
-_PARTICIPANTS = (
-    Column("ID", flexible=True),
-    Column("ROLE"),
-    Column("NAME", flexible=True),
-    Column("MUTED UNTIL"),
-)
-_RULES = (
-    Column("RULE"),
-    Column("MESSAGES", right=True),
-    Column("RIGHT", right=True),
-    Column("SHOULD HAVE", right=True),
-    Column("SHOULD NOT HAVE", right=True),
-    Column("SHADOW DIFFERS", right=True),
+_PARTICIPANTS = Table[ParticipantView](
+    Column("ID", lambda participant: participant.id, flexible=True),
+    Column("ROLE", lambda participant: participant.role),
+    Column("NAME", lambda participant: participant.display_name, flexible=True),
+    Column("MUTED UNTIL", lambda participant: participant.muted_until),
 )
 _PRIMARY_KEY = "primary_agent"
 
@@ -76,27 +84,8 @@ def create(
 @connected
 def list_channels(client: "Client", output: FormatOption = Format.TABLE) -> None:
     """List the channels that you can use."""
-    found = list(client.all_channels())
-    if not found and output is not Format.JSON:
-        note("There are no channels. Create one: claudomator channel create NAME SPECIALIST...")
-    elif output is Format.JSON:
-        out_json(found)
-    else:
-        now = now_ms()
-        rows = [
-            (
-                one.name,
-                one.primary or "",
-                one.settings.primary.value,
-                str(len(one.participants)),
-                one.creator,
-                one.organisation or "",
-                ago(one.updated_at, now),
-                one.id,
-            )
-            for one in found
-        ]
-        out(render(_COLUMNS, rows, wide=output is Format.WIDE))
+    nothing = "There are no channels. Create one: claudomator channel create NAME SPECIALIST..."
+    write_table(_CHANNELS, list(client.all_channels()), output, nothing)
 
 
 @connected
@@ -169,12 +158,12 @@ def read(
     if output is Format.JSON:
         out_json(found)
         return
-    now = now_ms()
+    now = times.now_ms()
     parts = []
     for one in found:
         answers = f" (answers {one.reply_to})" if one.reply_to is not None else ""
         author = place.name if one.author == place.id else one.author
-        head = heading(f"{one.id} {plain(author)}{answers}, {ago(one.created_at, now)}")
+        head = heading(f"{one.id} {plain(author)}{answers}, {times.ago(one.created_at, now)}")
         parts.append(f"{head}\n{plain(one.content).rstrip()}\n[{_who_answers(one)}]")
     out("\n\n".join(parts))
 
@@ -238,17 +227,14 @@ def stats(
     if output is Format.JSON:
         out_json(found)
         return
-    rows = [
-        (
-            one.reason.value,
-            str(one.messages),
-            str(one.right),
-            str(one.should_have),
-            str(one.should_not_have),
-            str(one.shadow_differs) if found.shadowed else "",
-        )
-        for one in found.rules
-    ]
+    rules = Table[RuleStatsView](
+        Column("RULE", lambda rule: rule.reason),
+        Column("MESSAGES", lambda rule: rule.messages, right=True),
+        Column("RIGHT", lambda rule: rule.right, right=True),
+        Column("SHOULD HAVE", lambda rule: rule.should_have, right=True),
+        Column("SHOULD NOT HAVE", lambda rule: rule.should_not_have, right=True),
+        Column("SHADOW DIFFERS", lambda rule: rule.shadow_differs if found.shadowed else None, right=True),
+    )
     skipped = ", ".join(f"{why} {count}" for why, count in sorted(found.skipped.items()))
     both = found.compared
     compared = f"{both.right} right, shadow {both.shadow_right} right" if both.marked else ""
@@ -258,7 +244,7 @@ def stats(
         ("not asked", skipped),
         (f"{both.marked} marked", compared),
     ]
-    out(f"{render(_RULES, rows, wide=output is Format.WIDE)}\n\n{fields([one for one in summary if one[1]])}")
+    out(f"{table_text(rules, found.rules)}\n\n{fields([one for one in summary if one[1]])}")
 
 
 def group() -> typer.Typer:
@@ -281,7 +267,7 @@ def group() -> typer.Typer:
     return made
 
 
-def _who_answers(message: "MessageView") -> str:
+def _who_answers(message: MessageView) -> str:
     """Who answers it, by which rule, and what became of that."""
     decision = message.decision
     told = [
@@ -294,19 +280,18 @@ def _who_answers(message: "MessageView") -> str:
     return plain(": ".join(one for one in (decision.reason.value, ", ".join(told)) if one))
 
 
-def _show(found: "ChannelView", output: Format) -> None:
+def _show(found: ChannelView, output: Format) -> None:
     if output is Format.JSON:
         out_json(found)
         return
-    people = [(one.id, one.role.value, one.display_name or "", one.muted_until or "") for one in found.participants]
     parts = [
         fields([("name", found.name), ("id", found.id), ("creator", found.creator), *_settings(found)]),
-        f"{heading('PARTICIPANTS')}\n{render(_PARTICIPANTS, people, wide=output is Format.WIDE)}",
+        f"{heading('PARTICIPANTS')}\n{table_text(_PARTICIPANTS, found.participants, wide=output is Format.WIDE)}",
     ]
     out("\n\n".join(parts))
 
 
-def _settings(found: "ChannelView") -> "Sequence[tuple[str, str]]":
+def _settings(found: ChannelView) -> "Sequence[tuple[str, str]]":
     shown = found.settings.model_dump(mode="json")
     told = [(_PRIMARY_KEY, found.primary or ""), *((key, _text(value)) for key, value in shown.items())]
     return [(key, value) for key, value in told if value]

@@ -9,19 +9,19 @@ import typer
 
 from claudomator_py.cli import completion
 from claudomator_py.cli.connect import connected
-from claudomator_py.cli.output import Column, Format, FormatOption, json_text, note, out, out_json, render
-from claudomator_py.cli.times import ago, moment, now_ms, until
+from claudomator_py.cli.output import Format, FormatOption, json_text, note, out, out_json, table_text, write_table
+from claudomator_py.cli.times import now_ms
 from claudomator_py.domain.cron import BadCron
 from claudomator_py.domain.schedule import Recurrence
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import format_instant, parse_instant
 from claudomator_py.resources.schedules.shape import FireView, ScheduleView
+from claudomator_py.surface.table import Column, Table, ago, at, until
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
 
 MAX_TIMES = 2_000
-_FIRE_COLUMNS = (Column("LOCAL TIME"), Column("UTC"), Column(""))
 
 
 def preview(
@@ -50,7 +50,12 @@ def preview(
     if not found:
         note("It never fires again.")
         return
-    out(render(_FIRE_COLUMNS, [_row(at, zone, now) for at in found]))
+    table = Table[int](
+        Column("LOCAL TIME", lambda at_ms: local_time(at_ms, zone)),
+        Column("UTC", format_instant),
+        Column("", lambda at_ms: until(format_instant(at_ms)) if at_ms >= now else None),
+    )
+    out(table_text(table, found))
 
 
 def next_fires(spec: TaskSpec) -> list[int]:
@@ -78,11 +83,6 @@ def fires(recurrence: Recurrence, begin_ms: int, count: int) -> list[int]:
 def local_time(at_ms: int, zone: ZoneInfo) -> str:
     """As a clock in the zone shows it. The abbreviation tells apart the two times that look alike."""
     return f"{datetime.fromtimestamp(at_ms / 1_000, zone):%a %Y-%m-%d %H:%M %Z}"
-
-
-def _row(at_ms: int, zone: ZoneInfo, now: int) -> tuple[str, str, str]:
-    utc = format_instant(at_ms)
-    return local_time(at_ms, zone), utc, until(utc, now) if at_ms >= now else ""
 
 
 def _zone(name: str | None) -> ZoneInfo:
@@ -113,18 +113,18 @@ def _instant(text: str) -> int:
         raise typer.BadParameter(f"--from {text!r} is not a time with an offset; {remedy}") from None
 
 
-_COLUMNS = (
-    Column("NAME", flexible=True),
-    Column("SCHEDULE"),
-    Column("ZONE", flexible=True),
-    Column("NEXT"),
-    Column("AT", wide=True),
-    Column("LAST"),
-    Column("BECAME", flexible=True),
-    Column("TASK", wide=True),
-    Column("OVERLAP", wide=True),
-    Column("CATCH_UP", wide=True),
-    Column("FILE", wide=True),
+_SCHEDULES = Table[ScheduleView](
+    Column("NAME", lambda schedule: schedule.name, flexible=True),
+    Column("SCHEDULE", lambda schedule: schedule.schedule),
+    Column("ZONE", lambda schedule: schedule.timezone, flexible=True),
+    Column("NEXT", lambda schedule: until(schedule.next_at) if schedule.paused_since is None else "paused"),
+    Column("AT", lambda schedule: at(schedule.next_at), wide=True),
+    Column("LAST", lambda schedule: None if schedule.last is None else ago(schedule.last.due_at)),
+    Column("BECAME", lambda schedule: None if schedule.last is None else _became(schedule.last), flexible=True),
+    Column("TASK", lambda schedule: None if schedule.last is None else schedule.last.task_name, wide=True),
+    Column("OVERLAP", lambda schedule: schedule.overlap, wide=True),
+    Column("CATCH_UP", lambda schedule: schedule.catch_up, wide=True),
+    Column("FILE", lambda schedule: schedule.file_path, wide=True),
 )
 NameArgument = Annotated[
     str, typer.Argument(metavar="NAME", help="The schedule's name.", autocompletion=completion.schedules)
@@ -134,11 +134,7 @@ NameArgument = Annotated[
 @connected
 def list_schedules(client: "Client", output: FormatOption = Format.TABLE) -> None:
     """List the schedules, with their next times."""
-    found = client.schedules()
-    if not found and output is not Format.JSON:
-        note("There are no schedules. A task with `schedule` becomes one.")
-    else:
-        write_schedules(found, output)
+    write_schedules(client.schedules(), output)
 
 
 @connected
@@ -188,34 +184,15 @@ def group() -> typer.Typer:
     return app
 
 
-def write_schedules(found: Sequence[ScheduleView], output: Format) -> None:
+def write_schedules(schedules: Sequence[ScheduleView], output: Format) -> None:
     """Write schedules."""
-    if output is Format.JSON:
-        out_json(found)
-        return
-    out(schedules_table(found, wide=output is Format.WIDE))
+    nothing = "There are no schedules. A task with `schedule` becomes one."
+    write_table(_SCHEDULES, schedules, output, nothing)
 
 
-def schedules_table(found: Sequence[ScheduleView], *, wide: bool = False, indent: int = 0) -> str:
-    """Schedules below each other, with times relative to now."""
-    now = now_ms()
-    rows = [
-        (
-            one.name,
-            one.schedule,
-            one.timezone,
-            "paused" if one.paused_since is not None else until(one.next_at, now),
-            moment(one.next_at),
-            "" if one.last is None else ago(one.last.due_at, now),
-            "" if one.last is None else _became(one.last),
-            "" if one.last is None else one.last.task_name or "",
-            one.overlap.value,
-            one.catch_up.value,
-            one.file_path or "",
-        )
-        for one in found
-    ]
-    return render(_COLUMNS, rows, wide=wide, indent=indent)
+def schedules_table(schedules: Sequence[ScheduleView], *, wide: bool = False, indent: int = 0) -> str:
+    """Return schedules below each other, with times relative to now."""
+    return table_text(_SCHEDULES, schedules, wide=wide, indent=indent)
 
 
 def _became(last: FireView) -> str:

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.domain.views import TokenRequest
-from claudomator_py.domain.views.access import GivenRole
+from claudomator_py.resources.access.shape import GivenRole, TokenRequest
 from tests.fakes.cards import card
 from tests.fakes.daemon import Daemon, running
 from tests.fakes.prepared import PreparedService

@@ -14,9 +14,9 @@ from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.triage import Incoming
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
-from claudomator_py.domain.views import TokenRequest
 from claudomator_py.policy.rule import Rule
 from claudomator_py.policy.verdict import Policy
+from claudomator_py.resources.access.shape import TokenRequest
 from claudomator_py.resources.tasks.shape import ApproveRequest
 from claudomator_py.scheduler.decision import PolicyVerdict
 from claudomator_py.store import decision_rows, task_rows

@@ -7,8 +7,8 @@ import pytest
 
 from claudomator_py.domain.channel import NewChannel, NewMessage
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
-from claudomator_py.domain.views import TokenRequest
 from claudomator_py.domain.views.decisions import DecisionFilter, RecordedDecisionView
+from claudomator_py.resources.access.shape import TokenRequest
 from tests.fakes.cards import card
 from tests.fakes.daemon import running
 from tests.fakes.prepared import PreparedService

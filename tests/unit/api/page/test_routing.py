@@ -9,7 +9,7 @@ from claudomator_py.daemon.learning import Learner
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.domain.units import DAY_MS
-from claudomator_py.domain.views import TokenRequest
+from claudomator_py.resources.access.shape import TokenRequest
 from claudomator_py.schema.routing_settings import LearningSettings
 from claudomator_py.service.access import Access
 from claudomator_py.service.specialists import Specialists

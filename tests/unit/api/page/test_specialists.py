@@ -8,8 +8,8 @@ import pytest
 
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
-from claudomator_py.domain.views import TokenRequest
 from claudomator_py.domain.views.specialists import SpecialistView
+from claudomator_py.resources.access.shape import TokenRequest
 from claudomator_py.schema.cardfile import card_text
 from claudomator_py.tasks import specialists as changes
 from tests.fakes.cards import card

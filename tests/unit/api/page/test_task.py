@@ -21,7 +21,7 @@ from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.run import CheckResult
 from claudomator_py.domain.units import HOUR_MS
-from claudomator_py.domain.views import TokenRequest
+from claudomator_py.resources.access.shape import TokenRequest
 from tests.fakes.cards import card
 from tests.fakes.daemon import running
 from tests.fakes.prepared import START_MS, PreparedService

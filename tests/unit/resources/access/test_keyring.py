@@ -9,9 +9,9 @@ from sqlalchemy import Connection
 from claudomator_py.domain.errors import Unavailable
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.units import DAY_MS, HOUR_MS
-from claudomator_py.domain.views import TokenRequest
 from claudomator_py.environment.variables import RunTokens
-from claudomator_py.service.keyring import PREFIX
+from claudomator_py.resources.access.keyring import PREFIX
+from claudomator_py.resources.access.shape import TokenRequest
 from claudomator_py.store import token_rows
 from tests.databases import open_migrated
 from tests.fakes.world import World, spec

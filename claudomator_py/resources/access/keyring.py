@@ -29,22 +29,22 @@ _RANDOM_BYTES = 32
 
 
 def new_token() -> str:
-    """A token that nobody can guess."""
+    """Return a token that nobody can guess."""
     return PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
 
 
 def hash_of(token: str) -> str:
-    """What is kept of it."""
+    """Return what is kept of a token."""
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
 
 
 def principal_of(token: ApiToken) -> Principal:
-    """Who holds it."""
+    """Return who holds a token."""
     return Principal(token.name, Role(token.role), token.organisation)
 
 
 def is_good(token: ApiToken, now_ms: int) -> bool:
-    """Whether it is neither revoked nor expired."""
+    """Return whether a token is neither revoked nor expired."""
     return token.revoked_ms is None and (token.expires_ms is None or now_ms < token.expires_ms)
 
 
@@ -82,7 +82,7 @@ class Keyring:
         self._listeners = (*self._listeners, callback)
 
     def holder(self, token: str) -> Principal | None:
-        """Who may use this token now; None: nobody."""
+        """Return who may use this token now; None: nobody."""
         row = self._known.by_hash.get(hash_of(token))
         if row is None or not is_good(row, self._clock()):
             return None
@@ -90,7 +90,8 @@ class Keyring:
         return principal_of(row)
 
     def running(self, token: str) -> Principal | None:
-        """The run whose token it is, while it is under way and nobody has asked for its end. Waits for the database.
+        """Return the run whose token it is, while it is under way and nobody has asked for its end. Waits for the
+        database.
 
         Raises Unavailable.
         """
@@ -110,7 +111,7 @@ class Keyring:
         return transactions.read(self._database, read)
 
     def named(self, principal_id: str) -> Principal | None:
-        """Who has that name, as long as the token is good; the operator is always there."""
+        """Return who has that name, as long as the token is good; the operator is always there."""
         if principal_id == OPERATOR.id:
             return OPERATOR
         found = self._known.by_name.get(principal_id)

@@ -1,4 +1,4 @@
-"""Giving out tokens, listing and revoking them."""
+"""Tokens: giving them out, listing and revoking them."""
 
 import uuid
 from collections.abc import Callable
@@ -8,10 +8,10 @@ from sqlalchemy import Connection
 from claudomator_py.domain.errors import Conflict, Forbidden, Invalid, NotFound, Problem
 from claudomator_py.domain.principal import Role
 from claudomator_py.domain.units import format_instant, parse_duration
-from claudomator_py.domain.views.access import DEFAULT_LIFE_MS, NEVER, NewTokenView, TokenRequest, TokenView
 from claudomator_py.ports import Clock
 from claudomator_py.queries.bound import Bound
-from claudomator_py.service.keyring import Keyring, hash_of, is_good, new_token
+from claudomator_py.resources.access.keyring import Keyring, hash_of, is_good, new_token
+from claudomator_py.resources.access.shape import DEFAULT_LIFE_MS, NEVER, NewTokenView, TokenRequest, TokenView
 from claudomator_py.store import token_rows, transactions
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import record
@@ -27,13 +27,14 @@ class Tokens(Bound):
         self._clock = clock
 
     def all(self) -> list[TokenView]:
-        """Every token that was given out, the newest first; to an organisation's principal, its own organisation's."""
+        """Return every token that was given out, the newest first; to an organisation's principal, its own
+        organisation's."""
         now_ms = self._clock()
         tokens = self._read(token_rows.all_given)
         return [_view(token, now_ms) for token in tokens if self._by.sees(token.organisation)]
 
     def create(self, request: TokenRequest) -> NewTokenView:
-        """A new token, shown this once. Raises Forbidden for one that could do more than who asks; Conflict for a name
+        """Make a token, shown this once. Raises Forbidden for one that could do more than who asks; Conflict for a name
         that was given before."""
         token = new_token()
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import APIRouter, Form, Query, Request
+from fastapi import APIRouter, Depends, Form, Path, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
-from claudomator_py.api.credentials import SessionId, named, seen_by, views_of
 from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.guard.limits import Throttle
 from claudomator_py.api.guard.login_codes import LoginCodes
@@ -19,9 +18,12 @@ from claudomator_py.api.guard.user_agent import browser_name
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.section import guarded
 from claudomator_py.api.settings import WebSettings
+from claudomator_py.resources.access.http import Browsers, browsers
 
 _MAX_LENGTH = 200
 Code = Annotated[str, Query(max_length=_MAX_LENGTH)]
+SessionId = Annotated[str, Path(max_length=128)]
+Seen = Annotated[Browsers, Depends(browsers)]
 SentCode = Annotated[str, Form(max_length=_MAX_LENGTH)]
 
 
@@ -36,7 +38,7 @@ class Entrance:
 
 
 def router(entrance: Entrance) -> APIRouter:
-    """The routes."""
+    """Return the routes."""
     sessions, codes, settings = entrance.sessions, entrance.codes, entrance.settings
     page_host, page_hosts = settings.page_host, settings.page_hosts()
     routes = guarded()
@@ -80,28 +82,25 @@ def router(entrance: Entrance) -> APIRouter:
         return _logged_out(entrance)
 
     @routes.get("/sessions")
-    def show(by: Asking, request: Request) -> Response:
-        found = views_of(seen_by(sessions, by), request)
-        return render(
-            "sessions.html", {"sessions": found, "strangers": any(one.principal != by.id for one in found)}, by=by
-        )
+    def show(by: Asking, seen: Seen) -> Response:
+        found = seen.all()
+        strangers = any(session.principal != by.id for session in found)
+        return render("sessions.html", {"sessions": found, "strangers": strangers}, by=by)
 
     @routes.post("/sessions/end")
-    def end_all(by: Asking) -> Response:
-        sessions.end([one.id for one in seen_by(sessions, by)], by.id)
+    def end_all(seen: Seen) -> Response:
+        seen.end_all()
         return _logged_out(entrance)
 
     @routes.post("/sessions/{session_id}/end")
-    def end(by: Asking, request: Request, session_id: SessionId) -> Response:
-        found = named(sessions, by, session_id)
-        sessions.end([found.id], by.id)
-        return _logged_out(entrance) if found.id == request.state.session else RedirectResponse("/sessions", 303)
+    def end(seen: Seen, session_id: SessionId) -> Response:
+        return _logged_out(entrance) if seen.end(session_id).current else RedirectResponse("/sessions", 303)
 
     return routes
 
 
 def _logged_out(entrance: Entrance) -> Response:
-    """The answer to a browser whose session has ended."""
+    """Return the answer to a browser whose session has ended."""
     response = RedirectResponse("/login", 303)
     response.delete_cookie(entrance.settings.cookie, path="/", httponly=True, samesite="strict")
     return response

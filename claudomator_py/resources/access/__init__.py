@@ -1,0 +1,1 @@
+"""Access: tokens, and the browsers that are logged in."""

@@ -1,0 +1,260 @@
+"""``token``: who else may ask this daemon, and what; ``open`` and ``sessions``: browsers that are logged in."""
+
+import contextlib
+import html
+import os
+import re
+import secrets
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from claudomator_py.cli.arguments import checked
+from claudomator_py.cli.connect import connected
+from claudomator_py.cli.output import Format, FormatOption, json_text, note, out, out_json, table_text, write_table
+from claudomator_py.client.errors import ClientError
+from claudomator_py.client.state_folder import StateFolder
+from claudomator_py.domain.principal import Role
+from claudomator_py.domain.units import SECOND_MS, parse_duration
+from claudomator_py.resources.access.shape import NEVER, SessionView, TokenRequest, TokenView
+from claudomator_py.surface.table import Column, Table, ago, until
+
+if TYPE_CHECKING:
+    from claudomator_py.client.http import Client
+
+_TOKENS = Table[TokenView](
+    Column("NAME", lambda token: token.name, flexible=True),
+    Column("ROLE", lambda token: token.role),
+    Column("ORGANISATION", lambda token: token.organisation, flexible=True),
+    Column("CREATOR", lambda token: token.creator, flexible=True),
+    Column("CREATED", lambda token: ago(token.created_at)),
+    Column("EXPIRES", lambda token: until(token.expires_at) if token.active else None),
+    Column("USED", lambda token: ago(token.used_at)),
+    Column("STATE", lambda token: "active" if token.active else "expired" if token.revoked_at is None else "revoked"),
+    Column("ID", lambda token: token.id, wide=True),
+)
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+def _role(text: str) -> Role:
+    given = (Role.READ, Role.OPERATE, Role.ADMIN)
+    if text not in given:
+        raise typer.BadParameter(f"{text!r} is not a role; write one of {', '.join(given)}")
+    return Role(text)
+
+
+def _expiry(text: str) -> str:
+    """Return what the API takes: a duration, or ``never``. A date means its beginning, here."""
+    if _DATE.match(text):
+        try:
+            left_ms = round((datetime.fromisoformat(text).astimezone().timestamp() - time.time()) * SECOND_MS)
+        except ValueError as error:
+            raise typer.BadParameter(f"{text!r} is not a date: {error}") from None
+        if left_ms <= 0:
+            raise typer.BadParameter(f"{text} is in the past")
+        return f"{max(1, left_ms // SECOND_MS)}s"
+    if text != NEVER:
+        try:
+            parse_duration(text)
+        except ValueError:
+            raise typer.BadParameter(f"{text!r} is neither a duration, such as 30d, nor a date, nor `never`") from None
+    return text
+
+
+@connected
+def create(
+    client: "Client",
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name of the holder in the audit log. Names are never reused.")
+    ],
+    role: Annotated[Role, typer.Option(parser=_role, metavar="read|operate|admin", help="What the holder may do.")],
+    organisation: Annotated[
+        str | None, typer.Option(metavar="ORG", help="Limit the holder to this organisation's tasks.")
+    ] = None,
+    expires: Annotated[
+        str | None,
+        typer.Option(parser=_expiry, metavar="30d|DATE|never", help="When it expires; 90 days by default."),
+    ] = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Create a token and print it. It is shown only once.
+
+    A token cannot be given more rights than the one used to create it.
+    """
+    wanted = {"name": name, "role": role.value, "organisation": organisation, "expires": expires}
+    made = client.create_token(checked(TokenRequest, wanted))
+    if output is Format.JSON:
+        out_json(made)
+        return
+    out(made.token)
+    note(f"This is the token of {made.name}. It is not stored, and cannot be shown again.")
+
+
+@connected
+def list_tokens(client: "Client", output: FormatOption = Format.TABLE) -> None:
+    """List the tokens, newest first.
+
+    When one was used last is written once an hour at most.
+    """
+    write_table(_TOKENS, client.tokens(), output, "There are no tokens.")
+
+
+@connected
+def revoke(
+    client: "Client",
+    ref: Annotated[str, typer.Argument(metavar="ID|NAME", help="The token's id or name.")],
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Revoke a token, immediately and permanently.
+
+    Its event streams and browser sessions end with it. Tokens that its holder issued stay valid: see CREATOR.
+    """
+    ended = client.revoke_token(ref)
+    if output is Format.JSON:
+        out_json(ended)
+    else:
+        out(table_text(_TOKENS, [ended], wide=output is Format.WIDE))
+
+
+def tokens_group() -> typer.Typer:
+    """Return the commands under ``token``."""
+    app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    app.command()(create)
+    app.command("list")(list_tokens)
+    app.command()(revoke)
+    return app
+
+
+_LOGIN_PAGES = "login-*.html"
+_LASTS_S = 60.0
+"""As long as a login code."""
+_PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0; url={url}">
+<title>Claudomator</title>
+<p><a href="{url}">Log in</a></p>
+</html>
+"""
+
+
+def folder_for(state_dir: Path | None) -> Path | None:
+    """Return a folder that nobody else can enter: the state folder of this user's daemon, else the session's; None:
+    neither.
+
+    The daemon removes what is left in its state folder when it starts.
+    """
+    session = os.environ.get("XDG_RUNTIME_DIR")
+    for folder in (state_dir, Path(session) if session else None):
+        if folder is None or not folder.is_absolute():
+            continue
+        try:
+            StateFolder(folder).close()
+        except (ClientError, OSError):
+            continue
+        return folder
+    return None
+
+
+def write_login_page(folder: Path, url: str) -> Path:
+    """Write a new file (0600) into the folder. Those whose links have expired are removed. Raises OSError."""
+    for old in folder.glob(_LOGIN_PAGES):
+        with contextlib.suppress(FileNotFoundError):  # another command has removed it
+            if time.time() - old.lstat().st_mtime > _LASTS_S:
+                old.unlink()
+    path = folder / f"login-{secrets.token_hex(8)}.html"
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(_PAGE.format(url=html.escape(url)))
+    return path
+
+
+_DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
+
+
+@connected
+def open_page(
+    client: "Client",
+    browser: Annotated[
+        bool | None,
+        typer.Option("--browser/--no-browser", help="Start a browser (default: on a terminal with a display)."),
+    ] = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Print a link that logs a browser in.
+
+    It works once, within a minute, and only if it is opened directly, not followed from another page.
+    """
+    code = client.login_code()
+    if output is Format.JSON:
+        out(json_text({"url": code.url, "expires_at": code.expires_at}))
+        return
+    out(code.url)
+    wanted = browser if browser is not None else sys.stdout.isatty() and any(map(os.environ.get, _DISPLAYS))
+    if wanted:
+        _start_browser(client.state_dir, code.url)
+
+
+def _start_browser(state_dir: Path | None, url: str) -> None:
+    """Start a browser on a file that leads to the link, which is then in no argument of a program."""
+    import webbrowser
+
+    folder = folder_for(state_dir)
+    try:
+        page = None if folder is None else write_login_page(folder, url)
+    except OSError:
+        page = None
+    if page is None:
+        note("No private folder for the login page was found; open the link yourself.")
+    elif webbrowser.open(page.as_uri()):
+        note("If the browser cannot read that page (a snap, for example), open the link yourself.")
+    else:
+        page.unlink(missing_ok=True)
+        note("Could not start a browser; open the link yourself.")
+
+
+_SESSIONS = Table[SessionView](
+    Column("ID", lambda session: session.id),
+    Column("BROWSER", lambda session: session.browser, flexible=True),
+    Column("PRINCIPAL", lambda session: session.principal, flexible=True),
+    Column("SINCE", lambda session: ago(session.created_at)),
+    Column("USED", lambda session: ago(session.used_at)),
+    Column("EXPIRES", lambda session: until(session.expires_at)),
+    Column("HOST", lambda session: session.host, wide=True),
+)
+
+
+@connected
+def list_sessions(client: "Client", output: FormatOption = Format.TABLE) -> None:
+    """List the browsers that are logged in, the last used first."""
+    write_table(_SESSIONS, client.sessions(), output, "No browser is logged in.")
+
+
+@connected
+def end(
+    client: "Client",
+    session_id: Annotated[str | None, typer.Argument(metavar="ID", help="The session's id.")] = None,
+    everywhere: Annotated[bool, typer.Option("--all", help="Log out everywhere.")] = False,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Log out one browser, or all of them.
+
+    It takes effect at once: pages that are open show nothing new.
+    """
+    if (session_id is None) != everywhere:
+        raise typer.BadParameter("name a session by its ID, or give --all")
+    ended = client.end_sessions() if session_id is None else [client.end_session(session_id)]
+    write_table(_SESSIONS, ended, output, "No browser was logged in.")
+
+
+def sessions_group() -> typer.Typer:
+    """Return the commands under ``sessions``."""
+    app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    app.command("list")(list_sessions)
+    app.command()(end)
+    return app

@@ -1,0 +1,98 @@
+"""/v1/tokens, /v1/login-codes and /v1/sessions: which method answers each operation."""
+
+from dataclasses import dataclass
+
+from fastapi import Depends, Request
+
+from claudomator_py.api.guard.asking import Asking
+from claudomator_py.api.guard.login_codes import LoginCodes
+from claudomator_py.api.guard.sessions import Sessions
+from claudomator_py.api.served import serve
+from claudomator_py.api.settings import WebSettings
+from claudomator_py.domain.errors import NotFound
+from claudomator_py.domain.principal import Principal, Role
+from claudomator_py.resources.access.service import Tokens
+from claudomator_py.resources.access.shape import LoginCalls, LoginCodeView, SessionView, TokenCalls
+
+
+@dataclass(frozen=True, slots=True)
+class Browsers:
+    """The browsers that are logged in, as far as they concern the principal of a request."""
+
+    request: Request
+    by: Principal
+
+    def login_code(self) -> LoginCodeView:
+        """Return a new code, which lets a browser in as that principal."""
+        codes: LoginCodes = self.request.app.state.login_codes
+        code, expires_ms = codes.issue(self.by.id)
+        path = f"/login?code={code}"
+        url = f"{_page_url(self.request, self.request.app.state.settings)}{path}"
+        return LoginCodeView.of(None, code=code, path=path, url=url, expires_at=expires_ms)
+
+    def all(self) -> list[SessionView]:
+        """Return the sessions, the last used first; that of the request is marked."""
+        whole = self.by.role is Role.ADMIN and self.by.organisation is None
+        current: str | None = self.request.state.session
+        return [
+            SessionView.of(session, current=session.id == current)
+            for session in self._sessions.all()
+            if whole or session.principal == self.by.id
+        ]
+
+    def end_all(self) -> list[SessionView]:
+        """End all of them, and return what has ended."""
+        ended = self.all()
+        self._sessions.end([session.id for session in ended], self.by.id)
+        return ended
+
+    def end(self, session_id: str) -> SessionView:
+        """End the session of that id, and return it. Raises NotFound."""
+        ended = next((session for session in self.all() if session.id == session_id), None)
+        if ended is None:
+            raise NotFound(
+                "There is no such session, or it has ended.", remedy="List them with `claudomator sessions list`."
+            )
+        self._sessions.end([ended.id], self.by.id)
+        return ended
+
+    @property
+    def _sessions(self) -> Sessions:
+        sessions: Sessions = self.request.app.state.sessions
+        return sessions
+
+
+def browsers(request: Request, by: Asking) -> Browsers:
+    """Return the browsers for whoever sent the request."""
+    return Browsers(request, by)
+
+
+def _page_url(request: Request, settings: WebSettings) -> str:
+    """Return where the browser has to go: by the way that the request came, if browsers can log in there."""
+    host = request.headers["host"].lower()
+    if host not in settings.page_hosts():
+        return f"http://{settings.page_host}"
+    # Only a proxy speaks TLS; whoever asks has the token, and is told about its own way in.
+    scheme = "https" if request.headers.get("x-forwarded-proto") == "https" else "http"
+    return f"{scheme}://{host}"
+
+
+tokens = serve(
+    "tokens",
+    lambda granted: granted.tokens,
+    {
+        TokenCalls.tokens: Tokens.all,
+        TokenCalls.create_token: Tokens.create,
+        TokenCalls.revoke_token: Tokens.revoke,
+    },
+)
+logins = serve(
+    "login",
+    Depends(browsers),
+    {
+        LoginCalls.login_code: Browsers.login_code,
+        LoginCalls.sessions: Browsers.all,
+        LoginCalls.end_sessions: Browsers.end_all,
+        LoginCalls.end_session: Browsers.end,
+    },
+)
