@@ -14,7 +14,7 @@ from claudomator_py.cli.app import Command, build, run
 from claudomator_py.cli.connect import ConfigOption
 
 if TYPE_CHECKING:
-    from claudomator_py.cli import diagnose, policy, validate
+    from claudomator_py.cli import diagnose, validate
     from claudomator_py.domain.agent import AgentSpec
     from claudomator_py.domain.card import Card
     from claudomator_py.domain.encoder import Encoder
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from claudomator_py.domain.views.policy import VerdictView
     from claudomator_py.domain.views.replay import OtherView, ReplayView
     from claudomator_py.environment.registry import AgentRegistry
+    from claudomator_py.resources.policy.cli import Asked, Tester
     from claudomator_py.routing.fitting import Fit
     from claudomator_py.schema.routing_settings import EncoderSettings
     from claudomator_py.schema.settings import Settings
@@ -267,12 +268,12 @@ def _recorded(state_dir: Path | None) -> Iterator[tuple["Database", "Settings", 
 
 def policy_group() -> typer.Typer:
     """The commands about the policy."""
-    from claudomator_py.cli import policy
+    from claudomator_py.resources.policy import cli as policy
 
     return policy.group(policy_test)
 
 
-def policy_test(config: Path | None) -> "policy.Tester":
+def policy_test(config: Path | None) -> "Tester":
     """What the rules of that configuration, else of the one that is found, say of a task. Raises ClientError."""
     from claudomator_py.client.discovery import configuration
     from claudomator_py.dispatch.policing import try_rules
@@ -282,7 +283,7 @@ def policy_test(config: Path | None) -> "policy.Tester":
     settings = configuration(config, os.environ, Path.cwd()).settings
     rules, registry = Policy(settings.policy), _agents_of(settings)
 
-    def verdict(spec: "TaskSpec", asked: "policy.Asked") -> "VerdictView":
+    def verdict(spec: "TaskSpec", asked: "Asked") -> "VerdictView":
         facts = Facts(spec, asked.actor, asked.source, asked.specialist or spec.specialist, spec.skill)
         reviews = settings.routing.enabled
         return try_rules(rules, facts, settings.budget, asked.spent, asked.now_ms, registry, reviews=reviews)

@@ -25,7 +25,6 @@ from claudomator_py.api.incoming import incoming
 from claudomator_py.api.metrics import metrics
 from claudomator_py.api.openapi import build
 from claudomator_py.api.page import errors
-from claudomator_py.api.policy import policy
 from claudomator_py.api.routing import routing
 from claudomator_py.api.runs import runs
 from claudomator_py.api.section import Section
@@ -40,6 +39,7 @@ from claudomator_py.domain.redaction import Redactor
 from claudomator_py.resources.access.http import logins, tokens
 from claudomator_py.resources.access.keyring import Keyring
 from claudomator_py.resources.channels.http import channels
+from claudomator_py.resources.policy.http import policy
 from claudomator_py.resources.schedules.http import schedules
 from claudomator_py.service.access import Access
 from claudomator_py.store.database import Database

@@ -37,13 +37,13 @@ from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.access.keyring import Keyring
 from claudomator_py.resources.access.service import Tokens
 from claudomator_py.resources.channels.service import Channels, Judge
+from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.schedules.service import Schedules
 from claudomator_py.routing.profile import Request
 from claudomator_py.service.access import Access
 from claudomator_py.service.cleanup import Cleaner
 from claudomator_py.service.learning import Learned
 from claudomator_py.service.notices import Notices
-from claudomator_py.service.policy import PolicyService
 from claudomator_py.service.run_requests import RunRequests
 from claudomator_py.service.specialists import Specialists
 from claudomator_py.service.task_service import TaskService

@@ -26,10 +26,11 @@ from claudomator_py.resources.access.shape import LoginCalls, TokenCalls
 from claudomator_py.resources.agents.shape import AgentView
 from claudomator_py.resources.channels.shape import ChannelCalls
 from claudomator_py.resources.overview.shape import StatusView
+from claudomator_py.resources.policy.shape import PolicyCalls
 from claudomator_py.resources.schedules.shape import ScheduleCalls
 
 
-class Client(TaskCalls, SpecialistCalls, ChannelCalls, ScheduleCalls, TokenCalls, LoginCalls):
+class Client(TaskCalls, SpecialistCalls, ChannelCalls, ScheduleCalls, TokenCalls, LoginCalls, PolicyCalls):
     """A connection to the daemon; use it in a ``with`` block.
 
     Every call may raise ``client.errors.ClientError``. ref: a task's id, a unique prefix of it, or its name.

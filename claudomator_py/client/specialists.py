@@ -15,7 +15,7 @@ from claudomator_py.domain.views import (
 )
 from claudomator_py.domain.views.base import all_items
 from claudomator_py.domain.views.decisions import DecisionFilter, RecordedDecisionView
-from claudomator_py.domain.views.policy import PolicyView, TriedRouteView
+from claudomator_py.domain.views.policy import TriedRouteView
 from claudomator_py.domain.views.routing import (
     ForgetRequest,
     LabelledTasksView,
@@ -100,10 +100,6 @@ class SpecialistCalls(Transport):
     def decision(self, decision_id: str) -> RecordedDecisionView:
         """One decision."""
         return self._view(RecordedDecisionView, "GET", f"/v1/decisions/{path_segment(decision_id)}")
-
-    def policy(self, *, days: int = 30) -> PolicyView:
-        """The rules in force, and how often each applied in the last days, 1 to 365."""
-        return self._view(PolicyView, "GET", "/v1/policy", params={"days": days})
 
     def routing_stats(self, *, days: int = 30) -> RoutingStatsView:
         """How routing did in the last days, 1 to 365."""

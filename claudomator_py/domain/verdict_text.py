@@ -1,25 +1,25 @@
 """What the policy says of a task, and what it leaves open, in words: the same on the command line and on the page."""
 
 from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.decision import PolicyCheck
 from claudomator_py.domain.errors import ended
 from claudomator_py.domain.routing import Constraints, ToolLimits
 from claudomator_py.domain.units import format_duration
 from claudomator_py.domain.views.policy import VerdictView
-from claudomator_py.domain.views.routing import PolicyCheckView
 
 
 def verdict_sentence(verdict: VerdictView) -> str:
-    """The verdict, the risk and the reason."""
+    """Return the verdict, the risk and the reason."""
     return ended(f"{verdict.name} is {verdict.verdict}, with {verdict.risk} risk: {verdict.reason}")
 
 
-def applies(check: PolicyCheckView) -> str:
-    """Whether the rule applies, in a word."""
+def applies(check: PolicyCheck) -> str:
+    """Return whether the rule applies, in a word."""
     return {True: "yes", False: "no", None: "fault"}[check.matched]
 
 
 def consequences(verdict: VerdictView) -> list[str]:
-    """What follows for the task, in sentences."""
+    """Return what follows for the task, in sentences."""
     found = []
     if verdict.approval is not None:
         who = " and ".join(" or ".join(listed) for listed in verdict.approval.by) or "anyone with the role operate"
@@ -37,7 +37,7 @@ def consequences(verdict: VerdictView) -> list[str]:
 
 
 def constraint_sentences(left: Constraints) -> list[str]:
-    """What is not open to the task, each as a sentence; none where everything is."""
+    """Return what is not open to the task, each as a sentence; none where everything is."""
     found = [f"Only on {' or '.join(listed)}." for listed in left.one_of]
     if left.excluded_agents:
         found.append(f"Not on {', '.join(left.excluded_agents)}.")

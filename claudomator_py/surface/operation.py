@@ -129,6 +129,8 @@ Cursor = Annotated[str | None, QueryText("The next_cursor of the previous page."
 """Where a part of a list begins; None: at its beginning."""
 Limit = Annotated[int, QueryNumber("Maximum number of items, 1 to 200.", 1, 200)]
 """The most items of a part of a list."""
+Days = Annotated[int, QueryNumber("Number of days to count, up to now, 1 to 365.", 1, 365)]
+"""How much is counted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,11 @@ from functools import partial
 
 import pytest
 
-from claudomator_py.api.page.policy import verdict_of
 from claudomator_py.domain.channel import NewChannel, NewMessage
 from claudomator_py.domain.errors import Forbidden
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.views.decisions import DecisionFilter
+from claudomator_py.resources.policy.page import verdict_of
 from claudomator_py.scheduler.decision import PolicyVerdict
 from claudomator_py.store.database import Database
 from tests.contract.policed import Make, approve, follow, policed_world, records, rule

@@ -6,7 +6,6 @@ from claudomator_py.api.page import (
     decisions,
     front,
     inputs,
-    policy,
     routing,
     selection,
     specialists,
@@ -15,6 +14,7 @@ from claudomator_py.api.page import (
 )
 from claudomator_py.resources.access import page as login
 from claudomator_py.resources.channels import page as channels
+from claudomator_py.resources.policy import page as policy
 from claudomator_py.resources.schedules import page as schedules
 from claudomator_py.service.access import Access
 

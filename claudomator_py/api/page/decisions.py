@@ -21,7 +21,6 @@ from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import short_id
-from claudomator_py.domain.verdict_text import applies
 from claudomator_py.domain.views.decisions import (
     CandidateView,
     DecisionFilter,
@@ -137,17 +136,6 @@ class DecisionRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """What one rule said."""
-
-    rule: str
-    applies: str
-    effect: str
-    detail: str
-    matched: bool
-
-
-@dataclass(frozen=True, slots=True)
 class AgentCompared:
     """An agent as the decision saw it."""
 
@@ -174,7 +162,7 @@ class DecisionPage:
     specialists: tuple[RouteCandidate, ...]
     threshold: str | None
     agents: tuple[AgentCompared, ...]
-    checks: tuple[Check, ...]
+    checks: tuple[PolicyCheckView, ...]
     outcome: tuple[tuple[str, Link], ...]
     """Of the run that it started, and of the decision itself since then."""
     tone: str
@@ -240,21 +228,10 @@ def page_of(explained: ExplainedDecisionView) -> DecisionPage:
         specialists=tuple(candidate_of(one) for one in decision.specialists),
         threshold=None if decision.threshold is None else f"{decision.threshold:.3f}",
         agents=tuple(_agent(one, decision) for one in decision.agents),
-        checks=tuple(map(check_of, decision.policy_checks)),
+        checks=decision.policy_checks,
         outcome=_outcome(explained),
         tone="busy" if decision.run is None else _ENDINGS.get(decision.run.ended_as or "", "busy"),
         versions=tuple((name, str(value)) for name, value in decision.versions if value is not None),
-    )
-
-
-def check_of(one: PolicyCheckView) -> Check:
-    """A line of the table of rules."""
-    return Check(
-        rule=one.rule,
-        applies=applies(one),
-        effect=one.effect or "",
-        detail=one.detail or "",
-        matched=one.matched is not False,
     )
 
 

@@ -15,6 +15,7 @@ from claudomator_py.api.page.words import remedy_text
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.wording import instant_text
+from claudomator_py.resources.policy.shape import CHECKS
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -68,7 +69,7 @@ def _environment() -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(version=__version__, asset=static.url_of, event_kinds=KINDS)
+    environment.globals.update(version=__version__, asset=static.url_of, event_kinds=KINDS, rule_checks=CHECKS)
     environment.filters["instant"] = instant_text
     environment.filters["remedy"] = remedy_text
     environment.filters["sentence"] = sentence

@@ -23,13 +23,13 @@ from claudomator_py.surface.operation import (
     READ,
     Calls,
     Cursor,
+    Days,
     JsonBody,
     JsonField,
     Key,
     Limit,
     PathNumber,
     PathText,
-    QueryNumber,
     Version,
     operation,
 )
@@ -202,7 +202,6 @@ Channel = Annotated[str, PathText("A channel's id or name.")]
 Participant = Annotated[str, PathText("A participant's id.")]
 Message = Annotated[int, PathNumber("A message's id.")]
 Attachment = Annotated[str, PathText("An attachment's id, within its message.", 100)]
-Days = Annotated[int, QueryNumber("Number of days to count, up to now, 1 to 365.", 1, 365)]
 _CREATED = {
     "the_least": {"name": "shop"},
     "with_settings": {

@@ -8,7 +8,6 @@ from fastapi import APIRouter, Form
 from fastapi.responses import Response
 
 from claudomator_py.api.guard.asking import Asking
-from claudomator_py.api.page.decisions import Check, check_of
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.wanted import DAYS, Days
 from claudomator_py.api.problem import status_of
@@ -18,23 +17,18 @@ from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.task import MAX_INSTRUCTIONS_LENGTH
 from claudomator_py.domain.text import one_line
 from claudomator_py.domain.verdict_text import consequences, verdict_sentence
-from claudomator_py.domain.views.policy import (
-    ApprovalsView,
-    HeldTaskView,
-    PolicyView,
-    RuleView,
-    SettledApprovalView,
-    VerdictView,
-)
+from claudomator_py.domain.views.policy import VerdictView
+from claudomator_py.domain.views.routing import PolicyCheckView
+from claudomator_py.resources.policy.service import PolicyService
+from claudomator_py.resources.policy.shape import ApprovalsView, HeldTaskView, PolicyView, RuleView, SettledApprovalView
 from claudomator_py.service.access import Access
-from claudomator_py.service.policy import PolicyService
 
 Text = Annotated[str, Form(max_length=MAX_INSTRUCTIONS_LENGTH)]
 _TONES = {"given": "good", "refused": "bad", "expired": "off"}
 
 
 def router(access: Access) -> APIRouter:
-    """The routes."""
+    """Return the routes."""
     routes = guarded("/policy")
 
     @routes.get("")
@@ -63,7 +57,7 @@ def _page(
     refusal: Invalid | None = None,
 ) -> Response:
     values = {
-        "page": page_of(service.view(days), service.approvals()),
+        "page": page_of(service.view(days=days), service.approvals()),
         "text": text,
         "verdicts": tuple(map(verdict_of, verdicts)),
         "refusal": refusal,
@@ -125,7 +119,7 @@ class VerdictShown:
     name: str
     sentences: tuple[str, ...]
     """The verdict, and what follows."""
-    checks: tuple[Check, ...]
+    checks: tuple[PolicyCheckView, ...]
     """What each rule says."""
 
 
@@ -146,7 +140,7 @@ class PolicyPage:
 
 
 def page_of(policy: PolicyView, approvals: ApprovalsView) -> PolicyPage:
-    """The page."""
+    """Return the page."""
     days = _days(policy.days)
     counted = "1 decision" if policy.decisions == 1 else f"{policy.decisions:,} decisions"
     summary = f"{counted} in {days}: {policy.denied:,} tasks denied, {policy.held:,} held for approval."
@@ -165,11 +159,11 @@ def page_of(policy: PolicyView, approvals: ApprovalsView) -> PolicyPage:
 
 
 def verdict_of(verdict: VerdictView) -> VerdictShown:
-    """In the words of the command line."""
+    """Return the verdict in the words of the command line."""
     return VerdictShown(
         name=verdict.name,
         sentences=(verdict_sentence(verdict), *consequences(verdict)),
-        checks=tuple(map(check_of, verdict.checks)),
+        checks=verdict.checks,
     )
 
 

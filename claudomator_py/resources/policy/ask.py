@@ -1,35 +1,59 @@
-"""The policy with how often each of its rules applied, and to whom it leaves a task."""
+"""The policy with how often each of its rules applied, to whom it leaves a task, and approvals."""
 
 import re
 from collections import Counter
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, Literal
 
 from sqlalchemy import Connection
 
 from claudomator_py.dispatch.policing import IN_FORCE
+from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.principal import Principal
+from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.domain.units import DAY_MS
-from claudomator_py.domain.views.policy import PolicyView, RuleView
 from claudomator_py.domain.views.specialists import SpecialistView
 from claudomator_py.policy.rule import BUILT_IN, Rule
 from claudomator_py.policy.verdict import Policy
 from claudomator_py.queries.concealment import SOMEBODY
 from claudomator_py.queries.specialists import view as view_of
+from claudomator_py.resources.policy.shape import (
+    ApprovalsView,
+    HeldTaskView,
+    PolicyView,
+    RuleView,
+    SettledApprovalView,
+)
 from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, PolicyVerdict
-from claudomator_py.store import decision_log, decision_rows, remembered, specialist_rows
+from claudomator_py.store import decision_log, decision_rows, events, reads, remembered, specialist_rows
 from claudomator_py.store.tables import Task
-from claudomator_py.tasks.inputs import specialists_for
+from claudomator_py.tasks.inputs import asked_before, asked_of, may_approve, specialists_for
 
 _LITERAL = re.compile(r"""(["'])(.*?)\1""")
 """A text in a condition."""
 SAMPLE = 5_000
 """Decisions that are looked at: the newest."""
+MAX_HELD = 200
+"""Tasks that are looked at, of those that need input: the newest."""
+_EVENTS = 20_000
+"""Events that are looked at: the newest."""
+_MAX_SETTLED = 50
+_OUTCOMES: Mapping[str, Literal["given", "refused", "expired"]] = {
+    "approved": "given",
+    "rejected": "refused",
+    "state": "expired",
+}
+_WHY = {"approved": "why", "rejected": "reason"}
+"""Under which key such an event has the person's words."""
 
 
-def view(connection: Connection, policy: Policy, by: Principal, days: int, now_ms: int, *, reviews: bool) -> PolicyView:
-    """The rules, with what they said in the last days of the tasks that exist for that principal. reviews: whether
-    those that are built in hold."""
+def policy_view(
+    connection: Connection, policy: Policy, by: Principal, days: int, now_ms: int, *, reviews: bool
+) -> PolicyView:
+    """Return the rules, with what they said in the last days of the tasks that exist for that principal.
+
+    reviews: whether those that are built in hold.
+    """
     applied, faults, last, said = Counter[str](), Counter[str](), dict[str, int](), Counter[PolicyVerdict]()
     for decision in decision_log.newest_of_kind(connection, DecisionKind.POLICY, now_ms - days * DAY_MS, SAMPLE, by):
         record = PolicyRecord.model_validate(decision.data)
@@ -70,8 +94,8 @@ def view(connection: Connection, policy: Policy, by: Principal, days: int, now_m
 def candidates(
     connection: Connection, task: Task, policy: Policy, by: Principal, limit: int
 ) -> tuple[SpecialistView, ...]:
-    """The specialists to whom that principal may give the task, by id: they may be given work of whoever made it, and
-    no rule that applies to it excludes them or gives it to somebody else."""
+    """Return the specialists to whom that principal may give the task, by id: they may be given work of whoever made
+    it, and no rule that applies to it excludes them or gives it to somebody else."""
     open_, _ = specialists_for(connection, task, by)
     said = decision_rows.latest(connection, task.id, DecisionKind.POLICY, task.generation)
     checks = () if said is None else PolicyRecord.model_validate(said.data).policy_checks
@@ -81,6 +105,14 @@ def candidates(
             open_ -= set(rule.exclude_specialists)
             open_ &= open_ if rule.specialist is None else {rule.specialist}
     return tuple(view_of(one, by) for one in specialist_rows.seen(connection, by, ids=sorted(open_)[:limit]))
+
+
+def approvals_view(connection: Connection, by: Principal) -> ApprovalsView:
+    """Return the approvals of tasks that exist for that principal."""
+    asking = reads.page(connection, TaskFilter(state="NEEDS_INPUT"), None, MAX_HELD, by)
+    waiting = [held for held in (_held(task, by) for task in asking) if held is not None]
+    waiting.sort(key=lambda held: held.since)
+    return ApprovalsView(waiting=tuple(waiting), settled=_settled(connection, by))
 
 
 def _condition(when: str | None, hidden: Collection[str]) -> str | None:
@@ -113,3 +145,34 @@ def _written(value: object) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(map(_written, value)) + "]"
     return {True: "true", False: "false"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+
+
+def _held(task: Task, by: Principal) -> HeldTaskView | None:
+    asked = asked_of(task) or asked_before(task)
+    if asked.kind is not InputKind.APPROVAL or asked.run_id is not None:
+        return None
+    return HeldTaskView.of(
+        asked,
+        task_id=task.id,
+        task_name=task.name,
+        version=task.version,
+        text=asked.words,
+        since=asked.since_ms,
+        until=asked.until_ms,
+        allowed=may_approve(asked, by),
+    )
+
+
+def _settled(connection: Connection, by: Principal) -> tuple[SettledApprovalView, ...]:
+    return tuple(
+        SettledApprovalView.of(
+            one,
+            outcome=_OUTCOMES[one.kind],
+            by=None if one.kind == "state" else one.by,
+            why=one.data.get(_WHY[one.kind]) if one.kind in _WHY else None,
+            rules=tuple(one.data.get("rules") or one.asks.get("rules") or ()),
+            at=one.at_ms,
+        )
+        for one in events.settled_inputs(connection, by, sample=_EVENTS, limit=_MAX_SETTLED)
+        if one.kind != "state" or one.asks.get("kind") == InputKind.APPROVAL.value
+    )

@@ -9,27 +9,28 @@ import typer
 
 from claudomator_py.cli import exits
 from claudomator_py.cli.connect import ConfigOption, connected
-from claudomator_py.cli.output import Column, Format, FormatOption, note, out, out_json, render
-from claudomator_py.cli.times import ago, now_ms
+from claudomator_py.cli.output import Format, FormatOption, note, out, out_json, table_text
+from claudomator_py.cli.times import now_ms
 from claudomator_py.domain.budget import Spending
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import parse_instant
-from claudomator_py.domain.verdict_text import applies, consequences, verdict_sentence
-from claudomator_py.domain.views.policy import PolicyView, VerdictView
+from claudomator_py.domain.verdict_text import consequences, verdict_sentence
+from claudomator_py.domain.views.policy import VerdictView
+from claudomator_py.resources.policy.shape import CHECKS, PolicyView, RuleView
+from claudomator_py.surface.table import Column, Table, ago
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
 
-_CHECKS = (Column("RULE"), Column("APPLIES"), Column("EFFECT", flexible=True), Column("SAYS", flexible=True))
-_RULES = (
-    Column("RULE"),
-    Column("EFFECT", flexible=True),
-    Column("APPLIED", right=True),
-    Column("FAULTS", right=True),
-    Column("LAST"),
-    Column("WHEN", flexible=True),
+_RULES = Table[tuple[RuleView, str]](
+    Column("RULE", lambda row: row[0].name),
+    Column("EFFECT", lambda row: ", ".join(row[0].effects), flexible=True),
+    Column("APPLIED", lambda row: row[0].applied, right=True),
+    Column("FAULTS", lambda row: row[0].faults or None, right=True),
+    Column("LAST", lambda row: ago(row[0].last)),
+    Column("WHEN", lambda row: row[1], flexible=True),
 )
 
 
@@ -49,7 +50,7 @@ Tester = Callable[[TaskSpec, Asked], VerdictView]
 
 
 def group(tester: Callable[[Path | None], Tester]) -> typer.Typer:
-    """The commands, with what tests the rules of a configuration."""
+    """Return the commands, with what tests the rules of a configuration."""
     commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     commands.command("show")(show)
     commands.command("test")(_test(tester))
@@ -76,17 +77,12 @@ def show(
 
 
 def rules_table(policy: PolicyView) -> str:
-    """The rules, in their order, and behind them those that are built in."""
+    """Return the rules, in their order, and behind them those that are built in."""
     if not (policy.rules or policy.built_in):
         return "There are no rules: add some under `policy` in the configuration."
-    now = now_ms()
     rules = [(rule, one_line(rule.when or "always")) for rule in policy.rules]
     rules += [(rule, "built in: judged by the text of the task") for rule in policy.built_in]
-    rows = [
-        (rule.name, ", ".join(rule.effects), str(rule.applied), str(rule.faults or ""), ago(rule.last, now), when)
-        for rule, when in rules
-    ]
-    return render(_RULES, rows)
+    return table_text(_RULES, rules)
 
 
 def _role(text: str) -> Role:
@@ -151,10 +147,9 @@ def _test(tester: Callable[[Path | None], Tester]) -> Callable[..., None]:
 
 
 def _shown(verdict: VerdictView) -> str:
-    """The verdict on one task, rule by rule, and what follows."""
+    """Return the verdict on one task, rule by rule, and what follows."""
     lines = [verdict_sentence(verdict)]
     if verdict.checks:
-        rows = [(check.rule, applies(check), check.effect or "", check.detail or "") for check in verdict.checks]
-        lines.append(render(_CHECKS, rows))
+        lines.append(table_text(CHECKS, verdict.checks))
     lines += consequences(verdict)
     return "\n".join(lines)

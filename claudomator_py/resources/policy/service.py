@@ -1,4 +1,4 @@
-"""The policy: to be seen by whoever may operate."""
+"""The policy: looking at it, trying it, and what it leaves to people."""
 
 from collections.abc import Callable
 
@@ -7,16 +7,17 @@ from sqlalchemy import Connection
 from claudomator_py.dispatch.policing import try_rules
 from claudomator_py.domain.budget import DayBudget, Spending
 from claudomator_py.domain.errors import Invalid
-from claudomator_py.domain.views.policy import ApprovalsView, PolicyView, VerdictView
+from claudomator_py.domain.views.policy import VerdictView
 from claudomator_py.domain.views.specialists import SpecialistView
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.policy.facts import Facts
 from claudomator_py.policy.verdict import Policy
 from claudomator_py.ports import Clock
-from claudomator_py.queries import approvals, policy
 from claudomator_py.queries.bound import Bound
 from claudomator_py.queries.finding import find_task
 from claudomator_py.queries.routing import verdict_view
+from claudomator_py.resources.policy import ask
+from claudomator_py.resources.policy.shape import ApprovalsView, PolicyView
 from claudomator_py.schema.taskfiles import parse_task_file
 from claudomator_py.store import specialist_rows
 from claudomator_py.store.database import Database
@@ -46,16 +47,16 @@ class PolicyService(Bound):
         self._limits = limits
         self._registry = registry
 
-    def view(self, days: int = 30) -> PolicyView:
-        """The rules in force, and how often each applied in the last days."""
+    def view(self, *, days: int = 30) -> PolicyView:
+        """Return the rules in force, and how often each applied in the last days."""
         rules, now_ms, reviews = self._in_force(), self._clock(), self._reviews()
         return self._read(
-            lambda connection: policy.view(connection, rules, self._by, days, now_ms, reviews=reviews),
+            lambda connection: ask.policy_view(connection, rules, self._by, days, now_ms, reviews=reviews),
         )
 
     def test(self, text: str) -> tuple[VerdictView, ...]:
-        """What the rules in force say of the tasks in a task file with that text, as if whoever asks had dropped it and
-        nothing had been spent today; nothing is stored. Raises Invalid."""
+        """Return what the rules in force say of the tasks in a task file with that text, as if whoever asks had dropped
+        it and nothing had been spent today; nothing is stored. Raises Invalid."""
         parsed = parse_task_file(text.encode(), _AS_FILE)
         if parsed.problems:
             raise Invalid.of(parsed.problems)
@@ -77,16 +78,17 @@ class PolicyService(Bound):
         return tuple(verdict_view(one, visible) for one in verdicts)
 
     def approvals(self) -> ApprovalsView:
-        """What waits for an approval, and what became of others."""
-        return self._read(lambda connection: approvals.view(connection, self._by))
+        """Return what waits for an approval, and what became of others."""
+        return self._read(lambda connection: ask.approvals_view(connection, self._by))
 
     def candidates(self, ref: str, limit: int) -> tuple[SpecialistView, ...]:
-        """The specialists to whom whoever asks may give the task, at most ``limit``; none where nothing is routed."""
+        """Return the specialists to whom whoever asks may give the task, at most ``limit``; none where nothing is
+        routed."""
         if not self._reviews():
             return ()
         rules = self._in_force()
 
         def find(connection: Connection) -> tuple[SpecialistView, ...]:
-            return policy.candidates(connection, find_task(connection, ref, self._by), rules, self._by, limit)
+            return ask.candidates(connection, find_task(connection, ref, self._by), rules, self._by, limit)
 
         return self._read(find)
