@@ -96,9 +96,9 @@ def _agents_of(settings: "Settings") -> "AgentRegistry":
     configuration all kinds are."""
     from claudomator_py.agents.catalogue import AGENT_KINDS  # see ``readers``
     from claudomator_py.environment.registry import AgentRegistry
-    from claudomator_py.schema.agent_settings import MODEL_KINDS, default_agent
+    from claudomator_py.schema.agent_settings import FOUND_KINDS, default_agent
 
-    usual = [default_agent(kind) for kind in (*MODEL_KINDS, "simulated")]
+    usual = [default_agent(kind) for kind in (*FOUND_KINDS, "simulated")]
     return AgentRegistry([*settings.agents.values()] if settings.agents_configured else usual, AGENT_KINDS, "")
 
 

@@ -1,7 +1,6 @@
 """Tool calls that were denied: what they were to do, in short, and what allows just that."""
 
 import json
-import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -9,7 +8,6 @@ from claudomator_py.agents.plaintext import readable
 from claudomator_py.domain.outcome import Denied
 
 MAX_CALLS = 20
-_OPERATORS = set("();<>|&")
 _MAX_INPUT = 300
 _MAX_RULE = 4_000
 # What such a call is about, by the names that its parameters have.
@@ -25,20 +23,6 @@ def denied_call(tool: str, given: Mapping[str, Any], rule: str | None) -> Denied
     short = line if len(line) <= _MAX_INPUT and len(words) <= 4 * _MAX_INPUT else f"{line[: _MAX_INPUT - 3]}..."
     fits = rule is not None and len(rule) <= _MAX_RULE and rule.isprintable()
     return Denied(tool=tool, input=short, rule=rule if fits else None)
-
-
-def is_simple(command: str) -> bool:
-    """Whether it is one command, without redirections or substitutions.
-
-    A command line that holds several is judged command by command, and a rule for the whole allows none of them.
-    """
-    if any(mark in command for mark in ("`", "$(", "\n", "\r")):
-        return False
-    try:
-        words = list(shlex.shlex(command, posix=True, punctuation_chars=True))
-    except ValueError:
-        return False
-    return not any(word and set(word) <= _OPERATORS for word in words)
 
 
 def distinct(calls: Iterable[Denied]) -> tuple[Denied, ...]:

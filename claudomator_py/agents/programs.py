@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from claudomator_py.agents.plaintext import readable, shortened
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
-from claudomator_py.schema.agent_settings import MODEL_KINDS, default_agent
+from claudomator_py.schema.agent_settings import FOUND_KINDS, default_agent
 
 PATIENCE_S = 30
 """A CLI on Node takes a second or two to answer; on a machine under load, several times that."""
@@ -59,7 +59,7 @@ def probe(command: tuple[str, ...], path: str, remedy: str) -> AgentHealth:
 
 def detected_agents(path: str) -> list[AgentSpec]:
     """The agent programs found on that PATH, and the simulated agent, which runs only tasks that name it."""
-    usual = [default_agent(kind) for kind in MODEL_KINDS]
+    usual = [default_agent(kind) for kind in FOUND_KINDS]
     found = [agent for agent in usual if shutil.which(agent.command[0], path=path) is not None]
     return [*found, default_agent("simulated")]
 

@@ -35,7 +35,7 @@ from claudomator_py.routing.role import agent_of
 from claudomator_py.scheduler.decision import Chosen, DecisionKind, DecisionRecord, ShadowRecord
 from claudomator_py.scheduler.replay import decided_again, first_difference, under
 from claudomator_py.scheduler.snapshot import Snapshot
-from claudomator_py.schema.agent_settings import MODEL_KINDS, default_agent
+from claudomator_py.schema.agent_settings import FOUND_KINDS, default_agent
 from claudomator_py.schema.settings import Settings
 from claudomator_py.store import decision_log, decision_rows, run_rows, specialist_rows, task_rows
 from claudomator_py.store.database import Database
@@ -212,7 +212,7 @@ class Replay:
 
     def _configuration(self, other: Settings, clock: Clock) -> OtherConfiguration:
         """With the agents that remote specialists are, as the daemon has them."""
-        usual = [default_agent(kind) for kind in MODEL_KINDS]
+        usual = [default_agent(kind) for kind in FOUND_KINDS]
         agents = [*(agents_of(other) or agents_of(self._own) or usual)]
         cards = self._database.read(specialist_rows.seen)
         agents += [agent_of(one.card) for one in cards if is_reached(one)]

@@ -86,8 +86,8 @@ class AgentSpec(BaseModel):
 
     @property
     def info(self) -> KindInfo:
-        """What is known of its kind."""
-        return info_of(self.kind)
+        """What is known of its kind, and of its program."""
+        return info_of(self.kind).of(self.command)
 
     @property
     def quota_account(self) -> str:

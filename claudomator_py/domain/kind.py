@@ -35,6 +35,8 @@ class Reports(StrEnum):
     TOKENS = "tokens"
     DOLLARS = "dollars"
     """And tokens."""
+    DOLLARS_ALONE = "dollars_alone"
+    """And no tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,8 @@ class KindInfo:
     """As the configuration has it."""
     command: tuple[str, ...] = ()
     """The command when none is configured; empty: there is none by default."""
+    command_of: Callable[[str], tuple[str, ...]] | None = None
+    """From the name of an agent of the kind to its command, where none is configured; None: there are none."""
     models: Mapping[Tier, ModelChoice] = field(default_factory=dict)
     """By tier, when none are configured; empty: the program's own choice."""
     provider: str | None = None
@@ -121,3 +125,13 @@ class KindInfo:
     """Variables of a task by which its CLI takes permissions, with the one value that counts; None: any does."""
     plain_output: bool = False
     """Whether its output is made for people as it is, rather than of events."""
+    by_command: "Callable[[tuple[str, ...]], KindInfo] | None" = None
+    """From an agent's command to what is known of that one, of a kind that takes many programs; None: no more is."""
+
+    def usual_command(self, name: str) -> tuple[str, ...]:
+        """Return the command of an agent of the kind with that name, where none is configured; empty: there is none."""
+        return self.command or (self.command_of(name) if self.command_of is not None else ())
+
+    def of(self, command: tuple[str, ...]) -> "KindInfo":
+        """Return what is known of an agent of the kind with that command."""
+        return self if self.by_command is None else self.by_command(command)

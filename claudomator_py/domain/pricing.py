@@ -65,11 +65,12 @@ def unknown_to(budget: Budget, agent: AgentSpec, models: Sequence[str] | None = 
     key, such as ``budget.usd``; remedy: None for a program that never says."""
     found = []
     silent = agent.info.reports is Reports.NOTHING
-    if budget.tokens is not None and silent:
+    countless = silent or agent.info.reports is Reports.DOLLARS_ALONE
+    if budget.tokens is not None and countless:
         found.append(Problem(field="budget.tokens", message="its program does not say how many it uses"))
     if budget.usd is not None and silent:
         found.append(Problem(field="budget.usd", message="its program does not say what it costs"))
-    elif budget.usd is not None and agent.info.reports is not Reports.DOLLARS:
+    elif budget.usd is not None and agent.info.reports not in (Reports.DOLLARS, Reports.DOLLARS_ALONE):
         named = [choice.model for choice in agent.models.values()] if models is None else models
         without = sorted({model for model in named if model not in agent.prices})
         if without or not named:

@@ -28,11 +28,15 @@ from claudomator_py.domain.remote import Authentication, Protocol, Remote, Remot
 from claudomator_py.schema.validation import described, problem_at, validate
 
 MODEL_KINDS = tuple(name for name, info in KINDS.items() if info.asks_model)
+FOUND_KINDS = tuple(name for name in MODEL_KINDS if KINDS[name].command)
+"""Kinds with a program of their own, which are there without a configuration where it is on PATH."""
 BY_NAME_KINDS = tuple(name for name, info in KINDS.items() if not info.asks_model)
 """Kinds that are open to balancing only where the configuration says so: a task has to name them."""
 KNOWN_KINDS = tuple(KINDS)
 """All kinds, those of remote agents too, which no configuration lists."""
 SUPPORTED_KINDS = (*MODEL_KINDS, *(name for name in BY_NAME_KINDS if KINDS[name].configured))
+
+_NEED_COMMAND = ("acp", "command")
 
 
 def reads_task(agent_type: str | None, agents: Iterable[AgentSpec]) -> bool:
@@ -165,7 +169,7 @@ def usual_models(kind: str) -> Mapping[Tier, ModelChoice]:
 
 def no_agent_found(path: str) -> str:
     """What is said where no program of an agent is on that PATH."""
-    return f"no agent found on PATH: none of {', '.join(MODEL_KINDS)} is in {path}"
+    return f"no agent found on PATH: none of {', '.join(FOUND_KINDS)} is in {path}"
 
 
 def _agent(name: str, value: object, lines: Lines) -> AgentSpec | list[Problem]:
@@ -192,7 +196,7 @@ def _agent(name: str, value: object, lines: Lines) -> AgentSpec | list[Problem]:
         name=name,
         kind=kind,
         account=entry.account,
-        command=entry.command or info_of(kind).command,
+        command=_command(entry, kind, name),
         extra_args=entry.extra_args,
         max_concurrent=entry.max_concurrent,
         auto_select=info_of(kind).asks_model if entry.auto_select is None else entry.auto_select,
@@ -210,6 +214,11 @@ def _agent(name: str, value: object, lines: Lines) -> AgentSpec | list[Problem]:
         remote=_remote(entry),
     )
     return _odd_budget(agent, lines, at) or agent
+
+
+def _command(entry: AgentEntry, kind: str, name: str) -> tuple[str, ...]:
+    """What starts it: as configured, else as its kind is, or one of the kind with that name."""
+    return entry.command or info_of(kind).usual_command(name)
 
 
 def _reads_task(entry: AgentEntry, kind: str) -> bool:
@@ -288,7 +297,7 @@ def _odd_agent(entry: AgentEntry, kind: str | None, lines: Lines, at: tuple[str,
         remedy = "write `a2a`" if kind == "remote" else suggestion(kind, SUPPORTED_KINDS)
         return [problem_at(lines, (*at, "kind"), f"`{shown(kind)}` is not a known kind", remedy)]
     problems: list[Problem] = []
-    if kind == "command" and not entry.command:
+    if not _command(entry, kind, at[-1]) and kind in _NEED_COMMAND:
         problems.append(problem_at(lines, (*at, "command"), "is missing", "write [program, argument]"))
     if kind != "simulated" and entry.script is not None:
         problems.append(problem_at(lines, (*at, "script"), f"has no meaning for kind `{kind}`", "remove it"))
@@ -297,10 +306,11 @@ def _odd_agent(entry: AgentEntry, kind: str | None, lines: Lines, at: tuple[str,
     if entry.background and not info_of(kind).background:
         problems.append(problem_at(lines, (*at, "background"), f"has no meaning for kind `{kind}`", "remove it"))
     problems += _odd_remote(entry, kind, lines, at)
-    if _is_set(entry, "mcp") and not info_of(kind).mcp:
+    info = info_of(kind).of(_command(entry, kind, at[-1]))
+    if _is_set(entry, "mcp") and not info.mcp:
         message = f"has no meaning for kind `{kind}`, whose runs get no tools over MCP"
         problems.append(problem_at(lines, (*at, "mcp"), message, "remove it"))
-    elif entry.mcp.own_servers is OwnServers.NONE and not info_of(kind).mcp_alone:
+    elif entry.mcp.own_servers is OwnServers.NONE and not info.mcp_alone:
         message = f"is `none`, but a CLI of kind `{kind}` cannot leave out the servers of its own configuration"
         problems.append(problem_at(lines, (*at, "mcp", "own_servers"), message, "disable them there, and remove it"))
     if entry.models and entry.default_tier not in entry.models:

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from claudomator_py.domain.remote import Remote
 from claudomator_py.domain.run import ExitRecord, LaunchRequest, Stream
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.ports import AgentKind, OutputReader
+from tests.fakes import acp
 from tests.fakes.a2a import Seen, sdk_server
 from tests.patience import PATIENCE_S
 
@@ -64,6 +66,9 @@ OPENCODE_SUCCESS = "\n".join(
 QWEN_SUCCESS = CLAUDE_SUCCESS
 SIMULATED_SUCCESS = json.dumps({"simulated": True, "type": "end", "outcome": "success", "text": "say sesame"})
 A2A_SUCCESS = json.dumps({"type": "end", "outcome": "completed", "text": "say sesame"})
+ACP_SUCCESS = json.dumps(
+    {"type": "end", "outcome": "answered", "stop_reason": "end_turn", "text": "say sesame", "counts": "absent"}
+)
 CLI_SUCCESSES = {
     "claude": CLAUDE_SUCCESS,
     "gemini": GEMINI_SUCCESS,
@@ -83,6 +88,7 @@ CASES = {
     **{kind: cli(kind, success) for kind, success in CLI_SUCCESSES.items()},
     "command": Case(KINDS["command"], "tail -n 1", None),
     "simulated": Case(KINDS["simulated"], None, SIMULATED_SUCCESS.encode() + b"\n"),
+    "acp": Case(KINDS["acp"], f"exec {sys.executable} -I -S {acp.__file__}", ACP_SUCCESS.encode() + b"\n"),
     "a2a": Case(KINDS["a2a"], None, A2A_SUCCESS.encode() + b"\n"),
     "hub": Case(KINDS["hub"], None, A2A_SUCCESS.encode() + b"\n"),
 }

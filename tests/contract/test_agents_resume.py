@@ -44,6 +44,7 @@ LOST = {
     "opencode": Lost(stderr=b"\x1b[91m\x1b[1mError: \x1b[0mSession not found\n"),
     "qwen": recorded("qwen/0.15.10/resume_unknown", 1),
     "simulated": Lost(b'{"type":"start","conversation_id":"c"}\n{"type":"end","outcome":"unknown","error":"gone"}\n'),
+    "acp": Lost(b'{"type":"end","outcome":"lost","error":"it does not know the session x: Session not found"}\n'),
     "a2a": Lost(b'{"type":"end","outcome":"unknown","error":"it does not know the task"}\n'),
 }
 
@@ -51,7 +52,8 @@ LOST = {
 def request(kind: str, resume: bool) -> LaunchRequest:
     task = TaskSpec(name="t", instructions="x")
     remote = Remote(url="https://example.org/a2a") if kind == "a2a" else None
-    return LaunchRequest("run", AgentSpec(name=kind, kind=kind, remote=remote), task, "prompt", None, TALK, resume)
+    agent = AgentSpec(name=kind, kind=kind, remote=remote, command=("agent", "acp") if kind == "acp" else ())
+    return LaunchRequest("run", agent, task, "prompt", None, TALK, resume)
 
 
 def read(kind: str, lost: Lost, resume: bool = True) -> Outcome:

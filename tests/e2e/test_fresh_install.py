@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from claudomator_py.schema.agent_settings import MODEL_KINDS
+from claudomator_py.schema.agent_settings import FOUND_KINDS
 from tests.e2e.scenarios_support import document, ended, waits_for
 from tests.e2e.site import COMMAND, REPOSITORY, Site
 from tests.patience import PATIENCE_S, wait_until
@@ -65,7 +65,7 @@ def test_without_an_agent_a_task_waits_and_everything_says_so(cold_site: Site, t
         daemon = site.start(PATH=str(path))
     daemon.ready()
 
-    said = f"no agent found on PATH: none of {', '.join(MODEL_KINDS)} is in {path}"
+    said = f"no agent found on PATH: none of {', '.join(FOUND_KINDS)} is in {path}"
     site.drop("unhinted.yaml", "instructions: Tidy up the changelog.\n")
     assert waits_for(daemon, "unhinted", "agent").agent is None
     status = daemon.client.status()

@@ -3,8 +3,8 @@
 import re
 from urllib.parse import urlsplit
 
-from claudomator_py.agents.denied import is_simple
 from claudomator_py.agents.jsonlines import Event, text_of
+from claudomator_py.agents.shell_words import is_simple
 
 # One rule covers all tools that change files, and one all that read them.
 _FILES = {

@@ -6,12 +6,13 @@ from functools import partial
 from typing import ClassVar
 
 from claudomator_py.agents.api_errors import MAX_READ, Rules, classify, limited, words
-from claudomator_py.agents.denied import denied_call, distinct, is_simple, questions
+from claudomator_py.agents.denied import denied_call, distinct, questions
 from claudomator_py.agents.ending import Result, Verdict, denials, failed
 from claudomator_py.agents.fence import beyond_reach, fenced_call
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, instant_of, text_of
 from claudomator_py.agents.plaintext import MAX_TEXT, readable, shortened
 from claudomator_py.agents.run_events import Ending, RunEvents, arguments, content_text, shown, tokens_text
+from claudomator_py.agents.shell_words import is_simple
 from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.run import Part
 from claudomator_py.domain.units import MINUTE_MS

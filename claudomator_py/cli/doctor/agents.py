@@ -10,7 +10,7 @@ from claudomator_py.cli.doctor.finding import Finding, ok, problem, warn
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.kind import LoginCaveat, LoginFile
 from claudomator_py.resources.agents.shape import AgentView
-from claudomator_py.schema.agent_settings import MODEL_KINDS, default_agent, no_agent_found
+from claudomator_py.schema.agent_settings import FOUND_KINDS, default_agent, no_agent_found
 from claudomator_py.schema.settings import Settings
 
 NOT_VERIFIED = "not verified against the service"
@@ -93,7 +93,7 @@ def _asked(agent: AgentView) -> Finding:
 
 def _here(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
     if not settings.agents_configured:
-        found = [agent for agent in map(default_agent, MODEL_KINDS) if shutil.which(agent.command[0])]
+        found = [agent for agent in map(default_agent, FOUND_KINDS) if shutil.which(agent.command[0])]
         for agent in found:
             yield from (_installed(agent), *login(agent, environ))
         if not found:

@@ -14,7 +14,7 @@ from claudomator_py.cli.units import UNIT, Manager, is_as_shipped
 from claudomator_py.client.errors import ClientError, NotStarted
 from claudomator_py.domain.views import CheckView
 from claudomator_py.resources.agents.shape import AgentView
-from claudomator_py.schema.agent_settings import MODEL_KINDS, default_agent, no_agent_found
+from claudomator_py.schema.agent_settings import FOUND_KINDS, default_agent, no_agent_found
 
 MAX_APART_S = 10.0
 
@@ -117,7 +117,7 @@ def _agents_of(manager: Manager, unit: Path) -> Iterator[Finding]:
         except (OSError, UnicodeDecodeError):
             continue
         path = found[-1] if found else path
-    if path is not None and not any(shutil.which(default_agent(kind).command[0], path=path) for kind in MODEL_KINDS):
+    if path is not None and not any(shutil.which(default_agent(kind).command[0], path=path) for kind in FOUND_KINDS):
         remedy = (
             f"Set PATH with `{manager.edits}`, or name the agents' programs under agents: "
             "tasks that name no agent wait."

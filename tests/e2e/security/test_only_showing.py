@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.schema.agent_settings import MODEL_KINDS
+from claudomator_py.schema.agent_settings import FOUND_KINDS
 from claudomator_py.schema.taskfile import parse_task
 from tests.e2e.repositories import git
 from tests.e2e.site import Site
@@ -25,7 +25,7 @@ PAGES = (
     "/policy",
     *(f"/tasks/{{ref}}{end}" for end in ("", "/cancel", "/restart", "/answer")),
 )
-PROGRAMS = ("git", "sh", *MODEL_KINDS, "systemctl", "env", "python3")
+PROGRAMS = ("git", "sh", *FOUND_KINDS, "systemctl", "env", "python3")
 
 
 def recording(folder: Path, calls: Path) -> Path:

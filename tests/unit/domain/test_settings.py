@@ -8,7 +8,7 @@ from claudomator_py.agents.kinds import KINDS
 from claudomator_py.domain.agent import ModelChoice, Price, Tier
 from claudomator_py.domain.errors import Path
 from claudomator_py.domain.remote import Protocol
-from claudomator_py.schema.agent_settings import MODEL_KINDS, SUPPORTED_KINDS, default_agent
+from claudomator_py.schema.agent_settings import FOUND_KINDS, SUPPORTED_KINDS, default_agent
 from claudomator_py.schema.routing_settings import Preset
 from claudomator_py.schema.settings import (
     AfterAccept,
@@ -124,10 +124,10 @@ def test_a_model_is_a_name_or_a_name_with_an_effort() -> None:
 
 
 def test_the_agents_of_all_model_clis_work_without_a_word() -> None:
-    agents = {kind: default_agent(kind) for kind in MODEL_KINDS}
+    agents = {kind: default_agent(kind) for kind in FOUND_KINDS}
 
-    assert [agent.command for agent in agents.values()] == [(kind,) for kind in MODEL_KINDS]
-    assert tuple(kind for kind, info in KINDS.items() if info.asks_model and info.command) == MODEL_KINDS
+    assert [agent.command for agent in agents.values()] == [(kind,) for kind in FOUND_KINDS]
+    assert tuple(kind for kind, info in KINDS.items() if info.asks_model and info.command) == FOUND_KINDS
     assert agents["gemini"].models[Tier.FAST] == ModelChoice(model="flash-lite")
     assert agents["codex"].models[Tier.POWERFUL] == ModelChoice(model="gpt-6.1-sol", effort="high")
     assert agents["opencode"].models == {}

@@ -1,0 +1,149 @@
+"""What the client of an agent that speaks ACP writes: what each event says, and what the run came to."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from claudomator_py.agents.acp.profiles import named
+from claudomator_py.agents.acp.verdict import LOST_SESSION, Turn
+from claudomator_py.agents.denied import distinct, questions
+from claudomator_py.agents.ending import Result, Verdict, failed
+from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, text_of
+from claudomator_py.agents.plaintext import readable, shortened
+from claudomator_py.agents.run_events import Ending, RunEvents, shown, tokens_text
+from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason, Tokens
+from claudomator_py.domain.run import Part
+
+_MAX_SUBJECT = 300
+
+
+@dataclass(kw_only=True)
+class AcpEvents(RunEvents):
+    """One run. profile: of its agent, as its command says; the client's first event says it, too."""
+
+    lost: ClassVar = LOST_SESSION
+
+    profile: str = ""
+    prior: Tokens = field(default_factory=Tokens)
+    prior_cost_usd: float | None = None
+    end: Event | None = None
+    rejected: list[str] = field(default_factory=list)
+    denied: list[Denied] = field(default_factory=list)
+    question: str | None = None
+
+    @property
+    def terminal(self) -> bool:
+        return self.end is not None
+
+    def take(self, event: Event) -> list[Part]:
+        """Take the next event: what it says, for people."""
+        text = text_of(event, "text") or ""
+        match event.get("type"):
+            case "begin":
+                self.profile = self.profile or text_of(event, "profile") or ""
+                return [Part("notice", f"begins: {shown(event.get('agent'))}, ACP 1")]
+            case "session":
+                self.conversation_id = text_of(event, "session") or self.conversation_id
+                return [Part("notice", f"session {shown(event.get('session'))}")]
+            case "message":
+                self.answered = self.worked = True
+                return [Part("message", text)]
+            case "thinking":
+                self.answered = True
+                return [Part("thinking", text)]
+            case "tool":
+                self.answered = True
+                self.called(text_of(event, "id"), text_of(event, "tool"))
+                return [Part("tool_call", shown(event.get("subject")), text_of(event, "tool"))]
+            case "tool_result":
+                said = text or shown(event.get("status"))
+                return [Part("tool_result", said, text_of(event, "tool") or self.tool_of(text_of(event, "id")))]
+            case "permission":
+                return self._take_permission(event)
+            case "notice":
+                return [Part("notice", text)] if text else []
+            case "retry":
+                return [Part("notice", f"asks its service again: {text}")]
+            case "end":
+                return self._take_end(event)
+        return []
+
+    def _take_permission(self, event: Event) -> list[Part]:
+        decision, tool = text_of(event, "decision"), text_of(event, "tool") or "tool"
+        if decision == "allowed":
+            return []
+        subject = shown(event.get("subject"))
+        if (asked := questions(event_of(event, "given"))) is not None:
+            self.question = asked
+            return [Part("notice", f"asks: {asked}", tool)]
+        self.rejected.append(tool)
+        line = shortened(" ".join(readable(subject).split()), _MAX_SUBJECT)
+        self.denied.append(Denied(tool=tool, input=line, rule=text_of(event, "rule")))
+        why = "denied" if decision != "unoffered" else "denied, as it could only have been allowed for good"
+        return [Part("notice", f"{why}: {line}", tool)]
+
+    def _take_end(self, event: Event) -> list[Part]:
+        self.end = event
+        said = []
+        if error := text_of(event, "error"):
+            said.append(Part("error", error))
+        tokens = self._tokens()
+        if used := tokens_text(tokens.input, tokens.output, self._cost()):
+            said.append(Part("usage", used))
+        return said
+
+    def said(self, ending: Ending) -> Verdict | None:
+        """What its end means."""
+        return None if self.end is None else self._turn(self.end, ending).verdict()
+
+    def _turn(self, end: Event, ending: Ending) -> Turn:
+        return Turn(
+            end,
+            named(self.profile),
+            ending.printed_ms,
+            zone=self.zone,
+            rejected=self.rejected,
+            asked=self.question is not None,
+            stderr=ending.stderr,
+        )
+
+    def unsaid(self, ending: Ending) -> Verdict:
+        """Its client ended without a word: a fault of ours, or of the machine."""
+        silent = f"its client exited with {ending.exit_code} without a terminal event"
+        return failed(Reason.AGENT_ERROR, ending.stderr or silent)
+
+    def result(self) -> Result:
+        end = self.end or {}
+        said = self.said(Ending(None, 0, "", ""))
+        answered = said is not None and said.status is OutcomeStatus.SUCCEEDED
+        return Result(
+            conversation_id=self.conversation_id,
+            text=text_of(end, "text") if answered else None,
+            tokens=self._tokens(),
+            cost_usd=self._cost(),
+            question=self.question,
+            denied=distinct(self.denied),
+            denials=len(self.rejected),
+        )
+
+    def _tokens(self) -> Tokens:
+        """What this run used: some agents count all that their session has used, over their processes."""
+        usage = event_of(self.end or {}, "usage")
+        used, made = count_of(usage, "input_tokens"), count_of(usage, "output_tokens")
+        means = named(self.profile).usage
+        if not self.resumed or means not in ("session", "unknown"):
+            return Tokens(input=used, output=made)
+        if means == "unknown":
+            return Tokens()
+        return Tokens(input=_less(used, self.prior.input), output=_less(made, self.prior.output))
+
+    def _cost(self) -> float | None:
+        """In dollars: what the session has cost, less what it had before."""
+        cost = amount_of(self.end or {}, "cost_usd")
+        if cost is None or not self.resumed:
+            return cost
+        prior = self.prior_cost_usd or 0.0
+        return cost - prior if cost >= prior else cost
+
+
+def _less(total: int | None, before: int | None) -> int | None:
+    return None if total is None else max(0, total - (before or 0))

@@ -1,0 +1,117 @@
+"""An agent that speaks ACP: how its client is started."""
+
+import json
+from typing import Any
+
+from claudomator_py.agents.acp import INFO
+from claudomator_py.agents.acp.events import AcpEvents
+from claudomator_py.agents.acp.profiles import Profile, profile_of
+from claudomator_py.agents.event_kind import EventKind, zone_of
+from claudomator_py.agents.own_programs import own_program
+from claudomator_py.agents.programs import find_program
+from claudomator_py.domain.agent import AgentHealth, AgentSpec
+from claudomator_py.domain.conversation import Conversations
+from claudomator_py.domain.run import MCP_VARIABLES, Launch, LaunchRequest
+from claudomator_py.domain.task import PermissionMode, TaskSpec
+
+SILENCE_SHARE = 0.9
+"""Of the stall timeout: the client says more of a silence than the supervisor that ends it."""
+_ASKED = frozenset({"execute", "edit", "delete", "move", "fetch"})
+"""Kinds of tools that agents ask about; of others they need not."""
+
+
+class Acp(EventKind):
+    """The kind ``acp``."""
+
+    kind = INFO.name
+    conversations = Conversations.NAMED
+
+    def launch(self, request: LaunchRequest) -> Launch:
+        """Its client. What it is to do is in argv, where no variable of a task can change it.
+
+        Raises ValueError for an agent without a command.
+        """
+        agent = request.agent
+        if not agent.command:
+            raise ValueError(f"agents.{agent.name}.command is empty; write the program and its arguments")
+        profile = profile_of(agent.command)
+        order = {key: value for key, value in _order(request, profile).items() if value not in ("", (), [], {}, None)}
+        argv = (*own_program("claudomator_py.agents.acp_client.main"), f"--order={json.dumps(order)}")
+        own = {name: value for name, value in profile.env.items() if name not in {*agent.env, *request.task.env}}
+        return Launch(argv, own, request.prompt)
+
+    def events(self, request: LaunchRequest | None) -> AcpEvents:
+        """What its events mean, with nothing taken yet."""
+        if request is None:
+            return AcpEvents()
+        return AcpEvents(
+            resumed=request.resume,
+            zone=zone_of(request),
+            profile=profile_of(request.agent.command).name,
+            prior=request.prior_tokens,
+            prior_cost_usd=request.prior_cost_usd,
+        )
+
+    def health(self, agent: AgentSpec, path: str) -> AgentHealth:
+        """Whether its program is there. It is not run: what an unknown one does with ``--version`` is not known."""
+        program = find_program(agent.command, path)
+        if program is None:
+            named = agent.command[0] if agent.command else f"agents.{agent.name}.command"
+            profile = profile_of(agent.command)
+            how = f"install it ({profile.install})" if profile.install else "install it"
+            problem = f"{named} is not on PATH; {how}, or correct agents.{agent.name}.command"
+            return AgentHealth(installed=False, problem=problem)
+        return AgentHealth(installed=True, program=program)
+
+    def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
+        """What it cannot be kept to: the protocol has no list of tools, no turns, and no further folders."""
+        profile, permissions, name = profile_of(agent.command), task.permissions, agent.name
+        sentences = []
+        if permissions.tools is not None:
+            sentences.append(f"{name} has no option for permissions.tools; use permissions.mode")
+        if task.max_turns is not None:
+            sentences.append(f"{name} cannot keep to max_turns; use timeout")
+        if task.add_dirs:
+            sentences.append(f"{name} cannot be given add_dirs")
+        restricts = permissions.mode is PermissionMode.PLAN or bool(permissions.disallowed_tools)
+        if not profile.asks:
+            if restricts or permissions.allowed_tools or permissions.mode is PermissionMode.ACCEPT_EDITS:
+                sentences.append(f"{name} never asks before it acts, so permissions cannot hold it")
+            return sentences
+        if permissions.mode is PermissionMode.PLAN and "plan" not in profile.modes:
+            sentences.append(f"{name} is not known to have a mode to plan in")
+        odd = [tool for tool in permissions.disallowed_tools if tool not in _ASKED]
+        if odd:
+            known = ", ".join(sorted(_ASKED))
+            sentences.append(f"{name} can be denied kinds of tools only ({known}), and not {', '.join(odd)}")
+        return sentences
+
+
+def _order(request: LaunchRequest, profile: Profile) -> dict[str, Any]:
+    """What ``acp_client.order`` reads."""
+    agent, task, model = request.agent, request.task, request.model
+    return {
+        "command": (*agent.command, *agent.extra_args),
+        "session": request.conversation_id if request.resume else "",
+        "mode": task.permissions.mode.value,
+        "allowed": task.permissions.allowed_tools,
+        "disallowed": task.permissions.disallowed_tools,
+        "model": model.model if model is not None else "",
+        "effort": (model.effort or "") if model is not None else "",
+        "silence_s": SILENCE_SHARE * task.stall_timeout / 1_000,
+        "mcp_command": request.mcp_command,
+        "mcp_variables": MCP_VARIABLES if request.mcp_command else (),
+        "profile": profile.name,
+        "usage": profile.usage,
+        "modes": dict(profile.modes),
+        "options": dict(profile.options),
+        "noise": profile.noise,
+        "kinds": dict(profile.kinds),
+        "model_by": profile.model_by,
+        "mcp": profile.mcp,
+        "load_waits": profile.load_waits,
+        "patience_s": profile.patience_s,
+    }
+
+
+KIND = Acp()

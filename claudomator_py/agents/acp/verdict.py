@@ -1,0 +1,318 @@
+"""What the end of a turn means. That it ended is no success: that has to show.
+
+In this order: what the client itself saw, errors by their codes and data, then what the agent says of its turn. Words
+count last, and only where something bears an error.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from claudomator_py.agents.acp.profiles import Profile
+from claudomator_py.agents.api_errors import Rules, classify, limited, words
+from claudomator_py.agents.ending import Verdict, denials, failed
+from claudomator_py.agents.jsonlines import Event, count_of, event_of, text_of
+from claudomator_py.agents.limit_text import find_reset
+from claudomator_py.domain.outcome import OutcomeStatus, Reason
+
+LOST_SESSION = words(r"does not know the session")
+"""How the client says that the agent has no such conversation."""
+_OUTCOMES: Mapping[str, Reason] = MappingProxyType(
+    {
+        "setup": Reason.SETUP_FAILED,
+        "version": Reason.SETUP_FAILED,
+        "no_answer": Reason.AGENT_ERROR,
+        "auth": Reason.AUTH,
+        "lost": Reason.BAD_INVOCATION,
+        "mode": Reason.SETUP_FAILED,
+        "model": Reason.INVALID_MODEL,
+        "interrupted": Reason.INTERRUPTED,
+    }
+)
+"""Words that the client ends with by which alone the reason is known."""
+_BY_WORD: Mapping[str, Reason] = MappingProxyType(
+    {
+        "ratelimit": Reason.RATE_LIMITED,
+        "ratelimited": Reason.RATE_LIMITED,
+        "ratelimiterror": Reason.RATE_LIMITED,
+        "ratelimitexceeded": Reason.RATE_LIMITED,
+        "ratelimitreached": Reason.RATE_LIMITED,
+        "usagelimitexceeded": Reason.RATE_LIMITED,
+        "usagelimitreached": Reason.RATE_LIMITED,
+        "quotaexceeded": Reason.RATE_LIMITED,
+        "resourceexhausted": Reason.RATE_LIMITED,
+        "toomanyrequests": Reason.RATE_LIMITED,
+        "sessionlimit": Reason.RATE_LIMITED,
+        "overloaded": Reason.OVERLOADED,
+        "overloadederror": Reason.OVERLOADED,
+        "serveroverloaded": Reason.OVERLOADED,
+        "serverisoverloaded": Reason.OVERLOADED,
+        "servererror": Reason.OVERLOADED,
+        "internalservererror": Reason.OVERLOADED,
+        "serviceunavailable": Reason.OVERLOADED,
+        "billingerror": Reason.NO_CREDIT,
+        "insufficientquota": Reason.NO_CREDIT,
+        "usagenotincluded": Reason.NO_CREDIT,
+        "authenticationerror": Reason.AUTH,
+        "authenticationfailed": Reason.AUTH,
+        "unauthorized": Reason.AUTH,
+        "unauthenticated": Reason.AUTH,
+        "authrequired": Reason.AUTH,
+        "modelnotfound": Reason.INVALID_MODEL,
+        "contextwindowexceeded": Reason.CONTEXT_TOO_LONG,
+        "contextlengthexceeded": Reason.CONTEXT_TOO_LONG,
+        "httpconnectionfailed": Reason.NETWORK,
+        "responsestreamconnectionfailed": Reason.NETWORK,
+        "connectionfailed": Reason.NETWORK,
+    }
+)
+"""What agents name a kind of error in its data: without its separators and capitals."""
+_BY_CODE: Mapping[int, Reason] = MappingProxyType(
+    {401: Reason.AUTH, 402: Reason.NO_CREDIT, 403: Reason.AUTH, 429: Reason.RATE_LIMITED}
+)
+_AUTH_REQUIRED = -32000
+_KEYS = ("errorKind", "errorName", "codexErrorInfo", "codex_error_info", "code", "type", "kind", "category", "status")
+_STATUS_KEYS = ("httpStatusCode", "statusCode", "http_status", "status", "code")
+_MAX_DEPTH = 6
+_SEPARATORS = re.compile(r"[\W_]+")
+_RULES: Rules = (
+    (
+        words(
+            r"exceeded your current quota|insufficient[_ ](?:quota|balance|credit|funds)|out of credits|billing"
+            r"|payment required|credit balance"
+        ),
+        Reason.NO_CREDIT,
+    ),
+    (
+        words(r"usage limit|rate limit|(?:daily|weekly|monthly) (?:quota|limit)|[-\w]+ limit reached"),
+        Reason.RATE_LIMITED,
+    ),
+    (
+        words(r"\b429\b|too many requests|resource_exhausted|exhausted your|quota exceeded|quota limit|limit · resets"),
+        Reason.RATE_LIMITED,
+    ),
+    (words(r"no response was returned|empty response"), Reason.NO_ANSWER),
+    (
+        words(
+            r"context[ _](?:window|length)|maximum context|(?:prompt|input) is too long|input token count"
+            r"|too many tokens"
+        ),
+        Reason.CONTEXT_TOO_LONG,
+    ),
+    (
+        words(
+            r"model[^\n]{0,80}(?:not found|does not exist|not supported|no access|not available)"
+            r"|models?/\S+ is not found|unknown model|invalid model|model_not_found|requested entity was not found"
+        ),
+        Reason.INVALID_MODEL,
+    ),
+    (words(r"invalid api key|incorrect api key|api key not valid|authentication (?:failed|required)"), Reason.AUTH),
+)
+_STOPS: Mapping[str, Reason] = MappingProxyType(
+    {
+        "refusal": Reason.REFUSED,
+        "max_tokens": Reason.UNFINISHED,
+        "max_turn_requests": Reason.TURN_LIMIT,
+        "cancelled": Reason.AGENT_ERROR,
+    }
+)
+_LOOKS_LIKE_ERROR = re.compile(
+    r"\s*(?:\W{0,3}(?:API |Internal |Fatal |Request )?error\W{0,3}:|unexpected status [45]\d\d|[45]\d\d [A-Z{])",
+    re.IGNORECASE,
+)
+"""How a text begins that may be an error, of an agent that says nothing else of how its turn went."""
+_MAX_ERROR = 2_000
+
+
+@dataclass(frozen=True)
+class Turn:
+    """The end of a run as its client printed it. rejected: tools, one for each call that was denied."""
+
+    end: Event
+    profile: Profile
+    printed_ms: int
+    zone: str | None = None
+    rejected: Sequence[str] = ()
+    asked: bool = False
+    """Whether it asked a person something, which ended its turn."""
+    stderr: str = ""
+
+    def verdict(self) -> Verdict:
+        """What it means."""
+        outcome = text_of(self.end, "outcome") or ""
+        error = text_of(self.end, "error") or "it gave no reason"
+        match outcome:
+            case "answered":
+                return self._answered()
+            case "refused":
+                return self._refused(error)
+            case "silent":
+                return self._silent(error)
+            case "gone":
+                return self._gone(error)
+        return failed(_OUTCOMES.get(outcome) or Reason.AGENT_ERROR, error)
+
+    # --- errors ---
+
+    def _refused(self, error: str) -> Verdict:
+        """An answer that is an error: by its code and data, then by its words."""
+        code, data = self.end.get("code"), self.end.get("data")
+        message = _message(error, data)
+        reason = self._by_code(code) or _by_data(data)
+        if reason is None and (status := _status(data)) is not None:
+            reason = _BY_CODE.get(status)
+        if reason is Reason.RATE_LIMITED:
+            said = self._by_words(message)
+            # A limit that is one of money by its own words is over when somebody pays.
+            return said if said.reason is Reason.NO_CREDIT else self._limited(message)
+        if reason is not None:
+            return failed(reason, message)
+        status = code if isinstance(code, int) and 400 <= code < 600 else _status(data)
+        said = self._by_words(message, status)
+        if said.reason is Reason.AGENT_ERROR and code == _AUTH_REQUIRED:
+            return failed(Reason.AUTH, message)
+        return said
+
+    def _by_code(self, code: object) -> Reason | None:
+        if isinstance(code, bool) or not isinstance(code, int):
+            return None
+        named = self.profile.codes.get(str(code))
+        return Reason(named) if named is not None else _BY_CODE.get(code)
+
+    def _by_words(self, message: str, status: int | None = None) -> Verdict:
+        return classify(message, _RULES, self.printed_ms, status=status, zone=self.zone)
+
+    def _limited(self, message: str) -> Verdict:
+        return limited(message, find_reset(message, self.printed_ms, self.zone))
+
+    def _silent(self, error: str) -> Verdict:
+        """Silence is what agents make of limits and outages. Which it is shows where they said why they ask again."""
+        retry = event_of(self.end, "retry")
+        told = text_of(retry, "text") or ""
+        detail = f"{error}; it last said: {told}" if told else error
+        reason = _by_data(retry.get("data")) or _BY_CODE.get(count_of(retry, "status") or 0)
+        if reason is None and told:
+            reason = self._by_words(told, count_of(retry, "status")).reason
+        if reason is Reason.RATE_LIMITED:
+            return limited(detail, None)
+        known = reason if reason in (Reason.AUTH, Reason.NO_CREDIT, Reason.NETWORK) else Reason.OVERLOADED
+        return failed(known or Reason.OVERLOADED, detail)
+
+    def _gone(self, error: str) -> Verdict:
+        code = self.end.get("exit_code")
+        step = text_of(self.end, "step") or "its start"
+        how = (
+            ""
+            if code is None
+            else f" with {code}"
+            if isinstance(code, int) and code >= 0
+            else f" by signal {-int(code)}"
+        )
+        said = "\n".join(part for part in (text_of(self.end, "said"), self.stderr) if part)
+        detail = f"its program ended{how} before it answered {step}" + (f": {said}" if said else "")
+        if isinstance(code, int) and code < 0:
+            return failed(Reason.INTERRUPTED, detail)
+        if text_of(self.end, "step") == "session/prompt" or not said:
+            return failed(Reason.AGENT_ERROR, detail)
+        judged = self._by_words(said)
+        return judged if judged.reason is Reason.AUTH else failed(Reason.AGENT_ERROR, detail)
+
+    # --- a turn that ended ---
+
+    def _answered(self) -> Verdict:
+        stop = text_of(self.end, "stop_reason")
+        text = (text_of(self.end, "text") or "").strip()
+        if stop != "end_turn":
+            if stop == "cancelled" and self.rejected:
+                return self._denied()
+            reason = _STOPS.get(stop or "", Reason.AGENT_ERROR)
+            return failed(reason, f"its turn ended with {stop or 'no reason'}{f': {text}' if text else ''}")
+        counts = text_of(self.end, "counts") or "absent"
+        silent = counts == "nothing" or (counts == "absent" and self.profile.tells)
+        if self.end.get("failed_status") is True or (silent and text):
+            return self._said_error(text)
+        if (found := self._error_text(text, proven=counts == "counts")) is not None:
+            return self._said_error(found)
+        if self.asked:
+            return Verdict(OutcomeStatus.SUCCEEDED, detail=denials(self.rejected))
+        if not text and self.rejected:
+            return self._denied()
+        if text and not silent:
+            return Verdict(OutcomeStatus.SUCCEEDED, detail=denials(self.rejected))
+        return self._mute(count_of(self.end, "tools") or 0, counts)
+
+    def _denied(self) -> Verdict:
+        return failed(Reason.PERMISSION_DENIED, denials(self.rejected))
+
+    def _said_error(self, text: str) -> Verdict:
+        """The error of a turn that calls itself done, in words alone."""
+        if not text:
+            return failed(Reason.AGENT_ERROR, "its turn ended with an error that it does not tell")
+        retry = event_of(self.end, "retry")
+        return self._by_words(text, count_of(retry, "status"))
+
+    def _error_text(self, text: str, *, proven: bool) -> str | None:
+        """The error that the last piece of the answer is; None: it is none.
+
+        proven: whether the turn says what it has used. Then only what the agent is known to put so is an error.
+        """
+        piece = (text_of(self.end, "last_piece") or "").strip()
+        for pattern in self.profile.error_text:
+            if re.fullmatch(pattern, piece, re.DOTALL):
+                return piece
+        if proven or len(text) > _MAX_ERROR or not _LOOKS_LIKE_ERROR.match(text):
+            return None
+        return text
+
+    def _mute(self, tools: int, counts: str) -> Verdict:
+        """A turn that ended without a last word."""
+        retry = event_of(self.end, "retry")
+        told = text_of(retry, "text")
+        if told or self.profile.mute:
+            why = f"it ended without a word{f', after: {told}' if told else ', as it does where its service fails'}"
+            return failed(Reason.OVERLOADED, why)
+        if tools and counts == "counts":
+            return Verdict(OutcomeStatus.SUCCEEDED, detail=denials(self.rejected))
+        if tools:
+            return failed(Reason.UNFINISHED, "its turn ended after a tool call, without a word of what came of it")
+        return failed(Reason.NO_ANSWER, "it said that it was done, but its model has neither said nor done anything")
+
+
+def _message(error: str, data: object) -> str:
+    """The words of an error: that of its data say more where there are any."""
+    said = [text for text in _texts(data) if text not in error]
+    if said and error.strip().lower() in ("internal error", "error", "server error"):
+        return "\n".join(said)
+    return "\n".join((error, *said))
+
+
+def _texts(data: object, depth: int = 0) -> Iterator[str]:
+    if isinstance(data, str):
+        yield data
+    elif isinstance(data, Mapping) and depth < _MAX_DEPTH:
+        for key in ("message", "details", "detail", "error", "data", "reason"):
+            yield from _texts(data.get(key), depth + 1)
+
+
+def _by_data(data: object, depth: int = 0) -> Reason | None:
+    """What the data of an error name it; None: nothing that is known."""
+    if not isinstance(data, Mapping) or depth > _MAX_DEPTH:
+        return None
+    for key in _KEYS:
+        value = data.get(key)
+        named = next(iter(value), None) if isinstance(value, Mapping) else value
+        if isinstance(named, str) and (reason := _BY_WORD.get(_SEPARATORS.sub("", named).lower())) is not None:
+            return reason
+    return next((found for inner in data.values() if (found := _by_data(inner, depth + 1)) is not None), None)
+
+
+def _status(data: Any, depth: int = 0) -> int | None:
+    if not isinstance(data, Mapping) or depth > _MAX_DEPTH:
+        return None
+    for key in _STATUS_KEYS:
+        value = data.get(key)
+        if isinstance(value, int) and not isinstance(value, bool) and 400 <= value < 600:
+            return value
+    return next((found for inner in data.values() if (found := _status(inner, depth + 1)) is not None), None)

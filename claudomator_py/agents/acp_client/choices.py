@@ -1,0 +1,154 @@
+"""What is chosen for a session before it is asked something: the mode in which it asks for leave, model and effort."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Protocol
+
+from claudomator_py.agents.acp_client.ending import End, Refused
+from claudomator_py.agents.acp_client.order import Order
+from claudomator_py.agents.acp_client.output import Output
+
+_WANTED: Final = {"default": "ask", "acceptEdits": "edits", "plan": "plan", "bypassPermissions": "all"}
+_ASKING: Final = ("ask", "default", "manual", "read-only", "normal")
+"""Names of modes in which agents ask, of one that nothing is known of."""
+_UNASKED: Final = re.compile(r"auto|yolo|bypass|full|accept|dangerous|review|never|dont", re.IGNORECASE)
+"""Names of modes in which agents, or models, allow things by themselves."""
+_MAX_NAMED: Final = 8
+
+
+class Settable(Protocol):
+    """A session of which something can be set."""
+
+    def set(self, method: str, **params: Any) -> dict[str, Any]:
+        """A request about it."""
+
+
+def choose_mode(session: Settable, order: Order, state: Mapping[str, Any], output: Output) -> None:
+    """Have the agent ask. What it asks is then decided here; only a plan is a mode of its own.
+
+    Raises End for an agent that would allow itself things and cannot be kept from it.
+    """
+    wanted = _WANTED.get(order.mode, "ask")
+    offered, current, option = _modes(state)
+    name = order.modes.get(wanted) or order.modes.get("ask")
+    found = _match(name, offered) if name else _asking(offered, current)
+    if wanted == "plan":
+        found = _match(order.modes.get("plan", "plan"), offered)
+        if found is None:
+            raise End("mode", f"it has no mode to plan in{_named(offered)}")
+    if found is None and name is None and current is not None and not _UNASKED.search(current):
+        found = current
+    if found is None and wanted != "all" and offered:
+        raise End("mode", f"it has no mode in which it asks before it acts{_named(offered)}")
+    if found is not None and found != current:
+        _set(session, "mode", option, found)
+        output.event("notice", text=f"mode: {found}")
+    for key, value in order.options.items():
+        if _option(state, key) is not None:
+            _set(session, "mode", key, value)
+
+
+def _set(session: Settable, what: str, option: str | None, value: str) -> None:
+    """Set an option, or that of which there is a method. Raises End where it is refused."""
+    method, name = ("session/set_mode", "modeId") if what == "mode" else ("session/set_model", "modelId")
+    try:
+        if option is None:
+            session.set(method, **{name: value})
+        else:
+            session.set("session/set_config_option", configId=option, value=value)
+    except Refused as refused:
+        raise End(what, f"it does not take {value!r}: {refused.message}") from None
+
+
+def choose_model(session: Settable, order: Order, state: Mapping[str, Any], output: Output) -> None:
+    """Have it use the model. Raises End where it offers no such model."""
+    if not order.model:
+        return
+    option = _option(state, "model") or _of_category(state, "model")
+    if option is not None:
+        offered = list(_values(option))
+        value = _named_value(order.model, offered)
+        if value is not None:
+            _set(session, "model", str(option.get("id")), value)
+            output.event("notice", text=f"model: {value}")
+            return
+        raise End("model", f"it offers no model {order.model!r}{_named([one for one, _ in offered])}")
+    models = state.get("models")
+    found = models.get("availableModels") if isinstance(models, Mapping) else None
+    listed = [(str(one.get("modelId")), str(one.get("name"))) for one in found or [] if isinstance(one, Mapping)]
+    value = _named_value(order.model, listed) or (order.model if order.model_by == "unchecked" else None)
+    if value is None:
+        raise End("model", f"it offers no model {order.model!r}{_named([one for one, _ in listed])}")
+    _set(session, "model", None, value)
+    output.event("notice", text=f"model: {value}")
+
+
+def choose_effort(session: Settable, order: Order, state: Mapping[str, Any], output: Output) -> None:
+    """Have it think so hard, where it can be told. Raises End where it offers other efforts only."""
+    if not order.effort:
+        return
+    option = _of_category(state, "thought_level")
+    if option is None:
+        output.event("notice", text=f"it cannot be told an effort, so {order.effort!r} is left out")
+        return
+    offered = list(_values(option))
+    value = _named_value(order.effort, offered)
+    if value is None:
+        raise End("model", f"it offers no effort {order.effort!r}{_named([one for one, _ in offered])}")
+    _set(session, "model", str(option.get("id")), value)
+
+
+def _modes(state: Mapping[str, Any]) -> tuple[list[str], str | None, str | None]:
+    """The modes that it offers, the present one, and the option that is set for another; None: there is a method."""
+    option = _option(state, "mode") or _of_category(state, "mode")
+    if option is not None:
+        current = option.get("currentValue")
+        return [one for one, _ in _values(option)], current if isinstance(current, str) else None, str(option.get("id"))
+    modes = state.get("modes")
+    found = modes.get("availableModes") if isinstance(modes, Mapping) else None
+    current = modes.get("currentModeId") if isinstance(modes, Mapping) else None
+    offered = [str(one.get("id")) for one in found or [] if isinstance(one, Mapping)]
+    return offered, current if isinstance(current, str) else None, None
+
+
+def _match(name: str | None, offered: list[str]) -> str | None:
+    return next((one for one in offered if one == name or (name and one.endswith(f"#{name}"))), None)
+
+
+def _asking(offered: list[str], current: str | None) -> str | None:
+    """The mode in which an agent asks that nothing is known of."""
+    by_name = {one.rpartition("#")[2].lower(): one for one in offered}
+    found = next((by_name[name] for name in _ASKING if name in by_name), None)
+    return current if found is None and current is not None and not _UNASKED.search(current) else found
+
+
+def _options(state: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    found = state.get("configOptions")
+    return (one for one in found if isinstance(one, Mapping)) if isinstance(found, list) else iter(())
+
+
+def _option(state: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
+    return next((one for one in _options(state) if one.get("id") == name), None)
+
+
+def _of_category(state: Mapping[str, Any], category: str) -> Mapping[str, Any] | None:
+    return next((one for one in _options(state) if one.get("category") == category), None)
+
+
+def _values(option: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The values of an option with their names, in groups or not."""
+    found = option.get("options")
+    for one in found if isinstance(found, list) else []:
+        if isinstance(one, Mapping) and isinstance(one.get("options"), list):
+            yield from _values(one)
+        elif isinstance(one, Mapping) and isinstance(one.get("value"), str):
+            yield one["value"], str(one.get("name"))
+
+
+def _named_value(wanted: str, offered: list[tuple[str, str]]) -> str | None:
+    by_value = next((value for value, _ in offered if value == wanted), None)
+    return by_value or next((value for value, name in offered if name == wanted), None)
+
+
+def _named(offered: list[str]) -> str:
+    return f"; it has {', '.join(offered[:_MAX_NAMED])}" if offered else ""

@@ -1,0 +1,61 @@
+"""What the client is to do, as its command line says it: see ``agents/acp/kind.py``, which writes it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from claudomator_py.agents.acp_client.tools import Permissions
+
+
+@dataclass(frozen=True)
+class Order:
+    """One run. The fields from ``usage`` on are from the agent's profile."""
+
+    command: tuple[str, ...]
+    session: str = ""
+    """What is to be continued; empty: a new one."""
+    mode: str = "default"
+    """``permissions.mode`` of the task."""
+    allowed: tuple[str, ...] = ()
+    disallowed: tuple[str, ...] = ()
+    model: str = ""
+    effort: str = ""
+    silence_s: float = 1_500.0
+    """How long nothing may come of the agent while none of its tools is at work."""
+    mcp_command: tuple[str, ...] = ()
+    mcp_variables: tuple[str, ...] = ()
+    """Names of variables that the MCP server gets from this environment."""
+    profile: str = "generic"
+    usage: str = "unknown"
+    modes: Mapping[str, str] = field(default_factory=dict)
+    """The agent's names of modes: ``ask``, ``edits``, ``plan``, ``all``."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Further options of a session that keep it asking."""
+    noise: tuple[str, ...] = ()
+    """Patterns of what its program says as if its model had."""
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """Patterns of titles of calls, and the kinds of tools that they mean."""
+    model_by: str = "offered"
+    """How a model is chosen: ``offered``, or ``unchecked``."""
+    mcp: str = "stdio"
+    """What MCP servers it takes: ``stdio`` or ``none``."""
+    load_waits: bool = False
+    """Whether a session cannot be loaded in the minute of the clock in which it was made."""
+    patience_s: float = 8.0
+    """How long it has to end once its input has ended."""
+
+    @property
+    def permissions(self) -> Permissions:
+        """What the run may do."""
+        return Permissions(self.mode, self.allowed, self.disallowed)
+
+
+def order_of(text: str) -> Order:
+    """The order that the text holds."""
+    given: Any = json.loads(text, object_pairs_hook=lambda pairs: {key: _frozen(value) for key, value in pairs})
+    return Order(**given)
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

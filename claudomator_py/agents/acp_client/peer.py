@@ -1,0 +1,195 @@
+"""The agent's program: a process that is sent messages and sends some, JSON-RPC, one a line.
+
+Neither side ever waits for the other without an end: both pipes are read and written as they are ready.
+"""
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
+
+MAX_LINE_BYTES: Final = 16 * 1024 * 1024
+"""A longer line is no message, and is skipped."""
+_READ_BYTES: Final = 64 * 1024
+_MAX_NOISE: Final = 20
+"""Lines that were no message, of which people are told."""
+
+Message = dict[str, Any]
+
+
+class Gone(Exception):
+    """The agent has ended, or reads and writes no more."""
+
+
+class Channel(Protocol):
+    """Whoever speaks for an agent."""
+
+    noise: list[str]
+    """What it said that was no message."""
+
+    def send(self, message: Message) -> None:
+        """Send a message; it may go out later. Raises Gone."""
+
+    def receive(self, wait_s: float) -> Message | None:
+        """The next message; None: there was none in that time. Raises Gone."""
+
+
+class Peer:
+    """The process of an agent. Raises OSError where its program cannot be started."""
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        theirs_in, self._in = os.pipe()
+        self._out, theirs_out = os.pipe()
+        try:
+            self._process = subprocess.Popen(argv, stdin=theirs_in, stdout=theirs_out, start_new_session=True)
+        finally:
+            os.close(theirs_in)
+            os.close(theirs_out)
+        os.set_blocking(self._in, False)
+        os.set_blocking(self._out, False)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._out, selectors.EVENT_READ)
+        self._unsent = bytearray()
+        self._pending = bytearray()
+        self._skips = False
+        self._messages: deque[Message] = deque()
+        self.noise = []
+
+    noise: list[str]
+
+    def send(self, message: Message) -> None:
+        """Send a message; it goes out as the agent reads. Raises Gone."""
+        self._unsent += json.dumps(message, ensure_ascii=False).encode(errors="replace") + b"\n"
+        self._write()
+
+    def receive(self, wait_s: float) -> Message | None:
+        """The next message; None: there was none in that time. Raises Gone."""
+        deadline = time.monotonic() + wait_s
+        while not self._messages:
+            left = deadline - time.monotonic()
+            if left <= 0 and wait_s > 0:
+                return None
+            for key, _ in self._selector.select(max(left, 0)):
+                if key.fd == self._in:
+                    self._write()
+                else:
+                    self._read()
+            if wait_s <= 0 and not self._messages:
+                return None
+        return self._messages.popleft()
+
+    def exit_code(self, wait_s: float) -> int | None:
+        """How its process ended; None: it has not in that time. Negative: by a signal."""
+        try:
+            return self._process.wait(wait_s)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def end(self, patience_s: float, grace_s: float) -> None:
+        """Have it end: by the end of its input, then by TERM to its session, then by KILL.
+
+        What is left of it after that is ended by the supervisor of the run, which finds it wherever it is.
+        """
+        self._selector.close()
+        os.close(self._in)
+        self._drain(patience_s)
+        if self._process.poll() is None:
+            self._signal(signal.SIGTERM)
+            self._drain(grace_s)
+        if self._process.poll() is None:
+            self._signal(signal.SIGKILL)
+
+    def _drain(self, wait_s: float) -> None:
+        """Wait for its end, and read what it says meanwhile: a full pipe would keep it from ending."""
+        deadline = time.monotonic() + wait_s
+        while self._process.poll() is None and time.monotonic() < deadline:
+            try:
+                while os.read(self._out, _READ_BYTES):
+                    pass
+            except OSError:
+                pass
+            time.sleep(0.02)
+
+    def _signal(self, number: signal.Signals) -> None:
+        try:
+            os.killpg(self._process.pid, number)
+        except OSError:
+            self._process.send_signal(number)
+
+    def _write(self) -> None:
+        try:
+            while self._unsent:
+                del self._unsent[: os.write(self._in, self._unsent[:_READ_BYTES])]
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            # What it had said before it went comes first: an answer may be among it.
+            self._unsent.clear()
+            self._read_all()
+            if not self._messages:
+                raise Gone(f"it reads no more: {error.strerror}") from None
+        waits = self._is_registered()
+        if self._unsent and not waits:
+            self._selector.register(self._in, selectors.EVENT_WRITE)
+        elif not self._unsent and waits:
+            self._selector.unregister(self._in)
+
+    def _is_registered(self) -> bool:
+        try:
+            self._selector.get_key(self._in)
+        except KeyError:
+            return False
+        return True
+
+    def _read_all(self) -> None:
+        try:
+            while self._read():
+                pass
+        except Gone:
+            pass
+
+    def _read(self) -> bool:
+        """Read what is there; False: nothing is. Raises Gone at the end, once nothing is left to be said."""
+        try:
+            data = os.read(self._out, _READ_BYTES)
+        except BlockingIOError:
+            return False
+        if not data:
+            self._line(bytes(self._pending))
+            self._pending.clear()
+            if self._messages:
+                return False
+            raise Gone("it ended")
+        *lines, rest = data.split(b"\n")
+        for line in lines:
+            whole, skipped = bytes(self._pending) + line, self._skips
+            self._pending.clear()
+            self._skips = False
+            if not skipped:
+                self._line(whole)
+        if len(self._pending) + len(rest) > MAX_LINE_BYTES:
+            self._pending.clear()
+            self._skips = True
+        elif not self._skips:
+            self._pending += rest
+        return True
+
+    def _line(self, line: bytes) -> None:
+        line = line.strip(b"\0\r \t")
+        if not line:
+            return
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError):
+            found = None
+        messages = found if isinstance(found, list) else [found]
+        for message in messages:
+            if isinstance(message, dict):
+                self._messages.append(message)
+            elif len(self.noise) < _MAX_NOISE:
+                self.noise.append(line[:300].decode(errors="replace"))

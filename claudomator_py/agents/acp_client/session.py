@@ -1,0 +1,279 @@
+"""The protocol, version 1: from the first request to the end of the one turn. Each request has a time limit of its own.
+
+The agent may ask for anything at any time. It is answered what it may do, and that nothing else is offered.
+"""
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from claudomator_py.agents.acp_client.choices import choose_effort, choose_mode, choose_model
+from claudomator_py.agents.acp_client.ending import End, Refused
+from claudomator_py.agents.acp_client.order import Order
+from claudomator_py.agents.acp_client.output import Output, shown
+from claudomator_py.agents.acp_client.peer import Channel, Gone, Message
+from claudomator_py.agents.acp_client.turn import Turn
+
+VERSION: Final = 1
+START_S: Final = 180.0
+"""The first request: a program may be fetched before it starts."""
+SESSION_S: Final = 180.0
+"""A session: its MCP servers are started with it, and a long one is read."""
+OPTION_S: Final = 60.0
+CANCEL_S: Final = 5.0
+"""How long an agent has to answer the prompt after it was told to stop."""
+QUIET_S: Final = 0.3
+"""So long nothing comes after a session was loaded until what comes next is no replay."""
+_MAX_QUIET_S: Final = 10.0
+_SLICE_S: Final = 5.0
+_METHOD_NOT_FOUND: Final = -32601
+_LOST: Final = (-32002, -32601, -32602, -32603)
+"""What agents say of a session that they do not know."""
+_MINUTE_S: Final = 60.0
+
+
+class Session:
+    """One run over a channel. prompt: what is asked."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        order: Order,
+        prompt: str,
+        output: Output,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._channel = channel
+        self._order = order
+        self._prompt = prompt
+        self._output = output
+        self._clock = clock
+        self._wall = wall
+        self._sleep = sleep
+        self._number = 0
+        self._id = ""
+        self._turn: Turn | None = None
+        self._cwd = str(Path.cwd())
+        self.step = "start"
+
+    @property
+    def turn(self) -> Turn | None:
+        """The turn, once it has begun."""
+        return self._turn
+
+    def run(self) -> End:
+        """How it ends. Raises End, Gone and Refused as well."""
+        self._begin()
+        state = self._open()
+        choose_mode(self, self._order, state, self._output)
+        choose_model(self, self._order, state, self._output)
+        choose_effort(self, self._order, state, self._output)
+        return self._ask()
+
+    def interrupt(self) -> None:
+        """Tell the agent to stop, and wait a moment for that."""
+        if self._turn is not None:
+            try:
+                self._cancel(min(CANCEL_S, 1.5))
+            except (Gone, End):
+                return
+
+    def set(self, method: str, **params: Any) -> Message:
+        """A request about the session. Raises Refused, Gone and End."""
+        return self._call(method, {"sessionId": self._id, **params}, OPTION_S)
+
+    # --- the steps ---
+
+    def _begin(self) -> None:
+        capabilities = {
+            "fs": {"readTextFile": False, "writeTextFile": False},
+            "terminal": False,
+            "session": {"notices": {}},
+        }
+        info = {"name": "claudomator", "title": "Claudomator", "version": "1"}
+        params = {"protocolVersion": VERSION, "clientCapabilities": capabilities, "clientInfo": info}
+        self._capabilities = self._call("initialize", params, START_S)
+        version = self._capabilities.get("protocolVersion")
+        named = self._capabilities.get("agentInfo")
+        agent = f"{named.get('name', '')} {named.get('version', '')}".strip() if isinstance(named, Mapping) else ""
+        self._output.event("begin", agent=agent or self._order.command[0], profile=self._order.profile)
+        if version != VERSION or isinstance(version, bool):
+            raise End("version", f"it answers with version {version!r} of the protocol, and 1 was asked for")
+
+    def _open(self) -> Message:
+        place = {"cwd": self._cwd, "mcpServers": self._servers()}
+        if not self._order.session:
+            state = self._call("session/new", place, SESSION_S)
+            session = state.get("sessionId")
+            if not isinstance(session, str) or not session:
+                raise End("auth", "it gives no session: it is not logged in, or set up for no model")
+            self._id = session
+        else:
+            self._id = self._order.session
+            state = self._resume(place)
+        self._output.event("session", session=self._id, resumed=bool(self._order.session) or None)
+        return state
+
+    def _resume(self, place: Message) -> Message:
+        """Continue the session. What it says of the past is dropped, and so is what still comes of that."""
+        found = self._capabilities.get("agentCapabilities")
+        can = found if isinstance(found, Mapping) else {}
+        sessions = can.get("sessionCapabilities")
+        ways = ["session/resume"] if isinstance(sessions, Mapping) and sessions.get("resume") is not None else []
+        ways += ["session/load"] if can.get("loadSession") is True else []
+        problem = "it offers no way to continue one"
+        for way in ways:
+            if way == "session/load" and self._order.load_waits:
+                self._await_minute()
+            try:
+                state = self._call(way, {"sessionId": self._id, **place}, SESSION_S)
+            except Refused as refused:
+                if refused.code not in _LOST:
+                    raise
+                problem = refused.message
+                continue
+            self._await_quiet()
+            return state
+        raise End("lost", f"it does not know the session {self._id}: {problem}")
+
+    def _await_minute(self) -> None:
+        """Some name what they keep of a session by the minute, and write over it in the same one."""
+        left = _MINUTE_S - self._wall() % _MINUTE_S + 1.0
+        self._output.event("notice", text=f"waits {left:.0f} s: it cannot load a session in the minute it was used in")
+        self._sleep(left)
+
+    def _await_quiet(self) -> None:
+        end = self._clock() + _MAX_QUIET_S
+        while self._clock() < end:
+            message = self._channel.receive(QUIET_S)
+            if message is None:
+                return
+            self._handle(message)
+
+    def _servers(self) -> list[Message]:
+        command = self._order.mcp_command
+        if not command or self._order.mcp != "stdio":
+            return []
+        names = [name for name in self._order.mcp_variables if name in os.environ]
+        env = [{"name": name, "value": os.environ[name]} for name in names]
+        return [{"name": "claudomator", "command": command[0], "args": list(command[1:]), "env": env}]
+
+    def _ask(self) -> End:
+        turn = Turn(self._order, self._output, self._clock)
+        self._turn = turn
+        self._output.event("prompted")
+        self.step = "session/prompt"
+        prompt = [{"type": "text", "text": self._prompt}]
+        number = self._send("session/prompt", {"sessionId": self._id, "prompt": prompt})
+        while True:
+            silent_s = turn.silent_s
+            if silent_s is not None and silent_s >= self._order.silence_s:
+                return self._silent(number, turn)
+            wait_s = _SLICE_S if silent_s is None else min(_SLICE_S, self._order.silence_s - silent_s)
+            message = self._channel.receive(max(wait_s, 0.01))
+            if message is None:
+                self._output.flush()
+                continue
+            if not self._is_answer(message, number):
+                self._handle(message)
+                continue
+            if "error" in message:
+                raise Refused(message["error"])
+            result = message.get("result")
+            result = result if isinstance(result, dict) else {}
+            return End("answered", stop_reason=result.get("stopReason"), **turn.facts(result))
+
+    def _silent(self, number: int, turn: Turn) -> End:
+        """End a turn in which nothing happens. Whatever the agent answers to that is no success."""
+        facts = turn.facts()
+        self._cancel(CANCEL_S, number)
+        waited = f"{self._order.silence_s:.0f} s"
+        return End("silent", f"nothing came of it for {waited} while none of its tools was at work", **facts)
+
+    def _cancel(self, wait_s: float, number: int | None = None) -> None:
+        number = self._number if number is None else number
+        end = self._clock() + wait_s
+        try:
+            self._channel.send({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": self._id}})
+            while (left := end - self._clock()) > 0:
+                message = self._channel.receive(left)
+                if message is not None and self._is_answer(message, number):
+                    return
+                if message is not None:
+                    self._handle(message, cancelled=True)
+        except Gone:
+            return
+
+    # --- messages ---
+
+    def _send(self, method: str, params: Mapping[str, Any]) -> int:
+        self._number += 1
+        self._channel.send({"jsonrpc": "2.0", "id": self._number, "method": method, "params": params})
+        return self._number
+
+    def _call(self, method: str, params: Mapping[str, Any], limit_s: float) -> Message:
+        """The result of a request. Raises Refused, Gone, and End where there is none in time."""
+        self.step = method
+        number = self._send(method, params)
+        end = self._clock() + limit_s
+        while (left := end - self._clock()) > 0:
+            message = self._channel.receive(left)
+            if message is None:
+                continue
+            if not self._is_answer(message, number):
+                self._handle(message)
+                continue
+            if "error" in message:
+                raise Refused(message["error"])
+            result = message.get("result")
+            return result if isinstance(result, dict) else {}
+        raise End("no_answer", f"it did not answer {method} within {limit_s:.0f} s")
+
+    @staticmethod
+    def _is_answer(message: Message, number: int) -> bool:
+        """Whether it answers that request. Some send an id back as a text."""
+        if "method" in message or not ("result" in message or "error" in message):
+            return False
+        found = message.get("id")
+        return not isinstance(found, bool) and (found == number or found == str(number))
+
+    def _handle(self, message: Message, *, cancelled: bool = False) -> None:
+        """Answer a request of the agent, or take what it tells. Raises Gone."""
+        method, params = message.get("method"), message.get("params")
+        params = params if isinstance(params, Mapping) else {}
+        if not isinstance(method, str):
+            return
+        if "id" in message:
+            self._answer(message["id"], method, params, cancelled=cancelled)
+        elif self._turn is not None and not cancelled:
+            update = params.get("update")
+            if method == "session/update" and isinstance(update, Mapping):
+                self._turn.take(update)
+            else:
+                self._turn.take_notification(method, params)
+
+    def _answer(self, request: object, method: str, params: Mapping[str, Any], *, cancelled: bool) -> None:
+        if method == "session/request_permission":
+            outcome = {"outcome": "cancelled"} if cancelled else self._decide(params)
+            answer: Message = {"result": {"outcome": outcome}}
+        else:
+            error = {"code": _METHOD_NOT_FOUND, "message": "Method not found", "data": {"method": shown(method)}}
+            answer = {"error": error}
+        self._channel.send({"jsonrpc": "2.0", "id": request, **answer})
+
+    def _decide(self, params: Mapping[str, Any]) -> Message:
+        """The option that is chosen: one that counts for this call alone. Without one it is left undone."""
+        call, options = params.get("toolCall"), params.get("options")
+        allowed = self._turn is not None and self._turn.decide(call if isinstance(call, Mapping) else {})
+        wanted = "allow_once" if allowed else "reject_once"
+        for option in options if isinstance(options, list) else []:
+            if isinstance(option, Mapping) and option.get("kind") == wanted:
+                return {"outcome": "selected", "optionId": option.get("optionId")}
+        if allowed and self._turn is not None:
+            self._turn.cannot_allow(call if isinstance(call, Mapping) else {})
+        return {"outcome": "cancelled"}

@@ -1,0 +1,210 @@
+"""Tool calls as agents tell of them: what each is, what it is about, and whether it may be done."""
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from claudomator_py.agents.shell_words import is_simple
+
+OWN_SERVER: Final = "claudomator"
+"""The MCP server that each run is given."""
+_MAX_CALLS: Final = 1_000
+_COMMANDS: Final = ("command", "cmd", "commands")
+_TELLING: Final = ("file_path", "filePath", "notebook_path", "path", "abs_path", "url", "query", "pattern")
+_ACTS: Final = frozenset({"execute", "edit", "delete", "move"})
+_RULE: Final = re.compile(r"(?P<tool>[^()]+)\((?P<subject>.*)\)", re.DOTALL)
+
+
+@dataclass
+class Call:
+    """A call, as far as it has been told: some agents tell of it in pieces, and some ask before they tell."""
+
+    id: str
+    kind: str = ""
+    title: str = ""
+    name: str = ""
+    """The agent's own name of the tool, where it says it."""
+    given: Mapping[str, Any] = field(default_factory=dict)
+    places: tuple[str, ...] = ()
+    text: str = ""
+    status: str = ""
+    told: bool = False
+    """Whether it was printed."""
+
+    @property
+    def open(self) -> bool:
+        """Whether it may be at work."""
+        return self.status in ("", "pending", "in_progress")
+
+    @property
+    def tool(self) -> str:
+        """What people know it by."""
+        return self.name or self.kind or "tool"
+
+    @property
+    def subject(self) -> str:
+        """What it is about: a command, a path; else its title."""
+        for key in _COMMANDS:
+            if (words := _command(self.given.get(key))) is not None:
+                return words
+        for key in _TELLING:
+            if isinstance(self.given.get(key), str):
+                return str(self.given[key])
+        return self.title or next(iter(self.places), "")
+
+    def take(self, told: Mapping[str, Any], kinds: Iterable[tuple[str, str]]) -> None:
+        """Take what is told of it. kinds: patterns of titles of an agent that names no kind, with the kinds."""
+        self.title = _text(told.get("title")) or self.title
+        self.kind = _text(told.get("kind")) or self.kind
+        self.name = _own_name(told) or self.name
+        given = told.get("rawInput")
+        if isinstance(given, Mapping) and given:
+            self.given = given
+        self.places = _places(told) or self.places
+        self.text = _content(told) or self.text
+        self.status = _text(told.get("status")) or self.status
+        if not self.kind:
+            for pattern, kind in kinds:
+                if (found := re.match(pattern, self.title)) is not None:
+                    self.kind, self.title = kind, self.title[found.end() :]
+
+
+class Calls:
+    """The calls of a turn, by their ids."""
+
+    def __init__(self, kinds: Mapping[str, str]) -> None:
+        self._kinds = tuple(kinds.items())
+        self._calls: dict[str, Call] = {}
+        self.finished = 0
+
+    def knows(self, told: Mapping[str, Any]) -> bool:
+        """Whether the call was told of before."""
+        return str(told.get("toolCallId")) in self._calls
+
+    def take(self, told: Mapping[str, Any]) -> Call:
+        """The call of which that is told."""
+        call_id = str(told.get("toolCallId"))
+        call = self._calls.get(call_id) or Call(call_id)
+        was_open = call.open
+        call.take(told, self._kinds)
+        self._calls[call_id] = call
+        if was_open and call.status == "completed" and call.kind != "think":
+            self.finished += 1
+        if len(self._calls) > _MAX_CALLS:
+            del self._calls[next(iter(self._calls))]
+        return call
+
+    @property
+    def any_open(self) -> bool:
+        """Whether one is at work."""
+        return any(call.open for call in self._calls.values())
+
+
+@dataclass(frozen=True)
+class Permissions:
+    """What a run may do. mode: as tasks name it."""
+
+    mode: str = "default"
+    allowed: tuple[str, ...] = ()
+    disallowed: tuple[str, ...] = ()
+
+    def allow(self, call: Call) -> bool:
+        """Whether it may be done. What is denied by its tool is denied whatever else allows it."""
+        names = {call.kind, call.name} - {""}
+        if names & set(self.disallowed):
+            return False
+        if _is_own(call):
+            return True
+        if self.mode == "bypassPermissions":
+            return True
+        if self.mode == "acceptEdits" and call.kind == "edit":
+            return True
+        return any(_fits(rule, names, call) for rule in self.allowed)
+
+
+def rule_for(call: Call) -> str | None:
+    """What allows that call and as little else as can be told apart; None: there is no such thing."""
+    tool = call.kind or call.name
+    if not tool:
+        return None
+    if call.kind == "execute":
+        return f"execute({call.subject})" if "*" not in call.subject and is_simple(call.subject) else None
+    return f"{tool}({call.subject})" if call.subject and not set("()*\n") & set(call.subject) else tool
+
+
+def _fits(rule: str, names: set[str], call: Call) -> bool:
+    if rule in names:
+        return True
+    found = _RULE.fullmatch(rule)
+    if found is None or found["tool"] not in names:
+        return False
+    subject, wanted = call.subject, found["subject"]
+    if subject == wanted:
+        return True
+    if not wanted.endswith(":*"):
+        return False
+    begin = wanted[:-2]
+    starts = subject == begin or subject.startswith(f"{begin} ")
+    return starts and (call.kind != "execute" or is_simple(subject))
+
+
+def _is_own(call: Call) -> bool:
+    """Whether it is a tool of the run's own server, which checks by itself what a run may ask. By its title alone no
+    call is one that acts: models write titles."""
+    if call.kind in _ACTS or any(key in call.given for key in _COMMANDS):
+        return False
+    return OWN_SERVER in call.name or OWN_SERVER in call.title
+
+
+def _command(value: object) -> str | None:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
+        if len(value) == 1:
+            return str(value[0])
+        # Several command lines, or the words of one.
+        return "\n".join(value) if any(" " in word for word in value) else shlex.join(value)
+    return None
+
+
+def _own_name(told: Mapping[str, Any]) -> str:
+    meta = told.get("_meta")
+    places: list[object] = [told, meta]
+    places += list(meta.values()) if isinstance(meta, Mapping) else []
+    for place in places:
+        if isinstance(place, Mapping):
+            for key in ("toolName", "tool_name", "name"):
+                if isinstance(place.get(key), str):
+                    return str(place[key])
+    return ""
+
+
+def _places(told: Mapping[str, Any]) -> tuple[str, ...]:
+    found = told.get("locations")
+    places = [place.get("path") for place in found if isinstance(place, Mapping)] if isinstance(found, list) else []
+    return tuple(place for place in places if isinstance(place, str))
+
+
+def _content(told: Mapping[str, Any]) -> str:
+    found = told.get("content")
+    texts = [text_of(block) for block in found] if isinstance(found, list) else []
+    return "\n".join(text for text in texts if text)
+
+
+def text_of(block: object) -> str:
+    """The text of a block of content, however deep; of a change to a file, its path."""
+    if not isinstance(block, Mapping):
+        return ""
+    inner = block.get("content")
+    if isinstance(inner, Mapping):
+        return text_of(inner)
+    if block.get("type") == "diff":
+        return f"changes {_text(block.get('path'))}"
+    kind = _text(block.get("type"))
+    return _text(block.get("text")) or (f"[{kind}]" if kind not in ("", "text") else "")
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

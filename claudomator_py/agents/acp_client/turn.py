@@ -1,0 +1,183 @@
+"""The one turn of a run: what the agent said and did in it, printed as it comes, and what is known of it at its end."""
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from claudomator_py.agents.acp_client.order import Order
+from claudomator_py.agents.acp_client.output import Output, shown
+from claudomator_py.agents.acp_client.tools import Call, Calls, rule_for, text_of
+from claudomator_py.agents.acp_client.usage import Usage
+
+MAX_TEXT: Final = 200_000
+"""Characters of an answer that are kept: its end."""
+_STATUS_KEYS: Final = ("httpStatusCode", "statusCode", "http_status")
+_MAX_DEPTH: Final = 8
+
+
+class Turn:
+    """What has come since the prompt was sent. Nothing before that is part of it."""
+
+    def __init__(self, order: Order, output: Output, clock: Callable[[], float] = time.monotonic) -> None:
+        self._order = order
+        self._output = output
+        self._clock = clock
+        self._noise = [re.compile(pattern, re.DOTALL) for pattern in order.noise]
+        self._text: list[str] = []
+        self._length = 0
+        self._message_id: object = None
+        self._last_piece = ""
+        self.calls = Calls(order.kinds)
+        self.usage = Usage(order.usage)
+        self.rejected: list[Call] = []
+        self.failed_status = False
+        self.retry: dict[str, Any] | None = None
+        """What the agent last said of a request that it makes again."""
+        self.progress_s = clock()
+        """When the agent last did something for the task."""
+
+    @property
+    def silent_s(self) -> float | None:
+        """How long nothing came of the agent's model; None: a tool is at work."""
+        return None if self.calls.any_open else self._clock() - self.progress_s
+
+    def take(self, update: Mapping[str, Any]) -> None:
+        """Take an update of the session."""
+        match update.get("sessionUpdate"):
+            case "agent_message_chunk":
+                self._take_message(update)
+            case "agent_thought_chunk":
+                self._progress()
+                self._output.piece("thinking", text_of(update.get("content")))
+            case "tool_call" | "tool_call_update":
+                self._take_call(update)
+            case "plan":
+                self._progress()
+                entries = update.get("entries")
+                entries = entries if isinstance(entries, list) else []
+                steps = [one.get("content") for one in entries if isinstance(one, dict)]
+                self._output.event("notice", text="\n".join(f"- {step}" for step in steps if isinstance(step, str)))
+            case "usage_update":
+                self.usage.take_update(update)
+            case "notice":
+                said = text_of(update.get("content")) or update.get("message")
+                self._output.event("notice", text=shown(str(said or "")))
+            case "session_info_update":
+                self._take_state(update.get("_meta"))
+
+    def take_notification(self, method: str, params: Mapping[str, Any]) -> None:
+        """Take a notification of the agent's own."""
+        if "retry" in method.lower():
+            self._take_retry(params)
+
+    def decide(self, told: Mapping[str, Any]) -> bool:
+        """Whether the call may be done that the agent asks about. It is printed with what was decided."""
+        call = self._called(told)
+        allowed = self._order.permissions.allow(call)
+        self._progress()
+        call.status = "in_progress" if allowed else "rejected"
+        if not allowed:
+            self.rejected.append(call)
+        self._output.event(
+            "permission",
+            id=call.id,
+            tool=call.tool,
+            subject=shown(call.subject),
+            given=call.given if call.given.get("questions") is not None else None,
+            decision="allowed" if allowed else "rejected",
+            rule=rule_for(call),
+        )
+        return allowed
+
+    def cannot_allow(self, told: Mapping[str, Any]) -> None:
+        """Take note that a call is left undone because it could only have been allowed for good."""
+        call = self.calls.take(told)
+        call.status = "rejected"
+        self.rejected.append(call)
+        self._output.event("permission", id=call.id, tool=call.tool, subject=shown(call.subject), decision="unoffered")
+
+    def facts(self, result: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """What is known of the turn. result: that of its request, if there was one."""
+        used = self.usage.of_turn(result or {})
+        text = "".join(self._text)
+        return {
+            "text": text[-MAX_TEXT:] or None,
+            "last_piece": shown(self._last_piece) or None,
+            "tools": self.calls.finished or None,
+            "failed_status": self.failed_status or None,
+            "usage": used,
+            "counts": self.usage.told if result is not None else None,
+            "cost_usd": self.usage.cost_usd,
+            "retry": self.retry,
+        }
+
+    def _progress(self) -> None:
+        self.progress_s = self._clock()
+        self.retry = None
+
+    def _take_message(self, update: Mapping[str, Any]) -> None:
+        self.usage.take_chunk(update.get("_meta"))
+        text = text_of(update.get("content"))
+        if not text:
+            return
+        if any(pattern.fullmatch(text) for pattern in self._noise):
+            self._output.event("notice", text=shown(text))
+            return
+        self._progress()
+        self._output.piece("message", text)
+        new = update.get("messageId")
+        if new is not None and self._message_id is not None and new != self._message_id and self._text:
+            self._text.append("\n\n")
+        self._message_id = new if new is not None else self._message_id
+        self._text.append(text)
+        self._last_piece = text
+        self._length += len(text)
+        if self._length > 2 * MAX_TEXT:
+            self._text = ["".join(self._text)[-MAX_TEXT:]]
+            self._length = MAX_TEXT
+
+    def _take_call(self, told: Mapping[str, Any]) -> None:
+        self._progress()
+        call = self._called(told)
+        if not call.open:
+            self._output.event("tool_result", id=call.id, tool=call.tool, status=call.status, text=shown(call.text))
+
+    def _called(self, told: Mapping[str, Any]) -> Call:
+        """The call. Whatever was said before it is not the answer."""
+        if not self.calls.knows(told):
+            self._text, self._length, self._last_piece, self._message_id = [], 0, "", None
+        call = self.calls.take(told)
+        if not call.told and (call.given or call.title):
+            call.told = bool(call.given) or not call.open or call.status == "in_progress"
+            if call.told:
+                self._output.event("tool", id=call.id, tool=call.tool, kind=call.kind, subject=shown(call.subject))
+        return call
+
+    def _take_state(self, meta: object) -> None:
+        """Take what an agent says of its thread beside the protocol."""
+        if isinstance(meta, Mapping):
+            for own in meta.values():
+                if not isinstance(own, Mapping):
+                    continue
+                status = own.get("threadStatus")
+                if isinstance(status, Mapping) and "error" in str(status.get("type")).lower():
+                    self.failed_status = True
+                if isinstance(own.get("error"), Mapping):
+                    self._take_retry(own["error"])
+
+    def _take_retry(self, told: Mapping[str, Any]) -> None:
+        words = [told.get(key) for key in ("category", "message", "detail", "additionalDetails", "reason")]
+        text = ": ".join(word for word in words if isinstance(word, str))
+        self.retry = {"text": shown(text) or "it asks again", "status": _status(told), "data": told}
+        self._output.event("retry", text=self.retry["text"])
+
+
+def _status(value: object, depth: int = 0) -> int | None:
+    """The HTTP status that is somewhere in it."""
+    if not isinstance(value, Mapping) or depth > _MAX_DEPTH:
+        return None
+    for key in _STATUS_KEYS:
+        if isinstance(value.get(key), int):
+            return int(value[key])
+    return next((found for inner in value.values() if (found := _status(inner, depth + 1)) is not None), None)
