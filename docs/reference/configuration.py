@@ -59,7 +59,7 @@ def _rows(schema: Schema, values: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _kind(kind: str) -> list[str]:
-    if kind == "command":
+    if kind in ("acp", "command"):
         return [code(kind), "as configured", "", "", "", _open(kind)]
     if kind == "a2a":
         return [code(kind), "built in, with `url`", "", "", "", _open(kind)]
