@@ -147,7 +147,8 @@ class Scripted:
                 self._say({"id": self._as_sent(self._prompt), "result": {"stopReason": "end_turn", **step["end"]}})
 
     def _update(self, kind: str, told: dict[str, Any]) -> None:
-        self._say({"method": "session/update", "params": {"sessionId": SESSION, "update": {"sessionUpdate": kind, **told}}})
+        update = {"sessionUpdate": kind, **told}
+        self._say({"method": "session/update", "params": {"sessionId": SESSION, "update": update}})
 
     def _request(self, method: str, request: object, params: dict[str, Any]) -> dict[str, Any]:
         self._say({"id": request, "method": method, "params": params})

@@ -56,12 +56,15 @@ class Runs:
         path.chmod(0o755)
         return AgentSpec(name="an-agent", kind="acp", command=(str(path),), **more)
 
-    def launch(self, script: dict[str, Any], *, task: TaskSpec | None = None, **request: Any) -> tuple[Launch, LaunchRequest]:
+    def launch(
+        self, script: dict[str, Any], *, task: TaskSpec | None = None, **request: Any
+    ) -> tuple[Launch, LaunchRequest]:
         """What is started for a run with that script."""
         spec = task or TaskSpec(name="a-task", instructions="Do it.")
         agent = self.agent(script)
         model: ModelChoice | None = request.pop("model", None)
-        asked = LaunchRequest("run", agent, spec, spec.instructions, model, request.pop("conversation", "none"), **request)
+        conversation = request.pop("conversation", "none")
+        asked = LaunchRequest("run", agent, spec, spec.instructions, model, conversation, **request)
         return KIND.launch(asked), asked
 
     def run(self, script: dict[str, Any], *, env: dict[str, str] | None = None, **request: Any) -> Ran:
