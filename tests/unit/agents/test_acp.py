@@ -130,7 +130,8 @@ def test_a_program_that_is_not_there(runs: Runs) -> None:
 
 def test_no_session_is_no_login(runs: Runs) -> None:
     refused = {"error": {"code": -32000, "message": "Authentication required"}}
-    for answer in (refused, {"result": {}}):
+    answers: list[dict[str, Any]] = [refused, {"result": {}}]
+    for answer in answers:
         ran = runs.run({"answers": {"session/new": answer}})
         assert (ran.outcome.status, ran.outcome.reason) == (OutcomeStatus.FAILED, Reason.AUTH)
 
@@ -165,8 +166,8 @@ def test_silence_after_a_word_about_a_limit_is_one_without_a_time(runs: Runs) ->
 
 
 def test_words_that_it_asks_again_do_not_break_the_silence(runs: Runs) -> None:
-    again = [{"tell": "x/retry", "params": {"message": "again"}}, {"wait": 0.5}]
-    states = [{"update": {"sessionUpdate": "usage_update", "used": 1, "size": 2}}, {"wait": 0.5}]
+    again: list[dict[str, Any]] = [{"tell": "x/retry", "params": {"message": "again"}}, {"wait": 0.5}]
+    states: list[dict[str, Any]] = [{"update": {"sessionUpdate": "usage_update", "used": 1, "size": 2}}, {"wait": 0.5}]
     ran = silent(runs, [*again, *states, *again, *states, *again, *OK])
     assert ran.outcome.reason is Reason.OVERLOADED
 
@@ -320,7 +321,7 @@ def test_a_model_is_chosen_of_what_is_offered(runs: Runs) -> None:
 
 
 def test_a_session_is_resumed_and_its_replay_is_no_answer(runs: Runs) -> None:
-    old = [{"say": "An old answer."}, tool("completed", "old")]
+    old: list[dict[str, Any]] = [{"say": "An old answer."}, tool("completed", "old")]
     script = {"before": {"session/resume": old}, "after": {"session/resume": [{"wait": 0.1}, *old]}}
     ran = runs.run({**script, "turn": [{"say": "New."}, {"end": {}}]}, conversation="s-9", resume=True)
     assert ran.asked("session/resume")[0]["sessionId"] == "s-9"
