@@ -11,6 +11,7 @@ from typing import Any
 
 from claudomator_py.acts.pattern import Call, Pattern
 from claudomator_py.acts.reach import Reach
+from claudomator_py.acts.task_files import TaskFile
 from claudomator_py.acts.words import Files, WordTests
 
 _VERSION = re.compile(r"(?<=[a-z])-?\d[\d.]*$")
@@ -53,6 +54,9 @@ class Catalogue:
     """Names of targets and scripts that tell what they do, with ``*`` for anything."""
     only_parsed: Mapping[str, frozenset[str]]
     """Options with which a program only looks whether a script can be parsed."""
+    env_file_readers: Mapping[str, tuple[Pattern, ...]]
+    """Commands that take variables from a file ``.env`` beside which they run, by program."""
+    task_files: tuple[TaskFile, ...]
     starting: frozenset[str]
     """Variables whose values are commands that programs start."""
     plain_words: frozenset[str]
@@ -107,6 +111,10 @@ def read(said: Mapping[str, Any]) -> Catalogue:
     known = WordTests(files).by_name()
     kinds: dict[str, ActKind] = {}
     patterns: dict[str, list[tuple[Pattern, ActKind]]] = {}
+    env_file: dict[str, tuple[Pattern, ...]] = {}
+    for text in said["env_file_readers"]:
+        reader = Pattern.parse(text, known)
+        env_file |= {program: (*env_file.get(program, ()), reader) for program in reader.programs}
     code: list[tuple[re.Pattern[str], ActKind]] = []
     tools: list[tuple[re.Pattern[str], ActKind]] = []
     for entry in said["act"]:
@@ -130,6 +138,8 @@ def read(said: Mapping[str, Any]) -> Catalogue:
         values={name: _options(text) for name, text in said["values"].items()},
         telling_names=tuple(said["telling_names"]),
         only_parsed={name: _options(text) for name, text in said["only_parsed"].items()},
+        env_file_readers=env_file,
+        task_files=tuple(TaskFile.read(one) for one in said["task_files"]),
         starting=frozenset(said["starting_variables"]),
         plain_words=frozenset(said["plain_words"]),
         files=files,

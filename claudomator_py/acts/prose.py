@@ -9,7 +9,8 @@ from claudomator_py.acts.catalogue import Catalogue, catalogue, without_version
 from claudomator_py.acts.pattern import UNKNOWN
 from claudomator_py.acts.place import Place
 from claudomator_py.acts.reach import Reach
-from claudomator_py.acts.reading import Act, acts
+from claudomator_py.acts.reading import acts
+from claudomator_py.acts.walk import Act
 
 MAX_COMMANDS: Final = 200
 """Commands that are found in one text."""

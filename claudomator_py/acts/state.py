@@ -1,15 +1,21 @@
 """Where a shell has come to while its text is read: its folder, variables, functions, and what it has written."""
 
+import json
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
 from claudomator_py.acts.pattern import UNKNOWN, Call
 from claudomator_py.acts.place import Place
-from claudomator_py.acts.shell import Script, parse
+from claudomator_py.acts.shell import parse
+from claudomator_py.acts.shell_tree import Script
 from claudomator_py.acts.wrapped import after
 
 _SETTING = frozenset({"export", "declare", "local", "readonly", "typeset"})
+_ENV_LINE = re.compile(r"^\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*$", re.MULTILINE)
+_ALIASES = re.compile(r"^\[alias\][ \t]*\n((?:(?!\[).*(?:\n|\Z))*)", re.MULTILINE)
+_ALIAS = re.compile(r"^\s*([\w-]+)\s*=\s*(.+)$", re.MULTILINE)
 _NEW_BRANCH = ("-b", "-B", "-c", "-C", "--create", "--orphan")
 
 
@@ -22,6 +28,7 @@ class State:
     functions: dict[str, Script] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
     """What the text itself has written to files, by absolute path."""
+    git_aliases: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.variables:
@@ -29,7 +36,7 @@ class State:
 
     def forked(self) -> "State":
         """Return the state of a subshell: what it changes but for files ends with it."""
-        return State(self.place, dict(self.variables), dict(self.functions), self.files)
+        return State(self.place, dict(self.variables), dict(self.functions), self.files, self.git_aliases)
 
     def value(self, name: str) -> str | None:
         """Return what the variable holds; None: that is not known."""
@@ -43,6 +50,21 @@ class State:
         """Return the text of the file as it is by now; None: it cannot be read."""
         whole = self.place.absolute(path)
         return self.files[whole] if whole in self.files else self.place.read(whole)
+
+    def env_file(self) -> dict[str, str]:
+        """Return the variables that the file ``.env`` sets in the working directory."""
+        return {found[1]: found[2].strip("'\"") for found in _ENV_LINE.finditer(self.read(".env") or "")}
+
+    def alias_of_git(self, call: Call) -> tuple[str, str] | None:
+        """Return the name with which a call of git begins that is an alias, and what it stands for; None: none is."""
+        verb = next(iter(call.positionals), "")
+        given = (word.removeprefix("alias.").partition("=") for word in call.values("-c") if word.startswith("alias."))
+        known = {name: value for name, _, value in given}
+        for file in (".git/config", "~/.gitconfig"):
+            section = _ALIASES.search(self.read(file) or "")
+            known = {found[1]: found[2] for found in _ALIAS.finditer(section[1] if section else "")} | known
+        value = (known | self.git_aliases).get(verb)
+        return None if value is None else (verb, value.strip().strip('"'))
 
     def write(self, path: str, text: str, *, more: bool) -> None:
         """Note what a file holds from here on. more: whether that is added to it."""
@@ -69,6 +91,11 @@ class State:
                 self.place = replace(place, folder=place.absolute(folder), trees=trees or ("/nowhere",))
         elif call.program == "git":
             self._check_out(call, protected)
+            verb, *names = call.positionals or ("",)
+            if verb == "config" and len(names) > 1 and names[-2].startswith("alias."):
+                self.git_aliases[names[-2].removeprefix("alias.")] = names[-1]
+        elif call.program in ("npm", "pnpm") and call.positionals[:2] == ("pkg", "set"):
+            self._package_set(call.positionals[2:])
         elif call.program == "set" and "--" in call.words:
             given = after(call.words, "--")
             self.variables |= {"@": " ".join(given), "*": " ".join(given)}
@@ -80,6 +107,18 @@ class State:
                     self.functions[name] = parse(value)
                 elif equals:
                     self.variables[name] = value
+
+    def _package_set(self, settings: Sequence[str]) -> None:
+        """Note scripts that are set: ``npm pkg set scripts.x=...``."""
+        try:
+            document = json.loads(self.read("package.json") or "{}")
+        except ValueError:
+            document = {}
+        for setting in settings:
+            name, _, value = setting.partition("=")
+            if name.startswith("scripts.") and isinstance(document, dict):
+                document["scripts"] = {**(document.get("scripts") or {}), name.removeprefix("scripts."): value}
+        self.write("package.json", json.dumps(document), more=False)
 
     def _check_out(self, call: Call, protected: Sequence[str]) -> None:
         """Note which branch is checked out from here on, as far as that is sure: a push without a name goes there."""

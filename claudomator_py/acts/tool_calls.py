@@ -12,7 +12,8 @@ from claudomator_py.acts.catalogue import Catalogue, catalogue
 from claudomator_py.acts.pattern import Call
 from claudomator_py.acts.place import Place
 from claudomator_py.acts.reach import Reach
-from claudomator_py.acts.reading import Act, acts
+from claudomator_py.acts.reading import acts
+from claudomator_py.acts.walk import Act
 
 _COMMANDS = ("command", "cmd", "script")
 _PATHS = ("file_path", "filePath", "notebook_path", "absolute_path", "path", "filename")

@@ -76,6 +76,7 @@ class WordTests:
             "home": self.home,
             "system": self.system,
             "secret": self.secret,
+            "target-away": self.target_away,
             "target-outside": self.target_outside,
             "target-system": self.target_system,
             "source-outside": self.source_outside,
@@ -139,6 +140,10 @@ class WordTests:
         """Return whether it is a file with keys or passwords."""
         path = word.removeprefix("@")
         return call.place.is_one_of(path, self.files.secret) and not call.place.is_one_of(path, self.files.public)
+
+    def target_away(self, word: str, call: Call) -> bool:
+        """Return whether that is what the command writes to, and on another machine."""
+        return word in _targets(call) and self.away(word, call)
 
     def target_outside(self, word: str, call: Call) -> bool:
         """Return whether that is what the command writes to, and outside."""

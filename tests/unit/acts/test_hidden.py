@@ -18,6 +18,15 @@ FILES = {
     "package.json": '{"scripts": {"x": "npm publish", "prebuild": "npm publish", "build": "tsc"}}',
     "bin/tool": "#!/usr/bin/env python3\nimport os\nos.system('npm publish')\n",
     "x.tcl": "exec npm publish\n",
+    "tox.ini": "[testenv]\ncommands = pytest\n\n[testenv:out]\ndeps = twine\ncommands =\n    pytest\n    twine upload dist/*\n",
+    "noxfile.py": "def tests(session):\n    session.run('pytest')\n\n\ndef out(session):\n    session.run('twine', 'upload')\n",
+    "Rakefile": "task :spec do\n  sh 'rspec'\nend\n\ntask :out => :spec do\n  sh 'gem push x.gem'\nend\n",
+    "tasks.py": "def check(c):\n    c.run('pytest')\n\n\ndef send_out(c):\n    c.run('npm publish')\n",
+    "pyproject.toml": "[tool.pdm.scripts]\nout = {composite = ['check', 'all']}\ncheck = 'ruff check'\nall = 'pdm publish'\n",
+    "mise.toml": "[tasks.out]\nrun = ['npm test', 'npm publish']\n\n[tasks.lint]\nrun = 'eslint .'\n",
+    "deno.json": '{"tasks": {"out": "npm publish", "lint": "deno lint"}}',
+    ".git/config": "[core]\n\tbare = false\n[alias]\n\tout = push --force\n\tst = status\n[remote]\n",
+    ".env": "DATABASE_URL=postgres://u@db.example.org/x\n",
     "CMakeLists.txt": "execute_process(COMMAND npm publish)\n",
 }
 READ = {f"/code/shop/{name}": text for name, text in FILES.items()}
@@ -51,6 +60,9 @@ def is_stopped(command: str) -> bool:
             "git switch main; git merge fix; git push",
             "git switch -c main && git push",
         ),
+        *("tox -e py,out", "nox -s out", "rake out", "invoke send-out", "pdm run out", "mise run out", "deno task out"),
+        *("git out origin x", "git config alias.o 'push -f' && git o", "git -c alias.p=push p origin main"),
+        *("npm pkg set scripts.o='npm publish' && npm run o", "npx prisma migrate deploy", "flask db upgrade"),
         *("docker run --rm hashicorp/terraform:1.9 apply", "java -jar ebics-client-1.2.jar upload x.xml"),
     ],
 )
@@ -63,6 +75,8 @@ def test_a_wrapped_act_is_seen(command: str) -> None:
     [
         *("git checkout -b fix-2 && git push -u origin HEAD", "git switch -c x && git push", "git checkout -- main"),
         *("bash -n scripts/deploy.sh", "docker run --rm alpine:3 ls", "sed -i '/deploy/d' a.txt", "time -p npm test"),
+        *("tox -e py", "nox -s tests", "rake spec", "invoke check", "pdm run check", "mise run lint", "deno task lint"),
+        *("git st", "git config alias.o status && git o", "npx prisma generate", "flask run", "flask db current"),
         *('set -- a b; echo "$@"', "EDITOR=true git commit --amend", "CC=gcc make rest", "java -jar build/app.jar"),
     ],
 )

@@ -1,0 +1,129 @@
+"""What a name runs that a file of the project gives a meaning: tox, nox, rake, invoke, and tables of TOML and JSON."""
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from claudomator_py.acts.pattern import Call
+from claudomator_py.acts.recipes import Read
+
+_MAX_TEXTS = 60
+"""Command lines of one name."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFile:
+    """Where some programs find what a name of theirs runs, see the data."""
+
+    programs: frozenset[str]
+    runs: frozenset[str]
+    files: tuple[str, ...]
+    options: tuple[str, ...] = ()
+    """Those that give the names; without any, the next word does."""
+    tables: tuple[str, ...] = ()
+    before: str = ""
+    prefix: str = ""
+
+    @classmethod
+    def read(cls, said: Mapping[str, str | list[str]]) -> "TaskFile":
+        """Return an entry of the data as a value."""
+
+        def split(key: str) -> tuple[str, ...]:
+            value = said.get(key, "")
+            return tuple(value.split() if isinstance(value, str) else value)
+
+        return cls(
+            frozenset(split("programs")),
+            frozenset(split("runs")),
+            split("files"),
+            split("option"),
+            split("tables"),
+            str(said.get("before", "")),
+            str(said.get("prefix", "")),
+        )
+
+
+def defined(program: str, call: Call, known: Sequence[TaskFile], read: Read) -> Iterator[tuple[str, str, bool]]:
+    """Return what the names run that the command gives, each with a label; whether it is program code."""
+    for one in known:
+        if program in one.programs:
+            for name in _names(call, one):
+                for file in one.files:
+                    text = read(file)
+                    if text is not None:
+                        found = _in_tables(text, file, name, one) if one.tables else _in_block(text, file, name, one)
+                        yield from ((said, f"{program} {name}", is_code) for said, is_code in found)
+
+
+def _names(call: Call, one: TaskFile) -> list[str]:
+    if one.options:
+        return [name for option in one.options for value in call.values(option) for name in value.split(",") if name]
+    words = [word.partition("[")[0] for word in call.positionals]
+    return words if not one.runs else words[1:2] if words[:1] and words[0] in one.runs else words[:1]
+
+
+def _in_tables(text: str, file: str, name: str, one: TaskFile) -> Iterator[tuple[str, bool]]:
+    try:
+        document = json.loads(_COMMENT.sub("", text)) if file.endswith((".json", ".jsonc")) else tomllib.loads(text)
+    except ValueError:
+        return
+    for table in one.tables:
+        for tasks in _tables(document, table.split(".")):
+            wanted, done = [name], set[str]()
+            while wanted and len(done) < _MAX_TEXTS:
+                key = wanted.pop(0)
+                if key not in tasks or key in done:
+                    continue
+                done.add(key)
+                for said in _strings(tasks[key]):
+                    wanted.append(said)
+                    yield one.prefix + said, False
+
+
+_COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
+
+
+def _tables(document: object, keys: Sequence[str]) -> Iterator[Mapping[str, object]]:
+    if not isinstance(document, dict):
+        return
+    if not keys:
+        yield document
+        return
+    for key, value in document.items():
+        if fnmatchcase(key, keys[0]):
+            yield from _tables(value, keys[1:])
+
+
+def _strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for one in value:
+            yield from _strings(one)
+    elif isinstance(value, dict):
+        for one in value.values():
+            yield from _strings(one)
+
+
+def _in_block(text: str, file: str, name: str, one: TaskFile) -> Iterator[tuple[str, bool]]:
+    """The lines below the one that begins the name's block, up to the next that is indented as little."""
+    like = re.escape(name.rpartition(".")[2].rpartition(":")[2] if "def" in one.before else name).replace(r"\-", "[-_]")
+    header = re.search(rf"^([ \t]*){one.before.replace('%s', like)}.*$", text, re.MULTILINE)
+    if header is None:
+        return
+    lines = [header[0][header[0].find(name) + len(name) :]] if file.lower().startswith("rakefile") else []
+    for line in text[header.end() :].lstrip("\n").split("\n"):
+        if line.strip() and len(line) - len(line.lstrip()) <= len(header[1]) and not _GOES_ON.match(line):
+            break
+        lines.append(line)
+    if not file.endswith(".ini"):
+        yield "\n".join(lines), True
+        return
+    yield "\n".join(_SETTING.sub("", line).strip().removeprefix("-") for line in lines), False
+
+
+_GOES_ON = re.compile(r"\s*(?:[\w-]+\s*=|[)\]}])")
+_SETTING = re.compile(r"^\s*(?:commands(?:_pre|_post)?\s*=|(?!commands)[\w-]+\s*=.*$)")

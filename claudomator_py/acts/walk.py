@@ -1,0 +1,282 @@
+"""Walks through what shell text runs, in order: which commands these are, and what each does by itself."""
+
+import posixpath
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import Final
+
+from claudomator_py.acts.catalogue import ActKind, Catalogue, without_version
+from claudomator_py.acts.pattern import UNKNOWN, Call
+from claudomator_py.acts.reach import Reach
+from claudomator_py.acts.shell import parse
+from claudomator_py.acts.shell_tree import (
+    Case,
+    Command,
+    Function,
+    Group,
+    Loop,
+    Node,
+    Pipeline,
+    Redirect,
+    Script,
+    Substitution,
+    Variable,
+    Word,
+)
+from claudomator_py.acts.state import State
+
+MAX_DEPTH: Final = 8
+"""Texts within each other that are read: ``sh -c``, scripts, recipes. Deeper ones are told as hidden."""
+MAX_COMMANDS: Final = 3_000
+"""Commands that are looked at for one command line. A line that has more is told as hidden; a script is not."""
+_MAX_SHOWN: Final = 300
+DECODERS = frozenset({"base64", "base32", "xxd", "openssl", "uudecode", "rev", "gunzip", "zcat", "tr", "gpg", "rot13"})
+SCRIPT: Final = "a-script"
+"""The program for which the data has what scripts of the project do, whatever runs them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One thing that a command line does."""
+
+    command: str
+    """The command that does it, as it would run, cut to what can be shown."""
+    kind: str
+    """As in the data: ``package``, ``git-publish`` ..."""
+    reach: Reach
+    """The least that allows it."""
+    does: str
+    """In words for people: "publishes a package"."""
+
+
+@dataclass(slots=True)
+class Walk(ABC):
+    """A walk through shell text, and the acts that it has met."""
+
+    known: Catalogue
+    state: State
+    acts: list[Act] = field(default_factory=list)
+    allowed: frozenset[str] = frozenset()
+    depth: int = 0
+    left: int = MAX_COMMANDS
+    running: list[str] = field(default_factory=list)
+    """Functions, files and recipes that are being read, so that none is read within itself."""
+
+    @abstractmethod
+    def runs(self, call: Call, own: Mapping[str, str], stdin: str | None) -> None:
+        """Read what the command runs in turn. own: variables set for it alone; stdin: what it reads, if known."""
+
+    @abstractmethod
+    def file(self, path: str, given: Sequence[str], *, in_shell: bool = False, sourced: bool = False) -> None:
+        """Read a script that is run. given: its words. sourced: what it sets stays."""
+
+    def text(self, text: str) -> None:
+        """Read shell text."""
+        if self.is_spent(text):
+            return
+        self.depth += 1
+        self.script(parse(text))
+        self.depth -= 1
+
+    def is_spent(self, text: str) -> bool:
+        """Whether nothing more is read. Unless it is a long script, that is told: nobody writes such a line."""
+        is_spent = self.left < 0 or self.depth >= MAX_DEPTH
+        if is_spent and not self.running:
+            self.note(self.known.kinds["hidden"], text)
+        return is_spent
+
+    def script(self, script: Script) -> None:
+        for node in script:
+            self._node(node, None)
+
+    def _node(self, node: Node, piped: str | None) -> str | None:
+        """Read it. piped: what it reads, as far as that is known. Return what it prints, if that is known."""
+        self.left -= 1
+        if self.is_spent("..."):
+            return None
+        match node:
+            case Command():
+                return self._command(node, piped)
+            case Pipeline():
+                for place, stage in enumerate(node.stages):
+                    printed = self._node(stage, piped)
+                    piped = UNKNOWN if printed is None and place + 1 < len(node.stages) else printed
+                return piped
+            case Group():
+                outer = self.state
+                self.state = outer.forked() if node.in_subshell else outer
+                said = [self._node(one, piped) for one in node.body]
+                self.state = outer
+                self._written(node.redirects, None)
+                return _all_of(said)
+            case Function():
+                self.state.functions[node.name] = node.body
+            case Case():
+                subject = self._text_of(node.subject)
+                for patterns, body in node.branches:
+                    if UNKNOWN in subject or any(fnmatchcase(subject, one) for one in patterns):
+                        self.script(body)
+                        if UNKNOWN not in subject:
+                            break
+            case Loop():
+                values = [one for word in node.values for one in self._expanded(word)] or [f"{UNKNOWN}{node.name}"]
+                for value in values:
+                    self.state.variables[node.name] = value
+                    self.script(node.body)
+        return None
+
+    def _expanded(self, word: Word) -> list[str]:
+        """The words that it becomes: an unquoted variable may hold several."""
+        found = [""]
+        for part in word:
+            if isinstance(part, str):
+                found[-1] += part
+                continue
+            said = self._part(part)
+            pieces = [said] if part.quoted or said.startswith(UNKNOWN) else said.split()
+            if not pieces:
+                continue
+            found[-1] += pieces[0]
+            found += pieces[1:]
+        return found if found != [""] or any(isinstance(part, str) or part.quoted for part in word) else []
+
+    def _text_of(self, word: Word) -> str:
+        return "".join(part if isinstance(part, str) else self._part(part) for part in word)
+
+    def _part(self, part: Variable | Substitution) -> str:
+        if isinstance(part, Variable):
+            value = self.state.value(part.name)
+            if value is None and part.default is not None:
+                return self._text_of(part.default)
+            return f"{UNKNOWN}{part.name}" if value is None else value
+        outer, self.state = self.state, self.state.forked()
+        said = [self._node(node, None) for node in part.body]
+        self.state = outer
+        known = _all_of(said)
+        return f"{UNKNOWN}{part.text.removeprefix(UNKNOWN)}" if known is None else known.strip()
+
+    def _command(self, command: Command, piped: str | None) -> str | None:
+        own = {name: self._text_of(word) for name, word in command.assignments if name}
+        for name, word in command.assignments:
+            if not name:
+                self._text_of(word)
+        for name in self.known.starting.intersection(own):
+            self.text(own[name])
+        words = [one for word in command.words for one in self._expanded(word)]
+        stdin = piped
+        for redirect in command.redirects:
+            said = self._text_of(redirect.target)
+            if redirect.operator in ("<<", "<<<"):
+                stdin = said
+            elif redirect.operator == "<":
+                stdin = self.state.read(said) or UNKNOWN
+                self.judge(Call("cat", (said,), own, self.state.place))
+        if not words:
+            self.state.variables |= own
+            self._written(command.redirects, stdin)
+            return None
+        printed = self.words(words, own, stdin)
+        self._written(command.redirects, printed)
+        return printed
+
+    def _written(self, redirects: Sequence[Redirect], printed: str | None) -> None:
+        """Note the files that are written to. printed: what goes there, if that is known."""
+        for redirect in redirects:
+            if ">" not in redirect.operator or redirect.operator in ("<>", ">&"):
+                continue
+            path = self._text_of(redirect.target)
+            self.judge(Call("tee", (path,), {}, self.state.place))
+            if printed is not None:
+                self.state.write(path, printed, more=redirect.operator.endswith(">>"))
+
+    def words(self, words: list[str], own: Mapping[str, str], stdin: str | None) -> str | None:
+        """Read one command, and what it runs in turn. Return what it prints, if that is known."""
+        self.left -= 1
+        while words and (found := re.fullmatch(r"([A-Za-z_]\w*)=(.*)", words[0], re.DOTALL)):
+            own, words = {**own, found[1]: found[2]}, words[1:]
+        if not words or self.is_spent(" ".join(words)):
+            return None
+        path, rest = words[0], tuple(words[1:])
+        if path.startswith(UNKNOWN) and len(path) > 1:
+            self.decoded(path)
+            return None
+        name = posixpath.basename(path.rstrip("/")).removesuffix(".exe").removesuffix(".cmd") or path
+        if name in self.state.functions and name not in self.running:
+            self.within(name, lambda: self.script(self.state.functions[name]))
+            return None
+        if not own and stdin is None and self.state.is_allowed(line_of(words), self.allowed):
+            return None
+        variables = {name: value for name, value in self.state.variables.items() if name.isupper()} | dict(own)
+        call = Call(name, rest, variables, self.state.place, self._valued(name, rest))
+        if any(pattern.matches(call) for pattern in self.known.env_file_readers.get(name, ())):
+            call = replace(call, variables=self.state.env_file() | variables)
+        self.judge(call)
+        self.state.change(call, self.known.files.branches)
+        self.runs(call, own, stdin)
+        if "/" in path or name in ("source", "."):
+            script, *given = words if "/" in path else rest or ("",)
+            self.file(script, given, sourced="/" not in path)
+        return self._printed(call, stdin)
+
+    def _valued(self, name: str, rest: tuple[str, ...]) -> frozenset[str]:
+        plain = without_version(name)
+        options = self.known.values.get(plain, frozenset())
+        return options | self.known.values.get(f"{plain} {next(iter(rest), '')}", frozenset())
+
+    def _printed(self, call: Call, stdin: str | None) -> str | None:
+        """What it prints, where that is plain."""
+        if call.program in ("echo", "printf"):
+            words = [word for word in call.words if not re.fullmatch(r"-[neE]+", word)]
+            if call.program == "printf" and words:
+                return _formatted(words[0], words[1:])
+            return " ".join(words)
+        if call.program in ("cat", "tee"):
+            if call.program == "tee" and stdin is not None:
+                for path in call.positionals:
+                    self.state.write(path, stdin, more=call.has("-a"))
+            if call.program == "cat" and call.positionals:
+                texts = [self.state.read(path) for path in call.positionals]
+                return None if None in texts else "\n".join(text for text in texts if text is not None)
+            return stdin
+        return f"{UNKNOWN}({call.program})" if call.program in DECODERS else None
+
+    def judge(self, call: Call) -> None:
+        kinds = self.known.kinds_of(call)
+        for kind in kinds:
+            self.note(kind, line_of(call.words if call.program == SCRIPT else (call.program, *call.words)))
+
+    def note(self, kind: ActKind, said: str) -> None:
+        line = " ".join(said.split())
+        shown = line if len(line) <= _MAX_SHOWN else f"{line[: _MAX_SHOWN - 3]}..."
+        self.acts.append(Act(shown, kind.kind, kind.reach, kind.does))
+
+    def decoded(self, text: str) -> None:
+        """Note that it runs what is decoded first, if it does."""
+        if text.startswith(UNKNOWN) and any(re.search(rf"\b{one}\b", text) for one in DECODERS - {"tr"}):
+            self.note(self.known.kinds["hidden"], text)
+
+    def within(self, label: str, read: Callable[[], None]) -> None:
+        if label in self.running:
+            return
+        self.running.append(label)
+        read()
+        self.running.pop()
+
+
+def line_of(words: Sequence[str]) -> str:
+    """Return the command of these words on one line. Those in which there are blanks are quoted."""
+    return " ".join(word if word and not any(map(str.isspace, word)) else repr(word) for word in words)
+
+
+def _all_of(printed: Sequence[str | None]) -> str | None:
+    """What several commands print, if it is known of each."""
+    return None if not printed or None in printed else "\n".join(said for said in printed if said is not None)
+
+
+def _formatted(form: str, words: Sequence[str]) -> str:
+    rest = list(words)
+    said = re.sub(r"%[sqb]", lambda _: rest.pop(0) if rest else "", form)
+    return said.replace("\\n", "\n").replace("\\t", "\t")
