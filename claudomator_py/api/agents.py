@@ -8,7 +8,9 @@ from claudomator_py.api.conditional import IdempotencyKey
 from claudomator_py.api.operation import Allowed, Operations, body, links
 from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
 from claudomator_py.domain.views import Page
+from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.agents.shape import AgentView
+from claudomator_py.service.task_service import TaskService
 from claudomator_py.surface.operation import ADMIN_WHOLE, READ
 
 agents = Operations("agents")
@@ -25,7 +27,7 @@ AgentName = Annotated[str, Path(max_length=128, description="The agent's name.")
 )
 def list_agents(granted: Allowed) -> Page[AgentView]:
     """The agents in the order of the configuration, each with its slots, holds and health."""
-    return Page[AgentView](items=tuple(granted.queries.agents()))
+    return Page[AgentView](items=tuple(granted[Queries].agents()))
 
 
 @agents.operation("POST /v1/agents/{name}/hold", "holdAgent", ADMIN_WHOLE, "Start nothing on an agent", refuses=(404,))
@@ -45,7 +47,7 @@ def hold(
     key: IdempotencyKey,
 ) -> AgentView:
     """Running tasks continue; new ones go to other agents or wait, until the time named or until it is released."""
-    return granted.service.hold(name, request, key=key)
+    return granted[TaskService].hold(name, request, key=key)
 
 
 @agents.operation(
@@ -60,4 +62,4 @@ def release(
     """Tasks may start on it again at once, and on all agents that share its account. With `family`, only holds on
     that family end. Without a hold it changes nothing.
     """
-    return granted.service.release(name, request, key=key)
+    return granted[TaskService].release(name, request, key=key)

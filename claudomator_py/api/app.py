@@ -36,12 +36,13 @@ from claudomator_py.daemon.metering import Meter
 from claudomator_py.dispatch.hub import Hub
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.redaction import Redactor
+from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.access.http import logins, tokens
 from claudomator_py.resources.access.keyring import Keyring
 from claudomator_py.resources.channels.http import channels
 from claudomator_py.resources.policy.http import policy
 from claudomator_py.resources.schedules.http import schedules
-from claudomator_py.service.access import Access
+from claudomator_py.resources.session import Access
 from claudomator_py.store.database import Database
 
 _DESCRIPTION = """What anyone can ask the daemon for. Every path but /livez and /readyz needs a token; `security`
@@ -117,7 +118,7 @@ def create_app(
     sessions = Sessions(database, settings.token, clock)
     codes, throttle, paces = LoginCodes(clock), Throttle(settings.limits), Paces()
     streams = streams or Streams()
-    access.as_(OPERATOR).queries.live.on_change(streams.wake)
+    access.as_(OPERATOR)[Queries].live.on_change(streams.wake)
     keyring.on_change(streams.wake)
     sessions.on_end(streams.wake)
     app = _Application(

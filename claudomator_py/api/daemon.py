@@ -16,7 +16,10 @@ from claudomator_py.domain.retention import CleanupRequest, CleanupView
 from claudomator_py.domain.views import BackupView, DrainView, FileProblemPage, Page, ReadinessView, ReasonView
 from claudomator_py.domain.views.base import View
 from claudomator_py.domain.views.daemon import DrainRequest
+from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.overview.shape import StatusView
+from claudomator_py.service.notices import Notices
+from claudomator_py.service.task_service import TaskService
 from claudomator_py.surface.operation import ADMIN_WHOLE, OPEN, READ, READ_WHOLE
 
 daemon = Operations("status")
@@ -39,13 +42,13 @@ class LivenessView(View):
 @daemon.operation("GET /v1/status", "getStatus", READ, "Everything at a glance, what needs a person first")
 def status(granted: Allowed) -> StatusView:
     """What `claudomator status` shows. Each list is cut at 50; the counts are whole."""
-    return granted.queries.status()
+    return granted[Queries].status()
 
 
 @daemon.operation("GET /v1/inbox", "listFileProblems", READ, "Files of the inbox that were refused")
 def inbox(granted: Allowed, query: Annotated[PageQuery, Query()]) -> FileProblemPage:
     """The last one refused first, each with its reasons; a file is accepted whole or not at all."""
-    return granted.queries.inbox_problems(query.cursor, query.limit)
+    return granted[Queries].inbox_problems(query.cursor, query.limit)
 
 
 @daemon.operation(
@@ -53,7 +56,7 @@ def inbox(granted: Allowed, query: Annotated[PageQuery, Query()]) -> FileProblem
 )
 def drain_state(granted: Allowed) -> DrainView:
     """What readiness says of it, too, with the number of live runs to wait for."""
-    return granted.queries.drain_state()
+    return granted[Queries].drain_state()
 
 
 @daemon.operation("POST /v1/drain", "drain", ADMIN_WHOLE, "Stop starting tasks; running ones finish", tag="drain")
@@ -65,13 +68,13 @@ def drain(
     ],
 ) -> DrainView:
     """Harmless when repeated. It survives restarts of the daemon and lasts until `undrain`."""
-    return granted.service.drain(request.reason)
+    return granted[TaskService].drain(request.reason)
 
 
 @daemon.operation("POST /v1/undrain", "undrain", ADMIN_WHOLE, "Start tasks again", tag="drain")
 def undrain(granted: Allowed) -> DrainView:
     """Harmless when repeated."""
-    return granted.service.undrain()
+    return granted[TaskService].undrain()
 
 
 @daemon.operation(
@@ -79,7 +82,7 @@ def undrain(granted: Allowed) -> DrainView:
 )
 def list_notifications(granted: Allowed, query: Annotated[NotificationQuery, Query()]) -> Page[DeliveryView]:
     """Each is one notice to one target. A delivered one is kept for a week, a dead one for thirty days."""
-    return granted.notices.deliveries(query.state, query.cursor, query.limit)
+    return granted[Notices].deliveries(query.state, query.cursor, query.limit)
 
 
 @daemon.operation(
@@ -95,7 +98,7 @@ def retry_notification(
     granted: Allowed, delivery: Annotated[int, Path(ge=1, le=_LAST_ID, description="The notification's id."), DIGITS]
 ) -> DeliveryView:
     """It gets as many attempts as a new one. 409 for one that was delivered, or is still on its way."""
-    return granted.notices.again(delivery)
+    return granted[Notices].again(delivery)
 
 
 @daemon.operation(
@@ -110,13 +113,13 @@ def test_notification(
     granted: Allowed, target: Annotated[str, Path(max_length=128, description="A target's name in the configuration.")]
 ) -> DeliveryView:
     """Sent at once, a single time, and not kept: the answer says whether it was delivered, and if not, why."""
-    return granted.notices.test(target)
+    return granted[Notices].test(target)
 
 
 @daemon.operation("POST /v1/backups", "makeBackup", ADMIN_WHOLE, "Copy the database", status=201, tag="backups")
 def backup(granted: Allowed) -> BackupView:
     """A consistent copy, into the folder `backups` of the state folder; tasks continue meanwhile. SQLite only."""
-    return granted.service.backup()
+    return granted[TaskService].backup()
 
 
 @daemon.operation(
@@ -135,7 +138,7 @@ def clean_up(
 ) -> CleanupView:
     """Only of tasks that have ended. A work tree goes with its branch, and only if nothing in it would be lost:
     unchanged, or committed and merged. The answer says what is kept, and why."""
-    return granted.service.clean_up(request)
+    return granted[TaskService].clean_up(request)
 
 
 @daemon.operation("GET /v1/reasons", "listReasons", READ, "The reason codes, and what follows from each", tag="reasons")
@@ -161,7 +164,7 @@ def livez() -> LivenessView:
 def readyz(request: Request, response: Response) -> ReadinessView:
     """Needs no token; with it, the answer has every check, with what to do where one failed."""
     by = request.state.principal
-    found = access_of(request).as_(by or OPERATOR).queries.readiness()
+    found = access_of(request).as_(by or OPERATOR)[Queries].readiness()
     if not found.ready:
         response.status_code = 503
     return ReadinessView(ready=found.ready) if by is None else found

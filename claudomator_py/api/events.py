@@ -27,6 +27,7 @@ from claudomator_py.domain.units import format_instant
 from claudomator_py.domain.views import EventView, Page
 from claudomator_py.queries import cursors
 from claudomator_py.queries.event_stream import EventFilter, Live
+from claudomator_py.queries.queries import Queries
 from claudomator_py.surface.operation import READ
 
 events = Operations("events")
@@ -88,7 +89,7 @@ def list_events(
     limit: Limit = PAGE,
 ) -> Page[EventView] | Response:
     """Ids rise in the order of events and none becomes visible late: a stream continues after the last one seen."""
-    live = granted.queries.live
+    live = granted[Queries].live
     wanted = live.event_filter(task, kind or (), caused_by)
     if wants_stream(request):
         return _stream(live, streams, wanted, last_event_id, after, standing)

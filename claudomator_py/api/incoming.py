@@ -9,7 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from claudomator_py.api.operation import access_of
 from claudomator_py.api.problem import Refused
 from claudomator_py.api.section import guarded
-from claudomator_py.service.webhooks import NotSigned
+from claudomator_py.service.webhooks import IncomingWebhooks, NotSigned
 
 incoming = guarded()
 """What it takes is said by who sends: it is described where channels are, and not in the document of the API."""
@@ -25,7 +25,9 @@ async def take(request: Request, channel_id: str) -> JSONResponse:
 
     body = await request.body()
     try:
-        answer: dict[str, Any] = await run_in_threadpool(access_of(request).webhooks.take, channel_id, header, body)
+        answer: dict[str, Any] = await run_in_threadpool(
+            access_of(request)[IncomingWebhooks].take, channel_id, header, body
+        )
     except NotSigned:
         raise Refused(
             401, "not_authorised", "The request is not signed.", "Sign it with the channel's secret."

@@ -25,11 +25,11 @@ from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.views.specialists import SpecialistView
 from claudomator_py.resources.channels.shape import ChannelView
+from claudomator_py.resources.session import Access, Session
 from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.schema.cardfile import read_card
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.validation import odd_values, validate
-from claudomator_py.service.access import Access, Granted
 from claudomator_py.surface.operation import Needed
 
 R = TypeVar("R")
@@ -109,11 +109,11 @@ def access_of(request: Request) -> Access:
     return access
 
 
-async def _allowed(request: Request, by: Asking) -> Granted:
+async def _allowed(request: Request, by: Asking) -> Session:
     return access_of(request).as_(by)
 
 
-Allowed = Annotated[Granted, Depends(_allowed)]
+Allowed = Annotated[Session, Depends(_allowed)]
 """The service as the principal of the request may use it."""
 
 

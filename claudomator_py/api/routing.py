@@ -14,6 +14,8 @@ from claudomator_py.domain.views.routing import (
     RouteRequest,
     RoutingStatsView,
 )
+from claudomator_py.service.learning import Learned
+from claudomator_py.service.specialists import Specialists
 from claudomator_py.surface.operation import ADMIN, ADMIN_WHOLE, READ
 
 routing = Operations("routing")
@@ -34,7 +36,7 @@ def route(granted: Allowed, asked: _Asked) -> TriedRouteView:
     """The decision on a task of that content, if whoever asks made it now: every candidate with what its score is made
     of, what would have changed the answer, and what the policy would say. Nothing is made or stored. 409 where nothing
     is routed."""
-    return granted.specialists.route(asked)
+    return granted[Specialists].route(asked)
 
 
 @routing.operation("GET /v1/routing/stats", "getRoutingStats", READ, "Routing statistics")
@@ -44,13 +46,13 @@ def stats(
 ) -> RoutingStatsView:
     """Of the tasks that exist for whoever asks: decisions, their confidence, corrections and failures by specialist and
     by topic; what specialists cover badly; and what each signal of the score has changed."""
-    return granted.learned.stats(days)
+    return granted[Learned].stats(days)
 
 
 @routing.operation("GET /v1/routing/learned", "getLearned", READ, "What was learned")
 def learned(granted: Allowed) -> LearnedView:
     """From outcomes and corrections of the tasks that exist for whoever asks."""
-    return granted.learned.all()
+    return granted[Learned].all()
 
 
 @routing.operation("GET /v1/routing/labels", "listLabels", READ, "Labelled tasks")
@@ -60,7 +62,7 @@ def labels(
 ) -> LabelledTasksView:
     """Those that operators gave to somebody else, and those that were completed where they were, the newest first: what
     `claudomator calibrate` fits thresholds on."""
-    return granted.learned.labelled(limit)
+    return granted[Learned].labelled(limit)
 
 
 @routing.operation("POST /v1/routing/reset", "resetLearned", ADMIN, "Forget what was learned", refuses=(404,))
@@ -70,16 +72,16 @@ def reset(
 ) -> LearnedView:
     """It counts no more, nor does what is still to be learned of tasks that have ended. Of an organisation's principal,
     only what was learned from its tasks."""
-    return granted.learned.forget(asked)
+    return granted[Learned].forget(asked)
 
 
 @routing.operation("POST /v1/routing/freeze", "freezeLearning", ADMIN_WHOLE, "Freeze learning")
 def freeze(granted: Allowed) -> LearnedView:
     """What was learned still counts. What happens until `unfreeze` is never learned. Harmless when repeated."""
-    return granted.learned.freeze()
+    return granted[Learned].freeze()
 
 
 @routing.operation("POST /v1/routing/unfreeze", "unfreezeLearning", ADMIN_WHOLE, "Resume learning")
 def unfreeze(granted: Allowed) -> LearnedView:
     """From what happens from now on. Harmless when repeated."""
-    return granted.learned.unfreeze()
+    return granted[Learned].unfreeze()

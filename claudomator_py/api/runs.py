@@ -29,6 +29,7 @@ from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.run import Stream
 from claudomator_py.domain.run_requests import ProgressRequest, QuestionRequest, SubtaskRequest
 from claudomator_py.queries.log_stream import LogFeed, LogItem, LogPosition, LogView
+from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.runs.shape import (
     AskedView,
     HandoffView,
@@ -40,7 +41,8 @@ from claudomator_py.resources.runs.shape import (
     RunView,
     SubtaskView,
 )
-from claudomator_py.service.access import Granted
+from claudomator_py.resources.session import Session
+from claudomator_py.service.run_requests import RunRequests
 from claudomator_py.surface.operation import OPERATE_OWN, READ_OWN
 
 log = logging.getLogger(__name__)
@@ -92,7 +94,7 @@ Check = Annotated[bool, Query(description="What the run's check wrote, instead o
 @runs.operation("GET /v1/runs/{run_id}", "getRun", READ_OWN, "One run", refuses=(404,))
 def get_run(granted: Allowed, run_id: RunId) -> RunView:
     """The run with its outcome, once it has ended."""
-    return granted.queries.run(run_id)
+    return granted[Queries].run(run_id)
 
 
 @runs.operation("POST /v1/runs/{run_id}/handoff", "handOn", OPERATE_OWN, "Hand a task on", refuses=(404, 409, 422))
@@ -118,13 +120,13 @@ def hand_on(
     Harmless when repeated. 409 if the task cannot be handed on, as when it has been with that specialist, or too often:
     then the run keeps it.
     """
-    return granted.run_requests.hand_on(run_id, request)
+    return granted[RunRequests].hand_on(run_id, request)
 
 
 @runs.operation("GET /v1/runs/{run_id}/handoff", "getHandoff", READ_OWN, "What a run was told", refuses=(404,))
 def get_handoff(granted: Allowed, run_id: RunId) -> Handoff:
     """The run's handoff document: what was decided, what it may do, and what runs before it did and left."""
-    return granted.run_requests.handoff(run_id)
+    return granted[RunRequests].handoff(run_id)
 
 
 @runs.operation("POST /v1/runs/{run_id}/questions", "ask", OPERATE_OWN, "Ask a person", refuses=(404, 409, 422))
@@ -140,7 +142,7 @@ def ask(
 
     Harmless when repeated. 409 if nobody would be asked, as with `on_input: deny`.
     """
-    return granted.run_requests.ask(run_id, request)
+    return granted[RunRequests].ask(run_id, request)
 
 
 @runs.operation(
@@ -154,7 +156,7 @@ def report_progress(
     ],
 ) -> ProgressView:
     """Shown with the run until the next report. What comes within five seconds of the one before is dropped."""
-    return granted.run_requests.report_progress(run_id, request)
+    return granted[RunRequests].report_progress(run_id, request)
 
 
 @runs.operation(
@@ -178,7 +180,7 @@ def create_subtask(
 
     409 if the run has created too many (`limits.subtasks`), or is itself of a task that was created so, three deep.
     """
-    return granted.run_requests.create_subtask(run_id, request, key=key)
+    return granted[RunRequests].create_subtask(run_id, request, key=key)
 
 
 @runs.operation(
@@ -207,20 +209,20 @@ def read_log(
     """Bytes from an offset; with `view`, what they say, in items; with Accept: text/event-stream, as it comes."""
     if wants_stream(request):
         begin = _position(last_event_id or cursor, offset)
-        feed = granted.queries.live.open_log(run_id, stream, _readable(view), begin, check=check)
+        feed = granted[Queries].live.open_log(run_id, stream, _readable(view), begin, check=check)
         if last_event_id is not None and not feed.read(1) and feed.ended:
             return Response(status_code=204)
-        feed = granted.queries.live.open_log(run_id, stream, _readable(view), begin, check=check)
+        feed = granted[Queries].live.open_log(run_id, stream, _readable(view), begin, check=check)
         return EventStream(streams, _follow(granted, streams, run_id, feed, standing))
     if view is None or view == "raw":
         return _bytes(granted, run_id, stream, offset, limit, check=check)
-    feed = granted.queries.live.open_log(run_id, stream, view, _position(cursor, offset), check=check)
+    feed = granted[Queries].live.open_log(run_id, stream, view, _position(cursor, offset), check=check)
     page = _page(feed, min(limit, _PAGE))
     return Response(page.model_dump_json(), media_type="application/json", headers={"Vary": "Accept"})
 
 
-def _bytes(granted: Granted, run_id: str, stream: Stream, offset: int, limit: int, *, check: bool) -> Response:
-    chunk = granted.queries.log(run_id, stream, offset, limit, check=check)
+def _bytes(granted: Session, run_id: str, stream: Stream, offset: int, limit: int, *, check: bool) -> Response:
+    chunk = granted[Queries].log(run_id, stream, offset, limit, check=check)
     headers = {
         "Claudomator-Next-Offset": str(chunk.next_offset),
         "Claudomator-Ended": "true" if chunk.ended else "false",
@@ -240,7 +242,7 @@ def _page(feed: LogFeed, most: int) -> LogPageView:
 
 
 async def _follow(
-    granted: Granted, streams: Streams, run_id: str, feed: LogFeed, standing: Callable[[], bool]
+    granted: Session, streams: Streams, run_id: str, feed: LogFeed, standing: Callable[[], bool]
 ) -> AsyncIterator[bytes]:
     yield opening(feed.position)
     silent_s = 0.0
@@ -256,7 +258,7 @@ async def _follow(
                 yield b"".join(_message(item) for item in items)
                 silent_s = told_s = 0.0
             if feed.ended:
-                run = await streams.run(lambda: granted.queries.run(run_id))
+                run = await streams.run(lambda: granted[Queries].run(run_id))
                 status = run.outcome.status if run.outcome is not None else None
                 end = LogEndView(next_offset=feed.position.offset, state=run.state, status=status)
                 yield message("end", end, feed.position)

@@ -12,7 +12,7 @@ from claudomator_py.api.conditional import IdempotencyKey as RequestKeyHeader
 from claudomator_py.api.guard.without_secrets import GIVEN
 from claudomator_py.api.operation import Allowed, Operations, Tagged, Tagging, body, location, task_document
 from claudomator_py.api.request import DIGITS
-from claudomator_py.service.access import Granted
+from claudomator_py.resources.session import Service
 from claudomator_py.surface.operation import (
     IdempotencyKey,
     IfVersion,
@@ -35,15 +35,14 @@ _BY_NAME = (*_IN_QUERY, IdempotencyKey, IfVersion)
 
 def serve(
     tag: str,
-    service: Callable[[Granted], object] | Dependency,
+    service: type[Service] | Dependency,
     methods: Mapping[Callable[..., Any], Callable[..., Any]],
 ) -> Operations:
     """Return the operations of a resource, each answered by a method of its service.
 
-    tag: under which the document lists them. service: what answers, of all that a principal may use; or a dependency
-    that makes it of the request. methods: of that, by the call of the operation. They take what the call takes, the
-    name of the request as ``key`` and the versions that may be changed as ``versions``. Raises TypeError where one does
-    not.
+    tag: under which the document lists them. service: the class that answers; or a dependency that makes what does, of
+    the request. methods: of that, by the call of the operation. They take what the call takes, the name of the request
+    as ``key`` and the versions that may be changed as ``versions``. Raises TypeError where one does not.
     """
     operations = Operations(tag)
     for call, method in methods.items():
@@ -64,7 +63,7 @@ def serve(
 
 
 def _handler(
-    declared: Operation, service: Callable[[Granted], object] | Dependency, method: Callable[..., Any]
+    declared: Operation, service: type[Service] | Dependency, method: Callable[..., Any]
 ) -> Callable[..., Any]:
     """What FastAPI calls for an operation: its parameters are those of the call."""
     taken = [(parameter, *_taken(parameter)) for parameter in declared.parameters]
@@ -74,7 +73,7 @@ def _handler(
 
     def handler(asked: Any, request: Request, response: Response, **given: Any) -> Any:
         seen: Tags | None = given.pop("if_none_match", None)
-        bound = asked if isinstance(service, Dependency) else service(asked)
+        bound = asked if isinstance(service, Dependency) else asked[service]
         answer = method(bound, *map(given.get, in_order), **{name: given[name] for name in by_name})
         if declared.secret:
             setattr(request.state, GIVEN, True)

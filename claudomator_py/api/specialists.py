@@ -12,6 +12,7 @@ from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.views import Page
 from claudomator_py.domain.views.specialists import MAX_QUERY_LENGTH, GrantRequest, SearchView, SpecialistView
+from claudomator_py.service.specialists import Specialists
 from claudomator_py.surface.operation import ADMIN, OPERATE, READ
 
 specialists = Operations("specialists")
@@ -58,7 +59,7 @@ class SearchQuery(BaseModel):
 def list_specialists(granted: Allowed, query: Annotated[PageQuery, Query()]) -> Page[SpecialistView]:
     """Those that exist for whoever asks: public ones, which is the default, shared ones of its organisation or with a
     grant, and its own. All others are not listed, found or counted, and refused as what does not exist."""
-    return granted.specialists.page(query.cursor, query.limit)
+    return granted[Specialists].page(query.cursor, query.limit)
 
 
 @specialists.operation(
@@ -73,7 +74,7 @@ def list_specialists(granted: Allowed, query: Annotated[PageQuery, Query()]) -> 
 )
 def register(granted: Allowed, card: _Card, key: IdempotencyKey, tagged: Tagged, response: Response) -> SpecialistView:
     """Add it, or update one's own of that id. 409 for an id that is taken, or follows a file."""
-    view = tagged(granted.specialists.register(card, key=key))
+    view = tagged(granted[Specialists].register(card, key=key))
     response.headers["Location"] = f"/v1/specialists/{view.id}"
     return view
 
@@ -84,7 +85,7 @@ def search(granted: Allowed, query: Annotated[SearchQuery, Query()]) -> SearchVi
     """Those who may be given work of whoever asks, by meaning and by words: a skill, or the card's own text, scores 0.7
     times the one and 0.3 times the other, a specialist as its best. Without an encoder, the words alone count, and
     `degraded` says so."""
-    return granted.specialists.search(query.query, query.limit)
+    return granted[Specialists].search(query.query, query.limit)
 
 
 @specialists.operation(
@@ -100,7 +101,7 @@ def get_specialist(
     granted: Allowed, specialist_id: SpecialistId, if_none_match: IfNoneMatch, tagged: Tagged
 ) -> SpecialistView | Response:
     """The specialist with its card. With If-None-Match, 304 says that it has not been changed since."""
-    return tagged.unless(if_none_match, granted.specialists.one(specialist_id))
+    return tagged.unless(if_none_match, granted[Specialists].one(specialist_id))
 
 
 @specialists.operation(
@@ -117,7 +118,7 @@ def change(
     follows a file: edit the file. An administrator's change of a shipped one is a card that stands for it."""
     if card.id != specialist_id:
         raise Invalid.of([Problem(field="id", message="is not that of the path", remedy=f"write {specialist_id}")])
-    return tagged(granted.specialists.change(card, versions=if_match))
+    return tagged(granted[Specialists].change(card, versions=if_match))
 
 
 @specialists.operation(
@@ -130,7 +131,7 @@ def change(
 )
 def remove(granted: Allowed, specialist_id: SpecialistId, if_match: IfMatch) -> None:
     """With its grants. A shipped one for which it stood is there again. 409 for one that follows a file."""
-    granted.specialists.remove(specialist_id, versions=if_match)
+    granted[Specialists].remove(specialist_id, versions=if_match)
 
 
 @specialists.operation(
@@ -150,7 +151,7 @@ def grant(
     tagged: Tagged,
 ) -> SpecialistView:
     """Harmless when repeated. 409 for one that is not shared."""
-    return tagged(granted.specialists.grant(specialist_id, wanted.grantee))
+    return tagged(granted[Specialists].grant(specialist_id, wanted.grantee))
 
 
 @specialists.operation(
@@ -163,7 +164,7 @@ def grant(
 def admit(granted: Allowed, specialist_id: SpecialistId, tagged: Tagged) -> SpecialistView:
     """As its card is now, with its prompt and its permissions; a changed card has to be admitted again. For
     administrators of the daemon. 409 for a private one. Harmless when repeated."""
-    return tagged(granted.specialists.admit(specialist_id))
+    return tagged(granted[Specialists].admit(specialist_id))
 
 
 @specialists.operation(
@@ -175,7 +176,7 @@ def admit(granted: Allowed, specialist_id: SpecialistId, tagged: Tagged) -> Spec
 )
 def dismiss(granted: Allowed, specialist_id: SpecialistId, tagged: Tagged) -> SpecialistView:
     """It does the work of its own side alone. For administrators of the daemon. Harmless when repeated."""
-    return tagged(granted.specialists.dismiss(specialist_id))
+    return tagged(granted[Specialists].dismiss(specialist_id))
 
 
 @specialists.operation(
@@ -192,4 +193,4 @@ def revoke(
     tagged: Tagged,
 ) -> SpecialistView:
     """Harmless when repeated."""
-    return tagged(granted.specialists.revoke(specialist_id, grantee))
+    return tagged(granted[Specialists].revoke(specialist_id, grantee))

@@ -10,8 +10,10 @@ from claudomator_py.api.request import PageQuery
 from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.views import Page
+from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.runs.shape import RunView
 from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest, TaskView, WhyView
+from claudomator_py.service.task_service import TaskService
 from claudomator_py.surface.operation import OPERATE, READ, READ_OWN
 
 tasks = Operations("tasks")
@@ -72,7 +74,7 @@ _Document = Annotated[
 )
 def submit(granted: Allowed, spec: _Document, key: IdempotencyKey, tagged: Tagged, response: Response) -> TaskView:
     """Accept a task, as a task file would write it. It is durable once this answers."""
-    return _located(tagged(granted.service.submit(spec, key=key)), response)
+    return _located(tagged(granted[TaskService].submit(spec, key=key)), response)
 
 
 @tasks.operation(
@@ -85,7 +87,7 @@ def submit(granted: Allowed, spec: _Document, key: IdempotencyKey, tagged: Tagge
 def list_tasks(granted: Allowed, query: Annotated[TaskQuery, Query()]) -> Page[TaskView]:
     """A part of the list; all conditions count together. Tasks that come meanwhile move nothing in later parts."""
     wanted = TaskFilter(**query.model_dump(exclude={"cursor", "limit"}))
-    return granted.queries.tasks(wanted, query.cursor, query.limit)
+    return granted[Queries].tasks(wanted, query.cursor, query.limit)
 
 
 @tasks.operation(
@@ -99,7 +101,7 @@ def list_tasks(granted: Allowed, query: Annotated[TaskQuery, Query()]) -> Page[T
 )
 def get_task(granted: Allowed, ref: Ref, if_none_match: IfNoneMatch, tagged: Tagged) -> TaskView | Response:
     """The task with its content. With If-None-Match, 304 says that it has not been changed since."""
-    return tagged.unless(if_none_match, granted.queries.task(ref))
+    return tagged.unless(if_none_match, granted[Queries].task(ref))
 
 
 @tasks.operation(
@@ -114,7 +116,7 @@ def get_task(granted: Allowed, ref: Ref, if_none_match: IfNoneMatch, tagged: Tag
 )
 def cancel(granted: Allowed, ref: Ref, if_match: IfMatch, key: IdempotencyKey, tagged: Tagged) -> TaskView:
     """Ask for its end. A running task ends a little later, when its agent has; 409 for one that has ended."""
-    return tagged(granted.service.cancel(ref, if_version=if_match, key=key))
+    return tagged(granted[TaskService].cancel(ref, if_version=if_match, key=key))
 
 
 @tasks.operation(
@@ -149,7 +151,7 @@ def restart(
 
     409 for a queued task, which starts by itself, and for a running one unless `force` is true.
     """
-    return _located(tagged(granted.service.restart(ref, request, if_version=if_match, key=key)), response)
+    return _located(tagged(granted[TaskService].restart(ref, request, if_version=if_match, key=key)), response)
 
 
 @tasks.operation(
@@ -173,7 +175,7 @@ def answer(
     tagged: Tagged,
 ) -> TaskView:
     """The agent continues the conversation in which it asked; no attempt is used up. 409 if it asks nothing."""
-    return tagged(granted.service.answer(ref, request, if_version=if_match, key=key))
+    return tagged(granted[TaskService].answer(ref, request, if_version=if_match, key=key))
 
 
 @tasks.operation(
@@ -201,7 +203,7 @@ def approve(
 
     409 if it asks for no approval, 422 for what its agent cannot be configured to allow.
     """
-    return tagged(granted.service.approve(ref, request, if_version=if_match, key=key))
+    return tagged(granted[TaskService].approve(ref, request, if_version=if_match, key=key))
 
 
 @tasks.operation(
@@ -225,13 +227,13 @@ def reject(
     tagged: Tagged,
 ) -> TaskView:
     """It fails, and what depends on it. 409 if it asks nothing."""
-    return tagged(granted.service.reject(ref, request, if_version=if_match, key=key))
+    return tagged(granted[TaskService].reject(ref, request, if_version=if_match, key=key))
 
 
 @tasks.operation("GET /v1/tasks/{ref}/why", "explainTask", READ, "Why it is so", refuses=(404, 409))
 def why(granted: Allowed, ref: Ref) -> WhyView:
     """Why the task is where it is, in sentences, with the decisions and events behind them."""
-    return granted.queries.why(ref)
+    return granted[Queries].why(ref)
 
 
 @tasks.operation(
@@ -244,7 +246,7 @@ def why(granted: Allowed, ref: Ref) -> WhyView:
 )
 def runs(granted: Allowed, ref: Ref) -> Page[RunView]:
     """All runs of the task, oldest first."""
-    return Page[RunView](items=tuple(granted.queries.runs(ref)))
+    return Page[RunView](items=tuple(granted[Queries].runs(ref)))
 
 
 def _located(task: TaskView, response: Response) -> TaskView:

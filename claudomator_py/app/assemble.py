@@ -39,8 +39,8 @@ from claudomator_py.resources.access.service import Tokens
 from claudomator_py.resources.channels.service import Channels, Judge
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.schedules.service import Schedules
+from claudomator_py.resources.session import Access
 from claudomator_py.routing.profile import Request
-from claudomator_py.service.access import Access
 from claudomator_py.service.cleanup import Cleaner
 from claudomator_py.service.learning import Learned
 from claudomator_py.service.notices import Notices
@@ -211,33 +211,35 @@ def _desk(around: Surroundings, engine: Engine) -> Desk:
         around.message_checks,
     )
     access = Access(
-        service=TaskService(
-            database, queries, registry, host, workdirs, clock, cleaner, repeats, lambda: current().policing
-        ),
-        queries=queries,
-        schedules=Schedules(database, registry, workdirs, clock, queries.task_views, repeats, cron.wake),
-        notices=Notices(database, around.notifications, clock),
-        tokens=Tokens(database, keyring, clock),
-        specialists=Specialists(
-            database,
-            clock,
-            repeats,
-            lambda query: current().cosines(query),
-            preview,
-            lambda specialist_id: current().twins(specialist_id),
-        ),
-        learned=Learned(database, clock, lambda: current().settings.routing.default_specialist),
-        channels=channels,
-        webhooks=IncomingWebhooks(channels, around.environ, clock),
-        run_requests=RunRequests(database, clock, host, lambda: current().launch, secrets, repeats),
-        policy=PolicyService(
-            database,
-            lambda: current().policing.policy,
-            clock,
-            lambda: current().settings.routing.enabled,
-            lambda: current().settings.budget,
-            registry,
-        ),
+        [
+            queries,
+            TaskService(
+                database, queries, registry, host, workdirs, clock, cleaner, repeats, lambda: current().policing
+            ),
+            Schedules(database, registry, workdirs, clock, queries.task_views, repeats, cron.wake),
+            Notices(database, around.notifications, clock),
+            Tokens(database, keyring, clock),
+            Specialists(
+                database,
+                clock,
+                repeats,
+                lambda query: current().cosines(query),
+                preview,
+                lambda specialist_id: current().twins(specialist_id),
+            ),
+            Learned(database, clock, lambda: current().settings.routing.default_specialist),
+            channels,
+            IncomingWebhooks(channels, around.environ, clock),
+            RunRequests(database, clock, host, lambda: current().launch, secrets, repeats),
+            PolicyService(
+                database,
+                lambda: current().policing.policy,
+                clock,
+                lambda: current().settings.routing.enabled,
+                lambda: current().settings.budget,
+                registry,
+            ),
+        ]
     )
     intake = StoreIntake(database, registry, workdirs, clock, cron.wake)
     return Desk(access, queries, keyring, cleaner, repeats, channels, refusals, intake, runner, schedule_faults, cron)

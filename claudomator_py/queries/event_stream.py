@@ -13,10 +13,10 @@ from claudomator_py.domain.views import EventView
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.ports import RunHost
-from claudomator_py.queries.bound import Bound
 from claudomator_py.queries.finding import find_run, find_task
 from claudomator_py.queries.log_stream import EntryFeed, LogFeed, LogPosition, LogView, Source, TextFeed
 from claudomator_py.queries.views import event_views
+from claudomator_py.resources.session import Service
 from claudomator_py.store import events, pruning, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import EventQuery
@@ -60,7 +60,7 @@ class _Commits:
         self.number += 1
 
 
-class Live(Bound):
+class Live(Service):
     """Synchronous and safe to call from many threads. Every method may raise ``domain.errors.ServiceError``."""
 
     def __init__(self, database: Database, registry: AgentRegistry, host: RunHost, secrets: Secrets) -> None:

@@ -20,7 +20,6 @@ from claudomator_py.environment.secrets import Secrets
 from claudomator_py.faults import Faults
 from claudomator_py.ports import Clock, RunHost, Trees
 from claudomator_py.queries import cursors, decisions
-from claudomator_py.queries.bound import Bound
 from claudomator_py.queries.budgets import (
     budget_sentences,
     day_budget,
@@ -48,6 +47,7 @@ from claudomator_py.resources.agents.shape import AgentView
 from claudomator_py.resources.overview.shape import StatusView
 from claudomator_py.resources.runs.shape import LogChunk, RunView
 from claudomator_py.resources.schedules.ask import by_next_time
+from claudomator_py.resources.session import Service
 from claudomator_py.resources.tasks.shape import TaskView, WhyView
 from claudomator_py.sources.inbox.refusals import Refusal, Refusals, readable
 from claudomator_py.store import (
@@ -70,7 +70,7 @@ def _refused_file(refused: Refusal) -> FileProblemView:
     return FileProblemView(path=readable(refused.path), problems=refused.problems)
 
 
-class Queries(Bound):
+class Queries(Service):
     """What one principal may know.
 
     Synchronous and safe to call from many threads. Every method may raise ``domain.errors.ServiceError``. ref: as for

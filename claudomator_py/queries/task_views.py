@@ -24,7 +24,6 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.worktrees import branch_of
 from claudomator_py.faults import Faults
 from claudomator_py.ports import Trees
-from claudomator_py.queries.bound import Asked
 from claudomator_py.queries.budgets import failed_by_budget, task_budget, used_up
 from claudomator_py.queries.concealment import concealed, unnamed
 from claudomator_py.queries.explain import due_clock, failure_clause, failure_text, not_ready
@@ -32,6 +31,7 @@ from claudomator_py.queries.holds import hold_views
 from claudomator_py.queries.inputs import expiry, input_view, rejection
 from claudomator_py.queries.views import task_view
 from claudomator_py.resources.agents.shape import HoldView
+from claudomator_py.resources.session import Service
 from claudomator_py.resources.tasks.shape import TaskView, WorktreeView
 from claudomator_py.scheduler.admission import admit
 from claudomator_py.scheduler.load import load_of
@@ -54,7 +54,7 @@ class _Wait:
     blocked: Blocked | None = None
 
 
-class TaskViews(Asked):
+class TaskViews(Service):
     """The shapes of tasks, as one principal sees them."""
 
     def __init__(self, registry: AgentRegistry, observer: Observer, faults: Faults) -> None:

@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from claudomator_py.domain.views.routing import ForgetRequest, LabelledTasksView, LearnedView, RoutingStatsView
 from claudomator_py.ports import Clock
 from claudomator_py.queries import routing_stats
-from claudomator_py.queries.bound import Bound
+from claudomator_py.resources.session import Service
 from claudomator_py.store import specialist_rows, switch_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import record
@@ -18,7 +18,7 @@ from claudomator_py.tasks.specialists import unknown
 T = TypeVar("T")
 
 
-class Learned(Bound):
+class Learned(Service):
     """What can be asked about learning. Every method may raise ``domain.errors.ServiceError``.
 
     default: the specialist for what is for no other, as configured now.

@@ -9,14 +9,14 @@ from claudomator_py.domain.units import format_instant
 from claudomator_py.domain.views import Page
 from claudomator_py.ports import Clock
 from claudomator_py.queries import cursors
-from claudomator_py.queries.bound import Bound
+from claudomator_py.resources.session import Service
 from claudomator_py.store import outbox_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Outbox
 
 
-class Notices(Bound):
+class Notices(Service):
     """What can be asked about notices. Every method may raise ``domain.errors.ServiceError``."""
 
     def __init__(self, database: Database, dispatcher: NotificationDispatcher, clock: Clock) -> None:

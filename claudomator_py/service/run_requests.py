@@ -31,10 +31,10 @@ from claudomator_py.domain.units import format_instant
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.environment.workdirs import directory_key
 from claudomator_py.ports import Clock, RunHost
-from claudomator_py.queries.bound import Bound
 from claudomator_py.queries.concealment import SOMEBODY, handoff_told
 from claudomator_py.queries.finding import find_run
 from claudomator_py.resources.runs.shape import AskedView, HandoffView, ProgressView, SubtaskView
+from claudomator_py.resources.session import Service
 from claudomator_py.scheduler.decision import HandoffRecord
 from claudomator_py.store import run_rows, specialist_rows, spending_rows, task_rows
 from claudomator_py.store.database import Database
@@ -79,7 +79,7 @@ class _Asking:
     spec: TaskSpec
 
 
-class RunRequests(Bound):
+class RunRequests(Service):
     """What a run can ask. Every method may raise ``domain.errors.ServiceError``, and NotFound for another's run."""
 
     def __init__(
@@ -92,12 +92,11 @@ class RunRequests(Bound):
         repeats: IdempotentRequests,
     ) -> None:
         """rules: those in force. secrets: what no request may have stored."""
-        super().__init__(database)
+        super().__init__(database, repeats)
         self._clock = clock
         self._host = host
         self._rules = rules
         self._secrets = secrets
-        self._repeats = repeats
 
     def handoff(self, run_id: str) -> Handoff:
         """What the run was told about decisions, authority and the work before it. Raises NotFound: nothing."""
@@ -197,10 +196,9 @@ class RunRequests(Bound):
 
         def transaction(connection: Connection) -> SubtaskView:
             asking = _under_way(connection, find_run(connection, run_id, self._by), "creates tasks")
-            return self._repeats.kept(connection, key, self._created(connection, asking, request), self._by.id)
+            return self._created(connection, asking, request)
 
-        with self._repeats.claim(key, self._by.id, SubtaskView) as earlier:
-            return earlier or self._write(transaction)
+        return self._once(key, SubtaskView, lambda: transaction)
 
     def _created(self, connection: Connection, asking: _Asking, request: SubtaskRequest) -> SubtaskView:
         run, task, most = asking.run, asking.task, self._rules().max_subtasks

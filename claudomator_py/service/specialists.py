@@ -18,9 +18,9 @@ from claudomator_py.domain.views.routing import RouteRequest
 from claudomator_py.domain.views.specialists import CardWarningView, SearchView, SpecialistView
 from claudomator_py.ports import Clock
 from claudomator_py.queries import specialists as queries
-from claudomator_py.queries.bound import Bound
 from claudomator_py.queries.routing import tried_view
 from claudomator_py.queries.specialists import Similarity
+from claudomator_py.resources.session import Service
 from claudomator_py.routing.oddities import duplicates, oddities
 from claudomator_py.routing.profile import Request
 from claudomator_py.store import specialist_rows, transactions
@@ -53,7 +53,7 @@ class HubRegistration(NamedTuple):
     """Fields of its card that do not count, as another card of its creator says otherwise."""
 
 
-class Specialists(Bound):
+class Specialists(Service):
     """What can be asked about specialists. Every method may raise ``domain.errors.ServiceError``: NotFound in the same
     words for a card that does not exist and for one that does not exist for whoever asks.
 
@@ -69,9 +69,8 @@ class Specialists(Bound):
         router: Router = lambda *_: None,
         twins: Twins = lambda _: (),
     ) -> None:
-        super().__init__(database)
+        super().__init__(database, repeats)
         self._clock = clock
-        self._repeats = repeats
         self._similarity = similarity
         self._router = router
         self._twins = twins
@@ -120,13 +119,10 @@ class Specialists(Bound):
     def register(self, card: Card, *, key: RequestKey | None = None) -> SpecialistView:
         """Add the card, or update one's own of that id; harmless when repeated. Raises Conflict, Forbidden, Invalid."""
 
-        def transaction(connection: Connection) -> SpecialistView:
-            found = changes.register(connection, card, self._by, self._clock())
-            return self._repeats.kept(connection, key, queries.view(found, self._by), self._by.id)
+        def change(connection: Connection) -> SpecialistView:
+            return queries.view(changes.register(connection, card, self._by, self._clock()), self._by)
 
-        with self._repeats.claim(key, self._by.id, SpecialistView) as earlier:
-            told = earlier or self._write(transaction)
-        return self._warned(told)
+        return self._warned(self._once(key, SpecialistView, lambda: change))
 
     def register_itself(self, card: Card) -> HubRegistration:
         """The same, for an agent that has connected. What is odd about its card is not looked for, as all cards are

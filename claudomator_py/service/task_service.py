@@ -28,10 +28,10 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import Workdirs, directory_key
 from claudomator_py.ports import Clock, RunHost
 from claudomator_py.prompts.conversations import ResumePolicy
-from claudomator_py.queries.bound import Bound
 from claudomator_py.queries.finding import find_task
 from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.agents.shape import AgentView
+from claudomator_py.resources.session import Service
 from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 from claudomator_py.service.backups import make_backup
 from claudomator_py.service.cleanup import Cleaner
@@ -68,7 +68,7 @@ def require_version(name: str, version: int, versions: Versions) -> None:
         raise StaleVersion(detail, remedy="Fetch it again and retry with its current version.")
 
 
-class TaskService(Bound):
+class TaskService(Service):
     """What one principal may change, each request in one transaction.
 
     Synchronous and safe to call from many threads. Every method may raise ``domain.errors.ServiceError``.
@@ -145,7 +145,7 @@ class TaskService(Bound):
                 request_cancel(connection, task, now_ms)
             return task.id
 
-        return self._once(change, key, lambda: crashpoint("cancel-committed"))
+        return self._change_task(change, key, lambda: crashpoint("cancel-committed"))
 
     def restart(
         self, ref: str, request: RestartRequest, *, if_version: Versions = None, key: RequestKey | None = None
@@ -166,7 +166,7 @@ class TaskService(Bound):
             )
             return task.id
 
-        return self._once(change, key, lambda: crashpoint("restart-committed"))
+        return self._change_task(change, key, lambda: crashpoint("restart-committed"))
 
     def answer(
         self, ref: str, request: AnswerRequest, *, if_version: Versions = None, key: RequestKey | None = None
@@ -214,9 +214,9 @@ class TaskService(Bound):
             take(connection, task, now_ms=self._clock())
             return task.id
 
-        return self._once(change, key, lambda: crashpoint("input-committed"))
+        return self._change_task(change, key, lambda: crashpoint("input-committed"))
 
-    def _once(
+    def _change_task(
         self, change: Callable[[Connection], str], key: RequestKey | None, committed: Callable[[], None]
     ) -> TaskView:
         """The task that was changed, once for each key. change: gives its id. committed: called after that."""

@@ -18,7 +18,7 @@ OFF = ChannelSettings(primary=PrimaryRule.OFF)
 
 
 def of(world: World, by: Principal = OPERATOR) -> Channels:
-    return world.access.as_(by).channels
+    return world.access.as_(by)[Channels]
 
 
 def made(world: World, settings: ChannelSettings = OFF, by: Principal = OPERATOR, **more: object) -> ChannelView:

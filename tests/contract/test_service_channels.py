@@ -23,6 +23,7 @@ from claudomator_py.resources.channels.shape import (
     MuteRequest,
     SettingsRequest,
 )
+from claudomator_py.service.specialists import Specialists
 from claudomator_py.store.database import Database
 from claudomator_py.tasks.messages import Written
 from tests.contract.talk import OFF, made, of, said, task_of, told
@@ -74,7 +75,7 @@ def test_a_channel_of_an_organisation_does_not_exist_for_another(world: World) -
 
 
 def test_specialists_who_do_not_exist_for_its_creator_take_no_part(world: World) -> None:
-    of_bob = world.access.as_(BOB).specialists
+    of_bob = world.access.as_(BOB)[Specialists]
     of_bob.register(card("spy", visibility="private"))
     for more in ({"participants": ("spy",)}, {"primary": "spy"}, {"participants": ("nobody",)}):
         with pytest.raises(Invalid, match="there is no specialist"):

@@ -12,7 +12,9 @@ from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.domain.views.decisions import DecisionFilter, KindName, RecordedDecisionView, RouteName
+from claudomator_py.queries.queries import Queries
 from claudomator_py.scheduler.decision import DecisionKind, Route
+from claudomator_py.service.task_service import TaskService
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
 from tests.fakes.world import World, spec
@@ -30,13 +32,13 @@ def world(database: Database) -> World:
 
 
 def submit(world: World, name: str, specialist: str, by: Principal = OPERATOR) -> str:
-    world.access.as_(by).service.submit(spec(name, specialist=specialist))
+    world.access.as_(by)[TaskService].submit(spec(name, specialist=specialist))
     world.router.route()
     return world.task(name).id
 
 
 def listed(world: World, by: Principal = OPERATOR, **wanted: object) -> list[RecordedDecisionView]:
-    found = world.access.as_(by).queries.decisions(DecisionFilter.model_validate(wanted), None, 200)
+    found = world.access.as_(by)[Queries].decisions(DecisionFilter.model_validate(wanted), None, 200)
     return list(found.items)
 
 
@@ -92,7 +94,7 @@ def test_a_task_is_meant_by_what_people_call_it(world: World) -> None:
 def test_a_list_is_read_in_parts(world: World) -> None:
     for number in range(5):
         submit(world, f"t{number}", "plumber")
-    queries, wanted = world.access.as_(OPERATOR).queries, DecisionFilter(kind="specialist")
+    queries, wanted = world.access.as_(OPERATOR)[Queries], DecisionFilter(kind="specialist")
     found: list[RecordedDecisionView] = []
     cursor = None
     while True:
@@ -111,7 +113,7 @@ def test_a_list_is_read_in_parts(world: World) -> None:
 
 def test_one_that_was_superseded_names_the_one_that_stands(world: World) -> None:
     sink = submit(world, "sink", "plumber")
-    world.access.as_(OPERATOR).service.restart("sink", RestartRequest(specialist="florist"))
+    world.access.as_(OPERATOR)[TaskService].restart("sink", RestartRequest(specialist="florist"))
     world.router.route()
 
     # Both were made in the same millisecond, so the list may have either first.
@@ -120,7 +122,7 @@ def test_one_that_was_superseded_names_the_one_that_stands(world: World) -> None
 
     assert (now.specialist, before.specialist) == ("florist", "plumber")
     assert (now.supersedes, before.superseded_by, now.superseded_by) == (before.id, now.id, None)
-    assert world.access.as_(OPERATOR).queries.decision(before.id) == before
+    assert world.access.as_(OPERATOR)[Queries].decision(before.id) == before
 
 
 def test_those_of_others_do_not_exist(world: World) -> None:
@@ -131,9 +133,9 @@ def test_those_of_others_do_not_exist(world: World) -> None:
     assert listed(world, BOB) == []
     of_ann = listed(world, ANN)[0].id
     with pytest.raises(NotFound):
-        world.access.as_(BOB).queries.decision(of_ann)
+        world.access.as_(BOB)[Queries].decision(of_ann)
     with pytest.raises(NotFound):
-        world.access.as_(Principal("run", Role.RUN, run_id="any")).queries.decision(of_ann)
+        world.access.as_(Principal("run", Role.RUN, run_id="any"))[Queries].decision(of_ann)
 
 
 def test_a_specialist_who_does_not_exist_for_whoever_asks_is_not_named(world: World) -> None:
@@ -171,7 +173,7 @@ def test_what_a_run_was_given_is_known_as_long_as_the_decision(world: World) -> 
     world.host.remove(run_id)
 
     (placed,) = listed(world, kind="placement", task=world.row("dig").id)
-    given = world.access.as_(OPERATOR).queries.decision(placed.id).given
+    given = world.access.as_(OPERATOR)[Queries].decision(placed.id).given
 
     assert given is not None
     assert (given.mode, given.tools, given.expected_output) == ("acceptEdits", None, "a hole")

@@ -12,9 +12,11 @@ from claudomator_py.domain.outcome import HandoffRequest, Reason
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.domain.views.decisions import DecisionFilter
+from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.runs.shape import HandoffView
 from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest
 from claudomator_py.scheduler.decision import DecisionKind, Route
+from claudomator_py.service.run_requests import RunRequests
 from claudomator_py.store import decision_rows, events, run_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run
@@ -99,7 +101,7 @@ def refused(world: World, why: str) -> None:
     assert why in (world.task("t").reason_text or "")
     asked = world.row("t").asks
     assert asked is not None
-    explained = world.access.as_(OPERATOR).queries.why("t").sentences
+    explained = world.access.as_(OPERATOR)[Queries].why("t").sentences
     assert any(f"`claudomator approve t` has {asked['agent']} continue it;" in one for one in explained)
 
 
@@ -130,7 +132,7 @@ def test_an_unknown_or_hidden_specialist_is_refused_alike(world: World) -> None:
     begin(world)
     hand_on(world, "nobody")
     refused(world, "there is no specialist nobody")
-    (last, *_) = world.access.as_(OPERATOR).queries.decisions(DecisionFilter(kind="handoff"), None, 1).items
+    (last, *_) = world.access.as_(OPERATOR)[Queries].decisions(DecisionFilter(kind="handoff"), None, 1).items
     assert last.reason == "there is no specialist nobody"
 
 
@@ -256,7 +258,7 @@ def test_a_new_generation_begins_with_whoever_the_task_names(world: World) -> No
 
 
 def announced(world: World, run: Run, to: str = "ben", by: Principal = OPERATOR, **said: Any) -> HandoffView:
-    return world.access.as_(by).run_requests.hand_on(run.id, HandoffRequest(to=to, **said))
+    return world.access.as_(by)[RunRequests].hand_on(run.id, HandoffRequest(to=to, **said))
 
 
 def speaker(run: Run) -> Principal:

@@ -11,9 +11,15 @@ from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.domain.views.decisions import DecisionFilter
+from claudomator_py.queries.queries import Queries
+from claudomator_py.resources.policy.service import PolicyService
+from claudomator_py.resources.session import Session
 from claudomator_py.resources.tasks.shape import AnswerRequest
 from claudomator_py.routing.role import agent_of
-from claudomator_py.service.access import Granted
+from claudomator_py.service.learning import Learned
+from claudomator_py.service.run_requests import RunRequests
+from claudomator_py.service.specialists import Specialists
+from claudomator_py.service.task_service import TaskService
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
 from tests.fakes.world import World, spec
@@ -31,16 +37,16 @@ def world(database: Database) -> World:
 
 def test_the_agent_that_a_hidden_specialist_is_exists_for_nobody_else(world: World) -> None:
     hidden = card("shepherd", url="ws-agent://shepherd", visibility="private")
-    world.access.as_(ANN).specialists.register(hidden)
+    world.access.as_(ANN)[Specialists].register(hidden)
     world.registry.reach([agent_of(hidden)])
     ann, bob = world.access.as_(ANN), world.access.as_(BOB)
 
-    assert "hub:shepherd" in {one.name for one in ann.queries.agents()}
-    assert "hub:shepherd" not in {one.name for one in (*bob.queries.agents(), *bob.queries.status().agents)}
+    assert "hub:shepherd" in {one.name for one in ann[Queries].agents()}
+    assert "hub:shepherd" not in {one.name for one in (*bob[Queries].agents(), *bob[Queries].status().agents)}
     said = []
     for name in ("shepherd", "sheperd"):
         with pytest.raises(Invalid) as refused:
-            bob.service.submit(spec(f"t-{name}", agent={"type": f"hub:{name}", "strict": True}))
+            bob[TaskService].submit(spec(f"t-{name}", agent={"type": f"hub:{name}", "strict": True}))
         said.append(refused.value.detail.replace(name, "X"))
     assert said[0] == said[1]
     assert "write `specialist: X` instead" in said[0]
@@ -48,23 +54,23 @@ def test_the_agent_that_a_hidden_specialist_is_exists_for_nobody_else(world: Wor
         card("mine", allowed_agents=["hub:shepherd"])
 
 
-def told_of(desk: Granted, name: str) -> str:
+def told_of(desk: Session, name: str) -> str:
     """All that a principal can read that is about that task, as one text."""
-    listed = desk.queries.decisions(DecisionFilter(task=name), None, 50).items
-    shadows = desk.queries.decisions(DecisionFilter(task=name, kind="shadow"), None, 50).items
-    live = desk.queries.live
-    runs = desk.queries.runs(name)
-    pages = [task_page_of(desk.queries.why(name), runs, run.id) for run in runs]
-    told = [desk.run_requests.handoff(run.id) for run in runs]
+    listed = desk[Queries].decisions(DecisionFilter(task=name), None, 50).items
+    shadows = desk[Queries].decisions(DecisionFilter(task=name, kind="shadow"), None, 50).items
+    live = desk[Queries].live
+    runs = desk[Queries].runs(name)
+    pages = [task_page_of(desk[Queries].why(name), runs, run.id) for run in runs]
+    told = [desk[RunRequests].handoff(run.id) for run in runs]
     answers = [
-        *(desk.queries.task(name), desk.queries.why(name), desk.queries.status(), *desk.queries.agents(), *runs),
-        *(desk.queries.run(run.id) for run in runs),
-        *desk.queries.tasks(TaskFilter(), None, 50).items,
-        *(*listed, *shadows, *(desk.queries.decision(one.id) for one in listed)),
-        *(desk.queries.explained(one.id) for one in listed),
+        *(desk[Queries].task(name), desk[Queries].why(name), desk[Queries].status(), *desk[Queries].agents(), *runs),
+        *(desk[Queries].run(run.id) for run in runs),
+        *desk[Queries].tasks(TaskFilter(), None, 50).items,
+        *(*listed, *shadows, *(desk[Queries].decision(one.id) for one in listed)),
+        *(desk[Queries].explained(one.id) for one in listed),
         *live.events(live.event_filter(name, ()), 0, 500).items,
         *live.last_events(live.event_filter(None, ()), 500).items,
-        *(*told, desk.policy.approvals(), desk.learned.stats(), desk.learned.all(), desk.learned.labelled()),
+        *(*told, desk[PolicyService].approvals(), desk[Learned].stats(), desk[Learned].all(), desk[Learned].labelled()),
     ]
     return "\n".join([*(one.model_dump_json() for one in answers), *map(repr, pages)])
 
@@ -83,17 +89,17 @@ def test_colleagues_are_not_told_which_hidden_agent_has_their_task(world: World,
     url = "ws-agent://shepherd" if via == "hub" else "https://agents.example/sheep"
     hidden = card("shepherd", url=url, visibility="private" if via == "hub" else "shared", skills=[SHEEP])
     ann, eve = world.access.as_(ANN), world.access.as_(EVE)
-    (ann.specialists if via == "hub" else world.specialists).register(hidden)
+    (ann[Specialists] if via == "hub" else world.specialists).register(hidden)
     if via == "http":  # which only an operator's card is reached by
         world.specialists.grant("shepherd", "ann")
     world.specialists.register(card("ben", description="Bakes bread."))
     world.registry.reach([agent_of(hidden)])
-    ann.service.submit(spec("tally", instructions="Count the sheep. How many sheep are there?"))
+    ann[TaskService].submit(spec("tally", instructions="Count the sheep. How many sheep are there?"))
     world.router.route()
     world.tick()
     run = world.live("tally")
     assert (run.agent, run.specialist, run.skill) == (f"{via}:shepherd", "shepherd", "count-woolly")
-    assert f"on {via}" in eve.queries.why("tally").sentences[0]
+    assert f"on {via}" in eve[Queries].why("tally").sentences[0]
 
     if end == "succeeds":
         world.succeed("tally")
@@ -112,16 +118,16 @@ def test_colleagues_are_not_told_which_hidden_agent_has_their_task(world: World,
     assert all(word in known for word in (f"{via}:shepherd", '"shepherd"', "count-woolly"))
     told = told_of(eve, "tally")
     assert [word for word in ("shepherd", "woolly", "agents.example", "AGENTS.example") if word in told] == []
-    assert any(one.startswith("tally went to somebody else: ") for one in eve.queries.why("tally").sentences)
+    assert any(one.startswith("tally went to somebody else: ") for one in eve[Queries].why("tally").sentences)
     if end == "is cut off":
         assert "agents.example:443 answered" in known
         assert "its server answered with HTTP 502: no upstream for its server. Gave up" in told
-    assert eve.queries.run(run.id).agent == via
+    assert eve[Queries].run(run.id).agent == via
     for desk, finds in ((ann, True), (eve, False)):
-        found = desk.queries.tasks(TaskFilter(agent=run.agent), None, 9).items
-        decided = desk.queries.decisions(DecisionFilter(agent=run.agent), None, 9).items
+        found = desk[Queries].tasks(TaskFilter(agent=run.agent), None, 9).items
+        decided = desk[Queries].decisions(DecisionFilter(agent=run.agent), None, 9).items
         assert (bool(found), bool(decided)) == (finds, finds)
-    assert eve.queries.task("tally").spec == ann.queries.task("tally").spec
+    assert eve[Queries].task("tally").spec == ann[Queries].task("tally").spec
 
 
 @pytest.mark.parametrize("on_input", ["wait", "deny"])
@@ -129,10 +135,10 @@ def test_colleagues_are_not_told_to_which_hidden_specialist_a_task_was_not_hande
     world: World, on_input: str
 ) -> None:
     ann, eve = world.access.as_(ANN), world.access.as_(EVE)
-    ann.specialists.register(card("shepherd", visibility="private"))
+    ann[Specialists].register(card("shepherd", visibility="private"))
     for name in ("ben", "cid"):
         world.specialists.register(card(name))
-    ann.service.submit(spec("tally", specialist="ben", on_input=on_input))
+    ann[TaskService].submit(spec("tally", specialist="ben", on_input=on_input))
     for by, to in (("ben", "shepherd"), ("shepherd", "cid"), ("cid", "shepherd")):
         world.router.route()
         world.tick()
@@ -149,17 +155,17 @@ def test_colleagues_are_not_told_to_which_hidden_specialist_a_task_was_not_hande
 @pytest.mark.both_databases
 def test_colleagues_are_not_told_which_hidden_specialist_may_be_meant(world: World) -> None:
     ann, eve = world.access.as_(ANN), world.access.as_(EVE)
-    ann.specialists.register(card("shepherd", visibility="private", skills=[SHEEP]))
+    ann[Specialists].register(card("shepherd", visibility="private", skills=[SHEEP]))
     world.specialists.register(card("ben", description="Bakes bread."))
-    ann.service.submit(spec("tally", instructions="please just fix it"))
+    ann[TaskService].submit(spec("tally", instructions="please just fix it"))
     world.router.route()
     assert world.state("tally") == "NEEDS_INPUT clarification"
-    assert "Candidates: " in (ann.queries.task("tally").reason_text or "")
+    assert "Candidates: " in (ann[Queries].task("tally").reason_text or "")
     assert "shepherd" in told_of(ann, "tally")
     assert "shepherd" not in told_of(eve, "tally")
     assert unknown_to(eve, "shepherd") == unknown_to(eve, "shopherd").replace("shopherd", "shepherd")
 
-    ann.service.answer("tally", AnswerRequest(text="shepherd"))
+    ann[TaskService].answer("tally", AnswerRequest(text="shepherd"))
     world.router.route()
     world.tick()
     assert world.live("tally").specialist == "shepherd"
@@ -169,83 +175,93 @@ def test_colleagues_are_not_told_which_hidden_specialist_may_be_meant(world: Wor
     assert [word for word in ("shepherd", "woolly") if word in told] == []
 
 
-def unknown_to(desk: Granted, name: str) -> str:
+def unknown_to(desk: Session, name: str) -> str:
     """What is said where that name is the answer to which specialist is meant."""
     with pytest.raises(Invalid) as refused:
-        desk.service.answer("tally", AnswerRequest(text=name))
+        desk[TaskService].answer("tally", AnswerRequest(text=name))
     return refused.value.detail
 
 
 @pytest.mark.both_databases
 def test_a_colleague_cannot_find_out_a_name_by_handing_on_to_it(world: World) -> None:
     ann, eve = world.access.as_(ANN), world.access.as_(EVE)
-    ann.specialists.register(card("shepherd", visibility="private"))
+    ann[Specialists].register(card("shepherd", visibility="private"))
     world.specialists.register(card("ben"))
-    ann.service.submit(spec("tally", specialist="ben"))
+    ann[TaskService].submit(spec("tally", specialist="ben"))
     world.router.route()
     world.tick()
     run = world.live("tally")
     said = []
     for name in ("shepherd", "shopherd"):
         with pytest.raises(Conflict) as refused:
-            eve.run_requests.hand_on(run.id, HandoffRequest(to=name))
+            eve[RunRequests].hand_on(run.id, HandoffRequest(to=name))
         said.append(refused.value.detail.replace(name, "X"))
     assert said[0] == said[1]
-    ann.run_requests.hand_on(run.id, HandoffRequest(to="shepherd"))
+    ann[RunRequests].hand_on(run.id, HandoffRequest(to="shepherd"))
     with pytest.raises(Conflict, match="tally goes to somebody else already"):
-        eve.run_requests.hand_on(run.id, HandoffRequest(to="ben"))
+        eve[RunRequests].hand_on(run.id, HandoffRequest(to="ben"))
     assert "shepherd" not in told_of(eve, "tally")
 
 
 @pytest.mark.parametrize("named", [True, pytest.param(False, marks=pytest.mark.both_databases)])
 def test_a_queued_task_does_not_keep_a_specialist_whose_grant_was_revoked(world: World, named: bool) -> None:
     ann, bob = world.access.as_(ANN), world.access.as_(BOB)
-    ann.specialists.register(card("shepherd", visibility="shared", skills=[SHEEP]))
-    ann.specialists.grant("shepherd", "bob")
+    ann[Specialists].register(card("shepherd", visibility="shared", skills=[SHEEP]))
+    ann[Specialists].grant("shepherd", "bob")
     world.specialists.admit("shepherd")
     for user in (ann, bob):
         fields = {"specialist": "shepherd"} if named else {}
-        user.service.submit(spec("tally", instructions="Count the sheep. How many sheep are there?", **fields))
+        user[TaskService].submit(spec("tally", instructions="Count the sheep. How many sheep are there?", **fields))
     world.router.route()
-    assert bob.queries.task("tally").specialist == "shepherd"
+    assert bob[Queries].task("tally").specialist == "shepherd"
 
-    ann.specialists.revoke("shepherd", "bob")
+    ann[Specialists].revoke("shepherd", "bob")
     world.router.route()
     world.tick()
 
-    told = bob.queries.task("tally")
+    told = bob[Queries].task("tally")
     assert (told.state, told.specialist) == (("NEEDS_INPUT" if named else "RUNNING"), "shepherd" if named else None)
     if named:
         why = "The task names shepherd, and there is no specialist of that id any more."
         assert (told.reason_text or "").startswith(why)
-        assert any(why[1:] in sentence for sentence in bob.queries.why("tally").sentences)
-    assert ann.queries.task("tally").specialist == "shepherd"
-    assert ann.queries.task("tally").state == "RUNNING"
+        assert any(why[1:] in sentence for sentence in bob[Queries].why("tally").sentences)
+    assert ann[Queries].task("tally").specialist == "shepherd"
+    assert ann[Queries].task("tally").state == "RUNNING"
 
 
 @pytest.mark.both_databases
 def test_another_organisation_can_read_nothing_of_a_hidden_specialist_and_its_tasks(world: World) -> None:
     ann, bob = world.access.as_(ANN), world.access.as_(BOB)
     world.specialists.register(card("ben", description="Bakes bread."))
-    before = bob.specialists.search("How many sheep are there?")
-    ann.specialists.register(card("shepherd", visibility="private", description="Tends sheep.", skills=[SHEEP]))
-    ann.service.submit(spec("tally", instructions="Count the sheep. How many sheep are there?"))
+    before = bob[Specialists].search("How many sheep are there?")
+    ann[Specialists].register(card("shepherd", visibility="private", description="Tends sheep.", skills=[SHEEP]))
+    ann[TaskService].submit(spec("tally", instructions="Count the sheep. How many sheep are there?"))
     world.router.route()
     world.tick()
     run = world.live("tally")
     assert run.specialist == "shepherd"
     world.succeed("tally")
 
-    found = bob.specialists.search("How many sheep are there?")
+    found = bob[Specialists].search("How many sheep are there?")
     assert (found.total, found.items) == (before.total, before.items), "not even a score has changed"
-    live = bob.queries.live
+    live = bob[Queries].live
     answers = [
-        *(found, bob.queries.status(), *bob.queries.agents(), *bob.specialists.page().items),
-        *bob.queries.tasks(TaskFilter(), None, 50).items,
-        *(one for kind in (None, "shadow") for one in bob.queries.decisions(DecisionFilter(kind=kind), None, 50).items),
+        *(found, bob[Queries].status(), *bob[Queries].agents(), *bob[Specialists].page().items),
+        *bob[Queries].tasks(TaskFilter(), None, 50).items,
+        *(
+            one
+            for kind in (None, "shadow")
+            for one in bob[Queries].decisions(DecisionFilter(kind=kind), None, 50).items
+        ),
         *live.events(live.event_filter(None, ()), 0, 500).items,
-        *(bob.learned.stats(), bob.learned.all(), bob.learned.labelled(), bob.policy.view(), bob.policy.approvals()),
-        *(*bob.queries.public_cards(), *bob.policy.test("instructions: Count the sheep.")),
+        *(
+            bob[Learned].stats(),
+            bob[Learned].all(),
+            bob[Learned].labelled(),
+            bob[PolicyService].view(),
+            bob[PolicyService].approvals(),
+        ),
+        *(*bob[Queries].public_cards(), *bob[PolicyService].test("instructions: Count the sheep.")),
     ]
     told = "\n".join(one.model_dump_json() for one in answers)
     assert "ben" in told
@@ -253,6 +269,6 @@ def test_another_organisation_can_read_nothing_of_a_hidden_specialist_and_its_ta
         word for word in ("shepherd", "woolly", "tally", "sheep") if word in told.replace("Count the sheep", "")
     ] == []
     with pytest.raises(NotFound):
-        bob.queries.task("tally")
+        bob[Queries].task("tally")
     with pytest.raises(NotFound):
-        bob.queries.run(run.id)
+        bob[Queries].run(run.id)

@@ -15,6 +15,8 @@ from claudomator_py.routing.labelled_set import case_of
 from claudomator_py.routing.profile import Request
 from claudomator_py.schema.routing_settings import Preset
 from claudomator_py.schema.shipped_cards import shipped_cards, shipped_files
+from claudomator_py.service.learning import Learned
+from claudomator_py.service.specialists import Specialists
 from claudomator_py.store.database import Database
 from tests.contract.taught import ANSWER, LATER_QUERIES, QUERIES, Taught
 from tests.fakes.cards import card
@@ -76,15 +78,15 @@ def test_figures_say_whether_a_signal_was_right(taught: Taught) -> None:
 
 
 def test_figures_are_those_of_ones_own_organisation(taught: Taught) -> None:
-    taught.world.access.as_(ANN).specialists.register(
+    taught.world.access.as_(ANN)[Specialists].register(
         card("llama-keeper", visibility="private", skills=[{"id": "feeding", "name": "Feeding", "examples": LLAMAS}])
     )
     assert taught.submit("slow", "Feed the llamas of the southern meadow, please.", by=ANN) == "llama-keeper"
     taught.done("slow")
     taught.learner.run_once()
 
-    anns, bobs = (taught.world.access.as_(one).learned for one in (ANN, BOB))
-    carls = taught.world.access.as_(Principal("carl", Role.OPERATE, "acme")).learned
+    anns, bobs = (taught.world.access.as_(one)[Learned] for one in (ANN, BOB))
+    carls = taught.world.access.as_(Principal("carl", Role.OPERATE, "acme"))[Learned]
 
     assert [one.specialist for one in anns.stats().specialists] == ["llama-keeper"]
     assert {one.specialist for one in anns.all().standings} == {"llama-keeper"}
@@ -147,5 +149,5 @@ def test_tasks_with_who_is_right_are_a_labelled_set(taught: Taught) -> None:
     cases = [case_of(json.loads(one.model_dump_json()), {card.id for card in cards}) for one in found]
     figures, _ = evaluate(cards, cases, Hashed(), calibration_for(Preset.CALIBRATED, Hashed().id), lambda: 0)
     assert [one.id for one in figures.wrong] == [taught.world.task("wrong").id], "a task that went right is right"
-    assert [one.name for one in taught.world.access.as_(ANN).learned.labelled().items] == ["anns"]
+    assert [one.name for one in taught.world.access.as_(ANN)[Learned].labelled().items] == ["anns"]
     assert len(taught.world.learned.labelled(limit=1).items) == 1

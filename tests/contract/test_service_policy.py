@@ -9,8 +9,11 @@ from claudomator_py.domain.channel import NewChannel, NewMessage
 from claudomator_py.domain.errors import Forbidden
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.views.decisions import DecisionFilter
+from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.policy.page import verdict_of
+from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.scheduler.decision import PolicyVerdict
+from claudomator_py.service.specialists import Specialists
 from claudomator_py.store.database import Database
 from tests.contract.policed import Make, approve, follow, policed_world, records, rule
 from tests.fakes.cards import card
@@ -65,7 +68,7 @@ def test_an_approval_is_asked_for_once_and_says_who_gave_it_and_why(policed: Mak
     assert (held.verdict, approved.verdict, allowed.verdict) == ("held", "approved", "allowed")
     assert allowed.approved == ("infra",)
     assert (approved.approved_by, approved.said, approved.rules) == ("mara", "seen the plan", ("infra",))
-    (settled,) = world.access.as_(MARA).policy.approvals().settled
+    (settled,) = world.access.as_(MARA)[PolicyService].approvals().settled
     assert (settled.task_name, settled.outcome, settled.by, settled.why) == ("dig", "given", "mara", "seen the plan")
 
 
@@ -147,17 +150,17 @@ def test_the_rules_are_shown_with_how_often_each_applied(policed: Make) -> None:
     world.submit("one")
     world.submit("two")
     world.tick()
-    view = world.access.as_(OPERATOR).policy.view()
+    view = world.access.as_(OPERATOR)[PolicyService].view()
     assert [(one.name, one.applied) for one in view.rules] == [("no-prod", 1), ("tidy", 2)]
     assert (view.decisions, view.denied, view.held) == (3, 1, 0)
-    other = world.access.as_(Principal("ann", Role.OPERATE, "acme")).policy.view()
+    other = world.access.as_(Principal("ann", Role.OPERATE, "acme"))[PolicyService].view()
     assert other.decisions == 0
 
 
 def test_nobody_answers_a_message_that_a_rule_refuses(policed: Make) -> None:
     world = policed(rule("quiet", when='task.source == "channel" && task.text.contains("salary")', deny="not here"))
-    world.access.as_(OPERATOR).specialists.register(card("plumber"))
-    channels = world.access.as_(OPERATOR).channels
+    world.access.as_(OPERATOR)[Specialists].register(card("plumber"))
+    channels = world.access.as_(OPERATOR)[Channels]
     channels.create(NewChannel(name="house", participants=("plumber",)))
     refused = channels.post("house", NewMessage(content="@plumber, what is your salary?"))
     answered = channels.post("house", NewMessage(content="@plumber, the sink leaks."))
@@ -185,7 +188,7 @@ def test_what_is_held_or_refused_went_to_a_person_or_nowhere(policed: Make) -> N
 @pytest.mark.both_databases
 def test_a_placement_tells_where_the_task_was_routed(policed: Make) -> None:
     world = policed(rule("raised", risk="medium", when='"care" in task.tags'))
-    world.access.as_(OPERATOR).specialists.register(card("welder"))
+    world.access.as_(OPERATOR)[Specialists].register(card("welder"))
     world.submit("seam", specialist="welder", tags=["care"])
     world.tick()
     why = world.queries.why("seam")
@@ -215,7 +218,7 @@ def test_a_file_of_many_tasks_costs_no_more_than_one(policed: Make) -> None:
     text = "\n---\n".join(f"name: t{number}\ninstructions: {hostile}" for number in range(30))
 
     begun_s = time.monotonic()
-    told = world.access.as_(OPERATOR).policy.test(text)
+    told = world.access.as_(OPERATOR)[PolicyService].test(text)
 
     assert {one.verdict for one in told} == {"held"}
     assert time.monotonic() - begun_s < 60
@@ -226,6 +229,6 @@ def test_the_page_tells_which_agents_cannot_enforce_what_rules_demand(policed: M
     world.kinds["codex"].lacking_of = lambda task: (
         ["codex has no list of tools"] if task.permissions.disallowed_tools else []
     )
-    told = verdict_of(world.access.as_(OPERATOR).policy.test("instructions: Dig.")[0])
+    told = verdict_of(world.access.as_(OPERATOR)[PolicyService].test("instructions: Dig.")[0])
     assert "Not on codex: codex has no list of tools." in told.sentences
     assert "Not on claude: " not in str(told.sentences)

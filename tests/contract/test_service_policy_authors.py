@@ -7,6 +7,7 @@ import pytest
 from claudomator_py.domain.channel import NewChannel, NewMessage
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.resources.access.shape import TokenRequest
+from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.channels.shape import MessageView
 from claudomator_py.store.database import Database
 from claudomator_py.tasks.messages import Written
@@ -30,16 +31,16 @@ def staffed(world: World, by: Principal = OPERATOR) -> World:
         world.specialists.register(card(name))
     for one in (JOE, MARA):
         world.tokens.create(TokenRequest(name=one.id, role="admin" if one is MARA else "operate"))
-    world.access.as_(by).channels.create(NewChannel(name="kitchen", participants=("cook", "baker")))
+    world.access.as_(by)[Channels].create(NewChannel(name="kitchen", participants=("cook", "baker")))
     return world
 
 
 def said(world: World, text: str, by: Principal = OPERATOR) -> MessageView:
-    return world.access.as_(by).channels.post("kitchen", NewMessage(content=text))
+    return world.access.as_(by)[Channels].post("kitchen", NewMessage(content=text))
 
 
 def by_webhook(world: World, text: str, author: str = STRANGER) -> MessageView:
-    return world.access.as_(OPERATOR).channels.write("kitchen", Written(author, NewMessage(content=text)))
+    return world.access.as_(OPERATOR)[Channels].write("kitchen", Written(author, NewMessage(content=text)))
 
 
 def task_of(world: World, message: MessageView) -> str:
@@ -93,7 +94,7 @@ def test_what_an_agent_asks_of_another_is_the_word_of_who_asked_first(policed: M
         world.end(name, text="Soup. @baker, some bread please.")
         world.tick()
         assert world.answers.run_once() >= 1
-        newest = world.access.as_(OPERATOR).channels.messages("kitchen").items[0]
+        newest = world.access.as_(OPERATOR)[Channels].messages("kitchen").items[0]
         asked = task_of(world, newest)
         world.router.route()
         world.tick()

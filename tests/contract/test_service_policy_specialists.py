@@ -9,8 +9,12 @@ from claudomator_py.domain.errors import Invalid, NotFound
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.views.decisions import DecisionFilter
 from claudomator_py.policy.rule import Rule
+from claudomator_py.queries.queries import Queries
+from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.tasks.shape import AnswerRequest
 from claudomator_py.scheduler.decision import DecisionKind, SpecialistRecord
+from claudomator_py.service.specialists import Specialists
+from claudomator_py.service.task_service import TaskService
 from claudomator_py.store import decision_rows
 from claudomator_py.store.database import Database
 from tests.contract.policed import Make, approve, policed_world, rule
@@ -33,7 +37,7 @@ def test_rules_give_a_task_to_a_specialist_or_keep_it_from_one(policed: Make) ->
         rule("keep", exclude_specialists=["painter"]),
     )
     for name in ("plumber", "painter"):
-        world.access.as_(OPERATOR).specialists.register(card(name, description=f"Does all that a {name} does."))
+        world.access.as_(OPERATOR)[Specialists].register(card(name, description=f"Does all that a {name} does."))
     world.submit("one", instructions="Paint the wall, painter.", tags=["pipes"])
     world.submit("two", instructions="All that a painter does.")
     world.tick()
@@ -50,7 +54,7 @@ def test_rules_give_a_task_to_a_specialist_or_keep_it_from_one(policed: Make) ->
 def test_an_excluded_specialist_gets_no_task_in_any_way(policed: Make, asked: dict[str, Any]) -> None:
     world = policed(rule("keep", exclude_specialists=["painter"]))
     for name in ("plumber", "painter"):
-        world.access.as_(OPERATOR).specialists.register(card(name))
+        world.access.as_(OPERATOR)[Specialists].register(card(name))
     world.submit("one", **asked)
     world.tick()
     assert world.state("one") == "NEEDS_INPUT clarification"
@@ -64,7 +68,7 @@ def test_an_excluded_specialist_gets_no_task_in_any_way(policed: Make, asked: di
 
 def test_a_rule_for_a_specialist_whom_there_is_not_asks(policed: Make) -> None:
     world = policed(rule("give", specialist="nobody"))
-    world.access.as_(OPERATOR).specialists.register(card("plumber"))
+    world.access.as_(OPERATOR)[Specialists].register(card("plumber"))
     world.submit("one", instructions="Mend the sink.")
     world.tick()
     assert world.state("one") == "NEEDS_INPUT clarification"
@@ -72,7 +76,7 @@ def test_a_rule_for_a_specialist_whom_there_is_not_asks(policed: Make) -> None:
 
 def test_a_rule_looks_at_whoever_was_chosen(policed: Make) -> None:
     world = policed(rule("no-plumbers", when='task.specialist == "plumber"', deny="none in the house"))
-    world.access.as_(OPERATOR).specialists.register(card("plumber"))
+    world.access.as_(OPERATOR)[Specialists].register(card("plumber"))
     world.submit("one", specialist="plumber")
     world.submit("two", instructions="@plumber, have a look at the sink, please.")
     world.tick()
@@ -81,7 +85,7 @@ def test_a_rule_looks_at_whoever_was_chosen(policed: Make) -> None:
 
 def test_much_risk_is_reviewed_and_harm_refused_without_any_rule(policed: Make) -> None:
     world = policed()
-    world.access.as_(OPERATOR).specialists.register(card("plumber"))
+    world.access.as_(OPERATOR)[Specialists].register(card("plumber"))
     world.submit("risky", instructions="Drop the customers schema on the production cluster.")
     world.submit("harmful", instructions="Secretly record the chats of the works council.")
     world.submit("plain", instructions="Plan how to drop the customers schema in production.")
@@ -105,7 +109,7 @@ def test_much_risk_is_reviewed_and_harm_refused_without_any_rule(policed: Make) 
 def test_whoever_approves_can_say_who_does_it_and_is_asked_nothing_else(policed: Make) -> None:
     world = policed(rule("watched", when='task.specialist == "plumber"', approve={}))
     for name in ("plumber", "painter"):
-        world.access.as_(OPERATOR).specialists.register(card(name))
+        world.access.as_(OPERATOR)[Specialists].register(card(name))
     for name in ("risky", "other"):
         world.submit(name, instructions="Drop the customers schema on the production cluster.")
     world.tick()
@@ -127,7 +131,7 @@ def test_whom_an_approval_names_does_it_also_for_an_agent_that_takes_no_role(
     policed: Make, rules: tuple[Rule, ...]
 ) -> None:
     world = policed(*rules)
-    world.access.as_(OPERATOR).specialists.register(card("painter"))
+    world.access.as_(OPERATOR)[Specialists].register(card("painter"))
     world.submit("one", agent={"type": "lint"}, approval=True)
     world.tick()
     approve(world, "one", specialist="painter")
@@ -140,18 +144,18 @@ def test_those_are_offered_who_may_be_given_the_task(policed: Make) -> None:
         rule("keep", exclude_specialists=["roofer"]),
         rule("give", when='"pipes" in task.tags', specialist="plumber"),
     )
-    registered = world.access.as_(OPERATOR).specialists
+    registered = world.access.as_(OPERATOR)[Specialists]
     for name in ("plumber", "painter", "roofer"):
         registered.register(card(name))
     registered.register(card("secret", visibility="private"))
-    world.access.as_(BEN).specialists.register(card("gardener", visibility="shared"))
+    world.access.as_(BEN)[Specialists].register(card("gardener", visibility="shared"))
     texts = {"mine": "Drop the customers schema on the production cluster.", "pipes": "Deploy to production."}
     for name, text in texts.items():
-        world.access.as_(ANN).service.submit(spec(name, instructions=text, tags=[name]))
+        world.access.as_(ANN)[TaskService].submit(spec(name, instructions=text, tags=[name]))
     world.tick()
 
     def offered(name: str, by: Principal) -> list[str]:
-        return [one.id for one in world.access.as_(by).policy.candidates(name, 10)]
+        return [one.id for one in world.access.as_(by)[PolicyService].candidates(name, 10)]
 
     # Of the operator, too, nobody whom Ann does not see: she would have a task that is done by somebody hidden.
     assert offered("mine", ANN) == offered("mine", OPERATOR) == ["painter", "plumber"]
@@ -169,7 +173,7 @@ def test_those_are_offered_who_may_be_given_the_task(policed: Make) -> None:
 def test_nobody_is_given_more_risk_than_they_take_on_but_by_a_person(policed: Make) -> None:
     """However it came to them: alike, addressed in the text, named in the file, or by a thread."""
     world = policed(rule("careful", when='"prod" in task.tags', risk="medium"))
-    specialists = world.access.as_(OPERATOR).specialists
+    specialists = world.access.as_(OPERATOR)[Specialists]
     for trade in ("painter", "roofer", "gardener"):
         specialists.register(card(trade, description=f"All that a {trade} does."))
     specialists.register(card("apprentice", risk_ceiling="low", description="Leaking pipes, and joints of pipes."))
@@ -196,7 +200,7 @@ def test_nobody_is_given_more_risk_than_they_take_on_but_by_a_person(policed: Ma
 @pytest.mark.both_databases
 def test_what_a_task_or_a_rule_requires_is_had_by_whoever_does_it(policed: Make) -> None:
     world = policed(rule("cleared", when='"prod" in task.tags', requires=["production"]))
-    specialists = world.access.as_(OPERATOR).specialists
+    specialists = world.access.as_(OPERATOR)[Specialists]
     for trade in ("painter", "roofer", "gardener"):
         specialists.register(card(trade, description=f"All that a {trade} does."))
     specialists.register(card("apprentice", description="Leaking pipes, and joints of pipes."))
@@ -225,22 +229,27 @@ def test_rules_name_no_specialist_to_whom_it_is_hidden(policed: Make) -> None:
         rule("keep", when="'wolf' in task.tags", exclude_specialists=["shepherd", "painter"]),
         rule("look", when='task.specialist == "shepherd" || task.specialist == "painter"', deny="not now"),
     )
-    world.access.as_(OPERATOR).specialists.register(card("shepherd", visibility="private"))
-    world.access.as_(OPERATOR).specialists.register(card("painter"))
-    world.access.as_(ANN).service.submit(spec("both", tags=["sheep", "wolf"]))
-    world.access.as_(ANN).service.submit(spec("sheep", tags=["sheep"]))
+    world.access.as_(OPERATOR)[Specialists].register(card("shepherd", visibility="private"))
+    world.access.as_(OPERATOR)[Specialists].register(card("painter"))
+    world.access.as_(ANN)[TaskService].submit(spec("both", tags=["sheep", "wolf"]))
+    world.access.as_(ANN)[TaskService].submit(spec("sheep", tags=["sheep"]))
     world.tick()
     said = {}
     for by in (OPERATOR, ANN):
         user = world.access.as_(by)
         tried = [
-            user.policy.test(f"instructions: Count.\ntags: {tags}") for tags in ("[sheep]", "[wolf]", "[sheep, wolf]")
+            user[PolicyService].test(f"instructions: Count.\ntags: {tags}")
+            for tags in ("[sheep]", "[wolf]", "[sheep, wolf]")
         ]
-        shown = [user.policy.view(), user.policy.approvals(), *(one for verdicts in tried for one in verdicts)]
+        shown = [
+            user[PolicyService].view(),
+            user[PolicyService].approvals(),
+            *(one for verdicts in tried for one in verdicts),
+        ]
         shown += [
-            user.queries.why("both"),
-            user.queries.why("sheep"),
-            *user.queries.decisions(DecisionFilter(), None, 50).items,
+            user[Queries].why("both"),
+            user[Queries].why("sheep"),
+            *user[Queries].decisions(DecisionFilter(), None, 50).items,
         ]
         said[by.id] = "\n".join(one.model_dump_json() for one in shown)
     assert "shepherd" in said["operator"]

@@ -7,7 +7,9 @@ import pytest
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.queries.explain import clock_text
+from claudomator_py.queries.queries import Queries
 from claudomator_py.scheduler.decision import PolicyVerdict
+from claudomator_py.service.specialists import Specialists
 from claudomator_py.store.database import Database
 from tests.contract.policed import Make, follow, policed_world, records, rule
 from tests.fakes.cards import card
@@ -30,7 +32,7 @@ def test_nobody_approves_in_time(policed: Make) -> None:
     world.tick()
     assert world.tick(HOUR_MS).wake_ms == world.now_ms + HOUR_MS
     assert world.state("dig") == "NEEDS_INPUT approval"
-    queries = world.access.as_(OPERATOR).queries
+    queries = world.access.as_(OPERATOR)[Queries]
     asking, due = queries.task("dig"), clock_text(world.now_ms + HOUR_MS, world.now_ms)
     assert asking.asks is not None
     assert asking.waiting_until == asking.asks.until is not None
@@ -45,7 +47,7 @@ def test_nobody_approves_in_time(policed: Make) -> None:
 def test_where_no_rule_says_by_when_the_configuration_does(database: Database) -> None:
     world = World(database, routes=True, routing=True, policed=True, answer_within_ms=2 * HOUR_MS)
     follow(world, rule(when='"own" in task.tags', approve={"within": "30m"}))
-    world.access.as_(OPERATOR).specialists.register(card("plumber"))
+    world.access.as_(OPERATOR)[Specialists].register(card("plumber"))
     world.submit("vague", instructions="Do it.")
     world.submit("risky", instructions="Drop the customers schema on the production cluster.")
     world.submit("own", tags=["own"])

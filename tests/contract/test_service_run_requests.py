@@ -22,6 +22,8 @@ from claudomator_py.domain.units import HOUR_MS, format_instant
 from claudomator_py.policy.rule import Rule
 from claudomator_py.resources.tasks.shape import AnswerRequest
 from claudomator_py.service.run_requests import ASKED, PROGRESS, SUBTASK, RunRequests
+from claudomator_py.service.specialists import Specialists
+from claudomator_py.service.task_service import TaskService
 from claudomator_py.store import events
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run
@@ -48,7 +50,7 @@ def begin(world: World, name: str = "t", **fields: Any) -> Run:
 
 def requests(world: World, run: Run) -> RunRequests:
     """As that run's own token may ask."""
-    return world.access.as_(Principal(f"run:{run.id}", Role.RUN, None, run.id)).run_requests
+    return world.access.as_(Principal(f"run:{run.id}", Role.RUN, None, run.id))[RunRequests]
 
 
 def ask(world: World, run: Run, question: str = "Which database?", *choices: str) -> tuple[str, ...]:
@@ -177,16 +179,16 @@ def test_a_task_is_handed_on_once_however_often_that_is_said(staffed: World) -> 
 def test_only_those_are_told_to_whom_it_goes_who_may_know(database: Database) -> None:
     world = World(database, routing=True)
     of_ann = world.access.as_(ANN)
-    of_ann.specialists.register(card("shepherd", visibility="private"))
+    of_ann[Specialists].register(card("shepherd", visibility="private"))
     world.specialists.register(card("ben"))
-    of_ann.service.submit(spec("t", specialist="ben"))
+    of_ann[TaskService].submit(spec("t", specialist="ben"))
     world.router.route()
     world.tick()
     run = world.live("t")
     itself = Principal(f"run:{run.id}", Role.RUN, "acme", run.id)
-    world.access.as_(itself).run_requests.hand_on(run.id, HandoffRequest(to="shepherd"))
+    world.access.as_(itself)[RunRequests].hand_on(run.id, HandoffRequest(to="shepherd"))
     for by, to in ((itself, "shepherd"), (ANN, "shepherd"), (EVE, "somebody else")):
-        asked = world.access.as_(by).run_requests
+        asked = world.access.as_(by)[RunRequests]
         with pytest.raises(Conflict, match=f"t goes to {to} already"):
             asked.hand_on(run.id, HandoffRequest(to="ben"))
         with pytest.raises(Conflict, match=f"t goes to {to} already"):

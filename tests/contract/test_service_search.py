@@ -33,7 +33,7 @@ def world(database: Database) -> World:
 
 
 def of(world: World, by: Principal = OPERATOR) -> Specialists:
-    return world.access.as_(by).specialists
+    return world.access.as_(by)[Specialists]
 
 
 def found(world: World, query: str, by: Principal = OPERATOR) -> list[str]:

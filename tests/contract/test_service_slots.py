@@ -10,6 +10,7 @@ from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.principal import INBOX, OPERATOR, Principal, Role
 from claudomator_py.domain.units import DAY_MS
 from claudomator_py.schema.settings import Settings
+from claudomator_py.service.task_service import TaskService
 from claudomator_py.store.database import Database
 from tests.contract.test_service_metering import measure
 from tests.fakes.world import World, spec
@@ -36,7 +37,7 @@ def submit(world: World, by: Principal, *names: str, **fields: object) -> None:
     """Each behind the one before."""
     for name in names:
         world.now_ms += 1
-        world.access.as_(by).service.submit(spec(name, **fields))
+        world.access.as_(by)[TaskService].submit(spec(name, **fields))
 
 
 @pytest.mark.both_databases

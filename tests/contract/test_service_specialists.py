@@ -9,9 +9,11 @@ from claudomator_py.domain.errors import BadCursor, Conflict, Forbidden, Invalid
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey, Role
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.embed.hashed import Hashed
+from claudomator_py.queries.queries import Queries
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.schema.routing_settings import Preset
 from claudomator_py.service.specialists import Specialists
+from claudomator_py.service.task_service import TaskService
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
 from tests.fakes.world import World, spec
@@ -27,7 +29,7 @@ def world(database: Database) -> World:
 
 
 def of(world: World, by: Principal = OPERATOR) -> Specialists:
-    return world.access.as_(by).specialists
+    return world.access.as_(by)[Specialists]
 
 
 def ids(world: World, by: Principal = OPERATOR) -> list[str]:
@@ -36,7 +38,7 @@ def ids(world: World, by: Principal = OPERATOR) -> list[str]:
 
 def tasks_for(world: World, specialist: str, by: Principal = OPERATOR) -> list[str]:
     wanted = TaskFilter(specialist=specialist)
-    return sorted(one.name for one in world.access.as_(by).queries.tasks(wanted, None, 50).items)
+    return sorted(one.name for one in world.access.as_(by)[Queries].tasks(wanted, None, 50).items)
 
 
 def test_of_many_specialists_only_a_few_are_named_to_whoever_means_none_of_them(world: World) -> None:
@@ -60,8 +62,8 @@ def test_tasks_are_listed_by_their_specialist_as_far_as_they_exist_for_whoever_a
     of(world).register(card("plumber"))
     of(world, ANN).register(card("secret", **PRIVATE))
     for by, name, specialist in ((ANN, "sink", "plumber"), (ANN, "vault", "secret"), (BOB, "tap", "plumber")):
-        world.access.as_(by).service.submit(spec(name, specialist=specialist))
-    world.access.as_(BOB).service.submit(spec("tea"))
+        world.access.as_(by)[TaskService].submit(spec(name, specialist=specialist))
+    world.access.as_(BOB)[TaskService].submit(spec("tea"))
     world.router.route()
 
     assert tasks_for(world, "plumber") == ["sink", "tap"]
@@ -79,13 +81,13 @@ def test_who_does_a_task_is_told_to_those_for_whom_that_card_exists(world: World
     """Colleagues see each other's tasks, and not each other's private cards."""
     stripes = {"skills": [{"id": "stripes", "name": "Stripes", "examples": ["Paint zebra stripes on the wall"]}]}
     of(world, ANN).register(card("zebra-painter", **PRIVATE, **stripes))
-    world.access.as_(ANN).service.submit(spec("wall", instructions="Paint zebra stripes on the wall"))
-    world.access.as_(ANN).service.submit(spec("fence", instructions="Paint it", specialist="zebra-painter"))
+    world.access.as_(ANN)[TaskService].submit(spec("wall", instructions="Paint zebra stripes on the wall"))
+    world.access.as_(ANN)[TaskService].submit(spec("fence", instructions="Paint it", specialist="zebra-painter"))
     world.router.route()
     colleague = Principal("amy", Role.OPERATE, ANN.organisation)
 
     def told(by: Principal, name: str) -> str:
-        queries = world.access.as_(by).queries
+        queries = world.access.as_(by)[Queries]
         listed = [one for one in queries.tasks(TaskFilter(), None, 9).items if one.name == name]
         return "".join(one.model_dump_json() for one in (queries.task(name), queries.why(name), *listed))
 
@@ -193,7 +195,7 @@ def test_changes_are_events_in_the_name_of_who_made_them(world: World) -> None:
     of(world, ANN).register(card("plumber", visibility="shared"))
     of(world, ANN).grant("plumber", "bob")
     of(world, ANN).remove("plumber")
-    live = world.access.as_(OPERATOR).queries.live
+    live = world.access.as_(OPERATOR)[Queries].live
     told = live.events(live.event_filter(None, ()), 0, 9).items
     assert [(one.kind, one.by) for one in told] == [
         ("specialist_registered", "ann"),

@@ -12,8 +12,10 @@ from claudomator_py.domain.requests import HoldRequest, LatestFilter, Standing, 
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, format_instant, parse_instant
 from claudomator_py.domain.views import Page
 from claudomator_py.queries import cursors, queries
+from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.tasks.shape import RejectRequest
 from claudomator_py.schema.taskfile import from_document
+from claudomator_py.service.task_service import TaskService
 from claudomator_py.store.database import Database
 from claudomator_py.store.reads import Position
 from tests.fakes.world import START_MS, World, spec
@@ -224,26 +226,26 @@ def test_the_latest_tasks_come_in_parts(world: World) -> None:
 @pytest.mark.both_databases
 def test_a_context_is_its_creators_and_goes_on_where_the_last_task_came_to_something(world: World) -> None:
     ann, bob = (world.access.as_(Principal(name, Role.OPERATE, "acme")) for name in ("ann", "bob"))
-    first = ann.service.submit(spec("first"), context="chat")
+    first = ann[TaskService].submit(spec("first"), context="chat")
     assert (first.context, first.continues) == ("chat", None)
-    second = ann.service.submit(spec("second"), context="chat")
+    second = ann[TaskService].submit(spec("second"), context="chat")
     assert second.continues is not None
     assert (second.context, second.continues.task_id) == ("chat", first.id)
-    ann.service.cancel(second.id)
+    ann[TaskService].cancel(second.id)
     # One of the same name as the first that has nothing to do with it.
-    ann.service.submit(spec("first"))
-    third = ann.service.submit(spec("third"), context="chat")
+    ann[TaskService].submit(spec("first"))
+    third = ann[TaskService].submit(spec("third"), context="chat")
     assert third.continues is not None
     assert third.continues.task_id == first.id
-    others = bob.service.submit(spec("other"), context="chat")
+    others = bob[TaskService].submit(spec("other"), context="chat")
     assert others.continues is None
     # What was begun without a name is called by its id, by whoever sees it.
-    by_id = bob.service.submit(spec("by-id"), context=first.id)
+    by_id = bob[TaskService].submit(spec("by-id"), context=first.id)
     assert by_id.continues is not None
     assert by_id.continues.task_id == first.id
     strangers = world.access.as_(Principal("eve", Role.OPERATE, "other"))
-    assert strangers.service.submit(spec("eves"), context=first.id).continues is None
-    listed, total = ann.queries.latest(LatestFilter(context="chat"), None, 10)
+    assert strangers[TaskService].submit(spec("eves"), context=first.id).continues is None
+    listed, total = ann[Queries].latest(LatestFilter(context="chat"), None, 10)
     assert {one.name for one in listed.items} == {"first", "second", "third"}
     assert total == 3
 

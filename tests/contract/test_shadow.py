@@ -27,6 +27,7 @@ from claudomator_py.routing.ranking import RoutingRules
 from claudomator_py.scheduler.decision import ShadowRecord
 from claudomator_py.schema.routing_settings import Preset
 from claudomator_py.schema.settings import Settings, parse_settings
+from claudomator_py.service.task_service import TaskService
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import DECISION
 from tests.fakes.cards import card
@@ -262,7 +263,7 @@ def test_it_is_in_no_list_and_no_explanation_of_what_was_decided(world: World) -
 def test_a_specialist_who_does_not_exist_for_whoever_asks_is_not_named(world: World) -> None:
     world.specialists.register(card("plumber", description="Mends pipes, sinks and taps.", skills=[]))
     shadow = follow(world)
-    world.access.as_(ANN).service.submit(spec("drip", instructions=PIPES))
+    world.access.as_(ANN)[TaskService].submit(spec("drip", instructions=PIPES))
     tick(world)
     shadow.run_once()
     assert "plumber" in {one.specialist for one in recorded(world, ANN)}

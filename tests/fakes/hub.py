@@ -14,6 +14,7 @@ from claudomator_py.dispatch.hub import (
 )
 from claudomator_py.dispatch.waking import NotWoken
 from claudomator_py.domain.principal import Principal, Role
+from claudomator_py.service.specialists import Specialists
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
 from tests.fakes.quick_time import run_quickly
@@ -64,7 +65,7 @@ class Met:
     def __init__(self, database: Database, **fields: Any) -> None:
         self.world = World(database)
         by = fields.pop("by", None)
-        specialists = self.world.specialists if by is None else self.world.access.as_(by).specialists
+        specialists = self.world.specialists if by is None else self.world.access.as_(by)[Specialists]
         specialists.register_itself(card("shepherd", url="ws-agent://shepherd", **fields))
         self.world.specialists.admit("shepherd")
         self.knocked: list[str] = []

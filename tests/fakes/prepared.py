@@ -36,9 +36,9 @@ from claudomator_py.resources.access.keyring import Keyring
 from claudomator_py.resources.agents.shape import AgentView
 from claudomator_py.resources.overview.shape import StatusView
 from claudomator_py.resources.schedules.service import Schedules
+from claudomator_py.resources.session import Access
 from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.scheduler.lanes import eligibility, hint
-from claudomator_py.service.access import Access
 from claudomator_py.service.task_service import TaskService
 from claudomator_py.store import dependency_rows, hold_rows, pruning, run_rows, task_rows
 from claudomator_py.store.database import StoreUnavailable

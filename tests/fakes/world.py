@@ -44,6 +44,11 @@ from claudomator_py.hosts.git.worktrees import LocalTrees
 from claudomator_py.policy.rule import Rule
 from claudomator_py.policy.verdict import Policy
 from claudomator_py.ports import Clock, Messenger, Trees
+from claudomator_py.queries.queries import Queries
+from claudomator_py.resources.access.service import Tokens
+from claudomator_py.resources.channels.service import Channels
+from claudomator_py.resources.policy.service import PolicyService
+from claudomator_py.resources.schedules.service import Schedules
 from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.ranking import RoutingRules
@@ -53,6 +58,11 @@ from claudomator_py.schema.routing_settings import OnAmbiguity, OnVague, Preset
 from claudomator_py.schema.settings import Settings
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.taskfiles import ParsedFile
+from claudomator_py.service.learning import Learned
+from claudomator_py.service.notices import Notices
+from claudomator_py.service.run_requests import RunRequests
+from claudomator_py.service.specialists import Specialists
+from claudomator_py.service.task_service import TaskService
 from claudomator_py.sources.inbox.values import FileStamp, Reading
 from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.database import Database
@@ -205,10 +215,10 @@ class World:
         self.refusals, self.schedule_runner = desk.refusals, desk.schedule_runner
         self.schedule_faults, self.answers = desk.schedule_faults, components.background.answers
         granted = desk.access.as_(OPERATOR)
-        self.service, self.queries, self.schedules = granted.service, granted.queries, granted.schedules
-        self.notices, self.tokens, self.learned = granted.notices, granted.tokens, granted.learned
-        self.specialists, self.channels = granted.specialists, granted.channels
-        self.run_requests, self.policy_desk = granted.run_requests, granted.policy
+        self.service, self.queries, self.schedules = granted[TaskService], granted[Queries], granted[Schedules]
+        self.notices, self.tokens, self.learned = granted[Notices], granted[Tokens], granted[Learned]
+        self.specialists, self.channels = granted[Specialists], granted[Channels]
+        self.run_requests, self.policy_desk = granted[RunRequests], granted[PolicyService]
 
     def _configure(self) -> Configured:
         """What follows from the configuration of this world."""

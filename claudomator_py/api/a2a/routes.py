@@ -54,9 +54,11 @@ from claudomator_py.domain.errors import (
     problems_text,
 )
 from claudomator_py.domain.principal import OPERATOR, Principal
+from claudomator_py.queries.queries import Queries
+from claudomator_py.resources.session import Session
 from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.schema.validation import MAX_PROBLEMS, odd_values
-from claudomator_py.service.access import Granted
+from claudomator_py.service.task_service import TaskService
 
 a2a = guarded()
 """It is described by its card, and by A2A itself, rather than by the document of the API."""
@@ -95,7 +97,7 @@ _STREAMED: Final = ("stream", "subscribe")
 @a2a.get("/.well-known/agent-card.json")
 def read_card(request: Request) -> dict[str, Any]:
     """The card, for everybody: only specialists that are public are in it."""
-    queries = access_of(request).as_(OPERATOR).queries
+    queries = access_of(request).as_(OPERATOR)[Queries]
     return agent_card(str(request.base_url).rstrip("/"), queries.public_cards())
 
 
@@ -150,7 +152,7 @@ async def _document(request: Request) -> dict[str, Any]:
 class _Caller:
     """Who asks, and how it is answered."""
 
-    granted: Granted
+    granted: Session
     by: Principal
     streams: Streams
     standing: Callable[[], bool]
@@ -160,7 +162,7 @@ class _Caller:
     def task(self, task_id: str) -> TaskView:
         """The task of exactly that id. Raises RpcError."""
         try:
-            found = self.granted.queries.task(task_id)
+            found = self.granted[Queries].task(task_id)
         except (NotFound, Ambiguous):
             found = None
         if found is None or found.id != task_id:
@@ -229,7 +231,7 @@ def _id(params: Mapping[str, Any]) -> str:
 
 def _send(caller: _Caller, message: Message) -> TaskView:
     """The task that the message begins, or is said to, as it is then. Raises RpcError."""
-    service = caller.granted.service
+    service = caller.granted[TaskService]
     try:
         if message.task_id:
             task = caller.task(message.task_id)
@@ -249,7 +251,7 @@ def _send(caller: _Caller, message: Message) -> TaskView:
 def _listed(caller: _Caller, listing: Listing) -> dict[str, Any]:
     """A part of the list of tasks. Raises RpcError."""
     try:
-        tasks, total = caller.granted.queries.latest(listing.wanted, listing.token, listing.size)
+        tasks, total = caller.granted[Queries].latest(listing.wanted, listing.token, listing.size)
     except BadCursor as error:
         raise RpcError(INVALID_PARAMS, f"`pageToken` is none that was given for this list: {error.remedy}") from error
     return shapes.page(tasks, total, listing.size, artifacts=listing.artifacts)
@@ -258,7 +260,7 @@ def _listed(caller: _Caller, listing: Listing) -> dict[str, Any]:
 def _cancel(caller: _Caller, task_id: str) -> TaskView:
     task = caller.task(task_id)
     try:
-        caller.granted.service.cancel(task.id)
+        caller.granted[TaskService].cancel(task.id)
     except Conflict as error:
         raise RpcError(NOT_CANCELABLE, _words(error)) from error
     return caller.task(task.id)

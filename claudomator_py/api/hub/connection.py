@@ -29,8 +29,9 @@ from claudomator_py.api.streams import Streams
 from claudomator_py.dispatch.hub import Gone, Hub, Refused
 from claudomator_py.domain.errors import ServiceError, problems_text
 from claudomator_py.domain.principal import OPERATOR, Principal
+from claudomator_py.resources.session import Access, Session
 from claudomator_py.schema.validation import MAX_PROBLEMS, odd_values
-from claudomator_py.service.access import Access, Granted
+from claudomator_py.service.specialists import Specialists
 
 log = logging.getLogger(__name__)
 
@@ -120,7 +121,7 @@ class HubEndpoint:
             await asyncio.sleep(_TOGETHER_S)
             new, self._new = self._new, set()
             try:
-                await self._streams.run(partial(self._access.as_(OPERATOR).specialists.tell_odd, new))
+                await self._streams.run(partial(self._access.as_(OPERATOR)[Specialists].tell_odd, new))
             except ServiceError as error:
                 log.warning("the cards of %d agents were not looked at: %s", len(new), error)
 
@@ -136,7 +137,7 @@ class _Connection:
         self,
         websocket: WebSocket,
         hub: Hub,
-        granted: Granted,
+        granted: Session,
         streams: Streams,
         by: Principal,
         pace: Pace | None,

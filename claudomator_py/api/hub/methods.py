@@ -15,10 +15,12 @@ from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import ErrorStatus, ServiceError, problems_text
 from claudomator_py.domain.fields import Name
 from claudomator_py.domain.principal import Principal, RequestKey
+from claudomator_py.resources.session import Session
 from claudomator_py.schema.a2a_card import is_a2a, is_written_for_a2a, read_a2a, unread_keys
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.validation import MAX_PROBLEMS, first_problem, validate
-from claudomator_py.service.access import Granted
+from claudomator_py.service.specialists import Specialists
+from claudomator_py.service.task_service import TaskService
 from claudomator_py.store.database import StoreUnavailable
 
 MAX_BYTES: Final = 1024 * 1024
@@ -97,7 +99,7 @@ class Methods:
     def __init__(
         self,
         hub: Hub,
-        granted: Granted,
+        granted: Session,
         streams: Streams,
         by: Principal,
         peer: Peer,
@@ -155,7 +157,7 @@ class Methods:
         card = validate(Card, _own_fields({**asked.card, **said} if for_a2a else asked.card) | said, {}, ("card",))
         if isinstance(card, list):
             raise RpcError(INVALID_PARAMS, problems_text(card[:MAX_PROBLEMS]))
-        registered = await self._run(lambda: self._granted.specialists.register_itself(card))
+        registered = await self._run(lambda: self._granted[Specialists].register_itself(card))
         if registered.is_new:
             self._registered(card.id)
         if self._link is None:
@@ -167,7 +169,7 @@ class Methods:
 
     async def _search(self, asked: _Search) -> dict[str, Any]:
         own = None if self._link is None else self._link.agent_id
-        found = await self._run(lambda: self._granted.specialists.search(asked.query, asked.limit + 1))
+        found = await self._run(lambda: self._granted[Specialists].search(asked.query, asked.limit + 1))
         others = [one for one in found.items if one.specialist.id != own]
         agents = [
             {
@@ -188,7 +190,7 @@ class Methods:
         if isinstance(spec, list):
             raise RpcError(INVALID_PARAMS, problems_text(spec[:MAX_PROBLEMS]))
         key = None if asked.idempotency_key is None else _key(asked.idempotency_key, document)
-        task = await self._run(lambda: self._granted.service.submit(spec, key=key))
+        task = await self._run(lambda: self._granted[TaskService].submit(spec, key=key))
         return {"task_id": task.id, "state": task.state}
 
     async def _progress(self, asked: _Progress) -> None:

@@ -16,7 +16,7 @@ from claudomator_py.resources.access import page as login
 from claudomator_py.resources.channels import page as channels
 from claudomator_py.resources.policy import page as policy
 from claudomator_py.resources.schedules import page as schedules
-from claudomator_py.service.access import Access
+from claudomator_py.resources.session import Access
 
 
 def routes(access: Access, entrance: login.Entrance) -> list[BaseRoute]:

@@ -30,8 +30,9 @@ from claudomator_py.domain.views.decisions import (
     RouteName,
 )
 from claudomator_py.domain.views.routing import PolicyCheckView
+from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.channels.page import url_of as channel_url
-from claudomator_py.service.access import Access
+from claudomator_py.resources.session import Access
 
 _PART = 50
 Cursor = Annotated[str | None, Query(max_length=500)]
@@ -90,7 +91,7 @@ def router(access: Access) -> APIRouter:
             "refusal": None,
         }
         try:
-            part = access.as_(by).queries.decisions(filters.wanted(), cursor, _PART)
+            part = access.as_(by)[Queries].decisions(filters.wanted(), cursor, _PART)
         except Invalid as refusal:
             return render("decisions.html", values | {"refusal": refusal}, 422, by=by)
         more = part.next_cursor
@@ -100,13 +101,13 @@ def router(access: Access) -> APIRouter:
 
     @routes.get("/{decision_id}")
     def show(by: Asking, decision_id: DecisionId) -> Response:
-        explained = access.as_(by).queries.explained(decision_id)
+        explained = access.as_(by)[Queries].explained(decision_id)
         return render("decision.html", {"page": page_of(explained)}, by=by)
 
     # A session is for pages alone, so the page has the document, too.
     @routes.get("/{decision_id}/json")
     def download(by: Asking, decision_id: DecisionId) -> Response:
-        found = access.as_(by).queries.decision(decision_id)
+        found = access.as_(by)[Queries].decision(decision_id)
         headers = {"Content-Disposition": f'attachment; filename="decision-{found.id}.json"'}
         return Response(found.model_dump_json(indent=2) + "\n", media_type="application/json", headers=headers)
 

@@ -21,8 +21,11 @@ from claudomator_py.api.section import guarded
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.principal import Principal
+from claudomator_py.queries.queries import Queries
+from claudomator_py.resources.policy.service import PolicyService
+from claudomator_py.resources.session import Access, Session
 from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest, TaskView
-from claudomator_py.service.access import Access, Granted
+from claudomator_py.service.task_service import TaskService
 
 Ref = Annotated[str, Path(max_length=128)]
 Version = Annotated[int, Form(ge=0), DIGITS]
@@ -47,7 +50,9 @@ def router(access: Access) -> APIRouter:
         granted = access.as_(by)
 
         def send() -> TaskView:
-            return granted.service.answer(ref, read_fields(AnswerRequest, {"text": text.strip()}), if_version=version)
+            return granted[TaskService].answer(
+                ref, read_fields(AnswerRequest, {"text": text.strip()}), if_version=version
+            )
 
         return _sent(granted, by, "answer", ref, send, {"text": text})
 
@@ -62,7 +67,7 @@ def router(access: Access) -> APIRouter:
         granted = access.as_(by)
 
         def send() -> TaskView:
-            offered = _rules(granted.queries.task(ref))
+            offered = _rules(granted[Queries].task(ref))
             # What was offered and not touched is allowed as it is, whatever characters are in it.
             untouched = bool(offered) and tools.split() == " ".join(offered).split()
             rules = [] if untouched else [line.strip() for line in tools.splitlines() if line.strip()]
@@ -73,7 +78,7 @@ def router(access: Access) -> APIRouter:
                 "reason": reason.strip(),
                 "specialist": specialist.strip(),
             }
-            return granted.service.approve(ref, read_fields(ApproveRequest, told), if_version=version)
+            return granted[TaskService].approve(ref, read_fields(ApproveRequest, told), if_version=version)
 
         return _sent(granted, by, "approve", ref, send, {"tools": tools, "reason": reason, "specialist": specialist})
 
@@ -87,7 +92,7 @@ def router(access: Access) -> APIRouter:
 
         def send() -> TaskView:
             request = read_fields(RejectRequest, {"reason": reason.strip()})
-            return granted.service.reject(ref, request, if_version=version)
+            return granted[TaskService].reject(ref, request, if_version=version)
 
         return _sent(granted, by, "reject", ref, send, {"reason": reason})
 
@@ -95,7 +100,7 @@ def router(access: Access) -> APIRouter:
 
 
 def _sent(
-    granted: Granted, by: Principal, what: str, ref: str, send: Callable[[], TaskView], typed: Mapping[str, str]
+    granted: Session, by: Principal, what: str, ref: str, send: Callable[[], TaskView], typed: Mapping[str, str]
 ) -> Response:
     """Back to the task, or the form again with what was typed."""
     try:
@@ -106,13 +111,13 @@ def _sent(
 
 def _form(
     what: str,
-    granted: Granted,
+    granted: Session,
     ref: str,
     by: Principal,
     refusal: ServiceError | None = None,
     typed: Mapping[str, str] = _NOTHING,
 ) -> Response:
-    task = granted.queries.task(ref)
+    task = granted[Queries].task(ref)
     asks = task.asks
     # Nobody works on it yet: it is the daemon that asks, and whoever answers can say for which specialist it is.
     unbegun = asks is not None and asks.run_id is None and asks.kind in (InputKind.CLARIFICATION, InputKind.APPROVAL)
@@ -120,7 +125,7 @@ def _form(
         "what": what,
         "task": task,
         "asks": asks,
-        "specialists": choices_of(granted.policy.candidates(ref, OFFERED)) if unbegun else None,
+        "specialists": choices_of(granted[PolicyService].candidates(ref, OFFERED)) if unbegun else None,
         "row": row_of(task),
         "refusal": refusal,
         "offered": what in task.available_actions,

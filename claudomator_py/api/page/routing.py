@@ -29,7 +29,9 @@ from claudomator_py.domain.views.routing import (
     RoutingStatsView,
     StandingView,
 )
-from claudomator_py.service.access import Access
+from claudomator_py.resources.session import Access
+from claudomator_py.service.learning import Learned
+from claudomator_py.service.specialists import Specialists
 
 Text = Annotated[str, Form(max_length=MAX_INSTRUCTIONS_LENGTH)]
 Field = Annotated[str, Form(max_length=2_000)]
@@ -57,7 +59,7 @@ def router(access: Access) -> APIRouter:
 
     @routes.get("")
     def show(by: Asking, days: Days = 30) -> Response:
-        learned = access.as_(by).learned
+        learned = access.as_(by)[Learned]
         known = learned.all()
         values = {
             "figures": figures_of(learned.stats(days)),
@@ -72,7 +74,7 @@ def router(access: Access) -> APIRouter:
     def who(by: Asking, text: Text = "", name: Field = "", tags: Field = "") -> Response:
         given = Asked(text, name, tags)
         try:
-            return _page(by, given, {"route": route_of(access.as_(by).specialists.route(given.request()))})
+            return _page(by, given, {"route": route_of(access.as_(by)[Specialists].route(given.request()))})
         except (Conflict, Invalid) as refusal:
             return _page(by, given, {"refusal": refusal}, status_of(refusal))
 
@@ -82,17 +84,17 @@ def router(access: Access) -> APIRouter:
 
     @routes.post("/forget")
     def forget(by: Asking) -> Response:
-        access.as_(by).learned.forget(ForgetRequest())
+        access.as_(by)[Learned].forget(ForgetRequest())
         return _back()
 
     @routes.post("/freeze")
     def freeze(by: Asking) -> Response:
-        access.as_(by).learned.freeze()
+        access.as_(by)[Learned].freeze()
         return _back()
 
     @routes.post("/unfreeze")
     def unfreeze(by: Asking) -> Response:
-        access.as_(by).learned.unfreeze()
+        access.as_(by)[Learned].unfreeze()
         return _back()
 
     return routes

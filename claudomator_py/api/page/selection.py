@@ -18,8 +18,10 @@ from claudomator_py.api.section import guarded
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.requests import RestartRequest, TaskFilter
+from claudomator_py.queries.queries import Queries
+from claudomator_py.resources.session import Access, Session
 from claudomator_py.resources.tasks.shape import TaskView
-from claudomator_py.service.access import Access, Granted
+from claudomator_py.service.task_service import TaskService
 
 _MAX_TASKS = 200
 _MAX_DIGITS = 16
@@ -67,7 +69,7 @@ def router(access: Access) -> APIRouter:
         if not chosen:
             raise Invalid("No task was chosen.", remedy="Go back, and choose some.")
         if not sure:
-            tasks = [granted.queries.task(task_id) for task_id, _ in chosen]
+            tasks = [granted[Queries].task(task_id) for task_id, _ in chosen]
             shown = {"change": change.value, "rows": [row_of(one) for one in tasks], "chosen": task}
             return render("select_sure.html", shown, by=by)
         verdicts = [_done(granted, change, task_id, version) for task_id, version in chosen]
@@ -78,8 +80,8 @@ def router(access: Access) -> APIRouter:
     return routes
 
 
-def _choice(granted: Granted, wanted: TaskFilter, by: Principal, *, marked: bool) -> Response:
-    page = granted.queries.tasks(wanted, None, _MAX_TASKS)
+def _choice(granted: Session, wanted: TaskFilter, by: Principal, *, marked: bool) -> Response:
+    page = granted[Queries].tasks(wanted, None, _MAX_TASKS)
     values = {
         "filters": filters_of(wanted),
         "choices": [(f"{task.id}:{task.version}", row_of(task)) for task in _changeable(page.items)],
@@ -104,16 +106,16 @@ def _parsed(chosen: str) -> tuple[str, int]:
     return task_id, int(version)
 
 
-def _done(granted: Granted, change: Change, task_id: str, version: int) -> Verdict:
+def _done(granted: Session, change: Change, task_id: str, version: int) -> Verdict:
     """Each is bound to what was shown: one that has changed meanwhile is left as it is, and said."""
     refusal: ServiceError | None = None
     try:
         if change is Change.CANCEL:
-            task = granted.service.cancel(task_id, if_version=version)
+            task = granted[TaskService].cancel(task_id, if_version=version)
         else:
-            task = granted.service.restart(task_id, RestartRequest(), if_version=version)
+            task = granted[TaskService].restart(task_id, RestartRequest(), if_version=version)
     except (StaleVersion, Conflict, Invalid) as error:
-        refusal, task = error, granted.queries.task(task_id)
+        refusal, task = error, granted[Queries].task(task_id)
     row = row_of(task)
     said = None if refusal is None else f"{refusal.detail} {remedy_text(refusal)}"
     return Verdict(row.name, row.url, row.state, said)

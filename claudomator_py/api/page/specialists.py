@@ -23,8 +23,10 @@ from claudomator_py.domain.errors import Conflict, Invalid, Problem, ServiceErro
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.views.routing import ForgetRequest
 from claudomator_py.domain.views.specialists import MAX_QUERY_LENGTH, GrantRequest, SpecialistView
+from claudomator_py.resources.session import Access, Session
 from claudomator_py.schema.cardfile import parse_card_file
-from claudomator_py.service.access import Access, Granted
+from claudomator_py.service.learning import Learned
+from claudomator_py.service.specialists import Specialists
 
 _PART = 50
 _MAX_FOUND = 20
@@ -46,17 +48,17 @@ def router(access: Access) -> APIRouter:
         granted = access.as_(by)
         values: dict[str, object] = {"query": q, "degraded": False, "more": 0, "next_cursor": None}
         if q.strip():
-            found = granted.specialists.search(q, _MAX_FOUND)
+            found = granted[Specialists].search(q, _MAX_FOUND)
             rows = [found_row_of(one) for one in found.items]
             values |= {"rows": rows, "more": found.total - len(rows), "degraded": found.degraded}
         else:
-            part = granted.specialists.page(cursor, _PART)
+            part = granted[Specialists].page(cursor, _PART)
             values |= {"rows": [row_of(one) for one in part.items], "next_cursor": part.next_cursor}
         return render("specialists.html", values, by=by)
 
     @routes.post("")
     def register(by: Asking, text: CardText = "") -> Response:
-        specialists = access.as_(by).specialists
+        specialists = access.as_(by)[Specialists]
         try:
             return _to(specialists.register(_only_card(text)))
         except (Conflict, Invalid) as refusal:
@@ -68,12 +70,12 @@ def router(access: Access) -> APIRouter:
 
     @routes.get("/{specialist_id}/edit")
     def ask_to_edit(by: Asking, specialist_id: SpecialistId) -> Response:
-        found = access.as_(by).specialists.one(specialist_id)
+        found = access.as_(by)[Specialists].one(specialist_id)
         return _card_form(found, by, None, None)
 
     @routes.post("/{specialist_id}/edit")
     def edit(by: Asking, specialist_id: SpecialistId, version: Version, text: CardText = "") -> Response:
-        specialists = access.as_(by).specialists
+        specialists = access.as_(by)[Specialists]
         try:
             return _to(specialists.change(_card_of(specialist_id, text), versions=[version]))
         except (StaleVersion, Conflict, Invalid) as refusal:
@@ -81,11 +83,11 @@ def router(access: Access) -> APIRouter:
 
     @routes.get("/{specialist_id}/remove")
     def ask_to_remove(by: Asking, specialist_id: SpecialistId) -> Response:
-        return _removal_form(access.as_(by).specialists.one(specialist_id), by, None)
+        return _removal_form(access.as_(by)[Specialists].one(specialist_id), by, None)
 
     @routes.post("/{specialist_id}/remove")
     def remove(by: Asking, specialist_id: SpecialistId, version: Version) -> Response:
-        specialists = access.as_(by).specialists
+        specialists = access.as_(by)[Specialists]
         try:
             specialists.remove(specialist_id, versions=[version])
         except (StaleVersion, Conflict) as refusal:
@@ -94,11 +96,11 @@ def router(access: Access) -> APIRouter:
 
     @routes.get("/{specialist_id}/forget")
     def ask_to_forget(by: Asking, specialist_id: SpecialistId) -> Response:
-        return render("forget.html", {"page": page_of(access.as_(by).specialists.one(specialist_id))}, by=by)
+        return render("forget.html", {"page": page_of(access.as_(by)[Specialists].one(specialist_id))}, by=by)
 
     @routes.post("/{specialist_id}/forget")
     def forget(by: Asking, specialist_id: SpecialistId) -> Response:
-        access.as_(by).learned.forget(ForgetRequest(specialist=specialist_id))
+        access.as_(by)[Learned].forget(ForgetRequest(specialist=specialist_id))
         return RedirectResponse(url_of(specialist_id), 303)
 
     @routes.post("/{specialist_id}/grant")
@@ -106,21 +108,21 @@ def router(access: Access) -> APIRouter:
         granted = access.as_(by)
         try:
             wanted = read_fields(GrantRequest, {"grantee": grantee.strip()})
-            return _to(granted.specialists.grant(specialist_id, wanted.grantee), "#sharing")
+            return _to(granted[Specialists].grant(specialist_id, wanted.grantee), "#sharing")
         except (Conflict, Invalid) as refusal:
             return _page(granted, specialist_id, by, refusal, grantee)
 
     @routes.post("/{specialist_id}/revoke")
     def revoke(by: Asking, specialist_id: SpecialistId, grantee: Grantee) -> Response:
-        return _to(access.as_(by).specialists.revoke(specialist_id, grantee), "#sharing")
+        return _to(access.as_(by)[Specialists].revoke(specialist_id, grantee), "#sharing")
 
     @routes.post("/{specialist_id}/admit")
     def admit(by: Asking, specialist_id: SpecialistId) -> Response:
-        return _to(access.as_(by).specialists.admit(specialist_id), "#sharing")
+        return _to(access.as_(by)[Specialists].admit(specialist_id), "#sharing")
 
     @routes.post("/{specialist_id}/dismiss")
     def dismiss(by: Asking, specialist_id: SpecialistId) -> Response:
-        return _to(access.as_(by).specialists.dismiss(specialist_id), "#sharing")
+        return _to(access.as_(by)[Specialists].dismiss(specialist_id), "#sharing")
 
     return routes
 
@@ -155,9 +157,9 @@ def _card_of(specialist_id: str, text: str) -> Card:
 
 
 def _page(
-    granted: Granted, specialist_id: str, by: Principal, refusal: ServiceError | None = None, grantee: str = ""
+    granted: Session, specialist_id: str, by: Principal, refusal: ServiceError | None = None, grantee: str = ""
 ) -> Response:
-    specialist, learned = granted.specialists.one(specialist_id), granted.learned.all()
+    specialist, learned = granted[Specialists].one(specialist_id), granted[Learned].all()
     values = {
         "page": page_of(specialist),
         "standings": standings_of(learned, specialist_id),

@@ -23,8 +23,11 @@ from claudomator_py.domain.agent import TIERS
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.requests import RestartRequest
+from claudomator_py.queries.queries import Queries
+from claudomator_py.resources.policy.service import PolicyService
+from claudomator_py.resources.session import Access, Session
 from claudomator_py.resources.tasks.shape import TaskView
-from claudomator_py.service.access import Access, Granted
+from claudomator_py.service.task_service import TaskService
 
 Ref = Annotated[str, Path(max_length=128)]
 RunId = Annotated[str | None, Query(max_length=128)]
@@ -40,22 +43,22 @@ def router(access: Access) -> APIRouter:
     @routes.get("/{ref}")
     def show(by: Asking, ref: Ref, run: RunId = None, *, check: bool = False) -> Response:
         granted = access.as_(by)
-        why = granted.queries.why(ref)
+        why = granted[Queries].why(ref)
         return render(
-            "task.html", {"page": task_page_of(why, granted.queries.runs(why.task.id), run, check=check)}, by=by
+            "task.html", {"page": task_page_of(why, granted[Queries].runs(why.task.id), run, check=check)}, by=by
         )
 
     @routes.get("/{ref}/cancel")
     def ask_to_cancel(by: Asking, ref: Ref) -> Response:
-        return _cancel_form(access.as_(by).queries.task(ref), by, None)
+        return _cancel_form(access.as_(by)[Queries].task(ref), by, None)
 
     @routes.post("/{ref}/cancel")
     def cancel(by: Asking, ref: Ref, version: Version) -> Response:
         granted = access.as_(by)
         try:
-            return _back(granted.service.cancel(ref, if_version=version))
+            return _back(granted[TaskService].cancel(ref, if_version=version))
         except (StaleVersion, Conflict) as refusal:
-            return _cancel_form(granted.queries.task(ref), by, refusal)
+            return _cancel_form(granted[Queries].task(ref), by, refusal)
 
     @routes.get("/{ref}/restart")
     def ask_to_restart(by: Asking, ref: Ref, specialist: Name = "") -> Response:
@@ -85,7 +88,7 @@ def router(access: Access) -> APIRouter:
             "resume": bool(resume),
         }
         try:
-            return _back(granted.service.restart(ref, read_fields(RestartRequest, given), if_version=version))
+            return _back(granted[TaskService].restart(ref, read_fields(RestartRequest, given), if_version=version))
         except (StaleVersion, Conflict, Invalid) as refusal:
             return _restart_form(granted, ref, by, given, refusal)
 
@@ -103,11 +106,11 @@ def _cancel_form(task: TaskView, by: Principal, refusal: ServiceError | None) ->
 
 
 def _restart_form(
-    granted: Granted, ref: str, by: Principal, given: Mapping[str, object], refusal: ServiceError | None
+    granted: Session, ref: str, by: Principal, given: Mapping[str, object], refusal: ServiceError | None
 ) -> Response:
-    task = granted.queries.task(ref)
+    task = granted[Queries].task(ref)
     force = "restart_force" in task.available_actions
-    conversations = [run.outcome.conversation_id for run in granted.queries.runs(task.id) if run.outcome is not None]
+    conversations = [run.outcome.conversation_id for run in granted[Queries].runs(task.id) if run.outcome is not None]
     nothing: dict[str, object] = {"specialist": "", "agent": "", "tier": "", "model": "", "reason": "", "resume": False}
     values = {
         "task": task,
@@ -116,9 +119,9 @@ def _restart_form(
         "offered": force or "restart" in task.available_actions,
         "force": force,
         "resumable": any(conversations),
-        "agents": [agent.name for agent in granted.queries.agents()],
+        "agents": [agent.name for agent in granted[Queries].agents()],
         "tiers": TIERS,
-        "specialists": choices_of(granted.policy.candidates(ref, OFFERED)),
+        "specialists": choices_of(granted[PolicyService].candidates(ref, OFFERED)),
         "given": nothing | dict(given),
     }
     return render("restart.html", values, status_of(refusal), by=by)

@@ -79,7 +79,7 @@ def _page_url(request: Request, settings: WebSettings) -> str:
 
 tokens = serve(
     "tokens",
-    lambda granted: granted.tokens,
+    Tokens,
     {
         TokenCalls.tokens: Tokens.all,
         TokenCalls.create_token: Tokens.create,

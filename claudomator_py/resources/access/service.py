@@ -9,16 +9,16 @@ from claudomator_py.domain.errors import Conflict, Forbidden, Invalid, NotFound,
 from claudomator_py.domain.principal import Role
 from claudomator_py.domain.units import format_instant, parse_duration
 from claudomator_py.ports import Clock
-from claudomator_py.queries.bound import Bound
 from claudomator_py.resources.access.keyring import Keyring, hash_of, is_good, new_token
 from claudomator_py.resources.access.shape import DEFAULT_LIFE_MS, NEVER, NewTokenView, TokenRequest, TokenView
+from claudomator_py.resources.session import Service
 from claudomator_py.store import token_rows, transactions
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import ApiToken
 
 
-class Tokens(Bound):
+class Tokens(Service):
     """What can be asked about tokens. Every method may raise ``domain.errors.ServiceError``."""
 
     def __init__(self, database: Database, keyring: Keyring, clock: Clock) -> None:

@@ -6,7 +6,7 @@ from claudomator_py.resources.channels.shape import ChannelCalls
 
 channels = serve(
     "channels",
-    lambda granted: granted.channels,
+    Channels,
     {
         ChannelCalls.channels: Channels.page,
         ChannelCalls.create_channel: Channels.create,

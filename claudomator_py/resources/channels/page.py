@@ -17,6 +17,7 @@ from claudomator_py.domain.channel import MAX_MESSAGE_LENGTH, AnswerState, MarkV
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.triage import Role, TriageReason
+from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.channels.shape import (
     AnswerView,
     ChannelStatsView,
@@ -29,7 +30,7 @@ from claudomator_py.resources.channels.shape import (
     RuleStatsView,
     StrategiesView,
 )
-from claudomator_py.service.access import Access, Granted
+from claudomator_py.resources.session import Access, Session
 
 _PART = 50
 Cursor = Annotated[str | None, Query(max_length=500)]
@@ -73,7 +74,7 @@ def router(access: Access) -> APIRouter:
             fields = {"name": name.strip(), "participants": specialists.replace(",", " ").split()}
             if primary.strip():
                 fields["primary"] = primary.strip()
-            made = granted.channels.create(read_fields(NewChannel, fields))
+            made = granted[Channels].create(read_fields(NewChannel, fields))
         except (Conflict, Invalid) as refusal:
             return _list(granted, by, None, refusal, {"name": name, "specialists": specialists, "primary": primary})
         return RedirectResponse(url_of(made.id), 303)
@@ -90,48 +91,48 @@ def router(access: Access) -> APIRouter:
             fields: dict[str, object] = {"content": text.replace("\r\n", "\n")}
             if reply_to.isascii() and reply_to.isdecimal():
                 fields["reply_to"] = int(reply_to[:16])
-            posted = granted.channels.post(channel, read_fields(NewMessage, fields))
+            posted = granted[Channels].post(channel, read_fields(NewMessage, fields))
         except (Conflict, Invalid) as refusal:
             return _page(granted, channel, by, refusal=refusal, text=text)
-        return RedirectResponse(f"{url_of(granted.channels.one(channel).id)}#message-{posted.id}", 303)
+        return RedirectResponse(f"{url_of(granted[Channels].one(channel).id)}#message-{posted.id}", 303)
 
     @routes.post("/{channel}/messages/{message}/verdict")
     def mark(by: Asking, channel: ChannelRef, message: MessageId, verdict: Short = "") -> Response:
         granted = access.as_(by)
-        granted.channels.mark(channel, message, read_fields(MarkRequest, {"verdict": verdict}))
+        granted[Channels].mark(channel, message, read_fields(MarkRequest, {"verdict": verdict}))
         return RedirectResponse(f"{url_of(channel)}#message-{message}", 303)
 
     @routes.post("/{channel}/join")
     def join(by: Asking, channel: ChannelRef, specialist: Short = "") -> Response:
         granted = access.as_(by)
         try:
-            granted.channels.join(channel, read_fields(JoinRequest, {"specialist": specialist.strip()}))
+            granted[Channels].join(channel, read_fields(JoinRequest, {"specialist": specialist.strip()}))
         except (Conflict, Invalid) as refusal:
             return _page(granted, channel, by, refusal=refusal)
         return RedirectResponse(f"{url_of(channel)}#participants", 303)
 
     @routes.post("/{channel}/participants/{member}/leave")
     def leave(by: Asking, channel: ChannelRef, member: MemberId) -> Response:
-        access.as_(by).channels.leave(channel, member)
+        access.as_(by)[Channels].leave(channel, member)
         return RedirectResponse(f"{url_of(channel)}#participants", 303)
 
     @routes.post("/{channel}/participants/{member}/mute")
     def mute(by: Asking, channel: ChannelRef, member: MemberId, duration: Short = "") -> Response:
         granted = access.as_(by)
-        granted.channels.mute(channel, member, read_fields(MuteRequest, {"duration": duration}))
+        granted[Channels].mute(channel, member, read_fields(MuteRequest, {"duration": duration}))
         return RedirectResponse(f"{url_of(channel)}#participants", 303)
 
     return routes
 
 
 def _list(
-    granted: Granted,
+    granted: Session,
     by: Principal,
     cursor: str | None,
     refusal: ServiceError | None = None,
     given: dict[str, str] | None = None,
 ) -> Response:
-    part = granted.channels.page(cursor, _PART)
+    part = granted[Channels].page(cursor, _PART)
     values = {
         "rows": [row_of(one) for one in part.items],
         "next_cursor": part.next_cursor,
@@ -142,7 +143,7 @@ def _list(
 
 
 def _page(
-    granted: Granted,
+    granted: Session,
     channel: str,
     by: Principal,
     *,
@@ -151,10 +152,10 @@ def _page(
     refusal: ServiceError | None = None,
     text: str = "",
 ) -> Response:
-    found = granted.channels.one(channel)
-    part = granted.channels.messages(found.id, cursor, _PART)
+    found = granted[Channels].one(channel)
+    part = granted[Channels].messages(found.id, cursor, _PART)
     values = {
-        "page": page_of(found, part.items, granted.channels.stats(found.id)),
+        "page": page_of(found, part.items, granted[Channels].stats(found.id)),
         "next_cursor": part.next_cursor,
         "reply_to": reply_to,
         "refusal": refusal,

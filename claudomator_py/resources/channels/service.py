@@ -15,7 +15,6 @@ from claudomator_py.domain.principal import Principal, RequestKey, Role
 from claudomator_py.domain.views import Page
 from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.ports import Clock
-from claudomator_py.queries.bound import Bound
 from claudomator_py.resources.channels import ask
 from claudomator_py.resources.channels.shape import (
     AttachmentRequest,
@@ -27,6 +26,7 @@ from claudomator_py.resources.channels.shape import (
     MuteRequest,
     SettingsRequest,
 )
+from claudomator_py.resources.session import Service
 from claudomator_py.routing.profile import Request
 from claudomator_py.routing.reply_question import Reply, ReplyQuestion
 from claudomator_py.routing.triage import triage, without_mentions
@@ -47,7 +47,7 @@ Router = Callable[[Request, Principal], Decided | None]
 """See ``service.specialists.Router``."""
 
 
-class Channels(Bound):
+class Channels(Service):
     """What can be asked about channels. Every method may raise ``domain.errors.ServiceError``.
 
     ref: a channel's id, or its name. versions: the change is made only if the channel has one of these; None: any. key:
@@ -65,9 +65,8 @@ class Channels(Bound):
         policy: Policy = no_policy,
     ) -> None:
         """judge: None: there is no cheap model. policy: what policy says of a message before triage's own rules."""
-        super().__init__(database)
+        super().__init__(database, repeats)
         self._clock = clock
-        self._repeats = repeats
         self._workdirs = workdirs
         self._judge = judge
         self._router = router
@@ -87,12 +86,10 @@ class Channels(Bound):
         """Make it. Raises Conflict, Invalid, Forbidden for a webhook that only an administrator may set up."""
         self._check(wanted.settings, None)
 
-        def transaction(connection: Connection) -> ChannelView:
-            made = changes.create(connection, wanted, self._by, self._clock())
-            return self._repeats.kept(connection, key, ask.channel_view(connection, made), self._by.id)
+        def change(connection: Connection) -> ChannelView:
+            return ask.channel_view(connection, changes.create(connection, wanted, self._by, self._clock()))
 
-        with self._repeats.claim(key, self._by.id, ChannelView) as earlier:
-            return earlier or self._write(transaction)
+        return self._once(key, ChannelView, lambda: change)
 
     def change_settings(
         self, ref: str, wanted: SettingsRequest, *, versions: Collection[int] | None = None
@@ -149,20 +146,19 @@ class Channels(Bound):
 
     def write(self, ref: str, written: Written, *, key: RequestKey | None = None) -> MessageView:
         """Write in the channel, as somebody for whom whoever asks speaks."""
-        with self._repeats.claim(key, self._by.id, MessageView) as earlier:
-            if earlier is not None:
-                return earlier
-            channel = self._read(lambda connection: changes.find(connection, ref, self._by))
-            advice = self._advice(channel, written)
 
-            def transaction(connection: Connection) -> MessageView:
-                posted = messages.post(
-                    connection, channel_rows.get(connection, channel.id), written, advice, self._clock()
-                )
-                view = ask.message_views(connection, [posted])[0]
-                return self._repeats.kept(connection, key, view, self._by.id)
+        def prepare() -> Callable[[Connection], MessageView]:
+            found = self._read(lambda connection: changes.find(connection, ref, self._by))
+            advice = self._advice(found, written)
 
-            return self._write(transaction)
+            def change(connection: Connection) -> MessageView:
+                channel = channel_rows.get(connection, found.id)
+                posted = messages.post(connection, channel, written, advice, self._clock())
+                return ask.message_views(connection, [posted])[0]
+
+            return change
+
+        return self._once(key, MessageView, prepare)
 
     def processed(self, ref: str, message_id: int, attachment_id: str, wanted: AttachmentRequest) -> MessageView:
         """Say what came of processing an attachment. Raises NotFound."""

@@ -4,4 +4,4 @@ from claudomator_py.api.served import serve
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.policy.shape import PolicyCalls
 
-policy = serve("policy", lambda granted: granted.policy, {PolicyCalls.policy: PolicyService.view})
+policy = serve("policy", PolicyService, {PolicyCalls.policy: PolicyService.view})

@@ -21,7 +21,7 @@ from claudomator_py.domain.views.policy import VerdictView
 from claudomator_py.domain.views.routing import PolicyCheckView
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.policy.shape import ApprovalsView, HeldTaskView, PolicyView, RuleView, SettledApprovalView
-from claudomator_py.service.access import Access
+from claudomator_py.resources.session import Access
 
 Text = Annotated[str, Form(max_length=MAX_INSTRUCTIONS_LENGTH)]
 _TONES = {"given": "good", "refused": "bad", "expired": "off"}
@@ -33,12 +33,12 @@ def router(access: Access) -> APIRouter:
 
     @routes.get("")
     def show(by: Asking, days: Days = 30) -> Response:
-        return _page(access.as_(by).policy, by, days)
+        return _page(access.as_(by)[PolicyService], by, days)
 
     # A task's text may be long, and is nobody else's business: it stands in no address.
     @routes.post("")
     def test(by: Asking, text: Text = "") -> Response:
-        service = access.as_(by).policy
+        service = access.as_(by)[PolicyService]
         try:
             return _page(service, by, text=text, verdicts=service.test(text))
         except Invalid as refusal:

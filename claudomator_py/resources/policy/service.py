@@ -13,11 +13,11 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.policy.facts import Facts
 from claudomator_py.policy.verdict import Policy
 from claudomator_py.ports import Clock
-from claudomator_py.queries.bound import Bound
 from claudomator_py.queries.finding import find_task
 from claudomator_py.queries.routing import verdict_view
 from claudomator_py.resources.policy import ask
 from claudomator_py.resources.policy.shape import ApprovalsView, PolicyView
+from claudomator_py.resources.session import Service
 from claudomator_py.schema.taskfiles import parse_task_file
 from claudomator_py.store import specialist_rows
 from claudomator_py.store.database import Database
@@ -26,7 +26,7 @@ _AS_FILE = "task.yaml"
 """As what a text is read: YAML, which JSON is too. A task without a name is called after it."""
 
 
-class PolicyService(Bound):
+class PolicyService(Service):
     """What can be asked about the policy. in_force: the rules at present; reviews: whether tasks are routed, and those
     that are built in hold; limits: the budget of a day; registry: the agents. Every method may raise
     ``domain.errors.ServiceError``."""

@@ -6,7 +6,7 @@ from claudomator_py.resources.schedules.shape import ScheduleCalls
 
 schedules = serve(
     "schedules",
-    lambda granted: granted.schedules,
+    Schedules,
     {
         ScheduleCalls.schedules: Schedules.all,
         ScheduleCalls.add_schedule: Schedules.add,

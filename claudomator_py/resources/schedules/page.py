@@ -11,8 +11,9 @@ from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.page.rows import words_of
 from claudomator_py.api.section import guarded
 from claudomator_py.domain.wording import Piece, Sentence
+from claudomator_py.resources.schedules.service import Schedules
 from claudomator_py.resources.schedules.shape import FireView, ScheduleView
-from claudomator_py.service.access import Access
+from claudomator_py.resources.session import Access
 
 Name = Annotated[str, Path(max_length=128)]
 
@@ -23,17 +24,17 @@ def router(access: Access) -> APIRouter:
 
     @routes.post("/pause")
     def pause(by: Asking, name: Name) -> Response:
-        access.as_(by).schedules.pause(name)
+        access.as_(by)[Schedules].pause(name)
         return _back()
 
     @routes.post("/resume")
     def resume(by: Asking, name: Name) -> Response:
-        access.as_(by).schedules.resume(name)
+        access.as_(by)[Schedules].resume(name)
         return _back()
 
     @routes.post("/run")
     def run(by: Asking, name: Name) -> Response:
-        return RedirectResponse(f"/tasks/{access.as_(by).schedules.run(name).id}", 303)
+        return RedirectResponse(f"/tasks/{access.as_(by)[Schedules].run(name).id}", 303)
 
     return routes
 

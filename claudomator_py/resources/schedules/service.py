@@ -11,10 +11,10 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import Workdirs, directory_key, local_zone
 from claudomator_py.ports import Clock
-from claudomator_py.queries.bound import Bound
 from claudomator_py.queries.task_views import TaskViews
 from claudomator_py.resources.schedules.ask import schedule_views
 from claudomator_py.resources.schedules.shape import ScheduleView
+from claudomator_py.resources.session import Service
 from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.store import schedule_rows
 from claudomator_py.store.database import Database
@@ -27,7 +27,7 @@ from claudomator_py.tasks.schedules import Plan, begin, end, fire, make_way
 T = TypeVar("T")
 
 
-class Schedules(Bound):
+class Schedules(Service):
     """What can be asked about schedules. Every method may raise ``domain.errors.ServiceError``, NotFound above all.
 
     name: a schedule's name. key: as for ``TaskService``. changed: called after a change of any.
@@ -43,12 +43,11 @@ class Schedules(Bound):
         repeats: IdempotentRequests,
         changed: Callable[[], None] = lambda: None,
     ) -> None:
-        super().__init__(database)
+        super().__init__(database, repeats)
         self._registry = registry
         self._workdirs = workdirs
         self._clock = clock
         self._task_views = task_views
-        self._repeats = repeats
         self._changed = changed
 
     def as_(self, by: Principal) -> Self:
@@ -71,19 +70,19 @@ class Schedules(Bound):
         """Begin a schedule; harmless when repeated. Raises Invalid, and Conflict where another has its name."""
         plan = Plan(spec, local_zone(), "api", creator=self._by.id, organisation=self._by.organisation)
 
-        def transaction(connection: Connection) -> ScheduleView:
+        def change(connection: Connection) -> ScheduleView:
             existing = schedule_rows.named(connection, spec.name, self._by.organisation)
             if existing is not None and (existing.source != "api" or TaskSpec.model_validate(existing.spec) != spec):
                 remedy = f"Choose another name, or end that schedule first: claudomator schedule delete {spec.name}"
                 raise Conflict(f"There is another schedule named {spec.name}.", remedy=remedy)
             schedule = existing if existing is not None else begin(connection, plan, self._clock())
-            return self._repeats.kept(connection, key, schedule_views(connection, [schedule])[0], self._by.id)
+            return schedule_views(connection, [schedule])[0]
 
-        with self._repeats.claim(key, self._by.id, ScheduleView) as earlier:
-            if earlier is not None:
-                return earlier
+        def prepare() -> Callable[[Connection], ScheduleView]:
             refuse(_no_times(spec) or zone_problems(spec) or self._problems(spec))
-            return self._change(transaction)
+            return change
+
+        return self._once(key, ScheduleView, prepare)
 
     def pause(self, name: str) -> ScheduleView:
         """Make no more tasks until it is resumed. Harmless when repeated."""
@@ -96,15 +95,14 @@ class Schedules(Bound):
     def run(self, name: str, *, key: RequestKey | None = None) -> TaskView:
         """Run a schedule now, besides its times, paused or not. Raises Conflict where the last one has not ended
         and the schedule does not let them queue."""
-        with self._repeats.claim(key, self._by.id, TaskView) as earlier:
-            return earlier or self._run(name, key)
+        return self._once(key, TaskView, lambda: self._run(name))
 
-    def _run(self, name: str, key: RequestKey | None) -> TaskView:
+    def _run(self, name: str) -> Callable[[Connection], TaskView]:
         spec = TaskSpec.model_validate(self._read(lambda connection: _named(connection, name, self._by)).spec)
         refuse(self._problems(spec))
         dir_key = directory_key(spec.working_dir)
 
-        def transaction(connection: Connection) -> TaskView:
+        def change(connection: Connection) -> TaskView:
             schedule = _named(connection, name, self._by)
             if schedule.spec != spec.model_dump(mode="json"):
                 raise Conflict(f"{name} changed at the same time.", remedy="Check its current state, then try again.")
@@ -115,10 +113,9 @@ class Schedules(Bound):
                 raise Conflict(f"{other.name} has not ended ({other.state}).", remedy=remedy)
             while schedule_rows.was_fired(connection, schedule.id, at_ms):
                 at_ms += 1
-            view = self._task_views.one(connection, fire(connection, schedule, at_ms, dir_key, "operator", now_ms).id)
-            return self._repeats.kept(connection, key, view, self._by.id)
+            return self._task_views.one(connection, fire(connection, schedule, at_ms, dir_key, "operator", now_ms).id)
 
-        return self._change(transaction)
+        return change
 
     def delete(self, name: str) -> None:
         """End it; its tasks stay. Raises Conflict for one that follows a file."""
@@ -130,7 +127,7 @@ class Schedules(Bound):
                 raise Conflict(f"{name} follows the file {schedule.file_path}.", remedy=remedy)
             end(connection, schedule, self._clock())
 
-        self._change(transaction)
+        self._write(transaction)
 
     def _switch(self, name: str, *, paused: bool) -> ScheduleView:
         def transaction(connection: Connection) -> ScheduleView:
@@ -144,13 +141,13 @@ class Schedules(Bound):
                 record(connection, now_ms, "schedule_resumed", data={"schedule": name})
             return schedule_views(connection, [_named(connection, name, self._by)])[0]
 
-        return self._change(transaction)
+        return self._write(transaction)
 
     def _problems(self, spec: TaskSpec) -> list[Problem]:
         return placement_problems(spec, self._registry, self._workdirs())
 
-    def _change(self, transaction: Callable[[Connection], T]) -> T:
-        result = self._write(transaction)
+    def _write(self, fn: Callable[[Connection], T]) -> T:
+        result = super()._write(fn)
         self._changed()
         return result
 

@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 from claudomator_py.domain.channel import ChannelSettings, NewChannel, WebhookKind, WebhookSettings
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.triage import PrimaryRule
+from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.channels.shape import SettingsRequest
 from claudomator_py.service.webhooks import UNBOUND_UNTIL_MS, WINDOW_MS, signature
 from tests.fakes.cards import card
@@ -154,7 +155,7 @@ def test_all_that_is_not_signed_is_refused_in_the_same_words(
     hook = Hook(daemon, prepared, kind)
     document = PLAIN if kind is WebhookKind.PLAIN else EVENT
     for by in (Principal("ann", Role.OPERATE, "acme"), Principal("bob", Role.OPERATE, "bolt")):
-        prepared.access.as_(by).channels.create(NewChannel(name="twice"))
+        prepared.access.as_(by)[Channels].create(NewChannel(name="twice"))
     bare = prepared.world.channels.create(NewChannel(name="bare"))
     prefix = "X_Slack" if kind is WebhookKind.SLACK else "X_Claudomator"
     window_s = WINDOW_MS // 1000

@@ -24,6 +24,7 @@ from claudomator_py.routing.profile import Request
 from claudomator_py.routing.ranking import RoutingRules, to
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
 from claudomator_py.schema.routing_settings import OnAmbiguity, Preset
+from claudomator_py.service.task_service import TaskService
 from claudomator_py.store import queue, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.tasks.decisions import record_handoff
@@ -82,7 +83,7 @@ class Deciding:
         gone = fields.get("specialist") == "ghost"
         if gone:
             self.register("ghost")
-        self.world.access.as_(by).service.submit(spec(name, **fields))
+        self.world.access.as_(by)[TaskService].submit(spec(name, **fields))
         if gone:
             self.world.specialists.remove("ghost")
         return self.subject(name)

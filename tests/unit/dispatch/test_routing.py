@@ -18,6 +18,7 @@ from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.faults import Doing, item_of
 from claudomator_py.policy.rule import Rule
 from claudomator_py.scheduler.decision import DecisionKind, SpecialistRecord
+from claudomator_py.service.specialists import Specialists
 from claudomator_py.store import decision_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import LABEL
@@ -230,7 +231,7 @@ def test_an_encoder_that_takes_its_time_is_asked_beside_the_tick(database: Datab
 
 
 def test_over_http_only_the_operators_own_cards_are_reached_as_a_secret_may_be_sent_there(world: World) -> None:
-    of = {by.id: world.access.as_(by).specialists for by in (OPERATOR, ANN)}
+    of = {by.id: world.access.as_(by)[Specialists] for by in (OPERATOR, ANN)}
     of["operator"].register(card("painter", url="https://painter.example"))
     of["ann"].register(card("forger", url="https://forger.example"))
     of["ann"].register(card("shepherd", url="ws-agent://shepherd"))

@@ -19,6 +19,7 @@ from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.ranking import RoutingRules
 from claudomator_py.scheduler.classification import Cause, ModelFault
 from claudomator_py.schema.routing_settings import Preset
+from claudomator_py.service.task_service import TaskService
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
 from tests.fakes.world import World
@@ -65,7 +66,7 @@ def test_what_it_judges_risky_is_approved_first_and_says_who_judged_it(database:
     assert weighed.route("pools").startswith("NEEDS_INPUT approval")
     assert "lite/1 judges its risk high" in str(weighed.world.queries.why("pools").sentences)
 
-    weighed.world.access.as_(OPERATOR).service.approve("pools", ApproveRequest())
+    weighed.world.access.as_(OPERATOR)[TaskService].approve("pools", ApproveRequest())
     assert weighed.again("pools") == "QUEUED ready careful high"
     assert len(weighed.model.asked) == 1, "the same is not asked again"
 
@@ -95,7 +96,7 @@ def test_it_lowers_nothing_and_is_not_asked_about_what_is_stopped_already(databa
     weighed = Weighed(database, '{"risk": "low"}', rules=(rule,))
     assert weighed.route("pools", tags=["prod"]).startswith("NEEDS_INPUT approval")
     assert weighed.model.asked == []
-    weighed.world.access.as_(OPERATOR).service.approve("pools", ApproveRequest())
+    weighed.world.access.as_(OPERATOR)[TaskService].approve("pools", ApproveRequest())
     assert weighed.again("pools") == "QUEUED ready careful high"
     assert len(weighed.model.asked) == 1
 

@@ -9,6 +9,10 @@ from sqlalchemy import ColumnElement, Table, select
 
 from claudomator_py.domain.channel import NewChannel
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from claudomator_py.resources.channels.service import Channels
+from claudomator_py.resources.schedules.service import Schedules
+from claudomator_py.service.specialists import Specialists
+from claudomator_py.service.task_service import TaskService
 from claudomator_py.store import visibility
 from claudomator_py.store.tables import CHANNEL, DECISION, EVENT, RUN, SCHEDULE, SPECIALIST, TASK
 from tests.databases import open_migrated
@@ -29,9 +33,9 @@ def world(tmp_path: Path) -> Any:
         world = World(database)
         for by, name in ((ANN, "a"), (BOB, "b"), (OPERATOR, "o")):
             access = world.access.as_(by)
-            access.service.submit(spec(name))
-            access.schedules.add(spec(f"nightly-{name}", schedule="0 3 * * *"))
-            access.channels.create(NewChannel(name=name))
+            access[TaskService].submit(spec(name))
+            access[Schedules].add(spec(f"nightly-{name}", schedule="0 3 * * *"))
+            access[Channels].create(NewChannel(name=name))
         world.tick()
         yield world
 
@@ -101,8 +105,8 @@ CARDS = {
 @pytest.fixture
 def staffed(world: World) -> World:
     for name, (by, seen_by) in CARDS.items():
-        world.access.as_(by).specialists.register(card(name, visibility=seen_by))
-    of_ann = world.access.as_(ANN).specialists
+        world.access.as_(by)[Specialists].register(card(name, visibility=seen_by))
+    of_ann = world.access.as_(ANN)[Specialists]
     of_ann.grant("lent-to-bob", "bob")
     of_ann.grant("lent-to-bolt", "org:bolt")
     of_ann.remove("gone")

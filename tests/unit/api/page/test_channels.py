@@ -8,6 +8,7 @@ import pytest
 from claudomator_py.domain.channel import ChannelSettings, NewChannel, NewMessage
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.triage import PrimaryRule
+from claudomator_py.resources.access.service import Tokens
 from claudomator_py.resources.access.shape import TokenRequest
 from claudomator_py.resources.channels.service import Channels
 from tests.fakes.cards import card
@@ -21,7 +22,7 @@ def channels(prepared: PreparedService) -> Channels:
     """With one channel, the kitchen."""
     for name in ("cook", "baker"):
         prepared.world.specialists.register(card(name, name=name.capitalize()))
-    found = prepared.access.as_(OPERATOR).channels
+    found = prepared.access.as_(OPERATOR)[Channels]
     settings = ChannelSettings(primary=PrimaryRule.OFF, shadow=ChannelSettings())
     found.create(NewChannel(name="kitchen", participants=("cook",), primary="baker", settings=settings))
     return found
@@ -101,7 +102,7 @@ def test_who_takes_part_changes(operator: Visitor, channels: Channels) -> None:
 
 
 def test_who_may_only_read_sees_no_forms(prepared: PreparedService, channels: Channels, tmp_path: Path) -> None:
-    token = prepared.access.as_(OPERATOR).tokens.create(TokenRequest(name="eve", role="read")).token
+    token = prepared.access.as_(OPERATOR)[Tokens].create(TokenRequest(name="eve", role="read")).token
     posted = channels.post("kitchen", NewMessage(content="hello"))
     url = f"/channels/{channels.one('kitchen').id}"
     with running(prepared, tmp_path / "state") as daemon:

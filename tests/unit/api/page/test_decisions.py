@@ -8,7 +8,11 @@ import pytest
 from claudomator_py.domain.channel import NewChannel, NewMessage
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.views.decisions import DecisionFilter, RecordedDecisionView
+from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.access.shape import TokenRequest
+from claudomator_py.resources.channels.service import Channels
+from claudomator_py.service.specialists import Specialists
+from claudomator_py.service.task_service import TaskService
 from tests.fakes.cards import card
 from tests.fakes.daemon import running
 from tests.fakes.prepared import PreparedService
@@ -21,7 +25,7 @@ DUMP = "Restore last night's dump of the orders."
 @pytest.fixture
 def routed(prepared: PreparedService) -> PreparedService:
     """A task that was routed to one of two specialists, of whom one exists for its creator alone."""
-    specialists = prepared.access.as_(OPERATOR).specialists
+    specialists = prepared.access.as_(OPERATOR)[Specialists]
     backup = {"id": "backup", "name": "Backups", "examples": ["Restore last night's dump."]}
     specialists.register(card("db-admin", skills=[backup]))
     specialists.register(card("secret-agent", skills=[backup | {"name": "Dumps"}], visibility="private"))
@@ -32,7 +36,7 @@ def routed(prepared: PreparedService) -> PreparedService:
 
 def decided(prepared: PreparedService, kind: str) -> RecordedDecisionView:
     wanted = DecisionFilter.model_validate({"kind": kind})
-    return prepared.access.as_(OPERATOR).queries.decisions(wanted, None, 1).items[0]
+    return prepared.access.as_(OPERATOR)[Queries].decisions(wanted, None, 1).items[0]
 
 
 def test_decisions_are_listed_with_links(operator: Visitor, routed: PreparedService) -> None:
@@ -114,11 +118,11 @@ def test_a_long_list_goes_on_with_its_filters(operator: Visitor, routed: Prepare
 
 def test_who_does_not_exist_is_not_named(prepared: PreparedService, tmp_path: Path) -> None:
     alice = Principal("alice", Role.OPERATE, "bolt")
-    specialists = prepared.access.as_(alice).specialists
+    specialists = prepared.access.as_(alice)[Specialists]
     for name, visibility in (("open-one", "public"), ("secret-agent", "private")):
         skill = {"id": f"{name}-skill", "name": name, "examples": [DUMP]}
         specialists.register(card(name, skills=[skill], visibility=visibility))
-    prepared.access.as_(alice).service.submit(spec("night", instructions=DUMP))
+    prepared.access.as_(alice)[TaskService].submit(spec("night", instructions=DUMP))
     prepared.world.router.route()
     one = decided(prepared, "specialist")
     with running(prepared, tmp_path / "state") as daemon:
@@ -126,7 +130,7 @@ def test_who_does_not_exist_is_not_named(prepared: PreparedService, tmp_path: Pa
             log_in(daemon, prepared.world.tokens.create(TokenRequest(name=name, role="read", organisation=whose)).token)
             for name, whose in (("bob", "bolt"), ("eve", "other"))
         )
-        whole = prepared.access.as_(OPERATOR).queries.explained(one.id)
+        whole = prepared.access.as_(OPERATOR)[Queries].explained(one.id)
         assert "secret-agent" in {each.specialist for each in whole.decision.specialists}
         for path in ("/decisions", f"/decisions/{one.id}", f"/decisions/{one.id}/json"):
             shown = bob.get(path)
@@ -150,7 +154,7 @@ def test_what_strangers_wrote_is_text(operator: Visitor, prepared: PreparedServi
 
 
 def test_a_decision_on_a_message_is_told_in_words(operator: Visitor, prepared: PreparedService) -> None:
-    channels = prepared.access.as_(OPERATOR).channels
+    channels = prepared.access.as_(OPERATOR)[Channels]
     channel = channels.create(NewChannel(name="kitchen"))
     posted = channels.post("kitchen", NewMessage(content="Is the soup ready?"))
     one = decided(prepared, "triage")

@@ -10,8 +10,8 @@ from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.domain.units import DAY_MS
 from claudomator_py.resources.access.shape import TokenRequest
+from claudomator_py.resources.session import Access
 from claudomator_py.schema.routing_settings import LearningSettings
-from claudomator_py.service.access import Access
 from claudomator_py.service.specialists import Specialists
 from tests.fakes.cards import card
 from tests.fakes.daemon import running
@@ -23,7 +23,7 @@ DUMP = {"text": "Restore last night's dump.", "name": "night", "tags": "database
 
 
 def test_who_would_do_it_with_what_the_scores_are_made_of(operator: Visitor, prepared: PreparedService) -> None:
-    specialists = prepared.access.as_(OPERATOR).specialists
+    specialists = prepared.access.as_(OPERATOR)[Specialists]
     skills = [{"id": "backup", "name": "Backups", "examples": ["Restore last night's dump of the database."]}]
     specialists.register(card("db-admin", skills=skills))
     specialists.register(card("painter", keywords=["fresh paint"]))
@@ -56,19 +56,8 @@ def test_there_are_no_specialists(operator: Visitor) -> None:
 def test_nothing_is_routed(prepared: PreparedService, tmp_path: Path) -> None:
     world = prepared.world
     unrouted = Specialists(world.database, world.clock, world.repeats)
-    access = Access(
-        world.service,
-        world.queries,
-        world.schedules,
-        world.notices,
-        world.tokens,
-        unrouted,
-        world.learned,
-        world.channels,
-        world.access.webhooks,
-        world.run_requests,
-        world.policy_desk,
-    )
+    others: list[object] = [world.queries, world.service, world.policy_desk]
+    access = Access([*others, unrouted])
     with running(SimpleNamespace(access=access, keyring=world.keyring), tmp_path / "state") as daemon:
         page = log_in(daemon).post("/routing", DUMP)
     assert page.status == 409
@@ -90,7 +79,7 @@ def taught(prepared: PreparedService) -> PreparedService:
         card("db-admin", skills=[{"id": "backup", "name": "Backups", "examples": ["Restore last night's dump."]}]),
         card("painter", skills=[{"id": "paint", "name": "Painting", "examples": ["Paint the kitchen blue."]}]),
     ):
-        prepared.access.as_(OPERATOR).specialists.register(one)
+        prepared.access.as_(OPERATOR)[Specialists].register(one)
     for name in ("right", "wrong"):
         prepared.service.submit(spec(name, instructions="Restore last night's dump of the orders."))
     prepared.world.router.route()

@@ -11,6 +11,7 @@ from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.views.specialists import SpecialistView
 from claudomator_py.resources.access.shape import TokenRequest
 from claudomator_py.schema.cardfile import card_text
+from claudomator_py.service.specialists import Specialists
 from claudomator_py.tasks import specialists as changes
 from tests.fakes.cards import card
 from tests.fakes.daemon import Daemon, running
@@ -35,11 +36,11 @@ PLUMBER = card(
 
 
 def register(prepared: PreparedService, one: Card = PLUMBER, by: Principal = OPERATOR) -> SpecialistView:
-    return prepared.access.as_(by).specialists.register(one)
+    return prepared.access.as_(by)[Specialists].register(one)
 
 
 def found(prepared: PreparedService, specialist_id: str = "plumber") -> SpecialistView:
-    return prepared.access.as_(OPERATOR).specialists.one(specialist_id)
+    return prepared.access.as_(OPERATOR)[Specialists].one(specialist_id)
 
 
 def test_there_are_none(operator: Visitor) -> None:
@@ -113,7 +114,7 @@ def test_its_tasks_are_a_link_away(operator: Visitor, prepared: PreparedService)
 def test_what_is_odd_about_one(operator: Visitor, prepared: PreparedService) -> None:
     register(prepared, card("nobody"))
     register(prepared, card("odd", fallback="nobody"))
-    prepared.access.as_(OPERATOR).specialists.remove("nobody")
+    prepared.access.as_(OPERATOR)[Specialists].remove("nobody")
     said = text_of(operator.get("/specialists/odd"))
     assert "its `fallback` names nobody, and there is no such specialist." in said
 
@@ -304,7 +305,7 @@ def test_what_is_another_s_is_seen_and_not_changed(open_daemon: Daemon, prepared
         made = client.create_token(TokenRequest(name="bob", role="operate", organisation="acme"))
     bob = log_in(open_daemon, made.token)
     register(prepared, PLUMBER, ANN)
-    prepared.access.as_(ANN).specialists.grant("plumber", "org:secretive")
+    prepared.access.as_(ANN)[Specialists].grant("plumber", "org:secretive")
     page = bob.get("/specialists/plumber")
     assert page.status == 200
     assert "org:secretive" not in page.body.decode()

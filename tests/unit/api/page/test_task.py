@@ -22,6 +22,9 @@ from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.run import CheckResult
 from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.resources.access.shape import TokenRequest
+from claudomator_py.resources.policy.service import PolicyService
+from claudomator_py.service.specialists import Specialists
+from claudomator_py.service.task_service import TaskService
 from tests.fakes.cards import card
 from tests.fakes.daemon import running
 from tests.fakes.prepared import START_MS, PreparedService
@@ -252,7 +255,7 @@ def routed(prepared: PreparedService) -> str:
         card("db-admin", name="Keeper", skills=[{"id": "backup", "name": "Backups", "examples": examples}]),
         card("painter"),
     ):
-        prepared.access.as_(OPERATOR).specialists.register(one)
+        prepared.access.as_(OPERATOR)[Specialists].register(one)
     task = prepared.service.submit(spec("it", instructions="Restore last night's dump of the orders.")).id
     prepared.world.router.route()
     return task
@@ -293,7 +296,7 @@ def test_a_restart_gives_it_to_somebody_else(operator: Visitor, prepared: Prepar
 
 
 def test_who_is_asked_for_a_specialist_is_offered_them(operator: Visitor, prepared: PreparedService) -> None:
-    specialists = prepared.access.as_(OPERATOR).specialists
+    specialists = prepared.access.as_(OPERATOR)[Specialists]
     for one in ("painter", "plumber"):
         specialists.register(card(one))
     task = prepared.service.submit(spec("it", specialist="painter")).id
@@ -313,8 +316,8 @@ def test_who_does_it_is_no_link_where_that_does_not_exist_for_whoever_looks(
     prepared: PreparedService, tmp_path: Path
 ) -> None:
     ann = Principal("ann", Role.OPERATE, organisation="acme")
-    prepared.access.as_(ann).specialists.register(card("secretive", visibility="private"))
-    task = prepared.access.as_(ann).service.submit(spec("it", specialist="secretive")).id
+    prepared.access.as_(ann)[Specialists].register(card("secretive", visibility="private"))
+    task = prepared.access.as_(ann)[TaskService].submit(spec("it", specialist="secretive")).id
     prepared.world.router.route()
     made = prepared.world.tokens.create(TokenRequest(name="bob", role="read", organisation="acme"))
     with running(prepared, tmp_path / "state") as daemon:
@@ -346,5 +349,5 @@ def test_forms_offer_a_choice_of_specialist_only_where_there_is_one(
     assert offered() == [False, False]
     prepared.world.specialists.register(card("painter"))
     assert offered() == [True, True]
-    monkeypatch.setattr(prepared.world.access._policy, "_reviews", lambda: False)  # as with `preset: none`
+    monkeypatch.setattr(prepared.world.access[PolicyService], "_reviews", lambda: False)  # as with `preset: none`
     assert offered() == [False, False]
