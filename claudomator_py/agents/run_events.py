@@ -9,11 +9,11 @@ import dataclasses
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
-from claudomator_py.agents.ending import Result, Verdict, failed
+from claudomator_py.agents.ending import Result, Verdict, denials, failed
 from claudomator_py.agents.jsonlines import Event, count_of
 from claudomator_py.domain.outcome import OutcomeStatus, Reason
 from claudomator_py.domain.report import Stage
@@ -51,8 +51,10 @@ class RunEvents(ABC):
     anything: bool = False
     answered: bool = False
     """Whether the model has said or done anything."""
-    worked: bool = False
-    """Whether it has put something into words, or called a tool: thoughts alone are no work."""
+    spoke: bool = False
+    """Whether it has put something into words: thoughts alone are none."""
+    tried: int = 0
+    """How many tools it has called."""
     conversation_id: str | None = None
     tools: dict[str, str] = field(default_factory=dict)
     """The tools of the last calls, by the ids of the calls."""
@@ -107,13 +109,22 @@ class RunEvents(ABC):
     def said(self, ending: Ending) -> Verdict | None:
         """What the terminal event of the last turn means; None: there was none."""
 
-    def success(self, detail: str | None = None) -> Verdict:
-        """What a CLI means that says it has succeeded: nothing, where its model has neither said nor done anything."""
-        if not self.worked:
-            return failed(
-                Reason.NO_ANSWER, "it said that it succeeded, but its model has neither said nor done anything"
-            )
-        return Verdict(OutcomeStatus.SUCCEEDED, detail=detail)
+    @property
+    def worked(self) -> bool:
+        """Whether it has put something into words, or called a tool."""
+        return self.spoke or self.tried > 0
+
+    def success(self, denied: Sequence[str] = (), undone: int | None = None) -> Verdict:
+        """What a CLI means that says it has succeeded: nothing, where its model has neither said nor done anything.
+
+        denied: the tools whose calls were denied, one for each. undone: how many calls that leaves undone; None: as
+        many.
+        """
+        if self.spoke or self.tried > (len(denied) if undone is None else undone):
+            return Verdict(OutcomeStatus.SUCCEEDED, detail=denials(denied))
+        if denied:
+            return failed(Reason.PERMISSION_DENIED, denials(denied))
+        return failed(Reason.NO_ANSWER, "it said that it succeeded, but its model has neither said nor done anything")
 
     def last_error(self, ending: Ending) -> Verdict | None:
         """What the last error means that it told of, if nothing came after that. None: there is none."""
@@ -133,7 +144,7 @@ class RunEvents(ABC):
 
     def called(self, call_id: str | None, tool: str | None) -> None:
         """Remember which tool that call is of."""
-        self.worked = self.worked or tool is not None
+        self.tried += tool is not None
         if call_id is not None and tool is not None:
             self.tools[call_id] = tool
             if len(self.tools) > _MAX_CALLS:

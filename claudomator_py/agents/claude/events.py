@@ -10,12 +10,13 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 from claudomator_py.agents.api_errors import words
-from claudomator_py.agents.claude.errors import ENDINGS, USAGE_LIMIT, Failure, Rejection, classify
+from claudomator_py.agents.claude.errors import USAGE_LIMIT, Failure, Rejection, classify
+from claudomator_py.agents.claude.results import cut_off, ending_of, lists_all_errors, message_of, succeeded
 from claudomator_py.agents.claude.rules import rule_for
-from claudomator_py.agents.claude.turns import Turns
+from claudomator_py.agents.claude.turns import Turns, is_of_no_turn
 from claudomator_py.agents.claude.use import INPUT_FIELDS, Usage, windows_of
 from claudomator_py.agents.denied import denied_call, distinct, questions
-from claudomator_py.agents.ending import NearLimit, Result, Verdict, denials, failed
+from claudomator_py.agents.ending import NearLimit, Result, Verdict
 from claudomator_py.agents.fence import Verdict as FenceVerdict
 from claudomator_py.agents.fence import beyond_reach, fenced_call
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, instant_of, list_of, text_of
@@ -39,15 +40,12 @@ _RULED = re.compile(r"Permission to use .* has been denied\.\s*\Z", re.DOTALL)
 _ASK = "AskUserQuestion"
 _TALK = frozenset({_ASK, "ExitPlanMode"})
 """Tools by which it speaks to whoever watches: none that would need permission."""
-_FINISHED = frozenset({"end_turn", "stop_sequence", "stop"})
-"""Stop reasons of a model that has come to its end."""
-_NO_ROOM = "model_context_window_exceeded"
 _SYNTHETIC = "<synthetic>"
 """The model of messages that the program writes itself, such as the answer to ``/cost``."""
+_API_ERROR = "API Error"
+"""Begins what the program says of a request that failed."""
 _NO_WORDS = frozenset({"", "(no content)"})
 """What stands in a message in which the model has said nothing."""
-_FINISHED_TURN = frozenset({"completed", "stop_hook_prevented"})
-"""Terminal reasons of a turn that has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +72,8 @@ class ClaudeEvents(RunEvents):
     """Whether messages are printed as they come, and not the result alone."""
     message: str | None = None
     """The text that the last message ended with, if any."""
+    remark: str | None = None
+    """The last message, if the program has written it itself."""
     failure: Failure | None = None
     rejection: Rejection | None = None
     is_rejected: bool = False
@@ -166,9 +166,13 @@ class ClaudeEvents(RunEvents):
                 category=category,
                 at_ms=at_ms,
             )
-        if category is None and message.get("model") != _SYNTHETIC:
+        is_synthetic = message.get("model") == _SYNTHETIC
+        if text_of(event, "parent_tool_use_id") is None:
+            is_its_own = is_synthetic or category is not None
+            self.remark = "\n".join(text_of(block, "text") or "" for block in blocks) if is_its_own else None
+        if category is None and not is_synthetic:
             said = (text_of(block, "text") or "" for block in blocks if block.get("type") == "text")
-            self.worked = self.worked or any(text.strip() not in _NO_WORDS for text in said)
+            self.spoke = self.spoke or any(text.strip() not in _NO_WORDS for text in said)
         found = (self._take_block(block, at_ms, failed=bool(event.get("error"))) for block in blocks)
         return [part for part in found if part is not None]
 
@@ -183,6 +187,7 @@ class ClaudeEvents(RunEvents):
                 return Part("thinking", "(withheld by the service)", at_ms=at_ms)
             case str() as kind if kind.endswith("tool_use"):
                 tool = text_of(block, "name")
+                self.spoke = self.spoke or tool in _TALK
                 self.called(text_of(block, "id"), tool)
                 return Part("tool_call", arguments(block.get("input")), tool, at_ms)
             case str() as kind if kind.endswith("tool_result"):
@@ -225,7 +230,8 @@ class ClaudeEvents(RunEvents):
         counted = not self.streamed and (count_of(event_of(event, "usage"), "output_tokens") or 0) > 0
         said = (text_of(event, "result") or "").strip()
         new = said not in _NO_WORDS and said != (self.message or "").strip()
-        self.worked = self.worked or new or counted or bool(event.get("structured_output"))
+        own = (new or counted) and not is_of_no_turn(event)
+        self.spoke = self.spoke or own or bool(event.get("structured_output"))
         return self._told(event, at_ms)
 
     def _told(self, event: Event, at_ms: int | None) -> list[Part]:
@@ -250,24 +256,43 @@ class ClaudeEvents(RunEvents):
             return None
         if (cut_off := self._cut_off) is not None:
             return cut_off
-        if _succeeded(result):
-            return self.success(denials([one.tool for one in self.denied.values()]))
         last = self.failure
+        if self._has_succeeded(result):
+            if (own := self._own_last_word(result)) is None:
+                return self.success([one.tool for one in self.denied.values()])
+            last = own
         failure = Failure(
-            message=_message(result) or (last.message if last is not None else ""),
-            ending=_ending(result),
-            stop_reason=text_of(result, "stop_reason"),
+            message=message_of(result) or (last.message if last is not None else ""),
+            ending=ending_of(result),
+            stop_reason=text_of(result, "stop_reason") or self.stop_reason,
             kind=text_of(result, "api_error") or (last.kind if last is not None else None),
             status=count_of(result, "api_error_status") or (last.status if last is not None else None),
             category=last.category if last is not None else None,
             at_ms=last.at_ms if last is not None else None,
-            mixed=self.answered and _lists_all_errors(result),
+            mixed=self.answered and lists_all_errors(result),
         )
         return classify(failure, self.rejection, ending.printed_ms, self.zone, self.model)
 
     @property
     def _cut_off(self) -> Verdict | None:
-        return None if self.last is None else _cut_off(self.last, self.stop_reason)
+        return None if self.last is None else cut_off(self.last, self.stop_reason)
+
+    def _has_succeeded(self, result: Event) -> bool:
+        return succeeded(result) and (text_of(result, "stop_reason") or self.stop_reason) != "refusal"
+
+    def _own_last_word(self, result: Event) -> Failure | None:
+        """What went wrong by the words that the program itself put last, whatever its result calls that; None: nothing.
+
+        No model wrote what is in ``<synthetic>`` messages, so that their words count.
+        """
+        said = (text_of(result, "result") or "").strip()
+        if self.remark is None or said not in ("", self.remark.strip()):
+            return None
+        if self.failure is not None:
+            return self.failure
+        own = Failure(message=self.remark)
+        known = classify(own, self.rejection, 0, self.zone, self.model).reason is not Reason.AGENT_ERROR
+        return own if known or self.remark.startswith(_API_ERROR) else None
 
     def last_error(self, ending: Ending) -> Verdict | None:
         if self.failure is None:
@@ -293,6 +318,9 @@ class ClaudeEvents(RunEvents):
         failure = Failure(message or f"it exited with {ending.exit_code}", mixed=self.anything)
         return classify(failure, None, ending.printed_ms, self.zone)
 
+    def _is_good(self, result: Event) -> bool:
+        return self._has_succeeded(result) and self._cut_off is None and self._own_last_word(result) is None
+
     def result(self) -> Result:
         tokens, cost_usd = self.usage.used(resumed=self.resumed, prior_cost_usd=self.prior_cost_usd)
         so_far = Result(
@@ -307,7 +335,7 @@ class ClaudeEvents(RunEvents):
             return so_far
         return replace(
             so_far,
-            text=text_of(self.last, "result") if _succeeded(self.last) and self._cut_off is None else None,
+            text=text_of(self.last, "result") if self._is_good(self.last) else None,
             question=next((asked for one in self.denied.values() if (asked := _asked(one)) is not None), None),
             denials=len(self.denied),
             denied=distinct(
@@ -326,46 +354,6 @@ def _call(denial: _Denial, beyond: FenceVerdict | None) -> Denied:
     return fenced_call(denial.tool, denial.given, beyond) or denied_call(
         denial.tool, denial.given, rule_for(denial.tool, denial.given)
     )
-
-
-def _succeeded(result: Event) -> bool:
-    """Old versions say ``is_error: false`` of a run that used up its turns; none is to be trusted in its "success"."""
-    subtype = text_of(result, "subtype") or ""
-    stopped = subtype.startswith("error") or _ending(result) is not None or result.get("stop_reason") == "refusal"
-    return result.get("is_error") is False and not stopped
-
-
-def _cut_off(result: Event, last: str | None) -> Verdict | None:
-    """What a result means that calls itself a success although its model was cut off; None: it was not.
-
-    What is not known to be an end is none. The tool by which a model answers to ``--json-schema`` ends its turn.
-    last: why the last message ended, for a version whose results do not say.
-    """
-    stop_reason, terminal_reason = text_of(result, "stop_reason") or last, text_of(result, "terminal_reason")
-    if result.get("is_error") is not False or _ending(result) is not None or stop_reason == "refusal":
-        return None
-    answers = stop_reason in _FINISHED or (stop_reason == "tool_use" and "structured_output" in result)
-    if stop_reason is not None and not answers:
-        reason = Reason.CONTEXT_TOO_LONG if stop_reason == _NO_ROOM else Reason.UNFINISHED
-        return failed(reason, f"its model was cut off: {stop_reason}")
-    if terminal_reason is not None and terminal_reason not in _FINISHED_TURN:
-        return failed(Reason.UNFINISHED, f"its turn was cut off: {terminal_reason}")
-    return None
-
-
-def _ending(result: Event) -> str | None:
-    named = (text_of(result, "terminal_reason"), text_of(result, "subtype"))
-    return next((name for name in named if name in ENDINGS), None)
-
-
-def _message(result: Event) -> str:
-    errors = [error for error in list_of(result, "errors") if isinstance(error, str)]
-    return text_of(result, "result") or "\n".join(errors)
-
-
-def _lists_all_errors(result: Event) -> bool:
-    """Whether its message is everything that went wrong in the process, tools that failed included."""
-    return text_of(result, "result") is None and text_of(result, "subtype") == "error_during_execution"
 
 
 def _system(event: Event, at_ms: int | None) -> list[Part]:

@@ -160,8 +160,10 @@ def _job(given: Event, made: Event, block: Event) -> tuple[str, int | None]:
 
 
 def is_of_no_turn(result: Event) -> bool:
-    """Whether that result was printed before the first turn, as on ``--resume`` with background tasks left over."""
+    """Whether that result was printed before the first turn, as on ``--resume`` with background tasks left over.
+
+    What it says is then of an earlier process, or of the program.
+    """
     usage = event_of(result, "usage")
     used = (count_of(usage, "input_tokens") or 0) + (count_of(usage, "output_tokens") or 0)
-    said = (text_of(result, "result") or "").strip()
-    return result.get("is_error") is False and count_of(result, "num_turns") == 0 and not used and not said
+    return result.get("is_error") is False and count_of(result, "num_turns") == 0 and not used

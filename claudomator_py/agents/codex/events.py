@@ -7,7 +7,7 @@ from typing import ClassVar
 from claudomator_py.acts.tool_calls import rule_for
 from claudomator_py.agents.api_errors import Rules, classify, words
 from claudomator_py.agents.denied import MAX_CALLS, distinct
-from claudomator_py.agents.ending import Result, Verdict, denials, failed
+from claudomator_py.agents.ending import Result, Verdict, failed
 from claudomator_py.agents.fence import Verdict as FenceVerdict
 from claudomator_py.agents.fence import beyond_reach, fenced_call
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, text_of
@@ -82,6 +82,8 @@ _CHATTER = ("Reading ", "WARNING: ")
 _OUTAGES = (Reason.NETWORK, Reason.OVERLOADED)
 _WORDS = {"agent_message": "message", "reasoning": "thinking"}
 _PASSING = "Reconnecting"
+_PLAN = "todo_list"
+"""What it means to do: no work yet."""
 NOTHING = Tokens(input=0, output=0)
 """What a new thread has used."""
 
@@ -131,6 +133,8 @@ class CodexEvents(RunEvents):
     talks: bool = False
     fenced: list["_Fenced"] = field(default_factory=list)
     """The calls that the fence denied, as the log tells of them."""
+    declined: int = 0
+    """How many calls were not let through."""
     is_telling: bool = False
     """Whether the next line may go on with the last of them."""
 
@@ -140,6 +144,7 @@ class CodexEvents(RunEvents):
 
     def take(self, event: Event) -> list[Part]:
         """Take the next event: what it says, for people."""
+        gave_up = self.has_given_up
         self.trouble, self.has_given_up = None, False
         item = event_of(event, "item")
         match event.get("type"):
@@ -151,7 +156,6 @@ class CodexEvents(RunEvents):
             case "item.started":
                 self.completed, self.failure = False, None
                 self._note_item(item)
-                self.called(text_of(item, "id"), _tool(item))
                 return _call(item)
             case "item.updated":
                 self._note_item(item)
@@ -160,6 +164,8 @@ class CodexEvents(RunEvents):
             case "error":
                 return [self._take_error(event)]
             case "turn.completed":
+                # What it gave up on last has ended the turn, whatever it calls that.
+                self.failure = self.error if gave_up else self.failure
                 self.completed, self.error = True, None
                 self.usage = event_of(event, "usage")
                 counts = (count_of(self.usage, "input_tokens"), count_of(self.usage, "output_tokens"))
@@ -187,10 +193,15 @@ class CodexEvents(RunEvents):
     def _note_item(self, item: Event) -> None:
         self.answered = self.answered or item.get("type") not in (None, "error")
         said = item.get("type") == "agent_message" and bool((text_of(item, "text") or "").strip())
-        self.worked = self.worked or said or _tool(item) is not None
+        self.spoke = self.spoke or said
+        call_id, tool = text_of(item, "id"), _tool(item)
+        if tool not in (None, _PLAN) and (call_id is None or self.tool_of(call_id) is None):
+            self.called(call_id, tool)
 
     def _take_item(self, item: Event) -> list[Part]:
+        is_new = self.tool_of(text_of(item, "id")) is None
         self._note_item(item)
+        self.declined += item.get("status") == "declined"
         if item.get("type") != "error":
             self.completed, self.failure = False, None
         text = text_of(item, "text")
@@ -202,7 +213,7 @@ class CodexEvents(RunEvents):
                 return [Part("thinking", text or "")]
             case "error":
                 return [Part("error", text_of(item, "message") or shown(item))]
-        call = [] if self.tool_of(text_of(item, "id")) is not None else _call(item)
+        call = _call(item) if is_new else []
         tool = _tool(item)
         return call if tool is None else [*call, Part("tool_result", _result(item), tool)]
 
@@ -236,7 +247,7 @@ class CodexEvents(RunEvents):
     def said(self, ending: Ending) -> Verdict | None:
         if self.failure is not None:
             return self._to_the_second(_judge(self.failure, ending, self.zone))
-        return self.success(denials(["Bash"] * len(self.fenced))) if self.completed else None
+        return self.success(["Bash"] * self._denials, undone=self.declined) if self.completed else None
 
     def last_error(self, ending: Ending) -> Verdict | None:
         if self.error is None or not self.has_given_up:
@@ -270,8 +281,13 @@ class CodexEvents(RunEvents):
             tokens=self._tokens(),
             model=self._model,
             denied=distinct(one.call for one in self.fenced),
-            denials=len(self.fenced),
+            denials=self._denials,
         )
+
+    @property
+    def _denials(self) -> int:
+        """How many calls were denied: the log tells of some, the events of some."""
+        return max(len(self.fenced), self.declined)
 
     @property
     def _model(self) -> str | None:

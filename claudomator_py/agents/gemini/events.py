@@ -5,11 +5,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
 
-from claudomator_py.agents.api_errors import MAX_READ, Rules, classify, limited, words
+from claudomator_py.agents.api_errors import limited, words
 from claudomator_py.agents.denied import denied_call, distinct, questions
-from claudomator_py.agents.ending import Result, Verdict, denials, failed
+from claudomator_py.agents.ending import Result, Verdict, failed
 from claudomator_py.agents.fence import beyond_reach, fenced_call
-from claudomator_py.agents.jsonlines import Event, count_of, event_of, instant_of, text_of
+from claudomator_py.agents.gemini.errors import COMPLAINT, TOOL_FAILED, by_exit_code, complaint_of, judge
+from claudomator_py.agents.jsonlines import Event, count_of, event_of, instant_of, list_of, text_of
 from claudomator_py.agents.plaintext import MAX_TEXT, readable, shortened
 from claudomator_py.agents.run_events import Ending, RunEvents, arguments, content_text, shown, tokens_text
 from claudomator_py.agents.shell_words import is_simple
@@ -27,63 +28,9 @@ _SLEEP = re.compile(r"\. Retrying after (\d{1,13})ms\.\.\.$")
 _PRINTED_SLEEP = re.compile(r"Retrying after (\d{1,13})ms")
 _MAX_PRINTED = 1_000
 """Sleeps in the results of tools that are told from its own; after more, none is believed."""
-_TOOL_FAILED = "Error executing tool "
-"""Begins a passage of stderr that repeats what a tool printed, of any number of lines, and without an end."""
-_CHATTER = ("Warning: ", "YOLO mode is", "Approval mode", "Ripgrep is not", "[STARTUP]", "Loaded cached credentials")
-_FAILED_REQUEST = "Error when talking to"
-_COMPLAINT = 2_000
-"""Characters of stderr that are looked at."""
-_BY_TYPE = {
-    "FatalAuthenticationError": Reason.AUTH,
-    "FatalInputError": Reason.BAD_INVOCATION,
-    "FatalSandboxError": Reason.SETUP_FAILED,
-    "FatalConfigError": Reason.BAD_INVOCATION,
-    "FatalTurnLimitedError": Reason.TURN_LIMIT,
-    "FatalUntrustedWorkspaceError": Reason.BAD_INVOCATION,
-    "FatalCancellationError": Reason.INTERRUPTED,
-    "no_space_left": Reason.DISK_FULL,
-}
-_BY_EXIT_CODE = {
-    41: Reason.AUTH,
-    42: Reason.BAD_INVOCATION,
-    44: Reason.SETUP_FAILED,
-    52: Reason.BAD_INVOCATION,
-    53: Reason.TURN_LIMIT,
-    55: Reason.BAD_INVOCATION,
-}
-# An exit code has eight bits: 429 comes out as 173. What is below 400 would be a signal's.
-_STATUS_BY_EXIT_CODE = {status % 256: status for status in range(400, 512)}
-_LOGIN = words(
-    r"api[ _]key[ _](?:not valid|invalid|expired)|gemini_api_key|set an auth|auth(?:entication)? (?:method|type)"
-    r"|log ?in again|sign in again"
-)
-_RULES: Rules = (
-    (
-        words(
-            r"unknown arguments?|invalid values|cannot use both|not running in a trusted|invalid session identifier"
-            r"|session id \S+ already exists|no input provided|not enough arguments"
-        ),
-        Reason.BAD_INVOCATION,
-    ),
-    (words(r"max(?:imum)? session turns|turn limit"), Reason.TURN_LIMIT),
-    (
-        words(r"insufficient_g1_credits|credits? (?:balance )?(?:is |are )?(?:depleted|exhausted|too low)"),
-        Reason.NO_CREDIT,
-    ),
-    (words(r"model_capacity|no capacity available|capacity exceeded|model is overloaded"), Reason.OVERLOADED),
-    (
-        words(
-            r"exhausted your (?:daily quota|capacity)|resource(?: has been |_)exhausted|exceeded your current quota"
-            r"|quota exceeded for (?:quota )?metric|quota (?:limit )?(?:exceeded|reached|exhausted)"
-            r"|(?:reached|exceeded|hit) your [^\n]{0,60}(?:quota|limit)|requests per (?:day|minute)"
-        ),
-        Reason.RATE_LIMITED,
-    ),
-    (_LOGIN, Reason.AUTH),
-    (words(r"models?/\S+ is not found|model not found|modelnotfound"), Reason.INVALID_MODEL),
-    (words(r"blocked (?:due to|by|because)|safety|recitation|prohibited content"), Reason.REFUSED),
-    (words(r"exceeds the maximum number of tokens|token limit|context window"), Reason.CONTEXT_TOO_LONG),
-)
+_STOPPED = words(r"loop detected|agent execution (?:stopped|blocked)")
+_STOPS = "stop_execution"
+"""The type of the error of a tool after which it stops."""
 _DENIED = words(r"requires user confirmation|denied by policy|not allowed by policy|policy_violation")
 _ASK = "ask_user"
 _SHELL = "run_shell_command"
@@ -118,6 +65,8 @@ class GeminiEvents(RunEvents):
     model: str | None = None
     """The one that it runs on, as its first event names it."""
     error: str | None = None
+    stopped: str | None = None
+    """Why its program stopped the model, if nothing came after that."""
     answer: str = ""
     remark: str = ""
     open_calls: dict[str, tuple[str, Event]] = field(default_factory=dict)
@@ -159,7 +108,9 @@ class GeminiEvents(RunEvents):
             case "error":
                 passing = event.get("severity") == "warning"
                 message = text_of(event, "message")
-                if not passing:
+                if passing and message is not None and _STOPPED.match(message):
+                    self.stopped = message
+                elif not passing:
                     self.error = message or "it reported an error without words"
                 return [Part("notice" if passing else "error", message or shown(event), at_ms=at_ms)]
             case "result":
@@ -170,13 +121,13 @@ class GeminiEvents(RunEvents):
         return []
 
     def take_stderr(self, line: str) -> None:
-        if line.startswith(_TOOL_FAILED):
+        if line.startswith(TOOL_FAILED):
             self.told_failures += 1
             self.attempt = ""
             return
         if _ATTEMPT.match(line):
             self.attempt = line
-        elif self.attempt and len(self.attempt) < _COMPLAINT:
+        elif self.attempt and len(self.attempt) < COMPLAINT:
             self.attempt += f"\n{line}"
         else:
             self.attempt = ""
@@ -192,9 +143,9 @@ class GeminiEvents(RunEvents):
         self.last_at_ms = at_ms
 
     def _take_message(self, event: Event, at_ms: int | None) -> Part:
-        self.error, self.answered, self.terminal_event = None, True, None
+        self.error, self.stopped, self.answered, self.terminal_event = None, None, True, None
         said = text_of(event, "content") or ""
-        self.worked = self.worked or bool(said.strip())
+        self.spoke = self.spoke or bool(said.strip())
         self.answer = self.answer + said if event.get("delta") else said
         if len(self.answer) > 8 * MAX_TEXT:
             self.answer = shortened(self.answer, 4 * MAX_TEXT)
@@ -202,7 +153,7 @@ class GeminiEvents(RunEvents):
 
     def _take_call(self, event: Event, at_ms: int | None) -> Part:
         self.answered, self.terminal_event = True, None
-        self.remark, self.answer, self.error = self.answer or self.remark, "", None
+        self.remark, self.answer, self.error, self.stopped = self.answer or self.remark, "", None, None
         tool, call_id = text_of(event, "tool_name"), text_of(event, "tool_id")
         self.open_calls[call_id or ""] = (tool or "a tool", event_of(event, "parameters"))
         self.called(call_id, tool)
@@ -214,6 +165,8 @@ class GeminiEvents(RunEvents):
         name, given = self.open_calls.pop(tool_id or "", ("a tool", {}))
         error = event_of(event, "error")
         kind, message = text_of(error, "type") or "", text_of(error, "message") or ""
+        if kind == _STOPS:
+            self.stopped = message or "a hook stopped it"
         self.failed_tools += bool(error)
         self._take_printed(text_of(event, "output") or "")
         self._take_printed(message)
@@ -245,9 +198,11 @@ class GeminiEvents(RunEvents):
 
     def _end_turn(self, event: Event) -> None:
         self.terminal_event, self.stats = event, event_of(event, "stats")
+        told = (one for one in list_of(event, "warnings") if isinstance(one, str) and _STOPPED.match(one))
+        self.stopped = next(told, self.stopped)
         # Of the format that prints nothing else, the tokens tell of work.
         counted = event.get("type") is None and (_tokens(self.stats).output or 0) > 0
-        self.worked = self.worked or bool(self.answer.strip()) or counted
+        self.spoke = self.spoke or bool(self.answer.strip()) or counted
 
     def _take_printed(self, text: str) -> None:
         plain = text.replace("\n", "").isprintable()  # megabytes of it cost little then
@@ -283,11 +238,16 @@ class GeminiEvents(RunEvents):
         if result is None:
             return None
         if self._succeeded(result):
-            return self.success(denials(self.denied))
+            return self._stopped or self.success(self.denied, undone=0 if self.question is not None else None)
         error = event_of(result, "error")
         message = text_of(error, "message") or self.error or f"it ended with status {result.get('status')}"
         printed_ms = self.last_at_ms if self.last_at_ms is not None else ending.printed_ms
-        return self._named(_judge(message, text_of(error, "type"), ending.exit_code, printed_ms))
+        return self._named(judge(message, text_of(error, "type"), ending.exit_code, printed_ms))
+
+    @property
+    def _stopped(self) -> Verdict | None:
+        """What a success means whose model was stopped before its end: by a hook, or as it went in circles."""
+        return None if self.stopped is None else failed(Reason.UNFINISHED, self.stopped)
 
     def _succeeded(self, result: Event) -> bool:
         """It ends with "success" after an error, too, if that did not throw."""
@@ -295,14 +255,14 @@ class GeminiEvents(RunEvents):
 
     def last_error(self, ending: Ending) -> Verdict | None:
         printed_ms = self.last_at_ms if self.last_at_ms is not None else ending.printed_ms
-        return None if self.error is None else self._named(_judge(self.error, None, None, printed_ms))
+        return None if self.error is None else self._named(judge(self.error, None, None, printed_ms))
 
     def unsaid(self, ending: Ending) -> Verdict:
         """Once tools may have run, stderr may repeat what they printed, and its words mean nothing."""
-        message = self.error or _complaint(ending.stderr) or f"it exited with {ending.exit_code}"
+        message = self.error or complaint_of(ending.stderr) or f"it exited with {ending.exit_code}"
         its_own = self.error is not None or not (self.anything or self.told_failures)
-        judge = partial(_judge, kind=None) if its_own else _by_exit_code
-        return self._named(judge(message, exit_code=ending.exit_code, printed_ms=ending.printed_ms))
+        by_all = partial(judge, kind=None) if its_own else by_exit_code
+        return self._named(by_all(message, exit_code=ending.exit_code, printed_ms=ending.printed_ms))
 
     def _named(self, verdict: Verdict) -> Verdict:
         """The verdict with the name of its limit, and the model that it is for."""
@@ -333,7 +293,7 @@ class GeminiEvents(RunEvents):
         text = self.answer or self.remark or None
         return Result(
             conversation_id=self.conversation_id,
-            text=text if self._succeeded(result) else None,
+            text=text if self._succeeded(result) and self.stopped is None else None,
             tokens=_tokens(self.stats),
             question=self.question,
             denied=distinct(self.calls),
@@ -348,34 +308,6 @@ def _rule(tool: str, given: Event) -> str | None:
         return tool
     command = text_of(given, "command")
     return f"{_SHELL}({command})" if command is not None and "," not in command and is_simple(command) else None
-
-
-def _judge(message: str, kind: str | None, exit_code: int | None, printed_ms: int) -> Verdict:
-    its_own = not message.startswith(_TOOL_FAILED)
-    known = _BY_TYPE.get(kind or "") or _BY_EXIT_CODE.get(exit_code or 0)
-    if known is Reason.BAD_INVOCATION and its_own and _LOGIN.search(message[:MAX_READ]):
-        known = Reason.AUTH  # a missing login is an error of the configuration as well, in its eyes
-    if known is not None:
-        return failed(known, message)
-    if not its_own:
-        return _by_exit_code(message, exit_code, printed_ms)
-    return classify(message, _RULES, printed_ms, status=_STATUS_BY_EXIT_CODE.get(exit_code or 0))
-
-
-def _by_exit_code(message: str, exit_code: int | None, printed_ms: int) -> Verdict:
-    """The verdict where the message may be a tool's, and says nothing of the run."""
-    known = _BY_EXIT_CODE.get(exit_code or 0)
-    if known is not None:
-        return failed(known, message)
-    verdict = classify("", (), printed_ms, status=_STATUS_BY_EXIT_CODE.get(exit_code or 0))
-    return replace(verdict, detail=message)
-
-
-def _complaint(stderr: str) -> str:
-    """Where stderr says what went wrong: at its end, which is where usage comes to the point as well."""
-    own = "\n".join(line for line in stderr.splitlines() if not line.startswith((_TOOL_FAILED, *_CHATTER)))
-    _, found, after = own.rpartition(_FAILED_REQUEST)
-    return found + after if found else own[-_COMPLAINT:]
 
 
 def _tokens(stats: Event) -> Tokens:

@@ -117,14 +117,14 @@ class OpencodeEvents(RunEvents):
             case "text":
                 self.answered = True
                 said = text_of(part, "text") or ""
-                self.worked = self.worked or bool(said.strip())
+                self.spoke = self.spoke or bool(said.strip())
                 self.answer = shortened(f"{self.answer}\n\n{said}" if self.answer else said, 2 * MAX_TEXT)
                 return [Part("message", said, at_ms=at_ms)]
             case "reasoning":
                 return [Part("thinking", text_of(part, "text") or "", at_ms=at_ms)]
             case "tool_use":
-                self.answered = self.worked = True
-                self.finish = None
+                self.answered, self.finish = True, None
+                self.tried += 1
                 return self._take_tool(part, at_ms)
             case "step_finish":
                 return self._take_step(part, at_ms)
@@ -194,7 +194,7 @@ class OpencodeEvents(RunEvents):
             printed_ms = self.error_at_ms if self.error_at_ms is not None else ending.printed_ms
             return _judge(self.error, self._own_log, printed_ms)
         if self.finish == "stop":
-            return self.success(denials(self.rejected))
+            return self.success(self.rejected)
         known = _BY_FINISH.get(self.finish or "")
         return failed(*known) if known is not None else None
 

@@ -11,12 +11,12 @@ from typing import ClassVar
 
 from claudomator_py.agents.api_errors import Rules, classify, words
 from claudomator_py.agents.denied import denied_call, distinct, questions
-from claudomator_py.agents.ending import Result, Verdict, denials, failed
+from claudomator_py.agents.ending import Result, Verdict, failed
 from claudomator_py.agents.fence import Verdict as FenceVerdict
 from claudomator_py.agents.fence import beyond_reach, fenced_call
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, list_of, text_of
 from claudomator_py.agents.run_events import Ending, RunEvents, arguments, content_text, shown, tokens_text
-from claudomator_py.domain.outcome import Denied, Reason, Tokens
+from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.run import Part
 
 _FAILED_REQUEST = re.compile(
@@ -59,6 +59,7 @@ _RULES: Rules = (
 NOTHING = Tokens(input=0, output=0)
 """What a new conversation has used."""
 _ASK = "ask_user_question"
+_FINISHED = ("end_turn", "stop_sequence", "stop")
 _OF_A_TURN = frozenset({"assistant", "user", "stream_event"})
 
 
@@ -84,6 +85,10 @@ class QwenEvents(RunEvents):
     asked: dict[str, str] = field(default_factory=dict)
     """The questions that the model tried to ask, by the ids of the calls."""
     question: str | None = None
+    stop_reason: str | None = None
+    """Why the last message ended, where it says so."""
+    asks_model: bool = False
+    """Whether the model has not been heard since the result of a tool."""
     denied: list[str] = field(default_factory=list)
     beyond: dict[str, FenceVerdict] = field(default_factory=dict)
     """The digests that the fence named when it denied calls, by their ids."""
@@ -103,10 +108,16 @@ class QwenEvents(RunEvents):
                 names = [shown(event.get(key)) for key in ("model", "qwen_code_version", "permission_mode")]
                 return [Part("notice", f"begins: {', '.join(name for name in names if name)}")]
             case "assistant":
-                return self._take_message(event_of(event, "message"))
+                message = event_of(event, "message")
+                if text_of(event, "parent_tool_use_id") is None and list_of(message, "content"):
+                    # It says of a message that calls tools that it ended for them.
+                    self.stop_reason, self.asks_model = text_of(message, "stop_reason"), False
+                return self._take_message(message)
             case "user":
                 content = list_of(event_of(event, "message"), "content")
-                results = (block for block in content if isinstance(block, dict) and block.get("type") == "tool_result")
+                results = [block for block in content if isinstance(block, dict) and block.get("type") == "tool_result"]
+                if results and text_of(event, "parent_tool_use_id") is None:
+                    self.stop_reason, self.asks_model = None, True
                 return [self._take_tool_result(block) for block in results]
             case "result":
                 return self._take_result(event)
@@ -136,7 +147,7 @@ class QwenEvents(RunEvents):
         match block.get("type"):
             case "text":
                 self.message = text_of(block, "text") or ""
-                self.worked = self.worked or (self.failure is None and bool(self.message.strip()))
+                self.spoke = self.spoke or (self.failure is None and bool(self.message.strip()))
                 return Part("message" if self.failure is None else "error", self.message)
             case "thinking":
                 return Part("thinking", text_of(block, "thinking") or "")
@@ -159,7 +170,7 @@ class QwenEvents(RunEvents):
     def _take_result(self, event: Event) -> list[Part]:
         self.last, self.ended = event, True
         counted = not self.answered and (count_of(event_of(event, "usage"), "output_tokens") or 0) > 0
-        self.worked = self.worked or bool((text_of(event, "result") or "").strip()) or counted
+        self.spoke = self.spoke or bool((text_of(event, "result") or "").strip()) or counted
         for denial in list_of(event, "permission_denials"):
             if isinstance(denial, dict):
                 tool, given = text_of(denial, "tool_name") or "a tool", event_of(denial, "tool_input")
@@ -179,14 +190,26 @@ class QwenEvents(RunEvents):
 
     @property
     def _succeeded(self) -> bool:
-        is_good = self.last is not None and self.last.get("is_error") is False
+        last = self.last or {}
+        is_good = last.get("is_error") is False and not (text_of(last, "subtype") or "").startswith("error")
         return self.ended and is_good and self.failure is None
+
+    @property
+    def _cut_off(self) -> Verdict | None:
+        """What a success means that came before the model's end. Its program stops a model that goes in circles, if it
+        is set to, and does not say so; what is not known to be an end is none."""
+        if self.stop_reason not in (None, *_FINISHED):
+            return failed(Reason.UNFINISHED, f"its model was cut off: {self.stop_reason}")
+        if self.asks_model and not (text_of(self.last or {}, "result") or "").strip():
+            return failed(Reason.UNFINISHED, "its program stopped it after the result of a tool, and did not say why")
+        return None
 
     def said(self, ending: Ending) -> Verdict | None:
         if self.last is None or not self.ended:
             return None
         if self._succeeded:
-            return self.success(denials(self.denied))
+            verdict = self.success(self.denied, undone=0 if self.question is not None else None)
+            return self._cut_off or verdict if verdict.status is OutcomeStatus.SUCCEEDED else verdict
         if self.failure is not None:
             return _judge(self.failure, ending)
         silent = f"it ended with {shown(self.last.get('subtype')) or 'an error'}"
@@ -209,7 +232,7 @@ class QwenEvents(RunEvents):
         """What the run said and used."""
         return Result(
             conversation_id=self.conversation_id,
-            text=text_of(self.last or {}, "result") if self._succeeded else None,
+            text=text_of(self.last or {}, "result") if self._succeeded and self._cut_off is None else None,
             tokens=self._tokens(),
             question=self.question,
             denied=distinct(self.calls),

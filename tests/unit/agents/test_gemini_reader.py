@@ -107,7 +107,7 @@ def test_a_suggested_time_counts_from_when_it_was_printed() -> None:
 def test_a_success_after_an_error_is_none() -> None:
     stopped = {"type": "error", "severity": "error", "message": "Maximum session turns exceeded"}
     assert read(init(), said("Still at it."), stopped, result(), exit_record=ended(0)).reason is Reason.TURN_LIMIT
-    warned = {"type": "error", "severity": "warning", "message": "Loop detected"}
+    warned = {"type": "error", "severity": "warning", "message": "Approaching the limit of turns"}
     assert read(init(), said("Done."), warned, result(), exit_record=ended(0)).status is OutcomeStatus.SUCCEEDED
     mended = read(init(), stopped, said("Done."), result(), exit_record=ended(0))
     assert mended.status is OutcomeStatus.SUCCEEDED

@@ -1,0 +1,96 @@
+"""What an error of Gemini CLI means, by its type, its exit code, or its words."""
+
+from dataclasses import replace
+
+from claudomator_py.agents.api_errors import MAX_READ, Rules, classify, words
+from claudomator_py.agents.ending import Verdict, failed
+from claudomator_py.domain.outcome import Reason
+
+TOOL_FAILED = "Error executing tool "
+"""Begins a passage of stderr that repeats what a tool printed, of any number of lines, and without an end."""
+_CHATTER = ("Warning: ", "YOLO mode is", "Approval mode", "Ripgrep is not", "[STARTUP]", "Loaded cached credentials")
+_FAILED_REQUEST = "Error when talking to"
+COMPLAINT = 2_000
+"""Characters of stderr that are looked at."""
+_BY_TYPE = {
+    "FatalAuthenticationError": Reason.AUTH,
+    "FatalInputError": Reason.BAD_INVOCATION,
+    "FatalSandboxError": Reason.SETUP_FAILED,
+    "FatalConfigError": Reason.BAD_INVOCATION,
+    "FatalTurnLimitedError": Reason.TURN_LIMIT,
+    "FatalUntrustedWorkspaceError": Reason.BAD_INVOCATION,
+    "FatalCancellationError": Reason.INTERRUPTED,
+    "no_space_left": Reason.DISK_FULL,
+}
+_BY_EXIT_CODE = {
+    41: Reason.AUTH,
+    42: Reason.BAD_INVOCATION,
+    44: Reason.SETUP_FAILED,
+    52: Reason.BAD_INVOCATION,
+    53: Reason.TURN_LIMIT,
+    55: Reason.BAD_INVOCATION,
+}
+# An exit code has eight bits: 429 comes out as 173. What is below 400 would be a signal's.
+_STATUS_BY_EXIT_CODE = {status % 256: status for status in range(400, 512)}
+_LOGIN = words(
+    r"api[ _]key[ _](?:not valid|invalid|expired)|gemini_api_key|set an auth|auth(?:entication)? (?:method|type)"
+    r"|log ?in again|sign in again"
+)
+_RULES: Rules = (
+    (
+        words(
+            r"unknown arguments?|invalid values|cannot use both|not running in a trusted|invalid session identifier"
+            r"|session id \S+ already exists|no input provided|not enough arguments"
+        ),
+        Reason.BAD_INVOCATION,
+    ),
+    (words(r"max(?:imum)? session turns|turn limit"), Reason.TURN_LIMIT),
+    (words(r"returned (?:an empty (?:text )?response\b(?! or malformed)|reasoning thoughts but)"), Reason.NO_ANSWER),
+    (words(r"response was truncated|malformed tool call"), Reason.UNFINISHED),
+    (
+        words(r"insufficient_g1_credits|credits? (?:balance )?(?:is |are )?(?:depleted|exhausted|too low)"),
+        Reason.NO_CREDIT,
+    ),
+    (words(r"model_capacity|no capacity available|capacity exceeded|model is overloaded"), Reason.OVERLOADED),
+    (
+        words(
+            r"exhausted your (?:daily quota|capacity)|resource(?: has been |_)exhausted|exceeded your current quota"
+            r"|quota exceeded for (?:quota )?metric|quota (?:limit )?(?:exceeded|reached|exhausted)"
+            r"|(?:reached|exceeded|hit) your [^\n]{0,60}(?:quota|limit)|requests per (?:day|minute)"
+        ),
+        Reason.RATE_LIMITED,
+    ),
+    (_LOGIN, Reason.AUTH),
+    (words(r"models?/\S+ is not found|model not found|modelnotfound"), Reason.INVALID_MODEL),
+    (words(r"blocked (?:due to|by|because)|safety|recitation|prohibited content"), Reason.REFUSED),
+    (words(r"exceeds the maximum number of tokens|token limit|context window"), Reason.CONTEXT_TOO_LONG),
+)
+
+
+def judge(message: str, kind: str | None, exit_code: int | None, printed_ms: int) -> Verdict:
+    """Return the verdict. kind: the type of the error. printed_ms: epoch milliseconds."""
+    its_own = not message.startswith(TOOL_FAILED)
+    known = _BY_TYPE.get(kind or "") or _BY_EXIT_CODE.get(exit_code or 0)
+    if known is Reason.BAD_INVOCATION and its_own and _LOGIN.search(message[:MAX_READ]):
+        known = Reason.AUTH  # a missing login is an error of the configuration as well, in its eyes
+    if known is not None:
+        return failed(known, message)
+    if not its_own:
+        return by_exit_code(message, exit_code, printed_ms)
+    return classify(message, _RULES, printed_ms, status=_STATUS_BY_EXIT_CODE.get(exit_code or 0))
+
+
+def by_exit_code(message: str, exit_code: int | None, printed_ms: int) -> Verdict:
+    """Return the verdict where the message may be a tool's, and says nothing of the run."""
+    known = _BY_EXIT_CODE.get(exit_code or 0)
+    if known is not None:
+        return failed(known, message)
+    verdict = classify("", (), printed_ms, status=_STATUS_BY_EXIT_CODE.get(exit_code or 0))
+    return replace(verdict, detail=message)
+
+
+def complaint_of(stderr: str) -> str:
+    """Return where stderr says what went wrong: at its end, which is where usage comes to the point as well."""
+    own = "\n".join(line for line in stderr.splitlines() if not line.startswith((TOOL_FAILED, *_CHATTER)))
+    _, found, after = own.rpartition(_FAILED_REQUEST)
+    return found + after if found else own[-COMPLAINT:]

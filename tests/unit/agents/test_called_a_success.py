@@ -1,0 +1,205 @@
+"""Runs that call themselves a success and are none, of every CLI: by what they print before their last word."""
+
+from typing import Any
+
+import pytest
+
+from claudomator_py.domain.outcome import OutcomeStatus, Reason
+from claudomator_py.domain.report import Stage
+from tests.unit.agents.test_run_ends import KINDS, Event, ended, item, message, reader
+
+SUCCEEDED, FAILED, LIMITED = OutcomeStatus.SUCCEEDED, OutcomeStatus.FAILED, OutcomeStatus.LIMITED
+CLAUDE, CODEX, GEMINI, OPENCODE, QWEN = (KINDS[kind] for kind in ("claude", "codex", "gemini", "opencode", "qwen"))
+DENIED = {"permission_denials": [{"tool_name": "Write", "tool_use_id": "1", "tool_input": {"file_path": "/x"}}]}
+POLICY = {"type": "policy_violation", "message": "Tool execution denied by policy."}
+REJECTED = {"status": "error", "error": "The user rejected permission to use this specific tool call."}
+
+
+def back(*, error: bool = False, call_id: str = "1") -> Event:
+    block = {"type": "tool_result", "tool_use_id": call_id, "content": "no" if error else "ok", "is_error": error}
+    return {"type": "user", "message": {"content": [block]}}
+
+
+def gemini_result(**error: str) -> Event:
+    return {"type": "tool_result", "tool_id": "1", "status": "error" if error else "success", "error": error or None}
+
+
+def warned(words: str, severity: str = "warning") -> Event:
+    return {"type": "error", "severity": severity, "message": words}
+
+
+ONLY_DENIED: dict[str, tuple[list[Event], Event]] = {
+    "claude": ([CLAUDE.begin, CLAUDE.tool, back(error=True)], {**CLAUDE.end, **DENIED}),
+    "qwen": ([QWEN.begin, QWEN.tool, back(error=True)], {**QWEN.end, **DENIED}),
+    "gemini": ([GEMINI.begin, GEMINI.tool, gemini_result(**POLICY)], GEMINI.end),
+    "codex": ([CODEX.begin, item("command_execution", command="make", status="declined")], CODEX.end),
+    "opencode": (
+        [OPENCODE.begin, {"type": "tool_use", "part": {"tool": "write", "state": REJECTED}}, OPENCODE.begin],
+        OPENCODE.end,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ONLY_DENIED)
+def test_a_run_whose_every_call_was_denied_and_that_says_nothing_has_done_nothing(kind: str) -> None:
+    events, end = ONLY_DENIED[kind]
+    outcome = ended(kind, *events, end)
+    assert (outcome.status, outcome.reason, outcome.denials) == (FAILED, Reason.PERMISSION_DENIED, 1)
+    assert "1 tool call was denied" in str(outcome.detail)
+
+    words = ended(kind, *events, KINDS[kind].text, end)
+    assert (words.status, words.denials) == (SUCCEEDED, 1), "what it says of that is an answer"
+
+
+def test_one_call_beside_those_that_were_denied_is_work() -> None:
+    other = message({"type": "tool_use", "name": "Read", "id": "2", "input": {}})
+    outcome = ended("claude", *ONLY_DENIED["claude"][0], other, back(call_id="2"), {**CLAUDE.end, **DENIED})
+    assert (outcome.status, outcome.denials) == (SUCCEEDED, 1)
+    run = item("command_execution", command="ls", status="completed") | {}
+    run["item"]["id"] = "2"
+    assert ended("codex", *ONLY_DENIED["codex"][0], run, CODEX.end).status is SUCCEEDED
+
+
+def test_a_plan_that_nobody_can_approve_is_an_answer() -> None:
+    plan = message({"type": "tool_use", "name": "ExitPlanMode", "id": "1", "input": {"plan": "Do it."}})
+    denial = {"permission_denials": [{"tool_name": "ExitPlanMode", "tool_use_id": "1", "tool_input": {"plan": "x"}}]}
+    assert ended("claude", CLAUDE.begin, plan, back(error=True), {**CLAUDE.end, **denial}).status is SUCCEEDED
+
+
+@pytest.mark.parametrize("said", ["Background task b1 was stopped.", "The last answer of the conversation."])
+@pytest.mark.parametrize(("code", "by", "reason"), [(-15, "timeout", "timeout"), (-9, None, "interrupted")])
+def test_a_result_of_no_turn_that_has_words_is_none_either(said: str, code: int, by: Any, reason: str) -> None:
+    first = [CLAUDE.begin, {**CLAUDE.end, "num_turns": 0, "result": said}]
+    assert reader("claude", *first).stage is Stage.WORKING
+    assert ended("claude", *first, code=code, by=by).reason == reason
+    assert ended("claude", *first).reason is Reason.NO_ANSWER
+    assert ended("claude", *first, CLAUDE.begin, CLAUDE.text, CLAUDE.end).status is SUCCEEDED
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("API Error: 529 Overloaded", Reason.OVERLOADED),
+        ("API Error (Connection error.)", Reason.NETWORK),
+        ("API Error: something that nobody knows", Reason.AGENT_ERROR),
+        ("Prompt is too long", Reason.CONTEXT_TOO_LONG),
+        ("Credit balance is too low", Reason.NO_CREDIT),
+        ("Invalid API key · Please run /login", Reason.AUTH),
+        ("Claude AI usage limit reached|1795304166", Reason.RATE_LIMITED),
+    ],
+)
+def test_what_claude_code_says_last_in_the_place_of_its_model_counts(words: str, reason: Reason) -> None:
+    own = {"type": "assistant", "message": {"model": "<synthetic>", "content": [{"type": "text", "text": words}]}}
+    end = {**CLAUDE.end, "result": words}
+    outcome = ended("claude", CLAUDE.begin, CLAUDE.tool, back(), own, end)
+    assert (outcome.reason, outcome.text) == (reason, None)
+    assert outcome.status is (LIMITED if reason is Reason.RATE_LIMITED else FAILED)
+
+    by_model = message({"type": "text", "text": words})
+    assert ended("claude", CLAUDE.begin, by_model, end).status is SUCCEEDED, "an answer may quote it"
+    assert ended("claude", CLAUDE.begin, own, CLAUDE.text, {**end, "result": "Done."}).status is SUCCEEDED
+
+
+def test_an_error_in_the_last_message_counts_whatever_the_result_calls_it() -> None:
+    assert CLAUDE.limit is not None
+    words = "You've hit your session limit"
+    before = [CLAUDE.begin, CLAUDE.tool, back(), CLAUDE.limit]
+    for said in (words, ""):
+        assert ended("claude", *before, {**CLAUDE.end, "result": said}).status is LIMITED
+    assert ended("claude", *before, CLAUDE.text, {**CLAUDE.end, "result": "Done."}).status is SUCCEEDED
+    subagent = {**CLAUDE.limit, "parent_tool_use_id": "1"}
+    assert ended("claude", CLAUDE.begin, CLAUDE.text, subagent, {**CLAUDE.end, "result": "Done."}).status is SUCCEEDED
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"subtype": "paused"}, Reason.UNFINISHED),
+        ({"subtype": "background_requested"}, Reason.UNFINISHED),
+        ({"api_error": "connection_failed"}, Reason.NETWORK),
+        ({"api_error_status": 529}, Reason.OVERLOADED),
+        ({"api_error_status": None, "api_error": None}, None),
+        ({"subtype": None}, None),
+    ],
+)
+def test_a_result_of_claude_that_names_a_trouble_is_no_success(fields: Event, reason: Reason | None) -> None:
+    assert ended("claude", CLAUDE.begin, CLAUDE.text, {**CLAUDE.end, **fields}).reason is reason
+
+
+def test_a_refusal_that_only_the_message_names_is_one() -> None:
+    last = {"type": "assistant", "message": {**CLAUDE.text["message"], "stop_reason": "refusal"}}
+    result = {name: value for name, value in CLAUDE.end.items() if name != "stop_reason"}
+    assert ended("claude", CLAUDE.begin, last, result).reason is Reason.REFUSED
+
+
+@pytest.mark.parametrize(
+    "stopped",
+    [
+        [warned("Loop detected, stopping execution")],
+        [warned("Agent execution blocked: not on a Sunday")],
+        [warned("Agent execution stopped: enough")],
+        [GEMINI.tool, gemini_result(type="stop_execution", message="A hook has ended it")],
+    ],
+)
+def test_gemini_calls_a_success_what_it_has_stopped_itself(stopped: list[Event]) -> None:
+    outcome = ended("gemini", GEMINI.begin, GEMINI.text, *stopped, GEMINI.end)
+    assert (outcome.status, outcome.reason, outcome.text) == (FAILED, Reason.UNFINISHED, None)
+    assert ended("gemini", GEMINI.begin, *stopped, GEMINI.text, GEMINI.end).status is SUCCEEDED, "it has gone on"
+
+
+@pytest.mark.parametrize("words", ["Loop detected, stopping execution", "Agent execution stopped: by a hook"])
+def test_gemini_names_that_in_one_object_too(words: str) -> None:
+    whole = {"session_id": "s", "response": "I am at it.", "stats": {}, "warnings": ["Ripgrep is missing", words]}
+    assert ended("gemini", whole).reason is Reason.UNFINISHED
+    assert ended("gemini", {**whole, "warnings": ["Ripgrep is missing"]}).status is SUCCEEDED
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("The model returned an empty response with no text or thoughts. This may be transient.", Reason.NO_ANSWER),
+        ("The model returned an empty text response. If your context window is near", Reason.NO_ANSWER),
+        ("The model returned reasoning thoughts but no final response text. If your context window", Reason.NO_ANSWER),
+        ("Model response was truncated because it exceeded the token limit. Try using /compress", Reason.UNFINISHED),
+        ("Invalid stream: The model returned an empty response or malformed tool call.", Reason.UNFINISHED),
+        ("The model response was blocked due to safety settings.", Reason.REFUSED),
+        ("The model response was blocked due to recitation/copyright filters.", Reason.REFUSED),
+    ],
+)
+def test_gemini_says_what_was_wrong_with_an_answer(words: str, reason: Reason) -> None:
+    end = {**GEMINI.end, "status": "error"}
+    assert ended("gemini", GEMINI.begin, GEMINI.tool, warned(words, "error"), end).reason is reason
+
+
+def test_an_error_right_before_codex_calls_its_turn_completed_has_ended_it() -> None:
+    limit = CODEX.limit
+    assert limit is not None
+    assert ended("codex", CODEX.begin, CODEX.text, limit, CODEX.end).status is LIMITED
+    assert ended("codex", CODEX.begin, limit, CODEX.text, CODEX.end).status is SUCCEEDED, "it has gone on"
+    retried = {"type": "error", "message": "Reconnecting... 1/5 (stream disconnected)"}
+    assert ended("codex", CODEX.begin, CODEX.text, retried, CODEX.end).status is SUCCEEDED
+
+
+def test_a_list_of_what_is_to_be_done_is_no_work() -> None:
+    plan = item("todo_list", items=[{"text": "Write it.", "completed": False}])
+    assert ended("codex", CODEX.begin, plan, CODEX.end).reason is Reason.NO_ANSWER
+
+
+@pytest.mark.parametrize("last", [[], [{"type": "assistant", "message": {"content": []}}]])
+def test_qwen_that_says_nothing_after_a_tool_was_stopped(last: list[Event]) -> None:
+    outcome = ended("qwen", QWEN.begin, QWEN.text, QWEN.tool, back(), *last, QWEN.end)
+    assert (outcome.status, outcome.reason) == (FAILED, Reason.UNFINISHED)
+    structured = {**QWEN.end, "result": '{"answer": 3}', "structured_result": {"answer": 3}}
+    assert ended("qwen", QWEN.begin, QWEN.tool, back(), structured).status is SUCCEEDED
+    assert ended("qwen", QWEN.begin, QWEN.tool, back(), QWEN.text, QWEN.end).status is SUCCEEDED
+
+
+@pytest.mark.parametrize("stop_reason", ["max_tokens", "length", "unheard_of", "tool_use"])
+def test_a_last_message_of_qwen_that_was_cut_off_is_no_end(stop_reason: str) -> None:
+    last = {"type": "assistant", "message": {"content": [{"type": "text", "text": "I"}], "stop_reason": stop_reason}}
+    assert ended("qwen", QWEN.begin, last, {**QWEN.end, "result": "I"}).reason is Reason.UNFINISHED
+
+
+@pytest.mark.parametrize("subtype", ["error_max_turns", "error_during_execution", "error_of_tomorrow"])
+def test_a_result_of_qwen_that_calls_itself_an_error_is_one(subtype: str) -> None:
+    assert ended("qwen", QWEN.begin, QWEN.text, {**QWEN.end, "subtype": subtype}).status is FAILED
