@@ -45,7 +45,7 @@ class AcpEvents(RunEvents):
                 self.conversation_id = text_of(event, "session") or self.conversation_id
                 return [Part("notice", f"session {shown(event.get('session'))}")]
             case "message":
-                self.answered = self.worked = True
+                self.answered = self.spoke = True
                 return [Part("message", text)]
             case "thinking":
                 self.answered = True
