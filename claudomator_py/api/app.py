@@ -20,7 +20,6 @@ from claudomator_py.api.guard.pace import Paces
 from claudomator_py.api.guard.security import Security
 from claudomator_py.api.guard.sessions import Sessions
 from claudomator_py.api.guard.without_secrets import WithoutSecrets
-from claudomator_py.api.hub.connection import HubEndpoint
 from claudomator_py.api.incoming import incoming
 from claudomator_py.api.metrics import metrics
 from claudomator_py.api.openapi import build
@@ -33,9 +32,10 @@ from claudomator_py.api.specialists import specialists
 from claudomator_py.api.streams import Streams
 from claudomator_py.api.tasks import tasks
 from claudomator_py.daemon.metering import Meter
-from claudomator_py.dispatch.hub import Hub
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.redaction import Redactor
+from claudomator_py.protocols.hub.connection import HubEndpoint
+from claudomator_py.protocols.hub.hub import Hub
 from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.access.http import logins, tokens
 from claudomator_py.resources.access.keyring import Keyring
@@ -77,7 +77,7 @@ class _Application(FastAPI):
 
 
 def _a2a() -> Iterable[BaseRoute]:
-    from claudomator_py.api.a2a.routes import a2a  # for other agents: most daemons meet none
+    from claudomator_py.protocols.a2a.routes import a2a  # for other agents: most daemons meet none
 
     return a2a.routes
 

@@ -15,7 +15,7 @@ from uvicorn.server import ServerState
 from claudomator_py.api.guard.limits import ConnectionLimit, socket_limit
 from claudomator_py.api.guard.listener import Listener
 from claudomator_py.api.guard.protocol import Connection
-from claudomator_py.api.hub.methods import MAX_BYTES
+from claudomator_py.protocols.hub.methods import MAX_BYTES
 
 _GRACE_SECONDS = 5
 _KEEP_ALIVE_SECONDS = 30

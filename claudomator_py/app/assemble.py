@@ -10,16 +10,11 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from claudomator_py.app.configured import Configured
-from claudomator_py.daemon.learning import Learner
-from claudomator_py.daemon.retention import Retainer
 from claudomator_py.dispatch.apply_report import ReportApplier
-from claudomator_py.dispatch.channel_answers import AnswerDispatcher
 from claudomator_py.dispatch.collect import Collector
 from claudomator_py.dispatch.deciding import Decided
-from claudomator_py.dispatch.notifications import NotificationDispatcher
 from claudomator_py.dispatch.observe import Observer
 from claudomator_py.dispatch.reconciler import Reconciler
-from claudomator_py.dispatch.shadow import Shadow
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.dispatch.start import Starter
 from claudomator_py.domain.decision import PolicyCheck
@@ -41,7 +36,6 @@ from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.schedules.service import Schedules
 from claudomator_py.resources.session import Access
 from claudomator_py.routing.profile import Request
-from claudomator_py.service.cleanup import Cleaner
 from claudomator_py.service.learning import Learned
 from claudomator_py.service.notices import Notices
 from claudomator_py.service.run_requests import RunRequests
@@ -54,7 +48,13 @@ from claudomator_py.sources.schedules import CronWorker, ScheduleRunner
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Channel
 from claudomator_py.tasks.idempotency import IdempotentRequests
-from claudomator_py.worker import Worker
+from claudomator_py.workers.channel_answers import AnswerDispatcher
+from claudomator_py.workers.cleanup import Cleaner
+from claudomator_py.workers.learning import Learner
+from claudomator_py.workers.notifications import NotificationDispatcher
+from claudomator_py.workers.retention import Retainer
+from claudomator_py.workers.shadow import Shadow
+from claudomator_py.workers.worker import Worker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

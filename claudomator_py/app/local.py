@@ -19,7 +19,6 @@ from claudomator_py.app.startup import bring_up_to_date, operator_token, ship_ca
 from claudomator_py.daemon.locks import claim_database, hold_state
 from claudomator_py.daemon.reload import Current
 from claudomator_py.daemon.systemd import Notifier
-from claudomator_py.dispatch.notifications import NotificationDispatcher
 from claudomator_py.dispatch.primary_judge import PrimaryJudge
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.notice import NotifyTarget
@@ -37,6 +36,7 @@ from claudomator_py.ports import Messenger
 from claudomator_py.schema.known_secrets import secrets_in, secrets_of
 from claudomator_py.schema.settings import Settings
 from claudomator_py.store.database import Database
+from claudomator_py.workers.notifications import NotificationDispatcher
 
 AGENTS_FILE = "agents.json"
 

@@ -29,7 +29,6 @@ from claudomator_py.daemon.record import PublishedRecord
 from claudomator_py.daemon.reload import Reloader
 from claudomator_py.daemon.signals import handle_signals, ignore_signals, install_crash_hook
 from claudomator_py.daemon.systemd import Notifier, Supervision
-from claudomator_py.dispatch.tracing import SpanSender
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.text import escaped
 from claudomator_py.domain.views import CheckView
@@ -40,7 +39,8 @@ from claudomator_py.schema.settings import Log, LogFormat, OnStop, Settings
 from claudomator_py.sources.inbox.claims import InboxInUse
 from claudomator_py.store.database import StoreUnavailable
 from claudomator_py.telemetry.configured import span_exporter
-from claudomator_py.worker import Worker
+from claudomator_py.workers.tracing import SpanSender
+from claudomator_py.workers.worker import Worker
 
 # FastAPI ignores it while it declares its fields, which it makes of ours: now they are built later.
 warnings.simplefilter("ignore", UnsupportedFieldAttributeWarning)

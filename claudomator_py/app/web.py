@@ -15,9 +15,9 @@ from claudomator_py.app.listening import open_sockets
 from claudomator_py.app.readiness import faults_of
 from claudomator_py.daemon.loop import Daemon
 from claudomator_py.daemon.metering import Meter, ProcessGauges
-from claudomator_py.dispatch.hub import Hub
-from claudomator_py.dispatch.waking import knock
 from claudomator_py.domain.principal import OPERATOR
+from claudomator_py.protocols.hub.hub import Hub
+from claudomator_py.protocols.hub.waking import knock
 from claudomator_py.schema.settings import Http
 
 

@@ -2,7 +2,6 @@
 
 from sqlalchemy import Connection
 
-from claudomator_py.dispatch.notifications import NotificationDispatcher
 from claudomator_py.domain.errors import Conflict, NotFound
 from claudomator_py.domain.notice import DeliveryFault, DeliveryState, DeliveryView, Notice, NoticeKind
 from claudomator_py.domain.units import format_instant
@@ -14,6 +13,7 @@ from claudomator_py.store import outbox_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Outbox
+from claudomator_py.workers.notifications import NotificationDispatcher
 
 
 class Notices(Service):

@@ -34,7 +34,6 @@ from claudomator_py.resources.agents.shape import AgentView
 from claudomator_py.resources.session import Service
 from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 from claudomator_py.service.backups import make_backup
-from claudomator_py.service.cleanup import Cleaner
 from claudomator_py.store import task_rows, transactions
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import record
@@ -49,6 +48,7 @@ from claudomator_py.tasks.readiness import cycle_problems
 from claudomator_py.tasks.renewal import cancel_now, request_cancel
 from claudomator_py.tasks.restart import restart
 from claudomator_py.tasks.specialists import task_problems
+from claudomator_py.workers.cleanup import Cleaner
 
 T = TypeVar("T")
 Changed = tuple[str, TaskView | None]

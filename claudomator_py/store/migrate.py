@@ -66,7 +66,7 @@ def migrate(database: Database) -> MigrationReport:
         if before is not None and before < known[0]:
             raise StoreUnavailable(
                 f"the database has schema {before}, from before the first that this version upgrades ({known[0]})",
-                f"start a version that knows both schemas once, or begin anew: move {database.state_dir} away",
+                f"start a version that knows both schemas once, or move {database.state_dir} away to start empty",
             )
         if before is not None and before not in known:
             raise StoreUnavailable(

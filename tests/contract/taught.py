@@ -6,7 +6,6 @@ from typing import Any
 
 from sqlalchemy import select
 
-from claudomator_py.daemon.learning import Learner
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.requests import RestartRequest
@@ -18,6 +17,7 @@ from claudomator_py.store import learning_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import LABEL, Label, Standing
 from claudomator_py.tasks.specialists import ship
+from claudomator_py.workers.learning import Learner
 from tests.fakes.world import World, spec
 
 ANSWER = "The index was missing; the query takes 12 ms now instead of 14 seconds."

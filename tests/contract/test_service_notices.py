@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.dispatch.notifications import ATTEMPTS, NotificationDispatcher
 from claudomator_py.domain.errors import Conflict, NotFound, Unavailable
 from claudomator_py.domain.notice import (
     DeliveryFault,
@@ -26,6 +25,7 @@ from claudomator_py.resources.tasks.shape import RejectRequest
 from claudomator_py.service.notices import Notices
 from claudomator_py.store import outbox_rows
 from claudomator_py.store.database import Database
+from claudomator_py.workers.notifications import ATTEMPTS, NotificationDispatcher
 from tests.fakes.world import World
 from tests.patience import PATIENCE_S
 
@@ -323,7 +323,7 @@ def test_an_event_that_cannot_be_read_and_a_notice_that_cannot_be_sent_hold_up_n
             raise KeyError("reason")
         return notice_of(happened)
 
-    monkeypatch.setattr("claudomator_py.dispatch.notifications.notice_of", broken)
+    monkeypatch.setattr("claudomator_py.workers.notifications.notice_of", broken)
     post.mail["phone"].faults.append(ZeroDivisionError("a bug of the messenger"))
     post.start()
     for name in ("unreadable", "unsendable", "good"):

@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, Table, func, insert, select
 
-from claudomator_py.daemon import retention
-from claudomator_py.daemon.retention import Retainer
 from claudomator_py.domain import crashpoint
 from claudomator_py.domain.channel import NewChannel, NewMessage
 from claudomator_py.domain.errors import Invalid
@@ -18,7 +16,6 @@ from claudomator_py.domain.views.decisions import DecisionFilter
 from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.scheduler.snapshot import Snapshot
-from claudomator_py.service.cleanup import Cleaner
 from claudomator_py.store import decision_rows, events, metric_rows, outbox_rows, pruning
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import (
@@ -33,6 +30,9 @@ from claudomator_py.store.tables import (
     TASK,
     TASK_REVISION,
 )
+from claudomator_py.workers import retention
+from claudomator_py.workers.cleanup import Cleaner
+from claudomator_py.workers.retention import Retainer
 from tests.fakes.cards import card
 from tests.fakes.world import START_MS, World, spec
 
@@ -404,7 +404,7 @@ def test_what_cannot_be_removed_keeps_nothing_else_from_going(world: Kept, monke
 
     monkeypatch.undo()
     bad = world.row("stuck").id
-    monkeypatch.setattr("claudomator_py.daemon.retention.pruning.tasks", referred)
+    monkeypatch.setattr("claudomator_py.workers.retention.pruning.tasks", referred)
     assert world.after(366)["tasks"] == 1
     assert world.names() == ["stuck"]
     assert "FOREIGN KEY" in world.faults.all()[-1].text

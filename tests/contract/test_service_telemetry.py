@@ -8,9 +8,6 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.dispatch import tracing
-from claudomator_py.dispatch.spans import spans_of
-from claudomator_py.dispatch.tracing import SpanSender
 from claudomator_py.domain import crashpoint
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.run_requests import SubtaskRequest
@@ -23,6 +20,9 @@ from claudomator_py.service.run_requests import RunRequests
 from claudomator_py.store import pruning, trace_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import DECISION
+from claudomator_py.workers import tracing
+from claudomator_py.workers.spans import spans_of
+from claudomator_py.workers.tracing import SpanSender
 from tests.contract.handing_on import begin, go_on, hand_on
 from tests.fakes.cards import card
 from tests.fakes.world import World, spec

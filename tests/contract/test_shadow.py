@@ -12,7 +12,6 @@ from claudomator_py.dispatch import alternative
 from claudomator_py.dispatch.alternative import OtherConfiguration
 from claudomator_py.dispatch.deciding import Decider
 from claudomator_py.dispatch.policing import Policing
-from claudomator_py.dispatch.shadow import Shadow
 from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.domain.card import Visibility
 from claudomator_py.domain.decision import Versions
@@ -30,6 +29,7 @@ from claudomator_py.schema.settings import Settings, parse_settings
 from claudomator_py.service.task_service import TaskService
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import DECISION
+from claudomator_py.workers.shadow import Shadow
 from tests.fakes.cards import card
 from tests.fakes.world import World, spec
 

@@ -7,13 +7,13 @@ import weakref
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from claudomator_py.dispatch.hub import (
+from claudomator_py.domain.principal import Principal, Role
+from claudomator_py.protocols.hub.hub import (
     LEASE_S,
     Hub,
     Link,
 )
-from claudomator_py.dispatch.waking import NotWoken
-from claudomator_py.domain.principal import Principal, Role
+from claudomator_py.protocols.hub.waking import NotWoken
 from claudomator_py.service.specialists import Specialists
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card

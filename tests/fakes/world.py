@@ -16,7 +16,6 @@ from claudomator_py.app.configured import Configured
 from claudomator_py.dispatch.classify import TierAsker
 from claudomator_py.dispatch.deciding import Decider
 from claudomator_py.dispatch.launch import LaunchRules
-from claudomator_py.dispatch.notifications import NotificationDispatcher
 from claudomator_py.dispatch.policing import Policing
 from claudomator_py.dispatch.reconciler import TickReport
 from claudomator_py.dispatch.routing import SpecialistRouter
@@ -67,6 +66,7 @@ from claudomator_py.sources.inbox.values import FileStamp, Reading
 from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import TASK, Run, Task
+from claudomator_py.workers.notifications import NotificationDispatcher
 from tests.fakes.agents import ScriptedKind
 from tests.fakes.runs import EndedBy, MemoryRunHost
 

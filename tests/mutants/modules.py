@@ -2,6 +2,7 @@
 
 _SCHEDULER = "tests/unit/scheduler"
 _DISPATCH = "tests/unit/dispatch"
+_PROTOCOLS = "tests/unit/protocols"
 _ROUTING = "tests/unit/routing"
 _SERVICE = "tests/contract/test_service"
 MODULES = {
@@ -51,14 +52,14 @@ MODULES = {
     "dispatch/observe.py": [_DISPATCH, f"{_SERVICE}_budgets.py"],
     "dispatch/reconciler.py": [_DISPATCH, f"{_SERVICE}_policy_time.py"],
     "dispatch/probing.py": [f"{_DISPATCH}/test_probing.py"],
-    "dispatch/hub.py": [
-        f"{_DISPATCH}/test_hub.py",
-        f"{_DISPATCH}/test_hub_results.py",
-        f"{_DISPATCH}/test_hub_absence.py",
-        f"{_DISPATCH}/test_hub_meanwhile.py",
+    "protocols/hub/hub.py": [
+        f"{_PROTOCOLS}/test_hub.py",
+        f"{_PROTOCOLS}/test_hub_results.py",
+        f"{_PROTOCOLS}/test_hub_absence.py",
+        f"{_PROTOCOLS}/test_hub_meanwhile.py",
     ],
-    "dispatch/waking.py": [f"{_DISPATCH}/test_waking.py"],
-    "dispatch/mailbox.py": [f"{_DISPATCH}/test_mailbox.py"],
+    "protocols/hub/waking.py": [f"{_PROTOCOLS}/test_waking.py"],
+    "protocols/hub/mailbox.py": [f"{_PROTOCOLS}/test_mailbox.py"],
     "dispatch/start.py": [
         f"{_DISPATCH}/test_starting.py",
         f"{_DISPATCH}/test_item_faults.py",
@@ -344,14 +345,14 @@ EQUIVALENT = {
     "holds = hold_rows.over(connection, now_ms) if over is None else over": "whoever gives them has read the same",
     "dispatch/probing.py: the condition is True: "
     "since_ms = hold.until_ms if hold.until_ms is not None else now_ms": "what is over has had an end",
-    "dispatch/hub.py: Gt -> GtE: if left_s > 0:": "at that very moment either is right",
-    "dispatch/hub.py: Gt -> GtE: if one.not_before_s > self._now_s:": "at that very moment either is right",
-    "dispatch/hub.py: Gt -> GtE: if wait_s > 0:": "at that very moment either is right",
-    "dispatch/hub.py: GtE -> Gt: if self._now_s >= one.wake_by_s:": "at that very moment either is right",
-    "dispatch/hub.py: Lt -> LtE: if self._now_s < self._due_s:": "at that very moment either is right",
-    "dispatch/hub.py: Lt -> LtE: return one.link is None and one.end is None and one.wake_by_s is not None "
+    "protocols/hub/hub.py: Gt -> GtE: if left_s > 0:": "at that very moment either is right",
+    "protocols/hub/hub.py: Gt -> GtE: if one.not_before_s > self._now_s:": "at that very moment either is right",
+    "protocols/hub/hub.py: Gt -> GtE: if wait_s > 0:": "at that very moment either is right",
+    "protocols/hub/hub.py: GtE -> Gt: if self._now_s >= one.wake_by_s:": "at that very moment either is right",
+    "protocols/hub/hub.py: Lt -> LtE: if self._now_s < self._due_s:": "at that very moment either is right",
+    "protocols/hub/hub.py: Lt -> LtE: return one.link is None and one.end is None and one.wake_by_s is not None "
     "and self._now_s < one.wake_by_s": "at that very moment either is right",
-    "dispatch/hub.py: the condition is True: elif not links:": (
+    "protocols/hub/hub.py: the condition is True: elif not links:": (
         "of an agent that is connected it finds the same once more; it saves a reading"
     ),
 }

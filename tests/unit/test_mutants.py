@@ -23,13 +23,13 @@ def test_each_change_that_is_said_to_matter_to_nobody_can_be_made() -> None:
 
 
 def test_what_is_awaited_is_left_out_and_the_flags_of_a_coroutine_are_turned_round() -> None:
-    found = names("dispatch/hub.py")
+    found = names("protocols/hub/hub.py")
     assert any(": left out: await self._mailboxes.put(" in name for name in found)
     assert any(": durable=False -> True: await self._mailboxes.put(" in name for name in found)
 
 
 def test_the_control_raises_in_coroutines_too() -> None:
-    assert "AssertionError" in _of(control("dispatch/mailbox.py"), "Mailboxes", "put").co_names
+    assert "AssertionError" in _of(control("protocols/hub/mailbox.py"), "Mailboxes", "put").co_names
 
 
 def _of(code: CodeType, *path: str) -> CodeType:

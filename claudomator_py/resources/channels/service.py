@@ -7,7 +7,6 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from claudomator_py.dispatch.channel_answers import place_key
 from claudomator_py.dispatch.deciding import Decided
 from claudomator_py.domain.channel import ChannelSettings, NewChannel, NewMessage
 from claudomator_py.domain.errors import Forbidden, Invalid, NotFound, Problem
@@ -37,6 +36,7 @@ from claudomator_py.tasks import channels as changes
 from claudomator_py.tasks import messages
 from claudomator_py.tasks.idempotency import IdempotentRequests
 from claudomator_py.tasks.messages import Advice, Policy, Written, no_policy
+from claudomator_py.workers.channel_answers import place_key
 
 T = TypeVar("T")
 

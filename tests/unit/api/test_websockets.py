@@ -17,9 +17,9 @@ from claudomator_py.api.endpoint import bind, bound_address
 from claudomator_py.api.guard.limits import ConnectionLimit
 from claudomator_py.api.guard.pace import ONE_PRINCIPAL, Paces
 from claudomator_py.api.guard.websocket import FRAMES
-from claudomator_py.api.hub.methods import MAX_BYTES
 from claudomator_py.api.server import WebServer
 from claudomator_py.domain.principal import Principal, Role
+from claudomator_py.protocols.hub.methods import MAX_BYTES
 from tests.patience import PATIENCE_S
 
 PING, PONG, TEXT, CONTINUATION = 0x89, 0x8A, 0x01, 0x00

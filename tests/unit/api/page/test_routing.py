@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from claudomator_py.daemon.learning import Learner
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.domain.units import DAY_MS
@@ -13,6 +12,7 @@ from claudomator_py.resources.access.shape import TokenRequest
 from claudomator_py.resources.session import Access
 from claudomator_py.schema.routing_settings import LearningSettings
 from claudomator_py.service.specialists import Specialists
+from claudomator_py.workers.learning import Learner
 from tests.fakes.cards import card
 from tests.fakes.daemon import running
 from tests.fakes.prepared import PreparedService

@@ -1,16 +1,25 @@
 """The mailbox of a run: what is written to it, and what is read of it."""
 
 import asyncio
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from claudomator_py.dispatch.mailbox import End, Mailboxes, check_same
 from claudomator_py.domain.errors import Conflict
+from claudomator_py.protocols.hub.mailbox import End, Mailboxes, check_same
+from tests.databases import open_migrated
 from tests.fakes.world import World
 
 DONE = {"type": "end", "outcome": "completed"}
 LOST = {"type": "end", "outcome": "lost"}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with open_migrated(tmp_path) as database:
+        yield World(database)
 
 
 @pytest.fixture

@@ -16,26 +16,6 @@ from typing import Any, Final
 from fastapi import Request
 from fastapi.responses import JSONResponse, Response
 
-from claudomator_py.api.a2a import tasks as shapes
-from claudomator_py.api.a2a.card import agent_card
-from claudomator_py.api.a2a.messages import (
-    INVALID_PARAMS,
-    INVALID_REQUEST,
-    NO_EXTENDED_CARD,
-    NO_METHOD,
-    NO_VERSION,
-    NOT_CANCELABLE,
-    PARSE_ERROR,
-    TASK_NOT_FOUND,
-    UNSUPPORTED,
-    Listing,
-    Message,
-    RpcError,
-    no_push,
-    parse_listing,
-    parse_message,
-)
-from claudomator_py.api.a2a.tasks import Version
 from claudomator_py.api.guard.asking import Asking, Standing
 from claudomator_py.api.guard.roles import OPERATIONS, may, not_permitted
 from claudomator_py.api.operation import Allowed, access_of
@@ -54,6 +34,26 @@ from claudomator_py.domain.errors import (
     problems_text,
 )
 from claudomator_py.domain.principal import OPERATOR, Principal
+from claudomator_py.protocols.a2a import tasks as shapes
+from claudomator_py.protocols.a2a.card import agent_card
+from claudomator_py.protocols.a2a.messages import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    NO_EXTENDED_CARD,
+    NO_METHOD,
+    NO_VERSION,
+    NOT_CANCELABLE,
+    PARSE_ERROR,
+    TASK_NOT_FOUND,
+    UNSUPPORTED,
+    Listing,
+    Message,
+    RpcError,
+    no_push,
+    parse_listing,
+    parse_message,
+)
+from claudomator_py.protocols.a2a.tasks import Version
 from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.session import Session
 from claudomator_py.resources.tasks.shape import TaskView

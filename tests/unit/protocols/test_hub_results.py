@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.dispatch.hub import (
+from claudomator_py.domain.errors import Conflict, NotFound
+from claudomator_py.protocols.hub.hub import (
     GRACE_S,
     Hub,
 )
-from claudomator_py.domain.errors import Conflict, NotFound
 from claudomator_py.store.database import Database, StoreUnavailable
 from tests.fakes.hub import DONE, Held, Met, Peer, hubbed, link, until
 

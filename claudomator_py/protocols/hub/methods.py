@@ -10,11 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from claudomator_py.api.guard.pace import Pace
 from claudomator_py.api.guard.roles import OPERATIONS, may, not_permitted
 from claudomator_py.api.streams import Streams
-from claudomator_py.dispatch.hub import Hub, Link, Peer
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import ErrorStatus, ServiceError, problems_text
 from claudomator_py.domain.fields import Name
 from claudomator_py.domain.principal import Principal, RequestKey
+from claudomator_py.protocols.hub.hub import Hub, Link, Peer
 from claudomator_py.resources.session import Session
 from claudomator_py.schema.a2a_card import is_a2a, is_written_for_a2a, read_a2a, unread_keys
 from claudomator_py.schema.taskfile import parse_task

@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from claudomator_py.dispatch.hub import (
+from claudomator_py.protocols.hub.hub import (
     AGAIN_S,
     GRACE_S,
     WAKE_S,
     Hub,
 )
-from claudomator_py.dispatch.waking import NotWoken
+from claudomator_py.protocols.hub.waking import NotWoken
 from claudomator_py.store.database import Database
 from tests.fakes.hub import ANN, Met, Peer, hubbed, link, until
 

@@ -14,10 +14,10 @@ from claudomator_py.domain.retention import Retention
 from claudomator_py.faults import Doing, Faults, Item
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock, RunHost, Trees
-from claudomator_py.service.cleanup import Cleaner
 from claudomator_py.store import outbox_rows, pruning
 from claudomator_py.store.database import Database, StoreUnavailable
-from claudomator_py.worker import Worker
+from claudomator_py.workers.cleanup import Cleaner
+from claudomator_py.workers.worker import Worker
 
 log = get_logger("claudomator.retention")
 

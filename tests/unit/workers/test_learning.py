@@ -5,14 +5,13 @@ from threading import Event, Thread
 
 import pytest
 
-from claudomator_py import worker
-from claudomator_py.daemon import learning
-from claudomator_py.daemon.learning import Learner
 from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.schema.routing_settings import LearningSettings
 from claudomator_py.store import learning_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.tasks.learning import has_more
+from claudomator_py.workers import learning, worker
+from claudomator_py.workers.learning import Learner
 from tests.fakes.world import World
 from tests.patience import PATIENCE_S
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from claudomator_py.api.a2a.tasks import STANDINGS, name_of
 from claudomator_py.domain.errors import Problem, problems_text
 from claudomator_py.domain.principal import RequestKey
 from claudomator_py.domain.requests import LatestFilter, Standing
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import parse_instant
+from claudomator_py.protocols.a2a.tasks import STANDINGS, name_of
 from claudomator_py.resources.tasks.shape import AnswerRequest
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.validation import validate

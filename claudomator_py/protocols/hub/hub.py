@@ -13,12 +13,12 @@ from typing import Any, Final, Protocol
 
 from sqlalchemy import Connection
 
-from claudomator_py.dispatch.mailbox import Allowance, End, Mailboxes, check_same
-from claudomator_py.dispatch.waking import Knock, wake
 from claudomator_py.domain.errors import Conflict, NotFound
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.log import get_logger
 from claudomator_py.ports import RunHost
+from claudomator_py.protocols.hub.mailbox import Allowance, End, Mailboxes, check_same
+from claudomator_py.protocols.hub.waking import Knock, wake
 from claudomator_py.store import run_rows, specialist_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 

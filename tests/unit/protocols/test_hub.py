@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.dispatch.hub import (
+from claudomator_py.domain.errors import Conflict
+from claudomator_py.protocols.hub.hub import (
     AGAIN_S,
     GRACE_S,
     LEASE_S,
@@ -18,8 +19,7 @@ from claudomator_py.dispatch.hub import (
     Hub,
     Refused,
 )
-from claudomator_py.dispatch.mailbox import MAX_PROGRESS_BYTES, PROGRESS_BURST, SIGN_OF_LIFE_S
-from claudomator_py.domain.errors import Conflict
+from claudomator_py.protocols.hub.mailbox import MAX_PROGRESS_BYTES, PROGRESS_BURST, SIGN_OF_LIFE_S
 from claudomator_py.store.database import Database, StoreUnavailable
 from tests.fakes.hub import DONE, Held, Met, Peer, hubbed, link, until
 from tests.fakes.quick_time import run_quickly

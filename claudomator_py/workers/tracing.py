@@ -10,7 +10,6 @@ from collections.abc import Container
 from dataclasses import dataclass, replace
 from functools import partial
 
-from claudomator_py.dispatch.spans import spans_of
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.readiness import backoff_ms
 from claudomator_py.domain.trace import Span
@@ -21,7 +20,8 @@ from claudomator_py.ports import Clock, ExportFault, SpanExporter
 from claudomator_py.store import events, trace_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.trace_rows import TaskHistory
-from claudomator_py.worker import Worker
+from claudomator_py.workers.spans import spans_of
+from claudomator_py.workers.worker import Worker
 
 log = logging.getLogger("claudomator.telemetry")
 

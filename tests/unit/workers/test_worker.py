@@ -5,10 +5,10 @@ from threading import Event, Semaphore
 
 import pytest
 
-from claudomator_py import worker
 from claudomator_py.domain.breaker import Trouble
 from claudomator_py.store.database import StoreUnavailable
-from claudomator_py.worker import Worker
+from claudomator_py.workers import worker
+from claudomator_py.workers.worker import Worker
 from tests.patience import PATIENCE_S
 
 NOW_MS = 1_790_000_000_000

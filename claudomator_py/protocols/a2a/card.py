@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from claudomator_py import __version__
-from claudomator_py.api.a2a.messages import ANY_SKILL
 from claudomator_py.domain.card import Card
+from claudomator_py.protocols.a2a.messages import ANY_SKILL
 
 MAX_EXAMPLES: Final = 5
 _TEXT: Final = ["text/plain"]

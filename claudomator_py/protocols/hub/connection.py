@@ -17,7 +17,11 @@ from starlette.websockets import WebSocket, WebSocketState
 
 from claudomator_py.api.guard.limits import Bucket, Rate
 from claudomator_py.api.guard.pace import Pace, Paces
-from claudomator_py.api.hub.methods import (
+from claudomator_py.api.streams import Streams
+from claudomator_py.domain.errors import ServiceError, problems_text
+from claudomator_py.domain.principal import OPERATOR, Principal
+from claudomator_py.protocols.hub.hub import Gone, Hub, Refused
+from claudomator_py.protocols.hub.methods import (
     INTERNAL,
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -25,10 +29,6 @@ from claudomator_py.api.hub.methods import (
     Methods,
     RpcError,
 )
-from claudomator_py.api.streams import Streams
-from claudomator_py.dispatch.hub import Gone, Hub, Refused
-from claudomator_py.domain.errors import ServiceError, problems_text
-from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.resources.session import Access, Session
 from claudomator_py.schema.validation import MAX_PROBLEMS, odd_values
 from claudomator_py.service.specialists import Specialists

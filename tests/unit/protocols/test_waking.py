@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.dispatch import waking
-from claudomator_py.dispatch.waking import NotWoken, knock, wake
 from claudomator_py.domain.card import Registration
 from claudomator_py.domain.principal import OPERATOR
+from claudomator_py.protocols.hub import waking
+from claudomator_py.protocols.hub.waking import NotWoken, knock, wake
 from tests.fakes.cards import card
 from tests.fakes.quick_time import run_quickly
 

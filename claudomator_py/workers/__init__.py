@@ -1,0 +1,1 @@
+"""What is done in the background, in rounds: no task waits for it."""
