@@ -10,7 +10,6 @@ from starlette.routing import BaseRoute
 
 from claudomator_py import __version__
 from claudomator_py.api import problem
-from claudomator_py.api.agents import agents
 from claudomator_py.api.daemon import daemon
 from claudomator_py.api.decisions import decisions
 from claudomator_py.api.events import events
@@ -39,6 +38,7 @@ from claudomator_py.protocols.hub.hub import Hub
 from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.access.http import logins, tokens
 from claudomator_py.resources.access.keyring import Keyring
+from claudomator_py.resources.agents.http import agents
 from claudomator_py.resources.channels.http import channels
 from claudomator_py.resources.policy.http import policy
 from claudomator_py.resources.schedules.http import schedules

@@ -10,7 +10,7 @@ from fastapi.params import Depends as Dependency
 from claudomator_py.api.conditional import NOT_MODIFIED, IfMatch, IfNoneMatch, Tags
 from claudomator_py.api.conditional import IdempotencyKey as RequestKeyHeader
 from claudomator_py.api.guard.without_secrets import GIVEN
-from claudomator_py.api.operation import Allowed, Operations, Tagged, Tagging, body, location, task_document
+from claudomator_py.api.operation import Allowed, Operations, Tagged, Tagging, body, links, location, task_document
 from claudomator_py.api.request import DIGITS
 from claudomator_py.resources.session import Service
 from claudomator_py.surface.operation import (
@@ -46,7 +46,7 @@ def serve(
     """
     operations = Operations(tag)
     for call, method in methods.items():
-        declared = declared_by(call)
+        declared, linked = declared_by(call), declared_by(call).links
         operations.operation(
             f"{declared.method} {declared.path}",
             declared.id,
@@ -56,6 +56,7 @@ def serve(
             refuses=declared.refuses,
             told=declared.answer_note,
             headers=None if declared.location is None else location(f"URL of the {tag.removesuffix('s')}"),
+            links=None if linked is None else links(linked.parameter, linked.expression, **linked.operations),
             responses={304: NOT_MODIFIED} if declared.conditional else None,
             response_model=declared.answer,
         )(_handler(declared, service, method))

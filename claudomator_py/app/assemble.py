@@ -31,6 +31,7 @@ from claudomator_py.ports import Clock, RunHost, Trees
 from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.access.keyring import Keyring
 from claudomator_py.resources.access.service import Tokens
+from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.channels.service import Channels, Judge
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.schedules.service import Schedules
@@ -218,6 +219,7 @@ def _desk(around: Surroundings, engine: Engine) -> Desk:
             ),
             Schedules(database, registry, workdirs, clock, queries.task_views, repeats, cron.wake),
             Notices(database, around.notifications, clock),
+            Agents(database, registry, engine.budgets, clock, repeats),
             Tokens(database, keyring, clock),
             Specialists(
                 database,

@@ -66,10 +66,10 @@ COMMANDS: Mapping[str, Command] = {
     "reject": Command(
         "Reject a task that needs input. It fails, and so do the tasks that depend on it.", _function("changing:reject")
     ),
-    "agents": Command("List the agents.", _function("agents:agents")),
-    "hold": Command("Start no tasks on an agent. Running ones continue.", _function("agents:hold")),
+    "agents": Command("List the agents.", _command("agents", "agents")),
+    "hold": Command("Start no tasks on an agent. Running ones continue.", _command("agents", "hold")),
     "release": Command(
-        "End the holds of agents, and of their accounts. Tasks start on them again.", _function("agents:release")
+        "End the holds of agents, and of their accounts. Tasks start on them again.", _command("agents", "release")
     ),
     "search": Command("Search specialists, by meaning and by words.", _function("specialists:search")),
     "route": Command("Show who would do a task, and why.", _function("routing:route")),

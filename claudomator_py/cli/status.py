@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from claudomator_py.cli import completion
-from claudomator_py.cli.agents import agents_table, hold_tables
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.following import draw, json_lines, lines
 from claudomator_py.cli.output import Column, Format, FormatOption, heading, note, out, out_json, render, short_ids
@@ -18,6 +17,7 @@ from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.domain.text import one_line
 from claudomator_py.domain.views import CheckView, FileProblemView
+from claudomator_py.resources.agents.cli import agents_table, hold_tables
 from claudomator_py.resources.overview.shape import ListName, StatusView
 from claudomator_py.resources.schedules.cli import schedules_table
 from claudomator_py.resources.tasks.shape import TaskView

@@ -7,9 +7,8 @@ import httpx
 from claudomator_py.client.errors import DaemonNotRunning
 from claudomator_py.client.specialists import SpecialistCalls
 from claudomator_py.client.tasks import TaskCalls
-from claudomator_py.client.transport import body_of, change_headers, part_of, path_segment
+from claudomator_py.client.transport import body_of, part_of, path_segment
 from claudomator_py.domain.notice import DeliveryState, DeliveryView
-from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
 from claudomator_py.domain.retention import CleanupRequest, CleanupView
 from claudomator_py.domain.views import (
     BackupView,
@@ -23,48 +22,20 @@ from claudomator_py.domain.views import (
 from claudomator_py.domain.views.base import all_items
 from claudomator_py.domain.views.daemon import DrainRequest
 from claudomator_py.resources.access.shape import LoginCalls, TokenCalls
-from claudomator_py.resources.agents.shape import AgentView
+from claudomator_py.resources.agents.shape import AgentCalls
 from claudomator_py.resources.channels.shape import ChannelCalls
 from claudomator_py.resources.overview.shape import StatusView
 from claudomator_py.resources.policy.shape import PolicyCalls
 from claudomator_py.resources.schedules.shape import ScheduleCalls
 
 
-class Client(TaskCalls, SpecialistCalls, ChannelCalls, ScheduleCalls, TokenCalls, LoginCalls, PolicyCalls):
+class Client(TaskCalls, SpecialistCalls, AgentCalls, ChannelCalls, ScheduleCalls, TokenCalls, LoginCalls, PolicyCalls):
     """A connection to the daemon; use it in a ``with`` block.
 
     Every call may raise ``client.errors.ClientError``. ref: a task's id, a unique prefix of it, or its name.
     if_version: the version that was seen; a task that was changed since is refused (``stale_version``).
     idempotency_key: a name for this one request; sent again with it, after a lost connection, it is not done again.
     """
-
-    def agents(self) -> list[AgentView]:
-        """The configured agents."""
-        return list(self._view(Page[AgentView], "GET", "/v1/agents").items)
-
-    def hold(self, agent: str, request: HoldRequest | None = None, *, idempotency_key: str | None = None) -> AgentView:
-        """Start nothing on an agent, until it is released unless the request says until when."""
-        body = body_of(request or HoldRequest())
-        return self._view(
-            AgentView,
-            "POST",
-            f"/v1/agents/{path_segment(agent)}/hold",
-            json=body,
-            headers=change_headers(idempotency_key),
-        )
-
-    def release(
-        self, agent: str, request: ReleaseRequest | None = None, *, idempotency_key: str | None = None
-    ) -> AgentView:
-        """End all holds of an agent, or those on a family of its models."""
-        body = body_of(request or ReleaseRequest())
-        return self._view(
-            AgentView,
-            "POST",
-            f"/v1/agents/{path_segment(agent)}/release",
-            json=body,
-            headers=change_headers(idempotency_key),
-        )
 
     def reasons(self) -> list[ReasonView]:
         """Every reason code, and what follows from it."""

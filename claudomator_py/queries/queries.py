@@ -20,11 +20,6 @@ from claudomator_py.environment.secrets import Secrets
 from claudomator_py.faults import Faults
 from claudomator_py.ports import Clock, RunHost, Trees
 from claudomator_py.queries import cursors, decisions
-from claudomator_py.queries.budgets import (
-    budget_sentences,
-    day_budget,
-    spending_view,
-)
 from claudomator_py.queries.concealment import concealed, unnamed
 from claudomator_py.queries.event_stream import Live, log_step
 from claudomator_py.queries.explain import (
@@ -38,12 +33,17 @@ from claudomator_py.queries.explain import (
 )
 from claudomator_py.queries.finding import find_run, find_task
 from claudomator_py.queries.history import history_sentences, schedule_sentences
-from claudomator_py.queries.holds import agent_views, hold_sentences
 from claudomator_py.queries.inputs import input_sentences
 from claudomator_py.queries.routing import known_to, routed_before, routing_of
 from claudomator_py.queries.task_views import TaskViews, with_tree
 from claudomator_py.queries.views import decision_view, event_views, run_view
-from claudomator_py.resources.agents.shape import AgentView
+from claudomator_py.resources.agents.ask import (
+    agent_views,
+    budget_sentences,
+    day_budget,
+    hold_sentences,
+    spending_view,
+)
 from claudomator_py.resources.overview.shape import StatusView
 from claudomator_py.resources.runs.shape import LogChunk, RunView
 from claudomator_py.resources.schedules.ask import by_next_time
@@ -234,10 +234,6 @@ class Queries(Service):
 
         return self._read(read)
 
-    def agents(self) -> list[AgentView]:
-        """The configured agents, in the order of the configuration."""
-        return self._read(self.agent_views)
-
     def status(self) -> StatusView:
         """Everything at a glance."""
 
@@ -293,12 +289,6 @@ class Queries(Service):
             ready=all(check.ok or not check.blocking for check in checks),
             checks=tuple(checks) if self._by.sees_all else (),
         )
-
-    def agent_views(self, connection: Connection) -> list[AgentView]:
-        """The shapes of all agents."""
-        now_ms, budgets = self._clock(), self._observer.budgets
-        seen = budgets.seen(connection, now_ms, self._by)
-        return agent_views(connection, self._registry, budgets, now_ms, self._by, seen)
 
     def public_cards(self) -> list[Card]:
         """The cards of specialists that everybody may know of, by id."""

@@ -24,12 +24,11 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.worktrees import branch_of
 from claudomator_py.faults import Faults
 from claudomator_py.ports import Trees
-from claudomator_py.queries.budgets import failed_by_budget, task_budget, used_up
 from claudomator_py.queries.concealment import concealed, unnamed
 from claudomator_py.queries.explain import due_clock, failure_clause, failure_text, not_ready
-from claudomator_py.queries.holds import hold_views
 from claudomator_py.queries.inputs import expiry, input_view, rejection
 from claudomator_py.queries.views import task_view
+from claudomator_py.resources.agents.ask import failed_by_budget, hold_views, task_budget, used_up
 from claudomator_py.resources.agents.shape import HoldView
 from claudomator_py.resources.session import Service
 from claudomator_py.resources.tasks.shape import TaskView, WorktreeView

@@ -5,9 +5,8 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.blocked import Blocked
-from claudomator_py.domain.blocked_words import hold_label, predicate
+from claudomator_py.domain.blocked_words import predicate
 from claudomator_py.domain.budget import SpentBudget
 from claudomator_py.domain.inputs import asked_in
 from claudomator_py.domain.lifecycle import available_actions
@@ -20,12 +19,11 @@ from claudomator_py.domain.task import Priority, TaskSpec
 from claudomator_py.domain.views import EventView
 from claudomator_py.domain.views.decisions import CandidateView, DecisionView
 from claudomator_py.domain.wording import worded
-from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.ports import RunHost
 from claudomator_py.prompts.conversations import scratch_of
 from claudomator_py.queries.concealment import concealed, unnamed
 from claudomator_py.queries.explain import overridden_text, placement_text, utc_clock
-from claudomator_py.resources.agents.shape import AgentView, BudgetView, HoldView, NearLimitView, SpendingView
+from claudomator_py.resources.agents.shape import BudgetView, HoldView
 from claudomator_py.resources.runs.shape import InputView, OutcomeView, RunCheckView, RunProgressView, RunView
 from claudomator_py.resources.tasks.shape import DependencyView, TaskView
 from claudomator_py.scheduler.decision import Candidate, DecisionRecord
@@ -38,10 +36,6 @@ from claudomator_py.tasks.handing_on import HANDED_ON
 
 _SPECIALISTS: Final[Mapping[str, tuple[str, ...]]] = {ROUTED: ("specialist",), HANDED_ON: ("from", "to")}
 """Keys under which events of a kind name specialists, whoever chose these."""
-
-
-AWAY = "it is not connected to the hub, and is woken for work only if its card has a wake_url"
-"""What is wrong with an agent of the hub that is not there."""
 
 
 def task_view(
@@ -153,38 +147,6 @@ def decision_view(decision: Decision, routed: Mapping[str, object], *, conceals:
         overridden_hint=None if hint is None else overridden_text(hint, decision.at_ms),
         candidates=tuple(candidate_view(candidate, decision.at_ms) for candidate in record.candidates),
         **routed,
-    )
-
-
-def agent_view(
-    agent: AgentSpec,
-    registry: AgentRegistry,
-    active: int,
-    holds: tuple[HoldView, ...],
-    near_limit: NearLimitView | None,
-    spent_today: SpendingView,
-    budget: BudgetView | None,
-) -> AgentView:
-    """An agent as it is now. holds: its own that are not closed, the longest first."""
-    hold = next((hold for hold in holds if hold.family is None and not hold.probing), None)
-    health = registry.health(agent.name)
-    is_there = agent.kind != "hub" or agent.specialist is None or registry.is_present(agent.specialist)
-    return AgentView.of(
-        agent,
-        program=health.program,
-        version=health.version,
-        installed=health.installed,
-        problem=health.problem or (None if is_there else AWAY),
-        active=active,
-        limited=hold is not None,
-        limited_until=hold.until if hold is not None else None,
-        hold_reason=hold_label(hold.blocked) if hold is not None and hold.blocked is not None else None,
-        provenance=hold.provenance if hold is not None else None,
-        cannot_enforce=tuple(registry.cannot_enforce(agent)),
-        holds=holds,
-        near_limit=near_limit,
-        spent_today=spent_today,
-        budget=budget,
     )
 
 

@@ -8,11 +8,9 @@ from typing import Self, TypeVar
 from sqlalchemy import Connection
 
 from claudomator_py.dispatch.policing import Policing
-from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.errors import (
     Conflict,
-    NotFound,
     Problem,
     StaleVersion,
     Unavailable,
@@ -20,7 +18,7 @@ from claudomator_py.domain.errors import (
 )
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.principal import Principal, RequestKey
-from claudomator_py.domain.requests import HoldRequest, ReleaseRequest, RestartRequest
+from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.domain.retention import CleanupRequest, CleanupView
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.views import BackupView, DrainView
@@ -30,7 +28,6 @@ from claudomator_py.ports import Clock, RunHost
 from claudomator_py.prompts.conversations import ResumePolicy
 from claudomator_py.queries.finding import find_task
 from claudomator_py.queries.queries import Queries
-from claudomator_py.resources.agents.shape import AgentView
 from claudomator_py.resources.session import Service
 from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 from claudomator_py.service.backups import make_backup
@@ -41,7 +38,7 @@ from claudomator_py.store.tables import Task
 from claudomator_py.tasks.accept import NewTask, accept, in_context
 from claudomator_py.tasks.decisions import record_policy
 from claudomator_py.tasks.feasibility import placement_problems
-from claudomator_py.tasks.holds import drain, drain_view, hold_agent, release_agent, undrain
+from claudomator_py.tasks.holds import drain, drain_view, undrain
 from claudomator_py.tasks.idempotency import IdempotentRequests
 from claudomator_py.tasks.inputs import answer, approve, reject
 from claudomator_py.tasks.readiness import cycle_problems
@@ -226,39 +223,6 @@ class TaskService(Service):
             task_id, told = self._write(lambda connection: self._changed(connection, change(connection), key))
             committed()
             return told or self._read(lambda connection: self._queries.task_views.one(connection, task_id))
-
-    def hold(self, agent: str, request: HoldRequest, *, key: RequestKey | None = None) -> AgentView:
-        """Start nothing on the agent, as an operator."""
-        return self._change_agent(
-            agent, lambda connection, found, now_ms: hold_agent(connection, found, request, now_ms), key
-        )
-
-    def release(self, agent: str, request: ReleaseRequest | None = None, *, key: RequestKey | None = None) -> AgentView:
-        """End all holds of the agent, or those on a family of its models, as an operator."""
-        wanted = request or ReleaseRequest()
-        return self._change_agent(
-            agent, lambda connection, found, now_ms: release_agent(connection, found, wanted, now_ms), key
-        )
-
-    def _change_agent(
-        self, agent: str, change: Callable[[Connection, AgentSpec, int], None], key: RequestKey | None
-    ) -> AgentView:
-        found = self._agent(agent)
-
-        def transaction(connection: Connection) -> AgentView:
-            change(connection, found, self._clock())
-            view = next(view for view in self._queries.agent_views(connection) if view.name == agent)
-            return self._repeats.kept(connection, key, view, self._by.id)
-
-        with self._repeats.claim(key, self._by.id, AgentView) as earlier:
-            return earlier or self._write(transaction)
-
-    def _agent(self, name: str) -> AgentSpec:
-        found = self._registry.find(name)
-        if found is None:
-            names = [known.name for known in self._registry.agents]
-            raise NotFound.among("agent", name, names, none="no agent is configured")
-        return found
 
     def drain(self, reason: str | None) -> DrainView:
         """Start nothing new from here on; this survives restarts of the daemon. Harmless when repeated."""

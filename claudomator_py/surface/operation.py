@@ -145,6 +145,18 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
+class Links:
+    """What may be asked next, with a part of the answer as a parameter."""
+
+    parameter: str
+    """Of the operations that are named."""
+    expression: str
+    """Where the answer has its value, as OpenAPI writes it."""
+    operations: Mapping[str, str]
+    """By id, what each gives."""
+
+
+@dataclass(frozen=True, slots=True)
 class Operation:
     """What one kind of request asks for, and what it is answered."""
 
@@ -171,6 +183,7 @@ class Operation:
     """What is said of the answer besides its shape."""
     location: str | None
     """Where the thing is that was made, with fields of the answer in braces; None: it makes nothing."""
+    links: Links | None
     tagged: bool
     """Whether the answer carries its ``version`` as an entity tag."""
     conditional: bool
@@ -196,6 +209,7 @@ def operation(
     refuses: Sequence[int] = (),
     answer_note: str | None = None,
     location: str | None = None,
+    links: Links | None = None,
     tagged: bool = False,
     conditional: bool = False,
     secret: bool = False,
@@ -226,6 +240,7 @@ def operation(
             refuses=tuple(refuses),
             answer_note=answer_note,
             location=location,
+            links=links,
             tagged=tagged,
             conditional=conditional,
             secret=secret,

@@ -300,8 +300,8 @@ def test_an_agent_that_is_away_and_cannot_be_woken_gets_no_work_that_names_nobod
     assert not by_text(world, OPERATOR)
     assert "its agent is not connected" in "\n".join(world.queries.why(f"t-{OPERATOR.id}").sentences)
     assert by_name(world, ANN)
-    problems = {one.name: one.problem for one in world.queries.agents()}
+    problems = {one.name: one.problem for one in world.roster.all()}
     assert "not connected" in str(problems["hub:shepherd"])
     world.registry.is_present = lambda agent_id: agent_id == "shepherd"
     assert by_text(world, BOB)
-    assert {one.name: one.problem for one in world.queries.agents()}["hub:shepherd"] is None
+    assert {one.name: one.problem for one in world.roster.all()}["hub:shepherd"] is None

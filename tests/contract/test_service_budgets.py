@@ -239,7 +239,7 @@ def test_tasks_flow_to_others_when_an_agent_has_spent_its_day_and_back_at_midnig
     assert (view.reason_text or "").startswith(
         "claude is out of its daily budget (5.00 of 5.00 USD) until 2026-09-22 00:00 UTC"
     )
-    claude, codex = world.queries.agents()
+    claude, codex = world.roster.all()
     assert claude.budget is not None
     assert claude.budget.reached == "5.00 of 5.00 USD"
     assert claude.budget.until == format_instant(UTC_MIDNIGHT_MS)
@@ -386,7 +386,7 @@ def test_a_run_counts_on_the_day_on_which_it_began(world: World) -> None:
 def test_what_nobody_knows_is_said_and_not_taken_for_nothing(world: World) -> None:
     world = world_of(world, with_budget(CLAUDE, usd=5.0))
     spend(world, "silent")
-    (claude,) = world.queries.agents()
+    (claude,) = world.roster.all()
     assert claude.budget is not None
     assert (claude.budget.text, claude.budget.unknown) == ("0.00 of 5.00 USD", "cost of 1 run not known")
     assert claude.spent_today.unpriced == 1

@@ -55,7 +55,7 @@ def test_others_use_it_too_while_the_model_is_overloaded(world: World) -> None:
         "least active; haiku is its fallback_model after overloaded of sonnet",
     )
     assert started(world, "strong", agent={"tier": "powerful"}).model == "opus", "of which nobody said so"
-    agent = world.queries.agents()[0]
+    agent = world.roster.all()[0]
     assert (agent.limited, [hold.family for hold in agent.holds]) == (False, ["sonnet"])
 
 
@@ -74,7 +74,7 @@ def test_when_the_fallback_is_overloaded_too_the_agent_is_left_alone(world: Worl
     overload(world, "t")
     started(world, "u")
     overload(world, "u")
-    assert world.queries.agents()[0].limited
+    assert world.roster.all()[0].limited
     world.submit("v")
     world.tick()
     assert world.state("v") == "QUEUED limited"
@@ -107,7 +107,7 @@ def test_without_one_nothing_is_replaced(database: Database) -> None:
     world = World(database, agents=(CODEX,))
     started(world, "t")
     overload(world, "t")
-    assert world.queries.agents()[0].limited
+    assert world.roster.all()[0].limited
     world.tick(2 * MINUTE_MS)
     assert decision(world, "t").model == "sol"
     world.fail("t", "invalid_model")
@@ -118,6 +118,6 @@ def test_another_agent_keeps_its_own_models(database: Database) -> None:
     world = World(database, agents=(SPARE, CODEX))
     started(world, "t", agent={"type": "claude"})
     world.end("t", status="failed", reason="overloaded")
-    world.service.hold("claude", HoldRequest())
+    world.roster.hold("claude", HoldRequest())
     world.tick(2 * MINUTE_MS)
     assert (decision(world, "t").agent, decision(world, "t").model) == ("codex", "sol")

@@ -12,6 +12,7 @@ from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.domain.views.decisions import DecisionFilter
 from claudomator_py.queries.queries import Queries
+from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.session import Session
 from claudomator_py.resources.tasks.shape import AnswerRequest
@@ -41,8 +42,8 @@ def test_the_agent_that_a_hidden_specialist_is_exists_for_nobody_else(world: Wor
     world.registry.reach([agent_of(hidden)])
     ann, bob = world.access.as_(ANN), world.access.as_(BOB)
 
-    assert "hub:shepherd" in {one.name for one in ann[Queries].agents()}
-    assert "hub:shepherd" not in {one.name for one in (*bob[Queries].agents(), *bob[Queries].status().agents)}
+    assert "hub:shepherd" in {one.name for one in ann[Agents].all()}
+    assert "hub:shepherd" not in {one.name for one in (*bob[Agents].all(), *bob[Queries].status().agents)}
     said = []
     for name in ("shepherd", "sheperd"):
         with pytest.raises(Invalid) as refused:
@@ -63,7 +64,7 @@ def told_of(desk: Session, name: str) -> str:
     pages = [task_page_of(desk[Queries].why(name), runs, run.id) for run in runs]
     told = [desk[RunRequests].handoff(run.id) for run in runs]
     answers = [
-        *(desk[Queries].task(name), desk[Queries].why(name), desk[Queries].status(), *desk[Queries].agents(), *runs),
+        *(desk[Queries].task(name), desk[Queries].why(name), desk[Queries].status(), *desk[Agents].all(), *runs),
         *(desk[Queries].run(run.id) for run in runs),
         *desk[Queries].tasks(TaskFilter(), None, 50).items,
         *(*listed, *shadows, *(desk[Queries].decision(one.id) for one in listed)),
@@ -246,7 +247,7 @@ def test_another_organisation_can_read_nothing_of_a_hidden_specialist_and_its_ta
     assert (found.total, found.items) == (before.total, before.items), "not even a score has changed"
     live = bob[Queries].live
     answers = [
-        *(found, bob[Queries].status(), *bob[Queries].agents(), *bob[Specialists].page().items),
+        *(found, bob[Queries].status(), *bob[Agents].all(), *bob[Specialists].page().items),
         *bob[Queries].tasks(TaskFilter(), None, 50).items,
         *(
             one

@@ -33,7 +33,7 @@ def test_a_limit_of_one_model_family_leaves_the_others_of_the_account_alone(worl
     assert set(world.running()) == {"claude-fast", "work-fast", "other-powerful", "other-fast"}
     waiting = world.task("work-powerful")
     assert (waiting.reason, waiting.waiting_until) == ("limited", format_instant(START_MS + HOUR_MS))
-    claude, work, other = world.queries.agents()
+    claude, work, other = world.roster.all()
     assert (claude.limited, work.limited, len(other.holds)) == (False, False, 0)
     (hold,), (same,) = claude.holds, work.holds
     assert hold.blocked is not None
@@ -79,7 +79,7 @@ def test_holds_on_models_are_released_by_any_name_of_theirs(world: World) -> Non
         world.submit(tier, agent={"type": "gemini", "tier": tier})
     world.tick()
     assert set(world.running()) == {"fast"}
-    assert [hold.family for hold in world.service.release("gemini", ReleaseRequest(family="pro")).holds] == [
+    assert [hold.family for hold in world.roster.release("gemini", ReleaseRequest(family="pro")).holds] == [
         "gemini-3.8-flash"
     ]
     world.tick()
@@ -97,9 +97,9 @@ def test_a_limit_of_a_model_that_was_asked_for_by_another_name_holds_that_name(w
         world.submit(name, agent={"type": "claude", "model": name})
     world.tick()
     assert set(world.running()) == {"opus"}
-    (hold,) = world.queries.agents()[0].holds
+    (hold,) = world.roster.all()[0].holds
     assert (hold.bucket, hold.family) == ("claude/default:best", "best")
-    world.service.release("claude", ReleaseRequest(family="best"))
+    world.roster.release("claude", ReleaseRequest(family="best"))
     world.tick()
     assert len(world.running()) == 2
 
@@ -108,49 +108,49 @@ def test_a_limit_of_a_model_that_was_asked_for_by_another_name_holds_that_name(w
 def test_two_agents_of_one_account_are_limited_and_released_together(world: World) -> None:
     world = World(world.database, agents=(CLAUDE, WORK, OTHER, CODEX))
     limit_on(world, "work", reset_at=START_MS + HOUR_MS)
-    assert {view.name for view in world.queries.agents() if view.limited} == {"claude", "work"}
-    assert not world.service.release("claude").limited
-    assert not any(view.limited for view in world.queries.agents())
+    assert {view.name for view in world.roster.all() if view.limited} == {"claude", "work"}
+    assert not world.roster.release("claude").limited
+    assert not any(view.limited for view in world.roster.all())
 
 
 @pytest.mark.parametrize(("reason", "held"), [("auth", {"claude", "work"}), ("no_credit", {"claude", "work"})])
 def test_a_login_or_a_credit_is_the_accounts(world: World, reason: str, held: set[str]) -> None:
     world = World(world.database, agents=(CLAUDE, WORK, OTHER))
     limit_on(world, "claude", status="failed", reason=reason)
-    assert {view.name for view in world.queries.agents() if view.limited} == held
+    assert {view.name for view in world.roster.all() if view.limited} == held
 
 
 def test_an_overload_is_held_against_the_agent_alone(world: World) -> None:
     world = World(world.database, agents=(CLAUDE, WORK))
     limit_on(world, "claude", status="failed", reason="overloaded")
-    assert {view.name for view in world.queries.agents() if view.limited} == {"claude"}
+    assert {view.name for view in world.roster.all() if view.limited} == {"claude"}
 
 
 def test_an_operator_holds_one_agent_until_a_time_or_until_it_is_released(world: World) -> None:
     world = World(world.database, agents=(CLAUDE, WORK))
     until = format_instant(START_MS + HOUR_MS)
     request = HoldRequest.model_validate({"until": until, "reason": "kept for the day"})
-    view = world.service.hold("claude", request)
+    view = world.roster.hold("claude", request)
     assert (view.limited, view.limited_until, view.provenance) == (True, until, "operator")
     assert view.hold_reason == "by hand: kept for the day"
-    assert not world.queries.agents()[1].limited
+    assert not world.roster.all()[1].limited
     world.submit("only", agent={"type": "claude", "strict": True})
     world.tick()
     text = world.task("only").reason_text
     assert text == "claude is held (by the operator: kept for the day) until 15:13 UTC (in 1h)"
     world.tick(HOUR_MS)
     assert world.running() == {"only": "claude"}
-    world.service.hold("claude", HoldRequest())
-    assert world.queries.agents()[0].limited_until is None
-    assert not world.service.release("claude").limited
+    world.roster.hold("claude", HoldRequest())
+    assert world.roster.all()[0].limited_until is None
+    assert not world.roster.release("claude").limited
 
 
 def test_an_operator_holds_a_whole_account_and_releases_one_family_of_it(world: World) -> None:
     world = World(world.database, agents=(CLAUDE, WORK, OTHER))
     until = format_instant(START_MS + HOUR_MS)
     for request in ({"account": True, "until": until}, {"account": True, "family": "opus"}):
-        world.service.hold("claude", HoldRequest.model_validate(request))
-    claude, work, other = world.queries.agents()
+        world.roster.hold("claude", HoldRequest.model_validate(request))
+    claude, work, other = world.roster.all()
     assert [hold.bucket for hold in work.holds] == ["claude/default:opus", "claude/default"]
     assert [hold.text for hold in work.holds] == [
         "held (opus models, by the operator) until `claudomator release work`",
@@ -159,10 +159,10 @@ def test_an_operator_holds_a_whole_account_and_releases_one_family_of_it(world: 
     assert (claude.limited, work.limited, other.holds) == (True, True, ())
     world.submit("t", agent={"type": "work", "strict": True})
     assert world.task("t").reason_text == "work is held (by the operator) until 15:13 UTC (in 1h)"
-    released = world.service.release("work", ReleaseRequest(family="Opus"))
+    released = world.roster.release("work", ReleaseRequest(family="Opus"))
     assert [hold.bucket for hold in released.holds] == ["claude/default"]
-    assert world.service.release("claude").holds == ()
-    assert world.queries.agents()[1].holds == ()
+    assert world.roster.release("claude").holds == ()
+    assert world.roster.all()[1].holds == ()
 
 
 def test_a_preference_outlasts_a_full_agent_for_a_while(world: World) -> None:
@@ -219,18 +219,18 @@ def test_what_an_account_was_warned_of_is_shown_until_its_reset(world: World) ->
     world.tick()
     world.end("t", near_limit_until=until, near_limit="five_hour", near_limit_used=0.93)
     world.tick()
-    claude, work, other = world.queries.agents()
+    claude, work, other = world.roster.all()
     assert (claude.near_limit, other.near_limit) == (work.near_limit, None)
     assert work.near_limit is not None
     assert (work.near_limit.window, work.near_limit.used) == ("five_hour", 0.93)
     assert (work.near_limit.until, work.near_limit.run_id) == (format_instant(until), world.queries.runs("t")[0].id)
     world.tick(HOUR_MS)
-    assert world.queries.agents()[0].near_limit is None
+    assert world.roster.all()[0].near_limit is None
 
 
 def test_an_operator_holds_one_family_and_is_told_of_what_cannot_be(world: World) -> None:
     world = World(world.database, agents=(CLAUDE,))
-    assert not world.service.hold("claude", HoldRequest(family="Opus")).limited
+    assert not world.roster.hold("claude", HoldRequest(family="Opus")).limited
     world.submit("strong", agent={"tier": "powerful"})
     world.submit("light", agent={"tier": "fast"})
     world.tick()
@@ -238,9 +238,9 @@ def test_an_operator_holds_one_family_and_is_told_of_what_cannot_be(world: World
     past = HoldRequest.model_validate({"until": format_instant(START_MS - 1)})
     for request, words in ((HoldRequest(family="sol"), "haiku, sonnet, opus"), (past, "past")):
         with pytest.raises(Invalid, match=words):
-            world.service.hold("claude", request)
+            world.roster.hold("claude", request)
     with pytest.raises(NotFound):
-        world.service.hold("nobody", HoldRequest())
+        world.roster.hold("nobody", HoldRequest())
 
 
 def test_a_task_of_a_held_family_hides_no_other_of_its_lane(world: World) -> None:
@@ -264,7 +264,7 @@ def test_a_task_that_is_to_fail_at_a_limit_fails_and_the_account_is_held(world: 
     world.limit("t", reset_at=START_MS + HOUR_MS)
     view = world.task("t")
     assert (view.state, view.reason, view.attempts) == ("FAILED", "rate_limited", 0)
-    assert world.queries.agents()[0].limited
+    assert world.roster.all()[0].limited
 
 
 def test_a_task_that_is_to_wait_goes_on_in_its_conversation_at_the_reset_though_another_agent_is_free(
@@ -399,7 +399,7 @@ def test_runs_that_meet_one_limit_together_are_one_hold_and_told_once(world: Wor
         world.now_ms += 3_000
         world.limit(f"t{number}", reset_at=START_MS + HOUR_MS + number * 1_000)
     assert held(world) == [("claude/default", START_MS + HOUR_MS)]
-    (hold,) = world.queries.agents()[0].holds
+    (hold,) = world.roster.all()[0].holds
     assert hold.until == format_instant(START_MS + HOUR_MS + 3_000), "each is believed to the second"
     assert hold.run_id == world.queries.runs("t3")[0].id
 
@@ -409,7 +409,7 @@ def test_a_limit_that_turns_out_to_last_longer_is_told_again(world: World) -> No
     for number, until in enumerate((HOUR_MS, 5 * HOUR_MS, 2 * HOUR_MS, 5 * HOUR_MS)):
         world.limit(f"t{number}", reset_at=START_MS + until)
     assert held(world) == [("claude/default", START_MS + until) for until in (HOUR_MS, 5 * HOUR_MS)]
-    (hold,) = world.queries.agents()[0].holds
+    (hold,) = world.roster.all()[0].holds
     assert (hold.until, hold.run_id) == (format_instant(START_MS + 5 * HOUR_MS), world.queries.runs("t1")[0].id)
 
 
@@ -419,7 +419,7 @@ def test_only_the_run_that_found_a_limit_counts_as_one_of_a_budget(world: World)
         world.limit(f"t{number}")
     assert world.state("t0") == "FAILED budget"
     assert {world.state(f"t{number}") for number in (1, 2, 3)} == {"QUEUED limited"}
-    assert world.queries.agents()[0].spent_today.runs == 1
+    assert world.roster.all()[0].spent_today.runs == 1
     world.tick(30 * SECOND_MS)
     (probe,) = world.running()
     world.limit(probe)
@@ -430,7 +430,7 @@ def test_only_the_run_that_found_a_limit_counts_as_one_of_a_budget(world: World)
     world.tick()
     world.limit(probe)
     assert world.state(probe) == "FAILED budget", "its model has said something"
-    assert world.queries.agents()[0].spent_today.runs == 2
+    assert world.roster.all()[0].spent_today.runs == 2
 
 
 def test_an_outage_that_many_meet_uses_up_no_budget_unless_their_models_have_answered(world: World) -> None:
@@ -444,7 +444,7 @@ def test_an_outage_that_many_meet_uses_up_no_budget_unless_their_models_have_ans
 def test_a_limit_that_was_released_is_a_new_one_when_it_is_met_again(world: World) -> None:
     world = four_on_one_account(world)
     world.limit("t0", reset_at=START_MS + HOUR_MS)
-    world.service.release("claude")
+    world.roster.release("claude")
     world.limit("t1", reset_at=START_MS + HOUR_MS)
     assert len(held(world)) == 2
     assert world.state("t1") == "FAILED budget"
@@ -455,7 +455,7 @@ def test_a_reset_that_is_too_far_away_is_shown_as_doubted_and_tried_soon(world: 
     world.submit("t", on_limit="wait")
     world.tick()
     world.limit("t", reset_at=START_MS + 10**13)
-    (hold,) = world.queries.agents()[0].holds
+    (hold,) = world.roster.all()[0].holds
     latest = format_instant(START_MS + 35 * DAY_MS)
     assert (hold.until, hold.doubted) == (format_instant(START_MS + 30 * SECOND_MS), latest)
     doubt = "the reset it named is more than 35 days away and is ignored"
@@ -467,4 +467,4 @@ def test_a_reset_that_is_too_far_away_is_shown_as_doubted_and_tried_soon(world: 
     assert outcome.reset_at == latest
     world.tick(30 * SECOND_MS)
     world.succeed("t")
-    assert world.queries.agents()[0].holds == ()
+    assert world.roster.all()[0].holds == ()

@@ -105,7 +105,7 @@ def test_holds_until_the_last_of_them_ends(world: World) -> None:
         world.now_ms += 1
         world.limit(name, reset_at=world.now_ms + reset_ms)
         if name == "a":
-            world.service.release("claude")
+            world.roster.release("claude")
             world.service.cancel("a")
     end_ms = world.now_ms + 90_000
     found = measure(world)

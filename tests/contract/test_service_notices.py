@@ -307,7 +307,7 @@ def test_a_limit_is_told_once_however_many_runs_and_probes_meet_it(world: World,
         world.tick(HOUR_MS // 100)
         for name in world.running():
             world.limit(name)
-    world.service.release("claude")
+    world.roster.release("claude")
     world.tick()
     probe = next(iter(world.running()))
     world.succeed(probe)

@@ -48,11 +48,11 @@ def test_five_hundred_tasks_do_not_stampede_at_the_reset(world: World) -> None:
         assert world.running() == {"t0": "claude"}, "the probe has not answered yet"
     text = "claude is being tried after its limit (reported): more may start once it answers"
     assert (world.task("t1").reason, world.task("t1").reason_text) == ("limited", text)
-    (hold,) = world.queries.agents()[0].holds
+    (hold,) = world.roster.all()[0].holds
     assert (hold.probing, hold.may_start) == (True, 0)
     world.answer("t0")
     assert answer_all(world) == [2, 4, 6, 6, 6, 6]
-    assert world.queries.agents()[0].holds == ()
+    assert world.roster.all()[0].holds == ()
 
 
 def test_a_daemon_that_is_killed_goes_on_with_the_ramp_where_it_was(world: World) -> None:
@@ -78,7 +78,7 @@ def test_a_probe_that_meets_the_limit_again_extends_the_hold_and_one_that_ends_o
     assert set(world.running()) == {"t0"}
     world.end("t0", status="limited", reason="rate_limited")
     world.tick()
-    (hold,) = world.queries.agents()[0].holds
+    (hold,) = world.roster.all()[0].holds
     assert (hold.until, hold.provenance) == (format_instant(world.now_ms + MINUTE_MS), "probed")
     world.tick(MINUTE_MS)
     assert set(world.running()) == {"t0"}
@@ -108,7 +108,7 @@ def test_a_released_bucket_is_open_at_once(world: World) -> None:
     queue_behind_a_limit(world, 5, reset_at=START_MS + HOUR_MS)
     world.tick(HOUR_MS)
     assert len(world.running()) == 1
-    world.service.release("claude")
+    world.roster.release("claude")
     world.tick()
     assert len(world.running()) == 2
 

@@ -49,11 +49,11 @@ def test_every_change_is_repeated(world: World) -> None:
     seen = world.submit("t").version
     cancelled = world.service.cancel("t", if_version=seen, key=RequestKey("c", "c"))
     restarted = world.service.restart("t", RestartRequest(), key=RequestKey("r", "r"))
-    released = world.service.release("claude", key=RequestKey("a", "a"))
+    released = world.roster.release("claude", key=RequestKey("a", "a"))
     world.restarted_daemon()
     assert world.service.cancel("t", if_version=seen, key=RequestKey("c", "c")) == cancelled
     assert world.service.restart("t", RestartRequest(), key=RequestKey("r", "r")) == restarted
-    assert world.service.release("claude", key=RequestKey("a", "a")) == released
+    assert world.roster.release("claude", key=RequestKey("a", "a")) == released
     assert world.task("t").generation == 2
 
 

@@ -50,7 +50,7 @@ def test_a_queued_task_has_nothing_to_restart(world: World) -> None:
 def test_a_queued_task_is_given_to_somebody_else_before_it_begins(world: World) -> None:
     world.specialists.register(card("plumber"))
     world.submit("t")
-    world.service.hold("claude", HoldRequest())
+    world.roster.hold("claude", HoldRequest())
 
     view = world.restart("t", specialist="plumber", agent="codex")
     world.tick()

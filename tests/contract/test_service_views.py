@@ -310,7 +310,7 @@ def test_a_list_says_why_in_a_clause(world: World) -> None:
     world.submit("v")
     for agent in ("claude", "codex"):
         until = {"until": format_instant(START_MS + HOUR_MS)}
-        world.service.hold(agent, HoldRequest.model_validate(until))
+        world.roster.hold(agent, HoldRequest.model_validate(until))
     assert (world.task("v").reason, world.task("v").reason_short) == ("limited", None)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from claudomator_py.domain.errors import BadCursor, NotFound, Problem
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, format_instant
-from claudomator_py.queries import holds
+from claudomator_py.resources.agents import ask as holds
 from claudomator_py.store.database import Database
 from tests.fakes.world import CLAUDE, CODEX, LINT, START_MS, World, spec
 
@@ -56,7 +56,7 @@ def test_why_tells_each_restart_and_folds_runs_that_ended_alike(world: World) ->
     assert went.startswith("Run 6 (14:23 UTC) went to claude: ")
     assert rest[-1] == "Runs 1 to 5 on claude met the limit, 14:13 UTC to 14:21 UTC."
     assert not any("Run 5" in sentence for sentence in rest)
-    world.service.release("claude")
+    world.roster.release("claude")
     world.take("/in/u.yaml", spec("u"))
     world.tick()
     world.succeed("u")
@@ -188,7 +188,7 @@ def test_agents_are_told_in_the_order_of_the_configuration(world: World) -> None
     world.submit("a", agent={"type": "claude"})
     world.tick()
     world.limit("a", reset_at=START_MS + HOUR_MS)
-    lint, codex, claude = world.queries.agents()
+    lint, codex, claude = world.roster.all()
     assert (lint.name, lint.auto_select, lint.limited) == ("lint", False, False)
     assert (codex.active, codex.max_concurrent, codex.installed) == (1, 2, True)
     assert (claude.limited, claude.limited_until, claude.provenance) == (
@@ -198,10 +198,10 @@ def test_agents_are_told_in_the_order_of_the_configuration(world: World) -> None
     )
     assert claude.hold_reason == "rate_limited: 5h window"
     assert claude.models == CLAUDE.models
-    released = world.service.release("claude")
+    released = world.roster.release("claude")
     assert (released.limited, released.hold_reason) == (False, None)
     with pytest.raises(NotFound, match="Did you mean `claude`"):
-        world.service.release("cluade")
+        world.roster.release("cluade")
 
 
 def test_a_log_is_read_by_offset_and_says_when_it_has_ended(world: World) -> None:

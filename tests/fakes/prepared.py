@@ -133,7 +133,7 @@ class PreparedService:
         return self.queries.task(ref)
 
     def agents(self) -> list[AgentView]:
-        return self.queries.agents()
+        return self.world.roster.all()
 
     def status(self) -> StatusView:
         return self.queries.status()

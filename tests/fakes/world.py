@@ -45,6 +45,7 @@ from claudomator_py.policy.verdict import Policy
 from claudomator_py.ports import Clock, Messenger, Trees
 from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.access.service import Tokens
+from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.schedules.service import Schedules
@@ -215,6 +216,7 @@ class World:
         self.refusals, self.schedule_runner = desk.refusals, desk.schedule_runner
         self.schedule_faults, self.answers = desk.schedule_faults, components.background.answers
         granted = desk.access.as_(OPERATOR)
+        self.roster = granted[Agents]
         self.service, self.queries, self.schedules = granted[TaskService], granted[Queries], granted[Schedules]
         self.notices, self.tokens, self.learned = granted[Notices], granted[Tokens], granted[Learned]
         self.specialists, self.channels = granted[Specialists], granted[Channels]

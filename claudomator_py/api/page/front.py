@@ -20,12 +20,12 @@ from claudomator_py.domain.requests import ReleaseRequest, TaskFilter
 from claudomator_py.domain.views import FileProblemView, Page
 from claudomator_py.domain.wording import Piece, Sentence
 from claudomator_py.queries.queries import Queries
+from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.agents.shape import AgentView, BudgetView, HoldView, NearLimitView
 from claudomator_py.resources.overview.shape import ListName, StatusView
 from claudomator_py.resources.schedules.page import ScheduleCard, cards_of
 from claudomator_py.resources.session import Access
 from claudomator_py.resources.tasks.shape import TaskView
-from claudomator_py.service.task_service import TaskService
 
 _PART = 50
 Text = Annotated[str, Query(max_length=200)]
@@ -48,14 +48,14 @@ def router(access: Access) -> APIRouter:
             page = granted[Queries].tasks(wanted, cursor or None, _PART)
             whole = not cursor and page.next_cursor is None
             number = len(page.items) if whole else granted[Queries].count(wanted)
-            model = found_of(wanted, page, number, granted[Queries].agents())
+            model = found_of(wanted, page, number, granted[Agents].all())
         else:
             model = front_of(granted[Queries].status())
         return render("front.html", {"front": model, "filters": filters}, by=by)
 
     @routes.post("/agents/{name}/release")
     def release(by: Asking, name: str, family: Annotated[str, Form(max_length=64)] = "") -> Response:
-        access.as_(by)[TaskService].release(name, read_fields(ReleaseRequest, {"family": family}))
+        access.as_(by)[Agents].release(name, read_fields(ReleaseRequest, {"family": family}))
         return RedirectResponse("/#agents", 303)
 
     return routes

@@ -24,6 +24,7 @@ from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleV
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.queries.queries import Queries
+from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.session import Access, Session
 from claudomator_py.resources.tasks.shape import TaskView
@@ -119,7 +120,7 @@ def _restart_form(
         "offered": force or "restart" in task.available_actions,
         "force": force,
         "resumable": any(conversations),
-        "agents": [agent.name for agent in granted[Queries].agents()],
+        "agents": [agent.name for agent in granted[Agents].all()],
         "tiers": TIERS,
         "specialists": choices_of(granted[PolicyService].candidates(ref, OFFERED)),
         "given": nothing | dict(given),

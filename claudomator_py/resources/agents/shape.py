@@ -1,14 +1,18 @@
 """Agents as they are shown, and what can be asked about them. Field order is the order of the JSON."""
 
+from typing import Annotated
+
 from pydantic import Field
 
 from claudomator_py.domain.agent import ModelChoice, Tier
 from claudomator_py.domain.blocked import Shown
 from claudomator_py.domain.blocked_words import hold_cause, predicate
 from claudomator_py.domain.outcome import Provenance, Reason
+from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
 from claudomator_py.domain.text import clause
 from claudomator_py.domain.views.base import Instant, View
 from claudomator_py.domain.wording import Sentence, said
+from claudomator_py.surface.operation import ADMIN_WHOLE, READ, Calls, JsonBody, Key, Links, PathText, operation
 
 
 class SpendingView(View):
@@ -152,3 +156,50 @@ class AgentView(View):
     def hold(self) -> HoldView | None:
         """Return the hold that stops all of its models the longest; None: none does."""
         return next((hold for hold in self.holds if hold.family is None and not hold.probing), None)
+
+
+AgentName = Annotated[str, PathText("The agent's name.")]
+_HOLDS = {
+    "until_released": {},
+    "for_the_night": {"until": "2099-12-01T06:00:00Z", "reason": "The window is reserved for daytime work."},
+    "one_family": {"family": "opus", "until": "2099-12-01T06:00:00Z"},
+    "the_account": {"account": True},
+}
+_RELEASES = {"all_of_them": {}, "one_family": {"family": "opus"}}
+
+
+class AgentCalls(Calls):
+    """Every operation on agents, as the client calls it."""
+
+    @operation(
+        "GET /v1/agents",
+        "listAgents",
+        READ,
+        "The configured agents",
+        links=Links("name", "$response.body#/items/0/name", {"releaseAgent": "End its holds"}),
+    )
+    def agents(self) -> list[AgentView]:
+        """The agents in the order of the configuration, each with its slots, holds and health."""
+
+    @operation("POST /v1/agents/{name}/hold", "holdAgent", ADMIN_WHOLE, "Start nothing on an agent", refuses=(404,))
+    def hold(
+        self,
+        name: AgentName,
+        wanted: Annotated[HoldRequest | None, JsonBody(_HOLDS)] = None,
+        *,
+        idempotency_key: Key = None,
+    ) -> AgentView:
+        """Running tasks continue; new ones go to other agents or wait, until the time named or until it is released."""
+
+    @operation(
+        "POST /v1/agents/{name}/release", "releaseAgent", ADMIN_WHOLE, "End the holds of an agent", refuses=(404,)
+    )
+    def release(
+        self,
+        name: AgentName,
+        wanted: Annotated[ReleaseRequest | None, JsonBody(_RELEASES)] = None,
+        *,
+        idempotency_key: Key = None,
+    ) -> AgentView:
+        """Tasks may start on it again at once, and on all agents that share its account. With `family`, only holds on
+        that family end. Without a hold it changes nothing."""

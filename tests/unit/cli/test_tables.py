@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from freezegun import freeze_time
 
-from claudomator_py.cli.agents import agents_table, hold_tables
 from claudomator_py.cli.output import Column, fields, render, short_ids
 from claudomator_py.cli.status import overview, tasks_table
 from claudomator_py.cli.times import ago, localized, now_ms, until, why_words
@@ -20,6 +19,7 @@ from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.domain.run_requests import ProgressRequest
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant, parse_instant
+from claudomator_py.resources.agents.cli import agents_table, hold_tables
 from claudomator_py.resources.agents.shape import AgentView, HoldView, NearLimitView
 from claudomator_py.resources.schedules.cli import schedules_table
 from claudomator_py.resources.tasks.shape import TaskView

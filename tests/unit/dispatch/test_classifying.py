@@ -444,7 +444,7 @@ ACCOUNT = ("claude", "default")
 def test_a_limit_of_the_classifier_holds_no_agent(database: Database) -> None:
     asking = Asking(database, LIMITED)
     assert asking.ask("t").cause == Cause.LIMITED
-    assert asking.world.queries.agents()[0].holds == ()
+    assert asking.world.roster.all()[0].holds == ()
     asking.world.service.cancel("t")
     hold = Hold(Bucket(kind="claude", account="default"), Reason.AUTH, None, Provenance.REPORTED, "log in", START_MS)
     database.write(lambda connection: hold_rows.add(connection, hold, None))
@@ -454,7 +454,7 @@ def test_a_limit_of_the_classifier_holds_no_agent(database: Database) -> None:
 def test_a_limit_of_the_classifier_holds_the_agents_of_its_account(database: Database) -> None:
     asking = Asking(database, LIMITED, account=ACCOUNT)
     assert asking.ask("t").cause == Cause.LIMITED
-    (claude,) = asking.world.queries.agents()
+    (claude,) = asking.world.roster.all()
     assert (claude.limited, claude.limited_until) == (True, format_instant(START_MS + 600_000))
     assert [hold.bucket for hold in claude.holds] == ["claude/default"]
     (told,) = asking.told("t", "hold")

@@ -70,7 +70,7 @@ def test_after_a_jump_backward_an_operator_ends_any_wait(world: World) -> None:
     waiting(world)
     world.tick(after_ms=-3 * HOUR_MS)
 
-    world.service.release("claude")
+    world.roster.release("claude")
     world.restart("pausing")
     world.tick()
 

@@ -301,7 +301,7 @@ def test_a_cancelled_run_is_neither_retried_nor_resumed_by_its_limit(world: Worl
     world.service.cancel("t")
     world.limit("t", reset_at=START_MS + HOUR_MS)
     assert world.state("t") == "CANCELLED"
-    assert world.queries.agents()[0].limited
+    assert world.roster.all()[0].limited
 
 
 def test_an_agent_that_kept_to_a_budget_by_itself_is_told_of_with_the_figures(world: World) -> None:

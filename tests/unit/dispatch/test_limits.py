@@ -68,7 +68,7 @@ def test_when_all_are_limited_tasks_wait_for_the_first_reset_or_are_released_by_
     assert (view.state, view.reason, view.attempts, view.runs) == ("QUEUED", "limited", 0, 2)
     world.tick(MINUTE_MS)
     assert world.running() == {}
-    world.service.release("codex")
+    world.roster.release("codex")
     world.tick()
     assert world.running() == {"t": "codex"}
 
@@ -124,7 +124,7 @@ def test_a_login_that_is_missing_holds_until_somebody_acts(world: World) -> None
     view = world.task("t")
     assert (view.state, view.reason) == ("QUEUED", "limited")
     assert view.reason_text == "claude is held (auth: Please run /login, reported) until `claudomator release claude`"
-    world.service.release("claude")
+    world.roster.release("claude")
     world.tick()
     assert world.running() == {"t": "claude"}
 
@@ -155,7 +155,7 @@ def test_a_run_that_sleeps_in_a_limit_is_ended_and_its_agent_held_until_then(wor
 
     assert world.state("t") != "CANCELLED"
     assert world.task("t").attempts == 0
-    held = {view.name: view.limited_until for view in world.queries.agents() if view.limited}
+    held = {view.name: view.limited_until for view in world.roster.all() if view.limited}
     assert list(held) == [run.agent]
 
 

@@ -117,7 +117,7 @@ class Changes(RuleBasedStateMachine):
 
     @rule(agent=st.sampled_from(["claude", "codex"]))
     def release(self, agent: str) -> None:
-        self.world.service.release(agent)
+        self.world.roster.release(agent)
 
     @rule()
     def daemon_restarts(self) -> None:
@@ -226,7 +226,7 @@ class Changes(RuleBasedStateMachine):
                         self.world.say(name)
                     host.end(run.id, 0, step=self._step(run))
             for agent in ("claude", "codex"):
-                self.world.service.release(agent)
+                self.world.roster.release(agent)
             self.world.tick(HOUR_MS)
             if not any(task.state in ("RUNNING", "QUEUED") or task.until_ms is not None for task in self._rows()[0]):
                 break
