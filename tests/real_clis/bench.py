@@ -58,8 +58,8 @@ class Bench:
         """Start the task. resume: the conversation to go on with; prior: what it had used."""
         agent = AgentSpec(
             name=self.cli.kind,
-            kind=self.cli.kind,
-            command=(str(self.cli.program),),
+            kind=self.cli.agent_kind,
+            command=(str(self.cli.program), *self.cli.words),
             extra_args=self.extra_args,
             env={**bare(self.home), **self.env},
         )
@@ -73,7 +73,7 @@ class Bench:
             resume=resume is not None,
             prior_tokens=prior or Tokens(),
         )
-        launch = AGENT_KINDS[self.cli.kind].launch(request)
+        launch = AGENT_KINDS[self.cli.agent_kind].launch(request)
         env = {**launch.env, **agent.env, **spec.env}
         path = self.rig.prepare(
             launch.argv, cwd=self.repository, env_names=(*env, RUN), stdin=launch.stdin, limits=limits
@@ -102,6 +102,10 @@ class Running:
         """What its reader makes of it."""
         record = self.ended().exit
         return self._fed().outcome(record, record.ended_ms)
+
+    def conversation(self) -> str | None:
+        """The conversation that it is in, by what it has said."""
+        return self._fed().outcome(None, 0).conversation_id
 
     def until_stuck(self) -> None:
         """Wait until its reader sees that it waits out a limit."""

@@ -41,6 +41,13 @@ class Cli(ABC):
     commands: ClassVar[Mapping[str, object]] = {"mode": "bypassPermissions"}
     start_s = 20
     tells_dollars = False
+    words: tuple[str, ...] = ()
+    """With which its program is started before all others."""
+
+    @property
+    def agent_kind(self) -> str:
+        """The kind of agent by which it is run."""
+        return self.kind
 
     @property
     def program(self) -> Path:

@@ -123,6 +123,8 @@ _LOOKS_LIKE_ERROR = re.compile(
     re.IGNORECASE,
 )
 """How a text begins that may be an error, of an agent that says nothing else of how its turn went."""
+_PREFIX = re.compile(r"\A\s*(?:internal error|server error)\b:?", re.IGNORECASE)
+"""What the protocol's libraries put before every error that is not theirs: it says nothing of the service."""
 _MAX_ERROR = 2_000
 
 
@@ -262,9 +264,8 @@ class Turn:
         for pattern in self.profile.error_text:
             if re.fullmatch(pattern, piece, re.DOTALL):
                 return piece
-        if proven or len(text) > _MAX_ERROR or not _LOOKS_LIKE_ERROR.match(text):
-            return None
-        return text
+        looks = (one for one in (piece, text) if len(one) <= _MAX_ERROR and _LOOKS_LIKE_ERROR.match(one))
+        return None if proven else next(looks, None)
 
     def _mute(self, tools: int, counts: str) -> Verdict:
         """A turn that ended without a last word."""
@@ -282,10 +283,9 @@ class Turn:
 
 def _message(error: str, data: object) -> str:
     """The words of an error: that of its data say more where there are any."""
+    own = _PREFIX.sub("", error).strip()
     said = [text for text in _texts(data) if text not in error]
-    if said and error.strip().lower() in ("internal error", "error", "server error"):
-        return "\n".join(said)
-    return "\n".join((error, *said))
+    return "\n".join(part for part in (own, *said) if part) or error
 
 
 def _texts(data: object, depth: int = 0) -> Iterator[str]:
