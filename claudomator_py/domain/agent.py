@@ -1,5 +1,6 @@
 """An agent: a configured backend that runs work. Two logins of one CLI are two agents."""
 
+from dataclasses import replace
 from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -7,7 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from claudomator_py.agents.kinds import KINDS, info_of
 from claudomator_py.domain.budget import AgentBudget
 from claudomator_py.domain.fields import Flag, Strict
-from claudomator_py.domain.kind import TIERS, KindInfo, ModelChoice, Tier
+from claudomator_py.domain.kind import TIERS, KindInfo, ModelChoice, Reports, Tier
+from claudomator_py.domain.program_output import ProgramOutput
 from claudomator_py.domain.remote import Remote
 
 __all__ = ["DEFAULT_ACCOUNT", "TIERS", "AgentHealth", "AgentSpec", "ModelChoice", "Price", "Tier"]
@@ -78,6 +80,8 @@ class AgentSpec(BaseModel):
     """Whether what it does depends on a task's text, which is then judged as an order."""
     script: str | None = None
     """Kind ``simulated`` only, the behaviour used when a prompt gives none."""
+    output: ProgramOutput = ProgramOutput()
+    """Kind ``command`` only: what its exit codes and what it prints mean."""
     remote: Remote | None = None
     """Kind ``a2a`` only, and always there: how it is reached."""
     specialist: str | None = None
@@ -87,7 +91,9 @@ class AgentSpec(BaseModel):
     @property
     def info(self) -> KindInfo:
         """What is known of its kind, and of its program."""
-        return info_of(self.kind).of(self.command)
+        info = info_of(self.kind).of(self.command)
+        tells = self.output.result is not None and self.output.result.usage is not None
+        return replace(info, reports=Reports.DOLLARS) if tells else info
 
     @property
     def quota_account(self) -> str:

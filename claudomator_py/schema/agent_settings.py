@@ -24,6 +24,13 @@ from claudomator_py.domain.fields import (
     refusal,
 )
 from claudomator_py.domain.pricing import unknown_to
+from claudomator_py.domain.program_output import (
+    ExitCode,
+    Pattern,
+    ProgramOutput,
+    ProgramResult,
+    TellableReason,
+)
 from claudomator_py.domain.remote import Authentication, Protocol, Remote, RemoteUrl, Scheme
 from claudomator_py.schema.validation import described, problem_at, validate
 
@@ -115,6 +122,17 @@ class AgentEntry(Strict):
         description="Kind `command` only: whether the program does what a task's text says, so that the policy judges "
         "the text as an order. Default: yes for a command with `{prompt_file}`, for programs of agents, and for shells "
         "and interpreters without a script.",
+    )
+    exit_codes: Annotated[dict[ExitCode, TellableReason], Field(max_length=50)] = Field(
+        {}, description="Kind `command` only: what exit codes mean, by reason code, such as `{75: rate_limited}`."
+    )
+    limit_text: Annotated[tuple[Pattern, ...], Field(max_length=50), OneOrMore] = Field(
+        (),
+        description="Kind `command` only: regular expressions. A line of its output or its errors that fits one tells "
+        "of a limit, whatever the exit code is; a time in it is when that resets.",
+    )
+    result: ProgramResult | None = Field(
+        None, description="Kind `command` only: where in the JSON that it prints its answer is, and what it has used."
     )
     script: Text | None = Field(None, description="Kind `simulated` only: what to do when the prompt does not say.")
     url: RemoteUrl | None = Field(
@@ -211,6 +229,7 @@ def _agent(name: str, value: object, lines: Lines) -> AgentSpec | list[Problem]:
         background=entry.background,
         reads_task=_reads_task(entry, kind),
         script=entry.script,
+        output=ProgramOutput(exit_codes=entry.exit_codes, limit_text=entry.limit_text, result=entry.result),
         remote=_remote(entry),
     )
     return _odd_budget(agent, lines, at) or agent
@@ -303,6 +322,8 @@ def _odd_agent(entry: AgentEntry, kind: str | None, lines: Lines, at: tuple[str,
         problems.append(problem_at(lines, (*at, "script"), f"has no meaning for kind `{kind}`", "remove it"))
     if kind != "command" and entry.reads_task is not None:
         problems.append(problem_at(lines, (*at, "reads_task"), f"has no meaning for kind `{kind}`", "remove it"))
+    odd = [key for key in ("exit_codes", "limit_text", "result") if kind != "command" and _is_set(entry, key)]
+    problems += [problem_at(lines, (*at, key), f"has no meaning for kind `{kind}`", "remove it") for key in odd]
     if entry.background and not info_of(kind).background:
         problems.append(problem_at(lines, (*at, "background"), f"has no meaning for kind `{kind}`", "remove it"))
     problems += _odd_remote(entry, kind, lines, at)

@@ -3,20 +3,16 @@
 import re
 
 from claudomator_py.agents.command import INFO
-from claudomator_py.agents.ending import Result, Verdict, failed, outcome, verdict_of
-from claudomator_py.agents.plaintext import MAX_DETAIL, Tail
+from claudomator_py.agents.command.reader import CommandReader
+from claudomator_py.agents.event_kind import zone_of
 from claudomator_py.agents.programs import find_program
 from claudomator_py.agents.restrictions import restrictions, unfenced
 from claudomator_py.agents.transcript import LineTranscript, TextTranscript
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations
-from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
-from claudomator_py.domain.pricing import Used
-from claudomator_py.domain.report import Stage
-from claudomator_py.domain.run import ExitRecord, Launch, LaunchRequest, Stream
+from claudomator_py.domain.run import Launch, LaunchRequest, Stream
 from claudomator_py.domain.task import TaskSpec
 
-MAX_ANSWER_BYTES = 32 * 1024
 PLACEHOLDERS = ("prompt_file", "task", "model")
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_]\w*)\}")
 # A model may come from a task file, and a template may hand it to a shell.
@@ -45,9 +41,9 @@ class Command:
         words = (*agent.command, *agent.extra_args)
         return Launch(tuple(_fill(word, values) for word in words), stdin=request.prompt)
 
-    def reader(self, request: LaunchRequest | None = None) -> "CommandReader":
+    def reader(self, request: LaunchRequest | None = None) -> CommandReader:
         """A reader for one run."""
-        return CommandReader()
+        return CommandReader() if request is None else CommandReader(request.agent.output, zone_of(request))
 
     def transcript(self, stream: Stream, offset: int = 0) -> LineTranscript:
         """What a run said and did, from that byte of the stream on."""
@@ -72,36 +68,6 @@ class Command:
         takes_model = "model" in _names(agent)
         wanted = ", ".join(field for field in restrictions(task) if field != "agent.model" or not takes_model)
         return [f"{agent.name} is a plain command, which cannot keep to {wanted}"] if wanted else []
-
-
-class CommandReader:
-    """Reads one run of a program: the ends of what it wrote, and its exit code."""
-
-    stage = Stage.WORKING
-    stuck_until: int | None = None
-    stuck_since: int | None = None
-    answered = False
-    """No model answers; that it ended well says as much."""
-    used = Used()
-    """It does not say."""
-
-    def __init__(self) -> None:
-        self._tails: dict[Stream, Tail] = {"stdout": Tail(MAX_ANSWER_BYTES), "stderr": Tail(MAX_DETAIL)}
-
-    def feed(self, stream: Stream, data: bytes) -> None:
-        """Take the next bytes of a stream."""
-        self._tails[stream].feed(data)
-
-    def outcome(self, exit_record: ExitRecord | None, now_ms: int) -> Outcome:
-        """What the run came to. Without an exit code, nothing says that it succeeded."""
-        verdict = verdict_of(None, exit_record, self._by_exit_code)
-        return outcome(verdict, Result(text=self._tails["stdout"].text() or None))
-
-    def _by_exit_code(self, exit_record: ExitRecord) -> Verdict:
-        if exit_record.exit_code == 0:
-            return Verdict(OutcomeStatus.SUCCEEDED)
-        said = self._tails["stderr"].text()
-        return failed(Reason.AGENT_ERROR, said or f"it exited with {exit_record.exit_code} and wrote nothing to stderr")
 
 
 def _names(agent: AgentSpec) -> set[str]:

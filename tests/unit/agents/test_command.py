@@ -1,5 +1,6 @@
 """Any program as an agent."""
 
+import json
 import re
 from pathlib import Path
 from typing import Literal
@@ -9,8 +10,12 @@ import pytest
 from claudomator_py.agents.command.kind import Command
 from claudomator_py.domain.agent import AgentSpec, ModelChoice
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus
+from claudomator_py.domain.program_output import ProgramOutput
 from claudomator_py.domain.run import ExitRecord, Launch, LaunchRequest
 from claudomator_py.domain.task import TaskSpec
+from claudomator_py.schema.agent_settings import parse_agents
+
+NOW_MS = 1_795_293_400_000
 
 
 def agent(*command: str) -> AgentSpec:
@@ -102,3 +107,89 @@ def test_it_is_looked_for_and_never_run(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
     assert "agents.lint.command" in (Command().health(agent("absent"), str(tmp_path)).problem or "")
     assert "unknown placeholder" in (Command().health(agent("deploy", "{x}"), str(tmp_path)).problem or "")
+
+
+def says(stdout: str, stderr: str, exit_code: int, **output: object) -> Outcome:
+    spec = agent("run").model_copy(update={"output": ProgramOutput.model_validate(output)})
+    task = TaskSpec(name="tidy", instructions="Tidy up.", env={"TZ": "Europe/Berlin"})
+    reader = Command().reader(LaunchRequest("run", spec, task, "Tidy up.\n", None, "id"))
+    reader.feed("stdout", stdout.encode())
+    reader.feed("stderr", stderr.encode())
+    return reader.outcome(ExitRecord(exit_code, None, NOW_MS - 1, NOW_MS), NOW_MS)
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "status", "reason"),
+    [(75, "limited", "rate_limited"), (76, "failed", "auth"), (77, "failed", "agent_error"), (0, "succeeded", None)],
+)
+def test_exit_codes_mean_what_the_configuration_says(exit_code: int, status: str, reason: str | None) -> None:
+    outcome = says("", "it ended", exit_code, exit_codes={75: "rate_limited", 76: "auth"})
+    assert (outcome.status, outcome.reason, outcome.reset_at) == (status, reason, None)
+
+
+@pytest.mark.parametrize("exit_code", [0, 1])
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_line_of_a_limit_is_one_whatever_the_exit_code(stream: str, exit_code: int) -> None:
+    line = "working\nQuota is used up, try again in 2 hours.\nbye\n"
+    stdout, stderr = (line, "") if stream == "stdout" else ("", line)
+    outcome = says(stdout, stderr, exit_code, limit_text=["(?i)quota is used up"])
+    assert (outcome.status, outcome.provenance) == (OutcomeStatus.LIMITED, "reported")
+    assert outcome.reset_at == NOW_MS + 7_200_000
+
+
+def test_a_limit_that_is_wrapped_is_found_and_no_time_is_made_up() -> None:
+    outcome = says("Error: in\nsufficient_quota, and your daily\nquota is over\n", "", 1, limit_text=["daily quota"])
+    assert (outcome.status, outcome.provenance, outcome.reset_at) == (OutcomeStatus.LIMITED, "estimated", None)
+
+
+RESULT = {"text": "message.content.-1.text", "usage": "message.usage"}
+
+
+def event(text: str, **usage: float) -> str:
+    content = [{"text": "before"}, {"text": text}]
+    return json.dumps({"type": "message", "message": {"content": content, "usage": usage}}) + "\n"
+
+
+def test_the_answer_and_its_use_are_read_from_events() -> None:
+    printed = "begins\n" + event("One.", inputTokens=1, outputTokens=2) + "{broken\n[1]\n"
+    printed += event("Two.", inputTokens=10, outputTokens=20, cost_usd=0.5) + '{"type":"end"}\n'
+    outcome = says(printed, "", 0, result=RESULT)
+    assert (outcome.status, outcome.text, outcome.cost_usd) == (OutcomeStatus.SUCCEEDED, "Two.", 0.5)
+    assert (outcome.tokens.input, outcome.tokens.output) == (10, 20)
+
+
+def test_one_document_over_many_lines() -> None:
+    printed = "a banner\n" + json.dumps({"answer": "Yes.", "usage": {"prompt_tokens": 3}}, indent=1)
+    outcome = says(printed, "", 0, result={"format": "json", "text": "answer", "usage": "usage"})
+    assert (outcome.text, outcome.tokens.input, outcome.tokens.output) == ("Yes.", 3, None)
+
+
+@pytest.mark.parametrize("printed", ["", "{}\n", '{"message": 3}\n', event("  "), "[" * 100_000])
+def test_exit_0_without_the_answer_is_no_success(printed: str) -> None:
+    outcome = says(printed, "", 0, result=RESULT)
+    assert (outcome.status, outcome.reason) == (OutcomeStatus.FAILED, "no_answer")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("exit_codes", {0: "auth"}, "0"),
+        ("exit_codes", {75: "timeout"}, "is not for a program to say"),
+        ("exit_codes", {75: "slow"}, "75"),
+        ("limit_text", ["(open"], "is not a regular expression"),
+        ("result", {"format": "xml", "text": "a"}, "format"),
+        ("result", {}, "text"),
+    ],
+)
+def test_what_means_nothing_is_refused(key: str, value: object, words: str) -> None:
+    found = parse_agents({"lint": {"kind": "command", "command": ["run"], key: value}}, {})
+    assert isinstance(found, list)
+    assert any(words in problem.render() for problem in found), found
+
+
+def test_a_budget_is_kept_of_what_a_program_tells() -> None:
+    entry = {"kind": "command", "command": ["run"], "budget": {"tokens": 5}}
+    assert isinstance(parse_agents({"lint": entry}, {}), list)
+    found = parse_agents({"lint": {**entry, "result": RESULT}}, {})
+    assert isinstance(found, dict)
+    assert found["lint"].info.reports == "dollars"

@@ -1,0 +1,142 @@
+"""What a run of a plain program came to: its exit code and what it printed, as the configuration reads them."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from claudomator_py.agents.api_errors import limited
+from claudomator_py.agents.ending import Result, Verdict, failed, outcome, verdict_of
+from claudomator_py.agents.limit_text import find_reset
+from claudomator_py.agents.plaintext import MAX_DETAIL, Tail, readable, shortened
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason, Tokens
+from claudomator_py.domain.pricing import Used
+from claudomator_py.domain.program_output import ProgramOutput, ProgramResult, ResultFormat
+from claudomator_py.domain.report import Stage
+from claudomator_py.domain.run import ExitRecord, Stream
+
+MAX_ANSWER_BYTES = 32 * 1024
+MAX_RESULT_BYTES = 4 * 1024 * 1024
+"""Of what a program prints whose answer is a part of it: the end."""
+_LINE_LENGTH = 2_000
+_INPUT = ("input_tokens", "inputTokens", "prompt_tokens", "promptTokens", "input")
+_OUTPUT = ("output_tokens", "outputTokens", "completion_tokens", "completionTokens", "output")
+_COST = ("cost_usd", "total_cost_usd", "costUsd", "cost")
+
+
+class CommandReader:
+    """Reads one run of a program: the ends of what it wrote, and its exit code. says: what these mean. zone: as for
+    ``find_reset``."""
+
+    stage = Stage.WORKING
+    stuck_until: int | None = None
+    stuck_since: int | None = None
+    answered = False
+    """No model answers; that it ended well says as much."""
+    used = Used()
+    """It says so at its end, if at all."""
+
+    def __init__(self, says: ProgramOutput | None = None, zone: str | None = None) -> None:
+        self._says = says or ProgramOutput()
+        self._zone = zone
+        kept = MAX_ANSWER_BYTES if self._says.result is None else MAX_RESULT_BYTES
+        self._tails: dict[Stream, Tail] = {"stdout": Tail(kept), "stderr": Tail(MAX_DETAIL)}
+
+    def feed(self, stream: Stream, data: bytes) -> None:
+        """Take the next bytes of a stream."""
+        self._tails[stream].feed(data)
+
+    def outcome(self, exit_record: ExitRecord | None, now_ms: int) -> Outcome:
+        """What the run came to. Without an exit code, nothing says that it succeeded."""
+        printed = self._tails["stdout"].text()
+        found = _found(printed, self._says.result) if self._says.result is not None else None
+        ended_ms = exit_record.ended_ms if exit_record is not None and exit_record.ended_ms > 0 else now_ms
+        verdict = verdict_of(
+            None, exit_record, lambda record: self._by_exit(record, printed, found is not None, ended_ms)
+        )
+        answer = (found or _Found()) if self._says.result is not None else _Found(printed or None)
+        text = answer.text if verdict.status is OutcomeStatus.SUCCEEDED or self._says.result is None else None
+        return outcome(verdict, Result(text=text, tokens=answer.tokens, cost_usd=answer.cost_usd))
+
+    def _by_exit(self, record: ExitRecord, printed: str, has_answer: bool, now_ms: int) -> Verdict:
+        said = self._tails["stderr"].text()
+        if (line := self._limit(said) or self._limit(printed)) is not None:
+            return limited(line, find_reset(line, now_ms, self._zone))
+        code = record.exit_code or 0
+        reason = self._says.exit_codes.get(code)
+        detail = said or (shortened(printed, MAX_DETAIL) if reason is not None else "")
+        if reason is Reason.RATE_LIMITED:
+            return limited(detail or f"it exited with {code}", find_reset(detail, now_ms, self._zone))
+        if reason is not None:
+            return failed(reason, detail or f"it exited with {code}")
+        if code != 0:
+            return failed(Reason.AGENT_ERROR, said or f"it exited with {code} and wrote nothing to stderr")
+        if self._says.result is not None and not has_answer:
+            return failed(Reason.NO_ANSWER, f"it exited with 0, but printed no {self._says.result.text}")
+        return Verdict(OutcomeStatus.SUCCEEDED)
+
+    def _limit(self, text: str) -> str | None:
+        """The last line that tells of a limit, or what was printed around it."""
+        patterns = [re.compile(pattern) for pattern in self._says.limit_text]
+        for line in reversed(text.split("\n")) if patterns else ():
+            if any(pattern.search(line[:_LINE_LENGTH]) for pattern in patterns):
+                return line[:_LINE_LENGTH]
+        # Programs wrap their lines where they like.
+        whole = " ".join(text[-MAX_DETAIL:].split())
+        return whole if any(pattern.search(whole) for pattern in patterns) else None
+
+
+class _Found:
+    """What was found of an answer."""
+
+    def __init__(self, text: str | None = None) -> None:
+        self.text = text
+        self.tokens = Tokens()
+        self.cost_usd: float | None = None
+
+
+def _found(printed: str, result: ProgramResult) -> _Found | None:
+    """The last answer in what was printed, with the last that was said of its use; None: there is no answer."""
+    found, has_answer = _Found(), False
+    for document in _documents(printed, result.format):
+        text = _at(document, result.text)
+        if isinstance(text, str) and text.strip():
+            found.text, has_answer = readable(text), True
+        usage = _at(document, result.usage) if result.usage is not None else None
+        if isinstance(usage, Mapping):
+            found.tokens = Tokens(input=_count(usage, _INPUT), output=_count(usage, _OUTPUT))
+            found.cost_usd = _amount(usage)
+    return found if has_answer else None
+
+
+def _documents(printed: str, form: ResultFormat) -> Iterator[Any]:
+    texts = [printed[printed.find("{") :]] if form is ResultFormat.JSON else printed.split("\n")
+    for text in texts:
+        try:
+            yield json.loads(text)
+        except (ValueError, RecursionError):
+            continue
+
+
+def _at(document: Any, path: str) -> Any:
+    """What is at the path; None: nothing is."""
+    for key in path.split("."):
+        if isinstance(document, Mapping):
+            document = document.get(key)
+        elif isinstance(document, list) and key.lstrip("-").isdecimal() and -len(document) <= int(key) < len(document):
+            document = document[int(key)]
+        else:
+            return None
+    return document
+
+
+def _count(usage: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
+    counts = (usage.get(name) for name in names)
+    return next(
+        (one for one in counts if isinstance(one, int) and not isinstance(one, bool) and 0 <= one < 2**53), None
+    )
+
+
+def _amount(usage: Mapping[str, Any]) -> float | None:
+    amounts = (usage.get(name) for name in _COST)
+    return next((float(one) for one in amounts if isinstance(one, int | float) and not isinstance(one, bool)), None)

@@ -1,0 +1,73 @@
+"""What a plain program means with what it writes and exits with, as the configuration says it."""
+
+import re
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, StrictInt
+
+from claudomator_py.domain.fields import Line, OneOrMore, Strict, refusal
+from claudomator_py.domain.outcome import Reason
+
+_TELLABLE = (
+    Reason.RATE_LIMITED,
+    Reason.OVERLOADED,
+    Reason.NETWORK,
+    Reason.AUTH,
+    Reason.NO_CREDIT,
+    Reason.INVALID_MODEL,
+    Reason.CONTEXT_TOO_LONG,
+    Reason.REFUSED,
+    Reason.TURN_LIMIT,
+    Reason.BAD_INVOCATION,
+    Reason.NO_ANSWER,
+)
+"""Reasons that a program can know. The others are seen from outside."""
+
+
+def _tellable(reason: Reason) -> Reason:
+    if reason not in _TELLABLE:
+        raise refusal(f"`{reason}` is not for a program to say", f"write one of {', '.join(_TELLABLE)}")
+    return reason
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise refusal(f"is not a regular expression: {error}", "correct it, or put it in single quotes") from None
+    return text
+
+
+ExitCode = Annotated[StrictInt, Field(ge=1, le=255)]
+TellableReason = Annotated[Reason, AfterValidator(_tellable)]
+Pattern = Annotated[Line, AfterValidator(_pattern)]
+
+
+class ResultFormat(StrEnum):
+    """What a program prints."""
+
+    JSON = "json"
+    JSONL = "jsonl"
+
+
+class ProgramResult(Strict):
+    """Where in what a program prints its answer is, and what it has used. A path is keys and numbers with dots."""
+
+    format: ResultFormat = Field(
+        ResultFormat.JSONL, description="One JSON document, or one a line, of which the last with a value counts."
+    )
+    text: Line = Field(description="Path of the answer, such as `result` or `message.content.0.text`.")
+    usage: Line | None = Field(
+        None,
+        description="Path of the object with what was used: `input_tokens` and `output_tokens` (or `inputTokens`, "
+        "`prompt_tokens` and the like), and `cost_usd`.",
+    )
+
+
+class ProgramOutput(Strict):
+    """All of that."""
+
+    exit_codes: Annotated[dict[ExitCode, TellableReason], Field(max_length=50)] = Field(default_factory=dict)
+    limit_text: Annotated[tuple[Pattern, ...], Field(max_length=50), OneOrMore] = ()
+    result: ProgramResult | None = None
