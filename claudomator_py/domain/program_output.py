@@ -2,33 +2,26 @@
 
 import re
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StrictInt
 
 from claudomator_py.domain.fields import Line, OneOrMore, Strict, refusal
-from claudomator_py.domain.outcome import Reason
 
-_TELLABLE = (
-    Reason.RATE_LIMITED,
-    Reason.OVERLOADED,
-    Reason.NETWORK,
-    Reason.AUTH,
-    Reason.NO_CREDIT,
-    Reason.INVALID_MODEL,
-    Reason.CONTEXT_TOO_LONG,
-    Reason.REFUSED,
-    Reason.TURN_LIMIT,
-    Reason.BAD_INVOCATION,
-    Reason.NO_ANSWER,
-)
-"""Reasons that a program can know. The others are seen from outside."""
-
-
-def _tellable(reason: Reason) -> Reason:
-    if reason not in _TELLABLE:
-        raise refusal(f"`{reason}` is not for a program to say", f"write one of {', '.join(_TELLABLE)}")
-    return reason
+TellableReason = Literal[
+    "rate_limited",
+    "overloaded",
+    "network",
+    "auth",
+    "no_credit",
+    "invalid_model",
+    "context_too_long",
+    "refused",
+    "turn_limit",
+    "bad_invocation",
+    "no_answer",
+]
+"""Reason codes that a program can know. The others are seen from outside."""
 
 
 def _pattern(text: str) -> str:
@@ -40,7 +33,6 @@ def _pattern(text: str) -> str:
 
 
 ExitCode = Annotated[StrictInt, Field(ge=1, le=255)]
-TellableReason = Annotated[Reason, AfterValidator(_tellable)]
 Pattern = Annotated[Line, AfterValidator(_pattern)]
 
 

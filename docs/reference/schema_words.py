@@ -26,8 +26,8 @@ def fields(schema: Schema, values: Mapping[str, Any], prefix: str = "") -> Itera
         resolved = resolve(part, definitions)
         value = values.get(name)
         yield f"{prefix}{name}", resolved, value
-        if "properties" in resolved and isinstance(value, Mapping):
-            yield from fields({**resolved, "$defs": definitions}, value, f"{prefix}{name}.")
+        if "properties" in resolved and (value is None or isinstance(value, Mapping)):
+            yield from fields({**resolved, "$defs": definitions}, value or {}, f"{prefix}{name}.")
 
 
 def resolve(schema: Schema, definitions: Mapping[str, Any]) -> Schema:

@@ -136,7 +136,7 @@ class Running:
         return not alive(self.shim.process.pid)
 
 
-def bench_for(cli: Cli, api: ScriptedApi, rig: Rig, root: Path, model: ModelChoice) -> Bench:
+def bench_for(cli: Cli, api: ScriptedApi, rig: Rig, root: Path, model: ModelChoice | None) -> Bench:
     """A bench under that folder, set up for the service, with its key."""
     home, place = root / "home", root / "repository"
     home.mkdir()

@@ -10,7 +10,7 @@ import pytest
 from claudomator_py.domain.agent import ModelChoice
 from claudomator_py.domain.outcome import OutcomeStatus, Reason
 from claudomator_py.hosts.local.sweep import kill_survivors
-from tests.fakes.http_api import Hang, Refusal, ScriptedApi, Text
+from tests.fakes.http_api import Hang, Refusal, ScriptedApi, Step, Text
 from tests.integration.hosts.rig import Rig
 from tests.real_clis.acp_clis import ACP_CLIS, OverAcp
 from tests.real_clis.bench import Bench, bench_for, task

@@ -63,7 +63,8 @@ class CommandReader:
         if (line := self._limit(said) or self._limit(printed)) is not None:
             return limited(line, find_reset(line, now_ms, self._zone))
         code = record.exit_code or 0
-        reason = self._says.exit_codes.get(code)
+        named = self._says.exit_codes.get(code)
+        reason = None if named is None else Reason(named)
         detail = said or (shortened(printed, MAX_DETAIL) if reason is not None else "")
         if reason is Reason.RATE_LIMITED:
             return limited(detail or f"it exited with {code}", find_reset(detail, now_ms, self._zone))
