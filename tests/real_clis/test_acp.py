@@ -69,7 +69,7 @@ def test_a_refused_key(cli: OverAcp, bench: Bench, api: ScriptedApi) -> None:
 def test_what_keeps_a_service_from_answering_is_no_success(
     cli: OverAcp, bench: Bench, api: ScriptedApi, what: str
 ) -> None:
-    steps = {
+    steps: dict[str, Step] = {
         "limit": Refusal(429, cli.limited(), {"retry-after": "7200"}),
         "outage": cli.overloaded(),
         "silence": Hang(),
