@@ -6,6 +6,7 @@ harmless, approved or urgent, or tells who is to judge it, is content like the r
 """
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -116,12 +117,11 @@ def _known(digest: bytes) -> list[Assessment]:  # noqa: ARG001 - by which it is 
 def assess_anew(text: str) -> Assessment:
     """Judge a text that is one message, whatever is remembered."""
     # With words that take a tenth of a second to load: for a daemon that judges a text.
-    from claudomator_py.risk.reading import known_in
     from claudomator_py.risk.scoring import score, sentences
 
     signs: list[tuple[Sign, str]] = []
-    orders = known = words = 0
-    for number, (piece, sentence, ordered) in enumerate(sentences(text)):
+    orders, first = 0, list[str]()
+    for piece, sentence, ordered in sentences(text):
         for clause, features in ordered:
             orders += 1
             if score(features) >= 0:
@@ -130,8 +130,8 @@ def assess_anew(text: str) -> Assessment:
         if sentence.harm is not None:
             sign = Sign.HARMFUL if sentence.harm.refuse and not piece.pasted else Sign.DOUBTFUL
             signs.append((sign, _told(piece.text)))
-        if number < _FIRST and not piece.pasted:
-            known, words = (one + more for one, more in zip((known, words), known_in(piece.text), strict=True))
+        if not piece.pasted and len(first) < _FIRST:
+            first.append(piece.text)
         if orders >= MAX_ORDERS:
             signs.append((Sign.DOUBTFUL, f"more than {MAX_ORDERS} orders, of which the rest is not read"))
             break
@@ -140,9 +140,18 @@ def assess_anew(text: str) -> Assessment:
     vague = says_nothing(text)
     if vague is not None:
         return Assessment(Risk.LOW, ((Sign.VAGUE, vague),))
-    if words >= _FEW and known < words * _UNREAD:
+    if _is_unread(first, in_english=True) and _is_unread(first, in_english=False):
         return Assessment(Risk.MEDIUM, ((Sign.UNREAD, "hardly a word of it is known"),))
     return Assessment(Risk.LOW)
+
+
+def _is_unread(said: Sequence[str], *, in_english: bool) -> bool:
+    """Whether of these sentences hardly a word is known."""
+    from claudomator_py.risk.reading import known_in
+
+    found = [known_in(sentence, in_english=in_english) for sentence in said]
+    words = sum(all_of_it for _, all_of_it in found)
+    return words >= _FEW and sum(known for known, _ in found) < words * _UNREAD
 
 
 def _told(text: str) -> str:

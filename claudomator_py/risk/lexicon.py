@@ -137,6 +137,8 @@ class Lexicon:
     """How lines begin that were ``logged`` or ``reported``."""
     scripts: Mapping[str, re.Pattern[str]]
     seen: Mapping[str, re.Pattern[str]]
+    leads: tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]]
+    """The words of each phrase of English with which an order begins, and of each that says that it is wanted."""
 
 
 def data() -> dict[str, Any]:
@@ -163,7 +165,8 @@ def lexicon() -> Lexicon:
     compiled = (
         {name: re.compile(text) for name, text in one.items()} for one in (lines, said["scripts"], said["seen"])
     )
-    return Lexicon(languages, sets, *compiled)
+    leads = ([one.replace("-", " ").split() for one in listed(said[ENGLISH][name])] for name in ("lead", "passive"))
+    return Lexicon(languages, sets, next(compiled), next(compiled), next(compiled), (next(leads), next(leads)))
 
 
 def _language(name: str, said: Mapping[str, Any]) -> Language:

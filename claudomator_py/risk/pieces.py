@@ -15,7 +15,7 @@ _INDENTED: Final = re.compile(r"(?: {4}|\t)(?![-*\d])")
 _LISTED: Final = re.compile(r"\s*(?:\d+[.)]|[-*\u2022])\s")
 _SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|(?<=[\u3002\uff01\uff1f\uff1b])")
 _GOES_ON: Final = re.compile(r"[a-z0-9`(\"'/]")
-_MAY_GO_ON: Final = re.compile(r"[\w,)\"'`]\s*$")
+_MAY_GO_ON: Final = re.compile(r"[\w,)\"'`]")
 
 
 class Piece(NamedTuple):
@@ -44,7 +44,7 @@ def pieces(text: str) -> Iterator[Piece]:
             for part in _parts(f"{before} {_SENTENCE.split(line.text)[0].lstrip()}"):
                 yield Piece(part, pasted=False)
             before = before if len(line.text) < 2 else f"{before} {line.text.lstrip()}"[-_OVERLAP:]
-        if _MAY_GO_ON.search(line.text):
+        if _MAY_GO_ON.match(line.text.rstrip()[-1:]):
             before = _SENTENCE.split(line.text)[-1].rstrip()[-_OVERLAP:]
         else:
             before = ""

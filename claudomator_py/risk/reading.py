@@ -6,8 +6,9 @@ from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
 from claudomator_py.acts.reading import acts
-from claudomator_py.risk.folding import fold, joined
-from claudomator_py.risk.harm import Harm, harm_in
+from claudomator_py.risk import screen
+from claudomator_py.risk.folding import fold
+from claudomator_py.risk.harm import Harm, harm_in, harms
 from claudomator_py.risk.lexicon import ENGLISH, KINDS, SPACELESS, Language, Mark, lexicon
 
 _WORD: Final = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*|\d+ ?%")
@@ -37,40 +38,67 @@ class Clause(NamedTuple):
 class Sentence(NamedTuple):
     """A sentence as it is read."""
 
-    clauses: tuple[Clause, ...]
+    clauses: tuple[Clause, ...] = ()
     """Those that order something, or in which a command stands."""
-    harm: Harm | None
-    things: frozenset[str]
-    """Classes of the things that it speaks of, which the next one may call "it"."""
-    in_use: bool
+    harm: Harm | None = None
+    speaks: bool = False
+    """Whether it speaks of what may be done harm to; see ``spoken_of``."""
+    in_use: bool = False
     """Whether it speaks of what people use."""
 
 
 @lru_cache(maxsize=MAX_KNOWN)
 def read(sentence: str) -> Sentence:
     """Return what a sentence says. The same sentence is read once."""
-    sentence = joined(sentence)
     folded = fold(sentence)
+    said = screen.tokens(folded)
+    telling, foreign = screen.tells(said), not folded.isascii()
+    harm, clauses = None, tuple[Clause, ...]()
+    if telling & screen.HARM or (foreign and harms().spaceless.search(folded)):
+        harm = harm_in(folded)
+    if foreign or screen.may_order(said, telling) or (telling & screen.PROGRAM and _command(sentence, said)):
+        clauses = _clauses(sentence, folded)
+    speaks = foreign or bool(telling & screen.ABOUT)
+    in_use = (foreign or telling & screen.IN_USE) and any(mark.role == "prod" for mark in _marks(folded))
+    return Sentence(clauses, harm, speaks, bool(in_use))
+
+
+def spoken_of(sentence: str) -> frozenset[str]:
+    """Return the classes of the things that a sentence speaks of, which the next one may call "it"."""
+    return frozenset(mark.kind for mark in _marks(fold(sentence)) if mark.role == "thing")
+
+
+def _marks(folded: str) -> Iterator[Mark]:
+    words = _WORD.findall(folded)
+    language = told(folded, words)
+    if language is not None:
+        found = language.parts(folded) if language.name in SPACELESS else language.marks(words)
+        yield from (mark for _, mark in found)
+
+
+def _clauses(sentence: str, folded: str) -> tuple[Clause, ...]:
+    """Those that order something."""
     words = _WORD.findall(folded)
     language = told(folded, words)
     if language is None:
-        return Sentence((), None, frozenset(), in_use=False)
-    if language.name == ENGLISH:
-        found = tuple(_english(sentence, folded, language))
-    else:
-        found = (_foreign(sentence, folded, words, language),)
+        return ()
+    if language.name != ENGLISH:
+        found = [_foreign(sentence, folded, words, language)]
+        return tuple(one for one in found if one.kind)
+    found = list(_english(sentence, folded, language))
     said = frozenset[str]().union(*(clause.features for clause in found))
-    things = frozenset(one[2:] for one in said if one.startswith("t:"))
-    orders = tuple(one for one in found if one.kind)
     beside = {f"{name}.beside" for name in ("test", "prod", "host", "not") if name in said}
-    if language.name == ENGLISH and beside:
-        orders = tuple(one._replace(features=one.features | beside) for one in orders)
-    return Sentence(orders, harm_in(folded, words), things, in_use="prod" in said or "host" in said)
+    return tuple(one._replace(features=one.features | beside) for one in found if one.kind)
 
 
-def known_in(sentence: str) -> tuple[int, int]:
-    """Return how many words of a sentence are known, and how many it has; of one without spaces, letters."""
+def known_in(sentence: str, *, in_english: bool) -> tuple[int, int]:
+    """Return how many words of a sentence are known, and how many it has; of one without spaces, letters.
+
+    in_english: of one in letters of English, those that are known there, which is told soon.
+    """
     folded = fold(sentence)
+    if in_english and folded.isascii():
+        return screen.are_known(screen.tokens(folded))
     words = _WORD.findall(folded)
     language = told(folded, words)
     if language is None:

@@ -6,13 +6,16 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Final, NamedTuple
 
+from claudomator_py.risk.folding import joined
 from claudomator_py.risk.pieces import Piece, pieces
-from claudomator_py.risk.reading import Clause, Sentence, read
+from claudomator_py.risk.reading import Clause, Sentence, read, spoken_of
 
 WEIGHTS: Final = "weights.json"
 _ZEROES: Final = str.maketrans("123456789", "000000000")
 """So that lines of a log, which differ by their numbers, are read once."""
 
+_MAX_BEFORE: Final = 5
+"""Sentences before in which is looked for what "it" is."""
 _IN_USE: Final = frozenset({"prod", "prod.beside"})
 _ONLY_SHOWN: Final = frozenset({"pasted", "quoted", "test", "not", "heading"})
 """Of a command: it is not meant to be run, or where it harms nobody."""
@@ -30,8 +33,8 @@ class Read(NamedTuple):
 
 def sentences(text: str) -> Iterator[Read]:
     """Return them in order. "It" stands for what the sentence before spoke of."""
-    spoken_of, in_use = frozenset[str](), False
-    found = list(pieces(text))
+    found = list(pieces(joined(text)))
+    before, in_use = list[str](), False
     for piece in found:
         sentence = read(piece.text.translate(_ZEROES) if piece.logged else piece.text)
         orders = []
@@ -45,12 +48,13 @@ def sentences(text: str) -> Iterator[Read]:
             if in_use or not _IN_USE.isdisjoint(clause.features):
                 more |= {f"{name}&prod" for name in clause.features if name[:2] == "v:" and "&" not in name}
             if "nothing" in clause.features and "back" in clause.features:
-                more |= {f"i:{kind}" for kind in spoken_of}
-                more |= {f"v:{kind}&i" for kind in spoken_of if f"v:{kind}" in clause.features}
+                it = next(filter(None, map(spoken_of, reversed(before))), frozenset[str]())
+                more |= {f"i:{kind}" for kind in it}
+                more |= {f"v:{kind}&i" for kind in it if f"v:{kind}" in clause.features}
             orders.append((clause, clause.features | more))
         yield Read(piece, sentence, orders)
         if not piece.pasted:
-            spoken_of = sentence.things or spoken_of
+            before = [*before[1 - _MAX_BEFORE :], piece.text] if sentence.speaks else before
             in_use = in_use or sentence.in_use
 
 
