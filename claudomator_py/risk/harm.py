@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from claudomator_py.risk.lexicon import data, listed
 
-_WORD: Final = re.compile(r"[^\W_]+")
+_WORD: Final = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _SPACELESS: Final = re.compile(r"[\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
