@@ -17,10 +17,10 @@ from structlog.stdlib import BoundLogger
 
 from claudomator_py.domain.blocked import BlockCode, Blocked, blocked
 from claudomator_py.domain.blocked_words import blocked_text
+from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.run import RunConflict
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS
-from claudomator_py.domain.views import CheckView
 from claudomator_py.domain.worktree import TreeBusy
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock

@@ -10,7 +10,6 @@ from starlette.routing import BaseRoute
 
 from claudomator_py import __version__
 from claudomator_py.api import problem
-from claudomator_py.api.daemon import daemon
 from claudomator_py.api.decisions import decisions
 from claudomator_py.api.events import events
 from claudomator_py.api.guard.limits import Throttle
@@ -19,7 +18,6 @@ from claudomator_py.api.guard.pace import Paces
 from claudomator_py.api.guard.security import Security
 from claudomator_py.api.guard.sessions import Sessions
 from claudomator_py.api.guard.without_secrets import WithoutSecrets
-from claudomator_py.api.incoming import incoming
 from claudomator_py.api.metrics import metrics
 from claudomator_py.api.openapi import build
 from claudomator_py.api.page import errors
@@ -40,6 +38,10 @@ from claudomator_py.resources.access.http import logins, tokens
 from claudomator_py.resources.access.keyring import Keyring
 from claudomator_py.resources.agents.http import agents
 from claudomator_py.resources.channels.http import channels
+from claudomator_py.resources.channels.incoming import incoming
+from claudomator_py.resources.daemon.http import backups, cleanup, drain, health, reasons
+from claudomator_py.resources.notifications.http import notifications
+from claudomator_py.resources.overview.http import overview
 from claudomator_py.resources.policy.http import policy
 from claudomator_py.resources.schedules.http import schedules
 from claudomator_py.resources.session import Access
@@ -60,7 +62,13 @@ RESOURCES = (
     decisions,
     policy,
     agents,
-    daemon,
+    overview,
+    drain,
+    notifications,
+    backups,
+    cleanup,
+    reasons,
+    health,
     tokens,
     logins,
     events,

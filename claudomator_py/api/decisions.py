@@ -6,7 +6,7 @@ from fastapi import Path, Query
 
 from claudomator_py.api.operation import Allowed, Operations
 from claudomator_py.api.request import PageQuery
-from claudomator_py.domain.views import Page
+from claudomator_py.domain.views.base import Page
 from claudomator_py.domain.views.decisions import DecisionFilter, RecordedDecisionView
 from claudomator_py.queries.queries import Queries
 from claudomator_py.surface.operation import READ

@@ -24,7 +24,7 @@ from claudomator_py.api.streams import (
 )
 from claudomator_py.domain.errors import Gone, Invalid, ServiceError
 from claudomator_py.domain.units import format_instant
-from claudomator_py.domain.views import EventView, Page
+from claudomator_py.domain.views.base import EventView, Page
 from claudomator_py.queries import cursors
 from claudomator_py.queries.event_stream import EventFilter, Live
 from claudomator_py.queries.queries import Queries

@@ -22,13 +22,14 @@ from claudomator_py.surface.operation import (
     Parameter,
     PathNumber,
     PathText,
+    QueryChoice,
     QueryNumber,
     QueryText,
     TaskDocument,
     declared_by,
 )
 
-_IN_QUERY = (QueryText, QueryNumber)
+_IN_QUERY = (QueryText, QueryNumber, QueryChoice)
 _BY_NAME = (*_IN_QUERY, IdempotencyKey, IfVersion)
 """What methods of a service take as keywords; the rest comes in the order of the call."""
 
@@ -57,7 +58,10 @@ def serve(
             told=declared.answer_note,
             headers=None if declared.location is None else location(f"URL of the {tag.removesuffix('s')}"),
             links=None if linked is None else links(linked.parameter, linked.expression, **linked.operations),
-            responses={304: NOT_MODIFIED} if declared.conditional else None,
+            responses={
+                **({304: NOT_MODIFIED} if declared.conditional else {}),
+                **{status: {"model": declared.answer, "description": words} for status, words in declared.also.items()},
+            },
             response_model=declared.answer,
         )(_handler(declared, service, method))
     return operations
@@ -110,12 +114,14 @@ def _taken(parameter: Parameter) -> tuple[str, Any]:
     match parameter.sent_as:
         case PathText(description, longest):
             return name, Annotated[kind, Path(max_length=longest, description=description)]
-        case PathNumber(description):
-            return name, Annotated[kind, Path(ge=1, le=2**53, description=description), DIGITS]
+        case PathNumber(description, most):
+            return name, Annotated[kind, Path(ge=1, le=most, description=description), DIGITS]
         case QueryText(description, longest):
             return name, Annotated[kind, Query(max_length=longest, description=description)]
         case QueryNumber(description, least, most):
             return name, Annotated[kind, Query(ge=least, le=most, description=description), DIGITS]
+        case QueryChoice(description):
+            return name, Annotated[kind, Query(description=description)]
         case TaskDocument(examples):
             return name, Annotated[kind, task_document(**examples)]
         case JsonBody(examples):

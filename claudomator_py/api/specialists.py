@@ -10,7 +10,7 @@ from claudomator_py.api.operation import Allowed, Operations, Tagged, body, card
 from claudomator_py.api.request import PageQuery, WholeNumber
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import Invalid, Problem
-from claudomator_py.domain.views import Page
+from claudomator_py.domain.views.base import Page
 from claudomator_py.domain.views.specialists import MAX_QUERY_LENGTH, GrantRequest, SearchView, SpecialistView
 from claudomator_py.service.specialists import Specialists
 from claudomator_py.surface.operation import ADMIN, OPERATE, READ

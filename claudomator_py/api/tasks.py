@@ -9,7 +9,7 @@ from claudomator_py.api.operation import Allowed, Operations, Tagged, body, link
 from claudomator_py.api.request import PageQuery
 from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.views import Page
+from claudomator_py.domain.views.base import Page
 from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.runs.shape import RunView
 from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest, TaskView, WhyView

@@ -18,9 +18,9 @@ from claudomator_py.dispatch.reconciler import Reconciler
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.dispatch.start import Starter
 from claudomator_py.domain.decision import PolicyCheck
+from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.triage import Incoming
-from claudomator_py.domain.views import CheckView
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.environment.variables import RunTokens
@@ -33,16 +33,17 @@ from claudomator_py.resources.access.keyring import Keyring
 from claudomator_py.resources.access.service import Tokens
 from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.channels.service import Channels, Judge
+from claudomator_py.resources.channels.webhook import IncomingWebhooks
+from claudomator_py.resources.daemon.service import DaemonService
+from claudomator_py.resources.notifications.service import Notices
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.schedules.service import Schedules
 from claudomator_py.resources.session import Access
 from claudomator_py.routing.profile import Request
 from claudomator_py.service.learning import Learned
-from claudomator_py.service.notices import Notices
 from claudomator_py.service.run_requests import RunRequests
 from claudomator_py.service.specialists import Specialists
 from claudomator_py.service.task_service import TaskService
-from claudomator_py.service.webhooks import IncomingWebhooks
 from claudomator_py.sources.inbox.intake import StoreIntake
 from claudomator_py.sources.inbox.refusals import Refusals
 from claudomator_py.sources.schedules import CronWorker, ScheduleRunner
@@ -214,9 +215,8 @@ def _desk(around: Surroundings, engine: Engine) -> Desk:
     access = Access(
         [
             queries,
-            TaskService(
-                database, queries, registry, host, workdirs, clock, cleaner, repeats, lambda: current().policing
-            ),
+            TaskService(database, queries, registry, host, workdirs, clock, repeats, lambda: current().policing),
+            DaemonService(database, cleaner, clock),
             Schedules(database, registry, workdirs, clock, queries.task_views, repeats, cron.wake),
             Notices(database, around.notifications, clock),
             Agents(database, registry, engine.budgets, clock, repeats),

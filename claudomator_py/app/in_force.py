@@ -13,7 +13,7 @@ from claudomator_py.app.configured import Configured, configured_by
 from claudomator_py.daemon.health import agent_check
 from claudomator_py.daemon.reload import ConfigurationRefused, Current
 from claudomator_py.domain.agent import AgentSpec
-from claudomator_py.domain.views import CheckView
+from claudomator_py.domain.health import CheckView
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.log import get_logger

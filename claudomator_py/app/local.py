@@ -21,8 +21,8 @@ from claudomator_py.daemon.reload import Current
 from claudomator_py.daemon.systemd import Notifier
 from claudomator_py.dispatch.primary_judge import PrimaryJudge
 from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.notice import NotifyTarget
-from claudomator_py.domain.views import CheckView
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.environment.variables import RunTokens, agent_environment, with_credentials

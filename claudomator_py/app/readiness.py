@@ -8,7 +8,7 @@ from claudomator_py.app.configured import Configured
 from claudomator_py.app.in_force import Folders, agents_check
 from claudomator_py.daemon import calibrations
 from claudomator_py.daemon.health import card_folder_checks, disk_check, inbox_checks, trouble_check
-from claudomator_py.domain.views import CheckView
+from claudomator_py.domain.health import CheckView
 from claudomator_py.faults import Fault
 from claudomator_py.faults import checks as fault_checks
 from claudomator_py.schema.routing_settings import Preset

@@ -29,9 +29,9 @@ from claudomator_py.daemon.record import PublishedRecord
 from claudomator_py.daemon.reload import Reloader
 from claudomator_py.daemon.signals import handle_signals, ignore_signals, install_crash_hook
 from claudomator_py.daemon.systemd import Notifier, Supervision
+from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.text import escaped
-from claudomator_py.domain.views import CheckView
 from claudomator_py.log import get_logger
 from claudomator_py.log import set_up as set_up_log
 from claudomator_py.schema.configfile import ConfigError, LoadedConfig, resolve_state_dir

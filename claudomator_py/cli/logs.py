@@ -31,7 +31,7 @@ from claudomator_py.domain.event_words import event_title
 from claudomator_py.domain.run import LogKind, Stream
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.units import short_id
-from claudomator_py.domain.views import EventView
+from claudomator_py.domain.views.base import EventView
 from claudomator_py.resources.runs.shape import LogEntryView, RunView
 
 if TYPE_CHECKING:

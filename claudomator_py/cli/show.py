@@ -18,7 +18,7 @@ from claudomator_py.domain.outcome import Denied
 from claudomator_py.domain.principal import INBOX, OPERATOR
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.units import format_instant, parse_instant, short_id
-from claudomator_py.domain.views import EventView
+from claudomator_py.domain.views.base import EventView
 from claudomator_py.domain.views.decisions import CandidateView, DecisionView
 from claudomator_py.domain.wording import worded
 from claudomator_py.resources.runs.shape import InputView, RunCheckView, RunView

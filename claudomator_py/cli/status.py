@@ -13,12 +13,12 @@ from claudomator_py.cli.following import draw, json_lines, lines
 from claudomator_py.cli.output import Column, Format, FormatOption, heading, note, out, out_json, render, short_ids
 from claudomator_py.cli.times import ago, clock, now_ms, until, why_words
 from claudomator_py.domain.budget import Unit, amount_text
+from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.domain.text import one_line
-from claudomator_py.domain.views import CheckView, FileProblemView
 from claudomator_py.resources.agents.cli import agents_table, hold_tables
-from claudomator_py.resources.overview.shape import ListName, StatusView
+from claudomator_py.resources.overview.shape import FileProblemView, ListName, StatusView
 from claudomator_py.resources.schedules.cli import schedules_table
 from claudomator_py.resources.tasks.shape import TaskView
 

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from claudomator_py.domain.requests import HoldRequest, ReleaseRequest, RestartRequest, TaskFilter
     from claudomator_py.domain.retention import CleanupRequest
     from claudomator_py.domain.task import TaskSpec
-    from claudomator_py.domain.views import Page
+    from claudomator_py.domain.views.base import Page
     from claudomator_py.resources.runs.shape import RunView
     from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 
@@ -109,7 +109,7 @@ _MODULES = {
     "domain.retention": ("CleanupRequest",),
     "domain.task": ("TaskSpec",),
     "domain.requests": ("HoldRequest", "ReleaseRequest", "RestartRequest", "TaskFilter"),
-    "domain.views": ("Page",),
+    "domain.views.base": ("Page",),
     "resources.runs.shape": ("RunView",),
     "resources.tasks.shape": ("AnswerRequest", "ApproveRequest", "RejectRequest", "TaskView"),
 }

@@ -10,10 +10,7 @@ from claudomator_py.client.transport import (
     path_segment,
 )
 from claudomator_py.domain.card import Card
-from claudomator_py.domain.views import (
-    Page,
-)
-from claudomator_py.domain.views.base import all_items
+from claudomator_py.domain.views.base import Page, all_items
 from claudomator_py.domain.views.decisions import DecisionFilter, RecordedDecisionView
 from claudomator_py.domain.views.policy import TriedRouteView
 from claudomator_py.domain.views.routing import (

@@ -19,8 +19,7 @@ from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.domain.run_requests import ProgressRequest, QuestionRequest, SubtaskRequest
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.views import EventView, Page
-from claudomator_py.domain.views.base import all_items
+from claudomator_py.domain.views.base import EventView, Page, all_items
 from claudomator_py.resources.runs.shape import AskedView, HandoffView, ProgressView, RunView, SubtaskView
 from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest, TaskView, WhyView
 

@@ -26,7 +26,7 @@ from claudomator_py.client.state_folder import StateFolder
 from claudomator_py.client.streams import SILENCE_S, follow
 from claudomator_py.domain.principal import MAX_KEY_LENGTH
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.views import Page, ProblemDetails
+from claudomator_py.domain.views.base import Page, ProblemDetails
 from claudomator_py.surface.operation import (
     IdempotencyKey,
     IfVersion,
@@ -35,6 +35,7 @@ from claudomator_py.surface.operation import (
     Operation,
     PathNumber,
     PathText,
+    QueryChoice,
     QueryNumber,
     QueryText,
     TaskDocument,
@@ -116,7 +117,7 @@ class Transport:
             match parameter.sent_as:
                 case PathText() | PathNumber():
                     path = path.replace(f"{{{name}}}", path_segment(str(value)))
-                case QueryText() | QueryNumber():
+                case QueryText() | QueryNumber() | QueryChoice():
                     query |= given(**{name: value})
                 case TaskDocument():
                     body = task_document(value)
@@ -129,7 +130,9 @@ class Transport:
                 case IfVersion():
                     version = value
         options = given(params=query or None, json=body, headers=change_headers(key, version) or None)
-        response = self._request(operation.method, path, **options)
+        response = self._send(operation.method, path, **options)
+        if not response.is_success and response.status_code not in operation.also:
+            raise self._refusal(response)
         if operation.answer is None:
             return None
         view = self._parsed(operation.answer, response)

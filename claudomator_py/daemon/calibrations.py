@@ -10,8 +10,8 @@ from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
+from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.units import SECOND_MS
-from claudomator_py.domain.views import CheckView
 from claudomator_py.log import get_logger
 from claudomator_py.routing.calibration import SCORING, Fitted, is_shipped
 

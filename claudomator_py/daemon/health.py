@@ -8,8 +8,8 @@ from pathlib import Path
 
 from claudomator_py.dispatch.reconciler import Unserved
 from claudomator_py.domain.breaker import Trouble
+from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.units import SECOND_MS, format_duration, format_size, size_text
-from claudomator_py.domain.views import CheckView
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.faults import Item
 from claudomator_py.ports import Clock

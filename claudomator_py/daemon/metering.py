@@ -11,10 +11,10 @@ from sqlalchemy import Connection
 from claudomator_py.daemon.loop import Ticks
 from claudomator_py.dispatch.observe import Observer
 from claudomator_py.domain.blocked import WAITS, Blocked, Why
+from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.histogram import Histogram
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.views import CheckView
 from claudomator_py.faults import Fault
 from claudomator_py.ports import Clock
 from claudomator_py.scheduler.admission import admit

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
 from claudomator_py.daemon.systemd import Notifier
-from claudomator_py.domain.views import CheckView
+from claudomator_py.domain.health import CheckView
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock
 from claudomator_py.schema.settings import Settings, settings_hash

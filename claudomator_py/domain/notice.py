@@ -12,7 +12,6 @@ from claudomator_py.domain.inputs import asked_in
 from claudomator_py.domain.outcome import REASON_POLICIES, Outcome, Provenance, Reason
 from claudomator_py.domain.text import clause, subject_line
 from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
-from claudomator_py.domain.views.base import Instant, View
 
 MAX_TEXT = 1_000
 
@@ -31,18 +30,15 @@ class NoticeKind(StrEnum):
 
 
 class Notice(BaseModel):
-    """One thing that happened, in words. id: of the event, and the same however often it is sent.
-
-    at: RFC 3339, UTC. title: one line; text: what an operator wants to know next, may be empty.
-    """
+    """One thing that happened, in words."""
 
     model_config = ConfigDict(frozen=True)
 
-    id: str
+    id: str = Field(description="Of the event, and the same however often it is sent.")
     kind: NoticeKind
-    at: str
-    title: str
-    text: str = ""
+    at: str = Field(description="RFC 3339, UTC.")
+    title: str = Field(description="One line.")
+    text: str = Field("", description="What an operator wants to know next; may be empty.")
     task_id: str | None = None
     task_name: str | None = None
     run_id: str | None = None
@@ -117,20 +113,6 @@ class NotifyTarget(Strict):
         if self.url is not None:
             _http(self.url)
         return self
-
-
-class DeliveryView(View):
-    """A notice on its way to one target. error: why the last attempt failed. next_at: when it is sent again."""
-
-    id: int
-    target: str
-    state: DeliveryState
-    attempts: int
-    error: str | None = None
-    created_at: Instant
-    next_at: Instant | None = None
-    ended_at: Instant | None = None
-    notice: Notice
 
 
 class DeliveryFault(Exception):

@@ -85,10 +85,7 @@ class CleanupRequest(View):
 
 
 class CleanupItemView(View):
-    """A work tree with its branch, or the directory of a run with its output and scratch folder.
-
-    bytes: what it takes, or took, on the disk. removed: or would be, in a dry run. why: in words.
-    """
+    """A work tree with its branch, or the directory of a run with its output and scratch folder."""
 
     kind: Literal["worktree", "run"]
     path: str
@@ -96,17 +93,19 @@ class CleanupItemView(View):
     task: str | None = None
     branch: str | None = None
     bytes: int = 0
+    """What it takes, or took, on the disk."""
     removed: bool
+    """Or would be, in a dry run."""
     why: str
+    """In words."""
 
 
 class CleanupView(View):
-    """What was removed and what is kept. Run directories that are too young to be looked at are not listed.
-
-    freed_bytes: in a dry run, what would be. more: not everything was looked at; ask again.
-    """
+    """What was removed and what is kept. Run directories that are too young to be looked at are not listed."""
 
     dry_run: bool
     items: tuple[CleanupItemView, ...] = ()
     freed_bytes: int = 0
+    """In a dry run, what would be."""
     more: bool = False
+    """Whether not everything was looked at; ask again."""

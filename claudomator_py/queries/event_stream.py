@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from claudomator_py.domain.errors import Unavailable
 from claudomator_py.domain.output import OutputPiece
 from claudomator_py.domain.run import Stream
-from claudomator_py.domain.views import EventView
+from claudomator_py.domain.views.base import EventView
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.ports import RunHost

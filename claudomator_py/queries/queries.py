@@ -8,12 +8,13 @@ from sqlalchemy import Connection
 
 from claudomator_py.dispatch.observe import Observer
 from claudomator_py.domain.card import Card, Visibility
+from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.output import with_zeros
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.requests import LatestFilter, TaskFilter
 from claudomator_py.domain.run import Stream
 from claudomator_py.domain.units import DAY_MS
-from claudomator_py.domain.views import CheckView, DrainView, FileProblemPage, FileProblemView, Page, ReadinessView
+from claudomator_py.domain.views.base import Page
 from claudomator_py.domain.views.decisions import DecisionFilter, ExplainedDecisionView, RecordedDecisionView
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
@@ -44,7 +45,8 @@ from claudomator_py.resources.agents.ask import (
     hold_sentences,
     spending_view,
 )
-from claudomator_py.resources.overview.shape import StatusView
+from claudomator_py.resources.daemon.shape import ReadinessView
+from claudomator_py.resources.overview.shape import FileProblemPage, FileProblemView, StatusView
 from claudomator_py.resources.runs.shape import LogChunk, RunView
 from claudomator_py.resources.schedules.ask import by_next_time
 from claudomator_py.resources.session import Service
@@ -267,10 +269,6 @@ class Queries(Service):
         if not self._by.sees_all:
             return found  # what troubles the daemon may name what others have
         return found.model_copy(update={"trouble": tuple(check for check in self._checks() if not check.ok)})
-
-    def drain_state(self) -> DrainView:
-        """Whether the daemon is drained, and how many runs are live."""
-        return self._read(drain_view)
 
     def inbox_problems(self, cursor: str | None, limit: int) -> FileProblemPage:
         """Files of the inbox that were refused, the last one first. Raises BadCursor."""

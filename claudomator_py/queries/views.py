@@ -16,7 +16,7 @@ from claudomator_py.domain.routing import ReachOrigin
 from claudomator_py.domain.run import CheckResult
 from claudomator_py.domain.run_requests import Progress
 from claudomator_py.domain.task import Priority, TaskSpec
-from claudomator_py.domain.views import EventView
+from claudomator_py.domain.views.base import EventView
 from claudomator_py.domain.views.decisions import CandidateView, DecisionView
 from claudomator_py.domain.wording import worded
 from claudomator_py.ports import RunHost

@@ -12,7 +12,7 @@ from claudomator_py.domain.card_warnings import CardWarning, CardWarningCode, ca
 from claudomator_py.domain.encoder import EncoderFault
 from claudomator_py.domain.errors import Conflict
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey
-from claudomator_py.domain.views import Page
+from claudomator_py.domain.views.base import Page
 from claudomator_py.domain.views.policy import TriedRouteView
 from claudomator_py.domain.views.routing import RouteRequest
 from claudomator_py.domain.views.specialists import CardWarningView, SearchView, SpecialistView

@@ -1,7 +1,6 @@
-"""Requests that change something about tasks, agents or the daemon, each in one transaction."""
+"""Requests that change something about tasks or agents, each in one transaction."""
 
 from collections.abc import Callable, Collection
-from contextlib import suppress
 from functools import partial
 from typing import Self, TypeVar
 
@@ -13,15 +12,12 @@ from claudomator_py.domain.errors import (
     Conflict,
     Problem,
     StaleVersion,
-    Unavailable,
     refuse,
 )
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.principal import Principal, RequestKey
 from claudomator_py.domain.requests import RestartRequest
-from claudomator_py.domain.retention import CleanupRequest, CleanupView
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.views import BackupView, DrainView
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import Workdirs, directory_key
 from claudomator_py.ports import Clock, RunHost
@@ -30,22 +26,18 @@ from claudomator_py.queries.finding import find_task
 from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.session import Service
 from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest, TaskView
-from claudomator_py.service.backups import make_backup
-from claudomator_py.store import task_rows, transactions
+from claudomator_py.store import task_rows
 from claudomator_py.store.database import Database
-from claudomator_py.store.events import record
 from claudomator_py.store.tables import Task
 from claudomator_py.tasks.accept import NewTask, accept, in_context
 from claudomator_py.tasks.decisions import record_policy
 from claudomator_py.tasks.feasibility import placement_problems
-from claudomator_py.tasks.holds import drain, drain_view, undrain
 from claudomator_py.tasks.idempotency import IdempotentRequests
 from claudomator_py.tasks.inputs import answer, approve, reject
 from claudomator_py.tasks.readiness import cycle_problems
 from claudomator_py.tasks.renewal import cancel_now, request_cancel
 from claudomator_py.tasks.restart import restart
 from claudomator_py.tasks.specialists import task_problems
-from claudomator_py.workers.cleanup import Cleaner
 
 T = TypeVar("T")
 Changed = tuple[str, TaskView | None]
@@ -83,13 +75,11 @@ class TaskService(Service):
         host: RunHost,
         workdirs: Callable[[], Workdirs],
         clock: Clock,
-        cleaner: Cleaner,
         repeats: IdempotentRequests,
         policing: Callable[[], Policing],
     ) -> None:
         """workdirs: what is allowed at present; policing: by the rules that are in force."""
         super().__init__(database)
-        self._cleaner = cleaner
         self._queries = queries
         self._registry = registry
         self._workdirs = workdirs
@@ -224,39 +214,6 @@ class TaskService(Service):
             committed()
             return told or self._read(lambda connection: self._queries.task_views.one(connection, task_id))
 
-    def drain(self, reason: str | None) -> DrainView:
-        """Start nothing new from here on; this survives restarts of the daemon. Harmless when repeated."""
-
-        def transaction(connection: Connection) -> DrainView:
-            drain(connection, reason, self._clock())
-            return drain_view(connection)
-
-        return self._write(transaction)
-
-    def undrain(self) -> DrainView:
-        """Start tasks again. Harmless when repeated."""
-
-        def transaction(connection: Connection) -> DrainView:
-            undrain(connection, self._clock())
-            return drain_view(connection)
-
-        return self._write(transaction)
-
-    def backup(self) -> BackupView:
-        """Copy the database into a new file. Raises Unavailable."""
-        made = make_backup(self._database, self._clock)
-        self._note(lambda connection: record(connection, self._clock(), "backup_made", data={"path": made.path}))
-        return made
-
-    def clean_up(self, request: CleanupRequest) -> CleanupView:
-        """Remove what ended tasks no longer need. Raises Conflict if that is under way."""
-        with transactions.or_unavailable():
-            found = self._cleaner.clean(request)
-        removed = sum(one.removed for one in found.items)
-        if removed and not request.dry_run:
-            self._note(lambda connection: record(connection, self._clock(), "cleaned_up", data={"removed": removed}))
-        return found
-
     def _current(self, connection: Connection, ref: str, if_version: Versions) -> Task:
         task = find_task(connection, ref, self._by)
         require_version(task.name, task.version, if_version)
@@ -268,11 +225,6 @@ class TaskService(Service):
             return task_id, None
         view = self._queries.task_views.one(connection, task_id)
         return task_id, self._repeats.kept(connection, key, view, self._by.id)
-
-    def _note(self, telling: Callable[[Connection], None]) -> None:
-        """Tell of what is done already: that it cannot be told does not undo it."""
-        with suppress(Unavailable):
-            self._write(telling)
 
     def _write(self, fn: Callable[[Connection], T]) -> T:
         try:

@@ -61,6 +61,7 @@ class PathNumber:
     """A number from 1 on that is a part of the path; as an annotation."""
 
     description: str
+    max: int = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,13 @@ class QueryNumber:
     description: str
     min: int
     max: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueryChoice:
+    """One of several words in the query, left out where it is None; as an annotation of an enumeration."""
+
+    description: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +126,16 @@ class IfVersion:
 
 
 Sent = (
-    PathText | PathNumber | QueryText | QueryNumber | TaskDocument | JsonBody | JsonField | IdempotencyKey | IfVersion
+    PathText
+    | PathNumber
+    | QueryText
+    | QueryNumber
+    | QueryChoice
+    | TaskDocument
+    | JsonBody
+    | JsonField
+    | IdempotencyKey
+    | IfVersion
 )
 """The ways in which a parameter is sent."""
 Key = Annotated[str | None, IdempotencyKey()]
@@ -190,6 +207,8 @@ class Operation:
     """Whether whoever has seen that version may be answered 304."""
     secret: bool
     """Whether the answer has a secret that was made for whoever asks, and is shown this once."""
+    also: Mapping[int, str]
+    """Other statuses of an answer of that shape, and what they mean."""
 
 
 class Calls(Protocol):
@@ -213,6 +232,7 @@ def operation(
     tagged: bool = False,
     conditional: bool = False,
     secret: bool = False,
+    also: Mapping[int, str] | None = None,
 ) -> Callable[[F], F]:
     """Declare the method below it to be the call of an operation; see ``Operation`` for the words.
 
@@ -244,6 +264,7 @@ def operation(
             tagged=tagged,
             conditional=conditional,
             secret=secret,
+            also=also or {},
         )
 
         @wraps(method)

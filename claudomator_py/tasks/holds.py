@@ -5,11 +5,11 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.errors import Problem, refuse
+from claudomator_py.domain.health import CheckView, DrainView
 from claudomator_py.domain.limits import Bucket, Hold, RanOn, bucket_after, hold_after, in_family
 from claudomator_py.domain.outcome import Outcome, Provenance
 from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
 from claudomator_py.domain.units import SECOND_MS, format_instant
-from claudomator_py.domain.views import CheckView, DrainView
 from claudomator_py.store import hold_rows, run_rows, switch_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Run

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from claudomator_py.domain.crashpoint import crashpoint
+from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.readiness import backoff_ms
 from claudomator_py.domain.trace import Span
 from claudomator_py.domain.units import MINUTE_MS, SECOND_MS, format_instant
-from claudomator_py.domain.views import CheckView
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.ports import Clock, ExportFault, SpanExporter
 from claudomator_py.store import events, trace_rows

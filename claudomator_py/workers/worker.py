@@ -9,8 +9,8 @@ from abc import ABC, abstractmethod
 from typing import ClassVar, Final
 
 from claudomator_py.domain.breaker import Trouble
+from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.units import format_instant
-from claudomator_py.domain.views import CheckView
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock
 from claudomator_py.store.database import StoreUnavailable

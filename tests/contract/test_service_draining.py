@@ -2,6 +2,7 @@
 
 import pytest
 
+from claudomator_py.resources.daemon.shape import DrainRequest
 from claudomator_py.store.database import Database
 from tests.fakes.world import World
 
@@ -15,44 +16,44 @@ def world(database: Database) -> World:
 def test_nothing_starts_and_what_runs_ends(world: World) -> None:
     world.submit("one", working_dir="/a")
     world.tick()
-    found = world.service.drain("a new disk")
+    found = world.daemon.drain(DrainRequest(reason="a new disk"))
     assert (found.drained, found.reason, found.running) == (True, "a new disk", 1)
     world.submit("two", working_dir="/b")
     world.tick()
     assert world.state("two") == "QUEUED drained"
     assert "claudomator undrain" in (world.task("two").reason_text or "")
     world.succeed("one")
-    assert (world.task("one").state, world.queries.drain_state().running) == ("COMPLETED", 0)
+    assert (world.task("one").state, world.daemon.drain_state().running) == ("COMPLETED", 0)
     world.restarted_daemon()
     world.tick()
     assert world.state("two") == "QUEUED drained"
-    assert not world.service.undrain().drained
+    assert not world.daemon.undrain().drained
     world.tick()
     assert world.task("two").state == "RUNNING"
 
 
 def test_it_is_harmless_when_repeated(world: World) -> None:
-    first = world.service.drain("one reason")
+    first = world.daemon.drain(DrainRequest(reason="one reason"))
     world.now_ms += 1_000
-    assert world.service.drain("another") == first
-    assert world.service.undrain() == world.service.undrain() == world.queries.drain_state()
+    assert world.daemon.drain(DrainRequest(reason="another")) == first
+    assert world.daemon.undrain() == world.daemon.undrain() == world.daemon.drain_state()
 
 
 def test_status_and_readiness_say_so(world: World) -> None:
     assert world.queries.readiness().ready
-    world.service.drain(None)
+    world.daemon.drain(DrainRequest())
     assert not world.queries.readiness().ready
     (trouble,) = world.queries.status().trouble
     assert (trouble.name, trouble.remedy) == ("drain", "to start tasks again: claudomator undrain")
-    world.service.undrain()
+    world.daemon.undrain()
     assert world.queries.readiness().ready
     assert world.queries.status().trouble == ()
 
 
 def test_no_question_for_a_tier_is_asked_while_nothing_starts(database: Database) -> None:
     world = World(database, classifier=True)
-    world.service.drain(None)
+    world.daemon.drain(DrainRequest())
     world.submit("one")
     assert world.database.read(world.observer.observe).snapshot.heads == ()
-    world.service.undrain()
+    world.daemon.undrain()
     assert [head.name for head in world.database.read(world.observer.observe).snapshot.heads] == ["one"]

@@ -11,6 +11,7 @@ from claudomator_py.domain.blocked_words import blocked_text
 from claudomator_py.domain.errors import Conflict, Invalid, NotFound
 from claudomator_py.domain.notice import EventContext, notice_of
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, format_instant
+from claudomator_py.resources.daemon.shape import DrainRequest
 from claudomator_py.sources import schedules
 from claudomator_py.store import schedule_rows
 from claudomator_py.store.database import Database
@@ -290,7 +291,7 @@ def test_a_time_at_which_no_task_can_be_made_is_skipped_with_the_reason(world: W
 
 def test_a_drained_daemon_makes_tasks_and_starts_none(world: World) -> None:
     world.take(PATH, spec("t", **HOURLY))
-    world.service.drain("for a while")
+    world.daemon.drain(DrainRequest(reason="for a while"))
     assert meet(world, FIRST) == [due(0)]
     world.tick()
     assert world.running() == {}

@@ -10,7 +10,7 @@ from claudomator_py.domain.outcome import Tokens
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.requests import HoldRequest, LatestFilter, Standing, TaskFilter
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, format_instant, parse_instant
-from claudomator_py.domain.views import Page
+from claudomator_py.domain.views.base import Page
 from claudomator_py.queries import cursors, queries
 from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.tasks.shape import RejectRequest

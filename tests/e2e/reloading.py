@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 from typing import Any
 
-from claudomator_py.domain.views import CheckView
+from claudomator_py.domain.health import CheckView
 from tests.e2e.daemon import Daemon
 from tests.e2e.site import Site
 from tests.patience import wait_until

@@ -18,6 +18,7 @@ from sqlalchemy import Connection, insert, select, text, update
 from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.errors import Problem
+from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.inputs import InputRequest
 from claudomator_py.domain.lifecycle import Failed, InputKind, NeedsInput, Queued, State
 from claudomator_py.domain.limits import Bucket, Hold
@@ -27,7 +28,7 @@ from claudomator_py.domain.readiness import rank
 from claudomator_py.domain.run import CheckResult, ExitRecord, RunLimits, RunSpec, Stream
 from claudomator_py.domain.task import AgentHint, TaskSpec
 from claudomator_py.domain.units import SECOND_MS, format_instant
-from claudomator_py.domain.views import CheckView, EventView
+from claudomator_py.domain.views.base import EventView
 from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.ports import Transcript
 from claudomator_py.queries.event_stream import EventFilter

@@ -25,6 +25,7 @@ from claudomator_py.domain.agent import AgentSpec, ModelChoice, Tier
 from claudomator_py.domain.budget import DayBudget
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.errors import Problem
+from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.notice import NotifyTarget
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.principal import OPERATOR
@@ -32,7 +33,6 @@ from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.domain.run import Bounds
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.vectors import Vector
-from claudomator_py.domain.views import CheckView
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
@@ -47,6 +47,8 @@ from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.access.service import Tokens
 from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.channels.service import Channels
+from claudomator_py.resources.daemon.service import DaemonService
+from claudomator_py.resources.notifications.service import Notices
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.schedules.service import Schedules
 from claudomator_py.resources.tasks.shape import TaskView
@@ -59,7 +61,6 @@ from claudomator_py.schema.settings import Settings
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.taskfiles import ParsedFile
 from claudomator_py.service.learning import Learned
-from claudomator_py.service.notices import Notices
 from claudomator_py.service.run_requests import RunRequests
 from claudomator_py.service.specialists import Specialists
 from claudomator_py.service.task_service import TaskService
@@ -221,6 +222,7 @@ class World:
         self.notices, self.tokens, self.learned = granted[Notices], granted[Tokens], granted[Learned]
         self.specialists, self.channels = granted[Specialists], granted[Channels]
         self.run_requests, self.policy_desk = granted[RunRequests], granted[PolicyService]
+        self.daemon = granted[DaemonService]
 
     def _configure(self) -> Configured:
         """What follows from the configuration of this world."""

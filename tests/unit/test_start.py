@@ -70,7 +70,7 @@ def test_what_only_tells_of_itself_imports_no_library_but_typer(tmp_path: Path, 
 
 def test_the_help_of_a_command_imports_no_other_command(tmp_path: Path) -> None:
     _, modules = after(tmp_path, "backup", "--help")
-    assert "claudomator_py.cli.operate" in modules
+    assert "claudomator_py.resources.daemon.cli" in modules
     assert modules & {"claudomator_py.cli.submit", "claudomator_py.cli.status", "httpx", "yaml"} == set()
 
 

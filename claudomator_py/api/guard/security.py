@@ -38,7 +38,7 @@ LOGIN_BODY_BYTES = 4 * 1024
 """What may be sent without credentials is a login, which is short."""
 OPEN_PATHS = frozenset({"/livez", "/readyz"})
 WEBHOOK = re.compile(r"/v1/channels/[^/]+/incoming")
-"""Where messages come in from outside, which are signed instead of having a token (``service/webhooks.py``)."""
+"""Where messages come in from outside, which are signed instead of having a token (``webhook.py`` of channels)."""
 WEBHOOK_BODY_BYTES = 256 * 1024
 UNIX_HOST = "localhost"
 """What clients of a Unix socket say as the Host, where there is none."""

@@ -17,12 +17,12 @@ from claudomator_py.api.section import guarded
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.requests import ReleaseRequest, TaskFilter
-from claudomator_py.domain.views import FileProblemView, Page
+from claudomator_py.domain.views.base import Page
 from claudomator_py.domain.wording import Piece, Sentence
 from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.agents.shape import AgentView, BudgetView, HoldView, NearLimitView
-from claudomator_py.resources.overview.shape import ListName, StatusView
+from claudomator_py.resources.overview.shape import FileProblemView, ListName, StatusView
 from claudomator_py.resources.schedules.page import ScheduleCard, cards_of
 from claudomator_py.resources.session import Access
 from claudomator_py.resources.tasks.shape import TaskView

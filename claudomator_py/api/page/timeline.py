@@ -7,7 +7,7 @@ from claudomator_py.api.page.rows import TONES
 from claudomator_py.api.page.words import short_line
 from claudomator_py.domain.event_words import TITLES, event_detail, event_title
 from claudomator_py.domain.units import format_instant
-from claudomator_py.domain.views import EventView
+from claudomator_py.domain.views.base import EventView
 
 KINDS = tuple(TITLES)
 """All kinds of events: a browser has to ask for each by its name."""

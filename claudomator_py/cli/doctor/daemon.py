@@ -12,7 +12,7 @@ from claudomator_py.cli.connect import connect
 from claudomator_py.cli.doctor.finding import Finding, ok, problem, warn
 from claudomator_py.cli.units import UNIT, Manager, is_as_shipped
 from claudomator_py.client.errors import ClientError, NotStarted
-from claudomator_py.domain.views import CheckView
+from claudomator_py.domain.health import CheckView
 from claudomator_py.resources.agents.shape import AgentView
 from claudomator_py.schema.agent_settings import FOUND_KINDS, default_agent, no_agent_found
 

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from claudomator_py.domain.redaction import MARK, Redactor
-from claudomator_py.domain.views import EventView
+from claudomator_py.domain.views.base import EventView
 from claudomator_py.resources.agents.shape import AgentView
 from claudomator_py.resources.overview.shape import StatusView
 from claudomator_py.resources.tasks.shape import TaskView

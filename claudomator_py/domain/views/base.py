@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final, Generic, Self, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.units import format_instant
 
 
@@ -45,10 +46,11 @@ T = TypeVar("T")
 
 
 class Page(View, Generic[T]):
-    """A part of a list. next_cursor: pass it as ``cursor`` for the next part; None at the end."""
+    """A part of a list."""
 
     items: tuple[T, ...]
     next_cursor: str | None = None
+    """Pass it as ``cursor`` for the next part; null at the end."""
 
 
 MAX_PAGE: Final = 200
@@ -66,8 +68,7 @@ def all_items(fetch: Callable[[str | None, int], Page[T]]) -> Iterator[T]:
 
 
 class EventView(View):
-    """An event. Ids rise in the order of events. by: whose request caused it, such as the name of a token; None: the
-    daemon itself. task_name: what the task is called; None: it is about none, or one that was removed."""
+    """An event. Ids rise in the order of events."""
 
     id: int
     at: Instant
@@ -76,4 +77,22 @@ class EventView(View):
     kind: str
     data: dict[str, object] = Field(default_factory=dict)
     by: str | None = None
+    """Whose request caused it, such as the name of a token; null: the daemon itself."""
     task_name: str | None = None
+    """What the task is called; null: it is about none, or one that was removed."""
+
+
+class ProblemDetails(View):
+    """An error response of the API (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str | None = None
+    code: str
+    """Its stable name."""
+    remedy: str
+    """What to do next."""
+    problems: tuple[Problem, ...] = ()
+    """Each fault, where a document or several fields were wrong."""

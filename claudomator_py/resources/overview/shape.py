@@ -4,14 +4,30 @@ from typing import Literal
 
 from pydantic import Field
 
+from claudomator_py.domain.errors import Problem
+from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.lifecycle import StateName
-from claudomator_py.domain.views import CheckView, FileProblemView
-from claudomator_py.domain.views.base import View
+from claudomator_py.domain.views.base import Page, View, all_items
 from claudomator_py.resources.agents.shape import AgentView, BudgetView, SpendingView
 from claudomator_py.resources.schedules.shape import ScheduleView
 from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.surface.operation import READ, Calls, Cursor, Limit, operation
 
 ListName = Literal["needs_you", "problems", "inbox", "running", "queued", "recent"]
+
+
+class FileProblemView(View):
+    """A file of the inbox that was refused as a whole, and every reason."""
+
+    path: str
+    problems: tuple[Problem, ...]
+
+
+class FileProblemPage(Page[FileProblemView]):
+    """A part of the refused files, the last one refused first."""
+
+    total: int
+    """Of all of them."""
 
 
 class StatusView(View):
@@ -55,3 +71,19 @@ class StatusView(View):
         if not able or not all(agent.limited for agent in able):
             return None
         return min(able, key=lambda agent: (agent.limited_until is None, agent.limited_until or ""))
+
+
+class OverviewCalls(Calls):
+    """Every operation on the whole at a glance, as the client calls it."""
+
+    @operation("GET /v1/status", "getStatus", READ, "Everything at a glance, what needs a person first")
+    def status(self) -> StatusView:
+        """What `claudomator status` shows. Each list is cut at 50; the counts are whole."""
+
+    @operation("GET /v1/inbox", "listFileProblems", READ, "Files of the inbox that were refused")
+    def inbox_page(self, *, cursor: Cursor = None, limit: Limit = 50) -> FileProblemPage:
+        """The last one refused first, each with its reasons; a file is accepted whole or not at all."""
+
+    def inbox_problems(self) -> list[FileProblemView]:
+        """Return all files of the inbox that were refused, the last one first."""
+        return list(all_items(lambda cursor, limit: self.inbox_page(cursor=cursor, limit=limit)))

@@ -95,7 +95,7 @@ def test_work_goes_on_in_it(oldest: Database) -> None:
     world.now_ms = LATER_MS
     newest = oldest.read(events.last_id)
 
-    world.service.undrain()
+    world.daemon.undrain()
     world.submit("fresh", depends_on=["second"], agent={"type": "claude", "strict": True})
     world.tick()
 
@@ -160,7 +160,7 @@ def test_a_retry_supersedes_the_decision_from_before_the_upgrade(oldest: Databas
     world.now_ms = LATER_MS
     before = oldest.read(lambda connection: decision_rows.placements(connection, world.row("first").id))
 
-    world.service.undrain()
+    world.daemon.undrain()
     world.restart("first")
     world.tick()
 

@@ -9,7 +9,7 @@ def test_drain_and_undrain(daemon: Daemon, prepared: PreparedService) -> None:
     drained = daemon.ask("POST", "/v1/drain", json_body={"reason": "a new disk"})
     assert (drained.status, drained.json()["drained"], drained.json()["reason"]) == (200, True, "a new disk")
     assert daemon.ask("POST", "/v1/drain").json() == drained.json()
-    assert prepared.queries.drain_state().drained
+    assert prepared.world.daemon.drain_state().drained
     assert daemon.ask("POST", "/v1/undrain").json()["drained"] is False
 
 
@@ -19,4 +19,4 @@ def test_a_wrong_body_drains_nothing(daemon: Daemon, prepared: PreparedService) 
         assert (answer.status, answer.json()["code"]) == (422, "invalid")
     assert daemon.ask("POST", "/v1/drain", body=b"reason=x").status == 415
     assert daemon.ask("GET", "/v1/drain", headers={"Authorization": None}).status == 401
-    assert not prepared.queries.drain_state().drained
+    assert not prepared.world.daemon.drain_state().drained

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.cli.operate import copy_to_new
+from claudomator_py.resources.daemon.cli import copy_to_new
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.faults import Doing, item_of
 from claudomator_py.policy.rule import Rule
+from claudomator_py.resources.daemon.shape import DrainRequest
 from claudomator_py.scheduler.plan import Action, Planner, StartRun, plan
 from claudomator_py.scheduler.snapshot import QueueHead, Snapshot
 from claudomator_py.store import hold_rows, task_rows
@@ -473,7 +474,7 @@ def test_while_no_slot_is_free_the_next_tasks_that_wait_for_nothing_else_are_ask
         change = TASK.update().where(TASK.c.name == name).values(name=name, **column)
         database.write(partial(Connection.execute, statement=change))
     assert asked_about(world) == ["a", "b"]
-    world.service.drain(None)
+    world.daemon.drain(DrainRequest())
     assert asked_about(world) == []
 
 

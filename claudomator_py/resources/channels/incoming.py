@@ -9,7 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from claudomator_py.api.operation import access_of
 from claudomator_py.api.problem import Refused
 from claudomator_py.api.section import guarded
-from claudomator_py.service.webhooks import IncomingWebhooks, NotSigned
+from claudomator_py.resources.channels.webhook import IncomingWebhooks, NotSigned
 
 incoming = guarded()
 """What it takes is said by who sends: it is described where channels are, and not in the document of the API."""

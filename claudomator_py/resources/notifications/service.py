@@ -3,11 +3,12 @@
 from sqlalchemy import Connection
 
 from claudomator_py.domain.errors import Conflict, NotFound
-from claudomator_py.domain.notice import DeliveryFault, DeliveryState, DeliveryView, Notice, NoticeKind
+from claudomator_py.domain.notice import DeliveryFault, DeliveryState, Notice, NoticeKind
 from claudomator_py.domain.units import format_instant
-from claudomator_py.domain.views import Page
+from claudomator_py.domain.views.base import Page
 from claudomator_py.ports import Clock
 from claudomator_py.queries import cursors
+from claudomator_py.resources.notifications.shape import DeliveryView
 from claudomator_py.resources.session import Service
 from claudomator_py.store import outbox_rows
 from claudomator_py.store.database import Database
@@ -25,7 +26,7 @@ class Notices(Service):
         self._clock = clock
 
     def deliveries(self, state: DeliveryState | None, cursor: str | None, limit: int) -> Page[DeliveryView]:
-        """Newest first, at most ``limit``. Raises Invalid for a cursor that was not given out."""
+        """Return them, the newest first, at most ``limit``. Raises Invalid for a cursor that was not given out."""
         listed = {"list": "notifications", "state": state}
         before = cursors.read_number(cursor, listed) if cursor is not None else None
 

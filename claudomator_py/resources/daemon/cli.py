@@ -1,4 +1,4 @@
-"""``backup``, ``cleanup``, ``drain``, ``undrain`` and ``notifications``: looking after the daemon."""
+"""``backup``, ``cleanup``, ``drain`` and ``undrain``: looking after the daemon."""
 
 import os
 import secrets
@@ -11,12 +11,12 @@ import typer
 
 from claudomator_py.cli import exits
 from claudomator_py.cli.connect import connected
-from claudomator_py.cli.output import Column, Format, FormatOption, error, fail, fields, note, out, out_json, render
+from claudomator_py.cli.output import Format, FormatOption, error, fail, fields, note, out, out_json, table_text
 from claudomator_py.cli.times import moment
-from claudomator_py.domain.notice import DeliveryState, DeliveryView
+from claudomator_py.domain.health import DrainView
 from claudomator_py.domain.retention import DEFAULT_AGE_MS, CleanupItemView, CleanupRequest
 from claudomator_py.domain.units import format_duration, parse_duration, size_text
-from claudomator_py.domain.views import DrainView
+from claudomator_py.surface.table import Column, Table
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
@@ -86,13 +86,13 @@ def backup(
         out(made.path)
 
 
-_CLEANUP_COLUMNS = (
-    Column("WHAT"),
-    Column("TASK"),
-    Column("SIZE", right=True),
-    Column("BRANCH"),
-    Column("WHY", flexible=True),
-    Column("PATH", wide=True),
+_CLEANED = Table[CleanupItemView](
+    Column("WHAT", lambda item: "work tree" if item.kind == "worktree" else "run"),
+    Column("TASK", lambda item: item.task),
+    Column("SIZE", lambda item: size_text(item.bytes) if item.removed else None, right=True),
+    Column("BRANCH", lambda item: item.branch),
+    Column("WHY", lambda item: item.why, flexible=True),
+    Column("PATH", lambda item: item.path, wide=True),
 )
 
 
@@ -125,23 +125,11 @@ def cleanup(
     for title, items in (("Would be removed" if dry_run else "Removed", removed), ("Kept", kept)):
         if items:
             out(f"{title}:")
-            out(render(_CLEANUP_COLUMNS, [_cleanup_row(item) for item in items], wide=output is Format.WIDE, indent=2))
+            out(table_text(_CLEANED, items, wide=output is Format.WIDE, indent=2))
     would = "would be " if dry_run else ""
     out(f"{len(removed)} {would}removed, {size_text(found.freed_bytes)} {would}freed; {len(kept)} kept.")
     if found.more:
         note("There is more to remove; run the command again.")
-
-
-def _cleanup_row(item: CleanupItemView) -> tuple[str, ...]:
-    what = "work tree" if item.kind == "worktree" else "run"
-    return (
-        what,
-        item.task or "",
-        size_text(item.bytes) if item.removed else "",
-        item.branch or "",
-        item.why,
-        item.path,
-    )
 
 
 _LOOK_S = 0.5
@@ -201,73 +189,3 @@ def _write_drain(found: DrainView, output: Format) -> None:
             ]
         )
     )
-
-
-_MAX_LISTED = 200
-_DELIVERY_COLUMNS = (
-    Column("ID", right=True),
-    Column("STATE"),
-    Column("TO"),
-    Column("AT", wide=True),
-    Column("WHAT", flexible=True),
-    Column("ATTEMPTS", right=True),
-    Column("ERROR", flexible=True),
-)
-
-
-@connected
-def notifications(
-    client: "Client",
-    state: Annotated[DeliveryState | None, typer.Option(help="Only those in this state.")] = None,
-    retry: Annotated[int | None, typer.Option(metavar="ID", help="Retry this dead notification.")] = None,
-    retry_all: Annotated[bool, typer.Option("--retry-all", help="Retry all dead notifications.")] = False,
-    test: Annotated[
-        str | None, typer.Option(metavar="TARGET", help="Send a test notification to this target now.")
-    ] = None,
-    output: FormatOption = Format.TABLE,
-) -> None:
-    """List notifications and their delivery.
-
-    Also retries undeliverable ones, and tests a target.
-    """
-    if sum((retry is not None, retry_all, test is not None)) > 1:
-        raise typer.BadParameter("use only one of --retry, --retry-all and --test")
-    if test is not None:
-        tried = client.test_notification(test)
-        _write_deliveries([tried], output)
-        if tried.state is not DeliveryState.DELIVERED:
-            error(f"The test notification did not reach {test}: {tried.error}.", "Fix `notify` in the configuration.")
-            raise typer.Exit(exits.FAILURE)
-        return
-    if retry is not None:
-        _write_deliveries([client.retry_notification(retry)], output)
-        return
-    if retry_all:
-        dead = client.notifications(DeliveryState.DEAD, limit=_MAX_LISTED).items
-        _write_deliveries([client.retry_notification(delivery.id) for delivery in dead], output)
-        return
-    found = client.notifications(state, limit=_MAX_LISTED)
-    _write_deliveries(list(found.items), output)
-    if found.next_cursor is not None:
-        note(f"Showing the newest {_MAX_LISTED}; the API has the others.")
-
-
-def _write_deliveries(deliveries: list[DeliveryView], output: Format) -> None:
-    if output is Format.JSON:
-        out_json(deliveries)
-    elif not deliveries:
-        note("There are none.")
-    else:
-        rows = [
-            (
-                str(one.id or ""),
-                one.state.value,
-                one.target,
-                moment(one.created_at),
-                one.notice.title,
-                str(one.attempts),
-                one.error or "",
-            )
-            for one in deliveries
-        ]
-        out(render(_DELIVERY_COLUMNS, rows, wide=output is Format.WIDE))

@@ -1,0 +1,81 @@
+"""The daemon itself: whether it starts anything, copies of its database, and cleaning up after it."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from claudomator_py.domain.errors import Unavailable
+from claudomator_py.domain.health import DrainView
+from claudomator_py.domain.outcome import REASON_POLICIES, Reason
+from claudomator_py.domain.retention import CleanupRequest, CleanupView
+from claudomator_py.domain.units import format_instant
+from claudomator_py.ports import Clock
+from claudomator_py.resources.daemon.shape import BackupView, DrainRequest, ReasonView
+from claudomator_py.resources.session import Service
+from claudomator_py.store import transactions
+from claudomator_py.store.database import Database
+from claudomator_py.store.events import record
+from claudomator_py.tasks.holds import drain, drain_view, undrain
+from claudomator_py.workers.cleanup import Cleaner
+
+BACKUPS = "backups"
+"""The folder of copies, in the state folder."""
+
+
+class DaemonService(Service):
+    """What can be asked about the daemon itself."""
+
+    def __init__(self, database: Database, cleaner: Cleaner, clock: Clock) -> None:
+        super().__init__(database)
+        self._cleaner = cleaner
+        self._clock = clock
+
+    def drain_state(self) -> DrainView:
+        """Return whether the daemon is drained, and how many runs are live."""
+        return self._read(drain_view)
+
+    def drain(self, wanted: DrainRequest) -> DrainView:
+        """Start nothing new from here on; this survives restarts of the daemon. Harmless when repeated."""
+        return self._switched(lambda connection: drain(connection, wanted.reason, self._clock()))
+
+    def undrain(self) -> DrainView:
+        """Start tasks again. Harmless when repeated."""
+        return self._switched(lambda connection: undrain(connection, self._clock()))
+
+    def backup(self) -> BackupView:
+        """Copy the database, as it is at one moment, into a new file (0600). Raises Unavailable: no room, or
+        PostgreSQL, which has its own way."""
+        made = format_instant(self._clock())
+        stamp = made.translate({ord(mark): None for mark in "-:."})
+        target = Path(self._database.state_dir, BACKUPS, f"claudomator-{stamp}.db")
+        with transactions.or_unavailable():
+            self._database.backup(target)
+        self._note("backup_made", path=str(target))
+        return BackupView(path=str(target), bytes=target.stat().st_size, created_at=made)
+
+    def clean_up(self, wanted: CleanupRequest) -> CleanupView:
+        """Remove what ended tasks no longer need. Raises Conflict if that is under way."""
+        with transactions.or_unavailable():
+            found = self._cleaner.clean(wanted)
+        removed = sum(item.removed for item in found.items)
+        if removed and not wanted.dry_run:
+            self._note("cleaned_up", removed=removed)
+        return found
+
+    def reasons(self) -> list[ReasonView]:
+        """Return every reason code, and what follows from it."""
+        return [ReasonView.of(REASON_POLICIES[reason], reason=reason) for reason in Reason]
+
+    def _switched(self, switch: Callable[[Connection], object]) -> DrainView:
+        def transaction(connection: Connection) -> DrainView:
+            switch(connection)
+            return drain_view(connection)
+
+        return self._write(transaction)
+
+    def _note(self, kind: str, **data: object) -> None:
+        """Record what is done already; a failure to do so does not undo it."""
+        with suppress(Unavailable):
+            self._write(lambda connection: record(connection, self._clock(), kind, data=data))

@@ -1,0 +1,1 @@
+"""Notifications: who was told about what."""

@@ -1,0 +1,69 @@
+"""``notifications``: who was told about what, sending it again, and a test."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from claudomator_py.cli import exits
+from claudomator_py.cli.connect import connected
+from claudomator_py.cli.output import Format, FormatOption, error, note, write_table
+from claudomator_py.domain.notice import DeliveryState
+from claudomator_py.resources.notifications.shape import DeliveryView
+from claudomator_py.surface.table import Column, Table, at
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from claudomator_py.client.http import Client
+
+_MAX_LISTED = 200
+_DELIVERIES = Table[DeliveryView](
+    Column("ID", lambda delivery: delivery.id or None, right=True),
+    Column("STATE", lambda delivery: delivery.state),
+    Column("TO", lambda delivery: delivery.target),
+    Column("AT", lambda delivery: at(delivery.created_at), wide=True),
+    Column("WHAT", lambda delivery: delivery.notice.title, flexible=True),
+    Column("ATTEMPTS", lambda delivery: delivery.attempts, right=True),
+    Column("ERROR", lambda delivery: delivery.error, flexible=True),
+)
+
+
+@connected
+def notifications(
+    client: "Client",
+    state: Annotated[DeliveryState | None, typer.Option(help="Only those in this state.")] = None,
+    retry: Annotated[int | None, typer.Option(metavar="ID", help="Retry this dead notification.")] = None,
+    retry_all: Annotated[bool, typer.Option("--retry-all", help="Retry all dead notifications.")] = False,
+    test: Annotated[
+        str | None, typer.Option(metavar="TARGET", help="Send a test notification to this target now.")
+    ] = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """List notifications and their delivery.
+
+    Also retries undeliverable ones, and tests a target.
+    """
+    if sum((retry is not None, retry_all, test is not None)) > 1:
+        raise typer.BadParameter("use only one of --retry, --retry-all and --test")
+    if test is not None:
+        tried = client.test_notification(test)
+        _write([tried], output)
+        if tried.state is not DeliveryState.DELIVERED:
+            error(f"The test notification did not reach {test}: {tried.error}.", "Fix `notify` in the configuration.")
+            raise typer.Exit(exits.FAILURE)
+        return
+    if retry is not None:
+        _write([client.retry_notification(retry)], output)
+        return
+    if retry_all:
+        dead = client.notifications(DeliveryState.DEAD, limit=_MAX_LISTED).items
+        _write([client.retry_notification(delivery.id) for delivery in dead], output)
+        return
+    found = client.notifications(state, limit=_MAX_LISTED)
+    _write(found.items, output)
+    if found.next_cursor is not None:
+        note(f"Showing the newest {_MAX_LISTED}; the API has the others.")
+
+
+def _write(deliveries: "Sequence[DeliveryView]", output: Format) -> None:
+    write_table(_DELIVERIES, deliveries, output, "There are none.")
