@@ -27,6 +27,7 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.environment.variables import RunTokens, agent_environment, with_credentials
 from claudomator_py.faults import Faults
+from claudomator_py.hosts.git.changes import ChangeRecorder
 from claudomator_py.hosts.git.worktrees import LocalTrees
 from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
@@ -113,6 +114,7 @@ def surroundings(
         kinds=registry.kinds,
         redactor=secrets.redactor,
         clock=now_ms,
+        recorder=ChangeRecorder(environ),
     )
     faults = Faults(now_ms, secrets.redact_piece)
     current = Current(configured_by(settings, environ, state, database, ground.run_tokens.of, None, registry, faults))

@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from claudomator_py.domain.budget import BudgetOf, SpentBudget, WindowUse
+from claudomator_py.domain.changes import RunChanges
 from claudomator_py.domain.errors import ended
 from claudomator_py.domain.personal import without_personal
 from claudomator_py.domain.rationale import StoredRationale
@@ -333,6 +334,8 @@ class Outcome(BaseModel):
     """To whom it handed the task on, whether or not that was accepted."""
     refused_handoff: RefusedHandoff | None = None
     """Why that was not accepted."""
+    changes: RunChanges | None = None
+    """What is other where it worked; None: that is not known."""
 
     @property
     def agent_cost_usd(self) -> float | None:

@@ -273,6 +273,8 @@ def without_secrets(outcome: Outcome, redactor: Redactor) -> Outcome:
     changes: dict[str, object] = {name: said(getattr(outcome, name)) for name in _SAID}
     changes["conversation_id"] = exact(outcome.conversation_id)
     changes["windows"] = {redactor.redact(name): clean(use, redactor) for name, use in outcome.windows.items()}
+    if outcome.changes is not None:
+        changes["changes"] = _replaced(outcome.changes, redactor.redact)
     if outcome.handoff is not None:
         changes["handoff"] = _replaced(outcome.handoff, redactor.redact_piece)
     changes["denied"] = tuple(

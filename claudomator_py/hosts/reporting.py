@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
+from claudomator_py.domain.changes import RunChanges
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.output import OutputPiece, tail_of
 from claudomator_py.domain.pricing import priced
@@ -87,6 +88,17 @@ class ReportingHost(ABC):
             undisturbed=undisturbed,
             answered=read.answered,
         )
+
+    def _with_changes(self, request: LaunchRequest, report: RunReport, changes: RunChanges) -> RunReport:
+        """Return the report with what the run has changed, as others may see it."""
+        redactor = self._redactor(request.task.env, request.run_id)
+
+        def known(outcome: Outcome | None) -> Outcome | None:
+            shown = None if outcome is None else outcome.model_copy(update={"changes": changes.shortened()})
+            return None if shown is None else without_secrets(shown, redactor)
+
+        outcomes = {"outcome": known(report.outcome), "undisturbed": known(report.undisturbed)}
+        return report.model_copy(update=outcomes)
 
     def _tell(self) -> None:
         self.news()

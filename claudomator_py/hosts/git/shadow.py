@@ -26,7 +26,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,14 +112,17 @@ class Shadow:
         work_tree: str | None = None,
         timeout_s: float = 30.0,
         keep: Sequence[int] = (),
+        variables: Mapping[str, str] | None = None,
+        stdin: bytes = b"",
     ) -> str:
         """See ``Git``. git_dir: of a linked work tree; None: of the repository itself. Raises GitRefused."""
         own = git_dir is None or git_dir == str(self._common)
-        variables = {"GIT_DIR": str(self._path) if own else str(git_dir), "GIT_COMMON_DIR": str(self._path)}
+        held = {"GIT_DIR": str(self._path) if own else str(git_dir), "GIT_COMMON_DIR": str(self._path)}
         if work_tree is not None:
-            variables["GIT_WORK_TREE"] = work_tree
+            held["GIT_WORK_TREE"] = work_tree
         folder = work_tree or self._path
-        return self._git(folder, *arguments, variables=variables, timeout_s=timeout_s, keep=keep)
+        held |= variables or {}
+        return self._git(folder, *arguments, variables=held, timeout_s=timeout_s, keep=keep, stdin=stdin)
 
     def says(self, *arguments: str) -> bool:
         """A question that git answers by its exit code: 0 yes, 1 no. Raises GitRefused for any other."""

@@ -11,12 +11,12 @@ from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.run import RunConflict, RunFate, RunSpec, WindDown
 from claudomator_py.hosts import leftovers
 from claudomator_py.hosts.durable import FlushGroup, flush_directory
+from claudomator_py.hosts.git.changes import SCRATCH
 from claudomator_py.hosts.local.fate import decide_fate, held_lock, mark, shim_identity, write_revoked
 from claudomator_py.hosts.shim import events, procfs, record, spec
 from claudomator_py.hosts.shim.main import PROMPT
 
 CHECK = "check"
-SCRATCH = "work"
 MAILBOX = "mailbox"
 """See ``agents/hub_runner``."""
 _MAX_LINE_BYTES = 8 * 1024 * 1024

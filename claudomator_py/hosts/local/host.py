@@ -3,15 +3,29 @@
 import asyncio
 import threading
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
+from claudomator_py.domain.changes import RunChanges
 from claudomator_py.domain.output import OutputPiece
 from claudomator_py.domain.redaction import Redactor
-from claudomator_py.domain.run import RunFate, RunSpec, RunStatus, Stream, Swept, WindDown
+from claudomator_py.domain.report import RunReport
+from claudomator_py.domain.run import (
+    ExitRecord,
+    LaunchRequest,
+    RunFate,
+    RunSpec,
+    RunStatus,
+    Stream,
+    Swept,
+    WindDown,
+)
 from claudomator_py.hosts import leftovers
 from claudomator_py.hosts.durable import end_helpers
-from claudomator_py.hosts.local.directory import CHECK, HANDOFF, SCRATCH, TRASH_SUFFIX, RunDirectory
+from claudomator_py.hosts.git.changes import SCRATCH, ChangeRecorder
+from claudomator_py.hosts.local.directory import CHECK, HANDOFF, TRASH_SUFFIX, RunDirectory
 from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.launcher import Launcher, Shim
 from claudomator_py.hosts.local.output import read_output
@@ -24,6 +38,7 @@ from claudomator_py.ports import AgentKind, Clock
 
 _GIVE_UP_MS = 5_000
 _MAX_TAKEN_OVER = 5
+_MAX_RECORDING = 4
 
 
 class LocalRunHost(ReportingHost):
@@ -41,9 +56,10 @@ class LocalRunHost(ReportingHost):
         kinds: Mapping[str, AgentKind] = MappingProxyType({}),
         redactor: RedactorOf = lambda *_: Redactor(),
         clock: Clock = now_ms,
+        recorder: ChangeRecorder | None = None,
     ) -> None:
         """grace_ms: between TERM and KILL for what a lost shim left; it may be set again. kinds, redactor, clock: for
-        what its runs say. Raises OSError."""
+        what its runs say. recorder: of what they change. Raises OSError."""
         super().__init__(kinds, redactor, clock)
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._root = root.absolute()
@@ -56,6 +72,11 @@ class LocalRunHost(ReportingHost):
         """By that path: how many further shims it was given after one was lost."""
         self._lock = threading.Lock()
         """For the two of them."""
+        self._recorder = recorder
+        self._folders: dict[str, str] = {}
+        """By run: where those are to work that are prepared and not spawned."""
+        self._recording: dict[str, Future[RunChanges | None]] = {}
+        self._recorders = ThreadPoolExecutor(_MAX_RECORDING, "changes")
         self._watcher: RunWatcher | None = None
         self._watched: dict[str, int] = {}
         """By run and step: how many shims had been lost when it began to be watched."""
@@ -67,6 +88,9 @@ class LocalRunHost(ReportingHost):
         super().close()
         if self._watcher is not None:
             self._watcher.close()
+        if self._recorder is not None:
+            self._recorder.close()
+        self._recorders.shutdown(cancel_futures=True)
         end_helpers()
         with self._lock:
             for shim in self._launched.values():
@@ -82,7 +106,10 @@ class LocalRunHost(ReportingHost):
         Raises RunStarted, RunAlive, OSError.
         """
         directory = RunDirectory(self.path(order.run_id, step))
-        directory.create(order, scratch=f"{self.place(order.scratch_of or order.run_id)}/{SCRATCH}")
+        scratch = f"{self.place(order.scratch_of or order.run_id)}/{SCRATCH}"
+        directory.create(order, scratch=scratch)
+        if step == 0 and (order.cwd is not None or order.scratch_of is not None):
+            self._folders[order.run_id] = order.cwd or scratch
 
     def place(self, run_id: str, step: int = 0) -> str:
         """Its path. See ``RunHost``."""
@@ -126,7 +153,11 @@ class LocalRunHost(ReportingHost):
     def spawn(self, run_id: str, environment: Mapping[str, str], step: int = 0) -> None:
         """Start the shim. It may start the run, or find it revoked. Raises OSError."""
         path = self.place(run_id, step)
-        shim = self._launcher.start(Path(path), environment)
+        folder = self._folders.pop(run_id, None) if step == 0 else None
+        first = None
+        if self._recorder is not None and folder is not None:
+            first = partial(self._recorder.before, Path(path), folder)
+        shim = self._launcher.start(Path(path), environment, first)
         with self._lock:
             before = self._launched.get(path)
             self._launched[path] = shim
@@ -197,6 +228,23 @@ class LocalRunHost(ReportingHost):
     def read(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> OutputPiece:
         """At most limit bytes of a stream from the offset on; see ``OutputPiece``. Raises OSError."""
         return read_output(self.place(run_id, step), stream, offset, limit)
+
+    def report(self, request: LaunchRequest, record: ExitRecord | None, step: int = 0) -> RunReport | None:
+        """See ``RunHost``. What the run has changed is recorded meanwhile."""
+        report = super().report(request, record, step)
+        if report is None or report.outcome is None or self._recorder is None:
+            return report
+        future = self._recording.get(request.run_id)
+        if future is None and not self._recorder.is_of_interest(self.path(request.run_id)):
+            return report
+        if future is None:
+            future = self._recorders.submit(self._recorder.after, self.path(request.run_id))
+            self._recording[request.run_id] = future
+            future.add_done_callback(lambda _: self._tell())
+        if not future.done():
+            return None
+        changes = self._recording.pop(request.run_id).result()
+        return report if changes is None else self._with_changes(request, report, changes)
 
     def prompt(self, run_id: str) -> str:
         """See ``RunHost``."""

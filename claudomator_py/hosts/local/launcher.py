@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
@@ -114,8 +114,11 @@ class Launcher:
         self._idle: list[Shim] = []
         """Taken back; one may still be about to say that it is ready."""
 
-    def start(self, run_dir: Path, env: Mapping[str, str]) -> Shim:
+    def start(self, run_dir: Path, env: Mapping[str, str], first: Callable[[], None] | None = None) -> Shim:
         """Give the run to a shim; it answers for itself in the run directory from then on.
+
+        first: done before that, on a thread of its own, while the shim waits; it must not raise. A shim that is closed
+        meanwhile leaves without the run.
 
         env: the agent's variables; they reach the shim through a socket or its standard input, and no file on a disk.
         A pid says nothing about whether the shim took the run: should an answer be lost, a second one is started, and
@@ -126,12 +129,40 @@ class Launcher:
         if crash.VARIABLE in os.environ:
             environ.setdefault(crash.VARIABLE, os.environ[crash.VARIABLE])
         with self._lock:
+            waiting = self._waiting(run_dir) if first is not None else None
+        if first is not None and waiting is not None:
+            threading.Thread(target=self._give, args=(waiting, run_dir, environ, first), daemon=True).start()
+            return waiting
+        if first is not None:
+            first()
+        with self._lock:
             shim = self._reuse(run_dir, environ) or self._ask(run_dir, environ)
             if shim is None:
                 shim = Shim(self._start_directly(run_dir, environ))
             self._count(shim)
         crashpoint("run-spawned")
         return shim
+
+    def _waiting(self, run_dir: Path) -> Shim | None:
+        """Return a shim that waits for a run; None: there is no fork server."""
+        while self._idle:
+            shim = self._idle.pop(0)
+            if shim.is_free():
+                return shim
+            shim.close()
+        return self._from_server(run_dir, _ForkServer.take)
+
+    def _give(self, shim: Shim, run_dir: Path, environ: dict[str, str], first: Callable[[], None]) -> None:
+        first()
+        try:
+            shim.give(run_dir, environ)
+        except OSError as problem:
+            log.warning("the shim of %s could not be given its run: %s", run_dir.name, problem)
+            shim.close()
+            return
+        with self._lock:
+            self._count(shim)
+        crashpoint("run-spawned")
 
     def take_back(self, shim: Shim) -> None:
         """Take back a shim whose run has ended: it gets another one if it can, and leaves if it cannot."""
@@ -171,12 +202,15 @@ class Launcher:
         return None
 
     def _ask(self, run_dir: Path, environ: dict[str, str]) -> Shim | None:
+        return self._from_server(run_dir, lambda server: server.start(run_dir, environ))
+
+    def _from_server(self, run_dir: Path, ask: "Callable[[_ForkServer], Shim]") -> Shim | None:
         problem: OSError | None = None
         for _ in range(_ATTEMPTS):
             try:
                 if self._server is None:
                     self._server = _ForkServer(self._begin)
-                return self._server.start(run_dir, environ)
+                return ask(self._server)
             except OSError as failure:
                 problem = failure
                 self._drop()
@@ -245,6 +279,13 @@ class _ForkServer:
             shim.close()
             raise
         with suppress(OSError):  # the run has been given away; the next one will find that the server is gone
+            self._socket.send(b"+")
+        return shim
+
+    def take(self) -> Shim:
+        """Return the process that is offered, which waits for a run. Raises OSError."""
+        shim = self._take()
+        with suppress(OSError):  # as above
             self._socket.send(b"+")
         return shim
 

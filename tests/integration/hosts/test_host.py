@@ -3,7 +3,7 @@
 import itertools
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -33,8 +33,8 @@ class CountingLauncher(Launcher):
         super().__init__()
         self.shims: list[Shim] = []
 
-    def start(self, run_dir: Path, env: Mapping[str, str]) -> Shim:
-        self.shims.append(super().start(run_dir, env))
+    def start(self, run_dir: Path, env: Mapping[str, str], first: Callable[[], None] | None = None) -> Shim:
+        self.shims.append(super().start(run_dir, env, first))
         return self.shims[-1]
 
 

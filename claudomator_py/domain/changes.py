@@ -1,0 +1,128 @@
+"""What a run changed in the place where it worked: recorded before and after it, and never guessed."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+MAX_FILES = 100
+"""Named in the outcome of a run; the record in its directory names more."""
+MAX_RECORDED = 1_000
+MAX_COMMITS = 50
+MAX_REFS = 50
+
+
+class Record(BaseModel):
+    """A part of the record."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class FileChange(Record):
+    """A file that was other after the run than before it."""
+
+    path: str
+    """From the top of the repository, or from the working directory."""
+    change: Literal["added", "modified", "deleted"]
+    added: int | None = None
+    """Lines; None: it is no text, or there is no repository."""
+    removed: int | None = None
+    """Lines, as above."""
+
+
+class Commit(Record):
+    """A commit that was not in the repository before."""
+
+    id: str
+    """Its whole hash."""
+    subject: str
+    author: str
+
+
+class RefChange(Record):
+    """A branch, a tag or another reference that was made, moved or deleted."""
+
+    name: str
+    """Such as ``refs/heads/main``."""
+    before: str | None = None
+    """The hash that it named; None: it was not there."""
+    after: str | None = None
+    """The hash that it names; None: it is not there any more."""
+
+
+class RunChanges(Record):
+    """What is other in a run's working directory, or in the repository around it, than it was before the run."""
+
+    place: str
+    """The top of the work tree, or the working directory where there is no repository."""
+    is_repository: bool = True
+    branch: str | None = None
+    """The branch that is checked out after the run; None: none is."""
+    branch_before: str | None = None
+    head: str | None = None
+    """The hash of the commit that is checked out after the run; None: there is none."""
+    head_before: str | None = None
+    commits: tuple[Commit, ...] = Field((), max_length=MAX_COMMITS)
+    """The newest first."""
+    commit_count: int = 0
+    refs: tuple[RefChange, ...] = Field((), max_length=MAX_REFS)
+    ref_count: int = 0
+    files: tuple[FileChange, ...] = Field((), max_length=MAX_RECORDED)
+    file_count: int = 0
+    added: int = 0
+    """Lines in all files."""
+    removed: int = 0
+    uncommitted: tuple[str, ...] = Field((), max_length=MAX_RECORDED)
+    """Files that git knows, and that are other than in the commit that is checked out, by their paths."""
+    uncommitted_count: int = 0
+    untracked: tuple[str, ...] = Field((), max_length=MAX_RECORDED)
+    """Files that git does not know."""
+    untracked_count: int = 0
+    patch_bytes: int | None = None
+    """The size of the patch in the run's directory; None: there is none."""
+    is_patch_whole: bool = True
+    fault: str | None = None
+    """Why not all of it could be recorded."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was changed."""
+        moved = self.head != self.head_before or self.branch != self.branch_before
+        return not (moved or self.commit_count or self.ref_count or self.file_count)
+
+    @property
+    def summary(self) -> str:
+        """All of it in one line, such as ``2 commits, 3 files (+40 -2), 1 branch deleted``."""
+        if self.fault is not None and self.is_empty:
+            return f"not recorded: {self.fault}"
+        return ", ".join(self._parts()) or "no changes"
+
+    def _parts(self) -> list[str]:
+        parts = []
+        if self.commit_count:
+            parts.append(_counted(self.commit_count, "commit"))
+        if self.file_count:
+            lines = f" (+{self.added} -{self.removed})" if self.is_repository else ""
+            parts.append(_counted(self.file_count, "file") + lines)
+        for word, found in (
+            ("made", [ref for ref in self.refs if ref.before is None]),
+            ("deleted", [ref for ref in self.refs if ref.after is None]),
+        ):
+            for kind, prefix in (("branch", "refs/heads/"), ("tag", "refs/tags/")):
+                if some := [ref for ref in found if ref.name.startswith(prefix)]:
+                    parts.append(f"{_counted(len(some), kind)} {word}")
+        if self.head != self.head_before and not self.commit_count:
+            parts.append("another commit is checked out")
+        if self.uncommitted_count or self.untracked_count:
+            parts.append(f"{self.uncommitted_count + self.untracked_count} not committed")
+        return parts
+
+    def shortened(self) -> "RunChanges":
+        """Return it with as many names as an outcome may have."""
+        return self.model_copy(
+            update={name: getattr(self, name)[:MAX_FILES] for name in ("files", "uncommitted", "untracked")}
+        )
+
+
+def _counted(number: int, noun: str) -> str:
+    plural = f"{noun}es" if noun.endswith("ch") else f"{noun}s"
+    return f"{number} {noun if number == 1 else plural}"

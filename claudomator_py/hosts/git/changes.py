@@ -1,0 +1,386 @@
+"""What a run changes where it works: a record before it and one after it, in its directory, and what is between them.
+
+In a repository both records are trees of git, those of what is not committed included, so the difference is exact: what
+was changed before the run is none of its changes. Objects for that are written to the run's directory, never to the
+repository, and git reads no configuration of the repository (see ``shadow``). Elsewhere files are compared by size and
+time.
+
+A record costs a few processes beside the tick. It has a deadline; what cannot be recorded is said, and harms nothing.
+"""
+
+import json
+import os
+import shutil
+import stat
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from claudomator_py.domain.changes import (
+    MAX_COMMITS,
+    MAX_RECORDED,
+    MAX_REFS,
+    Commit,
+    FileChange,
+    RefChange,
+    RunChanges,
+)
+from claudomator_py.hosts.git.git import Git, GitRefused
+from claudomator_py.hosts.git.shadow import Repository, Shadow, discover
+
+DEADLINE_S = 10.0
+MAX_ENTRIES = 20_000
+"""Files that are looked at where there is no repository, and that are compared where there is one."""
+MAX_PATCH_BYTES = 5_000_000
+MAX_FILE_BYTES = 5_000_000
+"""A larger file is named; what is in it is not compared."""
+BEFORE = "before.json"
+RECORD = "changes.json"
+PATCH = "changes.patch"
+SCRATCH = "work"
+"""In the run's directory: where a run works that has no folder."""
+_FOLDER = "record"
+"""In the run's directory, while a record is made: the shadow, an index and objects."""
+_NAME_OF = {"A": "added", "D": "deleted"}
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """How a place stands. place, git_dir, common_dir: see ``Repository``; without a repository only files are known."""
+
+    place: str
+    git_dir: str | None = None
+    common_dir: str | None = None
+    head: str | None = None
+    branch: str | None = None
+    tree: str | None = None
+    """The tree or commit that has the content of every file, committed or not; None: there is no file."""
+    refs: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Size and time of change of each, without a repository."""
+    uncommitted: Sequence[str] = ()
+    untracked: Sequence[str] = ()
+    fault: str | None = None
+
+
+class ChangeRecorder:
+    """Makes the records of runs. Safe to use from many threads; ``close`` ends what is under way."""
+
+    def __init__(self, environ: Mapping[str, str], monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._git = Git(environ)
+        self._monotonic = monotonic
+
+    def close(self) -> None:
+        """End what is under way, and begin nothing more."""
+        self._git.close()
+
+    def before(self, run_dir: Path, folder: str) -> None:
+        """Record how the folder stands in which the run is about to begin. Never raises."""
+        state = self._state(run_dir, folder)
+        with suppress(OSError):
+            new = run_dir / f"{BEFORE}.new"
+            new.write_text(json.dumps({name: getattr(state, name) for name in _State.__slots__}), encoding="utf-8")
+            new.rename(run_dir / BEFORE)
+
+    @staticmethod
+    def is_of_interest(run_dir: Path) -> bool:
+        """Return whether there can be anything to record after the run: not in a folder of its own that is empty."""
+        if (run_dir / BEFORE).exists():
+            return True
+        try:
+            with os.scandir(run_dir / SCRATCH) as entries:
+                return next(entries, None) is not None
+        except OSError:
+            return False
+
+    def after(self, run_dir: Path) -> RunChanges | None:
+        """Return what is other than it was, and keep that in the run's directory; None: there is no record to compare
+        with. Never raises."""
+        try:
+            said: dict[str, Any] = json.loads((run_dir / BEFORE).read_text(encoding="utf-8"))
+            before = _State(**{**said, "files": {name: (size, at) for name, (size, at) in said["files"].items()}})
+        except (OSError, ValueError, TypeError, KeyError):
+            # A folder of its own was empty.
+            if not (scratch := run_dir / SCRATCH).is_dir():
+                return None
+            before = _State(str(scratch))
+        with suppress(OSError):
+            if (run_dir / RECORD).exists():
+                return RunChanges.model_validate_json((run_dir / RECORD).read_bytes())
+        changes = self._compared(run_dir, before)
+        with suppress(OSError):
+            new = run_dir / f"{RECORD}.new"
+            new.write_text(changes.model_dump_json(), encoding="utf-8")
+            new.rename(run_dir / RECORD)
+            shutil.rmtree(run_dir / _FOLDER, ignore_errors=True)
+        return changes
+
+    def _state(self, run_dir: Path, folder: str) -> _State:
+        """How a folder stands."""
+        until = self._monotonic() + DEADLINE_S
+        try:
+            if not _is_in_repository(folder):
+                return _State(folder, files=_files(folder, lambda: self._monotonic() > until))
+            return self._look(run_dir, discover(self._git, folder), until).state()
+        except (GitRefused, OSError, ValueError) as error:
+            return _State(folder, fault=_fault(error))
+
+    def _compared(self, run_dir: Path, before: _State) -> RunChanges:
+        if before.fault is not None:
+            return RunChanges(place=_text(before.place), fault=before.fault)
+        until = self._monotonic() + DEADLINE_S
+        if before.git_dir is None or before.common_dir is None:
+            after = self._state(run_dir, before.place)
+            fault = after.fault or ("the run has made a repository around its files" if after.git_dir else None)
+            if fault is not None:
+                return RunChanges(place=_text(before.place), is_repository=False, fault=fault)
+            return _compared_files(before, after)
+        try:
+            look = self._look(run_dir, Repository(before.place, before.git_dir, before.common_dir), until)
+            return look.between(before, look.state())
+        except (GitRefused, OSError, ValueError) as error:
+            return RunChanges(place=_text(before.place), head=before.head, head_before=before.head, fault=_fault(error))
+
+    def _look(self, run_dir: Path, repository: Repository, until: float) -> "_Look":
+        return _Look(self._git, run_dir, repository, lambda: until - self._monotonic())
+
+
+class _Look:
+    """One look at a repository. left_s: seconds until the deadline."""
+
+    def __init__(self, git: Git, run_dir: Path, repository: Repository, left_s: Callable[[], float]) -> None:
+        self._repository = repository
+        self._left_s = left_s
+        self._run_dir = run_dir
+        self._folder = run_dir / _FOLDER
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        self._objects = self._folder / "objects"
+        self._shadow = Shadow(git, self._folder / "shadow", repository.common_dir)
+
+    def state(self) -> _State:
+        """Return how it stands. Raises GitRefused; OSError."""
+        options = ("--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--no-renames")
+        listed = self._call("status", *options, "--ignore-submodules=dirty")
+        head, branch, uncommitted, untracked = _status(listed)
+        changed = [*uncommitted, *untracked]
+        tree = self._tree(changed) if changed else head
+        refs = {
+            name: oid
+            for line in self._call("for-each-ref", "--format=%(objectname) %(refname)").splitlines()
+            for oid, _, name in [line.partition(" ")]
+        }
+        place, git_dir, common_dir = self._repository.top, self._repository.git_dir, self._repository.common_dir
+        return _State(
+            place, git_dir, common_dir, head, branch, tree, refs, {}, uncommitted[:MAX_ENTRIES], untracked[:MAX_ENTRIES]
+        )
+
+    def between(self, before: _State, after: _State) -> RunChanges:
+        """Return what is other in the second. Raises GitRefused; OSError."""
+        files = self._files(before.tree or self._no_tree(), after.tree or self._no_tree())
+        names = sorted(before.refs.keys() | after.refs.keys())
+        refs = [
+            RefChange(name=_text(name), before=before.refs.get(name), after=after.refs.get(name))
+            for name in names
+            if before.refs.get(name) != after.refs.get(name)
+        ]
+        commits, commit_count = self._commits(before, after, refs)
+        patch_bytes, is_whole = self._patch(before, after, files)
+        return RunChanges(
+            place=_text(before.place),
+            branch=after.branch and _text(after.branch),
+            branch_before=before.branch and _text(before.branch),
+            head=after.head,
+            head_before=before.head,
+            commits=tuple(commits),
+            commit_count=commit_count,
+            refs=tuple(refs[:MAX_REFS]),
+            ref_count=len(refs),
+            files=tuple(files[:MAX_RECORDED]),
+            file_count=len(files),
+            added=sum(file.added or 0 for file in files),
+            removed=sum(file.removed or 0 for file in files),
+            uncommitted=tuple(map(_text, after.uncommitted[:MAX_RECORDED])),
+            uncommitted_count=len(after.uncommitted),
+            untracked=tuple(map(_text, after.untracked[:MAX_RECORDED])),
+            untracked_count=len(after.untracked),
+            patch_bytes=patch_bytes,
+            is_patch_whole=is_whole,
+        )
+
+    def _tree(self, changed: Sequence[str]) -> str:
+        """Return the tree of all files as they are: of those that git knows, and of the others."""
+        if len(changed) > MAX_ENTRIES:
+            raise GitRefused(
+                f"{len(changed):,} files are not committed, more than the {MAX_ENTRIES:,} that are compared"
+            )
+        index = self._folder / "index"
+        with suppress(FileNotFoundError):
+            shutil.copyfile(Path(self._repository.git_dir) / "index", index)
+        self._objects.mkdir(mode=0o700, exist_ok=True)
+        paths = [path for path in changed if _is_comparable(f"{self._repository.top}/{path}")]
+        given = "\0".join(paths).encode(errors="surrogateescape")
+        own = {"GIT_INDEX_FILE": str(index)}
+        self._call("update-index", "-z", "--add", "--remove", "--stdin", variables=own, stdin=given)
+        return self._call("write-tree", variables=own)
+
+    def _no_tree(self) -> str:
+        self._objects.mkdir(mode=0o700, exist_ok=True)
+        return self._call("hash-object", "-w", "-t", "tree", "--stdin")
+
+    def _files(self, before: str, after: str) -> list[FileChange]:
+        if before == after:
+            return []
+        listed = self._call("diff-tree", "-r", "-z", "--raw", "--numstat", "--no-renames", *_PLAIN, before, after)
+        return _numbered(listed.split("\0"))
+
+    def _commits(self, before: _State, after: _State, refs: Sequence[RefChange]) -> tuple[list[Commit], int]:
+        new = {ref.after for ref in refs if ref.after} | ({after.head} if after.head else set())
+        known = set(before.refs.values()) | ({before.head} if before.head else set())
+        if not new - known:
+            return [], 0
+        given = "\n".join([*(new - known), *(f"^{oid}" for oid in known)]).encode()
+        count = int(self._call("rev-list", "--count", "--ignore-missing", "--stdin", stdin=given))
+        options = ("-z", "--format=%H%x00%an%x00%s", f"--max-count={MAX_COMMITS}", "--no-show-signature")
+        shown = self._call("log", *options, "--ignore-missing", "--stdin", stdin=given)
+        parts = shown.split("\0")
+        found = zip(parts[::3], parts[1::3], parts[2::3], strict=False)
+        return [Commit(id=oid, author=_text(author), subject=_text(subject)) for oid, author, subject in found], count
+
+    def _patch(self, before: _State, after: _State, files: Sequence[FileChange]) -> tuple[int | None, bool]:
+        """Write the patch to the run's directory: as many of its files, in their order, as there is room for."""
+        if not files:
+            return None, True
+        ends = (before.tree or self._no_tree(), after.tree or self._no_tree())
+        patch = self._call("diff-tree", "-r", "-p", "--no-renames", "--full-index", *_PLAIN, *ends)
+        content = patch.encode(errors="surrogateescape")
+        is_whole = len(content) <= MAX_PATCH_BYTES
+        if not is_whole:
+            end = content.rfind(b"\ndiff --git ", 0, MAX_PATCH_BYTES)
+            content = content[: end if end > 0 else MAX_PATCH_BYTES]
+        (self._run_dir / PATCH).write_bytes(content + b"\n")
+        return len(content) + 1, is_whole
+
+    def _call(self, *arguments: str, variables: Mapping[str, str] | None = None, stdin: bytes = b"") -> str:
+        left_s = self._left_s()
+        if left_s <= 0:
+            raise GitRefused(f"it took longer than {DEADLINE_S:.0f} s")
+        objects = f"{self._repository.common_dir}/objects"
+        own = {"GIT_OBJECT_DIRECTORY": str(self._objects), "GIT_ALTERNATE_OBJECT_DIRECTORIES": objects}
+        return self._shadow(
+            *arguments,
+            git_dir=self._repository.git_dir,
+            work_tree=self._repository.top,
+            timeout_s=left_s,
+            variables={**(own if self._objects.is_dir() else {}), **(variables or {})},
+            stdin=stdin,
+        )
+
+
+_PLAIN = ("--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=dirty")
+
+
+def _status(listed: str) -> tuple[str | None, str | None, list[str], list[str]]:
+    """Read ``git status --porcelain=v2 --branch -z``: commit, branch, what is not committed, what git does not know."""
+    head = branch = None
+    uncommitted, untracked = [], []
+    for entry in listed.split("\0"):
+        kind, _, rest = entry.partition(" ")
+        if kind == "#":
+            name, _, value = rest.partition(" ")
+            if name == "branch.oid" and value != "(initial)":
+                head = value
+            elif name == "branch.head" and value != "(detached)":
+                branch = value
+        elif kind == "?":
+            untracked.append(rest)
+        elif kind in ("1", "u"):
+            uncommitted.append(rest.split(" ", 7 if kind == "1" else 9)[-1])
+    return head, branch, uncommitted, untracked
+
+
+def _numbered(parts: Sequence[str]) -> list[FileChange]:
+    """Read ``git diff-tree -z --raw --numstat``: first a letter for each file, then its lines."""
+    letters: dict[str, str] = {}
+    found = []
+    rest = iter(parts)
+    for part in rest:
+        if part.startswith(":"):
+            letters[next(rest)] = part.rsplit(" ", 1)[-1][:1]
+        elif part:
+            added, removed, path = part.split("\t", 2)
+            change = _NAME_OF.get(letters.get(path, "M"), "modified")
+            found.append(
+                FileChange.model_validate(
+                    {"path": _text(path), "change": change, "added": _lines(added), "removed": _lines(removed)}
+                )
+            )
+    return found
+
+
+def _lines(number: str) -> int | None:
+    return None if number == "-" else int(number)
+
+
+def _text(words: str) -> str:
+    """Names and words as text: bytes that are none are marked."""
+    return words.encode(errors="surrogateescape").decode(errors="replace")
+
+
+def _fault(error: Exception) -> str:
+    return _text(" ".join(str(error).split()))[:500]
+
+
+def _is_in_repository(folder: str) -> bool:
+    """Return whether a folder, or one around it, has a ``.git``; git finds out what it is."""
+    real = Path(folder).resolve()
+    return any(os.path.lexists(place / ".git") for place in (real, *real.parents))
+
+
+def _is_comparable(path: str) -> bool:
+    """Return whether git can compare what is there: nothing, or a file that is not too large; no other repository."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return True
+    return not stat.S_ISDIR(status.st_mode) and status.st_size <= MAX_FILE_BYTES
+
+
+def _files(folder: str, is_late: Callable[[], bool]) -> dict[str, tuple[int, int]]:
+    """Return size and time of each file below a folder. Raises ValueError for more than can be looked at; OSError."""
+    found: dict[str, tuple[int, int]] = {}
+    for path, status in _walk(folder, is_late):
+        if len(found) == MAX_ENTRIES:
+            raise ValueError(f"there are more than the {MAX_ENTRIES:,} files that are looked at without a repository")
+        found[path] = (status.st_size, status.st_mtime_ns)
+    return found
+
+
+def _walk(folder: str, is_late: Callable[[], bool]) -> Iterator[tuple[str, os.stat_result]]:
+    below = [""]
+    while below:
+        here = below.pop()
+        if is_late():
+            raise ValueError(f"it took longer than {DEADLINE_S:.0f} s")
+        with os.scandir(f"{folder}/{here}") as entries:
+            for entry in entries:
+                path = f"{here}{entry.name}"
+                if entry.is_dir(follow_symlinks=False):
+                    below.append(f"{path}/")
+                else:
+                    yield _text(path), entry.stat(follow_symlinks=False)
+
+
+def _compared_files(before: _State, after: _State) -> RunChanges:
+    changes = []
+    for path in sorted(before.files.keys() | after.files.keys()):
+        was, now = before.files.get(path), after.files.get(path)
+        if was != now:
+            changes.append(
+                FileChange(path=path, change="added" if was is None else "deleted" if now is None else "modified")
+            )
+    return RunChanges(
+        place=_text(before.place), is_repository=False, files=tuple(changes[:MAX_RECORDED]), file_count=len(changes)
+    )

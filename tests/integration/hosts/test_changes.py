@@ -1,0 +1,345 @@
+"""What a run changed is what is recorded: exactly that, in any place, and whatever is there."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.agents.catalogue import AGENT_KINDS
+from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.changes import MAX_FILES, RunChanges
+from claudomator_py.domain.run import LaunchRequest, RunFate, RunSpec
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.hosts.git import changes
+from claudomator_py.hosts.git.changes import PATCH, ChangeRecorder
+from claudomator_py.hosts.local.host import LocalRunHost
+from claudomator_py.hosts.local.launcher import Launcher
+from claudomator_py.hosts.local.sweep import kill_survivors
+from tests.integration.hosts.repository import Repository
+from tests.integration.hosts.rig import LIMITS, PATH
+from tests.patience import wait_until
+
+Recorded = Callable[..., RunChanges]
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository(tmp_path / "shop", tmp_path / "home")
+
+
+@pytest.fixture
+def run_dir(tmp_path: Path) -> Path:
+    path = tmp_path / "run"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def recorded(repository: Repository, run_dir: Path) -> Recorded:
+    """Records what is done between the two looks, at the repository or at another folder."""
+    recorder = ChangeRecorder(repository.environ)
+
+    def record(act: Callable[[], object], folder: Path = repository.path) -> RunChanges:
+        recorder.before(run_dir, str(folder))
+        act()
+        found = recorder.after(run_dir)
+        assert found is not None
+        assert recorder.after(run_dir) == found, "it is read again after a crash of the daemon"
+        return found
+
+    return record
+
+
+def described(found: RunChanges) -> list[tuple[str, str, int | None, int | None]]:
+    return [(file.path, file.change, file.added, file.removed) for file in found.files]
+
+
+def test_a_run_that_changes_nothing(recorded: Recorded, repository: Repository) -> None:
+    found = recorded(lambda: None)
+    assert (found.is_empty, found.summary, found.fault) == (True, "no changes", None)
+    assert (found.branch, found.head, found.place) == (
+        "main",
+        repository.git("rev-parse", "HEAD"),
+        str(repository.path),
+    )
+
+
+def test_commits_files_and_references(recorded: Recorded, repository: Repository, run_dir: Path) -> None:
+    repository.git("branch", "old")
+
+    def act() -> None:
+        repository.commit("src/a.py", "1\n2\n")
+        repository.git("checkout", "-q", "-b", "topic")
+        repository.commit("readme", "hello\nworld\n")
+        repository.git("branch", "-D", "old")
+        repository.git("tag", "v1")
+        (repository.path / "notes").write_text("later\n")
+
+    found = recorded(act)
+    assert [(commit.subject, commit.author) for commit in found.commits] == [("readme", "n"), ("src/a.py", "n")]
+    assert (found.branch_before, found.branch, found.commit_count) == ("main", "topic", 2)
+    names = {ref.name: (ref.before is None, ref.after is None) for ref in found.refs}
+    assert names == {
+        "refs/heads/main": (False, False),
+        "refs/heads/old": (False, True),
+        "refs/heads/topic": (True, False),
+        "refs/tags/v1": (True, False),
+    }
+    assert described(found) == [
+        ("notes", "added", 1, 0),
+        ("readme", "modified", 1, 0),
+        ("src/a.py", "added", 2, 0),
+    ]
+    assert (found.uncommitted, found.untracked) == ((), ("notes",))
+    assert found.summary == "2 commits, 3 files (+4 -0), 1 branch made, 1 tag made, 1 branch deleted, 1 not committed"
+    patch = (run_dir / PATCH).read_text()
+    assert "+world\n" in patch
+    assert found.patch_bytes == len(patch.encode())
+
+
+def test_what_was_changed_before_the_run_is_none_of_its_changes(recorded: Recorded, repository: Repository) -> None:
+    repository.commit("both", "1\n")
+    (repository.path / "readme").write_text("mine\n")
+    (repository.path / "both").write_text("1\nmine\n")
+    (repository.path / "draft").write_text("mine\n")
+    (repository.path / "gone").write_text("mine\n")
+
+    def act() -> None:
+        (repository.path / "both").write_text("1\nmine\nits\n")
+        (repository.path / "gone").unlink()
+
+    found = recorded(act)
+    assert described(found) == [("both", "modified", 1, 0), ("gone", "deleted", 0, 1)]
+    assert sorted(found.uncommitted) == ["both", "readme"]
+
+
+def test_committing_what_was_there_changes_no_file(recorded: Recorded, repository: Repository) -> None:
+    (repository.path / "draft").write_text("mine\n")
+    found = recorded(lambda: repository.commit("draft", "mine\n"))
+    assert (described(found), found.commit_count) == ([], 1)
+
+
+def test_a_branch_that_is_reset_and_commits_on_another(recorded: Recorded, repository: Repository) -> None:
+    repository.commit("second", "2\n")
+
+    def act() -> None:
+        repository.git("checkout", "-q", "-b", "aside")
+        repository.commit("third", "3\n")
+        repository.git("checkout", "-q", "main")
+        repository.git("reset", "-q", "--hard", "HEAD~1")
+
+    found = recorded(act)
+    assert [commit.subject for commit in found.commits] == ["third"]
+    assert described(found) == [("second", "deleted", 0, 1)]
+    assert found.head != found.head_before
+
+
+def test_names_of_any_kind_and_files_that_are_no_text(recorded: Recorded, repository: Repository) -> None:
+    def act() -> None:
+        (repository.path / "two words\tand a tab").write_text("x\n")
+        (repository.path / "line\nbreak").write_text("x\n")
+        (repository.path / "ümläut").write_text("x\n")
+        Path(os.fsdecode(os.fsencode(repository.path) + b"/caf\xe9")).write_bytes(b"x\n")
+        (repository.path / "image").write_bytes(b"\0\1\2")
+        (repository.path / "link").symlink_to("/nowhere")
+
+    found = recorded(act)
+    assert [name for name, *_ in described(found)] == [
+        "caf�",
+        "image",
+        "line\nbreak",
+        "link",
+        "two words\tand a tab",
+        "ümläut",
+    ]
+    assert ("image", "added", None, None) in described(found)
+
+
+def test_a_work_tree_that_is_linked(recorded: Recorded, repository: Repository, tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    repository.git("worktree", "add", "-q", "-b", "topic", str(tree))
+    (repository.path / "of the person").write_text("x\n")
+
+    found = recorded(lambda: repository.commit("new", "1\n", at=tree), tree)
+
+    assert (found.place, found.branch, found.commit_count) == (str(tree), "topic", 1)
+    assert described(found) == [("new", "added", 1, 0)]
+
+
+def test_a_folder_in_a_repository_is_that_repository(recorded: Recorded, repository: Repository) -> None:
+    repository.commit("src/a", "1\n")
+    found = recorded(lambda: (repository.path / "readme").unlink(), repository.path / "src")
+    assert (found.place, described(found)) == (str(repository.path), [("readme", "deleted", 0, 1)])
+
+
+def test_the_first_commit_of_a_repository(tmp_path: Path, run_dir: Path) -> None:
+    repository = Repository(tmp_path / "new", tmp_path / "home", commit=False)
+    recorder = ChangeRecorder(repository.environ)
+    recorder.before(run_dir, str(repository.path))
+    repository.commit("readme", "hello\n")
+
+    found = recorder.after(run_dir)
+
+    assert found is not None
+    assert (found.head_before, found.commit_count, described(found)) == (None, 1, [("readme", "added", 1, 0)])
+
+
+def test_nothing_is_written_to_the_repository(recorded: Recorded, repository: Repository) -> None:
+    (repository.path / "draft").write_text("mine\n")
+
+    def listing() -> list[tuple[str, int]]:
+        files = (path for path in (repository.path / ".git").rglob("*") if path.is_file())
+        return sorted((str(path), path.stat().st_mtime_ns) for path in files)
+
+    before = listing()
+    recorded(lambda: (repository.path / "draft").write_text("its\n"))
+    assert listing() == before
+
+
+def test_no_program_of_the_repository_is_run(recorded: Recorded, repository: Repository, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    repository.commit(".gitattributes", "* filter=evil diff=evil\n")
+    for setting in ("filter.evil.clean", "filter.evil.smudge", "diff.evil.textconv", "diff.evil.command"):
+        repository.git("config", setting, f"touch {mark}; cat")
+    repository.git("config", "core.fsmonitor", f"touch {mark}")
+    found = recorded(lambda: (repository.path / "readme").write_text("its\n"))
+    assert described(found) == [("readme", "modified", 1, 1)]
+    assert not mark.exists()
+
+
+def test_a_repository_that_is_removed_or_made_is_said(recorded: Recorded, repository: Repository) -> None:
+    found = recorded(lambda: (repository.path / ".git").rename(repository.path / "elsewhere"))
+    assert found.is_empty
+    assert found.fault is not None
+    assert found.summary == f"not recorded: {found.fault}"
+
+
+def test_a_folder_without_a_repository(recorded: Recorded, tmp_path: Path) -> None:
+    folder = tmp_path / "plain"
+    (folder / "below").mkdir(parents=True)
+    for name in ("same", "other", "below/gone"):
+        (folder / name).write_text("x")
+
+    def act() -> None:
+        (folder / "other").write_text("longer")
+        (folder / "below/gone").unlink()
+        (folder / "new").write_text("x")
+
+    found = recorded(act, folder)
+    assert not found.is_repository
+    assert described(found) == [
+        ("below/gone", "deleted", None, None),
+        ("new", "added", None, None),
+        ("other", "modified", None, None),
+    ]
+    assert found.summary == "3 files"
+
+
+def test_too_much_to_look_at_is_said(recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "plain"
+    folder.mkdir()
+    for number in range(6):
+        (folder / str(number)).touch()
+    monkeypatch.setattr(changes, "MAX_ENTRIES", 5)
+    assert recorded(lambda: None, folder).summary == (
+        "not recorded: there are more than the 5 files that are looked at without a repository"
+    )
+
+
+def test_many_files_and_a_long_patch_are_cut(
+    recorded: Recorded, repository: Repository, run_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "MAX_PATCH_BYTES", 1_000)
+    monkeypatch.setattr(changes, "MAX_RECORDED", 150)
+
+    def act() -> None:
+        for number in range(200):
+            (repository.path / f"{number:03}").write_text(f"{number}\n")
+
+    found = recorded(act)
+    assert (found.file_count, len(found.files), found.added) == (200, 150, 200)
+    assert len(found.shortened().files) == MAX_FILES
+    assert not found.is_patch_whole
+    patch = (run_dir / PATCH).read_text()
+    assert len(patch.encode()) <= 1_001
+    assert patch.splitlines()[-1] == f"+{patch.count('diff --git') - 1}", "it ends with a whole file"
+
+
+def test_a_large_file_is_named_and_not_compared(
+    recorded: Recorded, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "MAX_FILE_BYTES", 1_000)
+    found = recorded(lambda: (repository.path / "big").write_bytes(b"x" * 2_000))
+    assert found.untracked == ("big",)
+    assert described(found) == []
+
+
+def test_a_record_that_was_never_begun_or_is_damaged_is_none(run_dir: Path) -> None:
+    recorder = ChangeRecorder({})
+    assert recorder.after(run_dir) is None
+    (run_dir / changes.BEFORE).write_text('{"place": 3')
+    assert recorder.after(run_dir) is None
+
+
+RUN_ID = f"changes-test-run-{os.getpid()}"
+
+
+class SlowRecorder(ChangeRecorder):
+    """Waits before the first look."""
+
+    def __init__(self) -> None:
+        super().__init__({"PATH": PATH})
+        self.go_on = threading.Event()
+
+    def before(self, run_dir: Path, folder: str) -> None:
+        self.go_on.wait(30)
+        super().before(run_dir, folder)
+
+
+@pytest.fixture
+def recorder() -> SlowRecorder:
+    return SlowRecorder()
+
+
+@pytest.fixture
+def host(tmp_path: Path, recorder: SlowRecorder) -> Iterator[LocalRunHost]:
+    launcher = Launcher()
+    yield LocalRunHost(tmp_path / "runs", launcher, grace_ms=100, kinds=AGENT_KINDS, recorder=recorder)
+    recorder.go_on.set()
+    launcher.close()
+    kill_survivors(RUN_ID, grace_ms=0)
+
+
+def order(folder: Path) -> RunSpec:
+    return RunSpec(RUN_ID, (("sh", "-c", "echo x > new"),), str(folder), (), ("PATH",), "", LIMITS)
+
+
+def test_a_run_begins_once_it_is_known_how_its_place_stands(
+    host: LocalRunHost, recorder: SlowRecorder, repository: Repository
+) -> None:
+    host.prepare(order(repository.path))
+    host.spawn(RUN_ID, {"PATH": PATH})
+    assert host.reconcile(RUN_ID).fate is RunFate.STARTING
+    assert not (repository.path / "new").exists()
+    recorder.go_on.set()
+    status = wait_until(lambda: found if (found := host.reconcile(RUN_ID)).fate is RunFate.ENDED else None)
+    request = LaunchRequest(
+        RUN_ID, AgentSpec(name="a", kind="command"), TaskSpec(name="t", instructions="x"), "", None, "c"
+    )
+    report = wait_until(lambda: host.report(request, status.exit))
+    assert report.outcome is not None
+    assert report.outcome.changes is not None
+    assert report.outcome.changes.summary == "1 file (+1 -0), 1 not committed"
+
+
+def test_a_daemon_that_stops_before_it_is_known_has_not_begun_the_run(
+    host: LocalRunHost, recorder: SlowRecorder, repository: Repository
+) -> None:
+    host.prepare(order(repository.path))
+    host.spawn(RUN_ID, {"PATH": PATH})
+    host.close()
+    recorder.go_on.set()
+    assert wait_until(lambda: host.reconcile(RUN_ID).fate is RunFate.REVOKED)
+    assert not (repository.path / "new").exists()
