@@ -18,6 +18,7 @@ from claudomator_py.ports import RunHost
 from claudomator_py.scheduler.lanes import lane_columns
 from claudomator_py.store import dependency_rows, run_rows, task_rows
 from claudomator_py.store.events import record
+from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Run, Task
 
 GIVEN_UP = "conversation_given_up"
@@ -27,7 +28,7 @@ _FRESH = "Restart it without `resume`."
 
 def resumption_of(task: Task) -> ConversationRef | None:
     """What the task's row says."""
-    return None if task.resume is None else ConversationRef.model_validate(task.resume)
+    return readable(ConversationRef, task.resume)
 
 
 def columns_of(resumption: ConversationRef | None, spec: TaskSpec) -> dict[str, Any]:

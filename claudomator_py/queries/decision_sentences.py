@@ -23,6 +23,7 @@ from claudomator_py.scheduler.decision import (
     SpecialistRecord,
     TierRecord,
     TriageRecord,
+    record_of,
 )
 from claudomator_py.store.tables import Decision
 
@@ -44,21 +45,23 @@ class Explanation:
 
 def explanation_of(row: Decision, seen: Set[str]) -> Explanation:
     """The decision for people. seen: the ids of specialists who exist for whoever asks."""
-    match DecisionKind(row.kind):
-        case DecisionKind.PLACEMENT:
-            return _placement(DecisionRecord.model_validate(row.data), row.at_ms, seen)
-        case DecisionKind.TIER:
-            return _tier(TierRecord.model_validate(row.data))
-        case DecisionKind.SPECIALIST:
-            return _specialist(SpecialistRecord.model_validate(row.data), seen)
-        case DecisionKind.POLICY:
-            return _policy(PolicyRecord.model_validate(row.data))
-        case DecisionKind.HANDOFF:
-            return _handoff(HandoffRecord.model_validate(row.data), seen)
-        case DecisionKind.TRIAGE:
-            return _triage(TriageRecord.model_validate(row.data), seen)
-        case DecisionKind.SHADOW:
-            return _shadow(ShadowRecord.model_validate(row.data), seen)
+    match record_of(row.kind, row.data):
+        case DecisionRecord() as placement:
+            return _placement(placement, row.at_ms, seen)
+        case TierRecord() as tier:
+            return _tier(tier)
+        case SpecialistRecord() as specialist:
+            return _specialist(specialist, seen)
+        case PolicyRecord() as policy:
+            return _policy(policy)
+        case HandoffRecord() as handoff:
+            return _handoff(handoff, seen)
+        case TriageRecord() as triage:
+            return _triage(triage, seen)
+        case ShadowRecord() as shadow:
+            return _shadow(shadow, seen)
+        case unreadable:
+            return Explanation((sentence(unreadable.reason.text),))
 
 
 def _placement(record: DecisionRecord, at_ms: int, seen: Set[str]) -> Explanation:

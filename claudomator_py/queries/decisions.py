@@ -23,7 +23,7 @@ from claudomator_py.queries.decision_details import details_of
 from claudomator_py.queries.decision_sentences import explanation_of
 from claudomator_py.queries.finding import find_task
 from claudomator_py.queries.routing import known_to, reason_for
-from claudomator_py.scheduler.decision import RECORDS, DecisionKind
+from claudomator_py.scheduler.decision import Record, record_of
 from claudomator_py.store import channel_rows, decision_log
 from claudomator_py.store.decision_log import Recorded
 
@@ -100,7 +100,9 @@ def _view(found: Recorded, seen: Set[str], channels: Mapping[str, str]) -> Recor
     row = found.decision
     channel_id, message_id = message_of(row.input_ref) or (None, None)
     there = channel_id in channels
-    record = RECORDS[DecisionKind(row.kind)].model_validate(row.data)
+    record = record_of(row.kind, row.data)
+    # What of it fits no shape is not shown either.
+    data = {} if type(record) is Record else row.data
     reason = reason_for(record.reason, seen)
     known = row.specialist is None or row.specialist in seen
     # The best score, and whose topic it is, may tell of somebody hidden.
@@ -126,9 +128,9 @@ def _view(found: Recorded, seen: Set[str], channels: Mapping[str, str]) -> Recor
         route=found.route,
         specialist=row.specialist if known else None,
         skill=row.skill if known else None,
-        agent=row.data.get("agent"),
-        tier=row.data.get("tier"),
-        model=row.data.get("model"),
+        agent=data.get("agent"),
+        tier=data.get("tier"),
+        model=data.get("model"),
         intent=record.intent,
         topic=record.topic if all_seen else None,
         risk=record.risk,
@@ -136,7 +138,7 @@ def _view(found: Recorded, seen: Set[str], channels: Mapping[str, str]) -> Recor
         threshold=record.threshold,
         reason=reason.text,
         rationale=reason,
-        required_capabilities=tuple(row.data.get("required_capabilities", ())) if known else (),
+        required_capabilities=tuple(data.get("required_capabilities", ())) if known else (),
         policy_checks=tuple(PolicyCheckView.of(one) for one in record.policy_checks),
         versions=VersionsView.of(record.versions),
         latency_ms=record.latency_ms,

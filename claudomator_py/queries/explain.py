@@ -24,6 +24,7 @@ from claudomator_py.resources.runs.shape import RunCheckView
 from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.scheduler.classification import Cause
 from claudomator_py.scheduler.decision import Candidate, DecisionRecord, OverriddenHint
+from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Event, Run, Task
 
 _DETAIL = 1_000
@@ -173,9 +174,9 @@ def run_sentence(run: Run, number: int, now_ms: int, note_of: str | None = None)
     if run.live or run.ended_ms is None:
         return f"{where} is {run.state}, {_since(run.started_ms, now_ms)} so far."
     took = _since(run.started_ms, run.ended_ms)
-    if run.outcome is None:
+    outcome = readable(Outcome, run.outcome)
+    if outcome is None:
         return f"{where} ended after {took}."
-    outcome = Outcome.model_validate(run.outcome)
     evident = (None, Reason.CANCELLED, Reason.LOST, Reason.RATE_LIMITED)
     reason = "" if outcome.reason in evident else f" ({outcome.reason})"
     reset = ""
@@ -203,9 +204,9 @@ def _fenced(outcome: Outcome) -> str:
 
 def check_sentences(run: Run, now_ms: int) -> list[str]:
     """How the run's check went, if it had one, with the end of what it wrote if it failed."""
-    if run.check_result is None:
+    result = readable(CheckResult, run.check_result)
+    if result is None:
         return []
-    result = CheckResult.model_validate(run.check_result)
     took = _since(result.started_ms, now_ms if result.ended_ms is None else result.ended_ms)
     time = f"({took} so far)" if result.ended_ms is None else f"after {took}"
     sentence = f"Its check {_CHECKED[result.status]} {time}: {RunCheckView.of(result).text}."

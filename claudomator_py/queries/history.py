@@ -20,6 +20,7 @@ from claudomator_py.queries.explain import (
 )
 from claudomator_py.scheduler.decision import DecisionRecord
 from claudomator_py.store import dependency_rows, schedule_rows
+from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Decision, Event, Run, Task
 from claudomator_py.tasks.runs import NOTE_OF
 
@@ -73,9 +74,10 @@ def _several(alike: Sequence[_Told], now_ms: int) -> list[str]:
 
 def _one(one: _Told, now_ms: int) -> list[str]:
     run, decision = one.run, one.decision
-    sentences = []
+    sentences, record = list[str](), None
     if decision is not None:
-        record = DecisionRecord.model_validate(decision.data)
+        record = readable(DecisionRecord, decision.data)
+    if decision is not None and record is not None:
         sentences = decision_sentences(record, one.number, decision.at_ms, now_ms)
     return [*sentences, run_sentence(run, one.number, now_ms, one.note_of), *check_sentences(run, now_ms)]
 
@@ -84,7 +86,9 @@ def _end_of(run: Run) -> tuple[str, ...]:
     """What runs that ended alike have in common; a run that has not ended is like no other."""
     if run.outcome is None:
         return (run.state, "" if run.state == "revoked" else run.id)
-    outcome = Outcome.model_validate(run.outcome)
+    outcome = readable(Outcome, run.outcome)
+    if outcome is None:
+        return (run.state, run.id)
     # What a provider says of a limit differs from run to run, by the time that it names.
     said = "" if outcome.status is OutcomeStatus.LIMITED else clause(outcome.error or "")
     return (outcome.status.value, str(outcome.reason), said)
@@ -93,7 +97,9 @@ def _end_of(run: Run) -> tuple[str, ...]:
 def _how(run: Run) -> str:
     if run.outcome is None:
         return "were given up before they started"
-    outcome = Outcome.model_validate(run.outcome)
+    outcome = readable(Outcome, run.outcome)
+    if outcome is None:
+        return "ended"
     if outcome.status is OutcomeStatus.LIMITED:
         return "met the limit"
     said = clause(outcome.error or "")

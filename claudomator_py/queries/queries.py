@@ -36,7 +36,7 @@ from claudomator_py.queries.finding import find_run, find_task
 from claudomator_py.queries.history import history_sentences, schedule_sentences
 from claudomator_py.queries.inputs import input_sentences
 from claudomator_py.queries.routing import known_to, routed_before, routing_of
-from claudomator_py.queries.task_views import TaskViews, with_tree
+from claudomator_py.queries.task_views import TaskViews, spec_shown, with_tree
 from claudomator_py.queries.views import decision_view, event_views, run_view
 from claudomator_py.resources.agents.ask import (
     agent_views,
@@ -51,6 +51,7 @@ from claudomator_py.resources.runs.shape import LogChunk, RunView
 from claudomator_py.resources.schedules.ask import by_next_time
 from claudomator_py.resources.session import Service
 from claudomator_py.resources.tasks.shape import TaskView, WhyView
+from claudomator_py.scheduler.decision import DecisionRecord
 from claudomator_py.sources.inbox.refusals import Refusal, Refusals, readable
 from claudomator_py.store import (
     decision_rows,
@@ -59,7 +60,7 @@ from claudomator_py.store import (
     reads,
     run_rows,
     specialist_rows,
-    task_rows,
+    stored_json,
 )
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.tasks.holds import drain_check, drain_view
@@ -214,7 +215,7 @@ class Queries(Service):
             sentences += input_sentences(task, told, now_ms, specialists=specialists)
             sentences += [*thread_sentences(view), *conversation_sentences(task, told), *tree_sentences(told)]
             sentences += [*cancelled_sentences(task, told), *discarded_sentences(told)]
-            spec = task_rows.spec_of(connection, task.id, task.revision)
+            spec = spec_shown(connection, task)
             sentences += [*schedule_sentences(connection, task), *budget_sentences(connection, task, spec)]
             sentences += () if view.reach_origin is None else (view.reach_origin.sentence,)
             by_run = {str(decision.run_id): decision for decision in decisions}
@@ -229,6 +230,7 @@ class Queries(Service):
                 decisions=tuple(
                     decision_view(one, routed_before(one, decided, seen), conceals=one.specialist in hidden)
                     for one in decisions
+                    if stored_json.readable(DecisionRecord, one.data) is not None
                 ),
                 events=event_views(connection, told, self._by),
             )

@@ -14,7 +14,6 @@ from claudomator_py.domain.views.routing import PolicyCheckView, RouteCandidateV
 from claudomator_py.policy.rule import MODEL_RISK, NOT_READ
 from claudomator_py.queries.concealment import SOMEBODY
 from claudomator_py.scheduler.decision import (
-    RECORDS,
     DecisionKind,
     HandoffRecord,
     PolicyRecord,
@@ -22,8 +21,10 @@ from claudomator_py.scheduler.decision import (
     Route,
     SpecialistCandidate,
     SpecialistRecord,
+    record_of,
 )
 from claudomator_py.store import specialist_rows
+from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Decision, Task
 
 LABELS = frozenset(route.value for route in Route)
@@ -39,7 +40,7 @@ def known_to(connection: Connection, decisions: Iterable[Decision], by: Principa
     there is none of a name says nothing of anybody."""
     named: set[str] = set()
     for one in decisions:
-        record = RECORDS[DecisionKind(one.kind)].model_validate(one.data)
+        record = record_of(one.kind, one.data)
         named |= record.reason.named
         if isinstance(record, HandoffRecord):
             named.add(record.asked.to)
@@ -145,7 +146,7 @@ def routing_of(task: Task, decisions: Sequence[Decision], seen: Set[str]) -> Rou
     rules = next((one for one in reversed(own) if one.kind == DecisionKind.POLICY), None)
     said = None
     if rules is not None and (who is None or who.at_ms <= rules.at_ms):
-        said = PolicyRecord.model_validate(rules.data)
+        said = readable(PolicyRecord, rules.data)
     if said is not None and (said.route is not None or (who is None and _applied(said))):
         return RouteView(
             route=(said.route or Route.DEFAULT).value,
@@ -157,7 +158,9 @@ def routing_of(task: Task, decisions: Sequence[Decision], seen: Set[str]) -> Rou
         )
     if who is None:
         return None
-    record = SpecialistRecord.model_validate(who.data)
+    record = readable(SpecialistRecord, who.data)
+    if record is None:
+        return None
     view = route_view(task.name, record, seen)
     return view.model_copy(update={"sentences": (*view.sentences, *_applied(record))})
 
@@ -174,7 +177,7 @@ def routed_before(placement: Decision, decisions: Sequence[Decision], seen: Set[
     ]
     if not found:
         return {}
-    record = RECORDS[DecisionKind(found[-1].kind)].model_validate(found[-1].data)
+    record = record_of(found[-1].kind, found[-1].data)
     return {
         "route": record.route.value if isinstance(record, SpecialistRecord | HandoffRecord) else None,
         "risk": record.risk,

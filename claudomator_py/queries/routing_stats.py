@@ -26,6 +26,7 @@ from claudomator_py.domain.views.routing import (
 from claudomator_py.scheduler.decision import Route, SpecialistCandidate, SpecialistRecord
 from claudomator_py.store import learning_rows, specialist_rows, spending_rows, switch_rows
 from claudomator_py.store.learning_rows import Figures, Labelled
+from claudomator_py.store.stored_json import readable
 from claudomator_py.tasks.learning import FROZEN
 
 SAMPLE = 1_000
@@ -53,7 +54,8 @@ def stats(connection: Connection, by: Principal, days: int, now_ms: int) -> Rout
     specialists = [_figures(rows, specialist=name, performance=known.get(name)) for name, rows in by_specialist.items()]
     topics = [_figures(rows, topic=topic) for topic, rows in by_topic.items()]
     sample = learning_rows.compared(connection, since_ms, by.organisation, SAMPLE)
-    records = [(SpecialistRecord.model_validate(one.data), one) for one in sample]
+    found_in = [(readable(SpecialistRecord, one.data), one) for one in sample]
+    records = [(record, one) for record, one in found_in if record is not None]
     return RoutingStatsView(
         days=days,
         total=_figures(found),
@@ -110,7 +112,9 @@ def labelled(connection: Connection, by: Principal, limit: int, default: str | N
         right = one.wanted or one.specialist
         if right not in seen or right is None or one.decision_id not in specs:
             continue
-        spec = TaskSpec.model_validate(specs[one.decision_id])
+        spec = readable(TaskSpec, specs[one.decision_id])
+        if spec is None:
+            continue
         # Of several about one task the newest counts.
         items.setdefault(
             one.task_id,

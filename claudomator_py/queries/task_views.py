@@ -36,6 +36,7 @@ from claudomator_py.scheduler.admission import admit
 from claudomator_py.scheduler.load import load_of
 from claudomator_py.scheduler.snapshot import QueueHead, Snapshot
 from claudomator_py.store import dependency_rows, queue, reads, run_rows, specialist_rows, task_rows
+from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.tasks.feasibility import acceptance_warnings
 
@@ -75,7 +76,7 @@ class TaskViews(Service):
         runs = {task_id: unnamed(connection, of_task, self._by) for task_id, of_task in found.items()}
         tasks = unnamed(connection, tasks, self._by)
         present = self._observer.present(connection)
-        specs = {task.id: task_rows.spec_of(connection, task.id, task.revision) for task in tasks}
+        specs = {task.id: spec_shown(connection, task) for task in tasks}
         heads = self._observer.heads(connection, [(task, specs[task.id]) for task in tasks])
         limited = any(agent.holds for agent in present.agents)
         holds = hold_views(connection, self._registry.agents, present.now, self._by) if limited else {}
@@ -141,7 +142,7 @@ class TaskViews(Service):
             return _blocked(not_ready(task, dependency_rows.states(connection, task.id)), present.now)
         if task.state == "FAILED" and task.reason is not None:
             last = runs[-1] if runs else None
-            outcome = Outcome.model_validate(last.outcome) if last is not None and last.outcome is not None else None
+            outcome = None if last is None else readable(Outcome, last.outcome)
             states = dependency_rows.states(connection, task.id)
             failed = failure_text(task.reason, outcome, states)
             said = rejection(task) if task.reason == Reason.REJECTED else None
@@ -206,11 +207,18 @@ def with_tree(view: TaskView, trees: Trees, read: Callable[[Callable[[Connection
     return view.model_copy(update={"worktree": told})
 
 
+def spec_shown(connection: Connection, task: Task) -> TaskSpec:
+    """The content of the task as it is shown; where it cannot be read, the name with a sentence that says so."""
+    stored = task_rows.revision_of(connection, task.id, task.revision).spec
+    unreadable = {"name": task.name, "instructions": "What was stored of this task cannot be read.", "schedule": None}
+    return readable(TaskSpec, stored) or TaskSpec.model_validate(unreadable)
+
+
 def _success(runs: Sequence[Run]) -> Outcome | None:
     """What the last run that succeeded came to."""
     for run in reversed(runs):
         if run.outcome is not None and run.ended_as == OutcomeStatus.SUCCEEDED:
-            return Outcome.model_validate(run.outcome)
+            return readable(Outcome, run.outcome)
     return None
 
 

@@ -29,6 +29,7 @@ from claudomator_py.resources.tasks.shape import DependencyView, TaskView
 from claudomator_py.scheduler.decision import Candidate, DecisionRecord
 from claudomator_py.schema.taskfile import shown_document
 from claudomator_py.store import specialist_rows, task_rows
+from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Decision, Event, Run, Task
 from claudomator_py.store.task_rows import state_of
 from claudomator_py.tasks.decisions import ROUTED
@@ -65,8 +66,8 @@ def task_view(
         DependencyView.model_validate({"name": name, "task_id": bound, "state": state})
         for name, bound, state in dependencies
     ]
-    outcomes = [Outcome.model_validate(run.outcome) for run in runs if run.outcome is not None]
-    last_outcome = Outcome.model_validate(last.outcome) if last is not None and last.outcome is not None else None
+    outcomes = [outcome for run in runs if (outcome := readable(Outcome, run.outcome)) is not None]
+    last_outcome = None if last is None else readable(Outcome, last.outcome)
     return TaskView.of(
         task,
         reason=reason,
@@ -107,8 +108,8 @@ def task_view(
 
 def run_view(run: Run, host: RunHost) -> RunView:
     """Return the shape of a run. host: where it took place."""
-    check = RunCheckView.of(CheckResult.model_validate(run.check_result)) if run.check_result else None
-    outcome = Outcome.model_validate(run.outcome) if run.outcome is not None else None
+    checked, outcome = readable(CheckResult, run.check_result), readable(Outcome, run.outcome)
+    check = None if checked is None else RunCheckView.of(checked)
     shown = OutcomeView.of(outcome, detail=outcome.error) if outcome is not None else None
     return RunView.of(
         run,
@@ -122,7 +123,8 @@ def run_view(run: Run, host: RunHost) -> RunView:
 
 
 def _progress(run: Run) -> RunProgressView | None:
-    return None if run.progress is None else RunProgressView.of(Progress.model_validate(run.progress))
+    progress = readable(Progress, run.progress)
+    return None if progress is None else RunProgressView.of(progress)
 
 
 def decision_view(decision: Decision, routed: Mapping[str, object], *, conceals: bool = False) -> DecisionView:
@@ -152,7 +154,8 @@ def decision_view(decision: Decision, routed: Mapping[str, object], *, conceals:
 
 def event_views(connection: Connection, found: Sequence[Event], by: Principal) -> tuple[EventView, ...]:
     """Events, without the specialists that do not exist for that principal, and the agents that these are."""
-    named = [event.data.get(key) for event in found for key in _SPECIALISTS.get(event.kind, ())]
+    told = (event.data.get(key) for event in found for key in _SPECIALISTS.get(event.kind, ()))
+    named = [one for one in told if isinstance(one, str)]
     hidden = specialist_rows.hidden(connection, named, by)
     names = task_rows.names_of(connection, {event.task_id for event in found if event.task_id is not None})
     return concealed(connection, [_event_view(event, names, hidden) for event in unnamed(connection, found, by)], by)
@@ -162,7 +165,9 @@ def _event_view(event: Event, names: Mapping[str, str], hidden: Set[str]) -> Eve
     data = {**event.data, **_budget_words(event), **_words(event)}
     for coded in ("asked", "meant"):
         data.pop(coded, None)
-    concealed = {key for key in _SPECIALISTS.get(event.kind, ()) if data.get(key) in hidden}
+    concealed = {
+        key for key in _SPECIALISTS.get(event.kind, ()) if isinstance(data.get(key), str) and data[key] in hidden
+    }
     if concealed:
         data = {key: value for key, value in data.items() if key not in concealed | {"skill", "constraints"}}
     return EventView.of(event, data=data, task_name=names.get(event.task_id or ""))
@@ -177,7 +182,8 @@ def _words(event: Event) -> dict[str, str]:
     if (meant := event.data.get("meant")) is not None:
         told["answer"] = meant
     if (refused := event.data.get("refused_handoff")) is not None:
-        told["detail"] = RefusedHandoff.model_validate(refused).text
+        why = readable(RefusedHandoff, refused)
+        told |= {} if why is None else {"detail": why.text}
     return told
 
 
@@ -186,7 +192,9 @@ def _budget_words(event: Event) -> dict[str, str]:
     budget = event.data.get("budget")
     if budget is None or event.kind not in ("over_budget", "budget_spent", "state"):
         return {}
-    spent = SpentBudget.model_validate(budget)
+    spent = readable(SpentBudget, budget)
+    if spent is None:
+        return {}
     if event.kind == "budget_spent":
         return {"figures": spent.figures.text}
     if event.kind == "over_budget":

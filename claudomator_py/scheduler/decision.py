@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked, blocked
@@ -12,7 +12,7 @@ from claudomator_py.domain.decision import Classification, PolicyCheck, Versions
 from claudomator_py.domain.handoff import Given
 from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.personal import Impersonal
-from claudomator_py.domain.rationale import RationaleCode, StoredRationale
+from claudomator_py.domain.rationale import RationaleCode, StoredRationale, rationale
 from claudomator_py.domain.routing import Constraints, Risk
 from claudomator_py.domain.stand_in import StandIn, StoredFallback
 from claudomator_py.domain.triage import TriageReason
@@ -358,3 +358,13 @@ RECORDS: Final[Mapping[DecisionKind, type[Record]]] = {
     DecisionKind.SHADOW: ShadowRecord,
 }
 """What is stored of each kind."""
+
+_UNREADABLE: Final = Record(reason=rationale(RationaleCode.TEXT, text="what was recorded of it cannot be read"))
+
+
+def record_of(kind: str, data: object) -> Record:
+    """Return what is stored of a decision, for whoever shows it; a ``Record`` that says so where it cannot be read."""
+    try:
+        return RECORDS[DecisionKind(kind)].model_validate(data)
+    except (ValidationError, ValueError):
+        return _UNREADABLE

@@ -18,6 +18,7 @@ from claudomator_py.store import remembered
 from claudomator_py.store.connections import Snapshots
 from claudomator_py.store.errors import READ_ONLY, StoreUnavailable, explain
 from claudomator_py.store.shown import Clean
+from claudomator_py.store.stored_json import read_json
 from claudomator_py.store.writer import Writer
 
 __all__ = ["Database", "StoreUnavailable"]
@@ -250,6 +251,7 @@ def _sqlite_engine(file: Path, connections: int, begin: str, pragmas: tuple[str,
         pool_size=connections,
         max_overflow=0,
         connect_args={"check_same_thread": False, "cached_statements": STATEMENTS},
+        json_deserializer=read_json,
     )
 
     def prepare(connection: Any, _record: object) -> None:
@@ -322,6 +324,7 @@ def _postgresql_engine(url: URL, connections: int, settings: str) -> Engine:
             "application_name": "claudomator",
             "connect_timeout": 10,
         },
+        json_deserializer=read_json,
     )
 
 

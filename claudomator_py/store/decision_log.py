@@ -6,15 +6,16 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import JSON, ColumnElement, Connection, Select, and_, case, exists, func, or_, select, type_coerce
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, exists, func, or_, select
 
 from claudomator_py.domain.learning import LabelRule
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.domain.views.decisions import DecisionFilter
-from claudomator_py.scheduler.decision import DecisionKind
+from claudomator_py.scheduler.decision import DecisionKind, Route
 from claudomator_py.store.decision_rows import decision_from
+from claudomator_py.store.stored_json import sound
 from claudomator_py.store.tables import DECISION, LABEL, RUN, SPECIALIST, TASK, Decision
 from claudomator_py.store.visibility import agent_hidden, cards_seen, decisions_seen
 
@@ -116,7 +117,7 @@ def _between(since_ms: int | None, until_ms: int | None) -> list[ColumnElement[b
 
 
 def _wanted(wanted: DecisionFilter, by: Principal) -> list[ColumnElement[bool]]:
-    data = type_coerce(DECISION.c.data, JSON)
+    data = sound(DECISION.c.data)
     conditions: list[ColumnElement[bool]] = []
     if wanted.kind is not None:
         conditions.append(DECISION.c.kind == wanted.kind)
@@ -151,9 +152,9 @@ def _ms(time: datetime) -> int:
 
 def _route() -> ColumnElement[str]:
     """Where the task went: as the decision says; of a placement, as it was decided last before it."""
-    before, data = DECISION.alias("before"), type_coerce(DECISION.c.data, JSON)
+    before, data = DECISION.alias("before"), sound(DECISION.c.data)
     went = (
-        select(type_coerce(before.c.data, JSON)["route"].as_string())
+        select(sound(before.c.data)["route"].as_string())
         .where(
             before.c.task_id == DECISION.c.task_id,
             before.c.generation == DECISION.c.generation,
@@ -176,6 +177,8 @@ def _overridden() -> ColumnElement[bool]:
     return exists().where(LABEL.c.decision_id == DECISION.c.id, LABEL.c.rule == LabelRule.OVERRIDDEN.value)
 
 
+_ROUTE_SHOWN = case({one.value: one.value for one in Route}, value=_route())
+"""None for what is none: a text that is half of a character would be an error of the driver."""
 _OF_RUN = ("state", "ended_as", "reason", "input_tokens", "output_tokens", "cost_usd")
 
 
@@ -189,7 +192,7 @@ def _all() -> Select[Any]:
             TASK.c.state.label("task_state"),
             later.c.id.label("superseded_by"),
             _overridden().label("overridden"),
-            _route().label("route"),
+            _ROUTE_SHOWN.label("route"),
             *(RUN.c[name].label(f"run_{name}") for name in _OF_RUN),
         )
         .outerjoin(TASK, TASK.c.id == DECISION.c.task_id)

@@ -4,12 +4,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from sqlalchemy import JSON, Connection, Select, and_, func, insert, or_, select, type_coerce
+from sqlalchemy import Connection, Select, and_, func, insert, or_, select
 
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.store.loading import loader
 from claudomator_py.store.statement import Statement
+from claudomator_py.store.stored_json import sound
 from claudomator_py.store.tables import EVENT, TASK, Event
 from claudomator_py.store.visibility import events_seen, tasks_seen
 
@@ -144,7 +145,7 @@ class SettledInput:
 def settled_inputs(connection: Connection, by: Principal, *, sample: int, limit: int) -> Sequence[SettledInput]:
     """Of the tasks that exist for that principal, the newest first, at most limit. sample: so many of the newest events
     are looked at."""
-    expired = type_coerce(EVENT.c.data, JSON)["reason"].as_string() == Reason.EXPIRED.value
+    expired = sound(EVENT.c.data)["reason"].as_string() == Reason.EXPIRED.value
     query = (
         select(EVENT.c.kind, EVENT.c.by, EVENT.c.data, EVENT.c.at_ms, EVENT.c.task_id, TASK.c.name, TASK.c.asks)
         .join(TASK, TASK.c.id == EVENT.c.task_id)

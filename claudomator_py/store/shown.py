@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from sqlalchemy import JSON, Dialect, String, TypeDecorator
+from sqlalchemy import Dialect, String, TypeDecorator
 
 from claudomator_py.domain.redaction import Redactor, clean
+from claudomator_py.store.stored_json import StoredJson
 
 Clean = Callable[[Any], Any]
 
@@ -30,18 +31,10 @@ class ShownText(TypeDecorator[str]):
         return None if value is None else _clean.get()(value)
 
 
-class ShownJson(TypeDecorator[Any]):
-    """JSON, stored without secrets; no value is NULL."""
+class ShownJson(StoredJson):
+    """JSON, stored without secrets."""
 
-    impl = JSON
     cache_ok = True
-
-    def __init__(self) -> None:
-        super().__init__(none_as_null=True)
-
-    def coerce_compared_value(self, op: Any, value: Any) -> Any:
-        """What is compared with a part of the JSON is not JSON itself."""
-        return self.impl_instance.coerce_compared_value(op, value)
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
         """The value without secrets."""

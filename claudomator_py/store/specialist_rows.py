@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Row, Select, bindparam, delete, insert, selec
 from claudomator_py.domain.card import Card, Registration
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.store.statement import Statement
+from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import SPECIALIST, SPECIALIST_GRANT, SPECIALIST_SKILL, Specialist
 from claudomator_py.store.tables.columns import bytewise
 from claudomator_py.store.visibility import cards_given, cards_hidden, cards_seen
@@ -60,7 +61,7 @@ def seen(
         query = query.where(bytewise(SPECIALIST.c.id) > after)
     rows = connection.execute(query if limit is None else query.limit(limit)).all()
     grants = _grants(connection, [row.id for row in rows] if len(rows) <= _FEW else None)
-    return [_registration(row, grants) for row in rows]
+    return [one for row in rows if (one := _registration(row, grants)) is not None]
 
 
 def get(connection: Connection, specialist_id: str, by: Principal = OPERATOR) -> Registration:
@@ -88,8 +89,9 @@ def cards(connection: Connection, ids: Collection[str]) -> dict[str, Card]:
         return {}
     found = {}
     for specialist_id, document, organisation, is_admitted in _CARDS.rows(connection, specialists=sorted(ids)):
-        card = Card.model_validate(document).model_copy(update={"organisation": organisation})
-        found[specialist_id] = card if is_admitted else card.restricting
+        if (stored := readable(Card, document)) is not None:
+            card = stored.model_copy(update={"organisation": organisation})
+            found[specialist_id] = card if is_admitted else card.restricting
     return found
 
 
@@ -172,7 +174,7 @@ def of_file(connection: Connection, path: str) -> Sequence[Registration]:
     query = select(SPECIALIST).where(SPECIALIST.c.file_path == path, SPECIALIST.c.removed_ms.is_(None))
     rows = connection.execute(query.order_by(bytewise(SPECIALIST.c.id))).all()
     grants = _grants(connection, [row.id for row in rows])
-    return [_registration(row, grants) for row in rows]
+    return [one for row in rows if (one := _registration(row, grants)) is not None]
 
 
 def files(connection: Connection) -> Sequence[str]:
@@ -231,9 +233,13 @@ def _grants(connection: Connection, ids: Sequence[str] | None) -> Mapping[str, S
     return found
 
 
-def _registration(row: Row[Any], grants: Mapping[str, Sequence[str]]) -> Registration:
+def _registration(row: Row[Any], grants: Mapping[str, Sequence[str]]) -> Registration | None:
+    """None: its card cannot be read, and is given no work."""
+    card = readable(Card, row.card)
+    if card is None:
+        return None
     return Registration(
-        card=Card.model_validate(row.card),
+        card=card,
         creator=row.creator,
         organisation=row.organisation,
         source=row.source,

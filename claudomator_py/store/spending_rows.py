@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Integer, Row, case, cast, func
 from claudomator_py.domain.budget import Spending, WindowUse
 from claudomator_py.domain.limits import MAX_RESET_MS
 from claudomator_py.domain.principal import OPERATOR, Principal
+from claudomator_py.store.stored_json import readable, sound
 from claudomator_py.store.tables import RUN
 from claudomator_py.store.visibility import runs_seen
 
@@ -37,8 +38,8 @@ def by_agent(connection: Connection, start_ms: int, end_ms: int, by: Principal =
 def fees(connection: Connection, start_ms: int, by: Principal) -> Mapping[str, tuple[int, float]]:
     """What is owed to creators of cards for runs that exist for that principal and began at start_ms or later: how many
     runs, and US dollars, by creator."""
-    creator = RUN.c.outcome["fee"]["creator"].as_string()
-    usd = func.sum(RUN.c.outcome["fee"]["usd"].as_float())
+    creator = sound(RUN.c.outcome)["fee"]["creator"].as_string()
+    usd = func.sum(sound(RUN.c.outcome)["fee"]["usd"].as_float())
     query = select(creator, func.count(), usd).where(RUN.c.started_ms >= start_ms, _BEGUN, runs_seen(by))
     query = query.where(RUN.c.specialist.is_not(None), creator.is_not(None)).group_by(creator).order_by(creator)
     return {name: (int(runs), float(total)) for name, runs, total in connection.execute(query)}
@@ -50,7 +51,7 @@ def windows(connection: Connection, kind: str, account: str) -> Mapping[str, Win
     query = query.where(RUN.c.windows_ms.is_not(None))
     found: dict[str, WindowUse] = {}
     for said, said_ms in connection.execute(query.order_by(RUN.c.windows_ms.desc()).limit(_LATEST)):
-        uses = {name: WindowUse.model_validate(use) for name, use in said.items()}
+        uses = {name: use for name, told in said.items() if (use := readable(WindowUse, told)) is not None}
         found = {name: use for name, use in uses.items() if use.resets_at <= said_ms + MAX_RESET_MS} | found
     return found
 

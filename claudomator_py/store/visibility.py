@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, and_, exists, false, not_, or_, select, tr
 
 from claudomator_py.domain.card import REMOTE_AGENT, Visibility
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from claudomator_py.store.stored_json import sound
 from claudomator_py.store.tables import CHANNEL, DECISION, EVENT, RUN, SCHEDULE, SPECIALIST, SPECIALIST_GRANT, TASK
 
 
@@ -73,7 +74,7 @@ def cards_given(by: Principal) -> ColumnElement[bool]:
     own = SPECIALIST.c.creator.in_(by.names)
     same_side = SPECIALIST.c.organisation.is_not_distinct_from(by.organisation)
     admitted = SPECIALIST.c.admitted_hash == SPECIALIST.c.content_hash
-    url = SPECIALIST.c.card["url"].as_string()
+    url = sound(SPECIALIST.c.card)["url"].as_string()
     reached = or_(SPECIALIST.c.creator == OPERATOR.id, url.is_(None), url.startswith("ws-agent:"))
     may = or_(own, and_(_visible_to(by), or_(same_side, admitted)))
     return and_(SPECIALIST.c.removed_ms.is_(None), reached, may)

@@ -22,6 +22,7 @@ FRAMES_A_SECOND = 45
 SEARCH_EVERY = 10
 PROGRESS = "x" * 99_000
 _CONCURRENCY = 50
+_ASSIGNED_IN_S = 120
 
 
 @dataclass(frozen=True)
@@ -54,10 +55,11 @@ class Crowd:
     async def come(self) -> None:
         """Return once all are connected, registered and at work."""
         orders = self._orders
-        tokens = itertools.cycle(orders.tokens)
-        await asyncio.gather(*(self._connected(next(tokens)) for _ in range(orders.idle)))
+        tokens = orders.tokens
+        await asyncio.gather(*(self._connected(tokens[one % len(tokens)]) for one in range(orders.idle)))
         for number in range(orders.noisy):
-            connection = await self._connected(next(tokens))
+            # Of the same token in each crowd: the id of an agent is that of who registered it first.
+            connection = await self._connected(tokens[number % len(tokens)])
             agent = NoisyAgent(f"noisy-{number}", connection, self.done, floods=number < orders.floods)
             self._agents.append(agent)
         await asyncio.gather(*(agent.begin() for agent in self._agents))
@@ -93,6 +95,7 @@ class NoisyAgent:
         self._done = done
         self._floods = floods
         self._assignment: str | None = None
+        self._refusal: object = None
         self._assigned = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -103,7 +106,9 @@ class NoisyAgent:
         self._tasks.append(asyncio.create_task(self._read()))
         if self._floods:
             await self._send("task.submit", name=self._agent_id, instructions="Make noise", specialist=self._agent_id)
-            await self._assigned.wait()
+            async with asyncio.timeout(_ASSIGNED_IN_S):
+                await self._assigned.wait()
+            assert self._refusal is None, self._refusal
         self._tasks.append(asyncio.create_task(self._talk()))
 
     def stop(self) -> None:
@@ -135,6 +140,9 @@ class NoisyAgent:
                     self._assigned.set()
                 elif "error" in message:
                     self._done["errors"] += 1
+                    if not self._assigned.is_set():
+                        self._refusal = message["error"]
+                        self._assigned.set()
                 else:
                     self._done["answers"] += 1
         self._done["ended"] += 1

@@ -32,6 +32,7 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.queries.explain import utc_clock
 from claudomator_py.resources.agents.shape import AgentView, BudgetView, HoldView, NearLimitView, SpendingView
 from claudomator_py.store import hold_rows, run_rows, specialist_rows, spending_rows
+from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Run, Task
 
 _SOURCE = 1_000
@@ -149,9 +150,9 @@ def _shown(text: str) -> str:
 
 def _near_limit(agent: AgentSpec, warned: Mapping[tuple[str, str], Run], by: Principal) -> NearLimitView | None:
     run = warned.get((agent.kind, agent.quota_account))
-    if run is None or run.outcome is None or run.warned_until_ms is None:
+    outcome = None if run is None else readable(Outcome, run.outcome)
+    if run is None or outcome is None or run.warned_until_ms is None:
         return None
-    outcome = Outcome.model_validate(run.outcome)
     return NearLimitView(
         window=outcome.near_limit,
         used=outcome.near_limit_used,

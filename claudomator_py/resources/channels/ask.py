@@ -23,8 +23,12 @@ from claudomator_py.resources.channels.shape import (
     TriageView,
 )
 from claudomator_py.store import channel_rows
+from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Channel, ChannelMessage
 from claudomator_py.tasks.channels import members_of
+
+_NOT_READ = TriageView(reason=TriageReason.NO_TRIGGER)
+"""Of a message whose decision cannot be read."""
 
 
 def channel_view(connection: Connection, channel: Channel) -> ChannelView:
@@ -34,7 +38,7 @@ def channel_view(connection: Connection, channel: Channel) -> ChannelView:
     return ChannelView.of(
         channel,
         primary=channel.primary_agent,
-        settings=ChannelSettings.model_validate(channel.settings),
+        settings=readable(ChannelSettings, channel.settings) or ChannelSettings(),
         participants=tuple(ParticipantView.of(one, muted_until=muted[one.id]) for one in members_of(connection, rows)),
     )
 
@@ -65,17 +69,17 @@ def message_views(connection: Connection, messages: Sequence[ChannelMessage]) ->
     return [
         MessageView.of(
             one,
-            attachments=tuple(map(_attachment_view, one.attachments)),
-            decision=TriageView.model_validate(one.decision),
+            attachments=tuple(view for kept in one.attachments if (view := _attachment_view(kept)) is not None),
+            decision=readable(TriageView, one.decision) or _NOT_READ,
             answers=tuple(answers[one.id or 0]),
         )
         for one in messages
     ]
 
 
-def _attachment_view(stored: dict[str, object]) -> AttachmentView:
-    one = Attachment.model_validate(stored)
-    return AttachmentView.of(one, chars=None if one.text is None else len(one.text))
+def _attachment_view(stored: dict[str, object]) -> AttachmentView | None:
+    one = readable(Attachment, stored)
+    return None if one is None else AttachmentView.of(one, chars=None if one.text is None else len(one.text))
 
 
 def channel_stats(connection: Connection, channel: Channel, days: int, now_ms: int) -> ChannelStatsView:

@@ -13,8 +13,11 @@ from claudomator_py.resources.session import Service
 from claudomator_py.store import outbox_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import record
+from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Outbox
 from claudomator_py.workers.notifications import NotificationDispatcher
+
+_NOT_READ = Notice(id="", kind=NoticeKind.TEST, at="", title="What was stored of this notice cannot be read")
 
 
 class Notices(Service):
@@ -79,5 +82,6 @@ class Notices(Service):
 
 
 def _view(row: Outbox) -> DeliveryView:
+    notice = readable(Notice, row.notice) or _NOT_READ.model_copy(update={"at": format_instant(row.created_ms)})
     pending = row.state == DeliveryState.PENDING
-    return DeliveryView.of(row, next_at=row.next_ms if pending else None, notice=Notice.model_validate(row.notice))
+    return DeliveryView.of(row, next_at=row.next_ms if pending else None, notice=notice)

@@ -26,6 +26,7 @@ from claudomator_py.resources.policy.shape import (
 )
 from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, PolicyVerdict
 from claudomator_py.store import decision_log, decision_rows, events, reads, remembered, specialist_rows
+from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Task
 from claudomator_py.tasks.inputs import asked_before, asked_of, may_approve, specialists_for
 
@@ -56,7 +57,9 @@ def policy_view(
     """
     applied, faults, last, said = Counter[str](), Counter[str](), dict[str, int](), Counter[PolicyVerdict]()
     for decision in decision_log.newest_of_kind(connection, DecisionKind.POLICY, now_ms - days * DAY_MS, SAMPLE, by):
-        record = PolicyRecord.model_validate(decision.data)
+        record = readable(PolicyRecord, decision.data)
+        if record is None:
+            continue
         said[record.verdict] += 1
         for check in record.policy_checks:
             if check.matched:
@@ -98,7 +101,8 @@ def candidates(
     it, and no rule that applies to it excludes them or gives it to somebody else."""
     open_, _ = specialists_for(connection, task, by)
     said = decision_rows.latest(connection, task.id, DecisionKind.POLICY, task.generation)
-    checks = () if said is None else PolicyRecord.model_validate(said.data).policy_checks
+    record = None if said is None else readable(PolicyRecord, said.data)
+    checks = () if record is None else record.policy_checks
     applied = {check.rule for check in checks if check.matched}
     for rule in policy.rules:
         if rule.name in applied:

@@ -8,13 +8,15 @@ from claudomator_py.resources.schedules.shape import FireView, ScheduleView
 from claudomator_py.schema.taskfile import shown_document
 from claudomator_py.sources.schedules import recurrence
 from claudomator_py.store import schedule_rows, task_rows
+from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Schedule, ScheduleFire
 
 
 def schedule_views(connection: Connection, schedules: list[Schedule]) -> list[ScheduleView]:
-    """Return the shapes of these schedules, in their order."""
+    """Return the shapes of these schedules, in their order, without those of which no task could be made either."""
     fires = schedule_rows.last_fires(connection, [schedule.id for schedule in schedules])
-    return [_view(connection, schedule, fires.get(schedule.id)) for schedule in schedules]
+    views = (_view(connection, schedule, fires.get(schedule.id)) for schedule in schedules)
+    return [view for view in views if view is not None]
 
 
 def by_next_time(connection: Connection, by: Principal) -> list[ScheduleView]:
@@ -23,8 +25,10 @@ def by_next_time(connection: Connection, by: Principal) -> list[ScheduleView]:
     return sorted(views, key=lambda view: (view.next_at is None, view.next_at or "", view.name))
 
 
-def _view(connection: Connection, schedule: Schedule, last: ScheduleFire | None) -> ScheduleView:
-    spec = TaskSpec.model_validate(schedule.spec)
+def _view(connection: Connection, schedule: Schedule, last: ScheduleFire | None) -> ScheduleView | None:
+    spec = readable(TaskSpec, schedule.spec)
+    if spec is None:
+        return None
     paused = schedule.paused_ms
     next_ms = recurrence(schedule.cron, schedule.timezone).next_after(schedule.last_ms) if paused is None else None
     return ScheduleView.of(

@@ -79,7 +79,7 @@ class ChannelMessage(Row):
     content: str = Field(sa_column=shown_text_column())
     reply_to: int | None = Field(default=None, sa_type=RowNumber)
     """The message that it answers."""
-    attachments: list[dict[str, Any]] = Field(sa_column=shown_json_column())
+    attachments: list[dict[str, Any]] = Field(sa_column=shown_json_column(items=dict))
     """See ``domain.channel.Attachment``."""
     hops: int = 0
     """How many messages of agents led to it, itself included; 0: a person wrote it."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Set
 from typing import Any, ClassVar
 
-from sqlalchemy import JSON, BigInteger, Column, ColumnElement, Index, Integer, String, Table, text
+from sqlalchemy import BigInteger, Column, ColumnElement, Index, Integer, String, Table, text
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.schema import CreateIndex
 from sqlalchemy.sql.functions import FunctionElement
@@ -12,6 +12,7 @@ from sqlmodel.main import get_column_from_field
 
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.store.shown import ShownJson, ShownText
+from claudomator_py.store.stored_json import StoredJson
 
 RowNumber: Any = BigInteger().with_variant(Integer, "sqlite")
 
@@ -56,14 +57,14 @@ class Row(SQLModel):
         cls._defaults = {name: field.default for name, field in fields.items() if not field.is_required()}
 
 
-def json_column(*, nullable: bool = False) -> Any:
-    """A column of JSON, where no value is NULL."""
-    return Column(JSON(none_as_null=True), nullable=nullable)
+def json_column(*, items: type | None = None, nullable: bool = False) -> Any:
+    """A column of JSON, where no value is NULL. items: of what it has lists; None: it has objects."""
+    return Column(StoredJson(items), nullable=nullable)
 
 
-def shown_json_column(*, nullable: bool = False) -> Any:
-    """A column of JSON that people may see."""
-    return Column(ShownJson(), nullable=nullable)
+def shown_json_column(*, items: type | None = None, nullable: bool = False) -> Any:
+    """A column of JSON that people may see. items: as for ``json_column``."""
+    return Column(ShownJson(items), nullable=nullable)
 
 
 def shown_text_column(*, nullable: bool = False) -> Any:

@@ -96,7 +96,7 @@ class Task(Row):
     """The directory that one run at a time may use; empty for a scratch folder."""
     tier: str | None = None
     """Kept over retries."""
-    tags: list[str] = Field(sa_column=json_column())
+    tags: list[str] = Field(sa_column=json_column(items=str))
     source: str
     file_path: str | None = None
     last_run_id: str | None = None
@@ -224,7 +224,7 @@ class Run(Row):
     continue in it."""
     resumes: str | None = None
     """The run whose conversation it continues."""
-    asked: list[str] | None = Field(default=None, sa_column=shown_json_column(nullable=True))
+    asked: list[str] | None = Field(default=None, sa_column=shown_json_column(items=str, nullable=True))
     """What it asks a person, who is asked once it has ended, see ``domain.run_requests.QuestionRequest``."""
     progress: dict[str, Any] | None = Field(default=None, sa_column=shown_json_column(nullable=True))
     """How far it said last that it is, as ``domain.run_requests.Progress``."""

@@ -1,0 +1,162 @@
+"""JSON as it comes out of rows: nothing that a row holds keeps other rows from being read.
+
+Rows may have been changed by hand, restored from elsewhere or damaged. What is no JSON, nests deeper than anything
+that is stored, or has numbers that no column and no answer can hold is ``Unreadable``: a value that no shape accepts,
+so that whoever needs it fails for that row alone, and a mapping without keys for whoever only looks something up.
+"""
+
+import json
+import logging
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NoReturn, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from sqlalchemy import JSON, ColumnElement, Dialect, TypeDecorator
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
+
+MAX_DEPTH: Final = 200
+"""As for events of agents, the deepest of what is stored, see ``agents.jsonlines``."""
+_MAX_INTEGER: Final = 2**63
+_LONG_NUMBER = re.compile(r"\d{19}|\d[eE]\+?\d{3}")
+_LONE: Final = re.compile("[\ud800-\udfff]")
+_LONE_ON_POSTGRESQL: Final = (
+    r"\\u0000"
+    r"|\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
+    r"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F]"
+)
+"""Escapes that PostgreSQL stores in a ``json``, and takes out of none."""
+
+M = TypeVar("M", bound=BaseModel)
+log = logging.getLogger(__name__)
+
+
+class Unreadable(Mapping[str, Any]):
+    """What stands for JSON that cannot be read."""
+
+    def __getitem__(self, key: str) -> NoReturn:
+        raise KeyError(key)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+    def __repr__(self) -> str:
+        return "JSON that cannot be read"
+
+
+UNREADABLE: Final = Unreadable()
+
+
+def read_json(text: str | bytes) -> Any:
+    """Return the value, or ``UNREADABLE``. Half of a surrogate pair, which no answer can hold, is a replacement
+    character."""
+    try:
+        if isinstance(text, bytes):
+            text = text.decode()
+        value = _DECODER.decode(text)
+        if text.count("[") + text.count("{") > MAX_DEPTH and _is_deep(value):
+            return UNREADABLE
+        if _LONG_NUMBER.search(text) is not None and not _fits(value):
+            return UNREADABLE
+        return _mended(value) if "\\u" in text else value
+    except (ValueError, RecursionError):
+        return UNREADABLE
+
+
+def readable(shape: type[M], stored: object) -> M | None:
+    """Return what is stored as that shape, for whoever shows it; None: nothing is, or what is cannot be read."""
+    if stored is None:
+        return None
+    try:
+        return shape.model_validate(stored)
+    except ValidationError as error:
+        log.warning("what is stored as %s cannot be read: %d problems", shape.__name__, error.error_count())
+        return None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        inner = (item.values() if isinstance(item, dict) else item for item in level if isinstance(item, dict | list))
+        level = [item for items in inner for item in items if isinstance(item, dict | list)]
+        if not level:
+            return False
+    return True
+
+
+def _fits(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(map(_fits, value.values()))
+    if isinstance(value, list):
+        return all(map(_fits, value))
+    if isinstance(value, float):
+        return abs(value) != float("inf")
+    return not isinstance(value, int) or -_MAX_INTEGER <= value < _MAX_INTEGER
+
+
+def _mended(value: Any) -> Any:
+    if isinstance(value, str):
+        return _LONE.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {_mended(key): _mended(one) for key, one in value.items()}
+    return [_mended(one) for one in value] if isinstance(value, list) else value
+
+
+class StoredJson(TypeDecorator[Any]):
+    """JSON, an object or a list; no value is NULL."""
+
+    impl = JSON
+    cache_ok = True
+
+    def __init__(self, items: type | None = None) -> None:
+        """items: of what there is a list; None: it is an object."""
+        super().__init__(none_as_null=True)
+        self.items = items
+
+    def coerce_compared_value(self, op: Any, value: Any) -> Any:
+        """What is compared with a part of the JSON is not JSON itself."""
+        return self.impl_instance.coerce_compared_value(op, value)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
+        """The value, if it is of that kind; a list without what is none of its items."""
+        if self.items is None:
+            return value if value is None or isinstance(value, dict) else UNREADABLE
+        if value is None or (isinstance(value, list) and all(isinstance(one, self.items) for one in value)):
+            return value
+        return [one for one in value if isinstance(one, self.items)] if isinstance(value, list) else []
+
+
+class _Sound(FunctionElement[Any]):
+    """A column of JSON, NULL where the database cannot look into what it holds."""
+
+    type = JSON()
+    name = "sound_json"
+    inherit_cache = True
+
+
+def sound(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Return the column for looking into its JSON in a statement, which one row that is damaged would end else."""
+    return _Sound(column)
+
+
+@compiles(_Sound)
+def _valid(element: _Sound, compiler: Any, **options: Any) -> str:
+    column = compiler.process(element.clauses, **options)
+    return f"CASE WHEN json_valid({column}) THEN {column} END"
+
+
+@compiles(_Sound, "postgresql")
+def _without_halves(element: _Sound, compiler: Any, **options: Any) -> str:
+    column = compiler.process(element.clauses, **options)
+    return f"CASE WHEN CAST({column} AS TEXT) !~ '{_LONE_ON_POSTGRESQL}' THEN {column} END"

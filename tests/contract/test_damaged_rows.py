@@ -1,0 +1,178 @@
+"""One row that cannot be read keeps no other from being shown, routed or run."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
+
+from claudomator_py.domain.principal import OPERATOR
+from claudomator_py.domain.requests import TaskFilter
+from claudomator_py.domain.views.decisions import DecisionFilter
+from claudomator_py.queries.queries import Queries
+from claudomator_py.service.specialists import Specialists
+from claudomator_py.service.task_service import TaskService
+from claudomator_py.store.database import Database
+from tests.fakes.cards import card
+from tests.fakes.world import World, spec
+
+pytestmark = pytest.mark.both_databases
+
+DEEP = 5_000
+NO_JSON = ["{", "NaN", "nonsense", '{"reason": -Infinity}']
+"""What PostgreSQL does not take."""
+DAMAGE = [
+    *("[]", "12", '"text"', "{}", "true", '{"reason": 1e999, "route": 5, "name": []}'),
+    "[" * DEEP + "]" * DEEP,
+    '{"reason":' * DEEP + "1" + "}" * DEEP,
+    '{"reason": ' + "9" * 5_000 + "}",
+    *NO_JSON,
+]
+Change = Callable[[Any], Any]
+
+
+def halved(value: Any) -> Any:
+    """The same, each text of it with half of a character at its end."""
+    if isinstance(value, dict):
+        return {key: halved(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [halved(one) for one in value]
+    return f"{value}\ud800" if isinstance(value, str) else value
+
+
+def wrapped(value: Any) -> Any:
+    """The same, each of its parts of another type."""
+    return {key: [one] for key, one in value.items()} if isinstance(value, dict) else value
+
+
+WAYS: list[str | Change] = [*DAMAGE, halved, wrapped]
+
+
+@pytest.fixture
+def world(database: Database) -> World:
+    world = World(database, total=50, per_workdir=50)
+    world.specialists.register(card("plumber"))
+    world.specialists.register(card("florist"))
+    for name, specialist in (("first", "plumber"), ("bad", "florist"), ("last", "plumber")):
+        world.access.as_(OPERATOR)[TaskService].submit(spec(name, specialist=specialist, tags=["a"]))
+    world.router.route()
+    world.tick(1_000)
+    for name in ("first", "bad", "last"):
+        world.end(name)
+    world.tick()
+    return world
+
+
+class Row:
+    """The column of a task's rows, to be changed as somebody would by hand, and put back."""
+
+    def __init__(self, database: Database, table: str, column: str, where: str) -> None:
+        self._database, self._table, self._column, self._where = database, table, column, where
+        self._stored = [
+            (key, value if isinstance(value, str | None) else json.dumps(value)) for key, value in self._read()
+        ]
+
+    def damage(self, way: str | Change) -> bool:
+        """Write that text, or what it makes of what is there; whether the database takes it."""
+        said = [
+            (key, way if isinstance(way, str) else None if stored is None else json.dumps(way(json.loads(stored))))
+            for key, stored in self._stored
+        ]
+        try:
+            self._write(said)
+        except DBAPIError:
+            assert (self._database.dialect, way in NO_JSON) == ("postgresql", True)
+            return False
+        return True
+
+    def restore(self) -> None:
+        self._write(self._stored)
+
+    @property
+    def _key(self) -> str:
+        return {"event": "id", "task_revision": "revision"}.get(self._table, "id")
+
+    def _read(self) -> list[Any]:
+        query = f"SELECT {self._key}, {self._column} FROM {self._table} WHERE {self._where}"
+        return self._database.read(lambda connection: list(connection.exec_driver_sql(query)))
+
+    def _write(self, rows: Sequence[tuple[Any, str | None]]) -> None:
+        kind = "CAST(:said AS json)" if self._database.dialect == "postgresql" else ":said"
+        change = text(f"UPDATE {self._table} SET {self._column} = {kind} WHERE {self._key} = :key AND {self._where}")
+
+        def write(connection: Connection) -> None:
+            for key, said in rows:
+                connection.execute(change, {"said": said, "key": key})
+
+        self._database.write(write)
+
+
+def test_decisions(world: World, database: Database) -> None:
+    queries = world.access.as_(OPERATOR)[Queries]
+    task_id = world.task("bad").id
+
+    def listed(**wanted: Any) -> dict[str, Any]:
+        return {one.id: one for one in queries.decisions(DecisionFilter(**wanted), None, 200).items}
+
+    before = listed()
+    row = Row(database, "decision", "data", f"task_id = '{task_id}'")
+    for way in filter(row.damage, WAYS):
+        now = listed()
+        assert now.keys() == before.keys()
+        assert all(now[one] == before[one] for one in now if now[one].task_id != task_id)
+        assert len(listed(kind="specialist")) == 3
+        assert len(listed(route="specialist")) >= 2
+        for one in now.values():
+            told = queries.explained(one.id)
+            if way is not halved and one.task_id == task_id:
+                assert "cannot be read" in one.reason
+                assert any("cannot be read" in sentence for sentence in told.sentences)
+        assert queries.why("bad").task.name == "bad"
+        assert queries.why("first").decisions
+    row.restore()
+    assert listed() == before
+
+
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [
+        *(("run", name) for name in ("outcome", "progress", "check_result", "windows", "prior", "asked")),
+        *(("task", name) for name in ("tags", "asks", "resume", "granted_tools", "restart_requested")),
+        ("task_revision", "spec"),
+        ("event", "data"),
+    ],
+)
+def test_tasks(world: World, database: Database, table: str, column: str) -> None:
+    queries = world.access.as_(OPERATOR)[Queries]
+    task_id = world.task("bad").id
+    before = {one.name: one for one in queries.tasks(TaskFilter(), None, 50).items}
+    row = Row(database, table, column, f"{'id' if table == 'task' else 'task_id'} = '{task_id}'")
+    for way in filter(row.damage, WAYS):
+        now = {one.name: one for one in queries.tasks(TaskFilter(), None, 50).items}
+        assert list(now) == list(before), way
+        assert (now["first"], now["last"]) == (before["first"], before["last"])
+        assert queries.status().counts["COMPLETED"] == 3
+        assert queries.task("bad").name == "bad"
+        assert queries.why("bad").sentences
+        assert queries.runs("bad")
+    world.submit("another", specialist="plumber")
+    world.router.route()
+    world.tick(1_000)
+    assert world.state("another") == "RUNNING"
+
+
+def test_cards(world: World, database: Database) -> None:
+    access = world.access.as_(OPERATOR)
+    row = Row(database, "specialist", "card", "id = 'florist'")
+    for number, _ in enumerate(filter(row.damage, WAYS)):
+        assert "plumber" in [one.id for one in access[Specialists].page(None, 50).items]
+        name = f"pipes-{number}"
+        access[TaskService].submit(spec(name, specialist="plumber"))
+        world.router.route()
+        world.tick(1_000)
+        assert world.state(name) == "RUNNING"
+        world.end(name)
+        world.tick()
+        assert access[Queries].status().counts
