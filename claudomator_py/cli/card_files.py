@@ -183,6 +183,11 @@ def _why(failure: BaseException) -> str:
     cause: BaseException | None = failure
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return f"its certificate is not trusted ({cause.verify_message}); name its authority in SSL_CERT_FILE"
+            named = os.environ.get("SSL_CERT_FILE")
+            remedy = "name its authority in SSL_CERT_FILE"
+            if named:
+                lacks = "does not have its authority" if Path(named).is_file() else "is not there"
+                remedy = f"the file that SSL_CERT_FILE names {lacks}: {shown(named)}"
+            return f"its certificate is not trusted ({cause.verify_message}); {remedy}"
         cause = cause.__cause__ or cause.__context__
     return shown(str(failure)) or type(failure).__name__

@@ -89,8 +89,8 @@ def command(judge: Callable[[Path | None], Judge]) -> Callable[..., None]:
         """Check task files and card files. Exits with 1 if one has a problem.
 
         Files in a folder of specialists are read as cards, all others as tasks, unless --specialists is given. Folders,
-        agents, directories and time zones are taken from the configuration that is found; without one, every kind of
-        agent is accepted.
+        agents, directories and time zones are taken from the configuration that is found, else from that of the only
+        daemon that runs; without one, every kind of agent is accepted.
         """
         from claudomator_py.schema.json_schema import card_json_schema, task_json_schema
 

@@ -92,6 +92,22 @@ def configuration(config: Path | None, environ: Mapping[str, str], cwd: Path) ->
         raise DiscoveryFailed(str(error), remedy="See `claudomator doctor`.") from error
 
 
+def configuration_in_use(config: Path | None, environ: Mapping[str, str], cwd: Path) -> "LoadedConfig":
+    """Return the configuration that the command line works with; where none is named or found, that of this user's only
+    daemon that runs. Raises as ``configuration`` does.
+
+    One that cannot be read now is passed over: the daemon continues with what it has read before.
+    """
+    if not _is_named(config, environ) and _trusted(config, environ, cwd) is None:
+        from claudomator_py.schema.configfile import ConfigError, load_config  # see ``configuration``
+
+        running = [one for one in _records(environ) if _runs(one.state_dir)]
+        if len(running) == 1 and running[0].config is not None:
+            with contextlib.suppress(ConfigError):
+                return load_config(running[0].config, environ, cwd)
+    return configuration(config, environ, cwd)
+
+
 def configuration_problem(state_dir: Path, environ: Mapping[str, str]) -> str | None:
     """Return what is wrong with the configuration file of the daemon that runs with that state folder, if anything is.
 

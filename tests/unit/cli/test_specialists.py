@@ -432,6 +432,8 @@ def test_a_host_with_a_certificate_of_its_own_is_trusted_as_runs_trust_it(
     with card_server({"/.well-known/agent-card.json": (200, A2A)}, context) as url:
         refused = command("specialists", "import", url)
         trusted = command("specialists", "import", url, SSL_CERT_FILE=str(certificate))
+        missing = command("specialists", "import", url, SSL_CERT_FILE=str(tmp_path / "gone.pem"))
+    assert "the file that SSL_CERT_FILE names is not there" in " ".join(missing.stderr.split())
     assert refused.returncode == 2
     assert "certificate is not trusted" in " ".join(refused.stderr.split())
     assert "SSL_CERT_FILE" in refused.stderr

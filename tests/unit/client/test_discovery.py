@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.api.endpoint import ANNOUNCED, bind_own
-from claudomator_py.client.discovery import Endpoint, configuration_problem, discover
+from claudomator_py.client.discovery import Endpoint, configuration_in_use, configuration_problem, discover
 from claudomator_py.client.errors import DaemonNotRunning, DiscoveryFailed, NotAuthorised, NotStarted
 from claudomator_py.daemon.locks import hold_state
 from claudomator_py.daemon.record import PublishedRecord
@@ -340,6 +340,28 @@ def test_the_only_daemon_of_this_user_is_found_from_anywhere(home: Home) -> None
     elsewhere = home.configure(home.root / "elsewhere/claudomator.yaml", "state_dir: state\n")
     folder = home.record(home.announce(home.root / "elsewhere/state"), elsewhere)
     assert home.discover() == Endpoint("http://127.0.0.1:4711", TOKEN, own=folder, socket=True)
+
+
+def test_the_configuration_in_use_is_that_of_the_only_daemon_from_anywhere(home: Home) -> None:
+    def limit(config: Path | None = None) -> int | None:
+        return configuration_in_use(config, home.environ, home.cwd).settings.concurrency.total
+
+    usual = limit()
+    elsewhere = home.configure(home.root / "elsewhere/claudomator.yaml", "concurrency: {total: 7}\nstate_dir: state\n")
+    assert limit() == usual, "no daemon runs with it"
+    home.record(home.announce(home.root / "elsewhere/state"), elsewhere)
+    assert limit() == 7
+    named = home.configure(home.root / "named.yaml", "concurrency: {total: 5}\n")
+    assert limit(named) == 5
+
+    elsewhere.write_text("concurency: {total: 7}\n")
+    assert limit() == usual, "what cannot be read is passed over"
+    elsewhere.write_text("concurrency: {total: 7}\nstate_dir: state\n")
+    here = home.configure(home.cwd / "claudomator.yaml", "concurrency: {total: 3}\n")
+    assert limit() == 3
+    here.unlink()
+    home.record(home.announce(home.root / "second"), named)
+    assert limit() == usual, "two of them run"
 
 
 def test_a_daemon_started_with_another_state_folder_is_found_by_its_configuration(home: Home) -> None:
