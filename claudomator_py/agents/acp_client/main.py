@@ -1,6 +1,5 @@
 """The client's process: from its command line to its exit code."""
 
-import argparse
 import signal
 import sys
 import types
@@ -17,9 +16,8 @@ _NOT_FOUND = 127
 
 def main() -> int:
     """Do what the command line says; the exit code: 0 where the agent answered."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--order", required=True, type=order_of, help="as claudomator_py.agents.acp.kind writes it")
-    order = parser.parse_args().order
+    # Its only argument; a parser of command lines would take longer to import than all the rest.
+    order = order_of(sys.argv[1].removeprefix("--order="))
     prompt = sys.stdin.buffer.read().decode(errors="replace")
     output = Output()
     signal.signal(signal.SIGTERM, _terminate)

@@ -2,14 +2,15 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 from claudomator_py.agents.acp_client.tools import Permissions
 
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
-@dataclass(frozen=True)
-class Order:
+
+class Order(NamedTuple):
     """One run. The fields from ``usage`` on are from the agent's profile."""
 
     command: tuple[str, ...]
@@ -28,13 +29,13 @@ class Order:
     """Names of variables that the MCP server gets from this environment."""
     profile: str = "generic"
     usage: str = "unknown"
-    modes: Mapping[str, str] = field(default_factory=dict)
+    modes: Mapping[str, str] = _NONE
     """The agent's names of modes: ``ask``, ``edits``, ``plan``, ``all``."""
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = _NONE
     """Further options of a session that keep it asking."""
     noise: tuple[str, ...] = ()
     """Patterns of what its program says as if its model had."""
-    kinds: Mapping[str, str] = field(default_factory=dict)
+    kinds: Mapping[str, str] = _NONE
     """Patterns of titles of calls, and the kinds of tools that they mean."""
     model_by: str = "offered"
     """How a model is chosen: ``offered``, or ``unchecked``."""

@@ -6,7 +6,6 @@ The agent may ask for anything at any time. It is answered what it may do, and t
 import os
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from claudomator_py.agents.acp_client.choices import choose_effort, choose_mode, choose_model
@@ -58,7 +57,7 @@ class Session:
         self._number = 0
         self._id = ""
         self._turn: Turn | None = None
-        self._cwd = str(Path.cwd())
+        self._cwd = os.getcwd()  # noqa: PTH109 - of what is imported here, every run waits
         self.step = "start"
 
     @property

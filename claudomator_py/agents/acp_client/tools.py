@@ -3,8 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from claudomator_py.agents.shell_words import is_simple
 
@@ -17,21 +16,22 @@ _ACTS: Final = frozenset({"execute", "edit", "delete", "move"})
 _RULE: Final = re.compile(r"(?P<tool>[^()]+)\((?P<subject>.*)\)", re.DOTALL)
 
 
-@dataclass
 class Call:
-    """A call, as far as it has been told: some agents tell of it in pieces, and some ask before they tell."""
+    """A call, as far as it has been told: some agents tell of it in pieces, and some ask before they tell.
 
-    id: str
-    kind: str = ""
-    title: str = ""
-    name: str = ""
-    """The agent's own name of the tool, where it says it."""
-    given: Mapping[str, Any] = field(default_factory=dict)
-    places: tuple[str, ...] = ()
-    text: str = ""
-    status: str = ""
-    told: bool = False
-    """Whether it was printed."""
+    name: the agent's own name of the tool, where it says it. told: whether it was printed.
+    """
+
+    def __init__(self, call_id: str) -> None:
+        self.id = call_id
+        self.kind = ""
+        self.title = ""
+        self.name = ""
+        self.given: Mapping[str, Any] = {}
+        self.places: tuple[str, ...] = ()
+        self.text = ""
+        self.status = ""
+        self.told = False
 
     @property
     def open(self) -> bool:
@@ -102,8 +102,7 @@ class Calls:
         return any(call.open for call in self._calls.values())
 
 
-@dataclass(frozen=True)
-class Permissions:
+class Permissions(NamedTuple):
     """What a run may do. mode: as tasks name it."""
 
     mode: str = "default"
