@@ -53,7 +53,7 @@ state_dir: .claudomator
 #     models: {fast: haiku, balanced: sonnet, powerful: opus}
 #     default_tier: balanced
 #   lint: {kind: command, command: [make, lint]}    # runs when a task names it
-
+@FOUND@
 # balancing: {type_hint: prefer, prefer_wait: 2m, when_all_limited: wait, near_limit: tie_break}
 
 # limits: {output_cap: 256MiB, grace: 10s, min_free: 512MiB}
@@ -165,12 +165,20 @@ def _warn_of_exposure(tasks: Path) -> None:
         note(f"The daemon will not read {tasks}: {exposed}.")
 
 
+def _found() -> str:
+    """The agents on PATH that are used only if they are configured, as comments."""
+    from claudomator_py.schema.agent_settings import found_agents
+
+    there = [agent for agent in found_agents(os.environ.get("PATH", os.defpath)) if agent.entry]
+    return "".join(f"#   {agent.entry}    # {agent.title}, found on PATH\n" for agent in there)
+
+
 def _sample(directory: Path, prefix: Path) -> bool:
     """Whether anything was written."""
     written = [
         path
         for path, content in (
-            (prefix / directory / _CONFIG, CONFIG),
+            (prefix / directory / _CONFIG, CONFIG.replace("@FOUND@", _found())),
             (prefix / directory / _TASKS / "hello.yaml", FIRST_TASK),
         )
         if _write_new(path, content)

@@ -85,6 +85,16 @@ def _always(_: tuple[str, ...]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedAgent:
+    """An agent that is known by name, of a kind that takes many programs."""
+
+    title: str
+    command: tuple[str, ...]
+    login: str = ""
+    """How a person logs in; empty: that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
 class KindInfo:
     """One kind of agent. The defaults are those of one that nothing is known of."""
 
@@ -92,8 +102,8 @@ class KindInfo:
     """As the configuration has it."""
     command: tuple[str, ...] = ()
     """The command when none is configured; empty: there is none by default."""
-    command_of: Callable[[str], tuple[str, ...]] | None = None
-    """From the name of an agent of the kind to its command, where none is configured; None: there are none."""
+    named: Callable[[], Mapping[str, NamedAgent]] = dict
+    """The agents of the kind that need no command where they are configured by these names."""
     models: Mapping[Tier, ModelChoice] = field(default_factory=dict)
     """By tier, when none are configured; empty: the program's own choice."""
     provider: str | None = None
@@ -130,7 +140,10 @@ class KindInfo:
 
     def usual_command(self, name: str) -> tuple[str, ...]:
         """Return the command of an agent of the kind with that name, where none is configured; empty: there is none."""
-        return self.command or (self.command_of(name) if self.command_of is not None else ())
+        if self.command:
+            return self.command
+        agent = self.named().get(name)
+        return agent.command if agent is not None else ()
 
     def of(self, command: tuple[str, ...]) -> "KindInfo":
         """Return what is known of an agent of the kind with that command."""

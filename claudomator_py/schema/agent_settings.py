@@ -1,9 +1,10 @@
 """The configuration's agents: each entry under ``agents`` becomes an agent or problems."""
 
+import shutil
 from collections.abc import Iterable, Mapping
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from claudomator_py.agents.kinds import KINDS, info_of
 from claudomator_py.domain.agent import AgentMcp, AgentSpec, ModelChoice, OwnServers, Price, Tier
@@ -178,6 +179,55 @@ def default_agent(kind: str) -> AgentSpec:
     if isinstance(agent, list):
         raise ValueError(agent[0].render())
     return agent
+
+
+class KnownAgent(BaseModel):
+    """An agent whose program is known."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    title: str
+    command: tuple[str, ...]
+    entry: str = ""
+    """What adds it to the configuration; empty: it is used without one."""
+    login: str = ""
+    """How a person logs in."""
+    program: str | None = None
+    """Where it is; None: it was not looked for, or is not there."""
+
+
+def known_agents() -> list[KnownAgent]:
+    """All of them: those with a kind of their own first, then those of kinds that take many programs."""
+    own = [KINDS[kind] for kind in FOUND_KINDS]
+    known = [
+        KnownAgent(
+            name=info.name,
+            title=info.name,
+            command=info.command,
+            login=info.login.command if info.login is not None else "",
+        )
+        for info in own
+    ]
+    programs = {info.command[0] for info in own}
+    for kind, info in KINDS.items():
+        for name, agent in info.named().items():
+            if agent.command[0] in programs:  # a kind of its own knows more
+                continue
+            # The name of a kind is taken: an agent by that name would be of that kind.
+            called = f"{name}-{kind}" if name in KINDS else name
+            told = f", command: [{', '.join(agent.command)}]" if called != name else ""
+            entry = f"{called}: {{kind: {kind}{told}}}"
+            known.append(
+                KnownAgent(name=called, title=agent.title, command=agent.command, entry=entry, login=agent.login)
+            )
+    return known
+
+
+def found_agents(path: str) -> list[KnownAgent]:
+    """Those whose programs are on that PATH."""
+    there = ((agent, shutil.which(agent.command[0], path=path)) for agent in known_agents())
+    return [agent.model_copy(update={"program": program}) for agent, program in there if program is not None]
 
 
 def usual_models(kind: str) -> Mapping[Tier, ModelChoice]:

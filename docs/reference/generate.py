@@ -16,6 +16,7 @@ from docs.reference.obstacles import obstacles
 from docs.reference.reasons import reason_codes
 from docs.reference.states import states
 from docs.reference.task_file import task_file
+from docs.reference.which_agents import which_agents
 
 HERE = Path(__file__).parent
 PAGES: dict[str, Callable[[], str]] = {
@@ -29,6 +30,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "decisions.md": decisions,
     "handoff.md": handoff,
     "metrics.md": metrics,
+    "which-agents.md": which_agents,
 }
 
 if __name__ == "__main__":

@@ -24,6 +24,10 @@ class OverAcp(Cli):
         """The kind of agent by which it is run."""
         return "acp"
 
+    def asking_shell(self, command: str) -> ToolCall:
+        """The model has it run a command that it asks about."""
+        return self.shell(command)
+
     def limited(self) -> object:
         """What the service says with a 429: nothing of when it will be over."""
         kind = "rate_limit_exceeded"
@@ -70,6 +74,9 @@ class CodexAcp(OverAcp):
         return self.shell(f"printf '{text.encode('unicode_escape').decode()}' > {path}")
 
     def shell(self, command: str) -> ToolCall:
+        return ToolCall("exec_command", {"cmd": command})
+
+    def asking_shell(self, command: str) -> ToolCall:
         escalated = {"sandbox_permissions": "require_escalated", "justification": "as asked"}
         return ToolCall("exec_command", {"cmd": command, **escalated})
 

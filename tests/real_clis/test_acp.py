@@ -45,14 +45,14 @@ def test_it_answers_and_says_what_it_used(cli: OverAcp, bench: Bench, api: Scrip
 def test_a_command_is_denied_and_the_same_one_is_allowed_in_its_session(
     cli: OverAcp, bench: Bench, api: ScriptedApi
 ) -> None:
-    api.script(cli.shell("touch made"), Text("I could not."))
+    api.script(cli.asking_shell("touch made"), Text("I could not."))
     denied = bench.run(task())
     assert denied.denials == 1, denied
     assert denied.status is OutcomeStatus.SUCCEEDED or denied.reason is Reason.PERMISSION_DENIED
     assert not (bench.repository / "made").exists()
 
     rules = [call.rule for call in denied.denied if call.rule is not None]
-    api.script(cli.shell("touch made"), Text("Done."))
+    api.script(cli.asking_shell("touch made"), Text("Done."))
     allowed = bench.run(task(permissions={"allowed_tools": rules}), resume=denied.conversation_id, prior=denied.tokens)
     assert (allowed.status, allowed.denials, allowed.text) == (OutcomeStatus.SUCCEEDED, 0, "Done."), allowed
     assert (bench.repository / "made").exists()

@@ -1,8 +1,9 @@
 """Agents that speak the Agent Client Protocol: what everybody may know of them."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
-from claudomator_py.domain.kind import KindInfo, Reports
+from claudomator_py.domain.kind import KindInfo, NamedAgent, Reports
 
 
 def _of(command: tuple[str, ...]) -> KindInfo:
@@ -18,12 +19,12 @@ def _of(command: tuple[str, ...]) -> KindInfo:
     return replace(_INFO, reports=reports, mcp=profile.mcp != "none")
 
 
-def _command(name: str) -> tuple[str, ...]:
+def _named() -> Mapping[str, NamedAgent]:
     from claudomator_py.agents.acp.profiles import profiles
 
-    profile = profiles().get(name)
-    return profile.command if profile is not None else ()
+    known = (profile for profile in profiles().values() if profile.command)
+    return {profile.name: NamedAgent(profile.title, profile.command, profile.login) for profile in known}
 
 
-_INFO = KindInfo(name="acp", reports=Reports.NOTHING, mcp=True, command_of=_command)
+_INFO = KindInfo(name="acp", reports=Reports.NOTHING, mcp=True, named=_named)
 INFO = replace(_INFO, by_command=_of)

@@ -1,5 +1,6 @@
 """``agents``, ``hold`` and ``release``: the agents and their holds, and what an operator does about these."""
 
+import os
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from claudomator_py.cli import completion
-from claudomator_py.cli.connect import connected
+from claudomator_py.cli.connect import ConfigOption, StateDirOption, connect, connected
 from claudomator_py.cli.output import Column, Format, FormatOption, heading, note, out, out_json, render
 from claudomator_py.cli.times import ago, clock, moment, now_ms, until
 from claudomator_py.domain.budget import Unit, amount_text, with_unknown
@@ -17,6 +18,7 @@ from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
 from claudomator_py.domain.units import parse_duration, short_id
 from claudomator_py.domain.wording import worded
 from claudomator_py.resources.agents.shape import AgentView, HoldView, NearLimitView
+from claudomator_py.schema.agent_settings import found_agents
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
@@ -123,13 +125,44 @@ _COLUMNS = (
 )
 
 
-@connected
-def agents(client: "Client", output: FormatOption = Format.TABLE) -> None:
+_FOUND = (Column("NAME"), Column("PROGRAM"), Column("TO ADD IT", flexible=True), Column("LOGIN", flexible=True))
+
+
+def agents(
+    found: Annotated[
+        bool,
+        typer.Option("--found", help="Agents whose programs are on PATH here, and how each is added. Asks no daemon."),
+    ] = False,
+    output: FormatOption = Format.TABLE,
+    config: ConfigOption = None,
+    state_dir: StateDirOption = None,
+) -> None:
     """List the agents.
 
     Shows the slots in use, problems, and every hold: on what, until when, how that is known, and whether it is
     being tried already.
     """
+    if found:
+        _show_found(output)
+        return
+    with connect(config, state_dir) as client:
+        _list(client, output)
+
+
+def _show_found(output: Format) -> None:
+    there = found_agents(os.environ.get("PATH", os.defpath))
+    if output is Format.JSON:
+        out_json(there)
+    elif there:
+        rows = [(one.name, one.program or "", one.entry or "(used as it is)", one.login) for one in there]
+        out(render(_FOUND, rows, wide=output is Format.WIDE))
+        if any(one.entry for one in there):
+            note("Write what is to be added below `agents:` in claudomator.yaml, with all others that are to be used.")
+    else:
+        note("No program of an agent that is known is on PATH.")
+
+
+def _list(client: "Client", output: Format) -> None:
     found = client.agents()
     if output is Format.JSON:
         out_json(found)

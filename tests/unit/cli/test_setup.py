@@ -1,5 +1,6 @@
 """Setting up: a configuration and a first task to begin with."""
 
+import json
 import os
 import stat
 from collections.abc import Iterator
@@ -7,7 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import yaml
 
+from claudomator_py.schema.agent_settings import parse_agents
 from claudomator_py.schema.configfile import load_config
 from claudomator_py.schema.taskfiles import parse_task_file
 from tests.fakes.command import Command
@@ -37,6 +40,41 @@ def test_what_the_configuration_only_suggests_is_valid_too(offline: Command) -> 
     assert set(settings.agents) == {"claude", "lint"}
     plain = load_config(None).settings
     assert (settings.http, settings.concurrency, settings.limits) == (plain.http, plain.concurrency, plain.limits)
+
+
+def programs(home: Path, *names: str) -> dict[str, str]:
+    """A PATH with programs of these names, and nothing else of agents."""
+    (home / "bin").mkdir()
+    for name in names:
+        (home / "bin" / name).write_text("#!/bin/sh\n")
+        (home / "bin" / name).chmod(0o755)
+    return {"PATH": f"{home / 'bin'}:/usr/bin:/bin"}
+
+
+def test_what_is_found_is_listed_and_can_be_added_as_it_says(offline: Command) -> None:
+    path = programs(offline.home, "claude", "copilot", "codex-acp", "unknown-agent")
+    done = offline("agents", "--found", "--output=json", **path)
+    assert done.returncode == 0, done
+    entries = {one["name"]: one["entry"] for one in json.loads(done.stdout)}
+    assert entries == {
+        "claude": "",
+        "codex-acp": "codex-acp: {kind: acp, command: [codex-acp]}",
+        "copilot": "copilot: {kind: acp}",
+    }
+    found = parse_agents(yaml.safe_load("\n".join(filter(None, entries.values()))), {})
+    assert isinstance(found, dict)
+    assert {name: agent.command for name, agent in found.items()} == {
+        "codex-acp": ("codex-acp",),
+        "copilot": ("copilot", "--acp"),
+    }
+    shown = offline("agents", "--found", **path)
+    assert "copilot login" in shown.stdout
+    assert "below `agents:`" in shown.stderr
+
+
+def test_init_suggests_what_is_found(offline: Command) -> None:
+    offline("init", **programs(offline.home, "goose"))
+    assert "#   goose: {kind: acp}    # goose, found on PATH\n" in (offline.home / "claudomator.yaml").read_text()
 
 
 def test_init_never_overwrites(offline: Command) -> None:
