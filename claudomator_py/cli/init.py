@@ -167,9 +167,9 @@ def _warn_of_exposure(tasks: Path) -> None:
 
 def _found() -> str:
     """The agents on PATH that are used only if they are configured, as comments."""
-    from claudomator_py.schema.agent_settings import found_agents
+    from claudomator_py.cli.found import found_agents
 
-    there = [agent for agent in found_agents(os.environ.get("PATH", os.defpath)) if agent.entry]
+    there = [agent for agent in found_agents() if agent.entry]
     return "".join(f"#   {agent.entry}    # {agent.title}, found on PATH\n" for agent in there)
 
 

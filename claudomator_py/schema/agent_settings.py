@@ -1,6 +1,5 @@
 """The configuration's agents: each entry under ``agents`` becomes an agent or problems."""
 
-import shutil
 from collections.abc import Iterable, Mapping
 from typing import Annotated
 
@@ -222,12 +221,6 @@ def known_agents() -> list[KnownAgent]:
                 KnownAgent(name=called, title=agent.title, command=agent.command, entry=entry, login=agent.login)
             )
     return known
-
-
-def found_agents(path: str) -> list[KnownAgent]:
-    """Those whose programs are on that PATH."""
-    there = ((agent, shutil.which(agent.command[0], path=path)) for agent in known_agents())
-    return [agent.model_copy(update={"program": program}) for agent, program in there if program is not None]
 
 
 def usual_models(kind: str) -> Mapping[Tier, ModelChoice]:

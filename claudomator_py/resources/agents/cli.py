@@ -1,6 +1,5 @@
 """``agents``, ``hold`` and ``release``: the agents and their holds, and what an operator does about these."""
 
-import os
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -10,6 +9,7 @@ import typer
 
 from claudomator_py.cli import completion
 from claudomator_py.cli.connect import ConfigOption, StateDirOption, connect, connected
+from claudomator_py.cli.found import found_agents
 from claudomator_py.cli.output import Column, Format, FormatOption, heading, note, out, out_json, render
 from claudomator_py.cli.times import ago, clock, moment, now_ms, until
 from claudomator_py.domain.budget import Unit, amount_text, with_unknown
@@ -18,7 +18,6 @@ from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
 from claudomator_py.domain.units import parse_duration, short_id
 from claudomator_py.domain.wording import worded
 from claudomator_py.resources.agents.shape import AgentView, HoldView, NearLimitView
-from claudomator_py.schema.agent_settings import found_agents
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
@@ -150,7 +149,7 @@ def agents(
 
 
 def _show_found(output: Format) -> None:
-    there = found_agents(os.environ.get("PATH", os.defpath))
+    there = found_agents()
     if output is Format.JSON:
         out_json(there)
     elif there:
