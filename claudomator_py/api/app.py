@@ -10,7 +10,6 @@ from starlette.routing import BaseRoute
 
 from claudomator_py import __version__
 from claudomator_py.api import problem
-from claudomator_py.api.decisions import decisions
 from claudomator_py.api.events import events
 from claudomator_py.api.guard.limits import Throttle
 from claudomator_py.api.guard.login_codes import LoginCodes
@@ -40,6 +39,7 @@ from claudomator_py.resources.agents.http import agents
 from claudomator_py.resources.channels.http import channels
 from claudomator_py.resources.channels.incoming import incoming
 from claudomator_py.resources.daemon.http import backups, cleanup, drain, health, reasons
+from claudomator_py.resources.decisions.http import decisions
 from claudomator_py.resources.notifications.http import notifications
 from claudomator_py.resources.overview.http import overview
 from claudomator_py.resources.policy.http import policy

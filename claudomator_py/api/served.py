@@ -4,8 +4,9 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, get_args
 
-from fastapi import Path, Query, Request, Response
+from fastapi import Depends, Path, Query, Request, Response
 from fastapi.params import Depends as Dependency
+from pydantic import BaseModel
 
 from claudomator_py.api.conditional import NOT_MODIFIED, IfMatch, IfNoneMatch, Tags
 from claudomator_py.api.conditional import IdempotencyKey as RequestKeyHeader
@@ -23,6 +24,7 @@ from claudomator_py.surface.operation import (
     PathNumber,
     PathText,
     QueryChoice,
+    QueryFields,
     QueryNumber,
     QueryText,
     TaskDocument,
@@ -122,11 +124,13 @@ def _taken(parameter: Parameter) -> tuple[str, Any]:
             return name, Annotated[kind, Query(ge=least, le=most, description=description), DIGITS]
         case QueryChoice(description):
             return name, Annotated[kind, Query(description=description)]
+        case QueryFields():
+            return name, Annotated[kind, Depends(_query_reader(_shape(kind)))]
         case TaskDocument(examples):
             return name, Annotated[kind, task_document(**examples)]
         case JsonBody(examples):
             required = parameter.default is inspect.Parameter.empty
-            shape = kind if required else next(part for part in get_args(kind) if part is not type(None))
+            shape = _shape(kind)
             return name, Annotated[shape, body(shape, required=required, **examples)]
         case JsonField(shape, examples, required):
             return name, Annotated[shape, body(shape, required=required, **examples)]
@@ -134,3 +138,30 @@ def _taken(parameter: Parameter) -> tuple[str, Any]:
             return "key", RequestKeyHeader
         case IfVersion():
             return "versions", IfMatch
+
+
+def _shape(kind: Any) -> type[BaseModel]:
+    """The shape, of one that may be left out as well."""
+    shape: type[BaseModel] = next((part for part in get_args(kind) if part is not type(None)), kind)
+    return shape
+
+
+def _query_reader(shape: type[BaseModel]) -> Callable[..., BaseModel]:
+    """What FastAPI calls for a shape whose fields are parameters of the query."""
+
+    def reader(**given: Any) -> BaseModel:
+        return shape(**given)
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    reader.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # read by FastAPI
+        [
+            inspect.Parameter(
+                name,
+                keyword,
+                annotation=Annotated[(field.annotation, Query(description=field.description), *field.metadata)],
+                default=field.default,
+            )
+            for name, field in shape.model_fields.items()
+        ]
+    )
+    return reader

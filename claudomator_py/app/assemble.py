@@ -35,6 +35,7 @@ from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.channels.service import Channels, Judge
 from claudomator_py.resources.channels.webhook import IncomingWebhooks
 from claudomator_py.resources.daemon.service import DaemonService
+from claudomator_py.resources.decisions.ask import Decisions
 from claudomator_py.resources.notifications.service import Notices
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.schedules.service import Schedules
@@ -218,6 +219,7 @@ def _desk(around: Surroundings, engine: Engine) -> Desk:
             TaskService(database, queries, registry, host, workdirs, clock, repeats, lambda: current().policing),
             DaemonService(database, cleaner, clock),
             Schedules(database, registry, workdirs, clock, queries.task_views, repeats, cron.wake),
+            Decisions(database),
             Notices(database, around.notifications, clock),
             Agents(database, registry, engine.budgets, clock, repeats),
             Tokens(database, keyring, clock),

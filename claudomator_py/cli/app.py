@@ -88,7 +88,7 @@ GROUPS: Mapping[str, Command] = {
     "schedule": Command("Recurring tasks: list, preview, pause, run, end.", _resource("schedules")),
     "specialists": Command("Specialists: list, show, add, edit, share, import, export.", _group("specialists:group")),
     "channel": Command("Channels: create, list, show, post, read, settings, stats.", _resource("channels")),
-    "decisions": Command("Decisions: list, show, export as JSON lines.", _group("decisions:group")),
+    "decisions": Command("Decisions: list, show, export as JSON lines.", _resource("decisions")),
     "routing": Command("Routing: statistics, what was learned, reset, freeze.", _group("routing:group")),
     "token": Command("API tokens: create, list, revoke.", _resource("access", "tokens_group")),
     "sessions": Command("Browser sessions: list, log out.", _resource("access", "sessions_group")),

@@ -19,8 +19,8 @@ from claudomator_py.domain.principal import INBOX, OPERATOR
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.units import format_instant, parse_instant, short_id
 from claudomator_py.domain.views.base import EventView
-from claudomator_py.domain.views.decisions import CandidateView, DecisionView
 from claudomator_py.domain.wording import worded
+from claudomator_py.resources.decisions.shape import CandidateView, DecisionView
 from claudomator_py.resources.runs.shape import InputView, RunCheckView, RunView
 from claudomator_py.resources.tasks.shape import TaskView, WorktreeView
 
@@ -274,7 +274,7 @@ def why(client: "Client", task: TaskArgument, output: FormatOption = Format.TABL
     now = now_ms()
     parts = ["\n".join(localized(plain(sentence), now) for sentence in found.sentences)]
     for decision in found.decisions if wide else found.decisions[:1]:
-        if decision.candidates:
+        if decision.agents:
             title = f"AGENTS AT THE DECISION, {ago(decision.at, now)}"
             parts.append(f"{heading(title)}\n{_candidates_table(decision, wide=wide)}")
     if wide and found.events:
@@ -290,7 +290,7 @@ def _candidates_table(decision: DecisionView, *, wide: bool) -> str:
             _limited(candidate),
             _verdict(candidate, decision),
         )
-        for candidate in decision.candidates
+        for candidate in decision.agents
     ]
     return render(_CANDIDATES, rows, wide=wide)
 

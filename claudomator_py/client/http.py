@@ -9,6 +9,7 @@ from claudomator_py.resources.access.shape import LoginCalls, TokenCalls
 from claudomator_py.resources.agents.shape import AgentCalls
 from claudomator_py.resources.channels.shape import ChannelCalls
 from claudomator_py.resources.daemon.shape import DaemonCalls
+from claudomator_py.resources.decisions.shape import DecisionCalls
 from claudomator_py.resources.notifications.shape import NotificationCalls
 from claudomator_py.resources.overview.shape import OverviewCalls
 from claudomator_py.resources.policy.shape import PolicyCalls
@@ -21,6 +22,7 @@ class Client(
     AgentCalls,
     ChannelCalls,
     ScheduleCalls,
+    DecisionCalls,
     TokenCalls,
     LoginCalls,
     PolicyCalls,

@@ -1,4 +1,4 @@
-"""Specialists, the decisions on who does what, and what was learned of them, as typed calls."""
+"""Specialists, the policy, and what was learned, as typed calls."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,6 @@ from claudomator_py.client.transport import (
 )
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.views.base import Page, all_items
-from claudomator_py.domain.views.decisions import DecisionFilter, RecordedDecisionView
 from claudomator_py.domain.views.policy import TriedRouteView
 from claudomator_py.domain.views.routing import (
     ForgetRequest,
@@ -82,21 +81,6 @@ class SpecialistCalls(Transport):
     def route(self, asked: RouteRequest) -> TriedRouteView:
         """Who would do such a task, and why, and what the policy would say of it."""
         return self._view(TriedRouteView, "POST", "/v1/route", json=body_of(asked))
-
-    def decisions(
-        self, wanted: DecisionFilter | None = None, *, cursor: str | None = None, limit: int = 50
-    ) -> Page[RecordedDecisionView]:
-        """One part of the decisions, newest first."""
-        query = {**body_of(wanted or DecisionFilter()), **part_of(cursor, limit)}
-        return self._view(Page[RecordedDecisionView], "GET", "/v1/decisions", params=query)
-
-    def all_decisions(self, wanted: DecisionFilter | None = None) -> Iterator[RecordedDecisionView]:
-        """All of them, newest first, fetched as they are read."""
-        return all_items(lambda cursor, limit: self.decisions(wanted, cursor=cursor, limit=limit))
-
-    def decision(self, decision_id: str) -> RecordedDecisionView:
-        """One decision."""
-        return self._view(RecordedDecisionView, "GET", f"/v1/decisions/{path_segment(decision_id)}")
 
     def routing_stats(self, *, days: int = 30) -> RoutingStatsView:
         """How routing did in the last days, 1 to 365."""

@@ -36,6 +36,7 @@ from claudomator_py.surface.operation import (
     PathNumber,
     PathText,
     QueryChoice,
+    QueryFields,
     QueryNumber,
     QueryText,
     TaskDocument,
@@ -119,6 +120,8 @@ class Transport:
                     path = path.replace(f"{{{name}}}", path_segment(str(value)))
                 case QueryText() | QueryNumber() | QueryChoice():
                     query |= given(**{name: value})
+                case QueryFields():
+                    query |= {} if value is None else body_of(value)
                 case TaskDocument():
                     body = task_document(value)
                 case JsonBody():

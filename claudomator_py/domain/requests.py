@@ -1,14 +1,17 @@
-"""What people ask of tasks and agents, as far as the engine has to know it: which tasks to list, holds, restarts."""
+"""What people ask, as far as the engine has to know it: which tasks and decisions to list, holds, restarts."""
 
-from typing import Annotated
+import re
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AwareDatetime, BeforeValidator, Field
 
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.budget import Budget
 from claudomator_py.domain.fields import Flag, Strict
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.outcome import Reason
+from claudomator_py.domain.rationale import RationaleCode
+from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import Instant
 
 
@@ -56,6 +59,39 @@ class LatestFilter(Strict):
     """In one of these."""
     since_ms: int | None = None
     """Changed then or later, in epoch milliseconds."""
+
+
+DecisionKindName = Literal["placement", "tier", "specialist", "policy", "handoff", "triage", "shadow"]
+"""What was decided, see ``scheduler.decision.DecisionKind``."""
+RouteName = Literal["specialist", "default", "clarify", "human_review", "reject"]
+"""Where a task went, see ``scheduler.decision.Route``."""
+_RFC_3339 = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})", re.ASCII)
+
+
+def _written_out(value: object) -> object:
+    if isinstance(value, str) and not _RFC_3339.fullmatch(value):
+        raise ValueError("is not a time of RFC 3339 such as 2026-11-23T09:00:00Z")
+    return value
+
+
+_Time = Annotated[AwareDatetime, BeforeValidator(_written_out)]
+
+
+class DecisionFilter(Strict):
+    """Which decisions to list, all conditions together; None: any."""
+
+    kind: DecisionKindName | None = Field(None, description="Only decisions of this kind.")
+    task: str | None = Field(
+        None, max_length=128, description="Only those about this task: its id, the beginning of it, or its name."
+    )
+    specialist: str | None = Field(None, max_length=128, description="Only those for this specialist.")
+    agent: str | None = Field(None, max_length=128, description="Only those whose run was on this agent.")
+    route: RouteName | None = Field(None, description="Only those with this route, such as `human_review`.")
+    reason: RationaleCode | None = Field(None, description="Only those with this reason code.")
+    risk: Risk | None = Field(None, description="Only those about tasks of this risk.")
+    overridden: bool | None = Field(None, description="Only those that an operator has overridden, or has not.")
+    since: _Time | None = Field(None, description="Only those from this time on.")
+    until: _Time | None = Field(None, description="Only those from before this time.")
 
 
 Family = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]

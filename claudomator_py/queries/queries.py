@@ -15,12 +15,11 @@ from claudomator_py.domain.requests import LatestFilter, TaskFilter
 from claudomator_py.domain.run import Stream
 from claudomator_py.domain.units import DAY_MS
 from claudomator_py.domain.views.base import Page
-from claudomator_py.domain.views.decisions import DecisionFilter, ExplainedDecisionView, RecordedDecisionView
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.faults import Faults
 from claudomator_py.ports import Clock, RunHost, Trees
-from claudomator_py.queries import cursors, decisions
+from claudomator_py.queries import cursors
 from claudomator_py.queries.concealment import concealed, unnamed
 from claudomator_py.queries.event_stream import Live, log_step
 from claudomator_py.queries.explain import (
@@ -35,9 +34,9 @@ from claudomator_py.queries.explain import (
 from claudomator_py.queries.finding import find_run, find_task
 from claudomator_py.queries.history import history_sentences, schedule_sentences
 from claudomator_py.queries.inputs import input_sentences
-from claudomator_py.queries.routing import known_to, routed_before, routing_of
+from claudomator_py.queries.routing import known_to, routing_of
 from claudomator_py.queries.task_views import TaskViews, spec_shown, with_tree
-from claudomator_py.queries.views import decision_view, event_views, run_view
+from claudomator_py.queries.views import event_views, run_view
 from claudomator_py.resources.agents.ask import (
     agent_views,
     budget_sentences,
@@ -46,12 +45,13 @@ from claudomator_py.resources.agents.ask import (
     spending_view,
 )
 from claudomator_py.resources.daemon.shape import ReadinessView
+from claudomator_py.resources.decisions.ask import placements_of
 from claudomator_py.resources.overview.shape import FileProblemPage, FileProblemView, StatusView
 from claudomator_py.resources.runs.shape import LogChunk, RunView
 from claudomator_py.resources.schedules.ask import by_next_time
 from claudomator_py.resources.session import Service
 from claudomator_py.resources.tasks.shape import TaskView, WhyView
-from claudomator_py.scheduler.decision import DecisionRecord
+from claudomator_py.scheduler.decision import DecisionKind
 from claudomator_py.sources.inbox.refusals import Refusal, Refusals, readable
 from claudomator_py.store import (
     decision_rows,
@@ -60,7 +60,6 @@ from claudomator_py.store import (
     reads,
     run_rows,
     specialist_rows,
-    stored_json,
 )
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.tasks.holds import drain_check, drain_view
@@ -153,18 +152,6 @@ class Queries(Service):
         )
         return view if self._trees is None else with_tree(view, self._trees, self._read)
 
-    def decisions(self, wanted: DecisionFilter, cursor: str | None, limit: int) -> Page[RecordedDecisionView]:
-        """Decisions of every kind, newest first, at most ``limit``. Raises BadCursor."""
-        return self._read(lambda connection: decisions.page(connection, wanted, cursor, limit, self._by))
-
-    def decision(self, decision_id: str) -> RecordedDecisionView:
-        """One decision, by its whole id."""
-        return self._read(lambda connection: decisions.one(connection, decision_id, self._by))
-
-    def explained(self, decision_id: str) -> ExplainedDecisionView:
-        """The same, as people read it."""
-        return self._read(lambda connection: decisions.explained(connection, decision_id, self._by))
-
     def runs(self, ref: str) -> list[RunView]:
         """All runs of the task, oldest first."""
 
@@ -197,7 +184,6 @@ class Queries(Service):
         def read(connection: Connection) -> WhyView:
             task = find_task(connection, ref, self._by)
             view = self.task_views.of(connection, [task], with_spec=True)[0]
-            decisions = decision_rows.placements(connection, task.id)
             decided = decision_rows.of_task(connection, task.id)
             seen = known_to(connection, decided, self._by)
             runs = unnamed(connection, run_rows.of_task(connection, task.id), self._by)
@@ -218,20 +204,15 @@ class Queries(Service):
             spec = spec_shown(connection, task)
             sentences += [*schedule_sentences(connection, task), *budget_sentences(connection, task, spec)]
             sentences += () if view.reach_origin is None else (view.reach_origin.sentence,)
-            by_run = {str(decision.run_id): decision for decision in decisions}
+            by_run = {str(one.run_id): one for one in decided if one.kind == DecisionKind.PLACEMENT}
             routing = routing_of(task, decided, seen)
             sentences += () if routing is None else routing.sentences
             sentences += history_sentences(runs, by_run, told, now_ms)
-            hidden = specialist_rows.hidden(connection, [one.specialist for one in decisions], self._by)
             shape = WhyView(
                 task=view,
                 sentences=tuple(sentences),
                 routing=routing,
-                decisions=tuple(
-                    decision_view(one, routed_before(one, decided, seen), conceals=one.specialist in hidden)
-                    for one in decisions
-                    if stored_json.readable(DecisionRecord, one.data) is not None
-                ),
+                decisions=placements_of(connection, task, decided, self._by),
                 events=event_views(connection, told, self._by),
             )
             return concealed(connection, [shape], self._by)[0]

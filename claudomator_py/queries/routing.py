@@ -42,6 +42,8 @@ def known_to(connection: Connection, decisions: Iterable[Decision], by: Principa
     for one in decisions:
         record = record_of(one.kind, one.data)
         named |= record.reason.named
+        if one.specialist is not None:
+            named.add(one.specialist)
         if isinstance(record, HandoffRecord):
             named.add(record.asked.to)
     seen = specialist_rows.ids_seen(connection, by)

@@ -6,7 +6,6 @@ from typing import Final
 from sqlalchemy import Connection
 
 from claudomator_py.domain.blocked import Blocked
-from claudomator_py.domain.blocked_words import predicate
 from claudomator_py.domain.budget import SpentBudget
 from claudomator_py.domain.inputs import asked_in
 from claudomator_py.domain.lifecycle import available_actions
@@ -17,20 +16,16 @@ from claudomator_py.domain.run import CheckResult
 from claudomator_py.domain.run_requests import Progress
 from claudomator_py.domain.task import Priority, TaskSpec
 from claudomator_py.domain.views.base import EventView
-from claudomator_py.domain.views.decisions import CandidateView, DecisionView
-from claudomator_py.domain.wording import worded
 from claudomator_py.ports import RunHost
 from claudomator_py.prompts.conversations import scratch_of
 from claudomator_py.queries.concealment import concealed, unnamed
-from claudomator_py.queries.explain import overridden_text, placement_text, utc_clock
 from claudomator_py.resources.agents.shape import BudgetView, HoldView
 from claudomator_py.resources.runs.shape import InputView, OutcomeView, RunCheckView, RunProgressView, RunView
 from claudomator_py.resources.tasks.shape import DependencyView, TaskView
-from claudomator_py.scheduler.decision import Candidate, DecisionRecord
 from claudomator_py.schema.taskfile import shown_document
 from claudomator_py.store import specialist_rows, task_rows
 from claudomator_py.store.stored_json import readable
-from claudomator_py.store.tables import Decision, Event, Run, Task
+from claudomator_py.store.tables import Event, Run, Task
 from claudomator_py.store.task_rows import state_of
 from claudomator_py.tasks.decisions import ROUTED
 from claudomator_py.tasks.handing_on import HANDED_ON
@@ -127,31 +122,6 @@ def _progress(run: Run) -> RunProgressView | None:
     return None if progress is None else RunProgressView.of(progress)
 
 
-def decision_view(decision: Decision, routed: Mapping[str, object], *, conceals: bool = False) -> DecisionView:
-    """A decision to start a run. routed: what was decided before on who does the task, by the names of the fields.
-    conceals: as for ``task_view``."""
-    record = DecisionRecord.model_validate(decision.data)
-    if conceals:
-        record = record.model_copy(update={"specialist": None, "skill": None})
-    hint = record.overridden
-    return DecisionView.of(
-        record,
-        id=decision.id,
-        kind=decision.kind,
-        generation=decision.generation or 1,
-        supersedes=decision.supersedes,
-        run_id=decision.run_id,
-        at=decision.at_ms,
-        reason=placement_text(record),
-        rationale=record.reason,
-        fallback=None if record.fallback is None else record.fallback.words,
-        fallback_code=record.fallback,
-        overridden_hint=None if hint is None else overridden_text(hint, decision.at_ms),
-        candidates=tuple(candidate_view(candidate, decision.at_ms) for candidate in record.candidates),
-        **routed,
-    )
-
-
 def event_views(connection: Connection, found: Sequence[Event], by: Principal) -> tuple[EventView, ...]:
     """Events, without the specialists that do not exist for that principal, and the agents that these are."""
     told = (event.data.get(key) for event in found for key in _SPECIALISTS.get(event.kind, ()))
@@ -200,12 +170,6 @@ def _budget_words(event: Event) -> dict[str, str]:
     if event.kind == "over_budget":
         return {"why": spent.text}
     return {"detail": ". ".join(part for part in (spent.text, event.data.get("detail")) if part)}
-
-
-def candidate_view(candidate: Candidate, at_ms: int) -> CandidateView:
-    rejected = candidate.rejected
-    because = None if rejected is None else worded(predicate(rejected), utc_clock(at_ms))
-    return CandidateView.of(candidate, rejected_because=because)
 
 
 def _sum_tokens(outcomes: Sequence[Outcome]) -> Tokens:

@@ -11,8 +11,8 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, case, exists, fu
 from claudomator_py.domain.learning import LabelRule
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.principal import Principal
+from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.units import SECOND_MS
-from claudomator_py.domain.views.decisions import DecisionFilter
 from claudomator_py.scheduler.decision import DecisionKind, Route
 from claudomator_py.store.decision_rows import decision_from
 from claudomator_py.store.stored_json import sound
@@ -55,6 +55,14 @@ def find(connection: Connection, decision_id: str, by: Principal) -> Recorded | 
     """The decision of that id, if it exists for that principal."""
     found = _read(connection, [decisions_seen(by), DECISION.c.id == decision_id], 1)
     return found[0] if found else None
+
+
+def placements(connection: Connection, task_id: str, by: Principal) -> Sequence[Recorded]:
+    """Return why the task's runs were started where they were, for whom that exists, the newest run first."""
+    query = _all().where(decisions_seen(by), DECISION.c.task_id == task_id)
+    query = query.where(DECISION.c.kind == DecisionKind.PLACEMENT.value)
+    query = query.order_by(None).order_by(RUN.c.generation.desc(), RUN.c.seq.desc())
+    return [_recorded(row._mapping) for row in connection.execute(query)]
 
 
 def of_kind(

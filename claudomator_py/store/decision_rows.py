@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Select, bindparam, exists, insert, select
 from claudomator_py.scheduler.decision import DecisionKind
 from claudomator_py.store.loading import loader, writer
 from claudomator_py.store.statement import Statement
-from claudomator_py.store.tables import DECISION, RUN, SNAPSHOT, Decision
+from claudomator_py.store.tables import DECISION, SNAPSHOT, Decision
 
 decision_from = loader(Decision)
 """The row as a Decision."""
@@ -124,14 +124,6 @@ def latest(connection: Connection, task_id: str, kind: DecisionKind, generation:
     """The last decision of that kind about the task in that generation."""
     row = _LATEST.row(connection, task=task_id, of_kind=kind.value, of_generation=generation)
     return None if row is None else decision_from(row)
-
-
-def placements(connection: Connection, task_id: str) -> Sequence[Decision]:
-    """Why the task's runs were started where they were, newest first."""
-    query = select(DECISION).join(RUN, RUN.c.id == DECISION.c.run_id)
-    query = query.where(DECISION.c.task_id == task_id, DECISION.c.kind == DecisionKind.PLACEMENT.value)
-    query = query.order_by(RUN.c.generation.desc(), RUN.c.seq.desc())
-    return [decision_from(row) for row in connection.execute(query)]
 
 
 def of_task(connection: Connection, task_id: str) -> Sequence[Decision]:

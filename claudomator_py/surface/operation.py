@@ -89,6 +89,12 @@ class QueryChoice:
 
 
 @dataclass(frozen=True, slots=True)
+class QueryFields:
+    """That the fields of a shape are sent in the query, without those that are left at their default; as an annotation.
+    It comes before what else the query has."""
+
+
+@dataclass(frozen=True, slots=True)
 class TaskDocument:
     """That a ``TaskSpec`` is sent as the body, as a task file would write it; as an annotation."""
 
@@ -131,6 +137,7 @@ Sent = (
     | QueryText
     | QueryNumber
     | QueryChoice
+    | QueryFields
     | TaskDocument
     | JsonBody
     | JsonField

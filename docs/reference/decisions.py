@@ -10,12 +10,14 @@ from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.stand_in import Fallback
 from claudomator_py.domain.triage import TriageReason
 from claudomator_py.domain.views.base import View
-from claudomator_py.domain.views.decisions import (
+from claudomator_py.resources.decisions.shape import (
     DecidedHandoffView,
     DecidedShadowView,
     DecidedTriageView,
     DecidedVerdictView,
-    RecordedDecisionView,
+    DecisionView,
+    PlacementView,
+    SelectionView,
 )
 from claudomator_py.scheduler.classification import Cause
 from claudomator_py.scheduler.decision import RECORDS, DecisionKind, PolicyVerdict, Record, Route
@@ -35,19 +37,22 @@ codes](obstacles.md).
 """
 _FIELDS = """
 Decisions of all kinds have the first of these tables, and each kind its own as well. What the API calls otherwise, or
-has inside another field, has that name in the last column. The [shape of the API](api.md#recordeddecisionview) also
+has inside another field, has that name in the last column. The [shape of the API](api.md#decisionview) also
 has what became of the decision.
 """
 _SHOWN = {
     "candidates": "agents",
     "specialist_candidates": "specialists",
-    "overridden": "overridden_hint",
     "reason": "rationale",
     "asked": "handoff",
     "rules": "verdict",
+    "fallback": "placement.fallback_code",
+    "overridden": "placement.overridden_hint",
 }
 """Fields that the API calls otherwise."""
 _INSIDE: dict[str, type[View]] = {
+    "placement": PlacementView,
+    "selection": SelectionView,
     "verdict": DecidedVerdictView,
     "handoff": DecidedHandoffView,
     "triage": DecidedTriageView,
@@ -55,6 +60,8 @@ _INSIDE: dict[str, type[View]] = {
 }
 """Fields of the API that have others in them."""
 _OF_KIND = {
+    DecisionKind.PLACEMENT: "placement",
+    DecisionKind.SPECIALIST: "selection",
     DecisionKind.POLICY: "verdict",
     DecisionKind.HANDOFF: "handoff",
     DecisionKind.TRIAGE: "triage",
@@ -88,7 +95,7 @@ def decisions() -> str:
         "## Where the tier comes from",
         "`cause` of a classification says why there was no answer.",
         _labels(Cause),
-        "`fallback_code` says why a run started where it should not have.",
+        "`placement.fallback_code` says why a run started where it should not have.",
         table(("code", "words"), [(code(one), one.words) for one in Fallback]),
         "## Who answers a message",
         "`rule` of a triage is one of [these rules](mentions.md):",
@@ -138,9 +145,9 @@ def _meaning(docstring: str) -> str:
 
 def _shown(name: str, inside: str | None) -> str:
     """The name in the API, where it is another one."""
-    if inside is not None and name in _INSIDE[inside].model_fields:
-        return code(f"{inside}.{name}")
     shown = _SHOWN.get(name, name)
-    if shown not in RecordedDecisionView.model_fields:
+    if inside is not None and name in _INSIDE[inside].model_fields and not shown.startswith(f"{inside}."):
+        return code(f"{inside}.{name}")
+    if shown.partition(".")[0] not in DecisionView.model_fields:
         raise KeyError(f"the API does not show {name}")
     return "" if shown == name else code(shown)

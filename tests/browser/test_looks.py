@@ -7,9 +7,9 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from claudomator_py.domain.channel import ChannelSettings, MarkVerdict, NewChannel, NewMessage
+from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.triage import TriageSettings
-from claudomator_py.domain.views.decisions import DecisionFilter
 from claudomator_py.resources.channels.shape import MuteRequest
 from claudomator_py.resources.tasks.shape import RejectRequest
 from tests.browser.conftest import NARROW, WIDE, Desktop

@@ -9,9 +9,9 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
 from claudomator_py.domain.principal import OPERATOR
-from claudomator_py.domain.requests import TaskFilter
-from claudomator_py.domain.views.decisions import DecisionFilter
+from claudomator_py.domain.requests import DecisionFilter, TaskFilter
 from claudomator_py.queries.queries import Queries
+from claudomator_py.resources.decisions.ask import Decisions
 from claudomator_py.service.specialists import Specialists
 from claudomator_py.service.task_service import TaskService
 from claudomator_py.store.database import Database
@@ -111,10 +111,11 @@ class Row:
 
 def test_decisions(world: World, database: Database) -> None:
     queries = world.access.as_(OPERATOR)[Queries]
+    decisions = world.access.as_(OPERATOR)[Decisions]
     task_id = world.task("bad").id
 
     def listed(**wanted: Any) -> dict[str, Any]:
-        return {one.id: one for one in queries.decisions(DecisionFilter(**wanted), None, 200).items}
+        return {one.id: one for one in decisions.page(DecisionFilter(**wanted), None, 200).items}
 
     before = listed()
     row = Row(database, "decision", "data", f"task_id = '{task_id}'")
@@ -125,7 +126,7 @@ def test_decisions(world: World, database: Database) -> None:
         assert len(listed(kind="specialist")) == 3
         assert len(listed(route="specialist")) >= 2
         for one in now.values():
-            told = queries.explained(one.id)
+            told = decisions.explained(one.id)
             if way is not halved and one.task_id == task_id:
                 assert "cannot be read" in one.reason
                 assert any("cannot be read" in sentence for sentence in told.sentences)

@@ -8,15 +8,16 @@ import pytest
 from claudomator_py.domain.card import Visibility
 from claudomator_py.domain.errors import BadCursor, Invalid, NotFound
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
-from claudomator_py.domain.requests import RestartRequest
+from claudomator_py.domain.requests import DecisionFilter, DecisionKindName, RestartRequest, RouteName
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.units import SECOND_MS
-from claudomator_py.domain.views.decisions import DecisionFilter, KindName, RecordedDecisionView, RouteName
-from claudomator_py.queries.queries import Queries
+from claudomator_py.resources.decisions.ask import Decisions
+from claudomator_py.resources.decisions.shape import DecisionView
 from claudomator_py.scheduler.decision import DecisionKind, Route
 from claudomator_py.service.task_service import TaskService
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
+from tests.fakes.decisions import placement_of, selection_of
 from tests.fakes.world import World, spec
 
 ANN = Principal("ann", Role.OPERATE, "acme")
@@ -37,13 +38,13 @@ def submit(world: World, name: str, specialist: str, by: Principal = OPERATOR) -
     return world.task(name).id
 
 
-def listed(world: World, by: Principal = OPERATOR, **wanted: object) -> list[RecordedDecisionView]:
-    found = world.access.as_(by)[Queries].decisions(DecisionFilter.model_validate(wanted), None, 200)
+def listed(world: World, by: Principal = OPERATOR, **wanted: object) -> list[DecisionView]:
+    found = world.access.as_(by)[Decisions].page(DecisionFilter.model_validate(wanted), None, 200)
     return list(found.items)
 
 
 def test_every_kind_and_route_can_be_asked_for() -> None:
-    assert set(get_args(KindName)) == {kind.value for kind in DecisionKind}
+    assert set(get_args(DecisionKindName)) == {kind.value for kind in DecisionKind}
     assert set(get_args(RouteName)) == {route.value for route in Route}
 
 
@@ -94,11 +95,11 @@ def test_a_task_is_meant_by_what_people_call_it(world: World) -> None:
 def test_a_list_is_read_in_parts(world: World) -> None:
     for number in range(5):
         submit(world, f"t{number}", "plumber")
-    queries, wanted = world.access.as_(OPERATOR)[Queries], DecisionFilter(kind="specialist")
-    found: list[RecordedDecisionView] = []
+    decisions, wanted = world.access.as_(OPERATOR)[Decisions], DecisionFilter(kind="specialist")
+    found: list[DecisionView] = []
     cursor = None
     while True:
-        part = queries.decisions(wanted, cursor, 2)
+        part = decisions.page(wanted, cursor, 2)
         found += part.items
         cursor = part.next_cursor
         if cursor is None:
@@ -106,9 +107,9 @@ def test_a_list_is_read_in_parts(world: World) -> None:
 
     assert found == listed(world, kind="specialist")
     assert len({one.id for one in found}) == 5
-    given = queries.decisions(wanted, None, 2).next_cursor
+    given = decisions.page(wanted, None, 2).next_cursor
     with pytest.raises(BadCursor):
-        queries.decisions(DecisionFilter(), given, 2)
+        decisions.page(DecisionFilter(), given, 2)
 
 
 def test_one_that_was_superseded_names_the_one_that_stands(world: World) -> None:
@@ -122,7 +123,7 @@ def test_one_that_was_superseded_names_the_one_that_stands(world: World) -> None
 
     assert (now.specialist, before.specialist) == ("florist", "plumber")
     assert (now.supersedes, before.superseded_by, now.superseded_by) == (before.id, now.id, None)
-    assert world.access.as_(OPERATOR)[Queries].decision(before.id) == before
+    assert world.access.as_(OPERATOR)[Decisions].one(before.id) == before
 
 
 def test_those_of_others_do_not_exist(world: World) -> None:
@@ -133,9 +134,9 @@ def test_those_of_others_do_not_exist(world: World) -> None:
     assert listed(world, BOB) == []
     of_ann = listed(world, ANN)[0].id
     with pytest.raises(NotFound):
-        world.access.as_(BOB)[Queries].decision(of_ann)
+        world.access.as_(BOB)[Decisions].one(of_ann)
     with pytest.raises(NotFound):
-        world.access.as_(Principal("run", Role.RUN, run_id="any"))[Queries].decision(of_ann)
+        world.access.as_(Principal("run", Role.RUN, run_id="any"))[Decisions].one(of_ann)
 
 
 def test_a_specialist_who_does_not_exist_for_whoever_asks_is_not_named(world: World) -> None:
@@ -157,8 +158,9 @@ def test_a_decision_keeps_what_the_card_planned_when_it_was_made(world: World) -
 
     (chosen,) = listed(world, kind="specialist", task=sink)
 
-    assert (chosen.owner, chosen.escalation) == ("ann", ("florist", "human_review"))
-    assert (chosen.expected_output, chosen.max_handoffs) == ("a dry floor", 2)
+    plan = selection_of(chosen)
+    assert (plan.owner, plan.escalation) == ("ann", ("florist", "human_review"))
+    assert (plan.expected_output, plan.max_handoffs) == ("a dry floor", 2)
 
 
 @pytest.mark.both_databases
@@ -173,7 +175,7 @@ def test_what_a_run_was_given_is_known_as_long_as_the_decision(world: World) -> 
     world.host.remove(run_id)
 
     (placed,) = listed(world, kind="placement", task=world.row("dig").id)
-    given = world.access.as_(OPERATOR)[Queries].decision(placed.id).given
+    given = placement_of(world.access.as_(OPERATOR)[Decisions].one(placed.id)).given
 
     assert given is not None
     assert (given.mode, given.tools, given.expected_output) == ("acceptEdits", None, "a hole")

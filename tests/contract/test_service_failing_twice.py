@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from claudomator_py.domain.outcome import Reason
+from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.units import HOUR_MS
-from claudomator_py.domain.views.decisions import DecisionFilter
 from claudomator_py.policy.rule import Rule
 from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest
 from claudomator_py.scheduler.decision import Route
@@ -163,9 +163,9 @@ def test_the_default_takes_over_after_two_failures(world: World, default: str | 
     assert document(world)["before"]["specialist"] == "eve"
     sentences = " ".join(world.queries.why("t").sentences)
     assert "eve failed twice, and default is the fallback" in sentences
-    told = world.queries.decisions(DecisionFilter(task="t", kind="handoff"), None, 5).items[0]
+    told = world.decisions.page(DecisionFilter(task="t", kind="handoff"), None, 5).items[0]
     assert (told.route, told.handoff and told.handoff.to) == ("default", "default")
-    assert "whoever does what fits nobody" in world.queries.explained(told.id).sentences[0]
+    assert "whoever does what fits nobody" in world.decisions.explained(told.id).sentences[0]
 
 
 @pytest.mark.parametrize("fallback", ["human_review", "gone"])

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from claudomator_py.domain.requests import HoldRequest
-from claudomator_py.domain.views.decisions import DecisionView
+from claudomator_py.resources.decisions.shape import DecisionView
 from claudomator_py.store.database import Database
+from tests.fakes.decisions import classification_of
 from tests.fakes.world import CLAUDE, CODEX, World
 
 SPARE = CLAUDE.model_copy(update={"fallback_model": "haiku", "max_concurrent": 3})
@@ -38,7 +39,7 @@ def test_the_next_attempt_uses_it_and_says_so(world: World) -> None:
     overload(world, "t")
     world.tick(2 * MINUTE_MS)
     second = decision(world, "t")
-    assert (second.model, second.tier, second.classification.source) == ("haiku", "balanced", "kept")
+    assert (second.model, second.tier, classification_of(second).source) == ("haiku", "balanced", "kept")
     assert second.reason == "least active; haiku is its fallback_model after overloaded of sonnet"
     assert world.queries.runs("t")[-1].model == "haiku"
     world.fail("t", "agent_error")

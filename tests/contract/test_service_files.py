@@ -15,6 +15,7 @@ from claudomator_py.store import events, pruning, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import TaskRevision
 from tests.databases import open_migrated
+from tests.fakes.decisions import placement_of
 from tests.fakes.world import START_MS, World, spec
 
 PATH = "/in/t.yaml"
@@ -93,7 +94,7 @@ def test_a_wish_for_an_agent_that_nobody_has_is_told_and_another_takes_the_task(
     world.tick()
     assert world.running() == {"t": "claude"}
     why = world.queries.why("t")
-    assert why.decisions[0].overridden_hint == "cluade: cluade was not configured"
+    assert placement_of(why.decisions[0]).overridden_hint == "cluade: cluade was not configured"
     assert "The task prefers cluade, but cluade was not configured." in why.sentences
     assert world.task("t").warnings == ()
 

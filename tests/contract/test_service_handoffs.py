@@ -10,9 +10,10 @@ from claudomator_py.domain.errors import Conflict, Invalid, NotFound
 from claudomator_py.domain.handing_on import HANDOFF_MARKER
 from claudomator_py.domain.outcome import HandoffRequest, Reason
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
-from claudomator_py.domain.views.decisions import DecisionFilter
 from claudomator_py.queries.queries import Queries
+from claudomator_py.resources.decisions.ask import Decisions
 from claudomator_py.resources.runs.shape import HandoffView
 from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest
 from claudomator_py.scheduler.decision import DecisionKind, Route
@@ -132,7 +133,7 @@ def test_an_unknown_or_hidden_specialist_is_refused_alike(world: World) -> None:
     begin(world)
     hand_on(world, "nobody")
     refused(world, "there is no specialist nobody")
-    (last, *_) = world.access.as_(OPERATOR)[Queries].decisions(DecisionFilter(kind="handoff"), None, 1).items
+    (last, *_) = world.access.as_(OPERATOR)[Decisions].page(DecisionFilter(kind="handoff"), None, 1).items
     assert last.reason == "there is no specialist nobody"
 
 

@@ -8,11 +8,11 @@ from claudomator_py.domain.errors import Conflict, Invalid, NotFound
 from claudomator_py.domain.handing_on import HANDOFF_MARKER
 from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.principal import Principal, Role
-from claudomator_py.domain.requests import TaskFilter
+from claudomator_py.domain.requests import DecisionFilter, TaskFilter
 from claudomator_py.domain.units import HOUR_MS
-from claudomator_py.domain.views.decisions import DecisionFilter
 from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.agents.service import Agents
+from claudomator_py.resources.decisions.ask import Decisions
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.session import Session
 from claudomator_py.resources.tasks.shape import AnswerRequest
@@ -57,8 +57,8 @@ def test_the_agent_that_a_hidden_specialist_is_exists_for_nobody_else(world: Wor
 
 def told_of(desk: Session, name: str) -> str:
     """All that a principal can read that is about that task, as one text."""
-    listed = desk[Queries].decisions(DecisionFilter(task=name), None, 50).items
-    shadows = desk[Queries].decisions(DecisionFilter(task=name, kind="shadow"), None, 50).items
+    listed = desk[Decisions].page(DecisionFilter(task=name), None, 50).items
+    shadows = desk[Decisions].page(DecisionFilter(task=name, kind="shadow"), None, 50).items
     live = desk[Queries].live
     runs = desk[Queries].runs(name)
     pages = [task_page_of(desk[Queries].why(name), runs, run.id) for run in runs]
@@ -67,8 +67,8 @@ def told_of(desk: Session, name: str) -> str:
         *(desk[Queries].task(name), desk[Queries].why(name), desk[Queries].status(), *desk[Agents].all(), *runs),
         *(desk[Queries].run(run.id) for run in runs),
         *desk[Queries].tasks(TaskFilter(), None, 50).items,
-        *(*listed, *shadows, *(desk[Queries].decision(one.id) for one in listed)),
-        *(desk[Queries].explained(one.id) for one in listed),
+        *(*listed, *shadows, *(desk[Decisions].one(one.id) for one in listed)),
+        *(desk[Decisions].explained(one.id) for one in listed),
         *live.events(live.event_filter(name, ()), 0, 500).items,
         *live.last_events(live.event_filter(None, ()), 500).items,
         *(*told, desk[PolicyService].approvals(), desk[Learned].stats(), desk[Learned].all(), desk[Learned].labelled()),
@@ -126,7 +126,7 @@ def test_colleagues_are_not_told_which_hidden_agent_has_their_task(world: World,
     assert eve[Queries].run(run.id).agent == via
     for desk, finds in ((ann, True), (eve, False)):
         found = desk[Queries].tasks(TaskFilter(agent=run.agent), None, 9).items
-        decided = desk[Queries].decisions(DecisionFilter(agent=run.agent), None, 9).items
+        decided = desk[Decisions].page(DecisionFilter(agent=run.agent), None, 9).items
         assert (bool(found), bool(decided)) == (finds, finds)
     assert eve[Queries].task("tally").spec == ann[Queries].task("tally").spec
 
@@ -249,11 +249,7 @@ def test_another_organisation_can_read_nothing_of_a_hidden_specialist_and_its_ta
     answers = [
         *(found, bob[Queries].status(), *bob[Agents].all(), *bob[Specialists].page().items),
         *bob[Queries].tasks(TaskFilter(), None, 50).items,
-        *(
-            one
-            for kind in (None, "shadow")
-            for one in bob[Queries].decisions(DecisionFilter(kind=kind), None, 50).items
-        ),
+        *(one for kind in (None, "shadow") for one in bob[Decisions].page(DecisionFilter(kind=kind), None, 50).items),
         *live.events(live.event_filter(None, ()), 0, 500).items,
         *(
             bob[Learned].stats(),

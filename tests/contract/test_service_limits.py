@@ -12,6 +12,7 @@ from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, f
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import EVENT
 from tests.contract.limited import WIDE, WORK, limit_on
+from tests.fakes.decisions import placement_of
 from tests.fakes.world import CLAUDE, CLAUDE_MODELS, CODEX, START_MS, World
 
 ONE_SLOT = AgentSpec(name="codex", kind="codex", models=CLAUDE_MODELS, max_concurrent=1)
@@ -180,7 +181,7 @@ def test_a_preference_outlasts_a_full_agent_for_a_while(world: World) -> None:
     assert world.queries.why("t").sentences[0] == f"t is QUEUED: {said}."
     world.tick(after_ms=60_000)
     assert world.running() == {"busy": "codex", "t": "claude"}
-    assert world.queries.why("t").decisions[0].overridden_hint == "codex: codex was full (1 of 1 slots)"
+    assert placement_of(world.queries.why("t").decisions[0]).overridden_hint == "codex: codex was full (1 of 1 slots)"
 
 
 def test_why_says_where_a_hold_was_read_and_what_stops_the_others(world: World) -> None:

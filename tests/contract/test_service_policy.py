@@ -8,7 +8,7 @@ import pytest
 from claudomator_py.domain.channel import NewChannel, NewMessage
 from claudomator_py.domain.errors import Forbidden
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
-from claudomator_py.domain.views.decisions import DecisionFilter
+from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.policy.page import verdict_of
 from claudomator_py.resources.policy.service import PolicyService
@@ -181,7 +181,7 @@ def test_what_is_held_or_refused_went_to_a_person_or_nowhere(policed: Make) -> N
         assert routing.rationale is not None
         assert (routing.route, routing.rationale.code) == (route, code)
         assert routing.policy_checks
-        listed = world.queries.decisions(DecisionFilter.model_validate({"route": route}), None, 50).items
+        listed = world.decisions.page(DecisionFilter.model_validate({"route": route}), None, 50).items
         assert [(one.task_name, one.kind, one.route) for one in listed] == [(name, "policy", route)]
 
 
@@ -196,7 +196,7 @@ def test_a_placement_tells_where_the_task_was_routed(policed: Make) -> None:
     assert (placed.route, placed.risk, placed.specialist) == ("specialist", "medium", "welder")
     assert [check.rule for check in placed.policy_checks if check.matched] == ["raised"]
     assert any("raised (risk)" in sentence for sentence in why.sentences)
-    by_route = world.queries.decisions(DecisionFilter.model_validate({"route": "specialist"}), None, 50).items
+    by_route = world.decisions.page(DecisionFilter.model_validate({"route": "specialist"}), None, 50).items
     assert {(one.task_name, one.kind) for one in by_route} == {("seam", "specialist"), ("seam", "placement")}
 
 

@@ -7,9 +7,10 @@ import pytest
 
 from claudomator_py.domain.errors import Invalid, NotFound
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
-from claudomator_py.domain.views.decisions import DecisionFilter
+from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.policy.rule import Rule
 from claudomator_py.queries.queries import Queries
+from claudomator_py.resources.decisions.ask import Decisions
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.tasks.shape import AnswerRequest
 from claudomator_py.scheduler.decision import DecisionKind, SpecialistRecord
@@ -249,7 +250,7 @@ def test_rules_name_no_specialist_to_whom_it_is_hidden(policed: Make) -> None:
         shown += [
             user[Queries].why("both"),
             user[Queries].why("sheep"),
-            *user[Queries].decisions(DecisionFilter(), None, 50).items,
+            *user[Decisions].page(DecisionFilter(), None, 50).items,
         ]
         said[by.id] = "\n".join(one.model_dump_json() for one in shown)
     assert "shepherd" in said["operator"]

@@ -10,9 +10,9 @@ from sqlalchemy import Connection, Table, func, insert, select
 from claudomator_py.domain import crashpoint
 from claudomator_py.domain.channel import NewChannel, NewMessage
 from claudomator_py.domain.errors import Invalid
+from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.retention import CleanupRequest, Retention
 from claudomator_py.domain.units import DAY_MS, HOUR_MS
-from claudomator_py.domain.views.decisions import DecisionFilter
 from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.scheduler.snapshot import Snapshot
@@ -156,7 +156,7 @@ def test_what_a_task_needs_that_has_not_ended_is_kept_however_old_it_is(world: K
 
 def test_a_snapshot_stays_as_long_as_a_decision_that_was_made_from_it_is_young(world: Kept) -> None:
     world.done("t")
-    (decision,) = world.database.read(lambda c: decision_rows.placements(c, world.row("t").id))
+    (decision,) = world.database.read(lambda c: decision_rows.of_task(c, world.row("t").id))
     later = DECISION.update().values(at_ms=START_MS + 20 * DAY_MS)
     world.database.write(lambda c: c.execute(later))
 
@@ -172,14 +172,14 @@ def test_a_snapshot_stays_as_long_as_a_decision_that_was_made_from_it_is_young(w
 def test_decisions_outlive_the_task_that_they_are_about(world: Kept) -> None:
     world.policy = Retention.model_validate({"tasks": "2d", "runs": "1h", "decisions": "10d"})
     world.done("t")
-    (decision,) = world.database.read(lambda c: decision_rows.placements(c, world.row("t").id))
+    (decision,) = world.database.read(lambda c: decision_rows.of_task(c, world.row("t").id))
 
     assert world.after(3)["tasks"] == 1
 
     assert world.count(RUN) == 0
-    (listed,) = world.queries.decisions(DecisionFilter(), None, 10).items
+    (listed,) = world.decisions.page(DecisionFilter(), None, 10).items
     assert (listed.id, listed.run_id, listed.run) == (decision.id, decision.run_id, None)
-    assert world.queries.decision(decision.id).agent == listed.agent
+    assert world.decisions.one(decision.id).agent == listed.agent
     assert world.after(11) == {"decisions": 1}
     assert world.count(DECISION) == 0
 

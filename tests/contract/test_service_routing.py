@@ -14,6 +14,7 @@ from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Decision, Task
 from claudomator_py.store.task_rows import VersionConflict
 from claudomator_py.tasks.decisions import route
+from tests.fakes.decisions import classification_of
 from tests.fakes.world import START_MS, World
 
 ROUTING = Routing(
@@ -100,7 +101,7 @@ def test_a_run_carries_where_its_task_was_routed_and_keeps_its_ceiling(database:
     assert (run.tier, run.model) == ("balanced", "sonnet")
     (decision,) = world.queries.why("one").decisions
     assert (decision.specialist, decision.skill) == ("technical-writer", "release-notes")
-    assert decision.classification.clamped_from is Tier.POWERFUL
+    assert classification_of(decision).clamped_from is Tier.POWERFUL
     assert decision.constraints.tier_ceiling is Tier.BALANCED
 
 

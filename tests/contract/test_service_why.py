@@ -9,6 +9,7 @@ from claudomator_py.domain.errors import BadCursor, NotFound, Problem
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, format_instant
 from claudomator_py.resources.agents import ask as holds
 from claudomator_py.store.database import Database
+from tests.fakes.decisions import classification_of
 from tests.fakes.world import CLAUDE, CODEX, LINT, START_MS, World, spec
 
 
@@ -154,9 +155,9 @@ def test_why_carries_the_decisions_newest_first_and_the_events_in_order(world: W
     why = world.queries.why("t")
     assert [decision.run_id for decision in why.decisions] == [run.id for run in reversed(world.queries.runs("t"))]
     newest = why.decisions[0]
-    assert (newest.agent, newest.tier, newest.classification.source) == ("claude", "balanced", "kept")
-    assert all((candidate.rejected is None) is (candidate.rejected_because is None) for candidate in newest.candidates)
-    assert {candidate.agent: candidate.rejected_because is None for candidate in newest.candidates} == {
+    assert (newest.agent, newest.tier, classification_of(newest).source) == ("claude", "balanced", "kept")
+    assert all((candidate.rejected is None) is (candidate.rejected_because is None) for candidate in newest.agents)
+    assert {candidate.agent: candidate.rejected_because is None for candidate in newest.agents} == {
         "claude": True,
         "codex": False,
         "lint": False,

@@ -16,11 +16,12 @@ from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.domain.card import Visibility
 from claudomator_py.domain.decision import Versions
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.units import MINUTE_MS
-from claudomator_py.domain.views.decisions import DecisionFilter, RecordedDecisionView
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.policy.verdict import Policy
-from claudomator_py.queries import decisions
+from claudomator_py.resources.decisions.ask import Decisions
+from claudomator_py.resources.decisions.shape import DecisionView
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.ranking import RoutingRules
 from claudomator_py.scheduler.decision import ShadowRecord
@@ -70,15 +71,14 @@ def tick(world: World, after_ms: int = 0) -> None:
     world.tick()
 
 
-def recorded(world: World, by: Principal = OPERATOR, **wanted: Any) -> list[RecordedDecisionView]:
+def recorded(world: World, by: Principal = OPERATOR, **wanted: Any) -> list[DecisionView]:
     """The oldest first."""
     asked = DecisionFilter(kind="shadow", **wanted)
-    page = world.database.read(lambda connection: decisions.page(connection, asked, None, 100, by))
-    return list(reversed(page.items))
+    return list(reversed(world.access.as_(by)[Decisions].page(asked, limit=100).items))
 
 
-def said(world: World, one: RecordedDecisionView, by: Principal = OPERATOR) -> tuple[str, ...]:
-    return world.database.read(lambda connection: decisions.explained(connection, one.id, by)).sentences
+def said(world: World, one: DecisionView, by: Principal = OPERATOR) -> tuple[str, ...]:
+    return world.access.as_(by)[Decisions].explained(one.id).sentences
 
 
 @pytest.mark.both_databases
@@ -93,7 +93,7 @@ def test_a_placement_is_decided_by_the_other_agents_too(world: World) -> None:
     placed = of["placement"]
     assert placed.shadow is not None
     beside = placed.shadow.beside
-    made = world.database.read(lambda connection: decisions.one(connection, beside, OPERATOR))
+    made = world.decisions.one(beside)
     assert (made.kind, placed.agent, placed.tier) == ("placement", "z", "fast")
     assert (placed.shadow.actual.agent, placed.shadow.differs) == (made.agent, True)
     assert [one.agent for one in placed.agents] == ["z"]
@@ -251,10 +251,10 @@ def test_it_is_in_no_list_and_no_explanation_of_what_was_decided(world: World) -
     shadow.run_once()
     task_id = world.queries.task("a").id
 
-    everything = world.database.read(lambda c: decisions.page(c, DecisionFilter(), None, 100, OPERATOR)).items
+    everything = world.decisions.page(limit=100).items
     assert everything
     assert {one.kind for one in everything}.isdisjoint({"shadow"})
-    of_task = world.database.read(lambda c: decisions.page(c, DecisionFilter(task=task_id), None, 100, OPERATOR)).items
+    of_task = world.decisions.page(DecisionFilter(task=task_id), limit=100).items
     assert {one.kind for one in of_task}.isdisjoint({"shadow"})
     explained = world.queries.why("a").model_dump_json()
     assert not any(one.id in explained for one in recorded(world))

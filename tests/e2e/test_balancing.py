@@ -15,6 +15,7 @@ from claudomator_py.resources.tasks.shape import TaskView
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, in_state, started, waits_for, why
 from tests.e2e.site import Site, open_site
+from tests.fakes.decisions import placement_of
 from tests.patience import wait_until
 from tests.warm.starter import WarmStarter
 
@@ -171,7 +172,7 @@ def test_a_wish_is_granted_overridden_or_insisted_on(three: Site) -> None:
     assert "The task prefers gamma, which" in why(daemon, "overridden")
     assert "full (1 of 1 slots)" in why(daemon, "overridden")
     decision = daemon.client.why("overridden").decisions[0]
-    assert "gamma" in str(decision.overridden_hint)
+    assert "gamma" in str(placement_of(decision).overridden_hint)
 
     three.drop("strict.yaml", document(None, BUSY, agent={"type": "gamma", "strict": True}))
     strict = waits_for(daemon, "strict", "slots")

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from claudomator_py.domain.requests import RestartRequest
-from claudomator_py.domain.views.decisions import DecisionView
+from claudomator_py.resources.decisions.shape import DecisionView
 from claudomator_py.resources.tasks.shape import TaskView
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import in_state, waits_for
 from tests.e2e.site import Site
+from tests.fakes.decisions import classification_of
 from tests.fakes.tier_server import Behaviour, Exchange, TierServer, hangs, hangs_up, says, status, tier
 from tests.patience import wait_until
 
@@ -69,7 +70,7 @@ def test_the_answer_becomes_the_agents_model(site: Site, server: TierServer) -> 
     view, decision = done(site, daemon, "powerful-one")
 
     assert (view.state, view.tier, view.model) == ("COMPLETED", "powerful", "large")
-    assert (decision.classification.source, decision.classification.reason) == ("classifier", "by its name")
+    assert (classification_of(decision).source, classification_of(decision).reason) == ("classifier", "by its name")
     assert daemon.client.task("fast-one").model == "small"
     assert any("as the classifier says" in sentence for sentence in daemon.client.why("fast-one").sentences)
 
@@ -85,7 +86,7 @@ def test_no_fault_of_the_classifier_is_fatal(site: Site, server: TierServer, fai
         view, decision = done(site, daemon, f"fast-{cause}")
 
         assert (view.state, view.tier, view.model) == ("COMPLETED", "balanced", "middle"), cause
-        assert (decision.classification.source, decision.classification.cause) == ("default", cause)
+        assert (classification_of(decision).source, classification_of(decision).cause) == ("default", cause)
 
 
 def test_a_silent_classifier_costs_its_timeout_and_no_more_than_the_task(site: Site, server: TierServer) -> None:
@@ -96,7 +97,7 @@ def test_a_silent_classifier_costs_its_timeout_and_no_more_than_the_task(site: S
 
     view, decision = done(site, daemon, "fast-one")
 
-    assert (view.state, view.model, decision.classification.cause) == ("COMPLETED", "middle", "timeout")
+    assert (view.state, view.model, classification_of(decision).cause) == ("COMPLETED", "middle", "timeout")
 
 
 def test_a_pinned_tier_is_never_asked_about(site: Site, server: TierServer) -> None:
@@ -107,7 +108,7 @@ def test_a_pinned_tier_is_never_asked_about(site: Site, server: TierServer) -> N
 
     view, decision = done(site, daemon, "balanced-one")
 
-    assert (view.model, decision.classification.source) == ("small", "pinned")
+    assert (view.model, classification_of(decision).source) == ("small", "pinned")
     assert daemon.client.task("balanced-two").model == "large"
     assert server.asked == []
 
@@ -122,8 +123,8 @@ def test_the_same_question_is_asked_once_and_a_restart_asks_again(site: Site, se
     daemon.client.restart("fast-one", RestartRequest())
     view, second = done(site, daemon, "fast-one")
 
-    assert first.classification.source == "classifier"
-    assert (second.classification.source, second.classification.reason) == ("classifier", "changed its mind")
+    assert classification_of(first).source == "classifier"
+    assert (classification_of(second).source, classification_of(second).reason) == ("classifier", "changed its mind")
     assert (view.tier, view.model, len(server.asked)) == ("powerful", "large", 2)
 
 
@@ -139,7 +140,7 @@ def test_an_equal_task_takes_the_answer_from_the_cache(site: Site, server: TierS
 
     _, decision = done(site, daemon, "fast-one")
 
-    assert (decision.classification.source, len(server.asked)) == ("cache", 1)
+    assert (classification_of(decision).source, len(server.asked)) == ("cache", 1)
 
 
 def test_an_automatic_retry_keeps_the_tier(site: Site, server: TierServer) -> None:
@@ -151,7 +152,7 @@ def test_an_automatic_retry_keeps_the_tier(site: Site, server: TierServer) -> No
     view, decision = done(site, daemon, "fast-one")
 
     assert (view.state, view.attempts, view.model) == ("COMPLETED", 2, "small")
-    assert (decision.classification.source, len(server.asked)) == ("kept", 1)
+    assert (classification_of(decision).source, len(server.asked)) == ("kept", 1)
 
 
 def test_requests_for_a_tier_inside_the_task_reach_the_classifier_as_data_only(site: Site, server: TierServer) -> None:
@@ -181,7 +182,7 @@ def test_the_tier_holds_for_whichever_agent_starts_the_task(site: Site, server: 
     decisions = [daemon.client.why(f"powerful-{number}").decisions[0] for number in range(4)]
 
     assert {decision.model for decision in decisions} == {"large", "b-large"}
-    assert {decision.classification.asked_about for decision in decisions} <= {"a", "b"}
+    assert {classification_of(decision).asked_about for decision in decisions} <= {"a", "b"}
 
 
 def test_a_task_that_waited_pays_nothing_for_a_slow_classifier(site: Site, server: TierServer) -> None:
@@ -216,7 +217,7 @@ def test_a_crash_while_it_is_asked_does_not_begin_the_wait_again(site: Site, ser
     daemon = site.start().ready()
     view, decision = done(site, daemon, "fast-one")
 
-    assert (view.state, decision.classification.cause) == ("COMPLETED", "timeout")
+    assert (view.state, classification_of(decision).cause) == ("COMPLETED", "timeout")
     assert server.asked == [], "the question was committed, and is not put again"
 
 

@@ -7,7 +7,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from claudomator_py.domain.views.decisions import DecisionFilter, RecordedDecisionView
+from claudomator_py.domain.requests import DecisionFilter
+from claudomator_py.resources.decisions.shape import DecisionView
 from tests.e2e.daemon import Daemon
 from tests.e2e.reloading import configuration, reload
 from tests.e2e.scenarios_support import document, ended
@@ -25,10 +26,10 @@ def write(site: Site, **settings: Any) -> Path:
     return path
 
 
-def shadows(daemon: Daemon, number: int) -> list[RecordedDecisionView]:
+def shadows(daemon: Daemon, number: int) -> list[DecisionView]:
     """As many as there are to be, by now or soon."""
 
-    def there() -> list[RecordedDecisionView] | None:
+    def there() -> list[DecisionView] | None:
         found = [one for one in daemon.client.decisions(DecisionFilter(kind="shadow")).items if one.shadow is not None]
         return found if len(found) >= number else None
 

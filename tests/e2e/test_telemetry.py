@@ -10,8 +10,8 @@ import pytest
 
 from claudomator_py.client.errors import ServiceProblem
 from claudomator_py.domain.health import CheckView
+from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.trace import check_span, own_span
-from claudomator_py.domain.views.decisions import DecisionFilter
 from claudomator_py.resources.tasks.shape import TaskView
 from tests.e2e.daemon import Daemon
 from tests.e2e.site import REPOSITORY, Site

@@ -48,6 +48,7 @@ from claudomator_py.resources.access.service import Tokens
 from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.daemon.service import DaemonService
+from claudomator_py.resources.decisions.ask import Decisions
 from claudomator_py.resources.notifications.service import Notices
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.schedules.service import Schedules
@@ -221,6 +222,7 @@ class World:
         self.service, self.queries, self.schedules = granted[TaskService], granted[Queries], granted[Schedules]
         self.notices, self.tokens, self.learned = granted[Notices], granted[Tokens], granted[Learned]
         self.specialists, self.channels = granted[Specialists], granted[Channels]
+        self.decisions = granted[Decisions]
         self.run_requests, self.policy_desk = granted[RunRequests], granted[PolicyService]
         self.daemon = granted[DaemonService]
 

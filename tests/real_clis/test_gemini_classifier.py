@@ -12,6 +12,7 @@ from claudomator_py.domain.agent import Tier
 from claudomator_py.scheduler.classification import Cause, ModelFault, TierQuestion, parse_answer, tier_question
 from tests.e2e.scenarios_support import document, ended, in_state, why
 from tests.e2e.site import Site, open_site
+from tests.fakes.decisions import classification_of
 from tests.fakes.gemini_api import (
     GeminiApi,
     capacity_used_up,
@@ -213,7 +214,7 @@ def test_through_the_daemon_no_fault_costs_more_than_the_default(
     task = ended(daemon, "hard", END_S)
 
     assert (task.state, task.tier, task.model) == ("COMPLETED", "balanced", "middle")
-    classification = daemon.client.why("hard").decisions[0].classification
+    classification = classification_of(daemon.client.why("hard").decisions[0])
     assert (classification.source, classification.cause) == ("default", cause)
     assert f"Tier balanced (middle): the agent's default ({sentence}" in why(daemon, "hard")
     wait_until(lambda: not asking(site), "the end of the CLI")

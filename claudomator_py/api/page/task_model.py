@@ -11,8 +11,8 @@ from claudomator_py.api.page.words import cost_text, meaning_of, model_text, tok
 from claudomator_py.domain.blocked_words import predicate, wait_of
 from claudomator_py.domain.budget import with_unknown
 from claudomator_py.domain.principal import INBOX, OPERATOR
-from claudomator_py.domain.views.decisions import CandidateView, DecisionView
 from claudomator_py.domain.wording import Piece, Sentence, said
+from claudomator_py.resources.decisions.shape import CandidateView, DecisionView
 from claudomator_py.resources.runs.shape import OutcomeView, RunCheckView, RunView
 from claudomator_py.resources.tasks.shape import DependencyView, TaskView, WhyView
 
@@ -156,7 +156,7 @@ def task_page_of(why: WhyView, runs: Sequence[RunView], run_id: str | None, *, c
         sentences=why.sentences,
         route=route_of(why.routing) if why.routing is not None and why.routing.candidates else None,
         restart_url=next((one.url for one in actions if one.url.endswith("/restart")), None),
-        candidates=tuple(_candidate(candidate, decision) for candidate in decision.candidates) if decision else (),
+        candidates=tuple(_candidate(candidate, decision) for candidate in decision.agents) if decision else (),
         decided_at=decision.at if decision else None,
         runs=tuple(_entry(number, run, shown, check=check) for number, run in reversed(list(enumerate(runs, 1)))),
         moments=timeline_of(why.events),

@@ -1,6 +1,7 @@
 """What all JSON shapes of the API have in common."""
 
 from collections.abc import Callable, Iterator
+from itertools import product
 from typing import Annotated, Any, Final, Generic, Self, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -25,17 +26,19 @@ class View(BaseModel):
     )
 
     @classmethod
-    def of(cls, source: object, **more: Any) -> Self:
-        """The shape of a row or a domain value: each field is its attribute of that name, and ``x_at`` its ``x_ms``.
+    def of(cls, *sources: object, **more: Any) -> Self:
+        """Return the shape of rows or domain values: each field is the attribute of that name, and ``x_at`` the
+        ``x_ms``, of the first of them that has it.
 
-        more: fields that are something else, or that the source does not know; where neither says anything, a field
-        has its default. Raises TypeError for what is no field, and ValueError for what does not fit.
+        more: fields that are something else, or that no source knows; where nobody says anything, a field has its
+        default. Raises TypeError for what is no field, and ValueError for what does not fit.
         """
         if unknown := more.keys() - cls.model_fields.keys():
             raise TypeError(f"{cls.__name__} has no {', '.join(sorted(unknown))}")
         values = dict(more)
         for name in cls.model_fields.keys() - more.keys():
-            for attribute in (name, f"{name.removesuffix('_at')}_ms"):
+            attributes = (name, f"{name.removesuffix('_at')}_ms")
+            for source, attribute in product(sources, attributes):
                 if hasattr(source, attribute):
                     values[name] = getattr(source, attribute)
                     break

@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping
 
-from claudomator_py.domain.routing import Risk
+from claudomator_py.domain.routing import Constraints, Risk
 from claudomator_py.domain.views.base import View
-from claudomator_py.domain.views.decisions import ConstraintsView
 from claudomator_py.domain.views.routing import PolicyCheckView, RouteView
+
+
+class ConstraintsView(Constraints, View):
+    """What routing and policy had left open; null: any."""
 
 
 class ApprovalView(View):

@@ -158,16 +158,16 @@ def test_a_retry_supersedes_the_decision_from_before_the_upgrade(oldest: Databas
     migrate(oldest)
     world = World(oldest)
     world.now_ms = LATER_MS
-    before = oldest.read(lambda connection: decision_rows.placements(connection, world.row("first").id))
+    before = oldest.read(lambda connection: decision_rows.of_task(connection, world.row("first").id))
 
     world.daemon.undrain()
     world.restart("first")
     world.tick()
 
-    after = oldest.read(lambda connection: decision_rows.placements(connection, world.row("first").id))
-    assert [decision.id for decision in after[1:]] == [decision.id for decision in before]
-    assert after[0].supersedes == before[0].id
-    assert world.queries.why("first").decisions[0].supersedes == before[0].id
+    after = oldest.read(lambda connection: decision_rows.of_task(connection, world.row("first").id))
+    assert [decision.id for decision in after[:-1]] == [decision.id for decision in before]
+    assert after[-1].supersedes == before[-1].id
+    assert world.queries.why("first").decisions[0].supersedes == before[-1].id
 
 
 @pytest.mark.parametrize("revision", REVISIONS)

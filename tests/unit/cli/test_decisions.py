@@ -4,19 +4,20 @@ import json
 
 import pytest
 
-from claudomator_py.cli.decisions import decision_text
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.units import format_instant
-from claudomator_py.domain.views.decisions import (
+from claudomator_py.domain.views.policy import ConstraintsView
+from claudomator_py.domain.views.routing import RouteCandidateView
+from claudomator_py.resources.decisions.cli import decision_text
+from claudomator_py.resources.decisions.shape import (
     CandidateView,
     ChosenView,
     ClassificationView,
-    ConstraintsView,
     DecidedHandoffView,
     DecidedShadowView,
-    RecordedDecisionView,
+    DecisionView,
+    SelectionView,
 )
-from claudomator_py.domain.views.routing import RouteCandidateView
 from tests.fakes.cards import card
 from tests.fakes.command import Command
 
@@ -50,7 +51,7 @@ def test_they_are_listed_and_shown(command: Command) -> None:
     assert ["agents", "cook"] in rows
 
 
-PLACED = RecordedDecisionView(
+PLACED = DecisionView(
     id="d1",
     kind="placement",
     at=format_instant(1_790_000_000_000),
@@ -60,7 +61,7 @@ PLACED = RecordedDecisionView(
     classification=ClassificationView(source="kept", clamped_from=Tier.POWERFUL),
     constraints=ConstraintsView(tier_ceiling=Tier.FAST),
     handoff=DecidedHandoffView(accepted=True, to="cook", hop=1, max_handoffs=2, reason="soup", files=("a", "b")),
-    escalation=("cook", "human_review"),
+    selection=SelectionView(escalation=("cook", "human_review")),
     shadow=DecidedShadowView(about="placement", beside="d0", actual=ChosenView(agent="codex"), differs=True),
 )
 

@@ -27,6 +27,7 @@ from claudomator_py.store import classification_rows, decision_rows, hold_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import of_task
 from claudomator_py.store.tables import TIER_ANSWER, Classification
+from tests.fakes.decisions import classification_of
 from tests.fakes.world import CLAUDE, START_MS, World
 
 TIMEOUT_MS = 5_000
@@ -237,7 +238,7 @@ def test_another_agent_in_the_answer_is_shown_and_changes_nothing(
     asking.world.tick()
     assert asking.world.running() == {"t": "claude"}
     why = asking.world.queries.why("t")
-    assert (why.decisions[0].tier, why.decisions[0].classification.said_agent) == (Tier.FAST, shown)
+    assert (why.decisions[0].tier, classification_of(why.decisions[0]).said_agent) == (Tier.FAST, shown)
     sentence = "Tier fast (haiku): as the classifier says (a recipe"
     sentence += f"; it named the agent {shown}, which changes nothing)." if shown else ")."
     assert sentence in why.sentences
@@ -250,7 +251,7 @@ def test_an_answer_that_names_the_kind_of_its_agent_names_no_other(database: Dat
     asking.ask("t")
     asking.world.tick()
     assert asking.world.running() == {"t": "mine"}
-    assert asking.world.queries.why("t").decisions[0].classification.said_agent is None
+    assert classification_of(asking.world.queries.why("t").decisions[0]).said_agent is None
 
 
 # --- questions that are not put, and answers that come too late -------------------------------------------------------
@@ -423,7 +424,7 @@ def test_once_nothing_is_asked_any_more_an_answer_from_before_says_nothing(datab
     without.tick()
     assert without.live("t").tier == ROOMY.default_tier != Tier.FAST
     (decided,) = without.queries.why("t").decisions[:1]
-    assert (decided.classification.source, decided.classification.cause) == ("default", Cause.OFF)
+    assert (classification_of(decided).source, classification_of(decided).cause) == ("default", Cause.OFF)
 
 
 @pytest.mark.parametrize("wait", [True, False])

@@ -10,13 +10,15 @@ from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.stand_in import Fallback
 from claudomator_py.domain.triage import TriageReason
-from claudomator_py.domain.views.decisions import (
+from claudomator_py.resources.decisions.shape import (
     ChosenView,
     DecidedHandoffView,
     DecidedShadowView,
     DecidedTriageView,
     DecidedVerdictView,
-    RecordedDecisionView,
+    DecisionView,
+    PlacementView,
+    SelectionView,
 )
 from claudomator_py.scheduler.classification import Cause
 from claudomator_py.scheduler.decision import DecisionKind, PolicyVerdict, Route
@@ -81,13 +83,14 @@ RATIONALES = {
     "text": "text",
 }
 FIELDS: dict[type[BaseModel], str] = {
-    RecordedDecisionView: (
+    DecisionView: (
         "id kind at input_ref task_id task_name task_state generation run_id by supersedes superseded_by "
         "overridden snapshot route specialist skill agent tier model intent topic risk confidence threshold reason "
-        "rationale required_capabilities policy_checks versions latency_ms cost_usd run effort margin degraded "
-        "specialists agents classification constraints fallback fallback_code stands_in overridden_hint "
-        "overridden_model owner expected_output max_handoffs escalation verdict handoff triage shadow told "
+        "rationale required_capabilities policy_checks versions latency_ms cost_usd run "
+        "specialists agents classification constraints placement selection verdict handoff triage shadow"
     ),
+    PlacementView: "effort fallback fallback_code stands_in overridden_hint overridden_model unfenced given told",
+    SelectionView: "margin degraded unheeded owner expected_output max_handoffs escalation",
     DecidedVerdictView: "verdict rules approved approved_by said",
     DecidedHandoffView: "accepted by to hop max_handoffs reason done left files",
     DecidedTriageView: "rule agents skipped hops",

@@ -7,10 +7,11 @@ import pytest
 
 from claudomator_py.domain.channel import NewChannel, NewMessage
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
-from claudomator_py.domain.views.decisions import DecisionFilter, RecordedDecisionView
-from claudomator_py.queries.queries import Queries
+from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.resources.access.shape import TokenRequest
 from claudomator_py.resources.channels.service import Channels
+from claudomator_py.resources.decisions.ask import Decisions
+from claudomator_py.resources.decisions.shape import DecisionView
 from claudomator_py.service.specialists import Specialists
 from claudomator_py.service.task_service import TaskService
 from tests.fakes.cards import card
@@ -34,9 +35,9 @@ def routed(prepared: PreparedService) -> PreparedService:
     return prepared
 
 
-def decided(prepared: PreparedService, kind: str) -> RecordedDecisionView:
+def decided(prepared: PreparedService, kind: str) -> DecisionView:
     wanted = DecisionFilter.model_validate({"kind": kind})
-    return prepared.access.as_(OPERATOR)[Queries].decisions(wanted, None, 1).items[0]
+    return prepared.access.as_(OPERATOR)[Decisions].page(wanted, None, 1).items[0]
 
 
 def test_decisions_are_listed_with_links(operator: Visitor, routed: PreparedService) -> None:
@@ -61,7 +62,7 @@ def test_what_was_decided_is_explained(operator: Visitor, routed: PreparedServic
     assert one.reason in said
     assert f'href="/decisions/{one.id}/json" download' in page.body.decode()
     downloaded = operator.get(f"/decisions/{one.id}/json")
-    assert RecordedDecisionView.model_validate(downloaded.json()) == one
+    assert DecisionView.model_validate(downloaded.json()) == one
     assert downloaded.headers["content-disposition"] == f'attachment; filename="decision-{one.id}.json"'
 
 
@@ -130,7 +131,7 @@ def test_who_does_not_exist_is_not_named(prepared: PreparedService, tmp_path: Pa
             log_in(daemon, prepared.world.tokens.create(TokenRequest(name=name, role="read", organisation=whose)).token)
             for name, whose in (("bob", "bolt"), ("eve", "other"))
         )
-        whole = prepared.access.as_(OPERATOR)[Queries].explained(one.id)
+        whole = prepared.access.as_(OPERATOR)[Decisions].explained(one.id)
         assert "secret-agent" in {each.specialist for each in whole.decision.specialists}
         for path in ("/decisions", f"/decisions/{one.id}", f"/decisions/{one.id}/json"):
             shown = bob.get(path)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from claudomator_py.domain.rationale import RationaleCode
-from claudomator_py.queries.decision_sentences import explanation_of
+from claudomator_py.resources.decisions.sentences import said_of, sentences_of
 from claudomator_py.store.tables import Decision
 
 AT = 1_790_000_000_000
@@ -47,12 +47,12 @@ APPROVED = row(
     ],
 )
 def test_a_verdict(decision: Decision, told: tuple[str, ...]) -> None:
-    said = " ".join(explanation_of(decision, set()).sentences)
+    said = " ".join(sentences_of(decision, set()))
     assert [words for words in told if words not in said] == []
 
 
 def test_what_an_approver_said_stands_apart() -> None:
-    assert explanation_of(APPROVED, set()).said == (("Reason for the approval", "seen the plan"),)
+    assert said_of(APPROVED, set()) == (("Reason for the approval", "seen the plan"),)
 
 
 def test_a_tier() -> None:
@@ -61,10 +61,10 @@ def test_a_tier() -> None:
         "agent": "claude",
         "classification": {"source": "classifier", "reason": "short"},
     }
-    told = explanation_of(row("tier", reason=because(RationaleCode.ANSWERED), **data), set()).sentences
+    told = sentences_of(row("tier", reason=because(RationaleCode.ANSWERED), **data), set())
     assert told[0] == "The task needs a model of tier fast: as the classifier says (short)."
     data |= {"tier": None, "classification": {"source": "default", "cause": "timeout"}}
-    told = explanation_of(row("tier", reason=because(RationaleCode.UNANSWERED), **data), set()).sentences
+    told = sentences_of(row("tier", reason=because(RationaleCode.UNANSWERED), **data), set())
     assert told[0].startswith("No tier was chosen: the agent's default (the classifier did not answer in time")
 
 
@@ -80,9 +80,9 @@ def test_a_placement_that_had_no_choice() -> None:
             {"agent": "codex", "active": 2, "eligible": False, **seen},
         ],
     }
-    told = explanation_of(row("placement", reason=because(RationaleCode.LEAST_ACTIVE), **data), set())
-    assert told.sentences[0] == "The run went to claude: least active (0 of 2 slots)."
-    assert "Another agent would have been picked only" in told.sentences[-1]
+    told = sentences_of(row("placement", reason=because(RationaleCode.LEAST_ACTIVE), **data), set())
+    assert told[0] == "The run went to claude: least active (0 of 2 slots)."
+    assert "Another agent would have been picked only" in told[-1]
 
 
 def test_a_handoff_names_only_who_exists() -> None:
@@ -96,16 +96,17 @@ def test_a_handoff_names_only_who_exists() -> None:
         "max_handoffs": 2,
         "reason": because(RationaleCode.HANDED_ON, by="known", specialist="hidden"),
     }
-    told = explanation_of(row("handoff", **data), {"known"})
-    assert "hidden" not in " ".join((*told.sentences, *(text for _, text in told.said)))
-    assert told.said == (("Done", "the schema"),)
-    assert told.sentences[-1] == "It had been handed on 0 of at most 2 times before."
-    assert "handed on to hidden" in explanation_of(row("handoff", **data), {"known", "hidden"}).sentences[0]
+    decision = row("handoff", **data)
+    told, said = sentences_of(decision, {"known"}), said_of(decision, {"known"})
+    assert "hidden" not in " ".join((*told, *(text for _, text in said)))
+    assert said == (("Done", "the schema"),)
+    assert told[-1] == "It had been handed on 0 of at most 2 times before."
+    assert "handed on to hidden" in sentences_of(decision, {"known", "hidden"})[0]
 
 
 def test_triage_names_only_who_exists() -> None:
     data = {"rule": "direct_mention", "agents": ["known", "hidden"], "skipped": {"hidden": "rate_limited"}, "hops": 2}
     code = RationaleCode.NO_MATCH
-    told = explanation_of(row("triage", reason=because(code), **data), {"known"}).sentences
+    told = sentences_of(row("triage", reason=because(code), **data), {"known"})
     assert told[0].startswith("known, somebody else answer: ")
     assert told[1:] == ("somebody else was not asked: rate limited.", "2 agent messages led to it.")

@@ -4,7 +4,6 @@ Nobody is named who does not exist for whoever asks.
 """
 
 from collections.abc import Set
-from dataclasses import dataclass
 
 from claudomator_py.domain.errors import ended, sentence
 from claudomator_py.domain.verdict_text import constraint_sentences
@@ -35,55 +34,61 @@ _VERDICTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """What a decision of its kind says beyond what all say; see ``ExplainedDecisionView``."""
+def sentences_of(row: Decision, seen: Set[str]) -> tuple[str, ...]:
+    """Return what was chosen, why, and what would have changed it. seen: the ids of specialists who exist for whoever
+    asks."""
+    record = record_of(row.kind, row.data)
+    match record:
+        case DecisionRecord():
+            return _placement(record, row.at_ms, seen)
+        case TierRecord():
+            return _tier(record)
+        case SpecialistRecord():
+            route = route_view("The task", record, seen)
+            return route.sentences or (sentence(route.reason),)
+        case PolicyRecord():
+            return _policy(record)
+        case HandoffRecord():
+            return _handoff(record, seen)
+        case TriageRecord():
+            return _triage(record, seen)
+        case ShadowRecord():
+            return _shadow(record, seen)
+    return (sentence(record.reason.text),)  # it cannot be read
 
-    sentences: tuple[str, ...]
-    said: tuple[tuple[str, str], ...] = ()
 
-
-def explanation_of(row: Decision, seen: Set[str]) -> Explanation:
-    """The decision for people. seen: the ids of specialists who exist for whoever asks."""
+def said_of(row: Decision, seen: Set[str]) -> tuple[tuple[str, str], ...]:
+    """Return what people and agents wrote beside it, by what it is."""
     match record_of(row.kind, row.data):
-        case DecisionRecord() as placement:
-            return _placement(placement, row.at_ms, seen)
-        case TierRecord() as tier:
-            return _tier(tier)
-        case SpecialistRecord() as specialist:
-            return _specialist(specialist, seen)
-        case PolicyRecord() as policy:
-            return _policy(policy)
-        case HandoffRecord() as handoff:
-            return _handoff(handoff, seen)
-        case TriageRecord() as triage:
-            return _triage(triage, seen)
-        case ShadowRecord() as shadow:
-            return _shadow(shadow, seen)
-        case unreadable:
-            return Explanation((sentence(unreadable.reason.text),))
+        case PolicyRecord(said=str(said)):
+            return (("Reason for the approval", said),)
+        case HandoffRecord(asked=asked):
+            told = (
+                ("Asked for", asked.to if asked.to in seen or asked.to in LABELS else ""),
+                ("Why, in the words of the agent", asked.reason),
+                ("Done", asked.done),
+                ("Left to do", asked.left),
+                ("Changed files", "\n".join(asked.files)),
+            )
+            return tuple((name, text) for name, text in told if text)
+    return ()
 
 
-def _placement(record: DecisionRecord, at_ms: int, seen: Set[str]) -> Explanation:
+def _placement(record: DecisionRecord, at_ms: int, seen: Set[str]) -> tuple[str, ...]:
     shown = record.model_copy(update={"reason": reason_for(record.reason, seen)})
     sentences = placement_sentences("The run", shown, at_ms)
     if len(record.candidates) > 1 and not any(one.eligible for one in record.candidates if one.agent != record.agent):
         sentences.append("Another agent would have been picked only without the reason shown beside it under Agents.")
-    return Explanation(tuple(sentences))
+    return tuple(sentences)
 
 
-def _tier(record: TierRecord) -> Explanation:
+def _tier(record: TierRecord) -> tuple[str, ...]:
     source = tier_text(record.classification, record.agent)
     chosen = "No tier was chosen" if record.tier is None else f"The task needs a model of tier {record.tier}"
-    return Explanation((f"{chosen}: {source}.", "A task that names its own tier is not classified."))
+    return (f"{chosen}: {source}.", "A task that names its own tier is not classified.")
 
 
-def _specialist(record: SpecialistRecord, seen: Set[str]) -> Explanation:
-    route = route_view("The task", record, seen)
-    return Explanation(route.sentences or (sentence(route.reason),))
-
-
-def _policy(record: PolicyRecord) -> Explanation:
+def _policy(record: PolicyRecord) -> tuple[str, ...]:
     sentences = [ended(f"{_VERDICTS[record.verdict]}: {record.reason.text}")]
     if record.verdict in (PolicyVerdict.DENIED, PolicyVerdict.HELD) and record.rules:
         which = f"rule {record.rules[0]}" if len(record.rules) == 1 else f"the rules {', '.join(record.rules)}"
@@ -92,11 +97,10 @@ def _policy(record: PolicyRecord) -> Explanation:
         sentences.append(f"Approved for this content: {', '.join(record.approved)}.")
     if record.approved_by is not None:
         sentences.append(f"{record.approved_by} approved it.")
-    said = () if record.said is None else (("Reason for the approval", record.said),)
-    return Explanation((*sentences, *constraint_sentences(record.constraints)), said=said)
+    return (*sentences, *constraint_sentences(record.constraints))
 
 
-def _handoff(record: HandoffRecord, seen: Set[str]) -> Explanation:
+def _handoff(record: HandoffRecord, seen: Set[str]) -> tuple[str, ...]:
     reason = reason_for(record.reason, seen).text
     if record.route is Route.DEFAULT:
         first = ended(f"The task was handed on to whoever does what fits nobody: {reason}")
@@ -106,23 +110,15 @@ def _handoff(record: HandoffRecord, seen: Set[str]) -> Explanation:
     else:
         first = ended(f"The task was not handed on: {reason}")
     had = "no specialist" if record.by is None else record.by if record.by in seen else SOMEBODY
-    asked = record.asked
-    wanted = (
-        ("Asked for", asked.to if asked.to in seen or asked.to in LABELS else ""),
-        ("Why, in the words of the agent", asked.reason),
-    )
-    left = (("Done", asked.done), ("Left to do", asked.left), ("Changed files", "\n".join(asked.files)))
-    return Explanation(
-        (
-            first,
-            f"Until then, it was with {had}.",
-            f"It had been handed on {record.hop - record.accepted} of at most {record.max_handoffs} times before.",
-        ),
-        said=tuple((name, text) for name, text in (*wanted, *left) if text),
+    before = record.hop - record.accepted
+    return (
+        first,
+        f"Until then, it was with {had}.",
+        f"It had been handed on {before} of at most {record.max_handoffs} times before.",
     )
 
 
-def _triage(record: TriageRecord, seen: Set[str]) -> Explanation:
+def _triage(record: TriageRecord, seen: Set[str]) -> tuple[str, ...]:
     who = [one if one in seen else SOMEBODY for one in record.agents]
     first = f"{', '.join(who) or 'Nobody'} {'answer' if len(who) > 1 else 'answers'}: "
     sentences = [ended(f"{first}{reason_for(record.reason, seen).text}")]
@@ -130,21 +126,19 @@ def _triage(record: TriageRecord, seen: Set[str]) -> Explanation:
         sentences.append(f"{one if one in seen else SOMEBODY} was not asked: {why.replace('_', ' ')}.")
     if record.hops:
         sentences.append(f"{record.hops} agent messages led to it.")
-    return Explanation(tuple(sentences))
+    return tuple(sentences)
 
 
-def _shadow(record: ShadowRecord, seen: Set[str]) -> Explanation:
+def _shadow(record: ShadowRecord, seen: Set[str]) -> tuple[str, ...]:
     reason, actual = reason_for(record.reason, seen).text, record.actual
     if record.about is DecisionKind.PLACEMENT:
         there, here = _place(record), _place(actual)
     else:
         there, here = _way(record, seen), _way(actual, seen)
-    return Explanation(
-        (
-            f"Under the other configuration: {there}. {sentence(reason)}",
-            f"In fact: {here}." if record.differs else "That is what was decided in fact.",
-            "Nothing follows from this decision.",
-        )
+    return (
+        f"Under the other configuration: {there}. {sentence(reason)}",
+        f"In fact: {here}." if record.differs else "That is what was decided in fact.",
+        "Nothing follows from this decision.",
     )
 
 

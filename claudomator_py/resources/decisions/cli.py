@@ -1,18 +1,20 @@
 """``decisions``: what was decided, of every kind, and what came of it; as JSON lines, to keep or to work with."""
 
+from collections.abc import Set
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from claudomator_py.cli import completion
 from claudomator_py.cli.connect import connected
-from claudomator_py.cli.output import Column, Format, FormatOption, fields, note, out, out_json, out_json_line, render
-from claudomator_py.cli.times import ago, now_ms
+from claudomator_py.cli.output import Format, FormatOption, fields, note, out, out_json, out_json_line, table_text
+from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import short_id
 from claudomator_py.domain.verdict_text import constraint_sentences
-from claudomator_py.domain.views.decisions import DecisionFilter, RecordedDecisionView
+from claudomator_py.resources.decisions.shape import DecisionView
 from claudomator_py.schema.validation import validate
+from claudomator_py.surface.table import Column, Table, ago
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -20,34 +22,32 @@ if TYPE_CHECKING:
     from claudomator_py.client.http import Client
     from claudomator_py.domain.views.routing import RouteCandidateView
 
-_COLUMNS = (
-    Column("KIND"),
-    Column("TASK", flexible=True),
-    Column("ROUTE"),
-    Column("TO", flexible=True),
-    Column("CONF", right=True),
-    Column("WHY", flexible=True),
-    Column("RUN"),
-    Column("MADE"),
-    Column("ID", wide=True),
+_DECISIONS = Table[DecisionView](
+    Column("KIND", lambda one: one.kind),
+    Column("TASK", lambda one: None if one.task_id is None else short_id(one.task_id), flexible=True),
+    Column("ROUTE", lambda one: one.route),
+    Column("TO", lambda one: one.specialist or one.agent or one.tier, flexible=True),
+    Column("CONF", lambda one: None if one.confidence is None else f"{one.confidence:.2f}", right=True),
+    Column("WHY", lambda one: one_line(one.reason), flexible=True),
+    Column("RUN", lambda one: None if one.run is None else one.run.ended_as or one.run.state),
+    Column("MADE", lambda one: ago(one.at)),
+    Column("ID", lambda one: one.id, wide=True),
 )
-_IN_ROWS = {
-    "rationale",
-    "policy_checks",
-    "run",
-    "specialists",
-    "agents",
-    "classification",
-    "constraints",
-    "fallback_code",
-    "stands_in",
-    "verdict",
-    "handoff",
-    "triage",
-    "shadow",
-    "given",
+_PARTS = {
+    "placement": "",
+    "selection": "",
+    "verdict": "",
+    "handoff": "handoff ",
+    "triage": "",
+    "shadow": "shadow ",
+    "classification": "tier ",
+    "run": "run ",
 }
-"""What is shown in rows of its own, or says as a value what is said in words."""
+"""What stands before the names of the fields of each part."""
+_IN_WORDS = {"rationale", "fallback_code", "stands_in"}
+"""Values that are said in words beside."""
+_IN_ROWS = {"policy_checks", "specialists", "agents", "constraints", *_PARTS, *_IN_WORDS}
+"""What is shown in rows of its own, or not at all."""
 
 KindOption = Annotated[
     str | None,
@@ -131,8 +131,7 @@ def list_(
     if not page.items:
         note("No decision matches.")
         return
-    now = now_ms()
-    out(render(_COLUMNS, [_row(one, now) for one in page.items], wide=output is Format.WIDE))
+    out(table_text(_DECISIONS, page.items, wide=output is Format.WIDE))
     if page.next_cursor is not None:
         note("There are more: narrow the list, or export all with `claudomator decisions export`.")
 
@@ -151,22 +150,19 @@ def show(
         out(decision_text(found))
 
 
-def decision_text(found: RecordedDecisionView) -> str:
-    """All that was recorded, a line for each thing."""
-    shown = found.model_dump(mode="json", exclude_defaults=True, exclude=_IN_ROWS)
-    rows = [(name.replace("_", " "), _listed(value)) for name, value in shown.items()]
+def decision_text(found: DecisionView) -> str:
+    """Return all that was recorded, a line for each thing."""
+    rows = _rows("", found, _IN_ROWS)
     rows += [
         (f"rule {check.rule}", " ".join(filter(None, (_verdict(check.matched), check.effect, check.detail))))
         for check in found.policy_checks
     ]
     rows += [(f"compared {one.specialist}", _compared(one)) for one in found.specialists]
     rows += [(f"agent {one.agent}", one.rejected_because or "picked") for one in found.agents]
-    rows += _part_rows("", found.verdict) + _part_rows("handoff ", found.handoff) + _part_rows("", found.triage)
-    rows += _part_rows("shadow ", found.shadow) + _part_rows("tier ", found.classification)
-    rows += _part_rows("given ", found.given)
+    for part, prefix in _PARTS.items():
+        rows += _rows(prefix, getattr(found, part), {*_IN_WORDS, "given"})
+    rows += _rows("given ", None if found.placement is None else found.placement.given)
     rows += [("left open", sentence) for sentence in constraint_sentences(found.constraints)]
-    if found.run is not None:
-        rows += [(f"run {name}", str(value)) for name, value in found.run if value is not None]
     return fields(rows)
 
 
@@ -183,7 +179,7 @@ def export(
 
 
 def group() -> typer.Typer:
-    """The commands under ``decisions``."""
+    """Return the commands under ``decisions``."""
     app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     app.command("list")(list_)
     app.command()(show)
@@ -196,8 +192,8 @@ def _compared(one: "RouteCandidateView") -> str:
     return f"{one.score:.3f}{f' ({parts})' if parts else ''}, {one.rejected or 'chosen'}"
 
 
-def _part_rows(prefix: str, part: "BaseModel | None") -> list[tuple[str, str]]:
-    shown = {} if part is None else part.model_dump(mode="json", exclude_defaults=True)
+def _rows(prefix: str, shape: "BaseModel | None", without: Set[str] = frozenset()) -> list[tuple[str, str]]:
+    shown = {} if shape is None else shape.model_dump(mode="json", exclude_defaults=True, exclude=set(without))
     return [(f"{prefix}{name.replace('_', ' ')}", _listed(value)) for name, value in shown.items()]
 
 
@@ -209,17 +205,3 @@ def _listed(value: object) -> str:
 
 def _verdict(matched: bool | None) -> str:
     return {True: "applies", False: "does not apply", None: "has a fault"}[matched]
-
-
-def _row(one: RecordedDecisionView, now: int) -> tuple[str, ...]:
-    return (
-        one.kind,
-        "" if one.task_id is None else short_id(one.task_id),
-        one.route or "",
-        one.specialist or one.agent or one.tier or "",
-        "" if one.confidence is None else f"{one.confidence:.2f}",
-        one_line(one.reason),
-        "" if one.run is None else one.run.ended_as or one.run.state,
-        ago(one.at, now),
-        one.id,
-    )

@@ -1,13 +1,16 @@
 """What decisions of each kind say beyond what all say: nothing that was recorded is kept back, and nobody is named who
 does not exist for whoever asks."""
 
+from collections.abc import Set
 from typing import Any
 
 import pytest
 
-from claudomator_py.domain.views.decisions import RecordedDecisionView
-from claudomator_py.queries.decision_details import details_of
+from claudomator_py.resources.decisions.ask import view_of
+from claudomator_py.resources.decisions.shape import DecisionView
 from claudomator_py.scheduler.decision import RECORDS, DecisionKind
+from claudomator_py.store.decision_log import Recorded
+from claudomator_py.store.tables import Decision
 
 AT = 1_790_000_000_000
 WHY = {"code": "text", "params": {"text": "because"}}
@@ -84,13 +87,16 @@ STORED: dict[DecisionKind, dict[str, Any]] = {
 }
 
 
+def view(kind: DecisionKind, stored: dict[str, Any], seen: Set[str]) -> DecisionView:
+    """The decision of a run that was stored so."""
+    record = RECORDS[kind].model_validate({"reason": WHY, **stored})
+    row = Decision(id="d", kind=kind.value, run_id="r1", at_ms=AT, data=record.model_dump(mode="json"))
+    return view_of(Recorded(row, None, None, None, overridden=False, route=None, run=None), seen, {})
+
+
 def shown(kind: DecisionKind) -> dict[str, Any]:
-    """The fields as JSON."""
-    record = RECORDS[kind].model_validate({"reason": WHY, **STORED[kind]})
-    found = details_of(record, "r1", AT, {"known", "other"})
-    fields = {"id": "d", "kind": kind.value, "at": AT, "reason": "because", **found}
-    view = RecordedDecisionView.model_validate(fields)
-    return view.model_dump(mode="json", include=set(found))
+    """The same as JSON, for somebody who does not see everybody."""
+    return view(kind, STORED[kind], {"known", "other"}).model_dump(mode="json")
 
 
 def test_every_kind_is_tried() -> None:
@@ -103,10 +109,11 @@ def test_a_placement_has_the_agents_with_their_limits_and_all_that_bound_it() ->
     assert found["agents"][1]["rejected"]["code"] == "text"
     assert found["classification"]["clamped_from"] == "powerful"
     assert found["constraints"]["tools"]["disallowed_tools"] == ["Bash"]
-    assert (found["fallback_code"], found["stands_in"]["model"]) == ("all_limited", "big")
-    assert (found["effort"], found["overridden_model"]) == ("low", "huge")
-    assert found["overridden_hint"].startswith("codex")
-    assert found["told"] == "/v1/runs/r1/handoff"
+    placement = found["placement"]
+    assert (placement["fallback_code"], placement["stands_in"]["model"]) == ("all_limited", "big")
+    assert (placement["effort"], placement["overridden_model"]) == ("low", "huge")
+    assert placement["overridden_hint"].startswith("codex")
+    assert placement["told"] == "/v1/runs/r1/handoff"
 
 
 def test_a_tier_has_where_it_comes_from() -> None:
@@ -118,9 +125,10 @@ def test_a_specialist_has_every_part_of_every_score_that_may_be_seen() -> None:
     known, other = found["specialists"]
     assert known["parts"] == {"semantic": 0.7, "tags": 0.2}
     assert (other["specialist"], other["rejected"], other["needs"]) == ("other", "a weaker match", 0.5)
-    assert (found["margin"], found["degraded"], found["owner"]) == (0.1, True, "ann")
-    assert (found["expected_output"], found["max_handoffs"]) == ("a patch", 2)
-    assert found["escalation"] == ["other", "human_review"]
+    selection = found["selection"]
+    assert (selection["margin"], selection["degraded"], selection["owner"]) == (0.1, True, "ann")
+    assert (selection["expected_output"], selection["max_handoffs"]) == ("a patch", 2)
+    assert selection["escalation"] == ["other", "human_review"]
 
 
 def test_a_verdict_has_its_rules_and_who_approved() -> None:
@@ -162,8 +170,7 @@ def test_a_triage_has_who_answers_and_who_is_not_asked() -> None:
 def test_what_an_earlier_version_did_not_store_has_its_default(kind: DecisionKind) -> None:
     optional = {name for name, field in RECORDS[kind].model_fields.items() if not field.is_required()}
     stored = {name: value for name, value in STORED[kind].items() if name not in optional}
-    record = RECORDS[kind].model_validate({"reason": WHY, **stored})
-    assert details_of(record, None, AT, set()) is not None
+    assert view(kind, stored, set()).reason
 
 
 def test_a_shadow_has_both_choices_and_names_nobody_who_does_not_exist() -> None:
@@ -178,3 +185,18 @@ def test_a_shadow_has_both_choices_and_names_nobody_who_does_not_exist() -> None
     assert [one["agent"] for one in found["agents"]] == ["claude"]
     actual = found["shadow"]["actual"]
     assert (actual["route"], actual["specialist"], actual["skill"]) == ("specialist", None, None)
+
+
+@pytest.mark.parametrize("kind", DecisionKind)
+def test_a_kind_has_its_own_part_and_no_other(kind: DecisionKind) -> None:
+    parts = {
+        DecisionKind.PLACEMENT: {"placement", "classification"},
+        DecisionKind.TIER: {"classification"},
+        DecisionKind.SPECIALIST: {"selection"},
+        DecisionKind.POLICY: {"verdict"},
+        DecisionKind.HANDOFF: {"handoff"},
+        DecisionKind.TRIAGE: {"triage"},
+        DecisionKind.SHADOW: {"shadow", "verdict"},
+    }
+    found = shown(kind)
+    assert {part for part in set().union(*parts.values()) if found[part] is not None} == parts[kind]

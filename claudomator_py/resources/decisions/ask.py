@@ -1,0 +1,237 @@
+"""Decisions, from their rows to the shape in which they are shown, for somebody who may not see every specialist."""
+
+from collections.abc import Mapping, Sequence, Set
+from typing import Any
+
+from sqlalchemy import Connection
+
+from claudomator_py.domain.blocked_words import predicate
+from claudomator_py.domain.decision import message_of
+from claudomator_py.domain.errors import Ambiguous, Invalid, NotFound, Problem
+from claudomator_py.domain.principal import Principal
+from claudomator_py.domain.requests import DecisionFilter
+from claudomator_py.domain.views.base import Page, View
+from claudomator_py.domain.wording import worded
+from claudomator_py.queries import cursors
+from claudomator_py.queries.concealment import concealed
+from claudomator_py.queries.explain import overridden_text, placement_text, utc_clock
+from claudomator_py.queries.finding import find_task
+from claudomator_py.queries.routing import LABELS, candidate_views, known_to, reason_for, routed_before
+from claudomator_py.resources.decisions.sentences import said_of, sentences_of
+from claudomator_py.resources.decisions.shape import (
+    CandidateView,
+    ChosenView,
+    DecidedHandoffView,
+    DecidedShadowView,
+    DecidedTriageView,
+    DecidedVerdictView,
+    DecisionView,
+    PlacementView,
+    SelectionView,
+)
+from claudomator_py.resources.session import Service
+from claudomator_py.scheduler.decision import (
+    Candidate,
+    DecisionRecord,
+    HandoffRecord,
+    PolicyRecord,
+    Record,
+    ShadowRecord,
+    SpecialistRecord,
+    TriageRecord,
+    record_of,
+)
+from claudomator_py.store import channel_rows, decision_log
+from claudomator_py.store.decision_log import Recorded
+from claudomator_py.store.tables import Decision, Task
+
+_ID_CHARS = 36
+
+
+class Explained(View):
+    """A decision for people."""
+
+    decision: DecisionView
+    sentences: tuple[str, ...]
+    """What was chosen, why, and what would have changed it."""
+    said: tuple[tuple[str, str], ...] = ()
+    """What people and agents wrote beside it, by what it is."""
+    supersedes_kept: bool = False
+    """Whether the decision that stood until then is still there."""
+
+
+class Decisions(Service):
+    """What was decided, of every kind."""
+
+    def page(
+        self, wanted: DecisionFilter | None = None, cursor: str | None = None, limit: int = 50
+    ) -> Page[DecisionView]:
+        """Return those that exist for whoever asks, the newest first, at most ``limit``. Raises BadCursor, and Invalid
+        where the task that is named cannot be told."""
+
+        def read(connection: Connection) -> Page[DecisionView]:
+            asked = wanted or DecisionFilter()
+            if asked.task is not None:
+                asked = asked.model_copy(update={"task": _task_id(connection, asked.task, self._by)})
+            listed = {"list": "decisions", **asked.model_dump(mode="json", exclude_none=True)}
+            before = cursors.read_time(cursor, listed) if cursor is not None else None
+            rows = decision_log.page(connection, asked, before, limit + 1, self._by)
+            items, following = cursors.part(
+                rows, limit, lambda row: cursors.write_time(row.decision.at_ms, row.decision.id, listed)
+            )
+            shapes = _views(connection, items, self._by)
+            return Page(items=concealed(connection, shapes, self._by), next_cursor=following)
+
+        return self._read(read)
+
+    def one(self, decision_id: str) -> DecisionView:
+        """Return the decision of that id. Raises NotFound."""
+        return self.explained(decision_id).decision
+
+    def explained(self, decision_id: str) -> Explained:
+        """Return the same, as people read it. Raises NotFound."""
+
+        def read(connection: Connection) -> Explained:
+            found = decision_log.find(connection, decision_id, self._by)
+            if found is None:
+                remedy = "List them with `claudomator decisions list`."
+                raise NotFound(f"There is no decision {decision_id!r}.", remedy=remedy)
+            row = found.decision
+            seen = known_to(connection, [row], self._by)
+            earlier = None if row.supersedes is None else decision_log.find(connection, row.supersedes, self._by)
+            shape = Explained(
+                decision=_views(connection, [found], self._by)[0],
+                sentences=sentences_of(row, seen),
+                said=said_of(row, seen),
+                supersedes_kept=earlier is not None,
+            )
+            return concealed(connection, [shape], self._by)[0]
+
+        return self._read(read)
+
+
+def placements_of(
+    connection: Connection, task: Task, decided: Sequence[Decision], by: Principal
+) -> tuple[DecisionView, ...]:
+    """Return why the task's runs were started where they were, the newest first, each with what was decided before it
+    on who does the task. decided: all on the task, oldest first."""
+    rows = decision_log.placements(connection, task.id, by)
+    seen = known_to(connection, decided, by)
+    views = _views(connection, rows, by)
+    return tuple(
+        view.model_copy(update=routed_before(row.decision, decided, seen))
+        for row, view in zip(rows, views, strict=True)
+        if view.placement is not None  # else it cannot be read
+    )
+
+
+def _task_id(connection: Connection, ref: str, by: Principal) -> str:
+    """The id of the task that is meant. A whole id is taken as it is: decisions outlive their tasks."""
+    if len(ref) == _ID_CHARS:
+        return ref
+    try:
+        return find_task(connection, ref, by).id
+    except (NotFound, Ambiguous) as refusal:
+        problem = Problem(field="task", message=refusal.detail.removesuffix("."), remedy=refusal.remedy)
+        raise Invalid.of([problem]) from None
+
+
+def _views(connection: Connection, rows: Sequence[Recorded], by: Principal) -> list[DecisionView]:
+    seen = known_to(connection, [row.decision for row in rows], by)
+    ids = {about[0] for row in rows if (about := message_of(row.decision.input_ref)) is not None}
+    channels = {channel.id: channel.name for ref in ids for channel in channel_rows.find(connection, ref, by)}
+    return [view_of(row, seen, channels) for row in rows]
+
+
+def view_of(recorded: Recorded, seen: Set[str], channels: Mapping[str, str]) -> DecisionView:
+    """Return the shape. seen: the ids of specialists who exist for whoever asks; channels: the names of those that do,
+    by id."""
+    row = recorded.decision
+    record = record_of(row.kind, row.data)
+    record = record.model_copy(update={"reason": reason_for(record.reason, seen)})
+    changes: dict[str, Any] = {}
+    about = message_of(row.input_ref)
+    if about is not None and about[0] in channels:
+        changes |= {"channel_id": about[0], "channel_name": channels[about[0]], "message_id": about[1]}
+    known = row.specialist is None or row.specialist in seen
+    if not known:
+        changes |= {"specialist": None, "skill": None, "required_capabilities": ()}
+    # The best score, and whose topic it is, may tell of somebody hidden.
+    if not known or any(one.specialist not in seen for one in record.specialist_candidates):
+        changes |= {"topic": None, "confidence": None}
+    return DecisionView.of(
+        recorded,
+        row,
+        record,
+        snapshot=row.snapshot_hash,
+        reason=placement_text(record) if isinstance(record, DecisionRecord) else record.reason.text,
+        rationale=record.reason,
+        cost_usd=record.cost_usd,
+        **_part(record, row, seen),
+        **changes,
+    )
+
+
+def _part(record: Record, row: Decision, seen: Set[str]) -> dict[str, Any]:
+    """What decisions of this kind have, by the names of the fields."""
+    match record:
+        case DecisionRecord():
+            return {"agents": _agents(record.candidates, row.at_ms), "placement": _placement(record, row)}
+        case SpecialistRecord():
+            return {"specialists": candidate_views(record, seen), "selection": _selection(record, seen)}
+        case PolicyRecord():
+            return {"verdict": DecidedVerdictView.of(record)}
+        case HandoffRecord():
+            return {"handoff": _handoff(record, seen)}
+        case TriageRecord():
+            skipped = {one: why for one, why in record.skipped.items() if one in seen}
+            who = tuple(one for one in record.agents if one in seen)
+            # No agents of the daemon, of which there is a field as well.
+            return {"agents": (), "triage": DecidedTriageView.of(record, agents=who, skipped=skipped)}
+        case ShadowRecord():
+            actual = ChosenView.of(record.actual)
+            if actual.specialist not in seen:
+                actual = actual.model_copy(update={"specialist": None, "skill": None})
+            return {
+                "shadow": DecidedShadowView.of(record, actual=actual),
+                "verdict": None if record.verdict is None else DecidedVerdictView.of(record),
+                "specialists": candidate_views(record, seen),
+                "agents": _agents(record.candidates, row.at_ms),
+            }
+    return {}
+
+
+def _placement(record: DecisionRecord, row: Decision) -> PlacementView:
+    hint = record.overridden
+    return PlacementView.of(
+        record,
+        fallback=None if record.fallback is None else record.fallback.words,
+        fallback_code=record.fallback,
+        overridden_hint=None if hint is None else overridden_text(hint, row.at_ms),
+        told=None if row.run_id is None else f"/v1/runs/{row.run_id}/handoff",
+    )
+
+
+def _selection(record: SpecialistRecord, seen: Set[str]) -> SelectionView:
+    if record.specialist is None or record.specialist not in seen:
+        return SelectionView.of(record, owner=None, expected_output=None, escalation=())
+    return SelectionView.of(record, escalation=tuple(one for one in record.escalation if one in seen or one in LABELS))
+
+
+def _handoff(record: HandoffRecord, seen: Set[str]) -> DecidedHandoffView:
+    asked = record.asked
+    return DecidedHandoffView.of(
+        asked,
+        record,
+        by=record.by if record.by in seen else None,
+        to=asked.to if asked.to in seen or asked.to in LABELS else None,
+    )
+
+
+def _agents(candidates: Sequence[Candidate], at_ms: int) -> tuple[CandidateView, ...]:
+    """The agents as the decision saw them. at_ms: when that was."""
+    clock = utc_clock(at_ms)
+    return tuple(
+        CandidateView.of(one, rejected_because=None if one.rejected is None else worded(predicate(one.rejected), clock))
+        for one in candidates
+    )

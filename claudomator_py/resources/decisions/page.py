@@ -1,0 +1,237 @@
+"""/decisions: what was decided, of every kind, and why; one decision with all that is known of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, get_args
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi.responses import Response
+
+from claudomator_py.api.guard.asking import Asking
+from claudomator_py.api.page.rendering import render
+from claudomator_py.api.page.route_model import candidate_of
+from claudomator_py.api.page.specialist_model import url_of as specialist_url
+from claudomator_py.api.page.wanted import read_fields
+from claudomator_py.api.page.words import cost_text, model_text, tokens_text
+from claudomator_py.api.section import guarded
+from claudomator_py.domain.errors import Invalid, Problem
+from claudomator_py.domain.outcome import Tokens
+from claudomator_py.domain.rationale import RationaleCode
+from claudomator_py.domain.requests import DecisionFilter, DecisionKindName, RouteName
+from claudomator_py.domain.routing import Risk
+from claudomator_py.domain.text import one_line
+from claudomator_py.domain.units import short_id
+from claudomator_py.resources.channels.page import url_of as channel_url
+from claudomator_py.resources.decisions.ask import Decisions, Explained
+from claudomator_py.resources.decisions.shape import DecisionView
+from claudomator_py.resources.session import Access
+
+_PART = 50
+Cursor = Annotated[str | None, Query(max_length=500)]
+DecisionId = Annotated[str, Path(max_length=128)]
+_CHOICES = {
+    "kinds": get_args(DecisionKindName),
+    "routes": get_args(RouteName),
+    "risks": tuple(one.value for one in Risk),
+    "reasons": tuple(one.value for one in RationaleCode),
+}
+"""What the filters offer."""
+_ENDINGS = {"succeeded": "good", "failed": "bad", "lost": "bad", "limited": "ask", "needs_input": "ask"}
+
+
+def _filters(request: Request) -> dict[str, str]:
+    return {name: request.query_params.get(name, "") for name in DecisionFilter.model_fields}
+
+
+Filters = Annotated[dict[str, str], Depends(_filters)]
+"""The filters as the address has them, see ``DecisionFilter``; empty: any. ``overridden`` is ``yes`` or ``no``."""
+
+
+def _wanted(filters: Mapping[str, str]) -> DecisionFilter:
+    """Which decisions they mean. Raises Invalid."""
+    found = read_fields(DecisionFilter, {name: value.strip() for name, value in filters.items()})
+    if found.since is not None and found.until is not None and found.since >= found.until:
+        message = "is not after `since`, so there is no time between them"
+        raise Invalid.of([Problem(field="until", message=message, remedy="choose a later one")])
+    return found
+
+
+def router(access: Access) -> APIRouter:
+    """Return the routes."""
+    routes = guarded("/decisions")
+
+    @routes.get("")
+    def show_all(by: Asking, filters: Filters, cursor: Cursor = None) -> Response:
+        values = {"given": filters, "filtered": any(filters.values()), "rows": (), "more_url": None, "refusal": None}
+        values |= _CHOICES
+        try:
+            part = access.as_(by)[Decisions].page(_wanted(filters), cursor, _PART)
+        except Invalid as refusal:
+            return render("decisions.html", values | {"refusal": refusal}, 422, by=by)
+        values["rows"] = [(one, _title(one), one_line(one.reason), _links(one)) for one in part.items]
+        values["more_url"] = None if part.next_cursor is None else list_url(filters, part.next_cursor)
+        return render("decisions.html", values, by=by)
+
+    @routes.get("/{decision_id}")
+    def show(by: Asking, decision_id: DecisionId) -> Response:
+        explained = access.as_(by)[Decisions].explained(decision_id)
+        decision = explained.decision
+        values = {
+            "explained": explained,
+            "decision": decision,
+            "title": f"{decision.kind} of {_title(decision)}",
+            "facts": _facts(decision),
+            "specialists": tuple(map(candidate_of, decision.specialists)),
+            "outcome": _outcome(explained),
+            "tone": "busy" if decision.run is None else _ENDINGS.get(decision.run.ended_as or "", "busy"),
+        }
+        return render("decision.html", values, by=by)
+
+    # A session is for pages alone, so the page has the document, too.
+    @routes.get("/{decision_id}/json")
+    def download(by: Asking, decision_id: DecisionId) -> Response:
+        found = access.as_(by)[Decisions].one(decision_id)
+        headers = {"Content-Disposition": f'attachment; filename="decision-{found.id}.json"'}
+        return Response(found.model_dump_json(indent=2) + "\n", media_type="application/json", headers=headers)
+
+    return routes
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Words, and where they lead."""
+
+    words: str
+    url: str | None = None
+    """None: nowhere."""
+
+
+def url_of(decision_id: str) -> str:
+    """Return its page. An id needs no quoting in an address."""
+    return f"/decisions/{decision_id}"
+
+
+def list_url(filters: Mapping[str, str], cursor: str | None = None) -> str:
+    """Return the list with these filters, of which those that are empty are none. cursor: where it continues."""
+    given = {name: value for name, value in filters.items() if value} | ({"cursor": cursor} if cursor else {})
+    return "/decisions" + (f"?{urlencode(given)}" if given else "")
+
+
+def _links(decision: DecisionView) -> Sequence[Link]:
+    """What a line of the list says below its title."""
+    words = (
+        decision.agent,
+        model_text(decision.tier, decision.model),
+        None if decision.route is None else decision.route.replace("_", " "),
+        None if decision.confidence is None else f"confidence {decision.confidence:.2f}",
+        None if decision.risk is None else f"{decision.risk.value} risk",
+        "overridden" if decision.overridden else None,
+        "replaced by a later one" if decision.superseded_by is not None else None,
+    )
+    links = (_task(decision), _run(decision), _specialist(decision), *(Link(one) for one in words if one))
+    return [one for one in links if one is not None]
+
+
+def _title(decision: DecisionView) -> str:
+    """What it is about, in a few words."""
+    if decision.channel_name is not None:
+        return f"message {decision.message_id} in {decision.channel_name}"
+    if decision.task_name is None and decision.task_id is not None:
+        return f"task {short_id(decision.task_id)}"
+    return decision.task_name or "a message in a channel that was removed"
+
+
+def _task(decision: DecisionView) -> Link | None:
+    if decision.task_id is None:
+        return None
+    if decision.task_state is None:
+        return Link(f"task {short_id(decision.task_id)}, removed")
+    return Link(f"task {short_id(decision.task_id)}", f"/tasks/{decision.task_id}")
+
+
+def _message(decision: DecisionView) -> Link | None:
+    if decision.channel_id is None:
+        return None
+    words = f"message {decision.message_id} in {decision.channel_name}"
+    return Link(words, f"{channel_url(decision.channel_id)}#message-{decision.message_id}")
+
+
+def _run(decision: DecisionView) -> Link | None:
+    if decision.run_id is None:
+        return None
+    words = f"run {short_id(decision.run_id)}"
+    there = decision.task_id is not None and decision.task_state is not None
+    return Link(words, f"/tasks/{decision.task_id}?run={decision.run_id}#log" if there else None)
+
+
+def _specialist(decision: DecisionView) -> Link | None:
+    whom = decision.specialist
+    return None if whom is None else Link(whom, specialist_url(whom))
+
+
+def _given(decision: DecisionView) -> list[tuple[str, str | None]]:
+    """What the run may do, and is to hand back."""
+    if decision.placement is None or (given := decision.placement.given) is None:
+        return []
+    return [
+        ("Permission mode", given.mode),
+        ("Its only tools", None if given.tools is None else ", ".join(given.tools) or "none"),
+        ("May use unasked", ", ".join(given.allowed_tools)),
+        ("May not use", ", ".join(given.forbidden_tools)),
+        ("Hands back", given.expected_output),
+    ]
+
+
+def _facts(decision: DecisionView) -> tuple[tuple[str, Link], ...]:
+    threshold = "" if decision.threshold is None else f", with a threshold of {decision.threshold:.2f}"
+    found: list[tuple[str, Link | str | None]] = [
+        ("Task", _task(decision)),
+        ("Message", _message(decision)),
+        ("Run", _run(decision)),
+        ("Specialist", _specialist(decision)),
+        ("Skill", decision.skill),
+        ("Route", None if decision.route is None else decision.route.replace("_", " ")),
+        ("Agent", decision.agent),
+        ("Tier and model", model_text(decision.tier, decision.model)),
+        ("Confidence", None if decision.confidence is None else f"{decision.confidence:.2f}{threshold}"),
+        ("Risk", None if decision.risk is None else decision.risk.value),
+        ("Intent", decision.intent),
+        ("Topic", decision.topic),
+        *_given(decision),
+        ("Required capabilities", ", ".join(decision.required_capabilities)),
+        ("After restart", None if decision.generation in (None, 1) else str(decision.generation - 1)),
+        ("Beside", None if decision.shadow is None else Link("what was decided", url_of(decision.shadow.beside))),
+        ("Decided by", decision.by or "the daemon"),
+        ("Took", None if decision.latency_ms is None else f"{decision.latency_ms:,} ms"),
+        ("Cost", cost_text(decision.cost_usd)),
+        ("Input", decision.input_ref),
+        ("Snapshot", decision.snapshot),
+        ("Reason code", None if decision.rationale is None else decision.rationale.code.value),
+        ("Id", decision.id),
+    ]
+    return tuple((name, value if isinstance(value, Link) else Link(value)) for name, value in found if value)
+
+
+def _outcome(explained: Explained) -> tuple[tuple[str, Link], ...]:
+    decision, run = explained.decision, explained.decision.run
+    found: list[tuple[str, Link | str | None]] = []
+    if run is not None:
+        tokens = Tokens(input=run.input_tokens, output=run.output_tokens)
+        found += [
+            ("Run", (run.ended_as or run.state).replace("_", " ")),
+            ("Reason", run.reason),
+            ("Tokens", tokens_text(tokens)),
+            ("Cost of the run", cost_text(run.cost_usd)),
+        ]
+    state, later, earlier = decision.task_state, decision.superseded_by, decision.supersedes
+    found += [
+        ("Task is now", None if state is None else state.replace("_", " ").lower()),
+        ("Overridden", "an operator assigned the task to another specialist" if decision.overridden else None),
+        ("Replaced by", None if later is None else Link(f"decision {short_id(later)}", url_of(later))),
+    ]
+    if earlier is not None:
+        kept = explained.supersedes_kept
+        words = f"decision {short_id(earlier)}" + ("" if kept else ", removed for its age")
+        found.append(("Replaces", Link(words, url_of(earlier) if kept else None)))
+    return tuple((name, value if isinstance(value, Link) else Link(value)) for name, value in found if value)
