@@ -78,7 +78,7 @@ class AcpEvents(RunEvents):
         self.rejected.append(tool)
         line = shortened(" ".join(readable(subject).split()), _MAX_SUBJECT)
         self.denied.append(Denied(tool=tool, input=line, rule=text_of(event, "rule")))
-        why = "denied" if decision != "unoffered" else "denied, as it could only have been allowed for good"
+        why = "denied" if decision != "unoffered" else "denied, as it could only have been allowed permanently"
         return [Part("notice", f"{why}: {line}", tool)]
 
     def _take_end(self, event: Event) -> list[Part]:

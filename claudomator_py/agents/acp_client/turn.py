@@ -91,7 +91,7 @@ class Turn:
         return allowed
 
     def cannot_allow(self, told: Mapping[str, Any]) -> None:
-        """Take note that a call is left undone because it could only have been allowed for good."""
+        """Take note that a call is left undone because it could only have been allowed permanently."""
         call = self.calls.take(told)
         call.status = "rejected"
         self.rejected.append(call)
