@@ -10,7 +10,6 @@ from starlette.routing import BaseRoute
 
 from claudomator_py import __version__
 from claudomator_py.api import problem
-from claudomator_py.api.events import events
 from claudomator_py.api.guard.limits import Throttle
 from claudomator_py.api.guard.login_codes import LoginCodes
 from claudomator_py.api.guard.pace import Paces
@@ -32,7 +31,6 @@ from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.protocols.hub.connection import HubEndpoint
 from claudomator_py.protocols.hub.hub import Hub
-from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.access.http import logins, tokens
 from claudomator_py.resources.access.keyring import Keyring
 from claudomator_py.resources.agents.http import agents
@@ -40,6 +38,8 @@ from claudomator_py.resources.channels.http import channels
 from claudomator_py.resources.channels.incoming import incoming
 from claudomator_py.resources.daemon.http import backups, cleanup, drain, health, reasons
 from claudomator_py.resources.decisions.http import decisions
+from claudomator_py.resources.events.http import events
+from claudomator_py.resources.events.service import Events
 from claudomator_py.resources.notifications.http import notifications
 from claudomator_py.resources.overview.http import overview
 from claudomator_py.resources.policy.http import policy
@@ -126,7 +126,7 @@ def create_app(
     sessions = Sessions(database, settings.token, clock)
     codes, throttle, paces = LoginCodes(clock), Throttle(settings.limits), Paces()
     streams = streams or Streams()
-    access.as_(OPERATOR)[Queries].live.on_change(streams.wake)
+    access.as_(OPERATOR)[Events].on_change(streams.wake)
     keyring.on_change(streams.wake)
     sessions.on_end(streams.wake)
     app = _Application(

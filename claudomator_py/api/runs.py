@@ -209,14 +209,14 @@ def read_log(
     """Bytes from an offset; with `view`, what they say, in items; with Accept: text/event-stream, as it comes."""
     if wants_stream(request):
         begin = _position(last_event_id or cursor, offset)
-        feed = granted[Queries].live.open_log(run_id, stream, _readable(view), begin, check=check)
+        feed = granted[Queries].logs.open_log(run_id, stream, _readable(view), begin, check=check)
         if last_event_id is not None and not feed.read(1) and feed.ended:
             return Response(status_code=204)
-        feed = granted[Queries].live.open_log(run_id, stream, _readable(view), begin, check=check)
+        feed = granted[Queries].logs.open_log(run_id, stream, _readable(view), begin, check=check)
         return EventStream(streams, _follow(granted, streams, run_id, feed, standing))
     if view is None or view == "raw":
         return _bytes(granted, run_id, stream, offset, limit, check=check)
-    feed = granted[Queries].live.open_log(run_id, stream, view, _position(cursor, offset), check=check)
+    feed = granted[Queries].logs.open_log(run_id, stream, view, _position(cursor, offset), check=check)
     page = _page(feed, min(limit, _PAGE))
     return Response(page.model_dump_json(), media_type="application/json", headers={"Vary": "Accept"})
 

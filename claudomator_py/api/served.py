@@ -13,6 +13,7 @@ from claudomator_py.api.conditional import IdempotencyKey as RequestKeyHeader
 from claudomator_py.api.guard.without_secrets import GIVEN
 from claudomator_py.api.operation import Allowed, Operations, Tagged, Tagging, body, links, location, task_document
 from claudomator_py.api.request import DIGITS
+from claudomator_py.api.streams import stream_response
 from claudomator_py.resources.session import Service
 from claudomator_py.surface.operation import (
     IdempotencyKey,
@@ -27,11 +28,12 @@ from claudomator_py.surface.operation import (
     QueryFields,
     QueryNumber,
     QueryText,
+    QueryTexts,
     TaskDocument,
     declared_by,
 )
 
-_IN_QUERY = (QueryText, QueryNumber, QueryChoice)
+_IN_QUERY = (QueryText, QueryTexts, QueryNumber, QueryChoice)
 _BY_NAME = (*_IN_QUERY, IdempotencyKey, IfVersion)
 """What methods of a service take as keywords; the rest comes in the order of the call."""
 
@@ -49,7 +51,8 @@ def serve(
     """
     operations = Operations(tag)
     for call, method in methods.items():
-        declared, linked = declared_by(call), declared_by(call).links
+        declared = declared_by(call)
+        linked, streamed = declared.links, declared.streamed
         operations.operation(
             f"{declared.method} {declared.path}",
             declared.id,
@@ -61,6 +64,11 @@ def serve(
             headers=None if declared.location is None else location(f"URL of the {tag.removesuffix('s')}"),
             links=None if linked is None else links(linked.parameter, linked.expression, **linked.operations),
             responses={
+                **(
+                    {}
+                    if streamed is None
+                    else {200: {"content": stream_response(streamed.description, streamed.example)}}
+                ),
                 **({304: NOT_MODIFIED} if declared.conditional else {}),
                 **{status: {"model": declared.answer, "description": words} for status, words in declared.also.items()},
             },
@@ -120,6 +128,8 @@ def _taken(parameter: Parameter) -> tuple[str, Any]:
             return name, Annotated[kind, Path(ge=1, le=most, description=description), DIGITS]
         case QueryText(description, longest):
             return name, Annotated[kind, Query(max_length=longest, description=description)]
+        case QueryTexts(description, most):
+            return name, Annotated[kind, Query(max_length=most, description=description)]
         case QueryNumber(description, least, most):
             return name, Annotated[kind, Query(ge=least, le=most, description=description), DIGITS]
         case QueryChoice(description):

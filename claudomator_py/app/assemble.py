@@ -36,6 +36,7 @@ from claudomator_py.resources.channels.service import Channels, Judge
 from claudomator_py.resources.channels.webhook import IncomingWebhooks
 from claudomator_py.resources.daemon.service import DaemonService
 from claudomator_py.resources.decisions.ask import Decisions
+from claudomator_py.resources.events.service import Events
 from claudomator_py.resources.notifications.service import Notices
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.schedules.service import Schedules
@@ -218,6 +219,7 @@ def _desk(around: Surroundings, engine: Engine) -> Desk:
             queries,
             TaskService(database, queries, registry, host, workdirs, clock, repeats, lambda: current().policing),
             DaemonService(database, cleaner, clock),
+            Events(database),
             Schedules(database, registry, workdirs, clock, queries.task_views, repeats, cron.wake),
             Decisions(database),
             Notices(database, around.notifications, clock),

@@ -1,4 +1,4 @@
-"""``logs`` prints what a run wrote; ``log`` prints what was done, when, and by whom."""
+"""``logs``: what a run wrote."""
 
 import io
 import time
@@ -12,7 +12,6 @@ from claudomator_py.cli import completion
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.following import Changes
 from claudomator_py.cli.output import (
-    Column,
     Format,
     FormatOption,
     fail,
@@ -21,17 +20,13 @@ from claudomator_py.cli.output import (
     out_bytes,
     out_json_line,
     out_part,
-    render,
     wants_colour,
 )
-from claudomator_py.cli.show import check_section, event_words
-from claudomator_py.cli.times import moment
+from claudomator_py.cli.show import check_section
 from claudomator_py.client.errors import ServiceProblem
-from claudomator_py.domain.event_words import event_title
 from claudomator_py.domain.run import LogKind, Stream
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.units import short_id
-from claudomator_py.domain.views.base import EventView
 from claudomator_py.resources.runs.shape import LogEntryView, RunView
 
 if TYPE_CHECKING:
@@ -226,56 +221,3 @@ def _checked(runs: Sequence[RunView], named: str, *, follow: bool) -> RunView:
     if found is None:
         fail(f"{named} has not been checked.", "A check runs after the agent's success, if the task has a `check`.")
     return found
-
-
-_MAX_EVENTS = 500
-_COLUMNS = (
-    Column("AT"),
-    Column("BY", flexible=True),
-    Column("WHAT"),
-    Column("TASK", flexible=True),
-    Column("DETAIL", flexible=True),
-    Column("ID", wide=True, right=True),
-)
-
-
-@connected
-def log(
-    client: "Client",
-    by: Annotated[str | None, typer.Option(metavar="NAME", help="Only actions of this principal.")] = None,
-    task: Annotated[
-        str | None, typer.Option(metavar="TASK", help="Only events of this task.", autocompletion=completion.tasks)
-    ] = None,
-    last: Annotated[
-        int, typer.Option("-n", "--last", min=1, max=_MAX_EVENTS, help="Show this many of the newest.")
-    ] = 50,
-    output: FormatOption = Format.TABLE,
-) -> None:
-    """Show what happened, newest last, and who did it.
-
-    BY is the name of a token, `operator`, or `inbox` for a file; it is empty where the daemon acted by itself. What an
-    agent printed is shown by `claudomator logs TASK`.
-    """
-    found = client.last_events(last, task=task, by=by)
-    if output is Format.JSON:
-        for event in found:
-            out_json_line(event)
-    elif not found:
-        note("No events.")
-    else:
-        out(_event_table(found, wide=output is Format.WIDE))
-
-
-def _event_table(found: Sequence[EventView], *, wide: bool) -> str:
-    rows = [
-        (
-            moment(event.at),
-            event.by or "",
-            event_title(event.kind, event.data),
-            event.task_name or short_id(event.task_id or ""),
-            event_words(event),
-            str(event.id),
-        )
-        for event in found
-    ]
-    return render(_COLUMNS, rows, wide=wide)

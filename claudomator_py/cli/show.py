@@ -12,15 +12,14 @@ from claudomator_py.cli.output import Column, Format, FormatOption, fail, fields
 from claudomator_py.cli.times import ago, clock, localized, moment, now_ms, short_duration, until, why_words
 from claudomator_py.domain.blocked_words import predicate
 from claudomator_py.domain.budget import Unit, amount_text, with_unknown
-from claudomator_py.domain.event_words import event_detail, event_title
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.outcome import Denied
 from claudomator_py.domain.principal import INBOX, OPERATOR
 from claudomator_py.domain.text import plain
-from claudomator_py.domain.units import format_instant, parse_instant, short_id
-from claudomator_py.domain.views.base import EventView
+from claudomator_py.domain.units import parse_instant, short_id
 from claudomator_py.domain.wording import worded
 from claudomator_py.resources.decisions.shape import CandidateView, DecisionView
+from claudomator_py.resources.events.cli import events_of_task
 from claudomator_py.resources.runs.shape import InputView, RunCheckView, RunView
 from claudomator_py.resources.tasks.shape import TaskView, WorktreeView
 
@@ -260,7 +259,6 @@ _CANDIDATES = (
     Column("LIMITED"),
     Column("VERDICT", flexible=True),
 )
-_EVENTS = (Column("WHEN"), Column("WHAT"), Column("RUN", wide=True), Column("DETAIL", flexible=True, wide=True))
 
 
 @connected
@@ -278,7 +276,7 @@ def why(client: "Client", task: TaskArgument, output: FormatOption = Format.TABL
             title = f"AGENTS AT THE DECISION, {ago(decision.at, now)}"
             parts.append(f"{heading(title)}\n{_candidates_table(decision, wide=wide)}")
     if wide and found.events:
-        parts.append(f"{heading('EVENTS')}\n{_events_table(found.events)}")
+        parts.append(f"{heading('EVENTS')}\n{events_of_task(found.events)}")
     out("\n\n".join(parts))
 
 
@@ -310,18 +308,3 @@ def _verdict(candidate: CandidateView, decision: DecisionView) -> str:
     if candidate.rejected_because:
         return localized(candidate.rejected_because, now_ms())
     return "eligible" if candidate.eligible else "not eligible"
-
-
-def event_words(event: EventView) -> str:
-    """Return what there is to say of the event beside its title."""
-    until = event.data.get("until")
-    due = [f"until {clock(format_instant(until), now_ms())}"] if isinstance(until, int) else []
-    return ", ".join([one for one in (event_detail(event.data), *due) if one])
-
-
-def _events_table(events: Sequence[EventView]) -> str:
-    rows = [
-        (moment(event.at), event_title(event.kind, event.data), short_id(event.run_id or ""), event_words(event))
-        for event in events
-    ]
-    return render(_EVENTS, rows, wide=True)

@@ -1,15 +1,18 @@
 """The API as typed calls: views come back, refusals are raised."""
 
+from collections.abc import Callable, Generator, Sequence
 from email.utils import parsedate_to_datetime
 
 from claudomator_py.client.errors import DaemonNotRunning
 from claudomator_py.client.specialists import SpecialistCalls
+from claudomator_py.client.streams import PATIENCE_S
 from claudomator_py.client.tasks import TaskCalls
 from claudomator_py.resources.access.shape import LoginCalls, TokenCalls
 from claudomator_py.resources.agents.shape import AgentCalls
 from claudomator_py.resources.channels.shape import ChannelCalls
 from claudomator_py.resources.daemon.shape import DaemonCalls
 from claudomator_py.resources.decisions.shape import DecisionCalls
+from claudomator_py.resources.events.shape import EventCalls, EventView
 from claudomator_py.resources.notifications.shape import NotificationCalls
 from claudomator_py.resources.overview.shape import OverviewCalls
 from claudomator_py.resources.policy.shape import PolicyCalls
@@ -29,6 +32,7 @@ class Client(
     DaemonCalls,
     NotificationCalls,
     OverviewCalls,
+    EventCalls,
 ):
     """A connection to the daemon; use it in a ``with`` block.
 
@@ -36,6 +40,24 @@ class Client(
     if_version: the version that was seen; a task that was changed since is refused (``stale_version``).
     idempotency_key: a name for this one request; sent again with it, after a lost connection, it is not done again.
     """
+
+    def events(
+        self,
+        after: int | None = None,
+        *,
+        task: str | None = None,
+        kinds: Sequence[str] = (),
+        patience_s: float = PATIENCE_S,
+        on_connect: Callable[[], None] = lambda: None,
+    ) -> Generator[EventView, None, None]:
+        """Yield what happens, without end: after that event, or from now on. It outlasts restarts of the daemon.
+
+        on_connect: called when the stream has begun, and again when it was lost and found. An event of kind ``reset``
+        says that what happened before it is to be asked for again.
+        """
+        query = {"after": after, "task": task, "kind": list(kinds)}
+        for _, data in self._follow("/v1/events", query, patience_s, on_connect):
+            yield self._valid(EventView, data)
 
     def metrics(self) -> str:
         """What is measured, in the text format of Prometheus."""

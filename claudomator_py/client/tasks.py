@@ -1,15 +1,13 @@
 """Tasks, their runs, and what happens to them, as typed calls."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Iterator
 
 import httpx
 
 from claudomator_py.client.logs import RunLogs
-from claudomator_py.client.streams import PATIENCE_S
 from claudomator_py.client.transport import (
     body_of,
     change_headers,
-    given,
     part_of,
     path_segment,
     task_document,
@@ -19,7 +17,7 @@ from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.domain.run_requests import ProgressRequest, QuestionRequest, SubtaskRequest
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.views.base import EventView, Page, all_items
+from claudomator_py.domain.views.base import Page, all_items
 from claudomator_py.resources.runs.shape import AskedView, HandoffView, ProgressView, RunView, SubtaskView
 from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest, TaskView, WhyView
 
@@ -147,42 +145,6 @@ class TaskCalls(RunLogs):
         """Create a task beside that run's own."""
         url, headers = f"/v1/runs/{path_segment(run_id)}/subtasks", change_headers(idempotency_key, None)
         return self._view(SubtaskView, "POST", url, json=body_of(request), headers=headers)
-
-    def events(
-        self,
-        after: int | None = None,
-        *,
-        task: str | None = None,
-        kinds: Sequence[str] = (),
-        patience_s: float = PATIENCE_S,
-        on_connect: Callable[[], None] = lambda: None,
-    ) -> Generator[EventView, None, None]:
-        """What happens, without end: after that event, or from now on. It outlasts restarts of the daemon.
-
-        on_connect: called when the stream has begun, and again when it was lost and found. An event of kind ``reset``
-        says that what happened before it is to be asked for again.
-        """
-        query = {"after": after, "task": task, "kind": list(kinds)}
-        for _, data in self._follow("/v1/events", query, patience_s, on_connect):
-            yield self._valid(EventView, data)
-
-    def event_page(
-        self,
-        cursor: str | None = None,
-        *,
-        task: str | None = None,
-        kinds: Sequence[str] = (),
-        by: str | None = None,
-        limit: int = 100,
-    ) -> Page[EventView]:
-        """One part of what happened, oldest first. by: only what that name caused."""
-        query = given(task=task, kind=list(kinds), by=by) | part_of(cursor, limit)
-        return self._view(Page[EventView], "GET", "/v1/events", params=query)
-
-    def last_events(self, last: int, *, task: str | None = None, by: str | None = None) -> list[EventView]:
-        """The newest of what happened, oldest first. by: only what that name caused."""
-        query = given(last=last, task=task, by=by)
-        return list(self._view(Page[EventView], "GET", "/v1/events", params=query).items)
 
     def why(self, ref: str) -> WhyView:
         """Why a task is where it is."""

@@ -39,6 +39,7 @@ from claudomator_py.surface.operation import (
     QueryFields,
     QueryNumber,
     QueryText,
+    QueryTexts,
     TaskDocument,
 )
 
@@ -118,7 +119,7 @@ class Transport:
             match parameter.sent_as:
                 case PathText() | PathNumber():
                     path = path.replace(f"{{{name}}}", path_segment(str(value)))
-                case QueryText() | QueryNumber() | QueryChoice():
+                case QueryText() | QueryTexts() | QueryNumber() | QueryChoice():
                     query |= given(**{name: value})
                 case QueryFields():
                     query |= {} if value is None else body_of(value)

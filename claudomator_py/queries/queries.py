@@ -21,7 +21,7 @@ from claudomator_py.faults import Faults
 from claudomator_py.ports import Clock, RunHost, Trees
 from claudomator_py.queries import cursors
 from claudomator_py.queries.concealment import concealed, unnamed
-from claudomator_py.queries.event_stream import Live, log_step
+from claudomator_py.queries.event_stream import Logs, log_step
 from claudomator_py.queries.explain import (
     backlog_sentences,
     cancelled_sentences,
@@ -36,7 +36,7 @@ from claudomator_py.queries.history import history_sentences, schedule_sentences
 from claudomator_py.queries.inputs import input_sentences
 from claudomator_py.queries.routing import known_to, routing_of
 from claudomator_py.queries.task_views import TaskViews, spec_shown, with_tree
-from claudomator_py.queries.views import event_views, run_view
+from claudomator_py.queries.views import run_view
 from claudomator_py.resources.agents.ask import (
     agent_views,
     budget_sentences,
@@ -46,6 +46,7 @@ from claudomator_py.resources.agents.ask import (
 )
 from claudomator_py.resources.daemon.shape import ReadinessView
 from claudomator_py.resources.decisions.ask import placements_of
+from claudomator_py.resources.events.ask import event_views
 from claudomator_py.resources.overview.shape import FileProblemPage, FileProblemView, StatusView
 from claudomator_py.resources.runs.shape import LogChunk, RunView
 from claudomator_py.resources.schedules.ask import by_next_time
@@ -106,12 +107,12 @@ class Queries(Service):
         self._health = health
         self.task_views = TaskViews(registry, observer, faults or Faults(clock))
         self._trees = trees
-        self.live = Live(database, registry, host, secrets or Secrets())
+        self.logs = Logs(database, registry, host, secrets or Secrets())
 
     def as_(self, by: Principal) -> Self:
         """The same, for who asks."""
         bound = super().as_(by)
-        bound.live = self.live.as_(by)
+        bound.logs = self.logs.as_(by)
         bound.task_views = self.task_views.as_(by)
         return bound
 

@@ -1,37 +1,23 @@
 """From rows to the shapes of the API."""
 
-from collections.abc import Mapping, Sequence, Set
-from typing import Final
-
-from sqlalchemy import Connection
+from collections.abc import Sequence
 
 from claudomator_py.domain.blocked import Blocked
-from claudomator_py.domain.budget import SpentBudget
-from claudomator_py.domain.inputs import asked_in
 from claudomator_py.domain.lifecycle import available_actions
-from claudomator_py.domain.outcome import Outcome, RefusedHandoff, Tokens
-from claudomator_py.domain.principal import Principal
+from claudomator_py.domain.outcome import Outcome, Tokens
 from claudomator_py.domain.routing import ReachOrigin
 from claudomator_py.domain.run import CheckResult
 from claudomator_py.domain.run_requests import Progress
 from claudomator_py.domain.task import Priority, TaskSpec
-from claudomator_py.domain.views.base import EventView
 from claudomator_py.ports import RunHost
 from claudomator_py.prompts.conversations import scratch_of
-from claudomator_py.queries.concealment import concealed, unnamed
 from claudomator_py.resources.agents.shape import BudgetView, HoldView
 from claudomator_py.resources.runs.shape import InputView, OutcomeView, RunCheckView, RunProgressView, RunView
 from claudomator_py.resources.tasks.shape import DependencyView, TaskView
 from claudomator_py.schema.taskfile import shown_document
-from claudomator_py.store import specialist_rows, task_rows
 from claudomator_py.store.stored_json import readable
-from claudomator_py.store.tables import Event, Run, Task
+from claudomator_py.store.tables import Run, Task
 from claudomator_py.store.task_rows import state_of
-from claudomator_py.tasks.decisions import ROUTED
-from claudomator_py.tasks.handing_on import HANDED_ON
-
-_SPECIALISTS: Final[Mapping[str, tuple[str, ...]]] = {ROUTED: ("specialist",), HANDED_ON: ("from", "to")}
-"""Keys under which events of a kind name specialists, whoever chose these."""
 
 
 def task_view(
@@ -120,56 +106,6 @@ def run_view(run: Run, host: RunHost) -> RunView:
 def _progress(run: Run) -> RunProgressView | None:
     progress = readable(Progress, run.progress)
     return None if progress is None else RunProgressView.of(progress)
-
-
-def event_views(connection: Connection, found: Sequence[Event], by: Principal) -> tuple[EventView, ...]:
-    """Events, without the specialists that do not exist for that principal, and the agents that these are."""
-    told = (event.data.get(key) for event in found for key in _SPECIALISTS.get(event.kind, ()))
-    named = [one for one in told if isinstance(one, str)]
-    hidden = specialist_rows.hidden(connection, named, by)
-    names = task_rows.names_of(connection, {event.task_id for event in found if event.task_id is not None})
-    return concealed(connection, [_event_view(event, names, hidden) for event in unnamed(connection, found, by)], by)
-
-
-def _event_view(event: Event, names: Mapping[str, str], hidden: Set[str]) -> EventView:
-    data = {**event.data, **_budget_words(event), **_words(event)}
-    for coded in ("asked", "meant"):
-        data.pop(coded, None)
-    concealed = {
-        key for key in _SPECIALISTS.get(event.kind, ()) if isinstance(data.get(key), str) and data[key] in hidden
-    }
-    if concealed:
-        data = {key: value for key, value in data.items() if key not in concealed | {"skill", "constraints"}}
-    return EventView.of(event, data=data, task_name=names.get(event.task_id or ""))
-
-
-def _words(event: Event) -> dict[str, str]:
-    """What is asked and answered, and why a task was not handed on, in the places where earlier versions have stored
-    the words."""
-    told: dict[str, str] = {}
-    if (asked := asked_in(event.data)) is not None:
-        told["asks"] = asked.words
-    if (meant := event.data.get("meant")) is not None:
-        told["answer"] = meant
-    if (refused := event.data.get("refused_handoff")) is not None:
-        why = readable(RefusedHandoff, refused)
-        told |= {} if why is None else {"detail": why.text}
-    return told
-
-
-def _budget_words(event: Event) -> dict[str, str]:
-    """The words for the budget that is used up, in the place where earlier versions have stored them."""
-    budget = event.data.get("budget")
-    if budget is None or event.kind not in ("over_budget", "budget_spent", "state"):
-        return {}
-    spent = readable(SpentBudget, budget)
-    if spent is None:
-        return {}
-    if event.kind == "budget_spent":
-        return {"figures": spent.figures.text}
-    if event.kind == "over_budget":
-        return {"why": spent.text}
-    return {"detail": ". ".join(part for part in (spent.text, event.data.get("detail")) if part)}
 
 
 def _sum_tokens(outcomes: Sequence[Outcome]) -> Tokens:

@@ -73,6 +73,14 @@ class QueryText:
 
 
 @dataclass(frozen=True, slots=True)
+class QueryTexts:
+    """Texts in the query, each under the same name; as an annotation."""
+
+    description: str
+    max: int
+
+
+@dataclass(frozen=True, slots=True)
 class QueryNumber:
     """A whole number in the query; as an annotation."""
 
@@ -135,6 +143,7 @@ Sent = (
     PathText
     | PathNumber
     | QueryText
+    | QueryTexts
     | QueryNumber
     | QueryChoice
     | QueryFields
@@ -181,6 +190,14 @@ class Links:
 
 
 @dataclass(frozen=True, slots=True)
+class Streamed:
+    """What is answered instead to whoever asks for a stream of events."""
+
+    description: str
+    example: str
+
+
+@dataclass(frozen=True, slots=True)
 class Operation:
     """What one kind of request asks for, and what it is answered."""
 
@@ -216,6 +233,8 @@ class Operation:
     """Whether the answer has a secret that was made for whoever asks, and is shown this once."""
     also: Mapping[int, str]
     """Other statuses of an answer of that shape, and what they mean."""
+    streamed: Streamed | None
+    """What is answered as a stream; None: nothing."""
 
 
 class Calls(Protocol):
@@ -240,6 +259,7 @@ def operation(
     conditional: bool = False,
     secret: bool = False,
     also: Mapping[int, str] | None = None,
+    streamed: Streamed | None = None,
 ) -> Callable[[F], F]:
     """Declare the method below it to be the call of an operation; see ``Operation`` for the words.
 
@@ -272,6 +292,7 @@ def operation(
             conditional=conditional,
             secret=secret,
             also=also or {},
+            streamed=streamed,
         )
 
         @wraps(method)

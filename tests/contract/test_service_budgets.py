@@ -360,7 +360,7 @@ def test_that_a_day_is_spent_is_told_once_for_each_budget(world: World) -> None:
     world.tick()
     assert world.state("large") == "QUEUED budget"
     assert told() == [(None, "2 of 2 runs"), ("claude", "5.50 of 5.00 USD")]
-    live = world.queries.live
+    live = world.events
     last = live.last_events(live.event_filter(None, ("budget_spent",)), 1).items[0]
     assert (last.data["agent"], last.data["figures"]) == ("claude", "5.50 of 5.00 USD")
     for data in (last.data, {"agent": "claude", "figures": "5.50 of 5.00 USD"}):  # which 0.1 has stored

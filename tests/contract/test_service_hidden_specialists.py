@@ -13,6 +13,7 @@ from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.decisions.ask import Decisions
+from claudomator_py.resources.events.service import Events
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.session import Session
 from claudomator_py.resources.tasks.shape import AnswerRequest
@@ -59,7 +60,7 @@ def told_of(desk: Session, name: str) -> str:
     """All that a principal can read that is about that task, as one text."""
     listed = desk[Decisions].page(DecisionFilter(task=name), None, 50).items
     shadows = desk[Decisions].page(DecisionFilter(task=name, kind="shadow"), None, 50).items
-    live = desk[Queries].live
+    live = desk[Events]
     runs = desk[Queries].runs(name)
     pages = [task_page_of(desk[Queries].why(name), runs, run.id) for run in runs]
     told = [desk[RunRequests].handoff(run.id) for run in runs]
@@ -245,7 +246,7 @@ def test_another_organisation_can_read_nothing_of_a_hidden_specialist_and_its_ta
 
     found = bob[Specialists].search("How many sheep are there?")
     assert (found.total, found.items) == (before.total, before.items), "not even a score has changed"
-    live = bob[Queries].live
+    live = bob[Events]
     answers = [
         *(found, bob[Queries].status(), *bob[Agents].all(), *bob[Specialists].page().items),
         *bob[Queries].tasks(TaskFilter(), None, 50).items,

@@ -13,6 +13,7 @@ from claudomator_py.queries.log_stream import LogPosition
 from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.access.service import Tokens
 from claudomator_py.resources.access.shape import TokenRequest
+from claudomator_py.resources.events.service import Events
 from claudomator_py.resources.schedules.service import Schedules
 from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest
 from claudomator_py.service.task_service import TaskService
@@ -53,13 +54,13 @@ def test_a_task_of_others_is_a_task_that_does_not_exist(world: World) -> None:
             lambda ref=ref: bob[TaskService].answer(ref, AnswerRequest(text="x")),
             lambda ref=ref: bob[TaskService].approve(ref, ApproveRequest()),
             lambda ref=ref: bob[TaskService].reject(ref, RejectRequest()),
-            lambda ref=ref: bob[Queries].live.event_filter(ref, ()),
+            lambda ref=ref: bob[Events].event_filter(ref, ()),
         ):
             assert unknown(ask) == f"There is no task {ref!r}. There are no tasks yet."
     looks: tuple[Callable[[], object], ...] = (
         lambda: bob[Queries].run(run.id),
         lambda: bob[Queries].log(run.id, "stdout", 0, 10),
-        lambda: bob[Queries].live.open_log(run.id, "stdout", "text", LogPosition()),
+        lambda: bob[Queries].logs.open_log(run.id, "stdout", "text", LogPosition()),
     )
     for look in looks:
         assert unknown(look).startswith(f"There is no run {run.id!r}.")
@@ -92,12 +93,10 @@ def test_nothing_of_others_is_listed_counted_or_followed(world: World) -> None:
         assert sum(status.counts.values()) == number
         assert len(status.running) + len(status.queued) == status.total("running") + status.total("queued") == number
         assert status.spent_today.runs == len(status.running)
-    live = seen["bob"][Queries].live
+    live = seen["bob"][Events]
     told = live.events(live.event_filter(None, ()), 0, 500).items
     assert {event.task_id for event in told} == {seen["bob"][Queries].task("b").id}
-    assert (
-        seen["bob"][Queries].live.last_events(seen["bob"][Queries].live.event_filter(None, (), "ann"), 50).items == ()
-    )
+    assert seen["bob"][Events].last_events(seen["bob"][Events].event_filter(None, (), "ann"), 50).items == ()
 
 
 @pytest.mark.both_databases
@@ -170,7 +169,7 @@ def test_events_say_who_caused_them(world: World) -> None:
     task = world.access.as_(ANN)[TaskService].submit(spec("t"))
     world.tick()
     world.access.as_(CARL)[TaskService].cancel(task.id)
-    live = world.queries.live
+    live = world.events
     causes = {event.kind: event.by for event in live.events(live.event_filter("t", ()), 0, 100).items}
     assert (causes["accepted"], causes["cancel_requested"]) == ("ann", "carl")
     started = [event.by for event in live.events(live.event_filter("t", ("state",)), 0, 100).items]
@@ -254,6 +253,6 @@ def test_nobody_gives_out_more_than_they_have(world: World) -> None:
     tokens.revoke("one")
     with pytest.raises(Conflict):
         tokens.create(TokenRequest(name="one", role="read"))
-    live = world.queries.live
+    live = world.events
     told = live.events(live.event_filter(None, ("token_created", "token_revoked")), 0, 9).items
     assert [event.by for event in told] == ["operator", "boss", "boss"]

@@ -221,7 +221,7 @@ def test_an_event_that_a_target_has_not_seen_is_kept(world: Kept) -> None:
 
     assert world.after(91)["events"] == 3
     assert world.database.read(pruning.events_gone_upto) == third
-    assert world.queries.live.events_gone() == third
+    assert world.events.events_gone() == third
 
 
 @pytest.mark.both_databases

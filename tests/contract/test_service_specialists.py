@@ -10,6 +10,7 @@ from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey, Rol
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.queries.queries import Queries
+from claudomator_py.resources.events.service import Events
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.schema.routing_settings import Preset
 from claudomator_py.service.specialists import Specialists
@@ -195,7 +196,7 @@ def test_changes_are_events_in_the_name_of_who_made_them(world: World) -> None:
     of(world, ANN).register(card("plumber", visibility="shared"))
     of(world, ANN).grant("plumber", "bob")
     of(world, ANN).remove("plumber")
-    live = world.access.as_(OPERATOR)[Queries].live
+    live = world.access.as_(OPERATOR)[Events]
     told = live.events(live.event_filter(None, ()), 0, 9).items
     assert [(one.kind, one.by) for one in told] == [
         ("specialist_registered", "ann"),

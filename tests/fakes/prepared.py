@@ -28,13 +28,13 @@ from claudomator_py.domain.readiness import rank
 from claudomator_py.domain.run import CheckResult, ExitRecord, RunLimits, RunSpec, Stream
 from claudomator_py.domain.task import AgentHint, TaskSpec
 from claudomator_py.domain.units import SECOND_MS, format_instant
-from claudomator_py.domain.views.base import EventView
 from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.ports import Transcript
-from claudomator_py.queries.event_stream import EventFilter
 from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.access.keyring import Keyring
 from claudomator_py.resources.agents.shape import AgentView
+from claudomator_py.resources.events.service import EventFilter
+from claudomator_py.resources.events.shape import EventView
 from claudomator_py.resources.overview.shape import StatusView
 from claudomator_py.resources.schedules.service import Schedules
 from claudomator_py.resources.session import Access
@@ -328,7 +328,7 @@ class PreparedService:
             return last_id(connection)
 
         number = self.database.write(write)
-        (event,) = self.queries.live.events(EventFilter(), number - 1, 1).items
+        (event,) = self.world.events.events(EventFilter(), number - 1, 1).items
         return event
 
     # --- agents, and what else there is -----------------------------------------------------------------------------

@@ -49,6 +49,7 @@ from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.daemon.service import DaemonService
 from claudomator_py.resources.decisions.ask import Decisions
+from claudomator_py.resources.events.service import Events
 from claudomator_py.resources.notifications.service import Notices
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.schedules.service import Schedules
@@ -224,7 +225,7 @@ class World:
         self.specialists, self.channels = granted[Specialists], granted[Channels]
         self.decisions = granted[Decisions]
         self.run_requests, self.policy_desk = granted[RunRequests], granted[PolicyService]
-        self.daemon = granted[DaemonService]
+        self.daemon, self.events = granted[DaemonService], granted[Events]
 
     def _configure(self) -> Configured:
         """What follows from the configuration of this world."""

@@ -10,11 +10,11 @@ from fastapi.responses import HTMLResponse
 from claudomator_py import __version__
 from claudomator_py.api.guard.roles import may
 from claudomator_py.api.page import static
-from claudomator_py.api.page.timeline import KINDS
 from claudomator_py.api.page.words import remedy_text
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.wording import instant_text
+from claudomator_py.resources.events.page import KINDS
 from claudomator_py.resources.policy.shape import CHECKS
 
 if TYPE_CHECKING:

@@ -70,21 +70,6 @@ def all_items(fetch: Callable[[str | None, int], Page[T]]) -> Iterator[T]:
         yield from page.items
 
 
-class EventView(View):
-    """An event. Ids rise in the order of events."""
-
-    id: int
-    at: Instant
-    task_id: str | None = None
-    run_id: str | None = None
-    kind: str
-    data: dict[str, object] = Field(default_factory=dict)
-    by: str | None = None
-    """Whose request caused it, such as the name of a token; null: the daemon itself."""
-    task_name: str | None = None
-    """What the task is called; null: it is about none, or one that was removed."""
-
-
 class ProblemDetails(View):
     """An error response of the API (RFC 9457)."""
 

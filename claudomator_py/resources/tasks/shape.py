@@ -12,11 +12,12 @@ from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.outcome import Tokens
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.routing import ReachOrigin, ReachSource
-from claudomator_py.domain.views.base import EventView, Instant, View
+from claudomator_py.domain.views.base import Instant, View
 from claudomator_py.domain.views.routing import RouteView
 from claudomator_py.domain.worktree import TreeStanding
 from claudomator_py.resources.agents.shape import BudgetView, HoldView
 from claudomator_py.resources.decisions.shape import DecisionView
+from claudomator_py.resources.events.shape import EventView
 from claudomator_py.resources.runs.shape import InputView, RunProgressView
 
 PriorityLabel = Literal["low", "normal", "high", "urgent"]

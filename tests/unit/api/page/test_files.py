@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import claudomator_py
-from claudomator_py.api.page.timeline import KINDS
+from claudomator_py.resources.events.page import KINDS
 from tests.fakes.daemon import Daemon
 from tests.unit.api.page.conftest import Visitor
 

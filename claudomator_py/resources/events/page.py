@@ -7,7 +7,7 @@ from claudomator_py.api.page.rows import TONES
 from claudomator_py.api.page.words import short_line
 from claudomator_py.domain.event_words import TITLES, event_detail, event_title
 from claudomator_py.domain.units import format_instant
-from claudomator_py.domain.views.base import EventView
+from claudomator_py.resources.events.shape import EventView
 
 KINDS = tuple(TITLES)
 """All kinds of events: a browser has to ask for each by its name."""
@@ -15,17 +15,19 @@ KINDS = tuple(TITLES)
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One event. ``at`` is an instant; so is ``until``, where the event names one."""
+    """One event."""
 
     at: str
+    """An instant."""
     title: str
     tone: str
     detail: str | None
     until: str | None
+    """An instant, where the event names one."""
 
 
 def timeline_of(events: Sequence[EventView]) -> tuple[Moment, ...]:
-    """The moments, newest first."""
+    """Return the moments, newest first."""
     return tuple(_moment(event) for event in reversed(events))
 
 

@@ -1,0 +1,71 @@
+"""``log``: what was done, when, and by whom."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from claudomator_py.cli import completion
+from claudomator_py.cli.connect import connected
+from claudomator_py.cli.output import Format, FormatOption, out_json_line, table_text, write_table
+from claudomator_py.cli.times import clock, now_ms
+from claudomator_py.domain.event_words import event_detail, event_title
+from claudomator_py.domain.units import format_instant, short_id
+from claudomator_py.resources.events.shape import MAX_EVENTS, EventView
+from claudomator_py.surface.table import Column, Table, at
+
+if TYPE_CHECKING:
+    from claudomator_py.client.http import Client
+
+
+def event_words(event: EventView) -> str:
+    """Return what there is to say of the event beside its title."""
+    until = event.data.get("until")
+    due = [f"until {clock(format_instant(until), now_ms())}"] if isinstance(until, int) else []
+    return ", ".join([one for one in (event_detail(event.data), *due) if one])
+
+
+_EVENTS = Table[EventView](
+    Column("AT", lambda event: at(event.at)),
+    Column("BY", lambda event: event.by, flexible=True),
+    Column("WHAT", lambda event: event_title(event.kind, event.data)),
+    Column("TASK", lambda event: event.task_name or short_id(event.task_id or ""), flexible=True),
+    Column("DETAIL", event_words, flexible=True),
+    Column("ID", lambda event: event.id, wide=True, right=True),
+)
+_OF_TASK = Table[EventView](
+    Column("WHEN", lambda event: at(event.at)),
+    Column("WHAT", lambda event: event_title(event.kind, event.data)),
+    Column("RUN", lambda event: short_id(event.run_id or "")),
+    Column("DETAIL", event_words),
+)
+
+
+def events_of_task(events: Sequence[EventView]) -> str:
+    """Return the events of one task below each other."""
+    return table_text(_OF_TASK, events, wide=True)
+
+
+@connected
+def log(
+    client: "Client",
+    by: Annotated[str | None, typer.Option(metavar="NAME", help="Only actions of this principal.")] = None,
+    task: Annotated[
+        str | None, typer.Option(metavar="TASK", help="Only events of this task.", autocompletion=completion.tasks)
+    ] = None,
+    last: Annotated[
+        int, typer.Option("-n", "--last", min=1, max=MAX_EVENTS, help="Show this many of the newest.")
+    ] = 50,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Show what happened, newest last, and who did it.
+
+    BY is the name of a token, `operator`, or `inbox` for a file; it is empty where the daemon acted by itself. What an
+    agent printed is shown by `claudomator logs TASK`.
+    """
+    found = client.last_events(last, task=task, by=by)
+    if output is Format.JSON:
+        for event in found:
+            out_json_line(event)
+    else:
+        write_table(_EVENTS, found, output, "No events.")
