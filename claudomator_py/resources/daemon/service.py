@@ -52,7 +52,8 @@ class DaemonService(Service):
         target = Path(self._database.state_dir, BACKUPS, f"claudomator-{stamp}.db")
         with transactions.or_unavailable():
             self._database.backup(target)
-        self._note("backup_made", path=str(target))
+        data = {"path": str(target)}
+        self._note(lambda connection: record(connection, self._clock(), "backup_made", data=data))
         return BackupView(path=str(target), bytes=target.stat().st_size, created_at=made)
 
     def clean_up(self, wanted: CleanupRequest) -> CleanupView:
@@ -61,7 +62,7 @@ class DaemonService(Service):
             found = self._cleaner.clean(wanted)
         removed = sum(item.removed for item in found.items)
         if removed and not wanted.dry_run:
-            self._note("cleaned_up", removed=removed)
+            self._note(lambda connection: record(connection, self._clock(), "cleaned_up", data={"removed": removed}))
         return found
 
     def reasons(self) -> list[ReasonView]:
@@ -75,7 +76,7 @@ class DaemonService(Service):
 
         return self._write(transaction)
 
-    def _note(self, kind: str, **data: object) -> None:
+    def _note(self, note: Callable[[Connection], None]) -> None:
         """Record what is done already; a failure to do so does not undo it."""
         with suppress(Unavailable):
-            self._write(lambda connection: record(connection, self._clock(), kind, data=data))
+            self._write(note)
