@@ -64,6 +64,13 @@ OPENCODE_SUCCESS = "\n".join(
     )
 )
 QWEN_SUCCESS = CLAUDE_SUCCESS
+COPILOT_SUCCESS = "\n".join(
+    json.dumps(event)
+    for event in (
+        {"type": "assistant.message", "data": {"content": "say sesame", "toolRequests": []}},
+        {"type": "result", "sessionId": "s", "exitCode": 0},
+    )
+)
 SIMULATED_SUCCESS = json.dumps({"simulated": True, "type": "end", "outcome": "success", "text": "say sesame"})
 A2A_SUCCESS = json.dumps({"type": "end", "outcome": "completed", "text": "say sesame"})
 ACP_SUCCESS = json.dumps(
@@ -75,6 +82,7 @@ CLI_SUCCESSES = {
     "codex": CODEX_SUCCESS,
     "opencode": OPENCODE_SUCCESS,
     "qwen": QWEN_SUCCESS,
+    "copilot": COPILOT_SUCCESS,
 }
 KINDS: dict[str, AgentKind] = dict(AGENT_KINDS)
 

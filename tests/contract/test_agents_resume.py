@@ -43,6 +43,7 @@ LOST = {
     ),
     "opencode": Lost(stderr=b"\x1b[91m\x1b[1mError: \x1b[0mSession not found\n"),
     "qwen": recorded("qwen/0.15.10/resume_unknown", 1),
+    "copilot": recorded("copilot/1.0.102/resume_unknown", 1),
     "simulated": Lost(b'{"type":"start","conversation_id":"c"}\n{"type":"end","outcome":"unknown","error":"gone"}\n'),
     "acp": Lost(b'{"type":"end","outcome":"lost","error":"it does not know the session x: Session not found"}\n'),
     "a2a": Lost(b'{"type":"end","outcome":"unknown","error":"it does not know the task"}\n'),

@@ -3,11 +3,10 @@
 import json
 from typing import ClassVar
 
-from tests.fakes import chat_api, gemini_api, responses_api
-from tests.fakes.chat_api import ChatApi
+from tests.fakes import gemini_api, responses_api
 from tests.fakes.http_api import Refusal, ToolCall
 from tests.fakes.responses_api import ResponsesApi
-from tests.real_clis.clis import Cli, GeminiCli, Opencode, QwenCode
+from tests.real_clis.clis import Cli, CopilotCli, GeminiCli, Opencode, QwenCode
 
 
 class OverAcp(Cli):
@@ -87,34 +86,10 @@ class CodexAcp(OverAcp):
         return responses_api.unauthorized()
 
 
-class CopilotAcp(OverAcp):
-    """GitHub Copilot CLI, with a provider of its own."""
+class CopilotAcp(OverAcp, CopilotCli):
+    """GitHub Copilot CLI."""
 
-    kind = "copilot"
-    package = "@github/copilot"
-    api = ChatApi
-    key: ClassVar = {"COPILOT_PROVIDER_API_KEY": "sk-fake"}
     words = ("--acp",)
-
-    def env(self, origin: str) -> dict[str, str]:
-        return {
-            "COPILOT_PROVIDER_BASE_URL": f"{origin}/v1",
-            "COPILOT_PROVIDER_TYPE": "openai",
-            "COPILOT_MODEL": "m1",
-            "COPILOT_OFFLINE": "true",
-        }
-
-    def writes(self, path: object, text: str = "hello\n") -> ToolCall:
-        return ToolCall("create", {"path": str(path), "file_text": text})
-
-    def shell(self, command: str) -> ToolCall:
-        return ToolCall("bash", {"command": command, "description": "as asked"})
-
-    def overloaded(self) -> Refusal:
-        return chat_api.overloaded()
-
-    def unauthorized(self) -> Refusal:
-        return chat_api.unauthorized()
 
 
 ACP_CLIS: tuple[OverAcp, ...] = (GeminiAcp(), OpencodeAcp(), QwenAcp(), CopilotAcp(), CodexAcp())

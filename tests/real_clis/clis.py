@@ -243,11 +243,41 @@ class QwenCode(Cli):
         return chat_api.unauthorized()
 
 
+class CopilotCli(Cli):
+    """GitHub Copilot CLI, with a provider of its own."""
+
+    kind = "copilot"
+    package = "@github/copilot"
+    api = ChatApi
+    key: ClassVar = {"COPILOT_PROVIDER_API_KEY": "sk-fake"}
+
+    def env(self, origin: str) -> dict[str, str]:
+        return {
+            "COPILOT_PROVIDER_BASE_URL": f"{origin}/v1",
+            "COPILOT_PROVIDER_TYPE": "openai",
+            "COPILOT_MODEL": "m1",
+            "COPILOT_OFFLINE": "true",
+        }
+
+    def writes(self, path: Path, text: str = "hello\n") -> ToolCall:
+        return ToolCall("create", {"path": str(path), "file_text": text})
+
+    def shell(self, command: str) -> ToolCall:
+        return ToolCall("bash", {"command": command, "description": "as asked"})
+
+    def overloaded(self) -> Refusal:
+        return chat_api.overloaded()
+
+    def unauthorized(self) -> Refusal:
+        return chat_api.unauthorized()
+
+
 CLAUDE = ClaudeCode()
 GEMINI = GeminiCli()
 CODEX = CodexCli()
 OPENCODE = Opencode()
 QWEN = QwenCode()
+COPILOT = CopilotCli()
 CLIS: tuple[Cli, ...] = (CLAUDE, GEMINI, CODEX, OPENCODE)
 OPENCODE_STEP_USD = (INPUT_TOKENS * OPENCODE_PRICE["input"] + OUTPUT_TOKENS * OPENCODE_PRICE["output"]) / 1e6
 

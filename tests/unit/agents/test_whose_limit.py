@@ -122,12 +122,21 @@ def qwen_tool(text: str, failed: bool, model: Events) -> Events:
     return [said, {"type": "user", "message": {"role": "user", "content": [result]}}]
 
 
+def copilot_tool(text: str, failed: bool, model: Events) -> Events:
+    called = {"toolCallId": "call_x", "toolName": "bash", "arguments": {"command": f"echo {text}"}}
+    error = {"message": text, "code": "failed"}
+    ended = {"toolCallId": "call_x", "success": not failed, "error" if failed else "result": error}
+    result = ended if failed else {**ended, "result": {"content": text}}
+    return [{"type": "tool.execution_start", "data": called}, {"type": "tool.execution_complete", "data": result}]
+
+
 TOOLS: dict[str, Callable[[str, bool, Events], Events]] = {
     "claude": claude_tool,
     "gemini": gemini_tool,
     "codex": codex_tool,
     "opencode": opencode_tool,
     "qwen": qwen_tool,
+    "copilot": copilot_tool,
 }
 
 
@@ -175,7 +184,7 @@ SUCCESSES = [
 """And the part of the texts that tools print in it: every text in a run of each kind, and not each in every run."""
 
 
-_BEGUN = {"claude": 1, "gemini": 1, "codex": 2, "opencode": 1, "qwen": 1}
+_BEGUN = {"claude": 1, "gemini": 1, "codex": 2, "opencode": 1, "qwen": 1, "copilot": 1}
 """How many events come before anything can run."""
 
 

@@ -247,6 +247,7 @@ FILES = {
     "codex": ".codex/auth.json",
     "opencode": ".local/share/opencode/auth.json",
     "qwen": ".qwen/oauth_creds.json",
+    "copilot": ".copilot/config.json",
 }
 KEYS = {
     "claude": "ANTHROPIC_API_KEY",
@@ -254,6 +255,7 @@ KEYS = {
     "codex": "OPENAI_API_KEY",
     "opencode": "OPENROUTER_API_KEY",
     "qwen": "OPENAI_API_KEY",
+    "copilot": "COPILOT_GITHUB_TOKEN",
 }
 
 

@@ -52,23 +52,23 @@ def programs(home: Path, *names: str) -> dict[str, str]:
 
 
 def test_what_is_found_is_listed_and_can_be_added_as_it_says(offline: Command) -> None:
-    path = programs(offline.home, "claude", "copilot", "codex-acp", "unknown-agent")
+    path = programs(offline.home, "claude", "vibe-acp", "codex-acp", "unknown-agent")
     done = offline("agents", "--found", "--output=json", **path)
     assert done.returncode == 0, done
     entries = {one["name"]: one["entry"] for one in json.loads(done.stdout)}
     assert entries == {
         "claude": "",
         "codex-acp": "codex-acp: {kind: acp, command: [codex-acp]}",
-        "copilot": "copilot: {kind: acp}",
+        "vibe": "vibe: {kind: acp}",
     }
     found = parse_agents(yaml.safe_load("\n".join(filter(None, entries.values()))), {})
     assert isinstance(found, dict)
     assert {name: agent.command for name, agent in found.items()} == {
         "codex-acp": ("codex-acp",),
-        "copilot": ("copilot", "--acp"),
+        "vibe": ("vibe-acp",),
     }
     shown = offline("agents", "--found", **path)
-    assert "copilot login" in shown.stdout
+    assert "vibe --setup" in shown.stdout
     assert "below `agents:`" in shown.stderr
 
 

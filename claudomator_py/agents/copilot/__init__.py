@@ -1,0 +1,15 @@
+"""GitHub Copilot CLI: what everybody may know of it."""
+
+from claudomator_py.domain.kind import KindInfo, Login, LoginFile, Reports
+
+INFO = KindInfo(
+    name="copilot",
+    command=("copilot",),
+    login=Login(
+        variables=("COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_PROVIDER_BASE_URL"),
+        files=(LoginFile("config.json", ".copilot", "COPILOT_HOME"),),
+        command="copilot login",
+    ),
+    reports=Reports.NOTHING,
+    mcp=True,
+)

@@ -1,0 +1,178 @@
+"""What GitHub Copilot CLI writes with ``--output-format json``: by meaning, whatever its version.
+
+Its errors are events of their own, with the service's status, and its last event says how it exits. It says of no
+tokens.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from claudomator_py.agents.api_errors import Rules, classify, words
+from claudomator_py.agents.denied import denied_call, distinct
+from claudomator_py.agents.ending import Result, Verdict, failed
+from claudomator_py.agents.jsonlines import Event, count_of, event_of, list_of, text_of
+from claudomator_py.agents.run_events import Ending, RunEvents, arguments, shown
+from claudomator_py.agents.shell_words import is_simple
+from claudomator_py.domain.outcome import Denied, Reason
+from claudomator_py.domain.run import Part
+
+_RULES: Rules = (
+    (
+        words(r"unexpected argument|invalid value|no session[^\n]{0,60}(?:match|found)|unknown option"),
+        Reason.BAD_INVOCATION,
+    ),
+    (
+        words(
+            r"exceeded your current quota|insufficient[_ ](?:quota|balance|credit|funds)|out of credits|billing"
+            r"|payment required"
+        ),
+        Reason.NO_CREDIT,
+    ),
+    (words(r"premium request|monthly (?:quota|limit)|usage limit|rate limit"), Reason.RATE_LIMITED),
+    (words(r"no response was returned"), Reason.NO_ANSWER),
+    (words(r"no authentication information|not logged in|copilot login|authentication failed"), Reason.AUTH),
+)
+_BY_TYPE = {"rate_limit": 429, "authentication": 401, "quota": 429}
+"""The status that an error means by its type, where it names none."""
+_DENIED = frozenset({"denied", "rejected"})
+_FILES = frozenset({"create", "edit", "str_replace", "write", "apply_patch"})
+_BY_SUBCOMMAND = frozenset({"git", "gh"})
+_WORD = re.compile(r"[\w./+-]+")
+
+
+@dataclass(kw_only=True)
+class CopilotEvents(RunEvents):
+    """One run. given: the id of its conversation, once there is one."""
+
+    lost: ClassVar = words(r"no session[^\n]{0,60}(?:match|found)")
+
+    given: str = ""
+    last: Event | None = None
+    error: Event | None = None
+    """The data of the last error, if nothing came after it."""
+    message: str | None = None
+    """The text of the last message, if it called no tools."""
+    calls: dict[str, Event] = field(default_factory=dict)
+    """What the tools were called with, by the ids of the calls that have not ended."""
+    denied: list[str] = field(default_factory=list)
+    rules: list[Denied] = field(default_factory=list)
+    complaint: str | None = None
+    """The first line of stderr: where it says what it does not understand, usage follows."""
+
+    @property
+    def terminal(self) -> bool:
+        return self.last is not None
+
+    def take(self, event: Event) -> list[Part]:
+        """Take the next event: what it says, for people."""
+        data = event_of(event, "data")
+        match event.get("type"):
+            case "user.message":
+                self.conversation_id = self.given or self.conversation_id
+            case "assistant.message":
+                return self._take_message(data)
+            case "assistant.reasoning":
+                return [Part("thinking", text_of(data, "content") or "")]
+            case "tool.execution_start":
+                return [self._take_call(data)]
+            case "tool.execution_complete":
+                return [self._take_result(data)]
+            case "session.error":
+                self.error = data
+                return [Part("error", text_of(data, "message") or shown(data.get("errorType")))]
+            case "session.info" | "session.warning":
+                return [Part("notice", text_of(data, "message") or "")]
+            case "result":
+                self.last = event
+                self.conversation_id = text_of(event, "sessionId") or self.conversation_id
+        return []
+
+    def take_stderr(self, line: str) -> None:
+        self.complaint = self.complaint or line or None
+
+    def _take_message(self, data: Event) -> list[Part]:
+        text, asks = text_of(data, "content") or "", bool(list_of(data, "toolRequests"))
+        if text.strip() or asks:
+            self.answered = True
+            self.error = None
+        self.spoke = self.spoke or bool(text.strip())
+        self.message = text if text.strip() and not asks else None
+        return [Part("message", text)] if text else []
+
+    def _take_call(self, data: Event) -> Part:
+        call_id, tool = text_of(data, "toolCallId"), text_of(data, "toolName")
+        self.called(call_id, tool)
+        given = event_of(data, "arguments")
+        if len(self.calls) < 1_000:
+            self.calls[call_id or ""] = given
+        return Part("tool_call", arguments(given), tool)
+
+    def _take_result(self, data: Event) -> Part:
+        call_id = text_of(data, "toolCallId")
+        tool, given = self.tool_of(call_id) or "a tool", self.calls.pop(call_id or "", {})
+        error = event_of(data, "error")
+        if text_of(error, "code") in _DENIED:
+            self.denied.append(tool)
+            self.rules.append(denied_call(tool, given, _rule(tool, given)))
+        said = text_of(event_of(data, "result"), "content") or text_of(error, "message") or ""
+        return Part("tool_result", said, tool)
+
+    def said(self, ending: Ending) -> Verdict | None:
+        if self.last is None:
+            return None
+        if self.error is not None:
+            return self._judge(self.error, ending)
+        code = count_of(self.last, "exitCode")
+        if code != 0:
+            return failed(Reason.AGENT_ERROR, ending.stderr or f"it ended with {shown(self.last.get('exitCode'))}")
+        return self.success(self.denied)
+
+    def last_error(self, ending: Ending) -> Verdict | None:
+        return None if self.error is None else self._judge(self.error, ending)
+
+    def unsaid(self, ending: Ending) -> Verdict:
+        """Before its first event it speaks plain text."""
+        if (known := self.last_error(ending)) is not None:
+            return known
+        message = ending.stderr or f"it exited with {ending.exit_code}"
+        if self.anything:
+            return failed(Reason.AGENT_ERROR, message)
+        return classify(message, _RULES, ending.printed_ms, zone=self.zone)
+
+    def result(self) -> Result:
+        succeeded = self.last is not None and self.error is None and count_of(self.last, "exitCode") == 0
+        return Result(
+            conversation_id=self.conversation_id,
+            text=self.message if succeeded else None,
+            denied=distinct(self.rules),
+            denials=len(self.denied),
+        )
+
+    def _judge(self, error: Event, ending: Ending) -> Verdict:
+        kind = text_of(error, "errorType")
+        message = text_of(error, "message") or kind or "it gave no reason"
+        status = count_of(error, "statusCode") or _BY_TYPE.get(kind or "")
+        return classify(message, _RULES, ending.printed_ms, status=status, zone=self.zone)
+
+
+def _rule(tool: str, given: Event) -> str | None:
+    """What allows the call: it tells commands apart by their first word, those of git and gh by their second."""
+    command = text_of(given, "command")
+    if command is not None:
+        return _shell_rule(command) if is_simple(command) else None
+    path = text_of(given, "path")
+    if tool in _FILES and path is not None and path.startswith("/") and not set("()*,") & set(path):
+        return f"write({path})"
+    return None
+
+
+def _shell_rule(command: str) -> str | None:
+    found = command.split()
+    if not found or _WORD.fullmatch(found[0]) is None:
+        return None
+    if found[0] in _BY_SUBCOMMAND:
+        if len(found) < 2 or _WORD.fullmatch(found[1]) is None or found[1].startswith("-"):
+            return None
+        return f"shell({found[0]} {found[1]}:*)"
+    return f"shell({found[0]}:*)"
