@@ -15,6 +15,7 @@ _WORD: Final = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*|\d+ ?%")
 _CLAUSE: Final = re.compile(
     r"\s*[,:](?=\s|$)\s*|\s*[()\[\]{}\"\u201c\u201d\u201e\u00ab\u00bb\u2013\u2014|*]+\s*|\s-+\s|\s-->\s|\s+(?:and|then|but|or|so|&|&&)\s+"
 )
+_ASIDE: Final = re.compile(r"\s*\(([^()]{1,120})\)(?=[\s.,;:!?]|$)")
 _JOINS: Final = re.compile(r"\s+(?:and|or|then|&)\s+")
 _TICKET: Final = re.compile(r"#?[A-Z]{2,}-?\d+|#\d+|\d+[.)]?$|[-*#>]+$")
 _PROGRAM: Final = re.compile(r"(?<![\w./-])(?:[\w.~-]*/)*([\w.-]+)")
@@ -53,14 +54,14 @@ def read(sentence: str) -> Sentence:
     folded = fold(sentence)
     said = screen.tokens(folded)
     telling, foreign = screen.tells(said), not folded.isascii()
-    harm, clauses = None, tuple[Clause, ...]()
+    harm, found = None, tuple[Clause, ...]()
     if telling & screen.HARM or (foreign and harms().spaceless.search(folded)):
         harm = harm_in(folded)
     if foreign or screen.may_order(said, telling) or (telling & screen.PROGRAM and _command(sentence, said)):
-        clauses = _clauses(sentence, folded)
+        found = clauses(sentence, folded)
     speaks = foreign or bool(telling & screen.ABOUT)
     in_use = (foreign or telling & screen.IN_USE) and any(mark.role == "prod" for mark in _marks(folded))
-    return Sentence(clauses, harm, speaks, bool(in_use))
+    return Sentence(found, harm, speaks, bool(in_use))
 
 
 def spoken_of(sentence: str) -> frozenset[str]:
@@ -76,8 +77,8 @@ def _marks(folded: str) -> Iterator[Mark]:
         yield from (mark for _, mark in found)
 
 
-def _clauses(sentence: str, folded: str) -> tuple[Clause, ...]:
-    """Those that order something."""
+def clauses(sentence: str, folded: str) -> tuple[Clause, ...]:
+    """Return the clauses of a sentence that order something."""
     words = _WORD.findall(folded)
     language = told(folded, words)
     if language is None:
@@ -85,9 +86,13 @@ def _clauses(sentence: str, folded: str) -> tuple[Clause, ...]:
     if language.name != ENGLISH:
         found = [_foreign(sentence, folded, words, language)]
         return tuple(one for one in found if one.kind)
-    found = list(_english(sentence, folded, language))
+    # What stands in brackets parts no verb from its thing or place: "Run the scan (full policy) on production".
+    parts = [_ASIDE.sub("", sentence), *(found[1] for found in _ASIDE.finditer(sentence))]
+    found = [clause for part in parts for clause in _english(part, fold(part), language)]
     said = frozenset[str]().union(*(clause.features for clause in found))
     beside = {f"{name}.beside" for name in ("test", "prod", "host", "not") if name in said}
+    if "prod.beside" in beside:
+        beside.discard("test.beside")  # "locally and in production"
     return tuple(one._replace(features=one.features | beside) for one in found if one.kind)
 
 

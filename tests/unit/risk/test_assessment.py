@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 
 from claudomator_py.domain.routing import Risk
 from claudomator_py.risk.assessment import MAX_ORDERS, Assessment, Sign, assess, assess_anew
+from claudomator_py.risk.folding import fold
 from claudomator_py.risk.lexicon import KINDS, data
-from claudomator_py.risk.scoring import sentences
+from claudomator_py.risk.pieces import pieces
+from claudomator_py.risk.reading import clauses, read
+from claudomator_py.risk.scoring import score, sentences
 from tests.growth import grows_linearly
 
 LEAST = 0.6
@@ -212,6 +215,25 @@ def test_any_text_is_judged_and_always_the_same(text: str) -> None:
 )
 def test_no_claim_makes_it_less_risky(text: str) -> None:
     assert held(text)
+
+
+def test_no_order_is_passed_over_by_the_look_at_single_words() -> None:
+    """Of all labelled texts, what is not read in full would have had no risky order."""
+    lost = []
+    for name in ("dangers", "orders", "forms", "everyday", "labelled", "unseen"):
+        for one in rows(name):
+            for piece in pieces(str(one.get("text") or one["instructions"])):
+                if not read(piece.text).clauses:
+                    found = clauses(piece.text, fold(piece.text))
+                    lost += [clause.text for clause in found if score(clause.features) >= 0]
+    assert not lost
+
+
+def test_brackets_hide_no_place() -> None:
+    assert held("Run the active scan (ZAP, full policy) on the production portal.")
+    assert held("Delete the tag locally and on origin, mirrors included.")
+    assert not held("Delete the tag locally.")
+    assert not held("Explain what the active scan (ZAP, full policy) of the production portal found.")
 
 
 ORDERS = [
