@@ -26,7 +26,13 @@ PERMISSION_NAME = "OPENCODE_PERMISSION"
 # It waits out a limit without an event, and says of some errors only that they are in its log.
 LOGS = ("--print-logs", "--log-level=ERROR")
 # It would replace itself under a run's feet.
-QUIET = {"OPENCODE_DISABLE_AUTOUPDATE": "1"}
+QUIET = {
+    "OPENCODE_DISABLE_AUTOUPDATE": "1",
+    # With a plugin, such as the fence, it installs one of its own first. Where the registry cannot be reached, npm
+    # would wait for 70 seconds between its attempts.
+    "npm_config_fetch_retry_mintimeout": "500",
+    "npm_config_fetch_retry_maxtimeout": "2000",
+}
 
 # The plugin that has the fence judge each call.
 FENCE = Path(__file__).with_name("fence.js")
