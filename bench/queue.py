@@ -15,7 +15,7 @@ from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.limits import Bucket, Hold
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.principal import Principal, Role
-from claudomator_py.service.task_service import TaskService
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.store import hold_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.migrate import migrate
@@ -67,7 +67,7 @@ def _beyond_their_share(database: Database, size: int, *, apart: bool) -> World:
     world = World(database, agents=(WIDE, SHOP), total=6, per_organisation=2, remote=4, remote_per_organisation=2)
     for number in range(3):
         world.now_ms += 1
-        world.access.as_(GUEST)[TaskService].submit(spec(f"t{number}"))
+        world.access.as_(GUEST)[Tasks].submit(spec(f"t{number}"))
     world.tick()
 
     def more(connection: Connection) -> None:

@@ -25,7 +25,6 @@ from claudomator_py.api.section import Section
 from claudomator_py.api.settings import WebSettings
 from claudomator_py.api.specialists import specialists
 from claudomator_py.api.streams import Streams
-from claudomator_py.api.tasks import tasks
 from claudomator_py.daemon.metering import Meter
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.redaction import Redactor
@@ -45,6 +44,7 @@ from claudomator_py.resources.overview.http import overview
 from claudomator_py.resources.policy.http import policy
 from claudomator_py.resources.schedules.http import schedules
 from claudomator_py.resources.session import Access
+from claudomator_py.resources.tasks.http import tasks
 from claudomator_py.store.database import Database
 
 _DESCRIPTION = """What anyone can ask the daemon for. Every path but /livez and /readyz needs a token; `security`

@@ -29,6 +29,7 @@ from claudomator_py.environment.worktrees import WorktreeManager
 from claudomator_py.faults import Faults
 from claudomator_py.ports import Clock, RunHost, Trees
 from claudomator_py.queries.queries import Queries
+from claudomator_py.queries.task_views import TaskViews
 from claudomator_py.resources.access.keyring import Keyring
 from claudomator_py.resources.access.service import Tokens
 from claudomator_py.resources.agents.service import Agents
@@ -41,11 +42,11 @@ from claudomator_py.resources.notifications.service import Notices
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.schedules.service import Schedules
 from claudomator_py.resources.session import Access
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.routing.profile import Request
 from claudomator_py.service.learning import Learned
 from claudomator_py.service.run_requests import RunRequests
 from claudomator_py.service.specialists import Specialists
-from claudomator_py.service.task_service import TaskService
 from claudomator_py.sources.inbox.intake import StoreIntake
 from claudomator_py.sources.inbox.refusals import Refusals
 from claudomator_py.sources.schedules import CronWorker, ScheduleRunner
@@ -190,6 +191,7 @@ def _desk(around: Surroundings, engine: Engine) -> Desk:
     runner = ScheduleRunner(database, registry, workdirs, clock, schedule_faults)
     cron = CronWorker(runner, around.files_known)
     refusals = Refusals(secrets.clean)
+    task_views = TaskViews(registry, engine.observer, around.faults, clock)
     queries = Queries(
         database,
         registry,
@@ -198,9 +200,8 @@ def _desk(around: Surroundings, engine: Engine) -> Desk:
         clock,
         refusals,
         around.health,
+        task_views,
         secrets,
-        around.faults,
-        around.trees,
     )
     repeats = IdempotentRequests(database, clock)
     cleaner = Cleaner(database, host, engine.isolating, clock)
@@ -217,10 +218,21 @@ def _desk(around: Surroundings, engine: Engine) -> Desk:
     access = Access(
         [
             queries,
-            TaskService(database, queries, registry, host, workdirs, clock, repeats, lambda: current().policing),
+            Tasks(
+                database,
+                registry,
+                host,
+                engine.observer,
+                task_views,
+                around.trees,
+                workdirs,
+                clock,
+                repeats,
+                lambda: current().policing,
+            ),
             DaemonService(database, cleaner, clock),
             Events(database),
-            Schedules(database, registry, workdirs, clock, queries.task_views, repeats, cron.wake),
+            Schedules(database, registry, workdirs, clock, task_views, repeats, cron.wake),
             Decisions(database),
             Notices(database, around.notifications, clock),
             Agents(database, registry, engine.budgets, clock, repeats),

@@ -6,7 +6,7 @@ from email.utils import parsedate_to_datetime
 from claudomator_py.client.errors import DaemonNotRunning
 from claudomator_py.client.specialists import SpecialistCalls
 from claudomator_py.client.streams import PATIENCE_S
-from claudomator_py.client.tasks import TaskCalls
+from claudomator_py.client.tasks import RunCalls
 from claudomator_py.resources.access.shape import LoginCalls, TokenCalls
 from claudomator_py.resources.agents.shape import AgentCalls
 from claudomator_py.resources.channels.shape import ChannelCalls
@@ -17,9 +17,11 @@ from claudomator_py.resources.notifications.shape import NotificationCalls
 from claudomator_py.resources.overview.shape import OverviewCalls
 from claudomator_py.resources.policy.shape import PolicyCalls
 from claudomator_py.resources.schedules.shape import ScheduleCalls
+from claudomator_py.resources.tasks.shape import TaskCalls
 
 
 class Client(
+    RunCalls,
     TaskCalls,
     SpecialistCalls,
     AgentCalls,

@@ -10,12 +10,11 @@ from claudomator_py.dispatch.observe import Observer
 from claudomator_py.domain.blocked import BlockCode, Blocked, Why
 from claudomator_py.domain.blocked_words import blocked_text, in_brief
 from claudomator_py.domain.coded import TaskRef
-from claudomator_py.domain.errors import NotFound
 from claudomator_py.domain.lifecycle import WaitReason
 from claudomator_py.domain.limits import done_text
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.principal import Principal
-from claudomator_py.domain.routing import Constraints
+from claudomator_py.domain.routing import Constraints, ReachOrigin
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import parse_instant
 from claudomator_py.domain.wording import worded
@@ -23,11 +22,11 @@ from claudomator_py.domain.worktree import TreeStanding, TreeState
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.worktrees import branch_of
 from claudomator_py.faults import Faults
-from claudomator_py.ports import Trees
+from claudomator_py.ports import Clock, Trees
 from claudomator_py.queries.concealment import concealed, unnamed
 from claudomator_py.queries.explain import due_clock, failure_clause, failure_text, not_ready
 from claudomator_py.queries.inputs import expiry, input_view, rejection
-from claudomator_py.queries.views import task_view
+from claudomator_py.queries.views import Wait, task_view
 from claudomator_py.resources.agents.ask import failed_by_budget, hold_views, task_budget, used_up
 from claudomator_py.resources.agents.shape import HoldView
 from claudomator_py.resources.session import Service
@@ -42,69 +41,69 @@ from claudomator_py.tasks.feasibility import acceptance_warnings
 
 
 @dataclass(frozen=True, slots=True)
-class _Wait:
-    """Why a task is where it is. short: in a clause, for lists; None: the reason says enough there. until_ms: when
-    that may change by itself. holds: those that keep it queued."""
+class _Planned:
+    """What the planner goes by."""
 
-    reason: str | None = None
-    text: str | None = None
-    short: str | None = None
-    until_ms: int | None = None
-    holds: tuple[HoldView, ...] = ()
-    blocked: Blocked | None = None
+    present: Snapshot
+    heads: Mapping[str, QueueHead]
+    """Of the queued tasks, by id."""
+    holds: Mapping[str, Sequence[HoldView]]
+    """Of the agents, by name."""
 
 
 class TaskViews(Service):
     """The shapes of tasks, as one principal sees them."""
 
-    def __init__(self, registry: AgentRegistry, observer: Observer, faults: Faults) -> None:
+    def __init__(self, registry: AgentRegistry, observer: Observer, faults: Faults, clock: Clock) -> None:
         """faults: what fails for single tasks."""
         self._registry = registry
         self._observer = observer
         self._faults = faults
+        self._clock = clock
 
-    def one(self, connection: Connection, task_id: str) -> TaskView:
-        """The shape of one task with its content. Raises NotFound: it was removed meanwhile."""
-        task = task_rows.find(connection, task_id)
-        if task is None:
-            raise NotFound("The task was changed, and has been removed since.", remedy="List the tasks there are.")
-        return self.of(connection, [task], with_spec=True)[0]
+    def changed(self, connection: Connection, task_id: str) -> TaskView:
+        """Return a task with its content as its row says, which is what a change answers: why it is still queued is for
+        the planner to say, to whoever asks afterwards."""
+        return self._of(connection, [task_rows.get(connection, task_id)], None, with_spec=True)[0]
 
     def of(self, connection: Connection, tasks: Sequence[Task], *, with_spec: bool = False) -> list[TaskView]:
-        """The shapes of these tasks, with the reason and the time of every wait."""
+        """Return these tasks, with the reason and the time of every wait."""
+        return self._of(connection, tasks, self._planned(connection, tasks), with_spec=with_spec)
+
+    def _planned(self, connection: Connection, tasks: Sequence[Task]) -> "_Planned | None":
+        """What the planner knows; None where nothing is queued, which it need not be asked about."""
+        queued = [task for task in tasks if task.state == "QUEUED"]
+        if not queued:
+            return None
+        present = self._observer.present(connection)
+        specs = [(task, spec_shown(connection, task)) for task in queued]
+        limited = any(agent.holds for agent in present.agents)
+        holds = hold_views(connection, self._registry.agents, present.now, self._by) if limited else {}
+        return _Planned(present, self._observer.heads(connection, specs), holds)
+
+    def _of(
+        self, connection: Connection, tasks: Sequence[Task], planned: "_Planned | None", *, with_spec: bool
+    ) -> list[TaskView]:
         found = reads.runs_of(connection, [task.id for task in tasks])
         runs = {task_id: unnamed(connection, of_task, self._by) for task_id, of_task in found.items()}
         tasks = unnamed(connection, tasks, self._by)
-        present = self._observer.present(connection)
-        specs = {task.id: spec_shown(connection, task) for task in tasks}
-        heads = self._observer.heads(connection, [(task, specs[task.id]) for task in tasks])
-        limited = any(agent.holds for agent in present.agents)
-        holds = hold_views(connection, self._registry.agents, present.now, self._by) if limited else {}
+        now_ms = self._clock()
         hidden = specialist_rows.hidden(connection, [task.specialist for task in tasks], self._by)
-        unfenced = {agent.name for agent in present.agents if agent.unfenced is not None}
         shapes = []
         for task in tasks:
-            spec, of_task = specs[task.id], runs.get(task.id, [])
-            origin = Constraints.parse(task.constraints).reach_of(spec.reach)
-            if origin is not None and origin.leaves_unfenced and of_task and of_task[-1].agent in unfenced:
-                origin = None
-            why = self._wait(connection, task, spec, heads[task.id], of_task, present, holds)
+            spec, of_task = spec_shown(connection, task), runs.get(task.id, [])
+            why = self._wait(connection, task, spec, of_task, planned, now_ms)
             shapes.append(
                 task_view(
                     task,
                     spec,
                     of_task,
-                    reason=why.reason,
-                    blocked=why.blocked,
-                    reason_text=why.text,
-                    reason_short=why.short,
-                    until_ms=why.until_ms,
-                    holds=why.holds,
+                    why,
                     budget=task_budget(connection, task, spec),
-                    asks=input_view(task, present.now),
+                    asks=input_view(task, now_ms),
                     dependencies=dependency_rows.bound(connection, task.id) if spec.needs else (),
                     branch=branch_of(connection, task, of_task[-1] if of_task else None),
-                    origin=origin,
+                    origin=self._reach_origin(task, spec, of_task),
                     warnings=self._warnings(task, spec),
                     with_spec=with_spec,
                     # Whom the task names itself is no secret to those who see it.
@@ -112,6 +111,14 @@ class TaskViews(Service):
                 )
             )
         return list(concealed(connection, shapes, self._by))
+
+    def _reach_origin(self, task: Task, spec: TaskSpec, runs: Sequence[Run]) -> ReachOrigin | None:
+        """How far its runs may act, unless its agent is not fenced then."""
+        origin = Constraints.parse(task.constraints).reach_of(spec.reach)
+        if origin is None or not origin.leaves_unfenced or not runs:
+            return origin
+        agent = self._registry.find(runs[-1].agent)
+        return origin if agent is None or self._registry.unfenced(agent) is None else None
 
     def _warnings(self, task: Task, spec: TaskSpec) -> list[str]:
         if task.state not in ("WAITING", "QUEUED", "NEEDS_INPUT"):
@@ -123,57 +130,55 @@ class TaskViews(Service):
         connection: Connection,
         task: Task,
         spec: TaskSpec,
-        head: QueueHead,
         runs: Sequence[Run],
-        present: Snapshot,
-        holds: Mapping[str, Sequence[HoldView]],
-    ) -> _Wait:
+        planned: "_Planned | None",
+        now_ms: int,
+    ) -> Wait:
         """A queued task's reason is not stored: it is asked of the planner as it is now, so it is never stale."""
         if (fault := self._faults.of_task(task)) is not None:
-            return _blocked(fault.blocked, present.now)
+            return _blocked(fault.blocked, now_ms)
         if task.state == "QUEUED":
-            verdict = admit(head, present.agents, present.rules, load_of(present))
-            if isinstance(verdict, Blocked):
-                return self._queued(connection, verdict, head, present.now, holds)
-            return _Wait(Why.READY, f"is about to start on {verdict.agent}")
+            return Wait() if planned is None else self._queued(connection, task, planned)
         if task.state == "WAITING" and task.reason == WaitReason.BUDGET:
-            return _blocked(used_up(connection, task, spec), present.now)
+            return _blocked(used_up(connection, task, spec), now_ms)
         if task.state == "WAITING":
-            return _blocked(not_ready(task, dependency_rows.states(connection, task.id)), present.now)
+            return _blocked(not_ready(task, dependency_rows.states(connection, task.id)), now_ms)
         if task.state == "FAILED" and task.reason is not None:
             last = runs[-1] if runs else None
             outcome = None if last is None else readable(Outcome, last.outcome)
             states = dependency_rows.states(connection, task.id)
             failed = failure_text(task.reason, outcome, states)
             said = rejection(task) if task.reason == Reason.REJECTED else None
-            if task.reason == Reason.EXPIRED and (expired := expiry(task, present.now)) is not None:
-                return _Wait(task.reason, expired, expired)
+            if task.reason == Reason.EXPIRED and (expired := expiry(task, now_ms)) is not None:
+                return Wait(task.reason, expired, expired)
             if task.reason == Reason.BUDGET:
                 told = outcome is not None and outcome.reason is Reason.BUDGET
                 failed = failed_by_budget(connection, task, spec, failed, told=told)
             short = said or failure_clause(task.reason, outcome, states)
             # Who rejected it, a rule or a person, shows in what is said.
-            return _Wait(task.reason, f"Rejected. {said[:1].upper()}{said[1:]}" if said else failed, short)
+            return Wait(task.reason, f"Rejected. {said[:1].upper()}{said[1:]}" if said else failed, short)
         if task.state == "COMPLETED":
             done = _success(runs)
             said = None if done is None else done_text(done, checked=bool(spec.check))
-            return _Wait(None, said, said)
+            return Wait(None, said, said)
         if task.state == "NEEDS_INPUT":
-            asked = input_view(task, present.now)
+            asked = input_view(task, now_ms)
             question = asked.text if asked is not None else None
             until = None if asked is None or asked.until is None else parse_instant(asked.until)
-            return _Wait(task.reason, question, question, until)
-        return _Wait()
+            return Wait(task.reason, question, question, until)
+        return Wait()
 
     def _queued(
         self,
         connection: Connection,
-        verdict: Blocked,
-        head: QueueHead,
-        now_ms: int,
-        holds: Mapping[str, Sequence[HoldView]],
-    ) -> _Wait:
+        task: Task,
+        planned: "_Planned",
+    ) -> Wait:
         """What stands between a queued task and its start, with what the planner had no need to know."""
+        present, holds, head = planned.present, planned.holds, planned.heads[task.id]
+        verdict = admit(head, present.agents, present.rules, load_of(present))
+        if not isinstance(verdict, Blocked):
+            return Wait(Why.READY, f"is about to start on {verdict.agent}")
         match verdict.code:
             case BlockCode.WORKDIR:
                 verdict = verdict.having(tasks=_running_in(connection, head.dir_key, self._by))
@@ -184,7 +189,7 @@ class TaskViews(Service):
         found = [_hold_of(one, holds) for one in verdict.params.agents]
         whole = [one if view is None else view.blocked for one, view in zip(verdict.params.agents, found, strict=True)]
         verdict = verdict.having(agents=tuple(one for one in whole if one is not None))
-        return _blocked(verdict, now_ms, tuple(view for view in found if view is not None))
+        return _blocked(verdict, present.now, tuple(view for view in found if view is not None))
 
 
 def with_tree(view: TaskView, trees: Trees, read: Callable[[Callable[[Connection], str]], str]) -> TaskView:
@@ -222,9 +227,9 @@ def _success(runs: Sequence[Run]) -> Outcome | None:
     return None
 
 
-def _blocked(what: Blocked, now_ms: int, holds: tuple[HoldView, ...] = ()) -> _Wait:
+def _blocked(what: Blocked, now_ms: int, holds: tuple[HoldView, ...] = ()) -> Wait:
     clock, short = due_clock(now_ms), in_brief(what)
-    return _Wait(
+    return Wait(
         what.why,
         blocked_text(what, clock),
         None if short is None else worded(short, clock),

@@ -1,6 +1,7 @@
 """From rows to the shapes of the API."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from claudomator_py.domain.blocked import Blocked
 from claudomator_py.domain.lifecycle import available_actions
@@ -20,17 +21,27 @@ from claudomator_py.store.tables import Run, Task
 from claudomator_py.store.task_rows import state_of
 
 
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Why a task is where it is."""
+
+    reason: str | None = None
+    text: str | None = None
+    short: str | None = None
+    """In a clause, for lists; None: the reason says enough there."""
+    until_ms: int | None = None
+    """When that may change by itself."""
+    holds: tuple[HoldView, ...] = ()
+    """Those that keep it queued."""
+    blocked: Blocked | None = None
+
+
 def task_view(
     task: Task,
     spec: TaskSpec,
     runs: Sequence[Run],
+    why: Wait,
     *,
-    reason: str | None,
-    blocked: Blocked | None,
-    reason_text: str | None,
-    reason_short: str | None,
-    until_ms: int | None,
-    holds: tuple[HoldView, ...] = (),
     asks: InputView | None = None,
     dependencies: Sequence[tuple[str, str | None, str | None]] = (),
     branch: str | None = None,
@@ -40,24 +51,21 @@ def task_view(
     with_spec: bool = False,
     conceals: bool = False,
 ) -> TaskView:
-    """A task. runs: all of them, oldest first. reason to until_ms, and holds: why it is where it is. conceals: whether
-    its specialist does not exist for whoever asks."""
-    last = runs[-1] if runs else None
-    needs = [
+    """Return the shape of a task. runs: all of them, oldest first. conceals: whether its specialist does not exist for
+    whoever asks."""
+    needs = tuple(
         DependencyView.model_validate({"name": name, "task_id": bound, "state": state})
         for name, bound, state in dependencies
-    ]
-    outcomes = [outcome for run in runs if (outcome := readable(Outcome, run.outcome)) is not None]
-    last_outcome = None if last is None else readable(Outcome, last.outcome)
+    )
     return TaskView.of(
         task,
-        reason=reason,
-        reason_text=reason_text,
-        reason_short=reason_short,
-        blocked=blocked,
-        waiting_until=until_ms,
+        reason=why.reason,
+        reason_text=why.text,
+        reason_short=why.short,
+        blocked=why.blocked,
+        waiting_until=why.until_ms,
         asks=asks,
-        holds=holds,
+        holds=why.holds,
         budget=budget,
         priority=Priority(task.priority).label,
         working_dir=spec.working_dir,
@@ -66,25 +74,35 @@ def task_view(
         reach_rule=None if origin is None else origin.rule,
         branch=branch,
         agent_hint=spec.agent.type,
-        agent=last.agent if last is not None else spec.agent.type,
-        tier=last.tier if last is not None else spec.agent.tier,
-        model=last.model if last is not None else spec.agent.model,
         attempts=task.attempt,
-        runs=len(runs),
-        result_text=last_outcome.text if last_outcome is not None else None,
-        denials=last_outcome.denials if last_outcome is not None else 0,
-        tokens=_sum_tokens(outcomes),
-        cost_usd=_sum_usd([outcome.cost_usd for outcome in outcomes]),
-        fees_usd=_sum_usd([outcome.fee.usd for outcome in outcomes if outcome.fee is not None]),
-        started_at=last.started_ms if last is not None else None,
         available_actions=available_actions(state_of(task), begun=asks is None or asks.run_id is not None),
-        depends_on=tuple(needs),
+        depends_on=needs,
         continues=next((one for one in needs if one.name == spec.continues), None),
-        progress=_progress(last) if last is not None and last.live else None,
         spec=shown_document(spec) if with_spec else None,
         warnings=tuple(warnings),
+        **_of_runs(runs, spec),
         **({"specialist": None} if conceals else {}),
     )
+
+
+def _of_runs(runs: Sequence[Run], spec: TaskSpec) -> dict[str, object]:
+    """What a task's runs say of it; where there are none, what is asked for."""
+    outcomes = [outcome for run in runs if (outcome := readable(Outcome, run.outcome)) is not None]
+    told: dict[str, object] = {
+        "runs": len(runs),
+        "tokens": _sum_tokens(outcomes),
+        "cost_usd": _sum_usd([outcome.cost_usd for outcome in outcomes]),
+        "fees_usd": _sum_usd([outcome.fee.usd for outcome in outcomes if outcome.fee is not None]),
+    }
+    if not runs:
+        return told | {"agent": spec.agent.type, "tier": spec.agent.tier, "model": spec.agent.model}
+    last = runs[-1]
+    told |= {"agent": last.agent, "tier": last.tier, "model": last.model, "started_at": last.started_ms}
+    if last.live:
+        told["progress"] = _progress(last)
+    if (ended := readable(Outcome, last.outcome)) is not None:
+        told |= {"result_text": ended.text, "denials": ended.denials}
+    return told
 
 
 def run_view(run: Run, host: RunHost) -> RunView:

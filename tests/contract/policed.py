@@ -6,9 +6,9 @@ from typing import Any
 
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.policy.rule import Rule
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import ApproveRequest
 from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord
-from claudomator_py.service.task_service import TaskService
 from claudomator_py.store import decision_rows
 from claudomator_py.store.database import Database
 from tests.fakes.world import World
@@ -41,4 +41,4 @@ def records(world: World, name: str) -> list[PolicyRecord]:
 
 
 def approve(world: World, name: str, by: Principal = OPERATOR, **said: Any) -> None:
-    world.access.as_(by)[TaskService].approve(name, ApproveRequest(**said))
+    world.access.as_(by)[Tasks].approve(name, ApproveRequest(**said))

@@ -10,9 +10,9 @@ from claudomator_py.domain.card import Card
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.domain.units import SECOND_MS
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.schema.routing_settings import LearningSettings
 from claudomator_py.schema.shipped_cards import shipped_cards, shipped_files
-from claudomator_py.service.task_service import TaskService
 from claudomator_py.store import learning_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import LABEL, Label, Standing
@@ -56,7 +56,7 @@ class Taught:
 
     def submit(self, name: str, text: str, *, by: Principal = OPERATOR, **fields: Any) -> str | None:
         """Who does it."""
-        self.world.access.as_(by)[TaskService].submit(spec(name, instructions=text, **fields))
+        self.world.access.as_(by)[Tasks].submit(spec(name, instructions=text, **fields))
         self.world.router.route()
         return self.world.task(name).specialist
 
@@ -71,7 +71,7 @@ class Taught:
 
     def give(self, name: str, specialist: str, *, by: Principal = OPERATOR) -> None:
         """An operator gives it to somebody else, before it has begun or after it has ended."""
-        self.world.access.as_(by)[TaskService].restart(name, RestartRequest(specialist=specialist))
+        self.world.access.as_(by)[Tasks].restart(name, RestartRequest(specialist=specialist))
         self.world.router.route()
 
     def labels(self, name: str) -> list[Label]:

@@ -111,7 +111,7 @@ def test_answers_have_the_published_shape(
 def test_runs_and_logs_have_the_published_shape(
     daemon: Daemon, prepared: PreparedService, document: dict[str, Any]
 ) -> None:
-    for run in prepared.queries.runs("done"):
+    for run in prepared.service.runs("done"):
         _check(document, "get", "/v1/runs/{run_id}", daemon.ask("GET", f"/v1/runs/{run.id}"))
         log = daemon.ask("GET", f"/v1/runs/{run.id}/log")
         _check(document, "get", "/v1/runs/{run_id}/log", log)

@@ -12,8 +12,8 @@ from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.requests import DecisionFilter, TaskFilter
 from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.decisions.ask import Decisions
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.service.specialists import Specialists
-from claudomator_py.service.task_service import TaskService
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
 from tests.fakes.world import World, spec
@@ -56,7 +56,7 @@ def world(database: Database) -> World:
     world.specialists.register(card("plumber"))
     world.specialists.register(card("florist"))
     for name, specialist in (("first", "plumber"), ("bad", "florist"), ("last", "plumber")):
-        world.access.as_(OPERATOR)[TaskService].submit(spec(name, specialist=specialist, tags=["a"]))
+        world.access.as_(OPERATOR)[Tasks].submit(spec(name, specialist=specialist, tags=["a"]))
     world.router.route()
     world.tick(1_000)
     for name in ("first", "bad", "last"):
@@ -110,7 +110,6 @@ class Row:
 
 
 def test_decisions(world: World, database: Database) -> None:
-    queries = world.access.as_(OPERATOR)[Queries]
     decisions = world.access.as_(OPERATOR)[Decisions]
     task_id = world.task("bad").id
 
@@ -130,8 +129,8 @@ def test_decisions(world: World, database: Database) -> None:
             if way is not halved and one.task_id == task_id:
                 assert "cannot be read" in one.reason
                 assert any("cannot be read" in sentence for sentence in told.sentences)
-        assert queries.why("bad").task.name == "bad"
-        assert queries.why("first").decisions
+        assert world.service.why("bad").task.name == "bad"
+        assert world.service.why("first").decisions
     row.restore()
     assert listed() == before
 
@@ -148,16 +147,16 @@ def test_decisions(world: World, database: Database) -> None:
 def test_tasks(world: World, database: Database, table: str, column: str) -> None:
     queries = world.access.as_(OPERATOR)[Queries]
     task_id = world.task("bad").id
-    before = {one.name: one for one in queries.tasks(TaskFilter(), None, 50).items}
+    before = {one.name: one for one in world.service.page(TaskFilter(), None, 50).items}
     row = Row(database, table, column, f"{'id' if table == 'task' else 'task_id'} = '{task_id}'")
     for way in filter(row.damage, WAYS):
-        now = {one.name: one for one in queries.tasks(TaskFilter(), None, 50).items}
+        now = {one.name: one for one in world.service.page(TaskFilter(), None, 50).items}
         assert list(now) == list(before), way
         assert (now["first"], now["last"]) == (before["first"], before["last"])
         assert queries.status().counts["COMPLETED"] == 3
-        assert queries.task("bad").name == "bad"
-        assert queries.why("bad").sentences
-        assert queries.runs("bad")
+        assert world.service.one("bad").name == "bad"
+        assert world.service.why("bad").sentences
+        assert world.service.runs("bad")
     world.submit("another", specialist="plumber")
     world.router.route()
     world.tick(1_000)
@@ -170,7 +169,7 @@ def test_cards(world: World, database: Database) -> None:
     for number, _ in enumerate(filter(row.damage, WAYS)):
         assert "plumber" in [one.id for one in access[Specialists].page(None, 50).items]
         name = f"pipes-{number}"
-        access[TaskService].submit(spec(name, specialist="plumber"))
+        access[Tasks].submit(spec(name, specialist="plumber"))
         world.router.route()
         world.tick(1_000)
         assert world.state(name) == "RUNNING"

@@ -56,4 +56,4 @@ def test_the_page_shows_what_happens(database: Database) -> None:
     world.succeed(name)
     world.tick()
     assert world.state(name) == "COMPLETED"
-    assert why in world.queries.why(name).sentences
+    assert why in world.service.why(name).sentences

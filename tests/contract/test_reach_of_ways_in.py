@@ -104,7 +104,7 @@ def started(world: World, name: str) -> Reach | None:
         world.tick()
         if world.state(name).startswith("NEEDS_INPUT"):
             world.service.approve(name, ApproveRequest())
-    assert world.state(name).startswith("RUNNING"), world.queries.why(name).sentences
+    assert world.state(name).startswith("RUNNING"), world.service.why(name).sentences
     return request_of(world, name).reach
 
 

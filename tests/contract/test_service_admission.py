@@ -15,10 +15,10 @@ from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.domain.task import PermissionMode
 from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.resources.channels.service import Channels
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.routing.role import agent_of
 from claudomator_py.service.run_requests import RunRequests
 from claudomator_py.service.specialists import Specialists
-from claudomator_py.service.task_service import TaskService
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
 from tests.fakes.world import World, spec
@@ -66,20 +66,20 @@ def _clear(world: World, by: Principal) -> None:
     """End its task, so that the next one's has room."""
     world.tick()
     with suppress(Conflict):
-        world.access.as_(by)[TaskService].cancel(f"t-{by.id}")
+        world.access.as_(by)[Tasks].cancel(f"t-{by.id}")
     if world.row(f"t-{by.id}").state == "RUNNING":
         world.succeed(f"t-{by.id}")
 
 
 def by_text(world: World, by: Principal) -> bool:
-    world.access.as_(by)[TaskService].submit(spec(f"t-{by.id}", instructions=WORK))
+    world.access.as_(by)[Tasks].submit(spec(f"t-{by.id}", instructions=WORK))
     world.router.route()
     return world.row(f"t-{by.id}").specialist == "shepherd"
 
 
 def by_name(world: World, by: Principal) -> bool:
     try:
-        world.access.as_(by)[TaskService].submit(spec(f"t-{by.id}", specialist="shepherd"))
+        world.access.as_(by)[Tasks].submit(spec(f"t-{by.id}", specialist="shepherd"))
     except Invalid:
         return False
     world.router.route()
@@ -87,7 +87,7 @@ def by_name(world: World, by: Principal) -> bool:
 
 
 def by_restart(world: World, by: Principal) -> bool:
-    mine = world.access.as_(by)[TaskService]
+    mine = world.access.as_(by)[Tasks]
     mine.submit(spec(f"t-{by.id}", specialist="ben"))
     world.router.route()
     mine.cancel(f"t-{by.id}")
@@ -100,7 +100,7 @@ def by_restart(world: World, by: Principal) -> bool:
 
 
 def by_handing_on(world: World, by: Principal) -> bool:
-    world.access.as_(by)[TaskService].submit(spec(f"t-{by.id}", specialist="ben"))
+    world.access.as_(by)[Tasks].submit(spec(f"t-{by.id}", specialist="ben"))
     world.router.route()
     world.tick()
     run = world.live(f"t-{by.id}")
@@ -118,7 +118,7 @@ def by_handing_on(world: World, by: Principal) -> bool:
 def by_fallback(world: World, by: Principal) -> bool:
     name = f"t-{by.id}"
     world.specialists.register(card("cid", fallback="shepherd"))
-    world.access.as_(by)[TaskService].submit(spec(name, specialist="cid", retry={"max_attempts": 3, "backoff": "1s"}))
+    world.access.as_(by)[Tasks].submit(spec(name, specialist="cid", retry={"max_attempts": 3, "backoff": "1s"}))
     for _ in range(2):
         world.router.route()
         world.tick(HOUR_MS)
@@ -283,7 +283,7 @@ def test_work_that_could_not_reach_its_specialist_is_refused_with_the_cause(worl
     ann = world.access.as_(ANN)
     ann[Specialists].register(card("shepherd", url="https://agents.example/sheep", skills=[SHEEP]))
     with pytest.raises(Invalid) as refused:
-        ann[TaskService].submit(spec("tally", instructions=WORK, specialist="shepherd"))
+        ann[Tasks].submit(spec("tally", instructions=WORK, specialist="shepherd"))
     assert "is reached over HTTP, where only cards of the operator are" in refused.value.problems[0].message
     assert not by_text(world, ANN)
 
@@ -298,7 +298,7 @@ def test_an_agent_that_is_away_and_cannot_be_woken_gets_no_work_that_names_nobod
     world.registry.is_present = lambda _: False
 
     assert not by_text(world, OPERATOR)
-    assert "its agent is not connected" in "\n".join(world.queries.why(f"t-{OPERATOR.id}").sentences)
+    assert "its agent is not connected" in "\n".join(world.service.why(f"t-{OPERATOR.id}").sentences)
     assert by_name(world, ANN)
     problems = {one.name: one.problem for one in world.roster.all()}
     assert "not connected" in str(problems["hub:shepherd"])

@@ -101,7 +101,7 @@ def test_a_limit_costs_a_run_and_one_that_never_started_costs_nothing(world: Wor
     world.tick()
     world.host.directories[world.live("a").id, 0].shim = False
     world.tick()
-    assert [run.state for run in world.queries.runs("a")] == ["revoked", "starting"]
+    assert [run.state for run in world.service.runs("a")] == ["revoked", "starting"]
     world.host.begin(world.live("a").id)
     world.limit("a", reset_at=world.now_ms + HOUR_MS)
     assert world.state("a") == "FAILED budget"
@@ -121,7 +121,7 @@ def test_a_dollar_budget_keeps_a_task_from_an_agent_whose_cost_nobody_would_know
     world.submit("counted", agent={"type": "codex"}, budget={"usd": 1.0})
     world.tick()
     assert world.running() == {"free": "codex", "counted": "claude"}
-    assert any("codex cannot keep to budget.usd" in sentence for sentence in world.queries.why("counted").sentences)
+    assert any("codex cannot keep to budget.usd" in sentence for sentence in world.service.why("counted").sentences)
     with pytest.raises(Invalid, match=r"add `prices` to the agent"):
         world.submit("bound", agent={"type": "codex", "strict": True}, budget={"usd": 1.0})
     world = world_of(world, CLAUDE, PRICED)
@@ -152,13 +152,13 @@ def test_a_run_is_stopped_once_what_it_has_used_exceeds_the_budget(world: World)
     view = world.task("a")
     assert (view.state, view.reason) == ("FAILED", "budget")
     assert "done. Its budget is used up, 1,300 of 1,000 tokens. Allow" in (view.reason_text or "")
-    (run,) = world.queries.runs("a")
+    (run,) = world.service.runs("a")
     assert run.outcome is not None
     assert (run.outcome.status, run.outcome.reason) == ("failed", "budget")
     figures = Figures(unit=Unit.TOKENS, spent=1300, limit=1000)
     assert run.outcome.over_budget == SpentBudget(of=BudgetOf.TASK, figures=figures)
     assert run.outcome.detail == run.outcome.over_budget.text
-    told = {event.kind: event.data for event in world.queries.why("a").events}
+    told = {event.kind: event.data for event in world.service.why("a").events}
     assert told["over_budget"]["why"] == told["state"]["detail"] == run.outcome.detail
     assert told["over_budget"]["budget"] == told["state"]["budget"] == run.outcome.over_budget.model_dump(mode="json")
 
@@ -309,7 +309,7 @@ def test_a_run_that_uses_up_its_agents_day_is_stopped_and_its_task_does_as_at_a_
     world.use("t", cost_usd=1.2)
     world.tick()
     world.tick()
-    outcome = world.queries.runs("t")[0].outcome
+    outcome = world.service.runs("t")[0].outcome
     assert outcome is not None
     assert (outcome.status, outcome.reason) == ("failed", "budget")
     if on_limit == "fail":
@@ -317,14 +317,14 @@ def test_a_run_that_uses_up_its_agents_day_is_stopped_and_its_task_does_as_at_a_
         return
     if on_limit == "failover":
         assert world.running() == {"t": "codex"}
-        assert "The day's budget of claude is used up, 1.20 of 0.50 USD" in str(world.queries.why("t").sentences)
+        assert "The day's budget of claude is used up, 1.20 of 0.50 USD" in str(world.service.why("t").sentences)
         return
     view = world.task("t")
     assert (view.state, view.reason, view.waiting_until) == ("QUEUED", "budget", format_instant(UTC_MIDNIGHT_MS))
     world.restarted_daemon()
     world.tick(UTC_MIDNIGHT_MS - world.now_ms)
     assert world.running() == {"t": "claude"}
-    first, second = world.queries.runs("t")
+    first, second = world.service.runs("t")
     assert (second.resumes, second.attempt) == (first.id, 1)
 
 

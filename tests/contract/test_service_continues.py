@@ -25,7 +25,7 @@ def world(database: Database) -> World:
 
 
 def last(world: World, name: str) -> RunView:
-    return world.queries.runs(name)[-1]
+    return world.service.runs(name)[-1]
 
 
 def asked(world: World, kind: str = "claude") -> LaunchRequest:
@@ -34,7 +34,7 @@ def asked(world: World, kind: str = "claude") -> LaunchRequest:
 
 
 def why(world: World, name: str) -> str:
-    return "\n".join(world.queries.why(name).sentences)
+    return "\n".join(world.service.why(name).sentences)
 
 
 def done(world: World, name: str = "first", agent: str | None = "claude", **outcome: Any) -> RunView:
@@ -247,7 +247,7 @@ def test_a_limit_of_its_own_leaves_it_in_the_conversation_or_hands_it_on(world: 
     world.limit("second", reset_at=world.now_ms + HOUR_MS)
     world.tick(HOUR_MS + 1)
     again = last(world, "second")
-    assert (again.resumes, again.attempt, again.agent) == (world.queries.runs("second")[0].id, 1, "claude")
+    assert (again.resumes, again.attempt, again.agent) == (world.service.runs("second")[0].id, 1, "claude")
     assert asked(world).prompt.startswith("Continue the task where you left off.")
     assert asked(world).prompt.endswith("This is the task:\n\ndo second\n")
     world.succeed("second")
@@ -332,7 +332,7 @@ def test_it_waits_again_for_a_restarted_other_and_goes_on_from_its_new_run(world
     world.succeed("first")
     world.tick(10 * 365 * 24 * HOUR_MS)
     assert last(world, "second").resumes == last(world, "first").id
-    assert len(world.queries.runs("first")) == 2
+    assert len(world.service.runs("first")) == 2
 
 
 def test_its_own_conversation_can_be_resumed(world: World) -> None:

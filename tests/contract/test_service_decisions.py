@@ -13,8 +13,8 @@ from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.resources.decisions.ask import Decisions
 from claudomator_py.resources.decisions.shape import DecisionView
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.scheduler.decision import DecisionKind, Route
-from claudomator_py.service.task_service import TaskService
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
 from tests.fakes.decisions import placement_of, selection_of
@@ -33,7 +33,7 @@ def world(database: Database) -> World:
 
 
 def submit(world: World, name: str, specialist: str, by: Principal = OPERATOR) -> str:
-    world.access.as_(by)[TaskService].submit(spec(name, specialist=specialist))
+    world.access.as_(by)[Tasks].submit(spec(name, specialist=specialist))
     world.router.route()
     return world.task(name).id
 
@@ -114,7 +114,7 @@ def test_a_list_is_read_in_parts(world: World) -> None:
 
 def test_one_that_was_superseded_names_the_one_that_stands(world: World) -> None:
     sink = submit(world, "sink", "plumber")
-    world.access.as_(OPERATOR)[TaskService].restart("sink", RestartRequest(specialist="florist"))
+    world.access.as_(OPERATOR)[Tasks].restart("sink", RestartRequest(specialist="florist"))
     world.router.route()
 
     # Both were made in the same millisecond, so the list may have either first.

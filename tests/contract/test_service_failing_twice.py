@@ -161,7 +161,7 @@ def test_the_default_takes_over_after_two_failures(world: World, default: str | 
     (record,) = records(world)
     assert (record.route, record.accepted, record.hop) == (Route.DEFAULT, True, 1)
     assert document(world)["before"]["specialist"] == "eve"
-    sentences = " ".join(world.queries.why("t").sentences)
+    sentences = " ".join(world.service.why("t").sentences)
     assert "eve failed twice, and default is the fallback" in sentences
     told = world.decisions.page(DecisionFilter(task="t", kind="handoff"), None, 5).items[0]
     assert (told.route, told.handoff and told.handoff.to) == ("default", "default")

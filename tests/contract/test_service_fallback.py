@@ -27,7 +27,7 @@ def started(world: World, name: str, **fields: Any) -> DecisionView:
 
 
 def decision(world: World, name: str) -> DecisionView:
-    return world.queries.why(name).decisions[0]
+    return world.service.why(name).decisions[0]
 
 
 def overload(world: World, name: str) -> None:
@@ -41,7 +41,7 @@ def test_the_next_attempt_uses_it_and_says_so(world: World) -> None:
     second = decision(world, "t")
     assert (second.model, second.tier, classification_of(second).source) == ("haiku", "balanced", "kept")
     assert second.reason == "least active; haiku is its fallback_model after overloaded of sonnet"
-    assert world.queries.runs("t")[-1].model == "haiku"
+    assert world.service.runs("t")[-1].model == "haiku"
     world.fail("t", "agent_error")
     world.tick(5 * MINUTE_MS)
     assert decision(world, "t").model == "sonnet", "that was no fault of the model"
@@ -90,7 +90,7 @@ def test_a_pinned_model_is_kept_and_waits(world: World) -> None:
     assert world.state("u") == "QUEUED limited"
     world.tick(2 * MINUTE_MS)
     world.tick(2 * MINUTE_MS)
-    assert {run.model for name in ("t", "u") for run in world.queries.runs(name)} == {"sonnet"}
+    assert {run.model for name in ("t", "u") for run in world.service.runs(name)} == {"sonnet"}
 
 
 @pytest.mark.both_databases

@@ -31,7 +31,7 @@ def start(world: World, name: str, **fields: Any) -> None:
 def done(world: World, name: str, **outcome: Any) -> TaskView:
     world.end(name, **outcome)
     world.tick()
-    return world.queries.task(name)
+    return world.service.one(name)
 
 
 @pytest.mark.both_databases
@@ -43,7 +43,7 @@ def test_a_fee_is_part_of_the_cost_of_a_task_and_owed_to_the_creator(world: Worl
 
     assert (fence.cost_usd, fence.fees_usd) == (12.5, 12.0)
     assert (nave.cost_usd, nave.fees_usd) == (30.0, 30.0)
-    (run,) = world.queries.runs("fence")
+    (run,) = world.service.runs("fence")
     assert run.outcome is not None
     assert run.outcome.fee is not None
     assert (run.outcome.fee.usd, run.outcome.fee.creator) == (12.0, OPERATOR.id)
@@ -62,7 +62,7 @@ def test_tokens_are_asked_for_where_their_cost_is_not_told(world: World) -> None
 def test_what_is_not_done_costs_no_more_than_its_tokens(world: World) -> None:
     start(world, "fence", retry={"max_attempts": 1})
     world.fail("fence", tokens={"input": 500_000, "output": 0})
-    failed = world.queries.task("fence")
+    failed = world.service.one("fence")
     assert (failed.state, failed.cost_usd) == ("FAILED", 1.0)
 
 

@@ -52,7 +52,7 @@ def test_what_is_not_there_yet_is_warned_of_until_it_is(world: World, tmp_path: 
     assert world.take(PATH, spec("t", working_dir=str(folder), permissions={"mode": "acceptEdits"})) == []
     (warning,) = world.task("t").warnings
     assert warning.startswith(f"working_dir: {folder} does not exist; the task would fail; create it before")
-    assert f"Warning: {warning}" in world.queries.why("t").sentences
+    assert f"Warning: {warning}" in world.service.why("t").sentences
     folder.mkdir()
     assert world.task("t").warnings == ()
 
@@ -90,10 +90,10 @@ def test_a_wish_for_an_agent_that_nobody_has_is_told_and_another_takes_the_task(
     )
     log.warning.assert_called_once_with("task_warning", warning=f"{PATH}: {warning}")
     assert world.task("t").warnings == (warning,)
-    assert f"Warning: {warning}" in world.queries.why("t").sentences
+    assert f"Warning: {warning}" in world.service.why("t").sentences
     world.tick()
     assert world.running() == {"t": "claude"}
-    why = world.queries.why("t")
+    why = world.service.why("t")
     assert placement_of(why.decisions[0]).overridden_hint == "cluade: cluade was not configured"
     assert "The task prefers cluade, but cluade was not configured." in why.sentences
     assert world.task("t").warnings == ()
@@ -188,8 +188,8 @@ def test_what_is_saved_or_dropped_after_a_cancel_is_queued_again(world: World) -
     world.tick()
     world.take(PATH, spec("t", tags=["new"]), mtime_ns=2)
     world.service.cancel("t")
-    assert any(event.data.get("discarded_revision") == 2 for event in world.queries.why("t").events)
-    assert "Its changed content (revision 2) was cancelled with it" in " ".join(world.queries.why("t").sentences)
+    assert any(event.data.get("discarded_revision") == 2 for event in world.service.why("t").events)
+    assert "Its changed content (revision 2) was cancelled with it" in " ".join(world.service.why("t").sentences)
     world.tick()
     world.tick()
     assert world.state("t") == "CANCELLED"
@@ -201,7 +201,7 @@ def test_what_is_saved_or_dropped_after_a_cancel_is_queued_again(world: World) -
     world.tick()
     view = world.task("t")
     assert (view.state, view.tags, view.generation) == ("RUNNING", ("new",), 2)
-    assert "revision 2" not in " ".join(world.queries.why("t").sentences)
+    assert "revision 2" not in " ".join(world.service.why("t").sentences)
 
 
 def test_content_that_comes_after_a_cancel_runs_once_the_run_has_ended(world: World) -> None:
@@ -268,7 +268,7 @@ def test_a_renamed_file_renames_the_task_that_it_names_and_runs_nothing(world: W
     assert world.take(new, spec("new"), renamed_from=PATH) == []
     view = world.task("new")
     assert (view.id, view.state, view.runs, view.file_path) == (first.id, "COMPLETED", 1, new)
-    assert [event.data for event in world.queries.why("new").events if event.kind == "renamed"] == [
+    assert [event.data for event in world.service.why("new").events if event.kind == "renamed"] == [
         {"from": "t", "to": "new"}
     ]
     assert list(world.intake.known_files()) == [new]
@@ -430,7 +430,7 @@ def _stems(paths: Iterable[str]) -> list[str]:
 
 def _happened(world: World) -> list[tuple[str, str, object]]:
     """All events: the names of their tasks, their kinds and what they say, without ids."""
-    names = {view.id: view.name for view in world.queries.tasks(TaskFilter(), None, 200).items}
+    names = {view.id: view.name for view in world.service.page(TaskFilter(), None, 200).items}
 
     def without_ids(said: Mapping[str, object]) -> dict[str, object]:
         return {key: names.get(str(value), value) for key, value in said.items()}

@@ -12,9 +12,9 @@ from claudomator_py.domain.outcome import HandoffRequest, Reason
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
-from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.decisions.ask import Decisions
 from claudomator_py.resources.runs.shape import HandoffView
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest
 from claudomator_py.scheduler.decision import DecisionKind, Route
 from claudomator_py.service.run_requests import RunRequests
@@ -102,7 +102,7 @@ def refused(world: World, why: str) -> None:
     assert why in (world.task("t").reason_text or "")
     asked = world.row("t").asks
     assert asked is not None
-    explained = world.access.as_(OPERATOR)[Queries].why("t").sentences
+    explained = world.access.as_(OPERATOR)[Tasks].why("t").sentences
     assert any(f"`claudomator approve t` has {asked['agent']} continue it;" in one for one in explained)
 
 

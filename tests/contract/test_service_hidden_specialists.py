@@ -16,12 +16,12 @@ from claudomator_py.resources.decisions.ask import Decisions
 from claudomator_py.resources.events.service import Events
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.session import Session
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import AnswerRequest
 from claudomator_py.routing.role import agent_of
 from claudomator_py.service.learning import Learned
 from claudomator_py.service.run_requests import RunRequests
 from claudomator_py.service.specialists import Specialists
-from claudomator_py.service.task_service import TaskService
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
 from tests.fakes.world import World, spec
@@ -48,7 +48,7 @@ def test_the_agent_that_a_hidden_specialist_is_exists_for_nobody_else(world: Wor
     said = []
     for name in ("shepherd", "sheperd"):
         with pytest.raises(Invalid) as refused:
-            bob[TaskService].submit(spec(f"t-{name}", agent={"type": f"hub:{name}", "strict": True}))
+            bob[Tasks].submit(spec(f"t-{name}", agent={"type": f"hub:{name}", "strict": True}))
         said.append(refused.value.detail.replace(name, "X"))
     assert said[0] == said[1]
     assert "write `specialist: X` instead" in said[0]
@@ -61,13 +61,13 @@ def told_of(desk: Session, name: str) -> str:
     listed = desk[Decisions].page(DecisionFilter(task=name), None, 50).items
     shadows = desk[Decisions].page(DecisionFilter(task=name, kind="shadow"), None, 50).items
     live = desk[Events]
-    runs = desk[Queries].runs(name)
-    pages = [task_page_of(desk[Queries].why(name), runs, run.id) for run in runs]
+    runs = desk[Tasks].runs(name)
+    pages = [task_page_of(desk[Tasks].why(name), runs, run.id) for run in runs]
     told = [desk[RunRequests].handoff(run.id) for run in runs]
     answers = [
-        *(desk[Queries].task(name), desk[Queries].why(name), desk[Queries].status(), *desk[Agents].all(), *runs),
+        *(desk[Tasks].one(name), desk[Tasks].why(name), desk[Queries].status(), *desk[Agents].all(), *runs),
         *(desk[Queries].run(run.id) for run in runs),
-        *desk[Queries].tasks(TaskFilter(), None, 50).items,
+        *desk[Tasks].page(TaskFilter(), None, 50).items,
         *(*listed, *shadows, *(desk[Decisions].one(one.id) for one in listed)),
         *(desk[Decisions].explained(one.id) for one in listed),
         *live.events(live.event_filter(name, ()), 0, 500).items,
@@ -96,12 +96,12 @@ def test_colleagues_are_not_told_which_hidden_agent_has_their_task(world: World,
         world.specialists.grant("shepherd", "ann")
     world.specialists.register(card("ben", description="Bakes bread."))
     world.registry.reach([agent_of(hidden)])
-    ann[TaskService].submit(spec("tally", instructions="Count the sheep. How many sheep are there?"))
+    ann[Tasks].submit(spec("tally", instructions="Count the sheep. How many sheep are there?"))
     world.router.route()
     world.tick()
     run = world.live("tally")
     assert (run.agent, run.specialist, run.skill) == (f"{via}:shepherd", "shepherd", "count-woolly")
-    assert f"on {via}" in eve[Queries].why("tally").sentences[0]
+    assert f"on {via}" in eve[Tasks].why("tally").sentences[0]
 
     if end == "succeeds":
         world.succeed("tally")
@@ -120,16 +120,16 @@ def test_colleagues_are_not_told_which_hidden_agent_has_their_task(world: World,
     assert all(word in known for word in (f"{via}:shepherd", '"shepherd"', "count-woolly"))
     told = told_of(eve, "tally")
     assert [word for word in ("shepherd", "woolly", "agents.example", "AGENTS.example") if word in told] == []
-    assert any(one.startswith("tally went to somebody else: ") for one in eve[Queries].why("tally").sentences)
+    assert any(one.startswith("tally went to somebody else: ") for one in eve[Tasks].why("tally").sentences)
     if end == "is cut off":
         assert "agents.example:443 answered" in known
         assert "its server answered with HTTP 502: no upstream for its server. Gave up" in told
     assert eve[Queries].run(run.id).agent == via
     for desk, finds in ((ann, True), (eve, False)):
-        found = desk[Queries].tasks(TaskFilter(agent=run.agent), None, 9).items
+        found = desk[Tasks].page(TaskFilter(agent=run.agent), None, 9).items
         decided = desk[Decisions].page(DecisionFilter(agent=run.agent), None, 9).items
         assert (bool(found), bool(decided)) == (finds, finds)
-    assert eve[Queries].task("tally").spec == ann[Queries].task("tally").spec
+    assert eve[Tasks].one("tally").spec == ann[Tasks].one("tally").spec
 
 
 @pytest.mark.parametrize("on_input", ["wait", "deny"])
@@ -140,7 +140,7 @@ def test_colleagues_are_not_told_to_which_hidden_specialist_a_task_was_not_hande
     ann[Specialists].register(card("shepherd", visibility="private"))
     for name in ("ben", "cid"):
         world.specialists.register(card(name))
-    ann[TaskService].submit(spec("tally", specialist="ben", on_input=on_input))
+    ann[Tasks].submit(spec("tally", specialist="ben", on_input=on_input))
     for by, to in (("ben", "shepherd"), ("shepherd", "cid"), ("cid", "shepherd")):
         world.router.route()
         world.tick()
@@ -159,15 +159,15 @@ def test_colleagues_are_not_told_which_hidden_specialist_may_be_meant(world: Wor
     ann, eve = world.access.as_(ANN), world.access.as_(EVE)
     ann[Specialists].register(card("shepherd", visibility="private", skills=[SHEEP]))
     world.specialists.register(card("ben", description="Bakes bread."))
-    ann[TaskService].submit(spec("tally", instructions="please just fix it"))
+    ann[Tasks].submit(spec("tally", instructions="please just fix it"))
     world.router.route()
     assert world.state("tally") == "NEEDS_INPUT clarification"
-    assert "Candidates: " in (ann[Queries].task("tally").reason_text or "")
+    assert "Candidates: " in (ann[Tasks].one("tally").reason_text or "")
     assert "shepherd" in told_of(ann, "tally")
     assert "shepherd" not in told_of(eve, "tally")
     assert unknown_to(eve, "shepherd") == unknown_to(eve, "shopherd").replace("shopherd", "shepherd")
 
-    ann[TaskService].answer("tally", AnswerRequest(text="shepherd"))
+    ann[Tasks].answer("tally", AnswerRequest(text="shepherd"))
     world.router.route()
     world.tick()
     assert world.live("tally").specialist == "shepherd"
@@ -180,7 +180,7 @@ def test_colleagues_are_not_told_which_hidden_specialist_may_be_meant(world: Wor
 def unknown_to(desk: Session, name: str) -> str:
     """What is said where that name is the answer to which specialist is meant."""
     with pytest.raises(Invalid) as refused:
-        desk[TaskService].answer("tally", AnswerRequest(text=name))
+        desk[Tasks].answer("tally", AnswerRequest(text=name))
     return refused.value.detail
 
 
@@ -189,7 +189,7 @@ def test_a_colleague_cannot_find_out_a_name_by_handing_on_to_it(world: World) ->
     ann, eve = world.access.as_(ANN), world.access.as_(EVE)
     ann[Specialists].register(card("shepherd", visibility="private"))
     world.specialists.register(card("ben"))
-    ann[TaskService].submit(spec("tally", specialist="ben"))
+    ann[Tasks].submit(spec("tally", specialist="ben"))
     world.router.route()
     world.tick()
     run = world.live("tally")
@@ -213,22 +213,22 @@ def test_a_queued_task_does_not_keep_a_specialist_whose_grant_was_revoked(world:
     world.specialists.admit("shepherd")
     for user in (ann, bob):
         fields = {"specialist": "shepherd"} if named else {}
-        user[TaskService].submit(spec("tally", instructions="Count the sheep. How many sheep are there?", **fields))
+        user[Tasks].submit(spec("tally", instructions="Count the sheep. How many sheep are there?", **fields))
     world.router.route()
-    assert bob[Queries].task("tally").specialist == "shepherd"
+    assert bob[Tasks].one("tally").specialist == "shepherd"
 
     ann[Specialists].revoke("shepherd", "bob")
     world.router.route()
     world.tick()
 
-    told = bob[Queries].task("tally")
+    told = bob[Tasks].one("tally")
     assert (told.state, told.specialist) == (("NEEDS_INPUT" if named else "RUNNING"), "shepherd" if named else None)
     if named:
         why = "The task names shepherd, and there is no specialist of that id any more."
         assert (told.reason_text or "").startswith(why)
-        assert any(why[1:] in sentence for sentence in bob[Queries].why("tally").sentences)
-    assert ann[Queries].task("tally").specialist == "shepherd"
-    assert ann[Queries].task("tally").state == "RUNNING"
+        assert any(why[1:] in sentence for sentence in bob[Tasks].why("tally").sentences)
+    assert ann[Tasks].one("tally").specialist == "shepherd"
+    assert ann[Tasks].one("tally").state == "RUNNING"
 
 
 @pytest.mark.both_databases
@@ -237,7 +237,7 @@ def test_another_organisation_can_read_nothing_of_a_hidden_specialist_and_its_ta
     world.specialists.register(card("ben", description="Bakes bread."))
     before = bob[Specialists].search("How many sheep are there?")
     ann[Specialists].register(card("shepherd", visibility="private", description="Tends sheep.", skills=[SHEEP]))
-    ann[TaskService].submit(spec("tally", instructions="Count the sheep. How many sheep are there?"))
+    ann[Tasks].submit(spec("tally", instructions="Count the sheep. How many sheep are there?"))
     world.router.route()
     world.tick()
     run = world.live("tally")
@@ -249,7 +249,7 @@ def test_another_organisation_can_read_nothing_of_a_hidden_specialist_and_its_ta
     live = bob[Events]
     answers = [
         *(found, bob[Queries].status(), *bob[Agents].all(), *bob[Specialists].page().items),
-        *bob[Queries].tasks(TaskFilter(), None, 50).items,
+        *bob[Tasks].page(TaskFilter(), None, 50).items,
         *(one for kind in (None, "shadow") for one in bob[Decisions].page(DecisionFilter(kind=kind), None, 50).items),
         *live.events(live.event_filter(None, ()), 0, 500).items,
         *(
@@ -267,6 +267,6 @@ def test_another_organisation_can_read_nothing_of_a_hidden_specialist_and_its_ta
         word for word in ("shepherd", "woolly", "tally", "sheep") if word in told.replace("Count the sheep", "")
     ] == []
     with pytest.raises(NotFound):
-        bob[Queries].task("tally")
+        bob[Tasks].one("tally")
     with pytest.raises(NotFound):
         bob[Queries].run(run.id)

@@ -69,7 +69,7 @@ def launched(world: World, kind: str = "claude") -> LaunchRequest:
 
 
 def why(world: World, name: str = "t") -> str:
-    return "\n".join(world.queries.why(name).sentences)
+    return "\n".join(world.service.why(name).sentences)
 
 
 # --- a question -------------------------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ def test_an_agent_is_told_how_to_ask_and_its_question_waits_for_a_person(world: 
     assert MARKER in launched(world).prompt
     assert (task.state, task.reason, task.reason_text) == ("NEEDS_INPUT", "question", QUESTION)
     assert task.asks is not None
-    assert (task.asks.agent, task.asks.run_id) == ("claude", world.queries.runs("t")[0].id)
+    assert (task.asks.agent, task.asks.run_id) == ("claude", world.service.runs("t")[0].id)
     assert task.available_actions == ("answer", "reject", "cancel", "restart")
     assert "t is NEEDS_INPUT: Red or blue?\n" in why(world)
     assert world.queries.status().needs_you[0].reason_text == QUESTION
@@ -93,7 +93,7 @@ def test_the_answer_goes_on_in_the_same_conversation_and_costs_no_attempt(world:
     told = answer(world)
     assert (told.state, told.generation, told.attempts, told.asks) == ("QUEUED", 1, 0, None)
     world.tick()
-    after, (first, second) = launched(world), world.queries.runs("t")
+    after, (first, second) = launched(world), world.service.runs("t")
     assert (after.resume, after.conversation_id) == (True, before.conversation_id)
     assert (second.resumes, second.generation, second.attempt) == (first.id, 1, 1)
     assert after.prompt == "The operator answers your question:\n\nBlue.\n"
@@ -169,7 +169,7 @@ def test_a_task_that_is_not_to_wait_goes_on_and_says_so(world: World) -> None:
     assert MARKER not in launched(world).prompt
     ended(world, "t", **ASKS)
     assert world.task("t").state == "COMPLETED"
-    (run,) = world.queries.runs("t")
+    (run,) = world.service.runs("t")
     assert run.outcome is not None
     assert run.outcome.question == QUESTION
     assert "on_input is deny, so nobody is told: Red or blue?" in (run.outcome.detail or "")
@@ -185,10 +185,10 @@ def test_agents_without_conversations_are_not_told_to_ask(world: World) -> None:
 def test_an_answer_is_given_once(world: World) -> None:
     seen = asked(world)
     key = RequestKey("k", "f")
-    first = answer(world, if_version=seen.version, key=key)
-    assert answer(world, if_version=seen.version, key=key) == first
+    first = answer(world, versions=seen.version, key=key)
+    assert answer(world, versions=seen.version, key=key) == first
     with pytest.raises(StaleVersion):
-        answer(world, if_version=seen.version)
+        answer(world, versions=seen.version)
     with pytest.raises(Conflict, match=r"t is QUEUED: it asks nothing that could be answered\."):
         answer(world)
 
@@ -281,7 +281,7 @@ def test_a_check_that_passes_needs_no_leave_and_one_that_fails_asks(world: World
         world.host.end(world.live(name).id, exit_code, step=1)
         world.tick()
         assert world.state(name) == state
-    (run,) = world.queries.runs("good")
+    (run,) = world.service.runs("good")
     assert run.outcome is not None
     assert [tool.input for tool in run.outcome.denied] == ["npm publish"]
 
@@ -468,7 +468,7 @@ def test_a_task_waits_for_a_person_as_long_as_it_says(
     assert (view.state, view.waiting_until) == ("NEEDS_INPUT", format_instant(asked_ms + 12 * HOUR_MS))
     assert view.asks is not None
     assert view.asks.until == view.waiting_until
-    assert "it fails: expired" in str(world.queries.why("t").sentences)
+    assert "it fails: expired" in str(world.service.why("t").sentences)
     world.restarted_daemon()
     world.tick(12 * HOUR_MS - 1)
     assert world.task("t").state == "NEEDS_INPUT"

@@ -178,10 +178,10 @@ def test_a_preference_outlasts_a_full_agent_for_a_while(world: World) -> None:
     assert (view.state, view.reason, until) == ("QUEUED", "slots", format_instant(START_MS + 150_000))
     said = "codex is full (1 of 1 slots); the task prefers to wait, until 14:15 UTC (in 1m) at most"
     assert view.reason_text == said
-    assert world.queries.why("t").sentences[0] == f"t is QUEUED: {said}."
+    assert world.service.why("t").sentences[0] == f"t is QUEUED: {said}."
     world.tick(after_ms=60_000)
     assert world.running() == {"busy": "codex", "t": "claude"}
-    assert placement_of(world.queries.why("t").decisions[0]).overridden_hint == "codex: codex was full (1 of 1 slots)"
+    assert placement_of(world.service.why("t").decisions[0]).overridden_hint == "codex: codex was full (1 of 1 slots)"
 
 
 def test_why_says_where_a_hold_was_read_and_what_stops_the_others(world: World) -> None:
@@ -197,8 +197,8 @@ def test_why_says_where_a_hold_was_read_and_what_stops_the_others(world: World) 
         "codex is full (1 of 1 slots); claude is limited (5h window, reported) until 15:13 UTC (in 59m59s); "
         "other is held (auth: Invalid API key, reported) until `claudomator release other`"
     )
-    said = world.queries.why("t").sentences
-    first = world.queries.runs("first")[0].id[:8]
+    said = world.service.why("t").sentences
+    first = world.service.runs("first")[0].id[:8]
     assert said[2] == (
         f"The hold on claude/other (auth) was read at 2026-09-21 14:13 UTC from run {first}: Invalid API key."
     )
@@ -224,7 +224,7 @@ def test_what_an_account_was_warned_of_is_shown_until_its_reset(world: World) ->
     assert (claude.near_limit, other.near_limit) == (work.near_limit, None)
     assert work.near_limit is not None
     assert (work.near_limit.window, work.near_limit.used) == ("five_hour", 0.93)
-    assert (work.near_limit.until, work.near_limit.run_id) == (format_instant(until), world.queries.runs("t")[0].id)
+    assert (work.near_limit.until, work.near_limit.run_id) == (format_instant(until), world.service.runs("t")[0].id)
     world.tick(HOUR_MS)
     assert world.roster.all()[0].near_limit is None
 
@@ -369,7 +369,7 @@ def test_an_agent_that_was_warned_goes_second_until_the_reset(world: World) -> N
     world.submit("next")
     world.tick()
     assert world.running() == {"next": "codex"}
-    assert "claude was as busy as codex, and near its limit." in world.queries.why("next").sentences
+    assert "claude was as busy as codex, and near its limit." in world.service.why("next").sentences
     world.succeed("next")
     world.submit("later")
     world.tick(HOUR_MS)
@@ -402,7 +402,7 @@ def test_runs_that_meet_one_limit_together_are_one_hold_and_told_once(world: Wor
     assert held(world) == [("claude/default", START_MS + HOUR_MS)]
     (hold,) = world.roster.all()[0].holds
     assert hold.until == format_instant(START_MS + HOUR_MS + 3_000), "each is believed to the second"
-    assert hold.run_id == world.queries.runs("t3")[0].id
+    assert hold.run_id == world.service.runs("t3")[0].id
 
 
 def test_a_limit_that_turns_out_to_last_longer_is_told_again(world: World) -> None:
@@ -411,7 +411,7 @@ def test_a_limit_that_turns_out_to_last_longer_is_told_again(world: World) -> No
         world.limit(f"t{number}", reset_at=START_MS + until)
     assert held(world) == [("claude/default", START_MS + until) for until in (HOUR_MS, 5 * HOUR_MS)]
     (hold,) = world.roster.all()[0].holds
-    assert (hold.until, hold.run_id) == (format_instant(START_MS + 5 * HOUR_MS), world.queries.runs("t1")[0].id)
+    assert (hold.until, hold.run_id) == (format_instant(START_MS + 5 * HOUR_MS), world.service.runs("t1")[0].id)
 
 
 def test_only_the_run_that_found_a_limit_counts_as_one_of_a_budget(world: World) -> None:
@@ -461,9 +461,9 @@ def test_a_reset_that_is_too_far_away_is_shown_as_doubted_and_tried_soon(world: 
     assert (hold.until, hold.doubted) == (format_instant(START_MS + 30 * SECOND_MS), latest)
     doubt = "the reset it named is more than 35 days away and is ignored"
     assert hold.text == f"limited (5h window, estimated; {doubt}) until 14:13 UTC"
-    said = world.queries.why("t").sentences
+    said = world.service.why("t").sentences
     assert any("The reset it named is more than 35 days away and is ignored." in one for one in said)
-    outcome = world.queries.runs("t")[0].outcome
+    outcome = world.service.runs("t")[0].outcome
     assert outcome is not None
     assert outcome.reset_at == latest
     world.tick(30 * SECOND_MS)

@@ -39,7 +39,7 @@ def test_a_success_near_a_limit_is_asked_about_once_after_the_reset(world: World
     assert "may have stopped early" in (view.reason_text or "")
     world.restarted_daemon()
     world.tick(HOUR_MS)
-    first, second = world.queries.runs("t")
+    first, second = world.service.runs("t")
     assert (second.resumes, second.agent) == (first.id, first.agent)
     assert "If all of it is done, change nothing." in prompts(world)[-1]
     world.end("t", **(NEAR | {"text": "All of it."}))
@@ -79,7 +79,7 @@ def test_what_is_to_know_of_a_success_is_said(
     view = world.task("t")
     assert (view.state, view.reason, view.reason_text) == ("COMPLETED", None, said)
     assert view.denials == outcome.get("denials", 0)
-    headline = world.queries.why("t").sentences[0]
+    headline = world.service.why("t").sentences[0]
     assert headline == f"t is COMPLETED{'' if said is None else f': {said}'}."
 
 

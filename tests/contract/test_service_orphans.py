@@ -22,7 +22,7 @@ def begun(world: World) -> RunView:
 
 
 def last(world: World) -> RunView:
-    return world.queries.runs("t")[-1]
+    return world.service.runs("t")[-1]
 
 
 def test_an_agent_that_outlives_its_supervisor_is_waited_for(world: World) -> None:
@@ -35,7 +35,7 @@ def test_an_agent_that_outlives_its_supervisor_is_waited_for(world: World) -> No
     world.tick()
     task = world.task("t")
     assert (task.state, task.result_text, task.attempts) == ("COMPLETED", "Done all the same.", 1)
-    assert (last(world).exit_code, len(world.queries.runs("t"))) == (None, 1)
+    assert (last(world).exit_code, len(world.service.runs("t"))) == (None, 1)
     assert ("end_survivors", first.id, 0) in world.host.calls, "what it has left is ended"
 
 

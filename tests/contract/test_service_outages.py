@@ -30,11 +30,11 @@ def begun(world: World, **fields: Any) -> RunView:
 
 
 def last(world: World) -> RunView:
-    return world.queries.runs("t")[-1]
+    return world.service.runs("t")[-1]
 
 
 def why(world: World) -> str:
-    return "\n".join(world.queries.why("t").sentences)
+    return "\n".join(world.service.why("t").sentences)
 
 
 def until_next(world: World, run: RunView, longest_ms: int = 12 * MINUTE_MS) -> RunView:
@@ -73,7 +73,7 @@ def test_an_hour_of_it_fails_no_task_and_is_looked_at_a_bounded_number_of_times(
         until_next(world, run)
     world.succeed("t")
     assert (world.task("t").state, world.task("t").attempts) == ("COMPLETED", 1)
-    runs = world.queries.runs("t")
+    runs = world.service.runs("t")
     assert 5 < len(runs) < 15
     assert world.now_ms - over_ms < 12 * MINUTE_MS, "the pause is bounded"
     assert [run.resumes for run in runs] == [None, *(run.id for run in runs[:-1])] if answered else [None] * len(runs)

@@ -63,7 +63,7 @@ def test_an_approval_is_asked_for_once_and_says_who_gave_it_and_why(policed: Mak
     approve(world, "dig", MARA, reason="seen the plan")
     world.tick(1)
     assert world.running().keys() == {"dig"}
-    assert "approved its first run: seen the plan." in str(world.queries.why("dig").sentences)
+    assert "approved its first run: seen the plan." in str(world.service.why("dig").sentences)
     held, approved, allowed = records(world, "dig")
     assert (held.verdict, approved.verdict, allowed.verdict) == ("held", "approved", "allowed")
     assert allowed.approved == ("infra",)
@@ -176,7 +176,7 @@ def test_what_is_held_or_refused_went_to_a_person_or_nowhere(policed: Make) -> N
     world.submit("late", tags=["prod"])
     world.tick()
     for name, route, code in (("risky", "human_review", "needs_approval"), ("late", "reject", "refused")):
-        routing = world.queries.why(name).routing
+        routing = world.service.why(name).routing
         assert routing is not None
         assert routing.rationale is not None
         assert (routing.route, routing.rationale.code) == (route, code)
@@ -191,7 +191,7 @@ def test_a_placement_tells_where_the_task_was_routed(policed: Make) -> None:
     world.access.as_(OPERATOR)[Specialists].register(card("welder"))
     world.submit("seam", specialist="welder", tags=["care"])
     world.tick()
-    why = world.queries.why("seam")
+    why = world.service.why("seam")
     placed = why.decisions[0]
     assert (placed.route, placed.risk, placed.specialist) == ("specialist", "medium", "welder")
     assert [check.rule for check in placed.policy_checks if check.matched] == ["raised"]
@@ -205,7 +205,7 @@ def test_rules_are_told_of_a_task_that_nobody_in_particular_does(policed: Make) 
     world = policed(rule("careful", risk="medium", tools={"disallowed_tools": ["Bash"]}))
     world.submit("one", agent={"type": "lint"})
     world.tick()
-    why = world.queries.why("one")
+    why = world.service.why("one")
     assert "Rules of the policy that applied: careful (risk, tools)." in why.sentences
     assert "Its risk is medium." in why.sentences
     assert why.routing is not None

@@ -9,13 +9,12 @@ from claudomator_py.domain.errors import Invalid, NotFound
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.policy.rule import Rule
-from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.decisions.ask import Decisions
 from claudomator_py.resources.policy.service import PolicyService
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import AnswerRequest
 from claudomator_py.scheduler.decision import DecisionKind, SpecialistRecord
 from claudomator_py.service.specialists import Specialists
-from claudomator_py.service.task_service import TaskService
 from claudomator_py.store import decision_rows
 from claudomator_py.store.database import Database
 from tests.contract.policed import Make, approve, policed_world, rule
@@ -45,8 +44,8 @@ def test_rules_give_a_task_to_a_specialist_or_keep_it_from_one(policed: Make) ->
     assert world.task("one").specialist == "plumber"
     assert world.task("two").specialist != "painter"
     # That it was the best but for the rule is told.
-    assert "Others: painter " in str(world.queries.why("two").sentences)
-    assert "excluded by a rule of the policy" in str(world.queries.why("two").sentences)
+    assert "Others: painter " in str(world.service.why("two").sentences)
+    assert "excluded by a rule of the policy" in str(world.service.why("two").sentences)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +92,7 @@ def test_much_risk_is_reviewed_and_harm_refused_without_any_rule(policed: Make) 
     world.tick()
     assert world.state("risky") == "NEEDS_INPUT approval"
     assert "high-risk: its risk is high: Drop the customers schema on the production cluster)" in str(
-        world.queries.why("risky").sentences
+        world.service.why("risky").sentences
     )
     assert world.state("harmful") == "FAILED rejected"
     assert world.running().keys() == {"plain"}
@@ -152,7 +151,7 @@ def test_those_are_offered_who_may_be_given_the_task(policed: Make) -> None:
     world.access.as_(BEN)[Specialists].register(card("gardener", visibility="shared"))
     texts = {"mine": "Drop the customers schema on the production cluster.", "pipes": "Deploy to production."}
     for name, text in texts.items():
-        world.access.as_(ANN)[TaskService].submit(spec(name, instructions=text, tags=[name]))
+        world.access.as_(ANN)[Tasks].submit(spec(name, instructions=text, tags=[name]))
     world.tick()
 
     def offered(name: str, by: Principal) -> list[str]:
@@ -220,7 +219,7 @@ def test_what_a_task_or_a_rule_requires_is_had_by_whoever_does_it(policed: Make)
     kept = world.database.read(partial(decision_rows.of_task, task_id=world.row("welds").id))
     (told,) = (SpecialistRecord.model_validate(one.data) for one in kept if one.kind == DecisionKind.SPECIALIST)
     assert told.required_capabilities == ("welding",)
-    assert "lacks welding" in str(world.queries.why("welds").sentences)
+    assert "lacks welding" in str(world.service.why("welds").sentences)
 
 
 @pytest.mark.both_databases
@@ -232,8 +231,8 @@ def test_rules_name_no_specialist_to_whom_it_is_hidden(policed: Make) -> None:
     )
     world.access.as_(OPERATOR)[Specialists].register(card("shepherd", visibility="private"))
     world.access.as_(OPERATOR)[Specialists].register(card("painter"))
-    world.access.as_(ANN)[TaskService].submit(spec("both", tags=["sheep", "wolf"]))
-    world.access.as_(ANN)[TaskService].submit(spec("sheep", tags=["sheep"]))
+    world.access.as_(ANN)[Tasks].submit(spec("both", tags=["sheep", "wolf"]))
+    world.access.as_(ANN)[Tasks].submit(spec("sheep", tags=["sheep"]))
     world.tick()
     said = {}
     for by in (OPERATOR, ANN):
@@ -248,8 +247,8 @@ def test_rules_name_no_specialist_to_whom_it_is_hidden(policed: Make) -> None:
             *(one for verdicts in tried for one in verdicts),
         ]
         shown += [
-            user[Queries].why("both"),
-            user[Queries].why("sheep"),
+            user[Tasks].why("both"),
+            user[Tasks].why("sheep"),
             *user[Decisions].page(DecisionFilter(), None, 50).items,
         ]
         said[by.id] = "\n".join(one.model_dump_json() for one in shown)

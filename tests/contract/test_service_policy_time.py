@@ -7,7 +7,7 @@ import pytest
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.queries.explain import clock_text
-from claudomator_py.queries.queries import Queries
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.scheduler.decision import PolicyVerdict
 from claudomator_py.service.specialists import Specialists
 from claudomator_py.store.database import Database
@@ -32,14 +32,14 @@ def test_nobody_approves_in_time(policed: Make) -> None:
     world.tick()
     assert world.tick(HOUR_MS).wake_ms == world.now_ms + HOUR_MS
     assert world.state("dig") == "NEEDS_INPUT approval"
-    queries = world.access.as_(OPERATOR)[Queries]
-    asking, due = queries.task("dig"), clock_text(world.now_ms + HOUR_MS, world.now_ms)
+    service = world.access.as_(OPERATOR)[Tasks]
+    asking, due = service.one("dig"), clock_text(world.now_ms + HOUR_MS, world.now_ms)
     assert asking.asks is not None
     assert asking.waiting_until == asking.asks.until is not None
-    assert f"If nobody does by {due} (in 1h), it fails: expired." in queries.why("dig").sentences
+    assert f"If nobody does by {due} (in 1h), it fails: expired." in service.why("dig").sentences
     world.tick(HOUR_MS)
     assert world.state("dig") == "FAILED expired"
-    assert queries.task("dig").reason_text == f"Nobody approved it by {due}; it {asking.asks.text}."
+    assert service.one("dig").reason_text == f"Nobody approved it by {due}; it {asking.asks.text}."
     assert world.state("after") == "FAILED dependency_failed"
 
 

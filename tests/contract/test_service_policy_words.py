@@ -9,10 +9,10 @@ from claudomator_py.domain.inputs import MARKER
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.views.routing import RouteRequest
 from claudomator_py.resources.access.shape import TokenRequest
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import AnswerRequest, TaskView
 from claudomator_py.scheduler.decision import PolicyRecord, PolicyVerdict
 from claudomator_py.schema.routing_settings import OnAmbiguity, OnVague
-from claudomator_py.service.task_service import TaskService
 from claudomator_py.store.database import Database
 from tests.contract.handing_on import go_on, hand_on
 from tests.contract.policed import Make, approve, policed_world, records, rule
@@ -43,7 +43,7 @@ def begun(world: World, **fields: object) -> World:
 
 
 def answered(world: World, text: str, by: Principal = OPERATOR) -> TaskView:
-    return world.access.as_(by)[TaskService].answer("t", AnswerRequest(text=text))
+    return world.access.as_(by)[Tasks].answer("t", AnswerRequest(text=text))
 
 
 def asking(world: World) -> World:
@@ -86,7 +86,7 @@ def test_rules_see_what_is_handed_on_as_the_word_of_who_made_the_task(policed: M
     hand_on(world, "baker", left="Add bread.")
     assert go_on(world).specialist == "baker", "the operator made it"
 
-    world.access.as_(JOE)[TaskService].submit(spec("u", specialist="cook", instructions="Make supper."))
+    world.access.as_(JOE)[Tasks].submit(spec("u", specialist="cook", instructions="Make supper."))
     go_on(world, "u")
     hand_on(world, "baker", "u", left="Add bread.")
     world.router.route()

@@ -15,8 +15,8 @@ from claudomator_py.resources.access.service import Tokens
 from claudomator_py.resources.access.shape import TokenRequest
 from claudomator_py.resources.events.service import Events
 from claudomator_py.resources.schedules.service import Schedules
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest
-from claudomator_py.service.task_service import TaskService
 from claudomator_py.store.database import Database
 from tests.fakes.world import World, spec
 
@@ -39,21 +39,21 @@ def unknown(ask: Callable[[], object]) -> str:
 
 @pytest.mark.both_databases
 def test_a_task_of_others_is_a_task_that_does_not_exist(world: World) -> None:
-    task = world.access.as_(ANN)[TaskService].submit(spec("secret-plan"))
+    task = world.access.as_(ANN)[Tasks].submit(spec("secret-plan"))
     world.tick()
     run = world.live("secret-plan")
     bob = world.access.as_(BOB)
     for ref in (task.id, task.id[:8], "secret-plan"):
         for ask in (
-            lambda ref=ref: bob[Queries].task(ref),
-            lambda ref=ref: bob[Queries].why(ref),
-            lambda ref=ref: bob[Queries].runs(ref),
-            lambda ref=ref: bob[TaskService].cancel(ref),
-            lambda ref=ref: bob[TaskService].cancel(ref, if_version=1),
-            lambda ref=ref: bob[TaskService].restart(ref, RestartRequest(force=True)),
-            lambda ref=ref: bob[TaskService].answer(ref, AnswerRequest(text="x")),
-            lambda ref=ref: bob[TaskService].approve(ref, ApproveRequest()),
-            lambda ref=ref: bob[TaskService].reject(ref, RejectRequest()),
+            lambda ref=ref: bob[Tasks].one(ref),
+            lambda ref=ref: bob[Tasks].why(ref),
+            lambda ref=ref: bob[Tasks].runs(ref),
+            lambda ref=ref: bob[Tasks].cancel(ref),
+            lambda ref=ref: bob[Tasks].cancel(ref, versions=1),
+            lambda ref=ref: bob[Tasks].restart(ref, RestartRequest(force=True)),
+            lambda ref=ref: bob[Tasks].answer(ref, AnswerRequest(text="x")),
+            lambda ref=ref: bob[Tasks].approve(ref, ApproveRequest()),
+            lambda ref=ref: bob[Tasks].reject(ref, RejectRequest()),
             lambda ref=ref: bob[Events].event_filter(ref, ()),
         ):
             assert unknown(ask) == f"There is no task {ref!r}. There are no tasks yet."
@@ -64,30 +64,30 @@ def test_a_task_of_others_is_a_task_that_does_not_exist(world: World) -> None:
     )
     for look in looks:
         assert unknown(look).startswith(f"There is no run {run.id!r}.")
-    assert world.access.as_(ANN)[Queries].task(task.id).organisation == "acme"
+    assert world.access.as_(ANN)[Tasks].one(task.id).organisation == "acme"
     assert world.access.as_(ANN)[Queries].run(run.id).id == run.id
-    assert world.access.as_(CARL)[Queries].task("secret-plan").creator == "ann"
+    assert world.access.as_(CARL)[Tasks].one("secret-plan").creator == "ann"
     assert world.task("secret-plan").state == "RUNNING"
 
 
 @pytest.mark.both_databases
 def test_nothing_of_others_is_listed_counted_or_followed(world: World) -> None:
     for number in range(3):
-        world.access.as_(ANN)[TaskService].submit(spec(f"a{number}"))
-    world.access.as_(BOB)[TaskService].submit(spec("b"))
+        world.access.as_(ANN)[Tasks].submit(spec(f"a{number}"))
+    world.access.as_(BOB)[Tasks].submit(spec("b"))
     world.submit("mine")
     world.tick()
     seen = {by.id: world.access.as_(by) for by in (ANN, BOB, CARL)}
-    assert {name: len(user[Queries].tasks(TaskFilter(), None, 50).items) for name, user in seen.items()} == {
+    assert {name: len(user[Tasks].page(TaskFilter(), None, 50).items) for name, user in seen.items()} == {
         "ann": 3,
         "bob": 1,
         "carl": 5,
     }
-    page = seen["ann"][Queries].tasks(TaskFilter(), None, 2)
+    page = seen["ann"][Tasks].page(TaskFilter(), None, 2)
     assert page.next_cursor is not None
     # The place in a list that somebody else has named leads on in one's own.
-    assert {one.name for one in seen["bob"][Queries].tasks(TaskFilter(), page.next_cursor, 50).items} <= {"b"}
-    assert [one.name for one in seen["carl"][Queries].tasks(TaskFilter(creator="bob"), None, 50).items] == ["b"]
+    assert {one.name for one in seen["bob"][Tasks].page(TaskFilter(), page.next_cursor, 50).items} <= {"b"}
+    assert [one.name for one in seen["carl"][Tasks].page(TaskFilter(creator="bob"), None, 50).items] == ["b"]
     for name, number in (("ann", 3), ("bob", 1), ("carl", 5)):
         status = seen[name][Queries].status()
         assert sum(status.counts.values()) == number
@@ -95,44 +95,44 @@ def test_nothing_of_others_is_listed_counted_or_followed(world: World) -> None:
         assert status.spent_today.runs == len(status.running)
     live = seen["bob"][Events]
     told = live.events(live.event_filter(None, ()), 0, 500).items
-    assert {event.task_id for event in told} == {seen["bob"][Queries].task("b").id}
+    assert {event.task_id for event in told} == {seen["bob"][Tasks].one("b").id}
     assert seen["bob"][Events].last_events(seen["bob"][Events].event_filter(None, (), "ann"), 50).items == ()
 
 
 @pytest.mark.both_databases
 def test_a_name_means_one_of_ones_own(world: World) -> None:
-    world.access.as_(ANN)[TaskService].submit(spec("build"))
-    waiting = world.access.as_(BOB)[TaskService].submit(spec("deploy", depends_on=["build"]))
+    world.access.as_(ANN)[Tasks].submit(spec("build"))
+    waiting = world.access.as_(BOB)[Tasks].submit(spec("deploy", depends_on=["build"]))
     assert [(one.name, one.task_id) for one in waiting.depends_on] == [("build", None)]
     world.submit("build")
-    assert world.access.as_(BOB)[Queries].task("deploy").depends_on[0].task_id is None
-    own = world.access.as_(BOB)[TaskService].submit(spec("build"))
-    assert world.access.as_(BOB)[Queries].task("deploy").depends_on[0].task_id == own.id
-    assert world.access.as_(ANN)[Queries].task("build").id != own.id
+    assert world.access.as_(BOB)[Tasks].one("deploy").depends_on[0].task_id is None
+    own = world.access.as_(BOB)[Tasks].submit(spec("build"))
+    assert world.access.as_(BOB)[Tasks].one("deploy").depends_on[0].task_id == own.id
+    assert world.access.as_(ANN)[Tasks].one("build").id != own.id
     # No cycle is told of that goes through what others have.
-    assert world.access.as_(ANN)[TaskService].submit(spec("test", depends_on=["deploy"])).depends_on[0].task_id is None
+    assert world.access.as_(ANN)[Tasks].submit(spec("test", depends_on=["deploy"])).depends_on[0].task_id is None
 
 
 def test_who_works_in_a_directory_is_not_told_to_others(world: World) -> None:
-    world.access.as_(ANN)[TaskService].submit(spec("secret-plan", working_dir="/tmp"))
+    world.access.as_(ANN)[Tasks].submit(spec("secret-plan", working_dir="/tmp"))
     world.tick()
-    world.access.as_(BOB)[TaskService].submit(spec("waits", working_dir="/tmp"))
-    assert world.access.as_(BOB)[Queries].task("waits").reason == "workdir"
-    assert "secret-plan" not in world.access.as_(BOB)[Queries].why("waits").model_dump_json()
-    assert "secret-plan" in world.access.as_(CARL)[Queries].why("waits").model_dump_json()
+    world.access.as_(BOB)[Tasks].submit(spec("waits", working_dir="/tmp"))
+    assert world.access.as_(BOB)[Tasks].one("waits").reason == "workdir"
+    assert "secret-plan" not in world.access.as_(BOB)[Tasks].why("waits").model_dump_json()
+    assert "secret-plan" in world.access.as_(CARL)[Tasks].why("waits").model_dump_json()
 
 
 def test_for_whom_a_directory_is_kept_is_not_told_to_others(world: World) -> None:
-    world.access.as_(ANN)[TaskService].submit(spec("secret-plan", working_dir="/tmp"))
+    world.access.as_(ANN)[Tasks].submit(spec("secret-plan", working_dir="/tmp"))
     world.tick()
     world.end("secret-plan", text=f"{MARKER} Which one?")
     world.tick()
-    world.access.as_(BOB)[TaskService].submit(spec("waits", working_dir="/tmp"))
-    told = world.access.as_(BOB)[Queries].why("waits").model_dump_json()
-    assert world.access.as_(BOB)[Queries].task("waits").reason == "kept"
+    world.access.as_(BOB)[Tasks].submit(spec("waits", working_dir="/tmp"))
+    told = world.access.as_(BOB)[Tasks].why("waits").model_dump_json()
+    assert world.access.as_(BOB)[Tasks].one("waits").reason == "kept"
     assert "/tmp is reserved for another task" in told
     assert "secret-plan" not in told
-    assert "secret-plan" in world.access.as_(CARL)[Queries].why("waits").model_dump_json()
+    assert "secret-plan" in world.access.as_(CARL)[Tasks].why("waits").model_dump_json()
 
 
 @pytest.mark.both_databases
@@ -145,7 +145,7 @@ def test_schedules_are_their_organisations(world: World) -> None:
         world.access.as_(CARL)[Schedules].one("nightly")
     task = world.access.as_(ANN)[Schedules].run("nightly")
     assert (task.creator, task.organisation) == ("ann", "acme")
-    unknown(lambda: world.access.as_(BOB)[Queries].task(task.id))
+    unknown(lambda: world.access.as_(BOB)[Tasks].one(task.id))
     assert [one.name for one in world.access.as_(BOB)[Queries].status().schedules] == ["nightly"]
     world.access.as_(BOB)[Schedules].delete("nightly")
     unknown(lambda: world.access.as_(BOB)[Schedules].pause("nightly"))
@@ -155,20 +155,20 @@ def test_schedules_are_their_organisations(world: World) -> None:
 @pytest.mark.both_databases
 def test_a_key_of_one_says_nothing_to_another(world: World) -> None:
     key = RequestKey("k", "the same question")
-    first = world.access.as_(ANN)[TaskService].submit(spec("t"), key=key)
-    other = world.access.as_(BOB)[TaskService].submit(spec("t"), key=key)
+    first = world.access.as_(ANN)[Tasks].submit(spec("t"), key=key)
+    other = world.access.as_(BOB)[Tasks].submit(spec("t"), key=key)
     assert first.id != other.id
     world.restarted_daemon()
-    assert world.access.as_(ANN)[TaskService].submit(spec("t"), key=key) == first
-    assert world.access.as_(BOB)[TaskService].submit(spec("t"), key=key) == other
+    assert world.access.as_(ANN)[Tasks].submit(spec("t"), key=key) == first
+    assert world.access.as_(BOB)[Tasks].submit(spec("t"), key=key) == other
 
 
 @pytest.mark.both_databases
 def test_events_say_who_caused_them(world: World) -> None:
     world.take("/in/f.yaml", spec("of-a-file"))
-    task = world.access.as_(ANN)[TaskService].submit(spec("t"))
+    task = world.access.as_(ANN)[Tasks].submit(spec("t"))
     world.tick()
-    world.access.as_(CARL)[TaskService].cancel(task.id)
+    world.access.as_(CARL)[Tasks].cancel(task.id)
     live = world.events
     causes = {event.kind: event.by for event in live.events(live.event_filter("t", ()), 0, 100).items}
     assert (causes["accepted"], causes["cancel_requested"]) == ("ann", "carl")
@@ -189,20 +189,20 @@ def test_what_troubles_the_daemon_is_not_told_to_an_organisation(world: World) -
 
 @pytest.mark.both_databases
 def test_a_run_has_its_own_task_and_run(world: World) -> None:
-    task = world.access.as_(ANN)[TaskService].submit(spec("own"))
-    world.access.as_(ANN)[TaskService].submit(spec("other"))
+    task = world.access.as_(ANN)[Tasks].submit(spec("own"))
+    world.access.as_(ANN)[Tasks].submit(spec("other"))
     world.tick()
     run, other = world.live("own"), world.live("other")
     by = world.access.as_(Principal(f"run:{run.id}", Role.RUN, "acme", run.id))
-    assert (by[Queries].task(task.id).id, by[Queries].run(run.id).id) == (task.id, run.id)
+    assert (by[Tasks].one(task.id).id, by[Queries].run(run.id).id) == (task.id, run.id)
     for ask in (
-        lambda: by[Queries].task("other"),
+        lambda: by[Tasks].one("other"),
         lambda: by[Queries].run(other.id),
-        lambda: by[TaskService].cancel("other"),
+        lambda: by[Tasks].cancel("other"),
     ):
         with pytest.raises(ServiceError):
             ask()
-    assert {one.name for one in by[Queries].tasks(TaskFilter(), None, 9).items} == {"own"}
+    assert {one.name for one in by[Tasks].page(TaskFilter(), None, 9).items} == {"own"}
 
 
 def test_a_token_is_good_until_it_expires_or_is_revoked(world: World) -> None:

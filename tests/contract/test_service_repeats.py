@@ -34,7 +34,7 @@ def test_a_repeated_submission_is_one_task_told_as_it_was(world: World) -> None:
 
 def test_what_is_told_with_a_key_is_what_is_told_without(world: World) -> None:
     with_key = world.service.submit(spec("t", depends_on=["other"], tags=["a"]), key=KEY)
-    assert with_key == world.queries.task("t")
+    assert with_key == world.service.one("t")
 
 
 def test_the_next_daemon_knows_the_answer(world: World) -> None:
@@ -47,11 +47,11 @@ def test_the_next_daemon_knows_the_answer(world: World) -> None:
 @pytest.mark.both_databases
 def test_every_change_is_repeated(world: World) -> None:
     seen = world.submit("t").version
-    cancelled = world.service.cancel("t", if_version=seen, key=RequestKey("c", "c"))
+    cancelled = world.service.cancel("t", versions=seen, key=RequestKey("c", "c"))
     restarted = world.service.restart("t", RestartRequest(), key=RequestKey("r", "r"))
     released = world.roster.release("claude", key=RequestKey("a", "a"))
     world.restarted_daemon()
-    assert world.service.cancel("t", if_version=seen, key=RequestKey("c", "c")) == cancelled
+    assert world.service.cancel("t", versions=seen, key=RequestKey("c", "c")) == cancelled
     assert world.service.restart("t", RestartRequest(), key=RequestKey("r", "r")) == restarted
     assert world.roster.release("claude", key=RequestKey("a", "a")) == released
     assert world.task("t").generation == 2

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from claudomator_py.dispatch.observe import Observer
 from claudomator_py.domain.errors import Conflict, Invalid, StaleVersion
-from claudomator_py.domain.requests import HoldRequest, RestartRequest
+from claudomator_py.domain.requests import HoldRequest, RestartRequest, TaskFilter
 from claudomator_py.domain.units import DAY_MS, format_instant
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
@@ -18,7 +19,7 @@ def world(database: Database) -> World:
 
 
 def last_run(world: World, name: str) -> tuple[str, str | None, str | None]:
-    run = world.queries.runs(name)[-1]
+    run = world.service.runs(name)[-1]
     return run.agent, run.tier, run.model
 
 
@@ -37,7 +38,7 @@ def test_an_ended_task_begins_a_new_generation_with_a_fresh_conversation(world: 
     assert world.restart("t").generation == 3
     world.service.cancel("t")
     assert world.restart("t").generation == 4
-    assert [run.generation for run in world.queries.runs("t")] == [1, 2]
+    assert [run.generation for run in world.service.runs("t")] == [1, 2]
 
 
 def test_a_queued_task_has_nothing_to_restart(world: World) -> None:
@@ -90,7 +91,7 @@ def test_a_running_task_is_restarted_by_force_only_and_its_run_ends_first(world:
     world.tick()
     assert world.live("t").id != run
     assert (world.task("t").generation, world.task("t").state) == (2, "RUNNING")
-    assert [event.data.get("event") for event in world.queries.why("t").events].count("Cancelling") == 1
+    assert [event.data.get("event") for event in world.service.why("t").events].count("Cancelling") == 1
 
 
 @pytest.mark.both_databases
@@ -175,7 +176,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(world: World) -> None:
         with pytest.raises(Invalid, match=words):
             world.restart("t", **request)
     with pytest.raises(StaleVersion):
-        world.service.restart("t", RestartRequest(), if_version=before.version - 1)
+        world.service.restart("t", RestartRequest(), versions=before.version - 1)
     assert world.task("t") == before
 
 
@@ -200,3 +201,23 @@ def test_content_that_arrives_after_a_forced_restart_is_what_runs_next(world: Wo
     world.tick()
     assert world.task("t").tags == ("new",)
     assert world.task("t").state == "RUNNING"
+
+
+def test_a_change_answers_the_row_and_asks_no_planner(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.roster.hold("claude", HoldRequest())
+    world.roster.hold("codex", HoldRequest())
+
+    def no_planner(*_: object) -> None:
+        raise AssertionError("the planner was asked")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Observer, "present", no_planner)
+        patched.setattr(Observer, "heads", no_planner)
+        world.submit("t")
+        cancelled = world.service.cancel("t")
+        answered = world.restart("t")
+        assert [one.state for one in world.service.page(TaskFilter(state="CANCELLED")).items] == []
+    assert (cancelled.state, answered.state, answered.reason, answered.holds) == ("CANCELLED", "QUEUED", None, ())
+    asked = world.service.one("t")
+    assert (asked.version, asked.reason) == (answered.version, "limited")
+    assert {hold.agent for hold in asked.holds} == {"claude", "codex"}

@@ -22,7 +22,7 @@ def world(database: Database) -> World:
 
 
 def run_of(world: World, name: str, number: int = -1) -> RunView:
-    return world.queries.runs(name)[number]
+    return world.service.runs(name)[number]
 
 
 def asked(world: World, kind: str) -> LaunchRequest:
@@ -31,7 +31,7 @@ def asked(world: World, kind: str) -> LaunchRequest:
 
 
 def why(world: World, name: str) -> str:
-    return "\n".join(world.queries.why(name).sentences)
+    return "\n".join(world.service.why(name).sentences)
 
 
 def failed_once(world: World, name: str = "t", **fields: Any) -> RunView:
@@ -236,7 +236,7 @@ def test_a_conversation_that_the_agent_has_lost_is_replaced_once(world: World) -
     assert not request.resume
     assert request.prompt.startswith("do t\n\nThe operator adds:\n\nHurry.\n")
     assert f"The conversation of run {first.id[:8]} was given up: claude no longer knows it." in why(world, "t")
-    events = [event for event in world.queries.why("t").events if event.kind == "conversation_given_up"]
+    events = [event for event in world.service.why("t").events if event.kind == "conversation_given_up"]
     assert [(event.run_id, event.data["resumes"]) for event in events] == [(second.id, first.id)]
     world.fail("t", "bad_invocation", **LOST)
     assert world.state("t") == "FAILED bad_invocation", "a fresh one cannot be lost"
@@ -285,7 +285,7 @@ def test_a_resumed_run_that_never_started_leaves_its_conversation_to_the_next(wo
     world.host.no_processes = None
     for _ in range(3):
         world.tick(2_000)
-    runs = [run for run in world.queries.runs("t") if run.state != "revoked"]
+    runs = [run for run in world.service.runs("t") if run.state != "revoked"]
     assert [run.resumes for run in runs] == [None, first.id]
 
 

@@ -120,8 +120,8 @@ def test_a_run_leaves_its_directory_and_what_was_seen_and_then_its_events(world:
     assert removed == {"run_directories": 1, "snapshots": 1}
     assert not world.folders.path(run_id).exists()
     assert (world.count(DECISION), world.count(SNAPSHOT)) == (1, 0)
-    assert (world.state("t"), [run.id for run in world.queries.runs("t")]) == ("COMPLETED", [run_id])
-    assert world.queries.why("t").sentences
+    assert (world.state("t"), [run.id for run in world.service.runs("t")]) == ("COMPLETED", [run_id])
+    assert world.service.why("t").sentences
     world.submit("young")
     assert set(world.after(91)) == {"events"}
     assert {event.task_id for event in world.database.read(lambda c: events.following(c, 0, 100))} == {
@@ -142,7 +142,7 @@ def test_what_a_task_needs_that_has_not_ended_is_kept_however_old_it_is(world: K
     world.after(1_000)
 
     assert set(world.names()) == {"again", "waiting"}
-    assert [run.id for run in world.queries.runs("again")] == [first]
+    assert [run.id for run in world.service.runs("again")] == [first]
     assert world.folders.path(first).exists()
     assert world.count(DECISION) == 1
     for name in ("waiting", "again"):
@@ -296,7 +296,7 @@ def test_an_old_task_stays_while_it_is_needed(world: Kept) -> None:
     world.tick()
     world.succeed("filed")
     world.done("with-directory")
-    (with_directory,) = world.queries.runs("with-directory")
+    (with_directory,) = world.service.runs("with-directory")
     world.policy = Retention.model_validate({"runs": "forever", "tasks": "365d"})
 
     assert "tasks" not in world.after(1_000)

@@ -99,7 +99,7 @@ def test_a_run_carries_where_its_task_was_routed_and_keeps_its_ceiling(database:
         "operator",
     )
     assert (run.tier, run.model) == ("balanced", "sonnet")
-    (decision,) = world.queries.why("one").decisions
+    (decision,) = world.service.why("one").decisions
     assert (decision.specialist, decision.skill) == ("technical-writer", "release-notes")
     assert classification_of(decision).clamped_from is Tier.POWERFUL
     assert decision.constraints.tier_ceiling is Tier.BALANCED
@@ -125,7 +125,7 @@ def test_each_decision_supersedes_the_one_before_it(database: Database) -> None:
     world.restart("one")
     world.tick()
 
-    second, first = world.queries.why("one").decisions
+    second, first = world.service.why("one").decisions
     assert (first.kind, first.generation, first.supersedes) == ("placement", 1, None)
     assert (second.kind, second.generation, second.supersedes) == ("placement", 2, first.id)
     assert first.id != first.run_id

@@ -20,10 +20,10 @@ from claudomator_py.domain.run_requests import (
 )
 from claudomator_py.domain.units import HOUR_MS, format_instant
 from claudomator_py.policy.rule import Rule
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import AnswerRequest
 from claudomator_py.service.run_requests import ASKED, PROGRESS, SUBTASK, RunRequests
 from claudomator_py.service.specialists import Specialists
-from claudomator_py.service.task_service import TaskService
 from claudomator_py.store import events
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run
@@ -181,7 +181,7 @@ def test_only_those_are_told_to_whom_it_goes_who_may_know(database: Database) ->
     of_ann = world.access.as_(ANN)
     of_ann[Specialists].register(card("shepherd", visibility="private"))
     world.specialists.register(card("ben"))
-    of_ann[TaskService].submit(spec("t", specialist="ben"))
+    of_ann[Tasks].submit(spec("t", specialist="ben"))
     world.router.route()
     world.tick()
     run = world.live("t")
@@ -224,7 +224,7 @@ def test_no_secret_is_asked_or_told(world: World) -> None:
     view = world.queries.run(run.id)
     assert "hunter2" not in view.model_dump_json()
     assert "hunter2" not in str(told(world, ASKED) + told(world, PROGRESS))
-    assert "hunter2" not in str(world.queries.task("docs").spec)
+    assert "hunter2" not in str(world.service.one("docs").spec)
 
 
 @pytest.mark.both_databases
@@ -280,7 +280,7 @@ def test_a_subtask_is_of_the_same_creator_with_the_same_permissions(world: World
     }
     run = begin(world, **fields)
     task_id = create(world, run, expected_output="A page.")
-    made, own = world.queries.task(task_id), world.task("t")
+    made, own = world.service.one(task_id), world.task("t")
     assert (made.parent_run, made.source, made.creator, made.organisation) == (run.id, "run", own.creator, None)
     assert made.spec is not None
     assert own.spec is not None
@@ -297,7 +297,7 @@ def test_a_subtask_waits_for_nothing_that_its_parent_waited_for(world: World) ->
     world.tick()
     run = begin(world, "t", depends_on=["first"])
     assert run.task_id != first.task_id
-    made = world.queries.task(create(world, run))
+    made = world.service.one(create(world, run))
     assert made.depends_on == ()
 
 
@@ -326,11 +326,11 @@ def test_tasks_do_not_create_tasks_without_end(world: World) -> None:
 
 def test_a_subtask_may_spend_what_is_left(world: World) -> None:
     run = begin(world, budget={"runs": 3, "tokens": 1_000})
-    made = world.queries.task(create(world, run))
+    made = world.service.one(create(world, run))
     assert made.spec is not None
     assert made.spec["budget"] == {"runs": 2, "tokens": 1_000}
     dear = begin(world, "dear", budget={"usd": 1})
-    assert (world.queries.task(create(world, dear, "cheap")).spec or {})["budget"] == {"usd": 1}
+    assert (world.service.one(create(world, dear, "cheap")).spec or {})["budget"] == {"usd": 1}
     last = begin(world, "last", budget={"runs": 1})
     with pytest.raises(Conflict, match="has nothing left for another task"):
         create(world, last, "more")
@@ -339,7 +339,7 @@ def test_a_subtask_may_spend_what_is_left(world: World) -> None:
 @pytest.mark.parametrize("strict", [True, False])
 def test_only_a_strict_choice_of_the_agent_stays(world: World, strict: bool) -> None:
     chosen = {"type": "codex", "strict": strict}
-    made = world.queries.task(create(world, begin(world, agent=chosen)))
+    made = world.service.one(create(world, begin(world, agent=chosen)))
     assert made.spec is not None
     assert made.spec["agent"] == (chosen if strict else {"strict": False})
 

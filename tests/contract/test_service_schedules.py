@@ -61,7 +61,7 @@ def test_a_file_with_a_schedule_becomes_a_schedule_and_no_task(world: World) -> 
 def test_why_names_the_schedule_and_the_time(world: World) -> None:
     world.take(PATH, spec("t", **HOURLY))
     meet(world, FIRST)
-    sentences = world.queries.why(due(0)).sentences
+    sentences = world.service.why(due(0)).sentences
     assert any("schedule t" in sentence and "15:00 UTC" in sentence for sentence in sentences), sentences
 
 
@@ -69,7 +69,7 @@ def test_what_waits_for_the_name_of_a_schedule_is_told_that_it_is_none_of_a_task
     world.take(PATH, spec("t", **HOURLY))
     world.submit("after", depends_on=["t"])
     assert world.state("after") == "WAITING dependency"
-    assert any("t is a schedule" in sentence for sentence in world.queries.why("after").sentences)
+    assert any("t is a schedule" in sentence for sentence in world.service.why("after").sentences)
 
 
 def test_unchanged_content_changes_nothing_and_new_content_is_for_later_tasks(world: World) -> None:

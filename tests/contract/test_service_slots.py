@@ -9,8 +9,8 @@ from claudomator_py.daemon.metering import Wait
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.principal import INBOX, OPERATOR, Principal, Role
 from claudomator_py.domain.units import DAY_MS
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.schema.settings import Settings
-from claudomator_py.service.task_service import TaskService
 from claudomator_py.store.database import Database
 from tests.contract.test_service_metering import measure
 from tests.fakes.world import World, spec
@@ -37,7 +37,7 @@ def submit(world: World, by: Principal, *names: str, **fields: object) -> None:
     """Each behind the one before."""
     for name in names:
         world.now_ms += 1
-        world.access.as_(by)[TaskService].submit(spec(name, **fields))
+        world.access.as_(by)[Tasks].submit(spec(name, **fields))
 
 
 @pytest.mark.both_databases
@@ -127,9 +127,9 @@ def test_checks_of_remote_runs_wait_for_a_slot_and_get_it_before_any_task(world:
     world.tick()
     assert {world.task(name).phase for name in ("a1", "a2", "o1")} == {"running"}
     share = "organisation acme uses all the slots that it may have (2 of 2, concurrency.per_organisation)"
-    assert f"Its agent has ended, and its check waits for a slot: {share}." in world.queries.why("a1").sentences
+    assert f"Its agent has ended, and its check waits for a slot: {share}." in world.service.why("a1").sentences
     full = "Its agent has ended, and its check waits for a slot: all slots are in use (4 of 4)."
-    assert full in world.queries.why("o1").sentences
+    assert full in world.service.why("o1").sentences
 
     world.succeed("own0")
     world.tick()
@@ -161,7 +161,7 @@ def test_a_task_whose_check_waits_can_be_cancelled(world: World) -> None:
     world.service.cancel("remote")
     world.tick()
     assert world.task("remote").state == "CANCELLED"
-    assert "its check waits" not in " ".join(world.queries.why("remote").sentences)
+    assert "its check waits" not in " ".join(world.service.why("remote").sentences)
 
 
 @pytest.mark.both_databases

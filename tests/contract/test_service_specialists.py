@@ -9,12 +9,11 @@ from claudomator_py.domain.errors import BadCursor, Conflict, Forbidden, Invalid
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey, Role
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.embed.hashed import Hashed
-from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.events.service import Events
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.schema.routing_settings import Preset
 from claudomator_py.service.specialists import Specialists
-from claudomator_py.service.task_service import TaskService
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
 from tests.fakes.world import World, spec
@@ -39,7 +38,7 @@ def ids(world: World, by: Principal = OPERATOR) -> list[str]:
 
 def tasks_for(world: World, specialist: str, by: Principal = OPERATOR) -> list[str]:
     wanted = TaskFilter(specialist=specialist)
-    return sorted(one.name for one in world.access.as_(by)[Queries].tasks(wanted, None, 50).items)
+    return sorted(one.name for one in world.access.as_(by)[Tasks].page(wanted, None, 50).items)
 
 
 def test_of_many_specialists_only_a_few_are_named_to_whoever_means_none_of_them(world: World) -> None:
@@ -63,8 +62,8 @@ def test_tasks_are_listed_by_their_specialist_as_far_as_they_exist_for_whoever_a
     of(world).register(card("plumber"))
     of(world, ANN).register(card("secret", **PRIVATE))
     for by, name, specialist in ((ANN, "sink", "plumber"), (ANN, "vault", "secret"), (BOB, "tap", "plumber")):
-        world.access.as_(by)[TaskService].submit(spec(name, specialist=specialist))
-    world.access.as_(BOB)[TaskService].submit(spec("tea"))
+        world.access.as_(by)[Tasks].submit(spec(name, specialist=specialist))
+    world.access.as_(BOB)[Tasks].submit(spec("tea"))
     world.router.route()
 
     assert tasks_for(world, "plumber") == ["sink", "tap"]
@@ -82,15 +81,15 @@ def test_who_does_a_task_is_told_to_those_for_whom_that_card_exists(world: World
     """Colleagues see each other's tasks, and not each other's private cards."""
     stripes = {"skills": [{"id": "stripes", "name": "Stripes", "examples": ["Paint zebra stripes on the wall"]}]}
     of(world, ANN).register(card("zebra-painter", **PRIVATE, **stripes))
-    world.access.as_(ANN)[TaskService].submit(spec("wall", instructions="Paint zebra stripes on the wall"))
-    world.access.as_(ANN)[TaskService].submit(spec("fence", instructions="Paint it", specialist="zebra-painter"))
+    world.access.as_(ANN)[Tasks].submit(spec("wall", instructions="Paint zebra stripes on the wall"))
+    world.access.as_(ANN)[Tasks].submit(spec("fence", instructions="Paint it", specialist="zebra-painter"))
     world.router.route()
     colleague = Principal("amy", Role.OPERATE, ANN.organisation)
 
     def told(by: Principal, name: str) -> str:
-        queries = world.access.as_(by)[Queries]
-        listed = [one for one in queries.tasks(TaskFilter(), None, 9).items if one.name == name]
-        return "".join(one.model_dump_json() for one in (queries.task(name), queries.why(name), *listed))
+        service = world.access.as_(by)[Tasks]
+        listed = [one for one in service.page(TaskFilter(), None, 9).items if one.name == name]
+        return "".join(one.model_dump_json() for one in (service.one(name), service.why(name), *listed))
 
     assert world.task("wall").specialist == world.task("fence").specialist == "zebra-painter"
     assert "zebra-painter" in told(ANN, "wall")

@@ -264,8 +264,8 @@ def test_a_cancelled_run_that_succeeds_first_has_succeeded(world: World) -> None
 def test_a_request_on_an_old_version_is_refused(world: World) -> None:
     view = world.submit("t")
     with pytest.raises(StaleVersion, match=rf"version {view.version}, not {view.version - 1}"):
-        world.service.cancel("t", if_version=view.version - 1)
-    assert world.service.cancel("t", if_version=view.version).version > view.version
+        world.service.cancel("t", versions=view.version - 1)
+    assert world.service.cancel("t", versions=view.version).version > view.version
 
 
 @pytest.mark.both_databases
@@ -273,16 +273,16 @@ def test_a_task_is_found_by_id_prefix_or_newest_name(world: World) -> None:
     old = world.submit("twin")
     world.now_ms += 1
     new = world.submit("twin")
-    assert world.queries.task("twin").id == new.id
-    assert world.queries.task(old.id).id == old.id
-    assert world.queries.task(old.id[:13]).id == old.id
-    assert world.queries.task(old.id[:13].upper()).id == old.id
-    assert world.queries.task(old.id.upper()).id == old.id
+    assert world.service.one("twin").id == new.id
+    assert world.service.one(old.id).id == old.id
+    assert world.service.one(old.id[:13]).id == old.id
+    assert world.service.one(old.id[:13].upper()).id == old.id
+    assert world.service.one(old.id.upper()).id == old.id
     for ref in ("", "%", "____", "nope", "a\0b", "\u00e9"):
         with pytest.raises(NotFound):
-            world.queries.task(ref)
+            world.service.one(ref)
     with pytest.raises(NotFound, match="Did you mean `twin`"):
-        world.queries.task("twinn")
+        world.service.one("twinn")
 
 
 @pytest.mark.both_databases
@@ -290,9 +290,9 @@ def test_a_task_is_found_by_id_prefix_or_newest_name(world: World) -> None:
 def test_too_short_a_prefix_is_told_with_what_it_is_the_beginning_of(world: World, length: int) -> None:
     task = world.submit("one")
     with pytest.raises(NotFound, match=rf"too short: {task.id[:8]} \(one\).*4 characters"):
-        world.queries.task(task.id[:length])
+        world.service.one(task.id[:length])
     short = world.submit("abc")
-    assert world.queries.task("abc").id == short.id
+    assert world.service.one("abc").id == short.id
 
 
 @pytest.mark.both_databases
@@ -307,7 +307,7 @@ def test_of_many_names_only_the_nearest_are_suggested(world: World) -> None:
         world.submit(f"alpha-{number:02}")
     world.submit("nightly")
     with pytest.raises(NotFound) as refused:
-        world.queries.task("nope")
+        world.service.one("nope")
     assert len(refused.value.remedy) < 150
     assert "nightly" in refused.value.remedy
 

@@ -12,10 +12,9 @@ from claudomator_py.domain.requests import HoldRequest, LatestFilter, Standing, 
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, format_instant, parse_instant
 from claudomator_py.domain.views.base import Page
 from claudomator_py.queries import cursors, queries
-from claudomator_py.queries.queries import Queries
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import RejectRequest
 from claudomator_py.schema.taskfile import from_document
-from claudomator_py.service.task_service import TaskService
 from claudomator_py.store.database import Database
 from claudomator_py.store.reads import Position
 from tests.fakes.world import START_MS, World, spec
@@ -79,7 +78,7 @@ def test_the_runs_of_a_task(world: World) -> None:
     world.end("t", exit_code=-9, status="failed", reason="agent_error", detail="no route to host")
     world.tick()
     world.tick(60_000)
-    first, second = world.queries.runs("t")
+    first, second = world.service.runs("t")
     assert (first.id, first.attempt, first.state, first.exit_code) == (run_id, 1, "ended", -9)
     assert (first.started_at, first.ended_at) == (format_instant(START_MS), format_instant(START_MS + 3_000))
     assert first.outcome is not None
@@ -100,7 +99,7 @@ def test_pages_are_complete_and_stable_over_equal_times(world: World) -> None:
     seen: list[str] = []
     cursor: str | None = None
     while True:
-        page = world.queries.tasks(TaskFilter(), cursor, 5)
+        page = world.service.page(TaskFilter(), cursor, 5)
         assert 1 <= len(page.items) <= 5
         seen += [view.name for view in page.items]
         if page.next_cursor is None:
@@ -124,21 +123,21 @@ FORGED = [[1], {"a": 1}, ["x", 1], [1, "a\0b"], [1e999, "a"], [10**30, UUID], [-
 @pytest.mark.parametrize("cursor", ["", "nonsense", "!!", "\u00e9", *(as_cursor(position) for position in FORGED)])
 def test_a_cursor_that_was_not_given_out_is_refused(world: World, cursor: str) -> None:
     with pytest.raises(BadCursor, match="begin again"):
-        world.queries.tasks(TaskFilter(), cursor, 5)
+        world.service.page(TaskFilter(), cursor, 5)
 
 
 def test_a_cursor_that_was_changed_or_taken_to_another_list_is_refused(world: World) -> None:
     for number in range(3):
         world.submit(f"t{number}", tags=["shop"])
-    cursor = world.queries.tasks(TaskFilter(tag="shop"), None, 1).next_cursor
+    cursor = world.service.page(TaskFilter(tag="shop"), None, 1).next_cursor
     assert cursor is not None
-    assert len(world.queries.tasks(TaskFilter(tag="shop"), cursor, 5).items) == 2
+    assert len(world.service.page(TaskFilter(tag="shop"), cursor, 5).items) == 2
     changed = [
         cursor[:place] + ("A" if cursor[place] != "A" else "B") + cursor[place + 1 :] for place in range(len(cursor))
     ]
     for wrong in (*changed, cursor[:-4], cursor + "AAAA", cursor + "=", cursor + "\n", cursor.lower()):
         with pytest.raises(BadCursor):
-            world.queries.tasks(TaskFilter(tag="shop"), wrong, 5)
+            world.service.page(TaskFilter(tag="shop"), wrong, 5)
     for other in (
         TaskFilter(),
         TaskFilter(tag="shops"),
@@ -146,7 +145,7 @@ def test_a_cursor_that_was_changed_or_taken_to_another_list_is_refused(world: Wo
         TaskFilter(tag="shop", state="QUEUED"),
     ):
         with pytest.raises(BadCursor):
-            world.queries.tasks(other, cursor, 5)
+            world.service.page(other, cursor, 5)
 
 
 @pytest.mark.both_databases
@@ -186,7 +185,7 @@ def test_the_latest_change_comes_first_and_standings_part_all_tasks(world: World
         for begun in (None, True, False)
         for rejected in (None, True, False)
     ]
-    everything, total = world.queries.latest(LatestFilter(), None, 50)
+    everything, total = world.service.latest(LatestFilter(), None, 50)
     assert total == len(everything.items) == 6
     assert {(one.name, one.state, one.runs > 0) for one in everything.items} >= {
         ("again", "WAITING", True),
@@ -196,14 +195,14 @@ def test_the_latest_change_comes_first_and_standings_part_all_tasks(world: World
     times = [(one.updated_at, one.id) for one in everything.items]
     assert times == sorted(times, reverse=True)
     for standing in standings:
-        found, counted = world.queries.latest(LatestFilter(standings=(standing,)), None, 50)
+        found, counted = world.service.latest(LatestFilter(standings=(standing,)), None, 50)
         assert [one.name for one in found.items] == [
             one.name for one in everything.items if standing.includes(one.state, runs=one.runs, reason=one.reason)
         ]
         assert counted == len(found.items)
-    assert world.queries.latest(LatestFilter(standings=()), None, 50) == (Page(items=()), 0)
+    assert world.service.latest(LatestFilter(standings=()), None, 50) == (Page(items=()), 0)
     last = parse_instant(times[0][0])
-    newest, _ = world.queries.latest(LatestFilter(since_ms=last), None, 50)
+    newest, _ = world.service.latest(LatestFilter(since_ms=last), None, 50)
     assert {one.updated_at for one in newest.items} == {times[0][0]}
 
 
@@ -212,40 +211,40 @@ def test_the_latest_tasks_come_in_parts(world: World) -> None:
     seen: list[str] = []
     cursor: str | None = None
     while cursor is not None or not seen:
-        page, total = world.queries.latest(LatestFilter(), cursor, 3)
+        page, total = world.service.latest(LatestFilter(), cursor, 3)
         seen += [view.name for view in page.items]
         cursor = page.next_cursor
         assert total == 7
     assert sorted(seen) == [f"t{number}" for number in range(7)]
     assert len(seen) == 7
-    given = world.queries.latest(LatestFilter(), None, 3)[0].next_cursor
+    given = world.service.latest(LatestFilter(), None, 3)[0].next_cursor
     with pytest.raises(BadCursor):
-        world.queries.latest(LatestFilter(context="c"), given, 3)
+        world.service.latest(LatestFilter(context="c"), given, 3)
 
 
 @pytest.mark.both_databases
 def test_a_context_is_its_creators_and_goes_on_where_the_last_task_came_to_something(world: World) -> None:
     ann, bob = (world.access.as_(Principal(name, Role.OPERATE, "acme")) for name in ("ann", "bob"))
-    first = ann[TaskService].submit(spec("first"), context="chat")
+    first = ann[Tasks].submit(spec("first"), context="chat")
     assert (first.context, first.continues) == ("chat", None)
-    second = ann[TaskService].submit(spec("second"), context="chat")
+    second = ann[Tasks].submit(spec("second"), context="chat")
     assert second.continues is not None
     assert (second.context, second.continues.task_id) == ("chat", first.id)
-    ann[TaskService].cancel(second.id)
+    ann[Tasks].cancel(second.id)
     # One of the same name as the first that has nothing to do with it.
-    ann[TaskService].submit(spec("first"))
-    third = ann[TaskService].submit(spec("third"), context="chat")
+    ann[Tasks].submit(spec("first"))
+    third = ann[Tasks].submit(spec("third"), context="chat")
     assert third.continues is not None
     assert third.continues.task_id == first.id
-    others = bob[TaskService].submit(spec("other"), context="chat")
+    others = bob[Tasks].submit(spec("other"), context="chat")
     assert others.continues is None
     # What was begun without a name is called by its id, by whoever sees it.
-    by_id = bob[TaskService].submit(spec("by-id"), context=first.id)
+    by_id = bob[Tasks].submit(spec("by-id"), context=first.id)
     assert by_id.continues is not None
     assert by_id.continues.task_id == first.id
     strangers = world.access.as_(Principal("eve", Role.OPERATE, "other"))
-    assert strangers[TaskService].submit(spec("eves"), context=first.id).continues is None
-    listed, total = ann[Queries].latest(LatestFilter(context="chat"), None, 10)
+    assert strangers[Tasks].submit(spec("eves"), context=first.id).continues is None
+    listed, total = ann[Tasks].latest(LatestFilter(context="chat"), None, 10)
     assert {one.name for one in listed.items} == {"first", "second", "third"}
     assert total == 3
 

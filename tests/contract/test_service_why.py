@@ -26,7 +26,7 @@ def test_why_a_task_runs_where_it_does_reads_as_an_explanation(world: World) -> 
     world.tick()
     world.limit("first", reset_at=START_MS + 3 * HOUR_MS)
     assert world.running() == {"first": "codex"}
-    sentences, first = world.queries.why("first").sentences, world.queries.runs("first")[0].id
+    sentences, first = world.service.why("first").sentences, world.service.runs("first")[0].id
     assert sentences == (
         "first is RUNNING on codex.",
         "Run 2 (14:13 UTC) went to codex: least active (0 of 2 slots).",
@@ -51,7 +51,7 @@ def test_why_tells_each_restart_and_folds_runs_that_ended_alike(world: World) ->
         world.tick(2 * MINUTE_MS)
     world.fail("t")
     world.restart("t", agent="claude", tier="fast", reason="try the  small one.")
-    _, begun, went, *rest = world.queries.why("t").sentences
+    _, begun, went, *rest = world.service.why("t").sentences
     restarted = "an operator restarted it with agent claude, tier fast: try the small one."
     assert begun == f"It began again at 14:23 UTC (restart 1): {restarted}"
     assert went.startswith("Run 6 (14:23 UTC) went to claude: ")
@@ -62,7 +62,7 @@ def test_why_tells_each_restart_and_folds_runs_that_ended_alike(world: World) ->
     world.tick()
     world.succeed("u")
     world.take("/in/u.yaml", spec("u", tags=["new"]), mtime_ns=2)
-    assert world.queries.why("u").sentences[1] == "It began again at 14:23 UTC (restart 1): its content had changed."
+    assert world.service.why("u").sentences[1] == "It began again at 14:23 UTC (restart 1): its content had changed."
 
 
 def test_a_task_that_waits_for_nothing_is_not_told_to_wait(world: World) -> None:
@@ -70,10 +70,10 @@ def test_a_task_that_waits_for_nothing_is_not_told_to_wait(world: World) -> None
     world.tick()
     world.succeed("t")
     world.restart("t")
-    states = [event.data["state"] for event in world.queries.why("t").events if event.kind == "state"]
+    states = [event.data["state"] for event in world.service.why("t").events if event.kind == "state"]
     assert states == ["QUEUED", "RUNNING", "COMPLETED", "QUEUED"]
     world.submit("u", depends_on=["nobody"])
-    assert [event.data.get("reason") for event in world.queries.why("u").events if event.kind == "state"] == [
+    assert [event.data.get("reason") for event in world.service.why("u").events if event.kind == "state"] == [
         "dependency"
     ]
 
@@ -83,12 +83,12 @@ def test_why_a_task_does_not_run_yet(world: World) -> None:
     world.submit("running", working_dir="/srv/x")
     world.tick()
     world.submit("next")
-    assert world.queries.why("next").sentences == ("next is QUEUED: all slots are in use (1 of 1).",)
+    assert world.service.why("next").sentences == ("next is QUEUED: all slots are in use (1 of 1).",)
     run = world.live("running").id
     world.limit("running", reset_at=START_MS + MINUTE_MS)
     headline = "next is QUEUED: claude is limited (5h window, reported) until 14:14 UTC (in 1m)."
     hold = f"The hold on claude/default (rate_limited) was read at 2026-09-21 14:13 UTC from run {run[:8]}: five_hour."
-    assert world.queries.why("next").sentences == (headline, hold)
+    assert world.service.why("next").sentences == (headline, hold)
     view = world.task("next")
     assert (view.reason, view.waiting_until) == ("limited", format_instant(START_MS + MINUTE_MS))
     assert view.model_dump(mode="json")["blocked"] == {
@@ -112,10 +112,10 @@ def test_why_a_task_does_not_run_yet(world: World) -> None:
     }
     world.submit("later", not_before=format_instant(START_MS + 2 * DAY_MS))
     headline = "later is WAITING: not before 2026-09-23 14:13 UTC (in 2d)."
-    assert world.queries.why("later").sentences == (headline,)
+    assert world.service.why("later").sentences == (headline,)
     world.kinds["claude"].problems["claude"] = "`claude` is not on the PATH"
     world.registry.refresh()
-    assert world.queries.why("next").sentences == (
+    assert world.service.why("next").sentences == (
         "next is QUEUED: claude is unable to run: `claude` is not on the PATH.",
     )
 
@@ -136,13 +136,13 @@ def test_why_a_task_failed_with_the_agents_own_words(world: World) -> None:
     world.submit("t", retry={"backoff": "1m", "max_attempts": 2})
     world.tick()
     world.fail("t", "agent_error", detail="no\nroute  to host")
-    waiting = world.queries.why("t").sentences
+    waiting = world.service.why("t").sentences
     assert re.fullmatch(r"t is WAITING: tries again at 14:14 UTC \(in 1m\d?s?\)\.", waiting[0])
     assert waiting[-1] == "Run 1 on claude failed (agent_error) after 0s. no route to host"
     world.tick(2 * MINUTE_MS)
     world.fail("t", "timeout", detail="it was stopped at its timeout")
     meaning = "The run took longer than its timeout."
-    assert world.queries.why("t").sentences[0] == f"t is FAILED: {meaning} it was stopped at its timeout."
+    assert world.service.why("t").sentences[0] == f"t is FAILED: {meaning} it was stopped at its timeout."
     assert world.task("t").reason_text == f"{meaning} it was stopped at its timeout"
 
 
@@ -152,8 +152,8 @@ def test_why_carries_the_decisions_newest_first_and_the_events_in_order(world: W
     world.tick()
     world.fail("t", "agent_error")
     world.tick(MINUTE_MS)
-    why = world.queries.why("t")
-    assert [decision.run_id for decision in why.decisions] == [run.id for run in reversed(world.queries.runs("t"))]
+    why = world.service.why("t")
+    assert [decision.run_id for decision in why.decisions] == [run.id for run in reversed(world.service.runs("t"))]
     newest = why.decisions[0]
     assert (newest.agent, newest.tier, classification_of(newest).source) == ("claude", "balanced", "kept")
     assert all((candidate.rejected is None) is (candidate.rejected_because is None) for candidate in newest.agents)

@@ -258,8 +258,8 @@ def test_a_task_in_another_tree_begins_afresh_there(world: World, repository: st
     ended(world, "fix")
     world.submit("polish", continues="fix", working_dir=repository, isolation="worktree")
     begun(world, "polish")
-    assert world.queries.runs("polish")[-1].resumes is None
-    why = " ".join(world.queries.why("polish").sentences)
+    assert world.service.runs("polish")[-1].resumes is None
+    why = " ".join(world.service.why("polish").sentences)
     assert "it belongs to the repository itself, and polish has isolation worktree" in why
 
 

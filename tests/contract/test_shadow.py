@@ -22,12 +22,12 @@ from claudomator_py.embed.hashed import Hashed
 from claudomator_py.policy.verdict import Policy
 from claudomator_py.resources.decisions.ask import Decisions
 from claudomator_py.resources.decisions.shape import DecisionView
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.ranking import RoutingRules
 from claudomator_py.scheduler.decision import ShadowRecord
 from claudomator_py.schema.routing_settings import Preset
 from claudomator_py.schema.settings import Settings, parse_settings
-from claudomator_py.service.task_service import TaskService
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import DECISION
 from claudomator_py.workers.shadow import Shadow
@@ -165,7 +165,7 @@ def test_another_specialist_is_named_with_those_who_were_compared(world: World) 
     shadow = follow(world, policy=[{"name": "r", "when": "'x' in task.tags", "exclude_specialists": ["plumber"]}])
     world.submit("drip", instructions=PIPES, tags=["x"])
     tick(world)
-    assert world.queries.task("drip").specialist == "plumber"
+    assert world.service.one("drip").specialist == "plumber"
     shadow.run_once()
 
     (found,) = [one for one in recorded(world) if one.shadow is not None and one.shadow.about == "specialist"]
@@ -249,21 +249,21 @@ def test_it_is_in_no_list_and_no_explanation_of_what_was_decided(world: World) -
     world.submit("a")
     tick(world)
     shadow.run_once()
-    task_id = world.queries.task("a").id
+    task_id = world.service.one("a").id
 
     everything = world.decisions.page(limit=100).items
     assert everything
     assert {one.kind for one in everything}.isdisjoint({"shadow"})
     of_task = world.decisions.page(DecisionFilter(task=task_id), limit=100).items
     assert {one.kind for one in of_task}.isdisjoint({"shadow"})
-    explained = world.queries.why("a").model_dump_json()
+    explained = world.service.why("a").model_dump_json()
     assert not any(one.id in explained for one in recorded(world))
 
 
 def test_a_specialist_who_does_not_exist_for_whoever_asks_is_not_named(world: World) -> None:
     world.specialists.register(card("plumber", description="Mends pipes, sinks and taps.", skills=[]))
     shadow = follow(world)
-    world.access.as_(ANN)[TaskService].submit(spec("drip", instructions=PIPES))
+    world.access.as_(ANN)[Tasks].submit(spec("drip", instructions=PIPES))
     tick(world)
     shadow.run_once()
     assert "plumber" in {one.specialist for one in recorded(world, ANN)}

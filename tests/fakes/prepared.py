@@ -38,9 +38,9 @@ from claudomator_py.resources.events.shape import EventView
 from claudomator_py.resources.overview.shape import StatusView
 from claudomator_py.resources.schedules.service import Schedules
 from claudomator_py.resources.session import Access
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.scheduler.lanes import eligibility, hint
-from claudomator_py.service.task_service import TaskService
 from claudomator_py.store import dependency_rows, hold_rows, pruning, run_rows, task_rows
 from claudomator_py.store.database import StoreUnavailable
 from claudomator_py.store.events import last_id, record
@@ -116,7 +116,7 @@ class PreparedService:
         return self.world.keyring
 
     @property
-    def service(self) -> TaskService:
+    def service(self) -> Tasks:
         """What the operator may change."""
         return self.world.service
 
@@ -131,7 +131,7 @@ class PreparedService:
         return self.world.schedules
 
     def task(self, ref: str) -> TaskView:
-        return self.queries.task(ref)
+        return self.service.one(ref)
 
     def agents(self) -> list[AgentView]:
         return self.world.roster.all()

@@ -53,6 +53,7 @@ from claudomator_py.resources.events.service import Events
 from claudomator_py.resources.notifications.service import Notices
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.schedules.service import Schedules
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.ranking import RoutingRules
@@ -65,7 +66,6 @@ from claudomator_py.schema.taskfiles import ParsedFile
 from claudomator_py.service.learning import Learned
 from claudomator_py.service.run_requests import RunRequests
 from claudomator_py.service.specialists import Specialists
-from claudomator_py.service.task_service import TaskService
 from claudomator_py.sources.inbox.values import FileStamp, Reading
 from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.database import Database
@@ -220,7 +220,7 @@ class World:
         self.schedule_faults, self.answers = desk.schedule_faults, components.background.answers
         granted = desk.access.as_(OPERATOR)
         self.roster = granted[Agents]
-        self.service, self.queries, self.schedules = granted[TaskService], granted[Queries], granted[Schedules]
+        self.service, self.queries, self.schedules = granted[Tasks], granted[Queries], granted[Schedules]
         self.notices, self.tokens, self.learned = granted[Notices], granted[Tokens], granted[Learned]
         self.specialists, self.channels = granted[Specialists], granted[Channels]
         self.decisions = granted[Decisions]
@@ -309,7 +309,7 @@ class World:
 
     def names(self, **wanted: Any) -> list[str]:
         """The names of all tasks that such a filter finds, newest first."""
-        return [view.name for view in self.queries.tasks(TaskFilter(**wanted), None, 200).items]
+        return [view.name for view in self.service.page(TaskFilter(**wanted), None, 200).items]
 
     def keep_tier(self, task_ids: Sequence[str], tier: str) -> None:
         """These tasks are to be tried again on that tier."""
@@ -317,7 +317,7 @@ class World:
         self.database.write(lambda connection: connection.execute(change))
 
     def task(self, name: str) -> TaskView:
-        return self.queries.task(name)
+        return self.service.one(name)
 
     def state(self, name: str) -> str:
         """State and reason, such as ``WAITING dependency``."""

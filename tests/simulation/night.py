@@ -246,7 +246,7 @@ class Night:
 
     def _begin(self, run: Run) -> None:
         chance = random.Random(f"{self.seed}/{run.task_id}/{run.seq}/{len(self.started)}")
-        task = self.world.queries.task(run.task_id)
+        task = self.world.service.one(run.task_id)
         drawn, weather = chance.random(), self.weather
         met = "ok"
         for name, share in (("agent_error", weather.fails), ("overloaded", weather.overloaded), ("lost", weather.lost)):
@@ -283,7 +283,7 @@ class Night:
 
     def _close(self) -> None:
         # Their first runs as they were decided on; a crash may have kept one from beginning.
-        decided = [self.world.queries.runs(name)[0].started_at or "" for name in self.plain]
+        decided = [self.world.service.runs(name)[0].started_at or "" for name in self.plain]
         assert decided == sorted(decided), self._told("tasks that differ in their age only were started out of order")
         self.report.states = Counter(self.world.queries.status().counts)
         self.report.makespan = self.world.now_ms - START_MS

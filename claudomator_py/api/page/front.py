@@ -25,6 +25,7 @@ from claudomator_py.resources.agents.shape import AgentView, BudgetView, HoldVie
 from claudomator_py.resources.overview.shape import FileProblemView, ListName, StatusView
 from claudomator_py.resources.schedules.page import ScheduleCard, cards_of
 from claudomator_py.resources.session import Access
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import TaskView
 
 _PART = 50
@@ -45,9 +46,9 @@ def router(access: Access) -> APIRouter:
         wanted = read_filter(state, q, tag, specialist)
         filters = filters_of(wanted)
         if filters.any:
-            page = granted[Queries].tasks(wanted, cursor or None, _PART)
+            page = granted[Tasks].page(wanted, cursor or None, _PART)
             whole = not cursor and page.next_cursor is None
-            number = len(page.items) if whole else granted[Queries].count(wanted)
+            number = len(page.items) if whole else granted[Tasks].count(wanted)
             model = found_of(wanted, page, number, granted[Agents].all())
         else:
             model = front_of(granted[Queries].status())

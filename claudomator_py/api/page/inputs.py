@@ -21,11 +21,10 @@ from claudomator_py.api.section import guarded
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.principal import Principal
-from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.session import Access, Session
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest, TaskView
-from claudomator_py.service.task_service import TaskService
 
 Ref = Annotated[str, Path(max_length=128)]
 Version = Annotated[int, Form(ge=0), DIGITS]
@@ -50,9 +49,7 @@ def router(access: Access) -> APIRouter:
         granted = access.as_(by)
 
         def send() -> TaskView:
-            return granted[TaskService].answer(
-                ref, read_fields(AnswerRequest, {"text": text.strip()}), if_version=version
-            )
+            return granted[Tasks].answer(ref, read_fields(AnswerRequest, {"text": text.strip()}), versions=version)
 
         return _sent(granted, by, "answer", ref, send, {"text": text})
 
@@ -67,7 +64,7 @@ def router(access: Access) -> APIRouter:
         granted = access.as_(by)
 
         def send() -> TaskView:
-            offered = _rules(granted[Queries].task(ref))
+            offered = _rules(granted[Tasks].one(ref))
             # What was offered and not touched is allowed as it is, whatever characters are in it.
             untouched = bool(offered) and tools.split() == " ".join(offered).split()
             rules = [] if untouched else [line.strip() for line in tools.splitlines() if line.strip()]
@@ -78,7 +75,7 @@ def router(access: Access) -> APIRouter:
                 "reason": reason.strip(),
                 "specialist": specialist.strip(),
             }
-            return granted[TaskService].approve(ref, read_fields(ApproveRequest, told), if_version=version)
+            return granted[Tasks].approve(ref, read_fields(ApproveRequest, told), versions=version)
 
         return _sent(granted, by, "approve", ref, send, {"tools": tools, "reason": reason, "specialist": specialist})
 
@@ -92,7 +89,7 @@ def router(access: Access) -> APIRouter:
 
         def send() -> TaskView:
             request = read_fields(RejectRequest, {"reason": reason.strip()})
-            return granted[TaskService].reject(ref, request, if_version=version)
+            return granted[Tasks].reject(ref, request, versions=version)
 
         return _sent(granted, by, "reject", ref, send, {"reason": reason})
 
@@ -117,7 +114,7 @@ def _form(
     refusal: ServiceError | None = None,
     typed: Mapping[str, str] = _NOTHING,
 ) -> Response:
-    task = granted[Queries].task(ref)
+    task = granted[Tasks].one(ref)
     asks = task.asks
     # Nobody works on it yet: it is the daemon that asks, and whoever answers can say for which specialist it is.
     unbegun = asks is not None and asks.run_id is None and asks.kind in (InputKind.CLARIFICATION, InputKind.APPROVAL)

@@ -18,10 +18,9 @@ from claudomator_py.api.section import guarded
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.requests import RestartRequest, TaskFilter
-from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.session import Access, Session
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import TaskView
-from claudomator_py.service.task_service import TaskService
 
 _MAX_TASKS = 200
 _MAX_DIGITS = 16
@@ -69,7 +68,7 @@ def router(access: Access) -> APIRouter:
         if not chosen:
             raise Invalid("No task was chosen.", remedy="Go back, and choose some.")
         if not sure:
-            tasks = [granted[Queries].task(task_id) for task_id, _ in chosen]
+            tasks = [granted[Tasks].one(task_id) for task_id, _ in chosen]
             shown = {"change": change.value, "rows": [row_of(one) for one in tasks], "chosen": task}
             return render("select_sure.html", shown, by=by)
         verdicts = [_done(granted, change, task_id, version) for task_id, version in chosen]
@@ -81,7 +80,7 @@ def router(access: Access) -> APIRouter:
 
 
 def _choice(granted: Session, wanted: TaskFilter, by: Principal, *, marked: bool) -> Response:
-    page = granted[Queries].tasks(wanted, None, _MAX_TASKS)
+    page = granted[Tasks].page(wanted, None, _MAX_TASKS)
     values = {
         "filters": filters_of(wanted),
         "choices": [(f"{task.id}:{task.version}", row_of(task)) for task in _changeable(page.items)],
@@ -111,11 +110,11 @@ def _done(granted: Session, change: Change, task_id: str, version: int) -> Verdi
     refusal: ServiceError | None = None
     try:
         if change is Change.CANCEL:
-            task = granted[TaskService].cancel(task_id, if_version=version)
+            task = granted[Tasks].cancel(task_id, versions=version)
         else:
-            task = granted[TaskService].restart(task_id, RestartRequest(), if_version=version)
+            task = granted[Tasks].restart(task_id, RestartRequest(), versions=version)
     except (StaleVersion, Conflict, Invalid) as error:
-        refusal, task = error, granted[Queries].task(task_id)
+        refusal, task = error, granted[Tasks].one(task_id)
     row = row_of(task)
     said = None if refusal is None else f"{refusal.detail} {remedy_text(refusal)}"
     return Verdict(row.name, row.url, row.state, said)

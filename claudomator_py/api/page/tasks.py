@@ -23,12 +23,11 @@ from claudomator_py.domain.agent import TIERS
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.requests import RestartRequest
-from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.session import Access, Session
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import TaskView
-from claudomator_py.service.task_service import TaskService
 
 Ref = Annotated[str, Path(max_length=128)]
 RunId = Annotated[str | None, Query(max_length=128)]
@@ -44,22 +43,22 @@ def router(access: Access) -> APIRouter:
     @routes.get("/{ref}")
     def show(by: Asking, ref: Ref, run: RunId = None, *, check: bool = False) -> Response:
         granted = access.as_(by)
-        why = granted[Queries].why(ref)
+        why = granted[Tasks].why(ref)
         return render(
-            "task.html", {"page": task_page_of(why, granted[Queries].runs(why.task.id), run, check=check)}, by=by
+            "task.html", {"page": task_page_of(why, granted[Tasks].runs(why.task.id), run, check=check)}, by=by
         )
 
     @routes.get("/{ref}/cancel")
     def ask_to_cancel(by: Asking, ref: Ref) -> Response:
-        return _cancel_form(access.as_(by)[Queries].task(ref), by, None)
+        return _cancel_form(access.as_(by)[Tasks].one(ref), by, None)
 
     @routes.post("/{ref}/cancel")
     def cancel(by: Asking, ref: Ref, version: Version) -> Response:
         granted = access.as_(by)
         try:
-            return _back(granted[TaskService].cancel(ref, if_version=version))
+            return _back(granted[Tasks].cancel(ref, versions=version))
         except (StaleVersion, Conflict) as refusal:
-            return _cancel_form(granted[Queries].task(ref), by, refusal)
+            return _cancel_form(granted[Tasks].one(ref), by, refusal)
 
     @routes.get("/{ref}/restart")
     def ask_to_restart(by: Asking, ref: Ref, specialist: Name = "") -> Response:
@@ -89,7 +88,7 @@ def router(access: Access) -> APIRouter:
             "resume": bool(resume),
         }
         try:
-            return _back(granted[TaskService].restart(ref, read_fields(RestartRequest, given), if_version=version))
+            return _back(granted[Tasks].restart(ref, read_fields(RestartRequest, given), versions=version))
         except (StaleVersion, Conflict, Invalid) as refusal:
             return _restart_form(granted, ref, by, given, refusal)
 
@@ -109,9 +108,9 @@ def _cancel_form(task: TaskView, by: Principal, refusal: ServiceError | None) ->
 def _restart_form(
     granted: Session, ref: str, by: Principal, given: Mapping[str, object], refusal: ServiceError | None
 ) -> Response:
-    task = granted[Queries].task(ref)
+    task = granted[Tasks].one(ref)
     force = "restart_force" in task.available_actions
-    conversations = [run.outcome.conversation_id for run in granted[Queries].runs(task.id) if run.outcome is not None]
+    conversations = [run.outcome.conversation_id for run in granted[Tasks].runs(task.id) if run.outcome is not None]
     nothing: dict[str, object] = {"specialist": "", "agent": "", "tier": "", "model": "", "reason": "", "resume": False}
     values = {
         "task": task,

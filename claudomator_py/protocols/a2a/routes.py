@@ -56,9 +56,9 @@ from claudomator_py.protocols.a2a.messages import (
 from claudomator_py.protocols.a2a.tasks import Version
 from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.session import Session
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.schema.validation import MAX_PROBLEMS, odd_values
-from claudomator_py.service.task_service import TaskService
 
 a2a = guarded()
 """It is described by its card, and by A2A itself, rather than by the document of the API."""
@@ -162,7 +162,7 @@ class _Caller:
     def task(self, task_id: str) -> TaskView:
         """The task of exactly that id. Raises RpcError."""
         try:
-            found = self.granted[Queries].task(task_id)
+            found = self.granted[Tasks].one(task_id)
         except (NotFound, Ambiguous):
             found = None
         if found is None or found.id != task_id:
@@ -231,7 +231,7 @@ def _id(params: Mapping[str, Any]) -> str:
 
 def _send(caller: _Caller, message: Message) -> TaskView:
     """The task that the message begins, or is said to, as it is then. Raises RpcError."""
-    service = caller.granted[TaskService]
+    service = caller.granted[Tasks]
     try:
         if message.task_id:
             task = caller.task(message.task_id)
@@ -251,7 +251,7 @@ def _send(caller: _Caller, message: Message) -> TaskView:
 def _listed(caller: _Caller, listing: Listing) -> dict[str, Any]:
     """A part of the list of tasks. Raises RpcError."""
     try:
-        tasks, total = caller.granted[Queries].latest(listing.wanted, listing.token, listing.size)
+        tasks, total = caller.granted[Tasks].latest(listing.wanted, listing.token, listing.size)
     except BadCursor as error:
         raise RpcError(INVALID_PARAMS, f"`pageToken` is none that was given for this list: {error.remedy}") from error
     return shapes.page(tasks, total, listing.size, artifacts=listing.artifacts)
@@ -260,7 +260,7 @@ def _listed(caller: _Caller, listing: Listing) -> dict[str, Any]:
 def _cancel(caller: _Caller, task_id: str) -> TaskView:
     task = caller.task(task_id)
     try:
-        caller.granted[TaskService].cancel(task.id)
+        caller.granted[Tasks].cancel(task.id)
     except Conflict as error:
         raise RpcError(NOT_CANCELABLE, _words(error)) from error
     return caller.task(task.id)

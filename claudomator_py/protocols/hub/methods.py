@@ -16,11 +16,11 @@ from claudomator_py.domain.fields import Name
 from claudomator_py.domain.principal import Principal, RequestKey
 from claudomator_py.protocols.hub.hub import Hub, Link, Peer
 from claudomator_py.resources.session import Session
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.schema.a2a_card import is_a2a, is_written_for_a2a, read_a2a, unread_keys
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.validation import MAX_PROBLEMS, first_problem, validate
 from claudomator_py.service.specialists import Specialists
-from claudomator_py.service.task_service import TaskService
 from claudomator_py.store.database import StoreUnavailable
 
 MAX_BYTES: Final = 1024 * 1024
@@ -190,7 +190,7 @@ class Methods:
         if isinstance(spec, list):
             raise RpcError(INVALID_PARAMS, problems_text(spec[:MAX_PROBLEMS]))
         key = None if asked.idempotency_key is None else _key(asked.idempotency_key, document)
-        task = await self._run(lambda: self._granted[TaskService].submit(spec, key=key))
+        task = await self._run(lambda: self._granted[Tasks].submit(spec, key=key))
         return {"task_id": task.id, "state": task.state}
 
     async def _progress(self, asked: _Progress) -> None:

@@ -30,7 +30,7 @@ T = TypeVar("T")
 class Schedules(Service):
     """What can be asked about schedules. Every method may raise ``domain.errors.ServiceError``, NotFound above all.
 
-    name: a schedule's name. key: as for ``TaskService``. changed: called after a change of any.
+    name: a schedule's name. key: as for ``Tasks``. changed: called after a change of any.
     """
 
     def __init__(
@@ -113,7 +113,8 @@ class Schedules(Service):
                 raise Conflict(f"{other.name} has not ended ({other.state}).", remedy=remedy)
             while schedule_rows.was_fired(connection, schedule.id, at_ms):
                 at_ms += 1
-            return self._task_views.one(connection, fire(connection, schedule, at_ms, dir_key, "operator", now_ms).id)
+            made = fire(connection, schedule, at_ms, dir_key, "operator", now_ms)
+            return self._task_views.changed(connection, made.id)
 
         return change
 

@@ -1,5 +1,6 @@
 """Tasks as they are shown, and what can be asked about them. Field order is the order of the JSON."""
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -11,14 +12,32 @@ from claudomator_py.domain.fields import Strict
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.outcome import Tokens
 from claudomator_py.domain.principal import OPERATOR
+from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.domain.routing import ReachOrigin, ReachSource
-from claudomator_py.domain.views.base import Instant, View
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.views.base import Instant, Page, View, all_items
 from claudomator_py.domain.views.routing import RouteView
 from claudomator_py.domain.worktree import TreeStanding
 from claudomator_py.resources.agents.shape import BudgetView, HoldView
 from claudomator_py.resources.decisions.shape import DecisionView
 from claudomator_py.resources.events.shape import EventView
-from claudomator_py.resources.runs.shape import InputView, RunProgressView
+from claudomator_py.resources.runs.shape import InputView, RunProgressView, RunView
+from claudomator_py.surface.operation import (
+    OPERATE,
+    READ,
+    READ_OWN,
+    Calls,
+    Cursor,
+    JsonBody,
+    Key,
+    Limit,
+    Links,
+    PathText,
+    QueryFields,
+    TaskDocument,
+    Version,
+    operation,
+)
 
 PriorityLabel = Literal["low", "normal", "high", "urgent"]
 Action = Literal["cancel", "restart", "restart_force", "answer", "approve", "reject"]
@@ -178,3 +197,214 @@ class RejectRequest(Strict):
     """Why a task is rejected."""
 
     reason: str | None = Field(default=None, max_length=2_000, description="Reason to store with the task.")
+
+
+Ref = Annotated[str, PathText("A task's id, a unique prefix of it, or its name.")]
+_LINKED = {
+    "getTask": "The task as it is now",
+    "explainTask": "Why it is in its state",
+    "listRuns": "Its runs",
+    "cancelTask": "Its end",
+    "restartTask": "A new generation of it",
+    "answerTask": "The answer to its question",
+    "approveTask": "Approve what it asks for",
+    "rejectTask": "Reject it, if it needs input",
+}
+_NEXT = Links("ref", "$response.body#/id", _LINKED)
+_LATER = "Requested: it may take effect a little later"
+_SUBMITTED = {
+    "the_least": {"name": "update-changelog", "instructions": "Bring CHANGELOG.md up to date with the commits."},
+    "with_a_check": {
+        "name": "fix-login-redirect",
+        "instructions": "The login page redirects to /home twice. Find out why and fix it.",
+        "priority": "high",
+        "agent": {"tier": "powerful"},
+        "timeout": "45m",
+        "retry": {"max_attempts": 2, "backoff": "1m"},
+        "check": ["make test"],
+        "tags": ["shop", "login"],
+    },
+    "after_another": {
+        "name": "describe-login",
+        "instructions": "Describe in docs/login.md how the login works now.",
+        "depends_on": ["fix-login-redirect"],
+    },
+}
+_RESTARTED = {
+    "as_it_was": {},
+    "with_a_stronger_model": {"tier": "powerful", "reason": "The small model did not find the cause."},
+    "by_force": {"force": True},
+}
+_ANSWERED = {"in_words": {"text": "Blue, as on the old page."}}
+_APPROVED = {"what_it_asks_for": {}, "something_else": {"tools": ["Bash(npm run build)", "Bash(npm test)"]}}
+_REJECTED = {"without_a_reason": {}, "with_a_reason": {"reason": "Not on a Friday."}}
+
+
+class TaskCalls(Calls):
+    """Every operation on tasks, as the client calls it."""
+
+    @operation(
+        "POST /v1/tasks",
+        "submitTask",
+        OPERATE,
+        "Submit a task",
+        status=201,
+        answer_note="Accepted: it is durable",
+        location="/v1/tasks/{id}",
+        links=_NEXT,
+        tagged=True,
+    )
+    def submit(self, spec: Annotated[TaskSpec, TaskDocument(_SUBMITTED)], *, idempotency_key: Key = None) -> TaskView:
+        """Accept a task, as a task file would write it. It is durable once this answers."""
+
+    @operation(
+        "GET /v1/tasks",
+        "listTasks",
+        READ,
+        "List tasks, newest first",
+        links=Links("ref", "$response.body#/items/0/id", _LINKED),
+    )
+    def tasks(
+        self,
+        wanted: Annotated[TaskFilter | None, QueryFields()] = None,
+        *,
+        cursor: Cursor = None,
+        limit: Limit = 50,
+    ) -> Page[TaskView]:
+        """A part of the list; all conditions count together. Tasks that come meanwhile move nothing in later parts."""
+
+    def all_tasks(self, wanted: TaskFilter | None = None) -> Iterator[TaskView]:
+        """Return the whole list, newest first, fetched as it is read."""
+        return all_items(lambda cursor, limit: self.tasks(wanted, cursor=cursor, limit=limit))
+
+    @operation(
+        "GET /v1/tasks/{ref}",
+        "getTask",
+        READ_OWN,
+        "One task",
+        refuses=(404, 409),
+        tagged=True,
+        conditional=True,
+    )
+    def task(self, ref: Ref) -> TaskView:
+        """The task with its content. With If-None-Match, 304 says that it has not been changed since."""
+
+    @operation(
+        "POST /v1/tasks/{ref}/cancel",
+        "cancelTask",
+        OPERATE,
+        "Cancel a task",
+        status=202,
+        refuses=(404, 409),
+        answer_note=_LATER,
+        links=_NEXT,
+        tagged=True,
+    )
+    def cancel(self, ref: Ref, *, if_version: Version = None, idempotency_key: Key = None) -> TaskView:
+        """Ask for its end. A running task ends a little later, when its agent has; 409 for one that has ended."""
+
+    @operation(
+        "POST /v1/tasks/{ref}/restart",
+        "restartTask",
+        OPERATE,
+        "Restart a task: the whole decision is made again",
+        status=202,
+        refuses=(404, 409),
+        answer_note=_LATER,
+        location="/v1/tasks/{id}",
+        links=_NEXT,
+        tagged=True,
+    )
+    def restart(
+        self,
+        ref: Ref,
+        wanted: Annotated[RestartRequest | None, JsonBody(_RESTARTED)] = None,
+        *,
+        if_version: Version = None,
+        idempotency_key: Key = None,
+    ) -> TaskView:
+        """Begin a new generation. What the task pins stays pinned unless the body says otherwise.
+
+        409 for a queued task, which starts by itself, and for a running one unless `force` is true.
+        """
+
+    @operation(
+        "POST /v1/tasks/{ref}/answer",
+        "answerTask",
+        OPERATE,
+        "Answer what its agent asks",
+        status=202,
+        refuses=(404, 409),
+        answer_note="Accepted; the agent will continue with the answer",
+        links=_NEXT,
+        tagged=True,
+    )
+    def answer(
+        self,
+        ref: Ref,
+        wanted: Annotated[AnswerRequest, JsonBody(_ANSWERED)],
+        *,
+        if_version: Version = None,
+        idempotency_key: Key = None,
+    ) -> TaskView:
+        """The agent continues the conversation in which it asked; no attempt is used up. 409 if it asks nothing."""
+
+    @operation(
+        "POST /v1/tasks/{ref}/approve",
+        "approveTask",
+        OPERATE,
+        "Allow what it asks for",
+        status=202,
+        refuses=(404, 409),
+        answer_note="Accepted; the task will continue",
+        links=_NEXT,
+        tagged=True,
+    )
+    def approve(
+        self,
+        ref: Ref,
+        wanted: Annotated[ApproveRequest | None, JsonBody(_APPROVED)] = None,
+        *,
+        if_version: Version = None,
+        idempotency_key: Key = None,
+    ) -> TaskView:
+        """Its first run, or the tools that its agent was denied: for this content, until it is restarted.
+
+        409 if it asks for no approval, 422 for what its agent cannot be configured to allow.
+        """
+
+    @operation(
+        "POST /v1/tasks/{ref}/reject",
+        "rejectTask",
+        OPERATE,
+        "Reject a task that needs input, which ends it",
+        status=202,
+        refuses=(404, 409),
+        answer_note="Done: it has failed, with reason `rejected`",
+        links=_NEXT,
+        tagged=True,
+    )
+    def reject(
+        self,
+        ref: Ref,
+        wanted: Annotated[RejectRequest | None, JsonBody(_REJECTED)] = None,
+        *,
+        if_version: Version = None,
+        idempotency_key: Key = None,
+    ) -> TaskView:
+        """It fails, and what depends on it. 409 if it asks nothing."""
+
+    @operation("GET /v1/tasks/{ref}/why", "explainTask", READ, "Why it is so", refuses=(404, 409))
+    def why(self, ref: Ref) -> WhyView:
+        """Why the task is where it is, in sentences, with the decisions and events behind them."""
+
+    @operation(
+        "GET /v1/tasks/{ref}/runs",
+        "listRuns",
+        READ,
+        "A task's runs",
+        refuses=(404, 409),
+        links=Links("run_id", "$response.body#/items/0/id", {"getRun": "The oldest run", "readLog": "Its output"}),
+    )
+    def runs(self, ref: Ref) -> list[RunView]:
+        """All runs of the task, oldest first."""

@@ -84,8 +84,8 @@ def test_what_was_kept_is_understood(oldest: Database) -> None:
     names = world.names()
     assert (world.state("live"), world.state("second")) == ("FAILED lost", "COMPLETED")
     assert (world.state("backing-off"), world.task("asking").state) == ("QUEUED drained", "NEEDS_INPUT")
-    assert all(world.queries.why(name).sentences for name in names)
-    assert [run.agent for run in world.queries.runs("live")] == ["two"]
+    assert all(world.service.why(name).sentences for name in names)
+    assert [run.agent for run in world.service.runs("live")] == ["two"]
     assert [schedule.name for schedule in world.schedules.all()] == ["nightly"]
 
 
@@ -167,7 +167,7 @@ def test_a_retry_supersedes_the_decision_from_before_the_upgrade(oldest: Databas
     after = oldest.read(lambda connection: decision_rows.of_task(connection, world.row("first").id))
     assert [decision.id for decision in after[:-1]] == [decision.id for decision in before]
     assert after[-1].supersedes == before[-1].id
-    assert world.queries.why("first").decisions[0].supersedes == before[-1].id
+    assert world.service.why("first").decisions[0].supersedes == before[-1].id
 
 
 @pytest.mark.parametrize("revision", REVISIONS)

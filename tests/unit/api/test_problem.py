@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from claudomator_py.domain.lifecycle import Completed, Queued, Running
-from claudomator_py.queries.queries import Queries
-from claudomator_py.service import task_service
+from claudomator_py.resources.agents.service import Agents
+from claudomator_py.resources.tasks import service as task_service
 from claudomator_py.store import pruning
 from tests.fakes.daemon import Answer, Daemon
 from tests.fakes.prepared import PreparedService
@@ -156,10 +156,10 @@ def test_an_unknown_key_in_a_restart_is_refused(daemon: Daemon, prepared: Prepar
 def test_a_fault_of_ours_tells_nothing_of_the_inside(
     daemon: Daemon, prepared: PreparedService, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail(_self: Queries) -> None:
+    def fail(*_: object) -> None:
         raise RuntimeError("the secret is 4711")
 
-    monkeypatch.setattr(Queries, "agents", fail)
+    monkeypatch.setattr(Agents, "_views", fail)
     with caplog.at_level(logging.ERROR):
         answer = daemon.ask("GET", "/v1/agents")
     assert (answer.status, problem(answer)["code"]) == (500, "internal")
@@ -204,7 +204,7 @@ def test_the_head_of_a_refusal_is_one(daemon: Daemon) -> None:
         assert (answer.status, answer.body) == (status, b"")
 
 
-def test_a_task_that_is_removed_before_it_can_be_answered_is_not_found(
+def test_a_task_that_is_removed_before_it_is_answered_is_told_as_it_was_changed(
     daemon: Daemon, prepared: PreparedService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task_id = prepared.add("it")
@@ -215,5 +215,5 @@ def test_a_task_that_is_removed_before_it_can_be_answered_is_not_found(
 
     monkeypatch.setattr(task_service, "crashpoint", removed)
     answer = daemon.ask("POST", "/v1/tasks/it/cancel")
-    assert (answer.status, answer.json()["code"]) == (404, "not_found")
+    assert (answer.status, answer.json()["id"], answer.json()["state"]) == (202, task_id, "CANCELLED")
     assert prepared.task_ids() == []

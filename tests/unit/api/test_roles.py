@@ -18,10 +18,10 @@ from claudomator_py.api.operation import Operations
 from claudomator_py.api.problem import Refused
 from claudomator_py.api.section import Section
 from claudomator_py.api.settings import MIN_TOKEN_LENGTH, WebSettings
-from claudomator_py.api.tasks import tasks
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.resources.access.keyring import Keyring
 from claudomator_py.resources.session import Access
+from claudomator_py.resources.tasks.http import tasks
 from claudomator_py.surface.operation import ADMIN_WHOLE, OPEN, OPERATE, OPERATE_OWN, READ, READ_WHOLE, Needed
 
 

@@ -115,7 +115,7 @@ def test_result_is_data(command: Command, prepared: PreparedService) -> None:
     prepared.move(prepared.add("it"), Completed(), "The answer:\n  42\x1b[2J\n")
     done = command("result", "it")
     assert (done.returncode, done.stdout) == (0, "The answer:\n  42\n")
-    run = prepared.world.queries.runs("it")[-1]
+    run = prepared.world.service.runs("it")[-1]
     assert run.scratch_dir is not None
     assert done.stderr == f"Its files: {run.scratch_dir}\n"
     assert f"directory  {run.scratch_dir}\n" in command("show", "it").stdout

@@ -75,7 +75,7 @@ def test_a_table_tells_times_relative_to_now(monkeypatch: pytest.MonkeyPatch) ->
     prepared = PreparedService(now_ms=START_MS)
     backs_off = prepared.add("backs-off", Waiting(WaitReason.BACKOFF, now_ms() + 90 * SECOND_MS))
     broken = prepared.add("broken", Failed(Reason.TIMEOUT))
-    table = tasks_table(prepared.queries.tasks(TaskFilter(), None, 10).items)
+    table = tasks_table(prepared.service.page(TaskFilter(), None, 10).items)
     columns = [re.split(r"  +", line.strip()) for line in table.splitlines()]
     assert columns == [
         ["NAME", "ID", "STATE", "WHY", "UNTIL", "CHANGED"],
@@ -220,7 +220,7 @@ def test_a_task_behind_holds_is_told_their_times_on_the_clock_here(monkeypatch: 
     monkeypatch.setenv("COLUMNS", "200")
     prepared = PreparedService()
     prepared.add("it")
-    (task,) = prepared.queries.tasks(TaskFilter(), None, 1).items
+    (task,) = prepared.service.page(TaskFilter(), None, 1).items
     first, later = (_limited(agent, until) for agent, until in (("claude", THREE_UTC), ("codex", TOMORROW)))
     behind = task.model_copy(
         update={

@@ -63,10 +63,10 @@ def test_every_view_comes_back_as_the_desk_gave_it(client: Client, prepared: Pre
     prepared.add_agent("claude")
     prepared.refuse_file("a.yaml", Problem(line=1, message="is wrong"))
     assert client.task("it") == prepared.task("it")
-    assert client.tasks().items == prepared.queries.tasks(TaskFilter(), None, 50).items
-    assert client.runs("it") == prepared.queries.runs("it")
+    assert client.tasks().items == prepared.service.page(TaskFilter(), None, 50).items
+    assert client.runs("it") == prepared.service.runs("it")
     assert client.run(run_id) == prepared.queries.run(run_id)
-    assert client.why("it") == prepared.queries.why("it")
+    assert client.why("it") == prepared.service.why("it")
     assert client.agents() == prepared.agents()
     assert client.status() == prepared.status()
     assert client.inbox_page() == prepared.queries.inbox_problems(None, 50)

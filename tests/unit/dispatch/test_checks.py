@@ -38,7 +38,7 @@ def test_what_came_of_a_check_is_told_with_the_run(world: World) -> None:
     begun = world.queries.run(run_id).check
     assert begun is not None
     assert (begun.status, begun.commands, begun.step) == ("running", (("make", "test"), ("make", "lint")), None)
-    assert "Its check is running (0s so far): make test, make lint." in world.queries.why("t").sentences
+    assert "Its check is running (0s so far): make test, make lint." in world.service.why("t").sentences
     world.host.write(run_id, b"E501 line too long\n", step=1)
     world.host.end(run_id, 2, step=1, command=1)
     world.tick()
@@ -46,7 +46,7 @@ def test_what_came_of_a_check_is_told_with_the_run(world: World) -> None:
     assert failed is not None
     assert (failed.status, failed.step, failed.exit_code, failed.output) == ("failed", 1, 2, "E501 line too long")
     assert failed.verdicts == (("make test", "passed"), ("make lint", "exited with 2"))
-    told = world.queries.why("t").sentences
+    told = world.service.why("t").sentences
     assert "Its check failed after 0s: make lint (2 of 2) exited with 2." in told
     assert "It wrote last: E501 line too long" in told
     assert world.queries.log(run_id, "stdout", 0, 100, check=True).data == b"E501 line too long\n"

@@ -237,7 +237,7 @@ def test_another_agent_in_the_answer_is_shown_and_changes_nothing(
     asking.ask("t")
     asking.world.tick()
     assert asking.world.running() == {"t": "claude"}
-    why = asking.world.queries.why("t")
+    why = asking.world.service.why("t")
     assert (why.decisions[0].tier, classification_of(why.decisions[0]).said_agent) == (Tier.FAST, shown)
     sentence = "Tier fast (haiku): as the classifier says (a recipe"
     sentence += f"; it named the agent {shown}, which changes nothing)." if shown else ")."
@@ -251,7 +251,7 @@ def test_an_answer_that_names_the_kind_of_its_agent_names_no_other(database: Dat
     asking.ask("t")
     asking.world.tick()
     assert asking.world.running() == {"t": "mine"}
-    assert classification_of(asking.world.queries.why("t").decisions[0]).said_agent is None
+    assert classification_of(asking.world.service.why("t").decisions[0]).said_agent is None
 
 
 # --- questions that are not put, and answers that come too late -------------------------------------------------------
@@ -423,7 +423,7 @@ def test_once_nothing_is_asked_any_more_an_answer_from_before_says_nothing(datab
     without = World(database, agents=(ROOMY,))
     without.tick()
     assert without.live("t").tier == ROOMY.default_tier != Tier.FAST
-    (decided,) = without.queries.why("t").decisions[:1]
+    (decided,) = without.service.why("t").decisions[:1]
     assert (classification_of(decided).source, classification_of(decided).cause) == ("default", Cause.OFF)
 
 

@@ -85,7 +85,7 @@ def test_a_run_that_ends_before_it_began_took_no_time(world: World) -> None:
 
     world.succeed("task")
 
-    (run,) = world.queries.runs("task")
+    (run,) = world.service.runs("task")
     assert world.state("task") == "COMPLETED"
     assert run.ended_at is not None
     assert run.ended_at >= run.started_at

@@ -19,12 +19,12 @@ from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.policy.rule import Rule
 from claudomator_py.policy.verdict import Policy
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.profile import Request
 from claudomator_py.routing.ranking import RoutingRules, to
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
 from claudomator_py.schema.routing_settings import OnAmbiguity, Preset
-from claudomator_py.service.task_service import TaskService
 from claudomator_py.store import queue, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.tasks.decisions import record_handoff
@@ -83,7 +83,7 @@ class Deciding:
         gone = fields.get("specialist") == "ghost"
         if gone:
             self.register("ghost")
-        self.world.access.as_(by)[TaskService].submit(spec(name, **fields))
+        self.world.access.as_(by)[Tasks].submit(spec(name, **fields))
         if gone:
             self.world.specialists.remove("ghost")
         return self.subject(name)

@@ -35,7 +35,7 @@ def test_a_run_given_up_before_it_started_costs_nothing(world: World) -> None:
     assert (second.attempt, second.seq) == (1, 2)
     assert world.queries.run(first).state == "revoked"
     assert not world.host.begin(first)
-    assert "was given up before it started; it cost nothing" in " ".join(world.queries.why("t").sentences)
+    assert "was given up before it started; it cost nothing" in " ".join(world.service.why("t").sentences)
 
 
 def test_a_shim_on_its_way_is_waited_for(world: World) -> None:
@@ -63,7 +63,7 @@ def test_a_lost_run_whose_last_word_was_said_counts_as_that(world: World) -> Non
     world.tick()
     view = world.task("done")
     assert (view.state, view.result_text) == ("COMPLETED", "all done")
-    (run,) = world.queries.runs("done")
+    (run,) = world.service.runs("done")
     assert run.exit_code is None
     assert world.state("lost") == "FAILED lost"
 
@@ -73,7 +73,7 @@ def test_a_run_whose_supervisor_was_told_to_stop_is_judged_by_its_record(world: 
     world.tick()
     world.host.end(world.live("t").id, 143, ended_by="interrupt")
     world.tick()
-    (run,) = world.queries.runs("t")
+    (run,) = world.service.runs("t")
     assert run.outcome is not None
     assert (run.exit_code, run.outcome.status) == (143, "failed"), "a lost run has no exit code"
 
@@ -308,7 +308,7 @@ def test_an_agent_that_kept_to_a_budget_by_itself_is_told_of_with_the_figures(wo
     world.submit("t", budget={"usd": 2.0}, retry={"max_attempts": 1})
     world.tick()
     world.fail("t", "budget", detail="it would not go on", cost_usd=2.5)
-    (run,) = world.queries.runs("t")
+    (run,) = world.service.runs("t")
     assert run.outcome is not None
     detail = run.outcome.detail or ""
     assert world.state("t") == "FAILED budget"

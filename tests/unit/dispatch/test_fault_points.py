@@ -260,7 +260,7 @@ class Night:
                 # What it is told, or says, is to be seen while it runs.
                 self.told[run.task_id] += 1
                 if self.told[run.task_id] == 1:
-                    way.then(self.world, self.world.queries.task(run.task_id).name)
+                    way.then(self.world, self.world.service.one(run.task_id).name)
             elif step == 0:
                 outcome = way.outcome if way.outcome is not LIMITED or run.agent == "gemini" else USUAL.outcome
                 host.write(run_id, Outcome(**outcome).model_dump_json().encode() + b"\n")

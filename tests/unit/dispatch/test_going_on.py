@@ -63,7 +63,7 @@ def wooded(database: Database, trees: FakeTrees) -> Iterator[World]:
 
 
 def last(world: World, name: str = "t") -> RunView:
-    return world.queries.runs(name)[-1]
+    return world.service.runs(name)[-1]
 
 
 def asked(world: World, kind: str = "claude") -> LaunchRequest:
@@ -112,7 +112,7 @@ def test_a_resumed_task_goes_on_where_it_left_off(world: World) -> None:
     assert "do t" not in asked(world).prompt, "it knows that"
     assert order(world).note is None
     assert order(world).scratch_of == first.id
-    assert not any(NOTE_OF in event.data for event in world.queries.why("t").events), "it needs no note"
+    assert not any(NOTE_OF in event.data for event in world.service.why("t").events), "it needs no note"
 
 
 def test_an_answer_is_told_alone_to_the_conversation_that_asked(world: World) -> None:
@@ -156,7 +156,7 @@ def test_a_conversation_whose_scratch_folder_is_gone_is_begun_afresh(world: Worl
     world.tick()
     assert last(world).resumes is None
     assert asked(world).prompt.startswith("do t\n")
-    assert "its scratch folder is gone" in " ".join(world.queries.why("t").sentences)
+    assert "its scratch folder is gone" in " ".join(world.service.why("t").sentences)
 
 
 def test_another_agent_that_takes_over_after_a_limit_is_told_what_was_done(
@@ -188,7 +188,7 @@ def test_a_run_after_one_that_did_nothing_is_told_nothing_of_it(world: World) ->
     world.tick()
     world.fail("t", "agent_error")
     world.tick(HOUR_MS)
-    assert len(world.queries.runs("t")) == 2
+    assert len(world.service.runs("t")) == 2
     assert order(world).note is None
     assert order(world).scratch_of is None
 
@@ -239,7 +239,7 @@ def test_a_task_that_continues_another_one_speaks_in_its_conversation(world: Wor
     world.answer("t")
     world.limit("t", reset_at=world.now_ms + HOUR_MS)
     world.tick(HOUR_MS + 1)
-    assert not any(NOTE_OF in event.data for event in world.queries.why("t").events)
+    assert not any(NOTE_OF in event.data for event in world.service.why("t").events)
     assert asked(world).prompt.startswith("Continue the task where you left off.")
     assert "This is the task:\n\ndo t\n" in asked(world).prompt, "whether it was heard is not known"
 
@@ -356,7 +356,7 @@ def test_a_run_begins_once_its_tree_is_there_and_works_in_it(wooded: World, repo
     assert (tree / "api").is_dir()
     assert wooded.task("t").branch == trees.orders[name].branch
     assert trees.orders[name].branch in str(order(wooded).handoff)
-    assert [event.data["path"] for event in wooded.queries.why("t").events if event.kind == TREE_USED] == [str(tree)]
+    assert [event.data["path"] for event in wooded.service.why("t").events if event.kind == TREE_USED] == [str(tree)]
 
 
 def first_in_a_tree(wooded: World, repository: str) -> str | None:

@@ -74,7 +74,7 @@ def test_a_start_that_fails_again_and_again_stops_its_own_task_only(
     world.tick()
     assert list(world.running()) == ["good"]
     assert world.state("bad") == "QUEUED fault"
-    headline = world.queries.why("bad").sentences[0]
+    headline = world.service.why("bad").sentences[0]
     assert headline.startswith("bad is QUEUED: starting bad failed: ")
     assert f"{tmp_path / 'repo'}" in headline
     assert headline.endswith("; tries again at 14:13 UTC (in 5s).")

@@ -46,7 +46,7 @@ def reported(world: World, run_id: str, text: str | None = "done", **fields: obj
 
 def ended(world: World) -> Outcome:
     """How the last run of the task has ended."""
-    outcome = world.queries.runs("t")[-1].outcome
+    outcome = world.service.runs("t")[-1].outcome
     assert outcome is not None
     return Outcome.model_validate(outcome.model_dump(include=set(Outcome.model_fields)))
 

@@ -135,7 +135,7 @@ def test_tried_all_the_same_when_so_configured(world: World) -> None:
     world.tick()
     world.limit("t", reset_at=START_MS + HOUR_MS)
     assert world.running() == {"t": "claude"}
-    assert "Every agent is limited; one was tried anyway." in world.queries.why("t").sentences
+    assert "Every agent is limited; one was tried anyway." in world.service.why("t").sentences
 
 
 # --- sleeping in a limit ----------------------------------------------------------------------------------------------

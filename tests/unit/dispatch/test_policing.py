@@ -17,9 +17,9 @@ from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.policy.rule import Rule
 from claudomator_py.policy.verdict import Policy
 from claudomator_py.resources.access.shape import TokenRequest
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import ApproveRequest
 from claudomator_py.scheduler.decision import PolicyVerdict
-from claudomator_py.service.task_service import TaskService
 from claudomator_py.store import decision_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Channel
@@ -124,20 +124,20 @@ def test_a_path_in_the_text_is_one_of_the_folder_in_which_it_works(world: World,
 )
 def test_a_rule_sees_the_role_of_whoever_made_it(world: World, by: Principal, role: str) -> None:
     world.tokens.create(TokenRequest(name="dash", role="operate"))
-    world.access.as_(by)[TaskService].submit(spec("t"))
+    world.access.as_(by)[Tasks].submit(spec("t"))
     rules = policing(world, rule(when=f'actor.role == "{role}" && actor.id == "{by.id}"', deny="seen"))
     assert judge(world, rules, "t").says is DENIED
 
 
 def test_rules_that_do_not_look_at_whoever_made_it_are_asked_about_everybody(world: World) -> None:
-    world.access.as_(Principal("never-was", Role.OPERATE))[TaskService].submit(spec("t"))
+    world.access.as_(Principal("never-was", Role.OPERATE))[Tasks].submit(spec("t"))
     assert judge(world, policing(world, rule(deny="no")), "t").says is DENIED
 
 
 def test_whoever_has_no_role_any_more_is_as_good_as_a_stranger(world: World) -> None:
     world.tokens.create(TokenRequest(name="boss", role="admin"))
-    world.access.as_(Principal("boss", Role.ADMIN))[TaskService].submit(spec("t"))
-    world.access.as_(Principal("never-was", Role.ADMIN))[TaskService].submit(spec("u"))
+    world.access.as_(Principal("boss", Role.ADMIN))[Tasks].submit(spec("t"))
+    world.access.as_(Principal("never-was", Role.ADMIN))[Tasks].submit(spec("u"))
     rules = policing(world, rule("admins", when='actor.role == "admin"', allow=True), rule("others", deny="no"))
     assert judge(world, rules, "t").says is ALLOWED
     assert judge(world, rules, "u").says is DENIED
@@ -239,7 +239,7 @@ def test_an_approval_is_of_the_rules_that_asked_for_it_and_of_no_others(database
     world = policed(database, rule("infra", approve={}), total=0)
     world.submit("t")
     world.tick()
-    world.access.as_(OPERATOR)[TaskService].approve("t", ApproveRequest())
+    world.access.as_(OPERATOR)[Tasks].approve("t", ApproveRequest())
     again = judge(world, policing(world, rule("infra", approve={})), "t")
     assert (again.says, again.approved) == (ALLOWED, frozenset({"infra"}))
     said = policing(world, rule("infra", approve={})).record(again, Versions())

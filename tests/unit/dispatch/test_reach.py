@@ -62,7 +62,7 @@ def test_a_rule_holds_whatever_the_task_says(database: Database) -> None:
     assert task.reach is Reach.TREE
     assert task.reach_origin is not None
     assert task.reach_origin.text == "tree (rule inside)"
-    assert "It may reach no further than tree, by rule inside." in world.queries.why("sink").sentences
+    assert "It may reach no further than tree, by rule inside." in world.service.why("sink").sentences
 
 
 def test_without_a_default_there_is_no_fence(database: Database) -> None:
@@ -74,7 +74,7 @@ def test_an_agent_that_cannot_be_held_runs_on_where_nobody_asked_for_a_reach(dat
     for kind in world.kinds.values():
         kind.without_fence = NO_FENCE
     assert started(world) is None
-    said = world.queries.why("sink")
+    said = world.service.why("sink")
     assert f"Not fenced: {NO_FENCE}." in said.sentences
     assert not any("reach" in one for one in said.sentences if NO_FENCE not in one)
     assert world.task("sink").reach is None
@@ -83,7 +83,7 @@ def test_an_agent_that_cannot_be_held_runs_on_where_nobody_asked_for_a_reach(dat
 def test_why_says_how_far_a_run_may_act(database: Database) -> None:
     world = world_of(database)
     started(world)
-    assert "It may reach no further than network, by default." in world.queries.why("sink").sentences
+    assert "It may reach no further than network, by default." in world.service.why("sink").sentences
 
 
 def test_a_reach_that_is_asked_for_keeps_the_task_from_such_an_agent(database: Database) -> None:
@@ -146,7 +146,7 @@ def test_one_of_several_calls_can_be_allowed_as_it_is_shown(database: Database, 
     assert request.granted_acts == (rule.split()[0].removeprefix("beyond-reach:"),)
     assert f"- {name}" in request.prompt
     assert "beyond-reach" not in request.prompt
-    assert f"The operator approved {name}." in world.queries.why("sink").sentences
+    assert f"The operator approved {name}." in world.service.why("sink").sentences
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_beside_them_a_tool_can_be_allowed_as_ever(database: Database) -> None:
 
 def test_why_and_show_say_what_was_denied(database: Database) -> None:
     world = denied_both(database)
-    sentences = world.queries.why("sink").sentences
+    sentences = world.service.why("sink").sentences
     assert any("Beyond its reach, and denied: Bash(npm publish), Bash(git push -f)." in one for one in sentences)
     assert any("allows exactly Bash(npm publish), as x" in one for one in sentences)
     asks = world.task("sink").asks
@@ -197,14 +197,14 @@ def test_one_approval_before_the_first_run_covers_what_it_says_that_it_runs(data
     asks = world.task("sink").asks
     assert asks is not None
     assert asks.commands == ("make publish",)
-    assert any("start and run `make publish` in its directory" in one for one in world.queries.why("sink").sentences)
+    assert any("start and run `make publish` in its directory" in one for one in world.service.why("sink").sentences)
     world.service.approve("sink", ApproveRequest())
     world.tick()
     world.tick()
     assert world.state("sink").startswith("RUNNING"), "the rule asks no second time"
     request = [one for kind in world.kinds.values() for one in kind.requests][-1]
     assert request.granted_commands == ("make publish",)
-    assert "The operator approved its first run, and `make publish`." in world.queries.why("sink").sentences
+    assert "The operator approved its first run, and `make publish`." in world.service.why("sink").sentences
 
 
 def test_a_rule_that_says_who_approves_asks_them(database: Database) -> None:

@@ -85,7 +85,7 @@ def test_a_report_made_in_another_process_ends_the_run_whose_files_are_not_here(
     assert world.applier.apply(RunReport.model_validate_json(wire), world.now_ms) is Applied.ENDED
     view = world.task("t")
     assert (view.state, view.result_text) == ("COMPLETED", "done, with [redacted]")
-    (run,) = world.queries.runs("t")
+    (run,) = world.service.runs("t")
     outcome = run.outcome
     assert outcome is not None
     assert (run.exit_code, outcome.cost_usd) == (0, 0.25)
@@ -149,7 +149,7 @@ def test_what_was_done_before_its_budget_could_stop_it_is_done(world: World) -> 
         report = RunReport(run_id=run_id, exit=EXIT, outcome=stopped, undisturbed=undisturbed)
         assert world.applier.apply(report, world.now_ms) is Applied.ENDED
         assert world.state(name) == state
-    (run,) = world.queries.runs("cut")
+    (run,) = world.service.runs("cut")
     assert run.outcome is not None
     assert (run.outcome.reason, run.outcome.detail) == (Reason.BUDGET, "all is spent")
 

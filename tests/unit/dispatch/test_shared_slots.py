@@ -9,7 +9,7 @@ from sqlalchemy import update
 
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
-from claudomator_py.service.task_service import TaskService
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import TASK
 from tests.databases import open_migrated
@@ -38,7 +38,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 def submit(world: World, by: Principal, *names: str, **fields: object) -> None:
     for name in names:
         world.now_ms += 1
-        world.access.as_(by)[TaskService].submit(spec(name, **fields))
+        world.access.as_(by)[Tasks].submit(spec(name, **fields))
 
 
 def in_one_lane(world: World, number: int) -> None:

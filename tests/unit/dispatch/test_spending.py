@@ -11,7 +11,7 @@ from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.budget import AgentBudget, DayBudget, WindowUse, day_of
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.units import format_instant
-from claudomator_py.service.task_service import TaskService
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.store.database import Database
 from tests.fakes.world import CLAUDE, START_MS, World, spec
 
@@ -78,7 +78,7 @@ def test_a_run_is_stopped_by_either_budget_of_its_day(
 def test_of_what_all_have_spent_a_principal_is_told_its_organisations_part(world: World) -> None:
     ann = Principal("ann", Role.OPERATE, organisation="acme")
     for by, name, usd in ((OPERATOR, "ours", 1.0), (ann, "theirs", 0.5)):
-        world.access.as_(by)[TaskService].submit(spec(name))
+        world.access.as_(by)[Tasks].submit(spec(name))
         world.tick()
         world.end(name, cost_usd=usd)
     world.tick()

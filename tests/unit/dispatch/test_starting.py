@@ -153,7 +153,7 @@ def test_an_agent_that_cannot_be_launched_as_configured_fails_its_task(world: Wo
     assert world.state("t") == "FAILED setup_failed"
     assert "may not hold `--print`" in str(world.task("t").reason_text)
     assert world.host.calls == []
-    (run,) = world.queries.runs("t")
+    (run,) = world.service.runs("t")
     assert (run.state, run.exit_code) == ("ended", None)
 
 

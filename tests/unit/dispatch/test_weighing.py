@@ -14,12 +14,12 @@ from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.policy.rule import Rule
 from claudomator_py.policy.verdict import Policy
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.ranking import RoutingRules
 from claudomator_py.scheduler.classification import Cause, ModelFault
 from claudomator_py.schema.routing_settings import Preset
-from claudomator_py.service.task_service import TaskService
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
 from tests.fakes.world import World
@@ -64,9 +64,9 @@ class Weighed:
 def test_what_it_judges_risky_is_approved_first_and_says_who_judged_it(database: Database) -> None:
     weighed = Weighed(database, '{"risk": "high", "reason": "it is live"}')
     assert weighed.route("pools").startswith("NEEDS_INPUT approval")
-    assert "lite/1 judges its risk high" in str(weighed.world.queries.why("pools").sentences)
+    assert "lite/1 judges its risk high" in str(weighed.world.service.why("pools").sentences)
 
-    weighed.world.access.as_(OPERATOR)[TaskService].approve("pools", ApproveRequest())
+    weighed.world.access.as_(OPERATOR)[Tasks].approve("pools", ApproveRequest())
     assert weighed.again("pools") == "QUEUED ready careful high"
     assert len(weighed.model.asked) == 1, "the same is not asked again"
 
@@ -76,7 +76,7 @@ def test_who_takes_on_less_is_left_out(database: Database, says: str, who: str) 
     weighed = Weighed(database, f'{{"risk": "{says}"}}')
     assert weighed.route("pools") == f"QUEUED ready {who} {says}"
     told = "model-risk (risk): lite/1 judges its risk medium"
-    assert (told in str(weighed.world.queries.why("pools").sentences)) == (says == "medium")
+    assert (told in str(weighed.world.service.why("pools").sentences)) == (says == "medium")
 
 
 def test_of_what_it_has_held_nobody_asks_who_does_it(database: Database) -> None:
@@ -96,7 +96,7 @@ def test_it_lowers_nothing_and_is_not_asked_about_what_is_stopped_already(databa
     weighed = Weighed(database, '{"risk": "low"}', rules=(rule,))
     assert weighed.route("pools", tags=["prod"]).startswith("NEEDS_INPUT approval")
     assert weighed.model.asked == []
-    weighed.world.access.as_(OPERATOR)[TaskService].approve("pools", ApproveRequest())
+    weighed.world.access.as_(OPERATOR)[Tasks].approve("pools", ApproveRequest())
     assert weighed.again("pools") == "QUEUED ready careful high"
     assert len(weighed.model.asked) == 1
 
@@ -116,7 +116,7 @@ def test_without_a_clear_answer_it_is_routed_by_its_words(database: Database, sa
     weighed = Weighed(database, said)
     assert weighed.route("pools") == "QUEUED ready novice low"
     told = "model-risk (risk): lite/1 has not said how risky it is, so only its words and rules count"
-    assert told in str(weighed.world.queries.why("pools").sentences)
+    assert told in str(weighed.world.service.why("pools").sentences)
 
 
 def test_the_task_is_data_in_the_question(database: Database) -> None:

@@ -11,8 +11,8 @@ from claudomator_py.domain.channel import NewChannel
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.schedules.service import Schedules
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.service.specialists import Specialists
-from claudomator_py.service.task_service import TaskService
 from claudomator_py.store import visibility
 from claudomator_py.store.tables import CHANNEL, DECISION, EVENT, RUN, SCHEDULE, SPECIALIST, TASK
 from tests.databases import open_migrated
@@ -33,7 +33,7 @@ def world(tmp_path: Path) -> Any:
         world = World(database)
         for by, name in ((ANN, "a"), (BOB, "b"), (OPERATOR, "o")):
             access = world.access.as_(by)
-            access[TaskService].submit(spec(name))
+            access[Tasks].submit(spec(name))
             access[Schedules].add(spec(f"nightly-{name}", schedule="0 3 * * *"))
             access[Channels].create(NewChannel(name=name))
         world.tick()

@@ -17,9 +17,9 @@ from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.units import HOUR_MS
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.routing.handing_on import fall_back
 from claudomator_py.scheduler.decision import HandoffRecord, Route
-from claudomator_py.service.task_service import TaskService
 from claudomator_py.store import events, run_rows, task_rows
 from claudomator_py.store.tables import RUN, Run
 from claudomator_py.tasks.handing_on import (
@@ -56,7 +56,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 def begin(world: World, by: Principal = OPERATOR, **fields: Any) -> Run:
     """The first run of a task for eve."""
-    world.access.as_(by)[TaskService].submit(spec("t", **{"specialist": "eve", **fields}))
+    world.access.as_(by)[Tasks].submit(spec("t", **{"specialist": "eve", **fields}))
     world.router.route()
     world.tick()
     return world.live("t")

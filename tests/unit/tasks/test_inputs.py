@@ -16,8 +16,8 @@ from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.prompts.conversations import GIVEN_UP
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest, TaskView
-from claudomator_py.service.task_service import TaskService
 from claudomator_py.store import decision_rows, events
 from claudomator_py.store.tables import RUN, TASK
 from claudomator_py.tasks.inputs import GO_ON_YOURSELF, expire, may_approve, specialist_meant
@@ -60,7 +60,7 @@ def answer(world: World, text: str = "Blue.") -> None:
 
 
 def approve(world: World, by: Principal = OPERATOR, **said: Any) -> None:
-    world.access.as_(by)[TaskService].approve("t", ApproveRequest(**said))
+    world.access.as_(by)[Tasks].approve("t", ApproveRequest(**said))
 
 
 def told(world: World, kind: str) -> list[tuple[bool, dict[str, Any]]]:

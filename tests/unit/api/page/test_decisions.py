@@ -12,8 +12,8 @@ from claudomator_py.resources.access.shape import TokenRequest
 from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.decisions.ask import Decisions
 from claudomator_py.resources.decisions.shape import DecisionView
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.service.specialists import Specialists
-from claudomator_py.service.task_service import TaskService
 from tests.fakes.cards import card
 from tests.fakes.daemon import running
 from tests.fakes.prepared import PreparedService
@@ -123,7 +123,7 @@ def test_who_does_not_exist_is_not_named(prepared: PreparedService, tmp_path: Pa
     for name, visibility in (("open-one", "public"), ("secret-agent", "private")):
         skill = {"id": f"{name}-skill", "name": name, "examples": [DUMP]}
         specialists.register(card(name, skills=[skill], visibility=visibility))
-    prepared.access.as_(alice)[TaskService].submit(spec("night", instructions=DUMP))
+    prepared.access.as_(alice)[Tasks].submit(spec("night", instructions=DUMP))
     prepared.world.router.route()
     one = decided(prepared, "specialist")
     with running(prepared, tmp_path / "state") as daemon:

@@ -132,7 +132,7 @@ tags: [prod]
 
 
 def test_the_rules_are_asked_about_a_task_that_there_is_not(visitor: Visitor, policed: PreparedService) -> None:
-    tasks = len(policed.world.queries.tasks(TaskFilter(), None, 50).items)
+    tasks = len(policed.world.service.page(TaskFilter(), None, 50).items)
     page = visitor.post("/policy", {"text": TASK})
     said = text_of(page)
     assert page.status == 200
@@ -141,7 +141,7 @@ def test_the_rules_are_asked_about_a_task_that_there_is_not(visitor: Visitor, po
     assert "no-prod no infra yes approve odd yes risk" in said
     assert "live is denied, with high risk: rule no-prod of the policy refuses it: production is for admins." in said
     assert "name: dig-a-hole" in page.body.decode()
-    assert len(policed.world.queries.tasks(TaskFilter(), None, 50).items) == tasks
+    assert len(policed.world.service.page(TaskFilter(), None, 50).items) == tasks
 
 
 def test_what_is_wrong_with_the_text_has_its_place_and_what_to_do(visitor: Visitor) -> None:

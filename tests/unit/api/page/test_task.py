@@ -23,8 +23,8 @@ from claudomator_py.domain.run import CheckResult
 from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.resources.access.shape import TokenRequest
 from claudomator_py.resources.policy.service import PolicyService
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.service.specialists import Specialists
-from claudomator_py.service.task_service import TaskService
 from tests.fakes.cards import card
 from tests.fakes.daemon import running
 from tests.fakes.prepared import START_MS, PreparedService
@@ -317,7 +317,7 @@ def test_who_does_it_is_no_link_where_that_does_not_exist_for_whoever_looks(
 ) -> None:
     ann = Principal("ann", Role.OPERATE, organisation="acme")
     prepared.access.as_(ann)[Specialists].register(card("secretive", visibility="private"))
-    task = prepared.access.as_(ann)[TaskService].submit(spec("it", specialist="secretive")).id
+    task = prepared.access.as_(ann)[Tasks].submit(spec("it", specialist="secretive")).id
     prepared.world.router.route()
     made = prepared.world.tokens.create(TokenRequest(name="bob", role="read", organisation="acme"))
     with running(prepared, tmp_path / "state") as daemon:

@@ -12,7 +12,7 @@ from claudomator_py.domain.units import DAY_MS, HOUR_MS
 from claudomator_py.environment.variables import RunTokens
 from claudomator_py.resources.access.keyring import PREFIX
 from claudomator_py.resources.access.shape import TokenRequest
-from claudomator_py.service.task_service import TaskService
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.store import token_rows
 from tests.databases import open_migrated
 from tests.fakes.world import World, spec
@@ -97,7 +97,7 @@ def test_a_token_is_not_in_use_because_another_is(world: World) -> None:
 
 @pytest.mark.parametrize("what", ["runs", "ended", "cancelled", "restarted", "unknown"])
 def test_a_run_is_known_by_its_token_while_it_is_under_way_and_is_to_be(world: World, what: str) -> None:
-    world.access.as_(Principal("ann", Role.OPERATE, "acme"))[TaskService].submit(spec("t"))
+    world.access.as_(Principal("ann", Role.OPERATE, "acme"))[Tasks].submit(spec("t"))
     world.tick()
     run = world.live("t")
     if what == "ended":

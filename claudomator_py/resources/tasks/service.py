@@ -1,4 +1,4 @@
-"""Requests that change something about tasks or agents, each in one transaction."""
+"""Tasks: looking at them, submitting them, and saying what one needs to hear."""
 
 from collections.abc import Callable, Collection
 from functools import partial
@@ -6,6 +6,7 @@ from typing import Self, TypeVar
 
 from sqlalchemy import Connection
 
+from claudomator_py.dispatch.observe import Observer
 from claudomator_py.dispatch.policing import Policing
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.errors import (
@@ -16,17 +17,23 @@ from claudomator_py.domain.errors import (
 )
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.principal import Principal, RequestKey
-from claudomator_py.domain.requests import RestartRequest
+from claudomator_py.domain.requests import LatestFilter, RestartRequest, TaskFilter
 from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.views.base import Page
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import Workdirs, directory_key
-from claudomator_py.ports import Clock, RunHost
+from claudomator_py.ports import Clock, RunHost, Trees
 from claudomator_py.prompts.conversations import ResumePolicy
+from claudomator_py.queries import cursors
+from claudomator_py.queries.concealment import concealed, unnamed
 from claudomator_py.queries.finding import find_task
-from claudomator_py.queries.queries import Queries
+from claudomator_py.queries.task_views import TaskViews, with_tree
+from claudomator_py.queries.views import run_view
+from claudomator_py.resources.runs.shape import RunView
 from claudomator_py.resources.session import Service
-from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest, TaskView
-from claudomator_py.store import task_rows
+from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest, TaskView, WhyView
+from claudomator_py.resources.tasks.why import why_view
+from claudomator_py.store import reads, run_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Task
 from claudomator_py.tasks.accept import NewTask, accept, in_context
@@ -40,9 +47,6 @@ from claudomator_py.tasks.restart import restart
 from claudomator_py.tasks.specialists import task_problems
 
 T = TypeVar("T")
-Changed = tuple[str, TaskView | None]
-"""A task's id, and its view where that was settled in the transaction."""
-
 
 Versions = int | Collection[int] | None
 """The version of a task that a caller has seen, or several; None: any."""
@@ -57,7 +61,7 @@ def require_version(name: str, version: int, versions: Versions) -> None:
         raise StaleVersion(detail, remedy="Fetch it again and retry with its current version.")
 
 
-class TaskService(Service):
+class Tasks(Service):
     """What one principal may change, each request in one transaction.
 
     Synchronous and safe to call from many threads. Every method may raise ``domain.errors.ServiceError``.
@@ -70,93 +74,148 @@ class TaskService(Service):
     def __init__(
         self,
         database: Database,
-        queries: Queries,
         registry: AgentRegistry,
         host: RunHost,
+        observer: Observer,
+        views: TaskViews,
+        trees: Trees,
         workdirs: Callable[[], Workdirs],
         clock: Clock,
         repeats: IdempotentRequests,
         policing: Callable[[], Policing],
     ) -> None:
         """workdirs: what is allowed at present; policing: by the rules that are in force."""
-        super().__init__(database)
-        self._queries = queries
+        super().__init__(database, repeats)
         self._registry = registry
+        self._host = host
+        self._observer = observer
+        self._views = views
+        self._trees = trees
         self._workdirs = workdirs
         self._clock = clock
-        self._repeats = repeats
         self._policing = policing
         self._resuming = ResumePolicy(registry, host)
 
     def as_(self, by: Principal) -> Self:
-        """The same, for who asks."""
+        """Return the same, for who asks."""
         bound = super().as_(by)
-        bound._queries = self._queries.as_(by)
+        bound._views = self._views.as_(by)
         return bound
+
+    def page(self, wanted: TaskFilter, cursor: str | None = None, limit: int = 50) -> Page[TaskView]:
+        """Return tasks, newest first, at most ``limit``. Raises Invalid for a cursor that was not given out."""
+        before = cursors.read(cursor, wanted) if cursor is not None else None
+
+        def read(connection: Connection) -> Page[TaskView]:
+            found = reads.page(connection, wanted, before, limit + 1, self._by)
+            part, following = cursors.part(found, limit, lambda one: cursors.write((one.created_ms, one.id), wanted))
+            return Page(items=tuple(self._views.of(connection, part)), next_cursor=following)
+
+        return self._read(read)
+
+    def count(self, wanted: TaskFilter) -> int:
+        """Return how many tasks match."""
+        return self._read(lambda connection: reads.count(connection, wanted, self._by))
+
+    def latest(self, wanted: LatestFilter, cursor: str | None, limit: int) -> tuple[Page[TaskView], int]:
+        """Return tasks, the latest change first, at most ``limit``, and how many there are in all. One that changes
+        meanwhile is on a page that was seen already. Raises BadCursor."""
+        listed = {"list": "latest", **wanted.model_dump(mode="json", exclude_none=True)}
+        before = cursors.read_time(cursor, listed) if cursor is not None else None
+
+        def read(connection: Connection) -> tuple[Page[TaskView], int]:
+            found = reads.latest(connection, wanted, before, limit + 1, self._by)
+            part, following = cursors.part(
+                found.tasks, limit, lambda one: cursors.write_time(one.updated_ms, one.id, listed)
+            )
+            return Page(items=tuple(self._views.of(connection, part)), next_cursor=following), found.total
+
+        return self._read(read)
+
+    def one(self, ref: str) -> TaskView:
+        """Return the task with its content."""
+        view = self._read(
+            lambda connection: self._views.of(connection, [find_task(connection, ref, self._by)], with_spec=True)[0]
+        )
+        return with_tree(view, self._trees, self._read)
+
+    def runs(self, ref: str) -> list[RunView]:
+        """Return all runs of the task, oldest first."""
+
+        def read(connection: Connection) -> list[RunView]:
+            runs = unnamed(connection, run_rows.of_task(connection, find_task(connection, ref, self._by).id), self._by)
+            return list(concealed(connection, [run_view(run, self._host) for run in runs], self._by))
+
+        return self._read(read)
+
+    def why(self, ref: str) -> WhyView:
+        """Return why the task is where it is, in words, with the decisions and events behind them."""
+
+        def read(connection: Connection) -> WhyView:
+            task = find_task(connection, ref, self._by)
+            view = self._views.of(connection, [task], with_spec=True)[0]
+            return why_view(connection, task, view, self._by, self._clock(), self._observer, self._host)
+
+        return self._read(read)
 
     def submit(self, spec: TaskSpec, *, key: RequestKey | None = None, context: str | None = None) -> TaskView:
         """Accept a task; it is durable when this returns. context: what whoever asks calls the conversation that it
         continues, or begins. Raises Invalid, such as for a directory outside the roots."""
 
-        def transaction(connection: Connection, order: NewTask) -> Changed:
-            if context is not None:
-                order = in_context(connection, order, context, self._by)
-            refuse(task_problems(connection, order.spec, self._by))
-            task = accept(connection, order, self._clock())
-            refuse(cycle_problems(connection, [(task, order.spec)]))
-            return self._changed(connection, task.id, key)
-
-        with self._repeats.claim(key, self._by.id, TaskView) as earlier:
-            if earlier is not None:
-                return earlier
+        def prepare() -> Callable[[Connection], TaskView]:
             refuse(_of_a_schedule(spec) or placement_problems(spec, self._registry, self._workdirs()))
             # Only now: a directory that cannot be looked at has been refused.
             order = NewTask(
                 spec, directory_key(spec.working_dir), "api", creator=self._by.id, organisation=self._by.organisation
             )
-            task_id, told = self._write(lambda connection: transaction(connection, order))
-            crashpoint("submit-committed")
-            return told or self._read(lambda connection: self._queries.task_views.one(connection, task_id))
+            return partial(self._accept, order=order, context=context)
 
-    def cancel(self, ref: str, *, if_version: Versions = None, key: RequestKey | None = None) -> TaskView:
+        told = self._once(key, TaskView, prepare)
+        crashpoint("submit-committed")
+        return told
+
+    def _accept(self, connection: Connection, *, order: NewTask, context: str | None) -> TaskView:
+        if context is not None:
+            order = in_context(connection, order, context, self._by)
+        refuse(task_problems(connection, order.spec, self._by))
+        task = accept(connection, order, self._clock())
+        refuse(cycle_problems(connection, [(task, order.spec)]))
+        return self._views.changed(connection, task.id)
+
+    def cancel(self, ref: str, *, versions: Versions = None, key: RequestKey | None = None) -> TaskView:
         """Ask for its end; a running one ends a little later. Raises Conflict when it has ended already."""
 
-        def change(connection: Connection) -> str:
-            task = self._current(connection, ref, if_version)
+        def change(connection: Connection, task: Task, now_ms: int) -> None:
             if task.state in ENDED:
                 raise Conflict(f"{task.name} is {task.state} already.", remedy="There is nothing left to cancel.")
-            now_ms = self._clock()
             if task.state != "RUNNING":
                 cancel_now(connection, task, now_ms, data={"by": self._by.id})
             else:
                 request_cancel(connection, task, now_ms)
-            return task.id
 
-        return self._change_task(change, key, lambda: crashpoint("cancel-committed"))
+        return self._change(ref, change, versions, key, "cancel-committed")
 
     def restart(
-        self, ref: str, request: RestartRequest, *, if_version: Versions = None, key: RequestKey | None = None
+        self, ref: str, request: RestartRequest, *, versions: Versions = None, key: RequestKey | None = None
     ) -> TaskView:
         """Begin a new generation. Raises Conflict when queued, or running without ``force``; Invalid."""
 
-        def change(connection: Connection) -> str:
-            task = self._current(connection, ref, if_version)
+        def change(connection: Connection, task: Task, now_ms: int) -> None:
             restart(
                 connection,
                 task,
                 request,
                 self._by,
-                self._clock(),
+                now_ms,
                 registry=self._registry,
                 workdirs=self._workdirs(),
                 resuming=self._resuming,
             )
-            return task.id
 
-        return self._change_task(change, key, lambda: crashpoint("restart-committed"))
+        return self._change(ref, change, versions, key, "restart-committed")
 
     def answer(
-        self, ref: str, request: AnswerRequest, *, if_version: Versions = None, key: RequestKey | None = None
+        self, ref: str, request: AnswerRequest, *, versions: Versions = None, key: RequestKey | None = None
     ) -> TaskView:
         """Let its agent continue with the answer, in the conversation in which it asked; or, where nobody has the task
         yet, have it routed by the answer. Raises Conflict; Forbidden for what the policy refuses, or has somebody else
@@ -168,10 +227,10 @@ class TaskService(Service):
             if approval is not None:
                 record_policy(connection, task_rows.get(connection, task.id), approval, now_ms)
 
-        return self._take_input(ref, take, if_version, key)
+        return self._change(ref, take, versions, key, "input-committed")
 
     def approve(
-        self, ref: str, request: ApproveRequest, *, if_version: Versions = None, key: RequestKey | None = None
+        self, ref: str, request: ApproveRequest, *, versions: Versions = None, key: RequestKey | None = None
     ) -> TaskView:
         """Allow what it asks for. Raises Conflict; Forbidden where the policy has somebody else approve it; Invalid for
         what its agent cannot be configured to allow."""
@@ -183,48 +242,34 @@ class TaskService(Service):
             why=request.reason,
             specialist=request.specialist,
         )
-        return self._take_input(ref, take, if_version, key)
+        return self._change(ref, take, versions, key, "input-committed")
 
     def reject(
-        self, ref: str, request: RejectRequest, *, if_version: Versions = None, key: RequestKey | None = None
+        self, ref: str, request: RejectRequest, *, versions: Versions = None, key: RequestKey | None = None
     ) -> TaskView:
         """End it, as what it asks for is not to be. Raises Conflict."""
-        return self._take_input(ref, partial(reject, reason=request.reason), if_version, key)
+        return self._change(ref, partial(reject, reason=request.reason), versions, key, "input-committed")
 
-    def _take_input(
-        self, ref: str, take: Callable[..., None], if_version: Versions, key: RequestKey | None
+    def _change(
+        self,
+        ref: str,
+        change: Callable[..., None],
+        versions: Versions,
+        key: RequestKey | None,
+        committed: str,
     ) -> TaskView:
-        """What a person says to a task. take: a function of ``tasks.inputs``."""
+        """Return the task as it was changed, once for each key. change: takes connection, task and ``now_ms``.
+        committed: the crash point behind the transaction."""
 
-        def change(connection: Connection) -> str:
-            task = self._current(connection, ref, if_version)
-            take(connection, task, now_ms=self._clock())
-            return task.id
+        def transaction(connection: Connection) -> TaskView:
+            task = find_task(connection, ref, self._by)
+            require_version(task.name, task.version, versions)
+            change(connection, task, now_ms=self._clock())
+            return self._views.changed(connection, task.id)
 
-        return self._change_task(change, key, lambda: crashpoint("input-committed"))
-
-    def _change_task(
-        self, change: Callable[[Connection], str], key: RequestKey | None, committed: Callable[[], None]
-    ) -> TaskView:
-        """The task that was changed, once for each key. change: gives its id. committed: called after that."""
-        with self._repeats.claim(key, self._by.id, TaskView) as earlier:
-            if earlier is not None:
-                return earlier
-            task_id, told = self._write(lambda connection: self._changed(connection, change(connection), key))
-            committed()
-            return told or self._read(lambda connection: self._queries.task_views.one(connection, task_id))
-
-    def _current(self, connection: Connection, ref: str, if_version: Versions) -> Task:
-        task = find_task(connection, ref, self._by)
-        require_version(task.name, task.version, if_version)
-        return task
-
-    def _changed(self, connection: Connection, task_id: str, key: RequestKey | None) -> Changed:
-        """The end of every change of a task: with a key, what is told about it is settled and kept here and now."""
-        if key is None:
-            return task_id, None
-        view = self._queries.task_views.one(connection, task_id)
-        return task_id, self._repeats.kept(connection, key, view, self._by.id)
+        told = self._once(key, TaskView, lambda: transaction)
+        crashpoint(committed)
+        return told
 
     def _write(self, fn: Callable[[Connection], T]) -> T:
         try:
