@@ -98,7 +98,10 @@ class AgentSpec(BaseModel):
     @property
     def quota_account(self) -> str:
         """Whose quota it uses: its account or, where none stands behind the program, that of nobody else."""
-        return self.account if self.info.has_account or self.account != DEFAULT_ACCOUNT else self.name
+        info = info_of(self.kind)
+        if self.account != DEFAULT_ACCOUNT or (info.has_account and info.by_command is None):
+            return self.account
+        return info.of(self.command).own_account or self.name
 
 
 class AgentHealth(BaseModel):

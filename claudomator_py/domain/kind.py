@@ -135,6 +135,8 @@ class KindInfo:
     """Variables of a task by which its CLI takes permissions, with the one value that counts; None: any does."""
     plain_output: bool = False
     """Whether its output is made for people as it is, rather than of events."""
+    own_account: str | None = None
+    """What a login without a label is called, of one of many programs with a login each; None: as the agent is."""
     by_command: "Callable[[tuple[str, ...]], KindInfo] | None" = None
     """From an agent's command to what is known of that one, of a kind that takes many programs; None: no more is."""
 

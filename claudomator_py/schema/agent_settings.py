@@ -81,7 +81,9 @@ class AgentEntry(Strict):
         None, description="The CLI that the agent uses. Default: the agent's name, if that is a kind."
     )
     account: Line = Field(
-        "default", description="A label for the login it uses. Agents of one kind and account share limits."
+        "default",
+        description="A label for the login it uses. Agents of one kind and account share limits; of kind `acp`, where "
+        "no label is given, those of one program.",
     )
     command: Words | None = Field(None, description="Program and first arguments. Default: those of the kind.")
     extra_args: tuple[Text, ...] = Field(

@@ -34,13 +34,11 @@ def test_it_edits_a_file_and_answers(bench: Bench, api: ChatApi) -> None:
     assert "Write a greeting." in str(api.requests[0].body["messages"])
 
 
-@pytest.mark.parametrize("command", ["touch made", "git tag made"])
+@pytest.mark.parametrize("command", ["touch made", "git init -q made"])
 def test_a_command_that_was_denied_is_allowed_by_its_rule_in_the_same_session(
     bench: Bench, api: ChatApi, command: str
 ) -> None:
-    made = bench.repository / ("made" if command.startswith("touch") else ".git/refs/tags/made")
-    api.script(COPILOT.shell("git commit --allow-empty -qm x"), Text("Ready."))
-    bench.run(task(permissions={"mode": "bypassPermissions"}))
+    made = bench.repository / "made"
     api.script(COPILOT.shell(command), Text("I could not."))
     denied = bench.run(task())
     assert len(denied.denied) == 1, denied

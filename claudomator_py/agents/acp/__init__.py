@@ -16,7 +16,8 @@ def _of(command: tuple[str, ...]) -> KindInfo:
         reports = Reports.DOLLARS if counts else Reports.DOLLARS_ALONE
     else:
         reports = Reports.TOKENS if counts else Reports.NOTHING
-    return replace(_INFO, reports=reports, mcp=profile.mcp != "none")
+    account = profile.name if profile.command else None
+    return replace(_INFO, reports=reports, mcp=profile.mcp != "none", own_account=account)
 
 
 def _named() -> Mapping[str, NamedAgent]:

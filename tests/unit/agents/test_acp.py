@@ -373,3 +373,14 @@ def test_what_it_cannot_be_held_to_is_said(tmp_path: Path) -> None:
     assert all(word in said for word in ("permissions.tools", "max_turns", "add_dirs", "not read"))
     pi = AgentSpec(name="pi", kind="acp", command=("pi-acp",))
     assert any("never asks" in one for one in KIND.unsupported(everything, pi))
+
+
+def test_programs_have_their_own_accounts_and_one_program_has_one() -> None:
+    def account(name: str, *command: str, label: str = "default") -> str:
+        return AgentSpec(name=name, kind="acp", command=command, account=label).quota_account
+
+    assert account("a", "goose", "acp") == account("b", "/opt/bin/goose", "acp") == "goose"
+    assert account("a", "kimi", "acp") == "kimi"
+    assert account("a", "unknown") == "a"
+    assert account("b", "unknown") == "b"
+    assert account("a", "goose", "acp", label="work") == "work"
