@@ -176,3 +176,11 @@ def test_an_answer_that_quotes_a_limit_is_an_answer(bench: Bench, api: GeminiApi
     api.script(Text(quote))
     outcome = bench.run(task())
     assert (outcome.status, outcome.text) == (OutcomeStatus.SUCCEEDED, quote)
+
+
+def test_a_model_that_goes_in_circles_and_is_stopped_for_it_has_not_succeeded(bench: Bench, api: GeminiApi) -> None:
+    """It calls that a success, after a warning."""
+    api.script(*[GEMINI.shell("true")] * 30, Text("Done."))
+    outcome = bench.run(task(permissions={"allowed_tools": ["run_shell_command"]}))
+    assert (outcome.status, outcome.reason) == (OutcomeStatus.FAILED, Reason.UNFINISHED), outcome
+    assert "Loop detected" in str(outcome.detail)
