@@ -20,7 +20,9 @@ _numbers = itertools.count(1)
 
 
 class ChatApi(ScriptedApi):
-    """The server."""
+    """The server. input_tokens: what each answer says that it was given."""
+
+    input_tokens = INPUT_TOKENS
 
     def in_loop(self, request: Request) -> bool:
         return request.path.endswith("/chat/completions") and bool(request.body.get("tools"))
@@ -41,9 +43,9 @@ class ChatApi(ScriptedApi):
             exchange.send_event(_chunk({"role": "assistant", "content": None, "tool_calls": [call]}))
         finish = "stop" if isinstance(step, Text) else "tool_calls"
         usage = {
-            "prompt_tokens": INPUT_TOKENS,
+            "prompt_tokens": self.input_tokens,
             "completion_tokens": OUTPUT_TOKENS,
-            "total_tokens": INPUT_TOKENS + OUTPUT_TOKENS,
+            "total_tokens": self.input_tokens + OUTPUT_TOKENS,
         }
         exchange.send_event({**_chunk({}, finish), "usage": usage})
         exchange.send_event("[DONE]")

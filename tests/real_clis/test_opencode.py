@@ -9,7 +9,7 @@ import pytest
 from claudomator_py.domain.agent import ModelChoice
 from claudomator_py.domain.outcome import OutcomeStatus, Provenance, Reason
 from tests.fakes.chat_api import ChatApi, overloaded, throttled, unauthorized
-from tests.fakes.http_api import INPUT_TOKENS, OUTPUT_TOKENS, Text
+from tests.fakes.http_api import INPUT_TOKENS, OUTPUT_TOKENS, Answer, Exchange, Request, Text, ToolCall
 from tests.integration.hosts.rig import Rig
 from tests.real_clis.bench import LIMITS, Bench, bench_for, task
 from tests.real_clis.clis import OPENCODE, OPENCODE_STEP_USD
@@ -107,3 +107,34 @@ def test_a_model_that_is_not_there(bench: Bench) -> None:
 def test_a_session_that_is_not_there(bench: Bench) -> None:
     outcome = bench.run(task(), resume="ses_nope")
     assert (outcome.status, outcome.reason) == (OutcomeStatus.FAILED, Reason.BAD_INVOCATION), outcome
+
+
+class FullApi(ChatApi):
+    """A model whose conversation is full once it has called a tool, and that then takes its time."""
+
+    wait_s = 0.0
+    was_full = False
+
+    def answer(self, exchange: Exchange, request: Request, step: Answer) -> None:
+        self.input_tokens = 99_000 if isinstance(step, ToolCall) else INPUT_TOKENS
+        if self.was_full and request.body.get("tools"):
+            self.closing.wait(self.wait_s)
+        self.was_full = self.was_full or isinstance(step, ToolCall)
+        super().answer(exchange, request, step)
+
+
+@pytest.mark.parametrize("wait_s", [0, 600])
+def test_it_goes_on_after_it_has_made_its_conversation_shorter(rig: Rig, tmp_path: Path, wait_s: float) -> None:
+    """It says of the step with the summary that it has stopped, and then puts a text before its model."""
+    with FullApi() as api:
+        api.wait_s = wait_s
+        bench = bench_for(OPENCODE, api, rig, tmp_path, ModelChoice(model="fake/m1"))
+        api.script(OPENCODE.writes(bench.repository / "hello.txt"), Text("I wrote it."))
+        running = bench.start(task(permissions={"mode": "acceptEdits"}), limits=replace(LIMITS, timeout_ms=60_000))
+        running.shim.wait()
+    outcome = running.outcome()
+    assert (bench.repository / "hello.txt").exists(), outcome
+    if wait_s:
+        assert (outcome.status, outcome.reason) == (OutcomeStatus.FAILED, Reason.TIMEOUT), outcome
+    else:
+        assert (outcome.status, outcome.text) == (OutcomeStatus.SUCCEEDED, "I wrote it."), outcome

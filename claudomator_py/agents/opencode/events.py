@@ -115,8 +115,12 @@ class OpencodeEvents(RunEvents):
             case "step_start":
                 self.finish, self.answer, self.error = None, "", None
             case "text":
-                self.answered = True
                 said = text_of(part, "text") or ""
+                if self.finish is not None:
+                    # No step is open: it is put before the model, as once the conversation was made shorter.
+                    self.finish = None
+                    return [Part("notice", said, at_ms=at_ms)]
+                self.answered = True
                 self.spoke = self.spoke or bool(said.strip())
                 self.answer = shortened(f"{self.answer}\n\n{said}" if self.answer else said, 2 * MAX_TEXT)
                 return [Part("message", said, at_ms=at_ms)]

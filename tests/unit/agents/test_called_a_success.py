@@ -203,3 +203,15 @@ def test_a_last_message_of_qwen_that_was_cut_off_is_no_end(stop_reason: str) -> 
 @pytest.mark.parametrize("subtype", ["error_max_turns", "error_during_execution", "error_of_tomorrow"])
 def test_a_result_of_qwen_that_calls_itself_an_error_is_one(subtype: str) -> None:
     assert ended("qwen", QWEN.begin, QWEN.text, {**QWEN.end, "subtype": subtype}).status is FAILED
+
+
+def test_opencode_goes_on_after_it_has_made_its_conversation_shorter() -> None:
+    """As 1.18.33 was seen to: a step that ends with stop, a text for the model, and the next step when that answers."""
+    summary = [OPENCODE.begin, {"type": "text", "part": {"text": "So far: the tests fail."}}, OPENCODE.end]
+    shorter = [OPENCODE.begin, OPENCODE.tool, *summary, {"type": "text", "part": {"text": "Continue, or ask."}}]
+    assert reader("opencode", *shorter).stage is Stage.WORKING, "a slow model is not cut off"
+    for code, by, reason in ((-15, "timeout", Reason.TIMEOUT), (-9, None, Reason.INTERRUPTED)):
+        assert ended("opencode", *shorter, code=code, by=by).reason is reason
+    assert ended("opencode", *shorter).status is FAILED, "it ended before its model went on"
+    outcome = ended("opencode", *shorter, OPENCODE.begin, OPENCODE.text, OPENCODE.end)
+    assert (outcome.status, outcome.text) == (SUCCEEDED, "Done.")
