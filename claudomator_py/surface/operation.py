@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import Annotated, Any, Final, Protocol, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Protocol, TypedDict, TypeVar, Unpack, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel
 
@@ -216,25 +216,40 @@ class Operation:
     """The shape of the answer; None: there is nothing to say."""
     listed: bool
     """Whether the call returns the items of the answer, which is a page."""
-    status: int
+    status: int = 200
     """Of the answer."""
-    refuses: tuple[int, ...]
+    refuses: Sequence[int] = ()
     """Other answers, besides what its parameters mean and every operation may answer."""
-    answer_note: str | None
+    answer_note: str | None = None
     """What is said of the answer besides its shape."""
-    location: str | None
+    location: str | None = None
     """Where the thing is that was made, with fields of the answer in braces; None: it makes nothing."""
+    links: Links | None = None
+    tagged: bool = False
+    """Whether the answer carries its ``version`` as an entity tag."""
+    conditional: bool = False
+    """Whether whoever has seen that version may be answered 304."""
+    secret: bool = False
+    """Whether the answer has a secret that was made for whoever asks, and is shown this once."""
+    also: Mapping[int, str] = field(default_factory=dict)
+    """Other statuses of an answer of that shape, and what they mean."""
+    streamed: Streamed | None = None
+    """What is answered as a stream; None: nothing."""
+
+
+class _More(TypedDict, total=False):
+    """What a declaration may say besides; see ``Operation`` for the words."""
+
+    status: int
+    refuses: Sequence[int]
+    answer_note: str | None
+    location: str | None
     links: Links | None
     tagged: bool
-    """Whether the answer carries its ``version`` as an entity tag."""
     conditional: bool
-    """Whether whoever has seen that version may be answered 304."""
     secret: bool
-    """Whether the answer has a secret that was made for whoever asks, and is shown this once."""
     also: Mapping[int, str]
-    """Other statuses of an answer of that shape, and what they mean."""
     streamed: Streamed | None
-    """What is answered as a stream; None: nothing."""
 
 
 class Calls(Protocol):
@@ -249,17 +264,7 @@ def operation(
     operation_id: str,
     needs: Needed,
     summary: str,
-    *,
-    status: int = 200,
-    refuses: Sequence[int] = (),
-    answer_note: str | None = None,
-    location: str | None = None,
-    links: Links | None = None,
-    tagged: bool = False,
-    conditional: bool = False,
-    secret: bool = False,
-    also: Mapping[int, str] | None = None,
-    streamed: Streamed | None = None,
+    **more: Unpack[_More],
 ) -> Callable[[F], F]:
     """Declare the method below it to be the call of an operation; see ``Operation`` for the words.
 
@@ -283,16 +288,7 @@ def operation(
             ),
             answer=answer,
             listed=listed,
-            status=status,
-            refuses=tuple(refuses),
-            answer_note=answer_note,
-            location=location,
-            links=links,
-            tagged=tagged,
-            conditional=conditional,
-            secret=secret,
-            also=also or {},
-            streamed=streamed,
+            **more,
         )
 
         @wraps(method)
