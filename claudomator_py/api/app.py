@@ -23,7 +23,6 @@ from claudomator_py.api.routing import routing
 from claudomator_py.api.runs import runs
 from claudomator_py.api.section import Section
 from claudomator_py.api.settings import WebSettings
-from claudomator_py.api.specialists import specialists
 from claudomator_py.api.streams import Streams
 from claudomator_py.daemon.metering import Meter
 from claudomator_py.domain.principal import OPERATOR
@@ -44,6 +43,7 @@ from claudomator_py.resources.overview.http import overview
 from claudomator_py.resources.policy.http import policy
 from claudomator_py.resources.schedules.http import schedules
 from claudomator_py.resources.session import Access
+from claudomator_py.resources.specialists.http import specialists
 from claudomator_py.resources.tasks.http import tasks
 from claudomator_py.store.database import Database
 

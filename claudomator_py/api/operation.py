@@ -23,9 +23,9 @@ from claudomator_py.api.request import JsonObject, OptionalJsonObject
 from claudomator_py.api.section import GUARDS, Section
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import Invalid, Problem
-from claudomator_py.domain.views.specialists import SpecialistView
 from claudomator_py.resources.channels.shape import ChannelView
 from claudomator_py.resources.session import Access, Session
+from claudomator_py.resources.specialists.shape import SpecialistView
 from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.schema.cardfile import read_card
 from claudomator_py.schema.taskfile import parse_task

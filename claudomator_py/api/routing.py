@@ -14,8 +14,8 @@ from claudomator_py.domain.views.routing import (
     RouteRequest,
     RoutingStatsView,
 )
+from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.service.learning import Learned
-from claudomator_py.service.specialists import Specialists
 from claudomator_py.surface.operation import ADMIN, ADMIN_WHOLE, READ
 
 routing = Operations("routing")

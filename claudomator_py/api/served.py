@@ -11,11 +11,22 @@ from pydantic import BaseModel
 from claudomator_py.api.conditional import NOT_MODIFIED, IfMatch, IfNoneMatch, Tags
 from claudomator_py.api.conditional import IdempotencyKey as RequestKeyHeader
 from claudomator_py.api.guard.without_secrets import GIVEN
-from claudomator_py.api.operation import Allowed, Operations, Tagged, Tagging, body, links, location, task_document
+from claudomator_py.api.operation import (
+    Allowed,
+    Operations,
+    Tagged,
+    Tagging,
+    body,
+    card_document,
+    links,
+    location,
+    task_document,
+)
 from claudomator_py.api.request import DIGITS
 from claudomator_py.api.streams import stream_response
 from claudomator_py.resources.session import Service
 from claudomator_py.surface.operation import (
+    CardDocument,
     IdempotencyKey,
     IfVersion,
     JsonBody,
@@ -126,8 +137,9 @@ def _taken(parameter: Parameter) -> tuple[str, Any]:
             return name, Annotated[kind, Path(max_length=longest, description=description)]
         case PathNumber(description, most):
             return name, Annotated[kind, Path(ge=1, le=most, description=description), DIGITS]
-        case QueryText(description, longest):
-            return name, Annotated[kind, Query(max_length=longest, description=description)]
+        case QueryText(description, longest, shortest):
+            query = Query(min_length=shortest, max_length=longest, description=description)
+            return name, Annotated[kind, query]
         case QueryTexts(description, most):
             return name, Annotated[kind, Query(max_length=most, description=description)]
         case QueryNumber(description, least, most):
@@ -138,6 +150,8 @@ def _taken(parameter: Parameter) -> tuple[str, Any]:
             return name, Annotated[kind, Depends(_query_reader(_shape(kind)))]
         case TaskDocument(examples):
             return name, Annotated[kind, task_document(**examples)]
+        case CardDocument(examples):
+            return name, Annotated[kind, card_document(**examples)]
         case JsonBody(examples):
             required = parameter.default is inspect.Parameter.empty
             shape = _shape(kind)

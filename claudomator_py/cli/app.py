@@ -71,7 +71,7 @@ COMMANDS: Mapping[str, Command] = {
     "release": Command(
         "End the holds of agents, and of their accounts. Tasks start on them again.", _command("agents", "release")
     ),
-    "search": Command("Search specialists, by meaning and by words.", _function("specialists:search")),
+    "search": Command("Search specialists, by meaning and by words.", _command("specialists", "search")),
     "route": Command("Show who would do a task, and why.", _function("routing:route")),
     "drain": Command("Stop starting tasks; running ones finish.", _command("daemon", "drain")),
     "undrain": Command("Start tasks again after `drain`.", _command("daemon", "undrain")),
@@ -86,7 +86,7 @@ COMMANDS: Mapping[str, Command] = {
 
 GROUPS: Mapping[str, Command] = {
     "schedule": Command("Recurring tasks: list, preview, pause, run, end.", _resource("schedules")),
-    "specialists": Command("Specialists: list, show, add, edit, share, import, export.", _group("specialists:group")),
+    "specialists": Command("Specialists: list, show, add, edit, share, import, export.", _resource("specialists")),
     "channel": Command("Channels: create, list, show, post, read, settings, stats.", _resource("channels")),
     "decisions": Command("Decisions: list, show, export as JSON lines.", _resource("decisions")),
     "routing": Command("Routing: statistics, what was learned, reset, freeze.", _group("routing:group")),

@@ -28,6 +28,7 @@ from claudomator_py.domain.principal import MAX_KEY_LENGTH
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.views.base import Page, ProblemDetails
 from claudomator_py.surface.operation import (
+    CardDocument,
     IdempotencyKey,
     IfVersion,
     JsonBody,
@@ -125,6 +126,8 @@ class Transport:
                     query |= {} if value is None else body_of(value)
                 case TaskDocument():
                     body = task_document(value)
+                case CardDocument():
+                    body = value.document
                 case JsonBody():
                     body = {} if value is None else body_of(value)
                 case JsonField():

@@ -70,6 +70,7 @@ class QueryText:
 
     description: str
     max_length: int = 128
+    min_length: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,14 @@ class TaskDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class CardDocument:
+    """That a ``Card`` is sent as the body, as a card file would write it; as an annotation."""
+
+    examples: Mapping[str, object]
+    """By name; each is executed by a test."""
+
+
+@dataclass(frozen=True, slots=True)
 class JsonBody:
     """That a shape is sent as the body; as an annotation. One that may be left out has a default."""
 
@@ -148,6 +157,7 @@ Sent = (
     | QueryChoice
     | QueryFields
     | TaskDocument
+    | CardDocument
     | JsonBody
     | JsonField
     | IdempotencyKey

@@ -12,8 +12,8 @@ from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.requests import DecisionFilter, TaskFilter
 from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.decisions.ask import Decisions
+from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.service.specialists import Specialists
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
 from tests.fakes.world import World, spec

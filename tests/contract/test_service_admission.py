@@ -15,10 +15,11 @@ from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.domain.task import PermissionMode
 from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.resources.channels.service import Channels
+from claudomator_py.resources.specialists.service import Specialists
+from claudomator_py.resources.specialists.shape import GrantRequest
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.routing.role import agent_of
 from claudomator_py.service.run_requests import RunRequests
-from claudomator_py.service.specialists import Specialists
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
 from tests.fakes.world import World, spec
@@ -57,7 +58,7 @@ def put(world: World, described: str) -> None:
     mine = world.access.as_(by)[Specialists]
     mine.register(card("shepherd", visibility=visibility, skills=[SHEEP]))
     if "granted" in words:
-        mine.grant("shepherd", "org:bolt")
+        mine.grant("shepherd", GrantRequest(grantee="org:bolt"))
     if "admitted" in words:
         world.access.as_(ROOT)[Specialists].admit("shepherd")
 

@@ -23,7 +23,7 @@ from claudomator_py.resources.channels.shape import (
     MuteRequest,
     SettingsRequest,
 )
-from claudomator_py.service.specialists import Specialists
+from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.store.database import Database
 from claudomator_py.tasks.messages import Written
 from tests.contract.talk import OFF, made, of, said, task_of, told

@@ -16,12 +16,13 @@ from claudomator_py.resources.decisions.ask import Decisions
 from claudomator_py.resources.events.service import Events
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.session import Session
+from claudomator_py.resources.specialists.service import Specialists
+from claudomator_py.resources.specialists.shape import GrantRequest
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import AnswerRequest
 from claudomator_py.routing.role import agent_of
 from claudomator_py.service.learning import Learned
 from claudomator_py.service.run_requests import RunRequests
-from claudomator_py.service.specialists import Specialists
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
 from tests.fakes.world import World, spec
@@ -93,7 +94,7 @@ def test_colleagues_are_not_told_which_hidden_agent_has_their_task(world: World,
     ann, eve = world.access.as_(ANN), world.access.as_(EVE)
     (ann[Specialists] if via == "hub" else world.specialists).register(hidden)
     if via == "http":  # which only an operator's card is reached by
-        world.specialists.grant("shepherd", "ann")
+        world.specialists.grant("shepherd", GrantRequest(grantee="ann"))
     world.specialists.register(card("ben", description="Bakes bread."))
     world.registry.reach([agent_of(hidden)])
     ann[Tasks].submit(spec("tally", instructions="Count the sheep. How many sheep are there?"))
@@ -209,7 +210,7 @@ def test_a_colleague_cannot_find_out_a_name_by_handing_on_to_it(world: World) ->
 def test_a_queued_task_does_not_keep_a_specialist_whose_grant_was_revoked(world: World, named: bool) -> None:
     ann, bob = world.access.as_(ANN), world.access.as_(BOB)
     ann[Specialists].register(card("shepherd", visibility="shared", skills=[SHEEP]))
-    ann[Specialists].grant("shepherd", "bob")
+    ann[Specialists].grant("shepherd", GrantRequest(grantee="bob"))
     world.specialists.admit("shepherd")
     for user in (ann, bob):
         fields = {"specialist": "shepherd"} if named else {}

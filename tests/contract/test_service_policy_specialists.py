@@ -11,10 +11,10 @@ from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.policy.rule import Rule
 from claudomator_py.resources.decisions.ask import Decisions
 from claudomator_py.resources.policy.service import PolicyService
+from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import AnswerRequest
 from claudomator_py.scheduler.decision import DecisionKind, SpecialistRecord
-from claudomator_py.service.specialists import Specialists
 from claudomator_py.store import decision_rows
 from claudomator_py.store.database import Database
 from tests.contract.policed import Make, approve, policed_world, rule

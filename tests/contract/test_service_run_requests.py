@@ -20,10 +20,10 @@ from claudomator_py.domain.run_requests import (
 )
 from claudomator_py.domain.units import HOUR_MS, format_instant
 from claudomator_py.policy.rule import Rule
+from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import AnswerRequest
 from claudomator_py.service.run_requests import ASKED, PROGRESS, SUBTASK, RunRequests
-from claudomator_py.service.specialists import Specialists
 from claudomator_py.store import events
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run

@@ -13,10 +13,10 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.views.routing import RouteRequest
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.policy.rule import Rule
-from claudomator_py.queries.specialists import text_scores
+from claudomator_py.resources.specialists.ask import text_scores
+from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.schema.routing_settings import Preset
-from claudomator_py.service.specialists import Specialists
 from claudomator_py.store.database import Database
 from claudomator_py.store.full_text import Found
 from tests.fakes.cards import card

@@ -10,10 +10,11 @@ from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey, Rol
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.resources.events.service import Events
+from claudomator_py.resources.specialists.service import Specialists
+from claudomator_py.resources.specialists.shape import GrantRequest
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.schema.routing_settings import Preset
-from claudomator_py.service.specialists import Specialists
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
 from tests.fakes.world import World, spec
@@ -112,7 +113,7 @@ def test_a_card_that_does_not_exist_for_somebody_is_told_of_in_no_way(world: Wor
         lambda one: bob.change(card(one), versions={1}),
         bob.remove,
         lambda one: bob.remove(one, versions={99}),
-        lambda one: bob.grant(one, "bob"),
+        lambda one: bob.grant(one, GrantRequest(grantee="bob")),
         lambda one: bob.revoke(one, "bob"),
     )
     for ask in asks:
@@ -153,12 +154,12 @@ def test_pages_have_what_exists_for_who_asks_and_a_cursor_tells_of_nothing_else(
 
 def test_for_whom_it_is_shared_is_told_to_those_who_may_change_it(world: World) -> None:
     of(world, ANN).register(card("plumber", visibility="shared"))
-    own = of(world, ANN).grant("plumber", "bob")
+    own = of(world, ANN).grant("plumber", GrantRequest(grantee="bob"))
     assert (own.grants, own.changeable, own.version) == (("bob",), True, 2)
     other = of(world, BOB).one("plumber")
     assert (other.grants, other.changeable) == ((), False)
     with pytest.raises(Forbidden):
-        of(world, BOB).grant("plumber", "org:bolt")
+        of(world, BOB).grant("plumber", GrantRequest(grantee="org:bolt"))
     assert of(world, ANN).revoke("plumber", "bob").grants == ()
     assert ids(world, BOB) == []
 
@@ -193,7 +194,7 @@ def test_a_change_is_refused_to_who_has_seen_another_version(world: World) -> No
 
 def test_changes_are_events_in_the_name_of_who_made_them(world: World) -> None:
     of(world, ANN).register(card("plumber", visibility="shared"))
-    of(world, ANN).grant("plumber", "bob")
+    of(world, ANN).grant("plumber", GrantRequest(grantee="bob"))
     of(world, ANN).remove("plumber")
     live = world.access.as_(OPERATOR)[Events]
     told = live.events(live.event_filter(None, ()), 0, 9).items

@@ -14,7 +14,7 @@ from claudomator_py.protocols.hub.hub import (
     Link,
 )
 from claudomator_py.protocols.hub.waking import NotWoken
-from claudomator_py.service.specialists import Specialists
+from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
 from tests.fakes.quick_time import run_quickly

@@ -53,6 +53,7 @@ from claudomator_py.resources.events.service import Events
 from claudomator_py.resources.notifications.service import Notices
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.schedules.service import Schedules
+from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.routing.calibration import calibration_for
@@ -65,7 +66,6 @@ from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.taskfiles import ParsedFile
 from claudomator_py.service.learning import Learned
 from claudomator_py.service.run_requests import RunRequests
-from claudomator_py.service.specialists import Specialists
 from claudomator_py.sources.inbox.values import FileStamp, Reading
 from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.database import Database

@@ -7,7 +7,6 @@ from claudomator_py.api.page import (
     inputs,
     routing,
     selection,
-    specialists,
     static,
     tasks,
 )
@@ -17,6 +16,7 @@ from claudomator_py.resources.decisions import page as decisions
 from claudomator_py.resources.policy import page as policy
 from claudomator_py.resources.schedules import page as schedules
 from claudomator_py.resources.session import Access
+from claudomator_py.resources.specialists import page as specialists
 
 
 def routes(access: Access, entrance: login.Entrance) -> list[BaseRoute]:

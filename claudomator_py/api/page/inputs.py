@@ -13,7 +13,6 @@ from fastapi.responses import RedirectResponse, Response
 from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import row_of
-from claudomator_py.api.page.specialist_model import OFFERED, choices_of
 from claudomator_py.api.page.wanted import read_fields
 from claudomator_py.api.problem import status_of
 from claudomator_py.api.request import DIGITS
@@ -23,6 +22,7 @@ from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.principal import Principal
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.session import Access, Session
+from claudomator_py.resources.specialists.page_model import OFFERED, choices_of
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from claudomator_py.api.page.specialist_model import url_of
 from claudomator_py.domain.views.routing import RouteCandidateView, RouteView
+from claudomator_py.resources.specialists.page_model import url_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from fastapi.responses import RedirectResponse, Response
 from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.route_model import route_of
-from claudomator_py.api.page.specialist_model import url_of
 from claudomator_py.api.page.wanted import DAYS, Days, read_fields
 from claudomator_py.api.problem import status_of
 from claudomator_py.api.section import guarded
@@ -30,8 +29,9 @@ from claudomator_py.domain.views.routing import (
     StandingView,
 )
 from claudomator_py.resources.session import Access
+from claudomator_py.resources.specialists.page_model import url_of
+from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.service.learning import Learned
-from claudomator_py.service.specialists import Specialists
 
 Text = Annotated[str, Form(max_length=MAX_INSTRUCTIONS_LENGTH)]
 Field = Annotated[str, Form(max_length=2_000)]

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from claudomator_py.api.page.route_model import RouteShown, route_of
 from claudomator_py.api.page.rows import Row, row_of, words_of
-from claudomator_py.api.page.specialist_model import url_of
 from claudomator_py.api.page.words import cost_text, meaning_of, model_text, tokens_text, took
 from claudomator_py.domain.blocked_words import predicate, wait_of
 from claudomator_py.domain.budget import with_unknown
@@ -14,6 +13,7 @@ from claudomator_py.domain.wording import Piece, Sentence, said
 from claudomator_py.resources.decisions.shape import CandidateView, DecisionView
 from claudomator_py.resources.events.page import Moment, timeline_of
 from claudomator_py.resources.runs.shape import OutcomeView, RunCheckView, RunView
+from claudomator_py.resources.specialists.page_model import url_of
 from claudomator_py.resources.tasks.shape import DependencyView, TaskView, WhyView
 
 _TONES = {

@@ -13,7 +13,6 @@ from fastapi.responses import RedirectResponse, Response
 from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import row_of
-from claudomator_py.api.page.specialist_model import OFFERED, choices_of
 from claudomator_py.api.page.task_model import task_page_of
 from claudomator_py.api.page.wanted import read_fields
 from claudomator_py.api.problem import status_of
@@ -26,6 +25,7 @@ from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.session import Access, Session
+from claudomator_py.resources.specialists.page_model import OFFERED, choices_of
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import TaskView
 

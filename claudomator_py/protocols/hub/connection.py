@@ -30,8 +30,8 @@ from claudomator_py.protocols.hub.methods import (
     RpcError,
 )
 from claudomator_py.resources.session import Access, Session
+from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.schema.validation import MAX_PROBLEMS, odd_values
-from claudomator_py.service.specialists import Specialists
 
 log = logging.getLogger(__name__)
 

@@ -16,11 +16,11 @@ from claudomator_py.domain.fields import Name
 from claudomator_py.domain.principal import Principal, RequestKey
 from claudomator_py.protocols.hub.hub import Hub, Link, Peer
 from claudomator_py.resources.session import Session
+from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.schema.a2a_card import is_a2a, is_written_for_a2a, read_a2a, unread_keys
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.validation import MAX_PROBLEMS, first_problem, validate
-from claudomator_py.service.specialists import Specialists
 from claudomator_py.store.database import StoreUnavailable
 
 MAX_BYTES: Final = 1024 * 1024

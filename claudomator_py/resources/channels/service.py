@@ -44,7 +44,7 @@ Judge = Callable[[ReplyQuestion], Reply]
 """Whether the cheap model says in time that the primary should answer."""
 
 Router = Callable[[Request, Principal], Decided | None]
-"""See ``service.specialists.Router``."""
+"""See ``resources.specialists.service.Router``."""
 
 
 class Channels(Service):

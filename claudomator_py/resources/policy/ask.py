@@ -12,11 +12,9 @@ from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.domain.units import DAY_MS
-from claudomator_py.domain.views.specialists import SpecialistView
 from claudomator_py.policy.rule import BUILT_IN, Rule
 from claudomator_py.policy.verdict import Policy
 from claudomator_py.queries.concealment import SOMEBODY
-from claudomator_py.queries.specialists import view as view_of
 from claudomator_py.resources.policy.shape import (
     ApprovalsView,
     HeldTaskView,
@@ -24,6 +22,8 @@ from claudomator_py.resources.policy.shape import (
     RuleView,
     SettledApprovalView,
 )
+from claudomator_py.resources.specialists.ask import view as view_of
+from claudomator_py.resources.specialists.shape import SpecialistView
 from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, PolicyVerdict
 from claudomator_py.store import decision_log, decision_rows, events, reads, remembered, specialist_rows
 from claudomator_py.store.stored_json import readable

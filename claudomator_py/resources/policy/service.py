@@ -8,7 +8,6 @@ from claudomator_py.dispatch.policing import try_rules
 from claudomator_py.domain.budget import DayBudget, Spending
 from claudomator_py.domain.errors import Invalid
 from claudomator_py.domain.views.policy import VerdictView
-from claudomator_py.domain.views.specialists import SpecialistView
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.policy.facts import Facts
 from claudomator_py.policy.verdict import Policy
@@ -18,6 +17,7 @@ from claudomator_py.queries.routing import verdict_view
 from claudomator_py.resources.policy import ask
 from claudomator_py.resources.policy.shape import ApprovalsView, PolicyView
 from claudomator_py.resources.session import Service
+from claudomator_py.resources.specialists.shape import SpecialistView
 from claudomator_py.schema.taskfiles import parse_task_file
 from claudomator_py.store import specialist_rows
 from claudomator_py.store.database import Database

@@ -11,8 +11,9 @@ from claudomator_py.domain.channel import NewChannel
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.schedules.service import Schedules
+from claudomator_py.resources.specialists.service import Specialists
+from claudomator_py.resources.specialists.shape import GrantRequest
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.service.specialists import Specialists
 from claudomator_py.store import visibility
 from claudomator_py.store.tables import CHANNEL, DECISION, EVENT, RUN, SCHEDULE, SPECIALIST, TASK
 from tests.databases import open_migrated
@@ -107,8 +108,8 @@ def staffed(world: World) -> World:
     for name, (by, seen_by) in CARDS.items():
         world.access.as_(by)[Specialists].register(card(name, visibility=seen_by))
     of_ann = world.access.as_(ANN)[Specialists]
-    of_ann.grant("lent-to-bob", "bob")
-    of_ann.grant("lent-to-bolt", "org:bolt")
+    of_ann.grant("lent-to-bob", GrantRequest(grantee="bob"))
+    of_ann.grant("lent-to-bolt", GrantRequest(grantee="org:bolt"))
     of_ann.remove("gone")
     return world
 

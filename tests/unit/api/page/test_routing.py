@@ -10,8 +10,8 @@ from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.domain.units import DAY_MS
 from claudomator_py.resources.access.shape import TokenRequest
 from claudomator_py.resources.session import Access
+from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.schema.routing_settings import LearningSettings
-from claudomator_py.service.specialists import Specialists
 from claudomator_py.workers.learning import Learner
 from tests.fakes.cards import card
 from tests.fakes.daemon import running

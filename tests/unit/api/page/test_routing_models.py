@@ -4,7 +4,6 @@ import pytest
 
 from claudomator_py.api.page.route_model import route_of
 from claudomator_py.api.page.routing import NOBODY, corrections_of, figures_of, standings_of
-from claudomator_py.api.page.specialist_model import page_of
 from claudomator_py.domain.card import Registration
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.views.routing import (
@@ -18,7 +17,8 @@ from claudomator_py.domain.views.routing import (
     RoutingStatsView,
     StandingView,
 )
-from claudomator_py.queries.specialists import view
+from claudomator_py.resources.specialists.ask import view
+from claudomator_py.resources.specialists.page_model import page_of
 from tests.fakes.cards import card
 
 AT = "2026-09-21T14:13:20.000Z"

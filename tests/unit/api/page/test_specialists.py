@@ -8,10 +8,10 @@ import pytest
 
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
-from claudomator_py.domain.views.specialists import SpecialistView
 from claudomator_py.resources.access.shape import TokenRequest
+from claudomator_py.resources.specialists.service import Specialists
+from claudomator_py.resources.specialists.shape import GrantRequest, SpecialistView
 from claudomator_py.schema.cardfile import card_text
-from claudomator_py.service.specialists import Specialists
 from claudomator_py.tasks import specialists as changes
 from tests.fakes.cards import card
 from tests.fakes.daemon import Daemon, running
@@ -305,7 +305,7 @@ def test_what_is_another_s_is_seen_and_not_changed(open_daemon: Daemon, prepared
         made = client.create_token(TokenRequest(name="bob", role="operate", organisation="acme"))
     bob = log_in(open_daemon, made.token)
     register(prepared, PLUMBER, ANN)
-    prepared.access.as_(ANN)[Specialists].grant("plumber", "org:secretive")
+    prepared.access.as_(ANN)[Specialists].grant("plumber", GrantRequest(grantee="org:secretive"))
     page = bob.get("/specialists/plumber")
     assert page.status == 200
     assert "org:secretive" not in page.body.decode()

@@ -23,8 +23,8 @@ from claudomator_py.domain.run import CheckResult
 from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.resources.access.shape import TokenRequest
 from claudomator_py.resources.policy.service import PolicyService
+from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.service.specialists import Specialists
 from tests.fakes.cards import card
 from tests.fakes.daemon import running
 from tests.fakes.prepared import START_MS, PreparedService

@@ -7,7 +7,7 @@ from claudomator_py.api.page.wanted import filter_url
 from claudomator_py.api.page.words import short_line
 from claudomator_py.domain.card import Authentication, Card, Scheme, Source, Transport, Visibility
 from claudomator_py.domain.requests import TaskFilter
-from claudomator_py.domain.views.specialists import FoundSpecialistView, SpecialistView
+from claudomator_py.resources.specialists.shape import FoundSpecialistView, SpecialistView
 from claudomator_py.schema.cardfile import card_text
 
 OFFERED = 200

@@ -11,8 +11,8 @@ from sqlalchemy import Connection
 from claudomator_py.domain.card import Registration
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.views.base import Page
-from claudomator_py.domain.views.specialists import FoundSkillView, FoundSpecialistView, SearchView, SpecialistView
 from claudomator_py.queries import cursors
+from claudomator_py.resources.specialists.shape import FoundSkillView, FoundSpecialistView, SearchView, SpecialistView
 from claudomator_py.store import full_text, specialist_rows
 from claudomator_py.store.full_text import Found
 from claudomator_py.tasks.specialists import may_change
@@ -33,7 +33,7 @@ _LIST: Final = {"list": "specialists"}
 
 
 def view(found: Registration, by: Principal) -> SpecialistView:
-    """The card in the shape of the API, for a principal for whom it exists."""
+    """Return the card in the shape of the API, for a principal for whom it exists."""
     changeable = may_change(found, by)
     return SpecialistView.of(
         found,
@@ -50,7 +50,7 @@ def view(found: Registration, by: Principal) -> SpecialistView:
 
 
 def page(connection: Connection, by: Principal, cursor: str | None, limit: int) -> Page[SpecialistView]:
-    """A part of the cards that exist for the principal, by id. Raises BadCursor."""
+    """Return a part of the cards that exist for the principal, by id. Raises BadCursor."""
     after = None if cursor is None else cursors.read_text(cursor, _LIST)
     found = specialist_rows.seen(connection, by, after=after, limit=limit + 1)
     part, following = cursors.part(found, limit, lambda one: cursors.write_text(one.card.id, _LIST))
@@ -60,9 +60,8 @@ def page(connection: Connection, by: Principal, cursor: str | None, limit: int) 
 def search(
     connection: Connection, query: str, by: Principal, limit: int, semantic: Mapping[Found, float] | None
 ) -> SearchView:
-    """The cards that match, of those that may be given work of the principal's: who searches looks for somebody to do
-    something. semantic: what ``Similarity`` says of the query;
-    None: nothing, and only words can be compared."""
+    """Return the cards that match, of those that may be given work of the principal's: who searches looks for somebody
+    to do something. semantic: what ``Similarity`` says of the query; None: nothing, and only words can be compared."""
     there = set(specialist_rows.ids_given(connection, by))
     words = full_text.words_of(query)
     text = text_scores(words, full_text.hits(connection, words, by), full_text.count(connection, by))
@@ -78,7 +77,7 @@ def search(
 
 
 def text_scores(words: Sequence[str], hits: Mapping[Found, Collection[str]], texts: int) -> Mapping[Found, float]:
-    """How much of the query each text has, 0 to 1: the share of its words, each counting by how rare it is.
+    """Return how much of the query each text has, 0 to 1: the share of its words, each counting by how rare it is.
 
     A word counts ``ln(1 + (texts - n + 0.5) / (n + 0.5))`` where n texts have it: the inverse document frequency of
     BM25 (Robertson and Zaragoza 2009). Only texts of cards that may be given work of whoever asks are in

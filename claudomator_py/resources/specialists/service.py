@@ -10,17 +10,17 @@ from claudomator_py.dispatch.deciding import Decided
 from claudomator_py.domain.card import Card, Registration, Transport
 from claudomator_py.domain.card_warnings import CardWarning, CardWarningCode, card_warning
 from claudomator_py.domain.encoder import EncoderFault
-from claudomator_py.domain.errors import Conflict
+from claudomator_py.domain.errors import Conflict, Invalid, Problem
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey
 from claudomator_py.domain.views.base import Page
 from claudomator_py.domain.views.policy import TriedRouteView
 from claudomator_py.domain.views.routing import RouteRequest
-from claudomator_py.domain.views.specialists import CardWarningView, SearchView, SpecialistView
 from claudomator_py.ports import Clock
-from claudomator_py.queries import specialists as queries
 from claudomator_py.queries.routing import tried_view
-from claudomator_py.queries.specialists import Similarity
 from claudomator_py.resources.session import Service
+from claudomator_py.resources.specialists import ask
+from claudomator_py.resources.specialists.ask import Similarity
+from claudomator_py.resources.specialists.shape import CardWarningView, GrantRequest, SearchView, SpecialistView
 from claudomator_py.routing.oddities import duplicates, oddities
 from claudomator_py.routing.profile import Request
 from claudomator_py.store import specialist_rows, transactions
@@ -76,34 +76,34 @@ class Specialists(Service):
         self._twins = twins
 
     def page(self, cursor: str | None = None, limit: int = 50) -> Page[SpecialistView]:
-        """A part of the list, by id. Raises BadCursor."""
-        return self._read(lambda connection: queries.page(connection, self._by, cursor, limit))
+        """Return a part of the list, by id. Raises BadCursor."""
+        return self._read(lambda connection: ask.page(connection, self._by, cursor, limit))
 
     def one(self, specialist_id: str) -> SpecialistView:
-        """The specialist of that id."""
+        """Return the specialist of that id."""
 
         def find(connection: Connection) -> SpecialistView:
             found = specialist_rows.find(connection, specialist_id, self._by)
             if found is None:
                 raise changes.unknown(connection, specialist_id, self._by)
-            return queries.view(found, self._by)
+            return ask.view(found, self._by)
 
         return self._warned(self._read(find))
 
     def search(self, query: str, limit: int = 10) -> SearchView:
-        """The specialists that match, of those that may be given work of whoever asks, the best first; by words alone
-        where the encoder fails."""
+        """Return the specialists that match, of those that may be given work of whoever asks, the best first; by words
+        alone where the encoder fails."""
         try:
             with transactions.or_unavailable():
                 semantic = self._similarity(query)
         except EncoderFault as fault:
             log.warning("the encoder failed; specialists are searched by words alone: %s", fault)
             semantic = None
-        return self._read(lambda connection: queries.search(connection, query, self._by, limit, semantic))
+        return self._read(lambda connection: ask.search(connection, query, self._by, limit, semantic))
 
     def route(self, request: RouteRequest) -> TriedRouteView:
-        """Who would do such a task, if whoever asks made it now, and what the policy would say. Raises Conflict where
-        nothing is routed."""
+        """Return who would do such a task, if whoever asks made it now, and what the policy would say. Raises Conflict
+        where nothing is routed."""
         with transactions.or_unavailable():
             decided = self._router(
                 Request(request.instructions, request.name or "", request.tags), self._by, request.requires
@@ -120,12 +120,12 @@ class Specialists(Service):
         """Add the card, or update one's own of that id; harmless when repeated. Raises Conflict, Forbidden, Invalid."""
 
         def change(connection: Connection) -> SpecialistView:
-            return queries.view(changes.register(connection, card, self._by, self._clock()), self._by)
+            return ask.view(changes.register(connection, card, self._by, self._clock()), self._by)
 
         return self._warned(self._once(key, SpecialistView, lambda: change))
 
     def register_itself(self, card: Card) -> HubRegistration:
-        """The same, for an agent that has connected. What is odd about its card is not looked for, as all cards are
+        """Do the same for an agent that has connected. What is odd about its card is not looked for, as all cards are
         compared for that, and agents come by hundreds after a restart: see ``tell_odd``."""
 
         def transaction(connection: Connection) -> HubRegistration:
@@ -152,16 +152,22 @@ class Specialists(Service):
             )
         )
 
+    def replace(self, specialist_id: str, card: Card, *, versions: Collection[int] | None = None) -> SpecialistView:
+        """Do the same for the specialist of that id. Raises Invalid where that is not the card's."""
+        if card.id != specialist_id:
+            raise Invalid.of([Problem(field="id", message="is not that of the path", remedy=f"write {specialist_id}")])
+        return self.change(card, versions=versions)
+
     def remove(self, specialist_id: str, *, versions: Collection[int] | None = None) -> None:
         """Remove it. Raises Forbidden, StaleVersion, Conflict."""
         self._write(
             lambda connection: changes.remove(connection, specialist_id, self._by, self._clock(), versions=versions)
         )
 
-    def grant(self, specialist_id: str, grantee: str) -> SpecialistView:
+    def grant(self, specialist_id: str, wanted: GrantRequest) -> SpecialistView:
         """Let a shared card exist for a principal, or ``org:NAME``. Harmless when repeated."""
         return self._changed(
-            lambda connection, now_ms: changes.grant(connection, specialist_id, grantee, self._by, now_ms)
+            lambda connection, now_ms: changes.grant(connection, specialist_id, wanted.grantee, self._by, now_ms)
         )
 
     def revoke(self, specialist_id: str, grantee: str) -> SpecialistView:
@@ -201,4 +207,4 @@ class Specialists(Service):
         return found
 
     def _changed(self, change: Callable[[Connection, int], Registration]) -> SpecialistView:
-        return self._write(lambda connection: queries.view(change(connection, self._clock()), self._by))
+        return self._write(lambda connection: ask.view(change(connection, self._clock()), self._by))

@@ -13,7 +13,6 @@ from fastapi.responses import RedirectResponse, Response
 from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.routing import corrections_of, standings_of
-from claudomator_py.api.page.specialist_model import found_row_of, page_of, row_of, url_of
 from claudomator_py.api.page.wanted import read_fields
 from claudomator_py.api.problem import status_of
 from claudomator_py.api.request import DIGITS
@@ -22,11 +21,12 @@ from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import Conflict, Invalid, Problem, ServiceError, StaleVersion
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.views.routing import ForgetRequest
-from claudomator_py.domain.views.specialists import MAX_QUERY_LENGTH, GrantRequest, SpecialistView
 from claudomator_py.resources.session import Access, Session
+from claudomator_py.resources.specialists.page_model import found_row_of, page_of, row_of, url_of
+from claudomator_py.resources.specialists.service import Specialists
+from claudomator_py.resources.specialists.shape import MAX_QUERY_LENGTH, GrantRequest, SpecialistView
 from claudomator_py.schema.cardfile import parse_card_file
 from claudomator_py.service.learning import Learned
-from claudomator_py.service.specialists import Specialists
 
 _PART = 50
 _MAX_FOUND = 20
@@ -40,7 +40,7 @@ Grantee = Annotated[str, Form(max_length=200)]
 
 
 def router(access: Access) -> APIRouter:
-    """The routes."""
+    """Return the routes."""
     routes = guarded("/specialists")
 
     @routes.get("")
@@ -108,7 +108,7 @@ def router(access: Access) -> APIRouter:
         granted = access.as_(by)
         try:
             wanted = read_fields(GrantRequest, {"grantee": grantee.strip()})
-            return _to(granted[Specialists].grant(specialist_id, wanted.grantee), "#sharing")
+            return _to(granted[Specialists].grant(specialist_id, wanted), "#sharing")
         except (Conflict, Invalid) as refusal:
             return _page(granted, specialist_id, by, refusal, grantee)
 

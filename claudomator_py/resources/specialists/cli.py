@@ -13,11 +13,10 @@ from urllib.parse import urlsplit
 
 import typer
 
-from claudomator_py.cli import completion
+from claudomator_py.cli import completion, times
 from claudomator_py.cli.card_files import in_order, read, read_any
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import (
-    Column,
     Format,
     FormatOption,
     fail,
@@ -27,46 +26,46 @@ from claudomator_py.cli.output import (
     note,
     out,
     out_json,
-    render,
+    table_text,
 )
-from claudomator_py.cli.times import ago, now_ms
 from claudomator_py.client.errors import ServiceProblem
-from claudomator_py.domain.card import Card, Visibility, digits_of
+from claudomator_py.domain.card import Card, Skill, Visibility, digits_of
 from claudomator_py.domain.fields import name_from
 from claudomator_py.domain.text import plain
-from claudomator_py.domain.views.specialists import SpecialistView
+from claudomator_py.resources.specialists.shape import FoundSpecialistView, SpecialistView
 from claudomator_py.schema.cardfile import card_text
+from claudomator_py.surface.table import Column, Table, ago
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
 
-_COLUMNS = (
-    Column("ID", flexible=True),
-    Column("SKILLS", right=True),
-    Column("VISIBILITY"),
-    Column("CREATOR", flexible=True),
-    Column("ORGANISATION", flexible=True),
-    Column("SOURCE"),
-    Column("CHANGED"),
-    Column("DESCRIPTION", flexible=True),
-    Column("VERSION", wide=True, right=True),
-    Column("URL", wide=True),
-    Column("FILE", wide=True),
+_SPECIALISTS = Table[SpecialistView](
+    Column("ID", lambda one: one.id, flexible=True),
+    Column("SKILLS", lambda one: len(one.content.skills), right=True),
+    Column("VISIBILITY", lambda one: one.visibility.value),
+    Column("CREATOR", lambda one: one.creator, flexible=True),
+    Column("ORGANISATION", lambda one: one.organisation, flexible=True),
+    Column("SOURCE", lambda one: one.source),
+    Column("CHANGED", lambda one: ago(one.updated_at)),
+    Column("DESCRIPTION", lambda one: one.description, flexible=True),
+    Column("VERSION", lambda one: one.version, wide=True, right=True),
+    Column("URL", lambda one: one.content.url, wide=True),
+    Column("FILE", lambda one: one.file_path, wide=True),
 )
-_FOUND_COLUMNS = (
-    Column("SCORE", right=True),
-    Column("SPECIALIST", flexible=True),
-    Column("SKILL", flexible=True),
-    Column("MEANING", wide=True, right=True),
-    Column("WORDS", wide=True, right=True),
-    Column("DESCRIPTION", flexible=True),
+_FOUND = Table[FoundSpecialistView](
+    Column("SCORE", lambda one: f"{one.score:.2f}", right=True),
+    Column("SPECIALIST", lambda one: one.specialist.id, flexible=True),
+    Column("SKILL", lambda one: one.best_skill_id, flexible=True),
+    Column("MEANING", lambda one: _share(one.skills[0].semantic if one.skills else None), wide=True, right=True),
+    Column("WORDS", lambda one: _share(one.skills[0].text if one.skills else None), wide=True, right=True),
+    Column("DESCRIPTION", lambda one: one.specialist.description, flexible=True),
 )
-_SKILL_COLUMNS = (
-    Column("SKILL", flexible=True),
-    Column("NAME", flexible=True),
-    Column("PRICE", wide=True),
-    Column("CREATOR", wide=True),
-    Column("DESCRIPTION", flexible=True),
+_SKILLS = Table[Skill](
+    Column("SKILL", lambda skill: skill.id, flexible=True),
+    Column("NAME", lambda skill: skill.name, flexible=True),
+    Column("PRICE", lambda skill: None if skill.pricing is None else skill.pricing.text, wide=True),
+    Column("CREATOR", lambda skill: skill.creator, wide=True),
+    Column("DESCRIPTION", lambda skill: skill.description, flexible=True),
 )
 
 
@@ -110,17 +109,8 @@ def show(client: "Client", specialist: IdArgument, output: FormatOption = Format
     if found.warnings:
         parts.append(f"{heading('WARNINGS')}\n" + "\n".join(plain(odd.text) for odd in found.warnings))
     if card.skills:
-        rows = [
-            (
-                skill.id,
-                skill.name,
-                "" if skill.pricing is None else skill.pricing.text,
-                skill.creator or "",
-                skill.description,
-            )
-            for skill in card.skills
-        ]
-        parts.append(f"{heading('SKILLS')}\n{render(_SKILL_COLUMNS, rows, wide=output is Format.WIDE)}")
+        shown = table_text(_SKILLS, card.skills, wide=output is Format.WIDE)
+        parts.append(f"{heading('SKILLS')}\n{shown}")
     parts.append(f"{heading('DESCRIPTION')}\n{plain(card.description).rstrip()}")
     if card.system_prompt:
         parts.append(f"{heading('SYSTEM PROMPT')}\n{plain(card.system_prompt).rstrip()}")
@@ -284,20 +274,13 @@ def search(
     if not found.items:
         note("No specialist matches.")
         return
-    rows = []
-    for one in found.items:
-        best = one.skills[0] if one.skills else None
-        alike = "" if best is None or best.semantic is None else f"{best.semantic:.2f}"
-        words = "" if best is None else f"{best.text:.2f}"
-        told = (f"{one.score:.2f}", one.specialist.id, "" if best is None else best.id, alike, words)
-        rows.append((*told, one.specialist.description))
-    out(render(_FOUND_COLUMNS, rows, wide=output is Format.WIDE))
+    out(table_text(_FOUND, found.items, wide=output is Format.WIDE))
     if (hidden := found.total - len(found.items)) > 0:
         note(f"{hidden} more; show them with --limit.")
 
 
 def group() -> typer.Typer:
-    """The commands under ``specialists``."""
+    """Return the commands under ``specialists``."""
     app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     app.command("list")(list_specialists)
     app.command("import")(import_)
@@ -386,14 +369,13 @@ def _only(cards: Sequence[Card]) -> Card:
 
 
 def _summary(found: SpecialistView, card: Card) -> str:
-    now = now_ms()
     permissions = card.permissions
     only = None if permissions is None else permissions.tools
     return fields(
         [
             ("id", found.id),
             ("name", found.name if found.name != found.id else ""),
-            ("version", f"{card.version} (change {found.version}, {ago(found.updated_at, now)})"),
+            ("version", f"{card.version} (change {found.version}, {times.ago(found.updated_at, times.now_ms())})"),
             ("visibility", found.visibility.value),
             ("shared with", ", ".join(found.grants)),
             ("creator", found.creator),
@@ -419,6 +401,10 @@ def _own_side(found: SpecialistView) -> str:
     return f"{whose}; not admitted to that of others"
 
 
+def _share(value: float | None) -> str | None:
+    return None if value is None else f"{value:.2f}"
+
+
 def _tell_grants(found: SpecialistView, output: Format) -> None:
     if output is Format.JSON:
         out_json(found)
@@ -431,24 +417,7 @@ def _write(found: Sequence[SpecialistView], output: Format) -> None:
     if output is Format.JSON:
         out_json(found)
         return
-    now = now_ms()
-    rows = [
-        (
-            one.id,
-            str(len(one.content.skills)),
-            one.visibility.value,
-            one.creator,
-            one.organisation or "",
-            one.source,
-            ago(one.updated_at, now),
-            one.description,
-            str(one.version),
-            one.content.url or "",
-            one.file_path or "",
-        )
-        for one in found
-    ]
-    out(render(_COLUMNS, rows, wide=output is Format.WIDE))
+    out(table_text(_SPECIALISTS, found, wide=output is Format.WIDE))
     for one in found:
         for odd in one.warnings:
             note(f"{one.id}: {plain(odd.text)}.")
