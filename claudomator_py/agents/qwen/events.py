@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from claudomator_py.agents.api_errors import Rules, classify, words
+from claudomator_py.agents.api_errors import Rules, classify, limited, words
 from claudomator_py.agents.denied import denied_call, distinct, questions
 from claudomator_py.agents.ending import Result, Verdict, failed
 from claudomator_py.agents.fence import Verdict as FenceVerdict
@@ -24,6 +24,7 @@ _FAILED_REQUEST = re.compile(
     r"|\A(?P<login>Qwen OAuth (?:quota exceeded|free tier).*)",
     re.DOTALL,
 )
+_RETRYING = re.compile(r"Retrying in \d+s \(attempt \d+/\d+\): (.+)")
 _FAILED_MARK = "[API Error: "
 _EMPTY = re.compile(r"\[API Error: Model stream ended with[^\n\]]*\]\s*")
 """All of a message, where the service answered with nothing: tokens are counted for that."""
@@ -76,6 +77,10 @@ class QwenEvents(RunEvents):
     """What failed, as it was put into a message, unless the model said something after that."""
     prior: Tokens | None = NOTHING
     """What the thread had used before; None: not known."""
+    waits: bool = False
+    """Whether it has said that it asks its service again, and nothing of the model since."""
+    retrying: str | None = None
+    """The error for which it last said so."""
     complaint: str | None = None
     """The first line of stderr: where it says what it does not understand, usage follows."""
     message: str | None = None
@@ -107,6 +112,8 @@ class QwenEvents(RunEvents):
             case "system" if event.get("subtype") == "init":
                 names = [shown(event.get(key)) for key in ("model", "qwen_code_version", "permission_mode")]
                 return [Part("notice", f"begins: {', '.join(name for name in names if name)}")]
+            case "system" if event.get("subtype") == "retry":
+                return self._take_retry(event_of(event, "data"))
             case "assistant":
                 message = event_of(event, "message")
                 if text_of(event, "parent_tool_use_id") is None and list_of(message, "content"):
@@ -130,8 +137,25 @@ class QwenEvents(RunEvents):
 
     def take_stderr(self, line: str) -> None:
         self.complaint = self.complaint or line or None
+        if (found := _RETRYING.match(line)) is not None:
+            self.retrying = found[1]
+
+    def _take_retry(self, data: Event) -> list[Part]:
+        self.waits = True
+        attempt, most = (shown(data.get(key)) or "?" for key in ("attempt", "maxRetries"))
+        pause_s = (count_of(data, "delayMs") or 0) // 1_000
+        return [Part("notice", f"asks its service again in {pause_s} s ({attempt} of {most})")]
+
+    def stuck(self, started_ms: int | None) -> Verdict | None:
+        """A limit that it waits out, a minute at a time. That it waits is an event; for what, a line of stderr."""
+        if not self.waits or self.retrying is None:
+            return None
+        judged = classify(self.retrying, _RULES, started_ms or 0)
+        # Its words may tell a time; they do not tell since when.
+        return limited(self.retrying, None) if judged.reason is Reason.RATE_LIMITED else None
 
     def _take_message(self, message: Event) -> list[Part]:
+        self.waits = False
         usage = event_of(message, "usage")
         used, made = count_of(usage, "input_tokens") or 0, count_of(usage, "output_tokens") or 0
         self.input, self.output = self.input + used, self.output + made

@@ -89,3 +89,23 @@ def test_once_there_are_events_stderr_is_not_believed() -> None:
 def test_a_login_that_is_missing_is_one_although_it_exits_as_for_its_settings() -> None:
     stderr = b"Please set an Auth method in your settings.json\n"
     assert read(exit_code=52, stderr=stderr).reason is Reason.AUTH
+
+
+def test_a_limit_that_is_waited_out_a_minute_at_a_time() -> None:
+    again = {"attempt": 1, "maxRetries": 10, "delayMs": 60_000}
+    retry = {"type": "system", "subtype": "retry", "session_id": "s", "data": again}
+    words = b"Retrying in 60s (attempt 1/10): [API Error: 429 Rate limit reached, try again in 3h]\n"
+
+    def killed(*events: object, stderr: bytes = b"") -> Outcome:
+        reader = EventReader(QwenEvents())
+        for event in events:
+            reader.feed("stdout", json.dumps(event).encode() + b"\n")
+        reader.feed("stderr", stderr)
+        return reader.outcome(ExitRecord(-9, "stall", NOW_MS - 1_000, NOW_MS), NOW_MS)
+
+    waits = killed(retry, stderr=words)
+    assert (waits.status, waits.reset_at) == (OutcomeStatus.LIMITED, None)
+    assert "429" in str(waits.detail)
+    assert killed(stderr=words).reason is Reason.STALLED, "a tool may print such words"
+    assert killed(retry).reason is Reason.STALLED
+    assert killed(retry, message("It went on.", 1), stderr=words).reason is Reason.STALLED
