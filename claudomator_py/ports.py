@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
+from claudomator_py.domain.changes import RunChanges
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.notice import Notice
 from claudomator_py.domain.outcome import Outcome
@@ -183,6 +184,12 @@ class RunHost(Protocol):
 
     def handoff(self, run_id: str) -> str:
         """The handoff document that the run was given, as JSON. Raises OSError, also where it was given none."""
+
+    def changes(self, run_id: str) -> RunChanges | None:
+        """Return what the run changed, with all that is kept of it; None: nothing was recorded, or it is gone."""
+
+    def patch(self, run_id: str) -> str:
+        """Return its changes line by line, as far as they were kept; empty: there are none, or they are gone."""
 
     def tell(self, run_id: str, message: bytes, *, durable: bool) -> None:
         """Add a line to what the run's process hears; it is there after a loss of power if ``durable``. Raises OSError,

@@ -32,6 +32,7 @@ from claudomator_py.protocols.hub.hub import Hub
 from claudomator_py.resources.access.http import logins, tokens
 from claudomator_py.resources.access.keyring import Keyring
 from claudomator_py.resources.agents.http import agents
+from claudomator_py.resources.changes.http import changes
 from claudomator_py.resources.channels.http import channels
 from claudomator_py.resources.channels.incoming import incoming
 from claudomator_py.resources.daemon.http import backups, cleanup, drain, health, reasons
@@ -55,6 +56,7 @@ Lists are paged by cursor, times are RFC 3339 in UTC, refusals are problem+json 
 RESOURCES = (
     runs,
     tasks,
+    changes,
     schedules,
     specialists,
     channels,

@@ -33,6 +33,7 @@ from claudomator_py.queries.task_views import TaskViews
 from claudomator_py.resources.access.keyring import Keyring
 from claudomator_py.resources.access.service import Tokens
 from claudomator_py.resources.agents.service import Agents
+from claudomator_py.resources.changes.service import Changes
 from claudomator_py.resources.channels.service import Channels, Judge
 from claudomator_py.resources.channels.webhook import IncomingWebhooks
 from claudomator_py.resources.daemon.service import DaemonService
@@ -234,6 +235,7 @@ def _desk(around: Surroundings, engine: Engine) -> Desk:
             Events(database),
             Schedules(database, registry, workdirs, clock, task_views, repeats, cron.wake),
             Decisions(database),
+            Changes(database, host, secrets),
             Notices(database, around.notifications, clock),
             Agents(database, registry, engine.budgets, clock, repeats),
             Tokens(database, keyring, clock),

@@ -194,6 +194,7 @@ def _summary(task: TaskView, runs: Sequence[RunView]) -> str:
             ("reach", "" if task.reach_origin is None else task.reach_origin.text),
             ("branch", task.branch or ""),
             ("work tree", "" if task.worktree is None else f"{tree_text(task.worktree)}: {task.worktree.path}"),
+            ("changes", "" if task.changes is None else f"{plain(task.changes)} (see `claudomator diff {task.name}`)"),
             ("continues", goes_on),
             ("depends on", needs),
             ("source", task.file_path or task.source),

@@ -9,6 +9,7 @@ from claudomator_py.client.streams import PATIENCE_S
 from claudomator_py.client.tasks import RunCalls
 from claudomator_py.resources.access.shape import LoginCalls, TokenCalls
 from claudomator_py.resources.agents.shape import AgentCalls
+from claudomator_py.resources.changes.shape import ChangeCalls
 from claudomator_py.resources.channels.shape import ChannelCalls
 from claudomator_py.resources.daemon.shape import DaemonCalls
 from claudomator_py.resources.decisions.shape import DecisionCalls
@@ -27,6 +28,7 @@ class Client(
     RoutingCalls,
     SpecialistCalls,
     AgentCalls,
+    ChangeCalls,
     ChannelCalls,
     ScheduleCalls,
     DecisionCalls,

@@ -94,7 +94,7 @@ class RunChanges(Record):
         """All of it in one line, such as ``2 commits, 3 files (+40 -2), 1 branch deleted``."""
         if self.fault is not None and self.is_empty:
             return f"not recorded: {self.fault}"
-        return ", ".join(self._parts()) or "no changes"
+        return "no changes" if self.is_empty else ", ".join(self._parts())
 
     def _parts(self) -> list[str]:
         parts = []

@@ -250,7 +250,7 @@ def clean(value: T, redactor: Redactor) -> T:
     # One look at all of it: most values are clean, and many small texts cost more than one of their size.
     if not redactor.finds("\0".join(_texts(value))):
         return value
-    cleaned: T = _replaced(value, redactor.redact_cut)
+    cleaned: T = replaced(value, redactor.redact_cut)
     return cleaned
 
 
@@ -274,9 +274,9 @@ def without_secrets(outcome: Outcome, redactor: Redactor) -> Outcome:
     changes["conversation_id"] = exact(outcome.conversation_id)
     changes["windows"] = {redactor.redact(name): clean(use, redactor) for name, use in outcome.windows.items()}
     if outcome.changes is not None:
-        changes["changes"] = _replaced(outcome.changes, redactor.redact)
+        changes["changes"] = replaced(outcome.changes, redactor.redact)
     if outcome.handoff is not None:
-        changes["handoff"] = _replaced(outcome.handoff, redactor.redact_piece)
+        changes["handoff"] = replaced(outcome.handoff, redactor.redact_piece)
     changes["denied"] = tuple(
         Denied(
             tool=redactor.redact(one.tool),
@@ -316,15 +316,16 @@ def _texts(value: object) -> list[str]:
     return texts
 
 
-def _replaced(value: Any, redact: Callable[[str], str]) -> Any:
+def replaced(value: Any, redact: Callable[[str], str]) -> Any:
+    """Return the value with each text in it redacted, but for names of ours."""
     if isinstance(value, str):
         return value if isinstance(value, Enum) or value in _CODES else redact(value)
     if isinstance(value, BaseModel):
-        parts = {name: (part, _replaced(part, redact)) for name, part in value.__dict__.items()}
+        parts = {name: (part, replaced(part, redact)) for name, part in value.__dict__.items()}
         changed = {name: after for name, (before, after) in parts.items() if after is not before}
         return value.model_copy(update=changed) if changed else value
     if isinstance(value, Mapping):
-        return {key: _replaced(part, redact) for key, part in value.items()}
+        return {key: replaced(part, redact) for key, part in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return type(value)(_replaced(part, redact) for part in value)
+        return type(value)(replaced(part, redact) for part in value)
     return value

@@ -101,7 +101,8 @@ def _of_runs(runs: Sequence[Run], spec: TaskSpec) -> dict[str, object]:
     if last.live:
         told["progress"] = _progress(last)
     if (ended := readable(Outcome, last.outcome)) is not None:
-        told |= {"result_text": ended.text, "denials": ended.denials}
+        changes = None if ended.changes is None else ended.changes.summary
+        told |= {"result_text": ended.text, "denials": ended.denials, "changes": changes}
     return told
 
 
@@ -114,6 +115,7 @@ def run_view(run: Run, host: RunHost) -> RunView:
         run,
         check=check,
         outcome=shown,
+        changes=None if outcome is None else outcome.changes,
         progress=_progress(run),
         asked=tuple(run.asked or ()),
         scratch_dir=host.scratch(scratch_of(run)),

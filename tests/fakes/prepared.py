@@ -91,7 +91,8 @@ class PreparedService:
         self.world.registry.replace((), {})
         for refusal in self.world.refusals.page():
             self.world.refusals.drop(refusal.path)
-        self.world.host.directories.clear()
+        for kept in (self.world.host.directories, self.world.host.changed, self.world.host.patches):
+            kept.clear()
         self.world.messengers.clear()
         self.world.keyring.reload()
         self._problems.clear()

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from claudomator_py.domain.changes import RunChanges
 from claudomator_py.domain.output import OutputPiece
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.run import ExitRecord, RunConflict, RunFate, RunSpec, RunStatus, Stream, Swept, WindDown
@@ -49,6 +50,8 @@ class MemoryRunHost(ReportingHost):
     def __init__(self) -> None:
         super().__init__({}, lambda *_: Redactor(), self._clock)
         self.directories: dict[Key, Directory] = {}
+        self.changed: dict[str, RunChanges] = {}
+        self.patches: dict[str, str] = {}
         self.calls: list[tuple[str, str, int]] = []
         self.slow = False
         self.stubborn = False
@@ -83,6 +86,12 @@ class MemoryRunHost(ReportingHost):
 
     def prompt(self, run_id: str) -> str:
         return self.directories[run_id, 0].order.stdin
+
+    def changes(self, run_id: str) -> RunChanges | None:
+        return self.changed.get(run_id)
+
+    def patch(self, run_id: str) -> str:
+        return self.patches.get(run_id, "")
 
     def handoff(self, run_id: str) -> str:
         directory = self.directories.get((run_id, 0))

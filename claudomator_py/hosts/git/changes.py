@@ -107,9 +107,9 @@ class ChangeRecorder:
             if not (scratch := run_dir / SCRATCH).is_dir():
                 return None
             before = _State(str(scratch))
-        with suppress(OSError):
-            if (run_dir / RECORD).exists():
-                return RunChanges.model_validate_json((run_dir / RECORD).read_bytes())
+        known = recorded(run_dir)
+        if known is not None:
+            return known
         changes = self._compared(run_dir, before)
         with suppress(OSError):
             new = run_dir / f"{RECORD}.new"
@@ -146,6 +146,14 @@ class ChangeRecorder:
 
     def _look(self, run_dir: Path, repository: Repository, until: float) -> "_Look":
         return _Look(self._git, run_dir, repository, lambda: until - self._monotonic())
+
+
+def recorded(run_dir: Path) -> RunChanges | None:
+    """Return the record in a run's directory; None: there is none that can be read."""
+    try:
+        return RunChanges.model_validate_json((run_dir / RECORD).read_bytes())
+    except (OSError, ValueError):
+        return None
 
 
 class _Look:

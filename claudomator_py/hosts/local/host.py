@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -24,7 +25,7 @@ from claudomator_py.domain.run import (
 )
 from claudomator_py.hosts import leftovers
 from claudomator_py.hosts.durable import end_helpers
-from claudomator_py.hosts.git.changes import SCRATCH, ChangeRecorder
+from claudomator_py.hosts.git.changes import PATCH, SCRATCH, ChangeRecorder, recorded
 from claudomator_py.hosts.local.directory import CHECK, HANDOFF, TRASH_SUFFIX, RunDirectory
 from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.launcher import Launcher, Shim
@@ -253,6 +254,16 @@ class LocalRunHost(ReportingHost):
     def handoff(self, run_id: str) -> str:
         """See ``RunHost``."""
         return (self.path(run_id) / HANDOFF).read_text(encoding="utf-8")
+
+    def changes(self, run_id: str) -> RunChanges | None:
+        """See ``RunHost``."""
+        return recorded(self.path(run_id))
+
+    def patch(self, run_id: str) -> str:
+        """See ``RunHost``."""
+        with suppress(OSError):
+            return (self.path(run_id) / PATCH).read_bytes().decode(errors="replace")
+        return ""
 
     def tell(self, run_id: str, message: bytes, *, durable: bool) -> None:
         """See ``RunHost``."""

@@ -7,6 +7,7 @@ from pydantic import WrapValidator
 
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.budget import SpentBudget
+from claudomator_py.domain.changes import RunChanges
 from claudomator_py.domain.coded import known_or_none
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.outcome import Denied, Fee, OutcomeStatus, Provenance, Reason, Tokens
@@ -255,6 +256,8 @@ class RunView(View):
     """The run whose conversation it continued; null: it began one."""
     progress: RunProgressView | None = None
     """What its agent said last of how far it is."""
+    changes: RunChanges | None = None
+    """What is other where it worked; null: that is not known."""
     asked: tuple[str, ...] = ()
     """What it asked while it ran."""
     scratch_dir: str | None = None

@@ -144,6 +144,8 @@ class TaskView(View):
     """What it asks for and nobody can give it, while it has yet to run."""
     denials: int = 0
     """Tool calls that its last run was denied."""
+    changes: str | None = None
+    """What its last run changed, in one line; null: that is not known."""
     reach: Reach | None = None
     """How far its runs may act; null: nobody says."""
     reach_source: ReachSource | None = None

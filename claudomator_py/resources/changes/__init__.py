@@ -1,0 +1,1 @@
+"""Changes: what each run of a task made of the place where it worked."""

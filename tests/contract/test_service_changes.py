@@ -1,0 +1,98 @@
+"""What the service says of what runs changed: for whom it exists, in full, and without secrets."""
+
+from typing import Any
+
+import pytest
+
+from claudomator_py.domain.changes import MAX_FILES, RunChanges
+from claudomator_py.domain.errors import NotFound
+from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from claudomator_py.resources.changes.service import Changes
+from claudomator_py.store.database import Database
+from tests.fakes.world import World
+
+HEADS = {"head": "b" * 40, "head_before": "a" * 40, "branch": "main", "branch_before": "main"}
+KEY = "sk-ant-api03-" + "Zq7" * 20
+
+
+@pytest.fixture
+def world(database: Database) -> World:
+    return World(database)
+
+
+def record(files: int = 1, **more: Any) -> RunChanges:
+    named = [{"path": f"src/{number:04}", "change": "modified", "added": 1, "removed": 2} for number in range(files)]
+    figures = {"file_count": files, "added": files, "removed": 2 * files}
+    return RunChanges.model_validate({"place": "/srv/shop", "files": named, **figures, **HEADS, **more})
+
+
+def run_with(world: World, changes: RunChanges, name: str = "t") -> str:
+    """A task whose run ends with these changes; the id of the run."""
+    world.submit(name)
+    world.tick()
+    run_id = world.live(name).id
+    world.host.changed[run_id] = changes
+    world.end(name, changes=changes.shortened().model_dump(mode="json"))
+    world.tick()
+    return run_id
+
+
+def asked(world: World, by: Principal = OPERATOR) -> Changes:
+    return world.access.as_(by)[Changes]
+
+
+def test_a_task_says_in_a_line_what_its_last_run_changed(world: World) -> None:
+    commits = ({"id": "b" * 40, "subject": "fix: taps", "author": "n"},)
+    run_with(world, record(commits=commits, commit_count=1))
+    assert world.task("t").changes == "1 commit, 1 file (+1 -2)"
+    (run,) = world.queries.runs("t")
+    assert run.changes is not None
+    assert run.changes.commits[0].subject == "fix: taps"
+    (view,) = asked(world).of_task("t").runs
+    assert (view.run_id, view.number, view.summary) == (run.id, 1, "1 commit, 1 file (+1 -2)")
+
+
+def test_of_a_run_that_is_not_over_or_not_recorded_nothing_is_known(world: World) -> None:
+    world.submit("t")
+    world.tick()
+    (view,) = asked(world).of_task("t").runs
+    assert (view.summary, view.changes) == ("not known", None)
+    world.succeed("t")
+    assert world.task("t").changes is None
+
+
+def test_all_files_are_named_where_the_record_is_kept_and_the_first_where_it_is_gone(world: World) -> None:
+    run_id = run_with(world, record(files=MAX_FILES + 40))
+
+    def named() -> int:
+        (view,) = asked(world).of_task("t").runs
+        assert view.changes is not None
+        assert view.changes.file_count == MAX_FILES + 40
+        return len(view.changes.files)
+
+    assert named() == MAX_FILES + 40
+    del world.host.changed[run_id]
+    assert named() == MAX_FILES
+
+
+def test_no_secret_is_in_patch_or_names(world: World) -> None:
+    commits = ({"id": "b" * 40, "subject": f"use {KEY}", "author": "n"},)
+    run_id = run_with(world, record(files=MAX_FILES + 1, commits=commits, commit_count=1))
+    world.host.patches[run_id] = f"+key = {KEY}\n"
+    told = asked(world)
+    assert KEY not in told.of_task("t").model_dump_json()
+    assert told.patch(run_id).text == "+key = [redacted]\n"
+
+
+def test_a_patch_that_was_cut_says_so(world: World) -> None:
+    run_id = run_with(world, record(is_patch_whole=False))
+    assert not asked(world).patch(run_id).is_whole
+
+
+def test_what_does_not_exist_for_a_guest_has_no_changes(world: World) -> None:
+    run_id = run_with(world, record())
+    told = asked(world, Principal("eve", Role.READ, "shop"))
+    with pytest.raises(NotFound):
+        told.of_task("t")
+    with pytest.raises(NotFound):
+        told.patch(run_id)
