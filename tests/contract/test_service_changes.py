@@ -45,7 +45,7 @@ def test_a_task_says_in_a_line_what_its_last_run_changed(world: World) -> None:
     commits = ({"id": "b" * 40, "subject": "fix: taps", "author": "n"},)
     run_with(world, record(commits=commits, commit_count=1))
     assert world.task("t").changes == "1 commit, 1 file (+1 -2)"
-    (run,) = world.queries.runs("t")
+    (run,) = world.service.runs("t")
     assert run.changes is not None
     assert run.changes.commits[0].subject == "fix: taps"
     (view,) = asked(world).of_task("t").runs
