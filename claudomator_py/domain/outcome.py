@@ -1,6 +1,7 @@
 """How a run ended: one status, one stable reason code, and what each code means for the task and its agent."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
@@ -11,7 +12,7 @@ from claudomator_py.domain.budget import BudgetOf, SpentBudget, WindowUse
 from claudomator_py.domain.changes import RunChanges
 from claudomator_py.domain.errors import ended
 from claudomator_py.domain.personal import without_personal
-from claudomator_py.domain.rationale import StoredRationale
+from claudomator_py.domain.rationale import UNKNOWN, RationaleCode, StoredRationale, rationale
 
 
 class OutcomeStatus(StrEnum):
@@ -253,6 +254,15 @@ class RefusedHandoff(BaseModel):
 
     to: AgentText
     why: StoredRationale
+    fallback: bool = False
+    """Whether a card named it; else the run did, which is no secret to those who see its task."""
+
+    def hiding(self, name: Callable[[str], str]) -> "RefusedHandoff":
+        """Return the same, each specialist of whom it speaks as ``name`` calls them. Whom the run named and nobody may
+        have is named as it named them: else what is hidden would differ from what there is not."""
+        if name(self.to) == self.to or self.fallback or self.why.code not in UNKNOWN:
+            return self.model_copy(update={"to": name(self.to), "why": self.why.naming(name)})
+        return self.model_copy(update={"why": rationale(RationaleCode.NO_SPECIALIST, specialist=self.to)})
 
     @property
     def text(self) -> str:

@@ -56,6 +56,11 @@ class RationaleCode(WordedCode):
     HANDOFF_LIMIT = "handoff_limit", "the task may be handed on at most [{most}|0] times"
     HANDOFF_LOOP = "handoff_loop", "{specialist} already had it"
     NO_SPECIALIST = "no_specialist", "there is no specialist {specialist}"
+    NOT_ADMITTED = (
+        "not_admitted",
+        "no administrator has admitted {specialist} for the work of others; `claudomator specialists admit` does that",
+    )
+    """Only who sees the card reads that: to others there is no such specialist."""
 
     # --- of a specialist who was not chosen ---------------------------------------------------------------------------
     LESS_ALIKE = "less_alike", "a weaker match"
@@ -101,6 +106,8 @@ class RationaleCode(WordedCode):
 
 SAID_BY_THE_TASK: Final = frozenset({RationaleCode.NAMED, RationaleCode.NAMED_GONE})
 """Codes that speak of a specialist whom the task itself names, which is no secret to those who see it."""
+UNKNOWN: Final = frozenset({RationaleCode.NO_SPECIALIST, RationaleCode.NOT_ADMITTED})
+"""Codes that speak of a specialist to whom a task could not be handed on, as there is none or none that may have it."""
 
 
 class RationaleParams(Coded):
@@ -147,7 +154,10 @@ class Rationale(Coded):
         for of_whom in ("specialist", "chosen", "by"):
             one = getattr(self.params, of_whom)
             shown[of_whom] = None if one is None else name(one)
-        return self.model_copy(update={"params": self.params.model_copy(update=shown)})
+        code = self.code
+        if code is RationaleCode.NOT_ADMITTED and shown["specialist"] != self.params.specialist:
+            code = RationaleCode.NO_SPECIALIST  # that there is a card would be told
+        return self.model_copy(update={"code": code, "params": self.params.model_copy(update=shown)})
 
 
 def rationale(code: RationaleCode, **params: Any) -> Rationale:

@@ -135,8 +135,7 @@ def _without(part: Mapping[str, Any], hidden: Collection[str]) -> Mapping[str, A
         told["meant"] = name(part["meant"])
     if part.get("refused_handoff") is not None:
         refused = RefusedHandoff.model_validate(part["refused_handoff"])
-        refused = RefusedHandoff(to=name(refused.to), why=refused.why.naming(name))
-        told["refused_handoff"] = refused.model_dump(mode="json")
+        told["refused_handoff"] = refused.hiding(name).model_dump(mode="json")
     if part.get("unclear") is not None:
         unclear = Rationale.model_validate(part["unclear"])
         if unclear.code not in SAID_BY_THE_TASK:

@@ -6,7 +6,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain.errors import ended
 from claudomator_py.domain.principal import Principal
-from claudomator_py.domain.rationale import SAID_BY_THE_TASK, Rationale, RationaleCode
+from claudomator_py.domain.rationale import SAID_BY_THE_TASK, Rationale, RationaleCode, rationale
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.verdict_text import consequences, verdict_sentence
 from claudomator_py.domain.views.policy import TriedRouteView, VerdictView
@@ -109,6 +109,14 @@ def reason_for(reason: Rationale, seen: Set[str]) -> Rationale:
     if reason.code in SAID_BY_THE_TASK:
         return reason
     return reason.naming(lambda one: one if one in seen or one in LABELS else SOMEBODY)
+
+
+def reason_of(record: Record, seen: Set[str]) -> Rationale:
+    """Why it was decided so. Somebody to whom a run would hand its task on, and who does not exist for whoever asks, is
+    told as one that there is not."""
+    if isinstance(record, HandoffRecord) and record.names_nobody and record.asked.to not in seen:
+        return rationale(RationaleCode.NO_SPECIALIST, specialist=record.asked.to)
+    return reason_for(record.reason, seen)
 
 
 def route_view(name: str, record: SpecialistRecord, seen: Set[str], *, tried: bool = False) -> RouteView:

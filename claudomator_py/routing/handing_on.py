@@ -19,13 +19,17 @@ def decide(
     *,
     risk: Risk | None,
     max_handoffs: int,
+    seen: bool = False,
 ) -> HandoffRecord:
     """What becomes of the request of that run.
 
     by: who has the task; None: no specialist. before: how it was handed on in this generation so far, in order.
-    cards: those that exist for whoever made the task. What the request says is read for the name alone.
+    cards: those that may be given it. seen: whether who asks sees a card of that name all the same. What the request
+    says is read for the name alone.
     """
     why = _obstacle(asked.to, by, before, cards, risk, max_handoffs)
+    if why is not None and why.code is RationaleCode.NO_SPECIALIST and seen:
+        why = rationale(RationaleCode.NOT_ADMITTED, specialist=asked.to)
     accepted = why is None
     return HandoffRecord(
         reason=why or rationale(RationaleCode.HANDED_ON, by=by, specialist=asked.to),

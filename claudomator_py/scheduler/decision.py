@@ -12,7 +12,7 @@ from claudomator_py.domain.decision import Classification, PolicyCheck, Versions
 from claudomator_py.domain.handoff import Given
 from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.personal import Impersonal
-from claudomator_py.domain.rationale import RationaleCode, StoredRationale, rationale
+from claudomator_py.domain.rationale import UNKNOWN, RationaleCode, StoredRationale, rationale
 from claudomator_py.domain.routing import Constraints, Risk
 from claudomator_py.domain.stand_in import StandIn, StoredFallback
 from claudomator_py.domain.triage import TriageReason
@@ -206,6 +206,13 @@ class HandoffRecord(Record):
     """How often the task is handed on in this generation, this time included where it is."""
     max_handoffs: int
     """How often it may be."""
+    fallback: bool = False
+    """Whether the card of whoever had it names the other one; else the run does."""
+
+    @property
+    def names_nobody(self) -> bool:
+        """Whether the run named somebody to whom it may not go: see ``RefusedHandoff.hiding``."""
+        return not self.fallback and self.reason.code in UNKNOWN
 
     @property
     def accepted(self) -> bool:

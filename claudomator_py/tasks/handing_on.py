@@ -58,12 +58,15 @@ def weigh(
     """What becomes of the request, which is not written down yet. by: who makes it for the run, if anybody."""
     creator = Principal(task.creator, Role.OPERATE, task.organisation)
     may = specialist_rows.may_be_given(connection, request.to, creator)
-    if may and by is not None and by.role is not Role.RUN:
-        may = specialist_rows.find(connection, request.to, by) is not None
+    # A run learns of no card that its task may not be given to, whatever its creator sees.
+    is_run = by is not None and by.role is Role.RUN
+    seen = not is_run and specialist_rows.find(connection, request.to, by or creator) is not None
+    if by is not None and not is_run:
+        may = may and seen
     cards = specialist_rows.cards(connection, [request.to]) if may else {}
     before = hops(connection, task.id, run.generation)
     risk = None if run.risk is None else Risk(run.risk)
-    return decide(request, run.id, run.specialist, before, cards, risk=risk, max_handoffs=max_handoffs)
+    return decide(request, run.id, run.specialist, before, cards, risk=risk, max_handoffs=max_handoffs, seen=seen)
 
 
 def settled(connection: Connection, task: Task, run: Run, outcome: Outcome, max_handoffs: int) -> HandoffRecord | None:
@@ -100,6 +103,7 @@ def fallen_back(
         record = fall_back(label, run.id, run.specialist, hopped, risk=risk, max_handoffs=max_handoffs)
     else:
         record = weigh(connection, task, run, HandoffRequest(to=card.fallback), max_handoffs)
+        record = record.model_copy(update={"fallback": True})
         if record.accepted:
             why = rationale(RationaleCode.FAILED_TWICE, by=run.specialist, specialist=card.fallback)
             record = record.model_copy(update={"reason": why})
@@ -116,7 +120,7 @@ def asked_after(record: HandoffRecord, outcome: Outcome, run: Run, now_ms: int) 
         return InputRequest(
             kind=InputKind.APPROVAL,
             text=failed,
-            refused_handoff=RefusedHandoff(to=record.asked.to, why=record.reason),
+            refused_handoff=RefusedHandoff(to=record.asked.to, why=record.reason, fallback=True),
             since_ms=now_ms,
             agent=run.agent,
             run_id=run.id,
@@ -148,7 +152,10 @@ def with_verdict(outcome: Outcome, record: HandoffRecord, spec: TaskSpec) -> Out
     changes: dict[str, Any] = {"handoff": record.asked}
     if record.accepted:
         return outcome.model_copy(update=changes)
-    changes |= {"refused_handoff": RefusedHandoff(to=record.asked.to, why=record.reason), "detail": None}
+    changes |= {
+        "refused_handoff": RefusedHandoff(to=record.asked.to, why=record.reason, fallback=record.fallback),
+        "detail": None,
+    }
     if spec.on_input is OnInput.WAIT:
         changes |= {"status": OutcomeStatus.NEEDS_INPUT, "reason": None, "question": None, "denied": ()}
     else:

@@ -6,14 +6,17 @@ from typing import Any
 import pytest
 
 from claudomator_py.domain import crashpoint
-from claudomator_py.domain.errors import Conflict, Invalid, NotFound
+from claudomator_py.domain.card import Visibility
+from claudomator_py.domain.errors import Conflict, Invalid, NotFound, ServiceError
 from claudomator_py.domain.handing_on import HANDOFF_MARKER
 from claudomator_py.domain.outcome import HandoffRequest, Reason
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.resources.decisions.ask import Decisions
 from claudomator_py.resources.runs.shape import HandoffView
+from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest
 from claudomator_py.scheduler.decision import DecisionKind, Route
@@ -34,7 +37,9 @@ from tests.contract.handing_on import (
     world_of_specialists,
 )
 from tests.fakes.cards import card
-from tests.fakes.world import World
+from tests.fakes.world import World, spec
+
+MIA, NED = Principal("mia", Role.OPERATE, "acme"), Principal("ned", Role.OPERATE, "other")
 
 
 @pytest.fixture
@@ -383,3 +388,56 @@ def test_the_intent_is_part_of_the_decision(world: World) -> None:
     )
     assert found is not None
     assert found.data["intent"] == document(world)["intent"] == "Fix the login."
+
+
+@pytest.mark.parametrize("visibility", list(Visibility))
+def test_whom_nobody_admitted_is_named_as_such_to_those_who_see_the_card(world: World, visibility: Visibility) -> None:
+    world.access.as_(MIA)[Specialists].register(card("shepherd", visibility=visibility))
+    begin(world)
+    hand_on(world, "shepherd")
+
+    told = "no administrator has admitted shepherd for the work of others; `claudomator specialists admit` does that"
+    refused(world, told)
+    (last, *_) = world.access.as_(OPERATOR)[Decisions].page(DecisionFilter(kind="handoff"), None, 1).items
+    assert last.reason == told
+    assert last.rationale is not None
+    assert last.rationale.code is RationaleCode.NOT_ADMITTED
+    why = world.access.as_(OPERATOR)[Tasks].why("t")
+    assert told in "\n".join(why.sentences)
+
+
+@pytest.mark.parametrize("visibility", list(Visibility))
+@pytest.mark.parametrize("by", ["ended", "operator", "run"])
+def test_a_card_that_its_creator_does_not_see_is_none(world: World, visibility: Visibility, by: str) -> None:
+    """An organisation's task, for a card of another organisation, and words for one that there is not."""
+    world.access.as_(MIA)[Specialists].register(card("shepherd", visibility=visibility))
+    world.access.as_(NED)[Specialists].register(card("ned"))
+    words = []
+    for number, name in enumerate(("shepherd", "xxxxxxxx")):
+        world.access.as_(NED)[Tasks].submit(spec(f"t{number}", specialist="ned", on_input="wait"))
+        run = go_on(world, f"t{number}")
+        if by == "ended":
+            hand_on(world, name, f"t{number}")
+            session = world.access.as_(NED)
+            (last,) = session[Decisions].page(DecisionFilter(kind="handoff", task=f"t{number}"), None, 9).items
+            explained = session[Decisions].explained(last.id)
+            told = session[Tasks].one(f"t{number}").reason_text, last.reason, last.handoff, explained.sentences
+            words.append(repr((*told, explained.said)))
+            continue
+        who = NED if by == "operator" else Principal(f"run:{run.id}", Role.RUN, "other", run.id)
+        with pytest.raises(ServiceError) as found:
+            world.access.as_(who)[RunRequests].hand_on(run.id, HandoffRequest(to=name))
+        words.append(found.value.detail)
+    if visibility is Visibility.PUBLIC and by != "run":
+        assert "admitted" in words[0]  # it sees that card
+    else:
+        assert words[0].replace("shepherd", "xxxxxxxx").replace("t0", "t1") == words[1]
+
+
+def test_the_run_of_the_operator_s_task_learns_of_no_card(world: World) -> None:
+    world.access.as_(MIA)[Specialists].register(card("shepherd", visibility=Visibility.PRIVATE))
+    run = begin(world)
+    with pytest.raises(ServiceError, match="there is no specialist shepherd"):
+        world.access.as_(speaker(run))[RunRequests].hand_on(run.id, HandoffRequest(to="shepherd"))
+    with pytest.raises(ServiceError, match="no administrator has admitted shepherd"):
+        world.access.as_(OPERATOR)[RunRequests].hand_on(run.id, HandoffRequest(to="shepherd"))

@@ -16,7 +16,7 @@ from claudomator_py.queries import cursors
 from claudomator_py.queries.concealment import concealed
 from claudomator_py.queries.explain import overridden_text, placement_text, utc_clock
 from claudomator_py.queries.finding import find_task
-from claudomator_py.queries.routing import LABELS, candidate_views, known_to, reason_for, routed_before
+from claudomator_py.queries.routing import LABELS, candidate_views, known_to, reason_of, routed_before
 from claudomator_py.resources.decisions.sentences import said_of, sentences_of
 from claudomator_py.resources.decisions.shape import (
     CandidateView,
@@ -148,7 +148,7 @@ def view_of(recorded: Recorded, seen: Set[str], channels: Mapping[str, str]) -> 
     by id."""
     row = recorded.decision
     record = record_of(row.kind, row.data)
-    record = record.model_copy(update={"reason": reason_for(record.reason, seen)})
+    record = record.model_copy(update={"reason": reason_of(record, seen)})
     changes: dict[str, Any] = {}
     about = message_of(row.input_ref)
     if about is not None and about[0] in channels:
@@ -224,7 +224,7 @@ def _handoff(record: HandoffRecord, seen: Set[str]) -> DecidedHandoffView:
         asked,
         record,
         by=record.by if record.by in seen else None,
-        to=asked.to if asked.to in seen or asked.to in LABELS else None,
+        to=asked.to if record.names_nobody or asked.to in seen or asked.to in LABELS else None,
     )
 
 

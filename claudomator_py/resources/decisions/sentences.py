@@ -9,7 +9,7 @@ from claudomator_py.domain.errors import ended, sentence
 from claudomator_py.domain.verdict_text import constraint_sentences
 from claudomator_py.queries.concealment import SOMEBODY
 from claudomator_py.queries.explain import placement_sentences, tier_text
-from claudomator_py.queries.routing import LABELS, reason_for, route_view
+from claudomator_py.queries.routing import LABELS, reason_for, reason_of, route_view
 from claudomator_py.scheduler.decision import (
     Chosen,
     DecisionKind,
@@ -62,9 +62,9 @@ def said_of(row: Decision, seen: Set[str]) -> tuple[tuple[str, str], ...]:
     match record_of(row.kind, row.data):
         case PolicyRecord(said=str(said)):
             return (("Reason for the approval", said),)
-        case HandoffRecord(asked=asked):
+        case HandoffRecord(asked=asked) as handoff:
             told = (
-                ("Asked for", asked.to if asked.to in seen or asked.to in LABELS else ""),
+                ("Asked for", asked.to if handoff.names_nobody or asked.to in seen or asked.to in LABELS else ""),
                 ("Why, in the words of the agent", asked.reason),
                 ("Done", asked.done),
                 ("Left to do", asked.left),
@@ -101,7 +101,7 @@ def _policy(record: PolicyRecord) -> tuple[str, ...]:
 
 
 def _handoff(record: HandoffRecord, seen: Set[str]) -> tuple[str, ...]:
-    reason = reason_for(record.reason, seen).text
+    reason = reason_of(record, seen).text
     if record.route is Route.DEFAULT:
         first = ended(f"The task was handed on to whoever does what fits nobody: {reason}")
     elif record.specialist is not None:

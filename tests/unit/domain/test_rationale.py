@@ -51,6 +51,10 @@ EXAMPLES: dict[RationaleCode, tuple[dict[str, Any], str]] = {
     RationaleCode.HANDOFF_LIMIT: ({"most": 2}, "the task may be handed on at most 2 times"),
     RationaleCode.HANDOFF_LOOP: ({"specialist": "writer"}, "writer already had it"),
     RationaleCode.NO_SPECIALIST: ({"specialist": "writer"}, "there is no specialist writer"),
+    RationaleCode.NOT_ADMITTED: (
+        {"specialist": "writer"},
+        "no administrator has admitted writer for the work of others; `claudomator specialists admit` does that",
+    ),
     RationaleCode.AWAY: ({}, "its agent is not connected, and its card has no address to wake it"),
     RationaleCode.EXCLUDED: ({"specialist": "writer"}, "writer is excluded by a rule of the policy"),
     RationaleCode.PRIMARY_NOT_NEEDED: (

@@ -64,6 +64,7 @@ RATIONALES = {
     "handoff_limit": "most",
     "handoff_loop": "specialist",
     "no_specialist": "specialist",
+    "not_admitted": "specialist",
     "less_alike": "",
     "as_good": "",
     "below_threshold": "",
