@@ -41,12 +41,12 @@ from claudomator_py.resources.decisions.ask import Decisions
 from claudomator_py.resources.events.service import Events
 from claudomator_py.resources.notifications.service import Notices
 from claudomator_py.resources.policy.service import PolicyService
+from claudomator_py.resources.routing.service import Learned
 from claudomator_py.resources.schedules.service import Schedules
 from claudomator_py.resources.session import Access
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.routing.profile import Request
-from claudomator_py.service.learning import Learned
 from claudomator_py.service.run_requests import RunRequests
 from claudomator_py.sources.inbox.intake import StoreIntake
 from claudomator_py.sources.inbox.refusals import Refusals

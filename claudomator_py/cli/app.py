@@ -73,7 +73,7 @@ COMMANDS: Mapping[str, Command] = {
         "End the holds of agents, and of their accounts. Tasks start on them again.", _command("agents", "release")
     ),
     "search": Command("Search specialists, by meaning and by words.", _command("specialists", "search")),
-    "route": Command("Show who would do a task, and why.", _function("routing:route")),
+    "route": Command("Show who would do a task, and why.", _command("routing", "route")),
     "drain": Command("Stop starting tasks; running ones finish.", _command("daemon", "drain")),
     "undrain": Command("Start tasks again after `drain`.", _command("daemon", "undrain")),
     "notifications": Command("List notifications and their delivery.", _command("notifications", "notifications")),
@@ -90,7 +90,7 @@ GROUPS: Mapping[str, Command] = {
     "specialists": Command("Specialists: list, show, add, edit, share, import, export.", _resource("specialists")),
     "channel": Command("Channels: create, list, show, post, read, settings, stats.", _resource("channels")),
     "decisions": Command("Decisions: list, show, export as JSON lines.", _resource("decisions")),
-    "routing": Command("Routing: statistics, what was learned, reset, freeze.", _group("routing:group")),
+    "routing": Command("Routing: statistics, what was learned, reset, freeze.", _resource("routing")),
     "token": Command("API tokens: create, list, revoke.", _resource("access", "tokens_group")),
     "sessions": Command("Browser sessions: list, log out.", _resource("access", "sessions_group")),
 }

@@ -4,7 +4,6 @@ from collections.abc import Callable, Generator, Sequence
 from email.utils import parsedate_to_datetime
 
 from claudomator_py.client.errors import DaemonNotRunning
-from claudomator_py.client.routing import RoutingCalls
 from claudomator_py.client.streams import PATIENCE_S
 from claudomator_py.client.tasks import RunCalls
 from claudomator_py.resources.access.shape import LoginCalls, TokenCalls
@@ -17,6 +16,7 @@ from claudomator_py.resources.events.shape import EventCalls, EventView
 from claudomator_py.resources.notifications.shape import NotificationCalls
 from claudomator_py.resources.overview.shape import OverviewCalls
 from claudomator_py.resources.policy.shape import PolicyCalls
+from claudomator_py.resources.routing.shape import RoutingCalls
 from claudomator_py.resources.schedules.shape import ScheduleCalls
 from claudomator_py.resources.specialists.shape import SpecialistCalls
 from claudomator_py.resources.tasks.shape import TaskCalls

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from claudomator_py.resources.routing.service import Learned
 from claudomator_py.resources.tasks.shape import TaskView
-from claudomator_py.service.learning import Learned
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
 from tests.fakes.world import World

@@ -15,13 +15,13 @@ from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.decisions.ask import Decisions
 from claudomator_py.resources.events.service import Events
 from claudomator_py.resources.policy.service import PolicyService
+from claudomator_py.resources.routing.service import Learned
 from claudomator_py.resources.session import Session
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.specialists.shape import GrantRequest
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import AnswerRequest
 from claudomator_py.routing.role import agent_of
-from claudomator_py.service.learning import Learned
 from claudomator_py.service.run_requests import RunRequests
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card

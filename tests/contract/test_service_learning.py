@@ -9,10 +9,10 @@ from sqlalchemy import select
 from claudomator_py.domain.learning import LabelRule, Verdict
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.units import DAY_MS, SECOND_MS
-from claudomator_py.domain.views.routing import ForgetRequest, RouteRequest
+from claudomator_py.resources.routing.service import Learned
+from claudomator_py.resources.routing.shape import ForgetRequest, RouteRequest
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.routing.signals import recency
-from claudomator_py.service.learning import Learned
 from claudomator_py.store import learning_rows, pruning, switch_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import LABEL

@@ -7,8 +7,9 @@ import pytest
 from claudomator_py.domain.errors import NotFound
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.units import DAY_MS
-from claudomator_py.domain.views.routing import ForgetRequest
 from claudomator_py.embed.hashed import Hashed
+from claudomator_py.resources.routing.service import Learned
+from claudomator_py.resources.routing.shape import ForgetRequest
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.evaluation import evaluate
@@ -16,7 +17,6 @@ from claudomator_py.routing.labelled_set import case_of
 from claudomator_py.routing.profile import Request
 from claudomator_py.schema.routing_settings import Preset
 from claudomator_py.schema.shipped_cards import shipped_cards, shipped_files
-from claudomator_py.service.learning import Learned
 from claudomator_py.store.database import Database
 from tests.contract.taught import ANSWER, LATER_QUERIES, QUERIES, Taught
 from tests.fakes.cards import card

@@ -7,8 +7,8 @@ import pytest
 from claudomator_py.domain.errors import Forbidden
 from claudomator_py.domain.inputs import MARKER
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
-from claudomator_py.domain.views.routing import RouteRequest
 from claudomator_py.resources.access.shape import TokenRequest
+from claudomator_py.resources.routing.shape import RouteRequest
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import AnswerRequest, TaskView
 from claudomator_py.scheduler.decision import PolicyRecord, PolicyVerdict

@@ -10,9 +10,9 @@ from claudomator_py.domain.encoder import EncoderFault
 from claudomator_py.domain.errors import Conflict
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.views.routing import RouteRequest
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.policy.rule import Rule
+from claudomator_py.resources.routing.shape import RouteRequest
 from claudomator_py.resources.specialists.ask import text_scores
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.routing.calibration import calibration_for

@@ -52,6 +52,7 @@ from claudomator_py.resources.decisions.ask import Decisions
 from claudomator_py.resources.events.service import Events
 from claudomator_py.resources.notifications.service import Notices
 from claudomator_py.resources.policy.service import PolicyService
+from claudomator_py.resources.routing.service import Learned
 from claudomator_py.resources.schedules.service import Schedules
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks.service import Tasks
@@ -64,7 +65,6 @@ from claudomator_py.schema.routing_settings import OnAmbiguity, OnVague, Preset
 from claudomator_py.schema.settings import Settings
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.taskfiles import ParsedFile
-from claudomator_py.service.learning import Learned
 from claudomator_py.service.run_requests import RunRequests
 from claudomator_py.sources.inbox.values import FileStamp, Reading
 from claudomator_py.store import run_rows, task_rows

@@ -5,7 +5,6 @@ from starlette.routing import BaseRoute
 from claudomator_py.api.page import (
     front,
     inputs,
-    routing,
     selection,
     static,
     tasks,
@@ -14,6 +13,7 @@ from claudomator_py.resources.access import page as login
 from claudomator_py.resources.channels import page as channels
 from claudomator_py.resources.decisions import page as decisions
 from claudomator_py.resources.policy import page as policy
+from claudomator_py.resources.routing import page as routing
 from claudomator_py.resources.schedules import page as schedules
 from claudomator_py.resources.session import Access
 from claudomator_py.resources.specialists import page as specialists

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from claudomator_py.api.page.route_model import RouteShown, route_of
 from claudomator_py.api.page.rows import Row, row_of, words_of
 from claudomator_py.api.page.words import cost_text, meaning_of, model_text, tokens_text, took
 from claudomator_py.domain.blocked_words import predicate, wait_of
@@ -12,6 +11,7 @@ from claudomator_py.domain.principal import INBOX, OPERATOR
 from claudomator_py.domain.wording import Piece, Sentence, said
 from claudomator_py.resources.decisions.shape import CandidateView, DecisionView
 from claudomator_py.resources.events.page import Moment, timeline_of
+from claudomator_py.resources.routing.route_model import RouteShown, route_of
 from claudomator_py.resources.runs.shape import OutcomeView, RunCheckView, RunView
 from claudomator_py.resources.specialists.page_model import url_of
 from claudomator_py.resources.tasks.shape import DependencyView, TaskView, WhyView

@@ -2,9 +2,13 @@
 
 from collections.abc import Mapping
 
+from claudomator_py.domain.decision import PolicyCheck
 from claudomator_py.domain.routing import Constraints, Risk
 from claudomator_py.domain.views.base import View
-from claudomator_py.domain.views.routing import PolicyCheckView, RouteView
+
+
+class PolicyCheckView(PolicyCheck, View):
+    """What one rule said about the choice."""
 
 
 class ConstraintsView(Constraints, View):
@@ -43,10 +47,3 @@ class VerdictView(View):
     """Those that may take it; null: nobody has looked."""
     unfit: Mapping[str, str] = {}
     """Agents that the rules leave and that cannot enforce what is asked for, and why."""
-
-
-class TriedRouteView(RouteView):
-    """Who would do a task that there is not, and what the policy would say of it."""
-
-    policy: VerdictView | None = None
-    """Null: there are no rules, and none is built in."""

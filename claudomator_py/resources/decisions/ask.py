@@ -16,7 +16,6 @@ from claudomator_py.queries import cursors
 from claudomator_py.queries.concealment import concealed
 from claudomator_py.queries.explain import overridden_text, placement_text, utc_clock
 from claudomator_py.queries.finding import find_task
-from claudomator_py.queries.routing import LABELS, candidate_views, known_to, reason_of, routed_before
 from claudomator_py.resources.decisions.sentences import said_of, sentences_of
 from claudomator_py.resources.decisions.shape import (
     CandidateView,
@@ -29,6 +28,7 @@ from claudomator_py.resources.decisions.shape import (
     PlacementView,
     SelectionView,
 )
+from claudomator_py.resources.routing.ask import LABELS, candidate_views, known_to, reason_of, routed_before
 from claudomator_py.resources.session import Service
 from claudomator_py.scheduler.decision import (
     Candidate,

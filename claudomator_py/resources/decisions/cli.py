@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from claudomator_py.client.http import Client
-    from claudomator_py.domain.views.routing import RouteCandidateView
+    from claudomator_py.resources.routing.shape import RouteCandidateView
 
 _DECISIONS = Table[DecisionView](
     Column("KIND", lambda one: one.kind),

@@ -10,7 +10,6 @@ from fastapi.responses import Response
 
 from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.page.rendering import render
-from claudomator_py.api.page.route_model import candidate_of
 from claudomator_py.api.page.wanted import read_fields
 from claudomator_py.api.page.words import cost_text, model_text, tokens_text
 from claudomator_py.api.section import guarded
@@ -24,6 +23,7 @@ from claudomator_py.domain.units import short_id
 from claudomator_py.resources.channels.page import url_of as channel_url
 from claudomator_py.resources.decisions.ask import Decisions, Explained
 from claudomator_py.resources.decisions.shape import DecisionView
+from claudomator_py.resources.routing.route_model import candidate_of
 from claudomator_py.resources.session import Access
 from claudomator_py.resources.specialists.page_model import url_of as specialist_url
 

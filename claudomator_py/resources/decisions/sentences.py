@@ -9,7 +9,7 @@ from claudomator_py.domain.errors import ended, sentence
 from claudomator_py.domain.verdict_text import constraint_sentences
 from claudomator_py.queries.concealment import SOMEBODY
 from claudomator_py.queries.explain import placement_sentences, tier_text
-from claudomator_py.queries.routing import LABELS, reason_for, reason_of, route_view
+from claudomator_py.resources.routing.ask import LABELS, reason_for, reason_of, route_view
 from claudomator_py.scheduler.decision import (
     Chosen,
     DecisionKind,

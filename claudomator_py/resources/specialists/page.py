@@ -12,7 +12,6 @@ from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.page.rendering import render
-from claudomator_py.api.page.routing import corrections_of, standings_of
 from claudomator_py.api.page.wanted import read_fields
 from claudomator_py.api.problem import status_of
 from claudomator_py.api.request import DIGITS
@@ -20,13 +19,14 @@ from claudomator_py.api.section import guarded
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import Conflict, Invalid, Problem, ServiceError, StaleVersion
 from claudomator_py.domain.principal import Principal
-from claudomator_py.domain.views.routing import ForgetRequest
+from claudomator_py.resources.routing.page import corrections_of, standings_of
+from claudomator_py.resources.routing.service import Learned
+from claudomator_py.resources.routing.shape import ForgetRequest
 from claudomator_py.resources.session import Access, Session
 from claudomator_py.resources.specialists.page_model import found_row_of, page_of, row_of, url_of
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.specialists.shape import MAX_QUERY_LENGTH, GrantRequest, SpecialistView
 from claudomator_py.schema.cardfile import parse_card_file
-from claudomator_py.service.learning import Learned
 
 _PART = 50
 _MAX_FOUND = 20

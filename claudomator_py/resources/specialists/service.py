@@ -13,10 +13,9 @@ from claudomator_py.domain.encoder import EncoderFault
 from claudomator_py.domain.errors import Conflict, Invalid, Problem
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey
 from claudomator_py.domain.views.base import Page
-from claudomator_py.domain.views.policy import TriedRouteView
-from claudomator_py.domain.views.routing import RouteRequest
 from claudomator_py.ports import Clock
-from claudomator_py.queries.routing import tried_view
+from claudomator_py.resources.routing.ask import tried_view
+from claudomator_py.resources.routing.shape import RouteRequest, TriedRouteView
 from claudomator_py.resources.session import Service
 from claudomator_py.resources.specialists import ask
 from claudomator_py.resources.specialists.ask import Similarity

@@ -16,11 +16,11 @@ from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.domain.routing import ReachOrigin, ReachSource
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.views.base import Instant, Page, View, all_items
-from claudomator_py.domain.views.routing import RouteView
 from claudomator_py.domain.worktree import TreeStanding
 from claudomator_py.resources.agents.shape import BudgetView, HoldView
 from claudomator_py.resources.decisions.shape import DecisionView
 from claudomator_py.resources.events.shape import EventView
+from claudomator_py.resources.routing.shape import RouteView
 from claudomator_py.resources.runs.shape import InputView, RunProgressView, RunView
 from claudomator_py.surface.operation import (
     OPERATE,

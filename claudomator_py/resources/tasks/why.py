@@ -17,11 +17,11 @@ from claudomator_py.queries.explain import (
 )
 from claudomator_py.queries.history import history_sentences, schedule_sentences
 from claudomator_py.queries.inputs import input_sentences
-from claudomator_py.queries.routing import known_to, routing_of
 from claudomator_py.queries.task_views import spec_shown
 from claudomator_py.resources.agents.ask import budget_sentences, hold_sentences
 from claudomator_py.resources.decisions.ask import placements_of
 from claudomator_py.resources.events.ask import event_views
+from claudomator_py.resources.routing.ask import known_to, routing_of
 from claudomator_py.resources.tasks.shape import TaskView, WhyView
 from claudomator_py.scheduler.decision import DecisionKind
 from claudomator_py.store import decision_rows, events, run_rows, specialist_rows

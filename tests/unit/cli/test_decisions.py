@@ -7,7 +7,6 @@ import pytest
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.units import format_instant
 from claudomator_py.domain.views.policy import ConstraintsView
-from claudomator_py.domain.views.routing import RouteCandidateView
 from claudomator_py.resources.decisions.cli import decision_text
 from claudomator_py.resources.decisions.shape import (
     CandidateView,
@@ -18,6 +17,7 @@ from claudomator_py.resources.decisions.shape import (
     DecisionView,
     SelectionView,
 )
+from claudomator_py.resources.routing.shape import RouteCandidateView
 from tests.fakes.cards import card
 from tests.fakes.command import Command
 

@@ -23,13 +23,13 @@ from claudomator_py.cli.output import (
 from claudomator_py.cli.times import ago, now_ms
 from claudomator_py.domain.task import MAX_INSTRUCTIONS_LENGTH
 from claudomator_py.domain.text import plain
-from claudomator_py.domain.views.routing import ForgetRequest, RouteRequest
+from claudomator_py.resources.routing.shape import ForgetRequest, RouteRequest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from claudomator_py.client.http import Client
-    from claudomator_py.domain.views.routing import LearnedView, RouteCandidateView, RoutingFiguresView
+    from claudomator_py.resources.routing.shape import LearnedView, RouteCandidateView, RoutingFiguresView
 
 _COLUMNS = (
     Column("SCORE", right=True),

@@ -9,14 +9,15 @@ from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.page.rendering import render
-from claudomator_py.api.page.route_model import route_of
 from claudomator_py.api.page.wanted import DAYS, Days, read_fields
 from claudomator_py.api.problem import status_of
 from claudomator_py.api.section import guarded
 from claudomator_py.domain.errors import Conflict, Invalid
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.task import MAX_INSTRUCTIONS_LENGTH
-from claudomator_py.domain.views.routing import (
+from claudomator_py.resources.routing.route_model import route_of
+from claudomator_py.resources.routing.service import Learned
+from claudomator_py.resources.routing.shape import (
     CorrectionView,
     CreatorFeesView,
     ForgetRequest,
@@ -31,7 +32,6 @@ from claudomator_py.domain.views.routing import (
 from claudomator_py.resources.session import Access
 from claudomator_py.resources.specialists.page_model import url_of
 from claudomator_py.resources.specialists.service import Specialists
-from claudomator_py.service.learning import Learned
 
 Text = Annotated[str, Form(max_length=MAX_INSTRUCTIONS_LENGTH)]
 Field = Annotated[str, Form(max_length=2_000)]

@@ -5,9 +5,9 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.views.routing import ForgetRequest, LabelledTasksView, LearnedView, RoutingStatsView
 from claudomator_py.ports import Clock
-from claudomator_py.queries import routing_stats
+from claudomator_py.resources.routing import stats
+from claudomator_py.resources.routing.shape import ForgetRequest, LabelledTasksView, LearnedView, RoutingStatsView
 from claudomator_py.resources.session import Service
 from claudomator_py.store import specialist_rows, switch_rows
 from claudomator_py.store.database import Database
@@ -19,27 +19,25 @@ T = TypeVar("T")
 
 
 class Learned(Service):
-    """What can be asked about learning. Every method may raise ``domain.errors.ServiceError``.
-
-    default: the specialist for what is for no other, as configured now.
-    """
+    """What can be asked about learning."""
 
     def __init__(self, database: Database, clock: Clock, default: Callable[[], str | None]) -> None:
+        """default: the specialist for what is for no other, as configured now."""
         super().__init__(database)
         self._clock = clock
         self._default = default
 
     def stats(self, days: int = 30) -> RoutingStatsView:
-        """How routing did in the last days."""
-        return self._read(lambda connection: routing_stats.stats(connection, self._by, days, self._clock()))
+        """Return how routing did in the last days."""
+        return self._read(lambda connection: stats.stats(connection, self._by, days, self._clock()))
 
     def all(self) -> LearnedView:
-        """What was learned so far."""
+        """Return what was learned so far."""
         return self._read(self._all)
 
     def labelled(self, limit: int = 1_000) -> LabelledTasksView:
-        """Tasks of which it is known who is right for them, the newest first."""
-        return self._read(lambda connection: routing_stats.labelled(connection, self._by, limit, self._default()))
+        """Return tasks of which it is known who is right for them, the newest first."""
+        return self._read(lambda connection: stats.labelled(connection, self._by, limit, self._default()))
 
     def forget(self, request: ForgetRequest) -> LearnedView:
         """Have it count no more, nor what is still to be learned of what has ended. Raises NotFound."""
@@ -79,4 +77,4 @@ class Learned(Service):
         return self._write(transaction)
 
     def _all(self, connection: Connection) -> LearnedView:
-        return routing_stats.learned(connection, self._by)
+        return stats.learned(connection, self._by)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from claudomator_py.domain.views.routing import RouteCandidateView, RouteView
+from claudomator_py.resources.routing.shape import RouteCandidateView, RouteView
 from claudomator_py.resources.specialists.page_model import url_of
 
 
