@@ -33,6 +33,8 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "restartTask": lambda client: client.restart("done", RestartRequest(reason="again")),
     "explainTask": lambda client: client.why("done"),
     "listRuns": lambda client: client.runs("done"),
+    "listChanges": lambda client: client.changes("done"),
+    "getPatch": lambda client: client.patch(client.runs("done")[0].id),
     "getRun": lambda client: client.run("any"),
     "getHandoff": lambda client: client.handoff("any"),
     "ask": lambda client: client.ask("any", QuestionRequest(question="Which?")),
