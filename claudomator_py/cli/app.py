@@ -58,7 +58,10 @@ COMMANDS: Mapping[str, Command] = {
     "result": Command("Print the result of a task. Exits with 1 unless it completed.", _function("show:result")),
     "logs": Command("Print what a run wrote.", _function("logs:logs")),
     "log": Command("Show what happened, newest last, and who did it.", _command("events", "log")),
-    "diff": Command("Show what a task's runs changed.", _command("changes", "diff")),
+    "diff": Command(
+        "Show what a task's runs changed.",
+        _command("changes", "diff"),
+    ),
     "why": Command("Explain why a task is where it is.", _function("show:why")),
     "cancel": Command("Cancel tasks. A running one ends a little later.", _function("changing:cancel")),
     "restart": Command("Run tasks again.", _function("changing:restart")),

@@ -34,7 +34,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "explainTask": lambda client: client.why("done"),
     "listRuns": lambda client: client.runs("done"),
     "listChanges": lambda client: client.changes("done"),
-    "getPatch": lambda client: client.patch(client.runs("done")[0].id),
+    "getPatch": lambda client: client.patch("any"),
     "getRun": lambda client: client.run("any"),
     "getHandoff": lambda client: client.handoff("any"),
     "ask": lambda client: client.ask("any", QuestionRequest(question="Which?")),

@@ -38,9 +38,9 @@ def diff(
     run: Annotated[int | None, typer.Option("--run", min=1, metavar="N", help="Show only the task's N-th run.")] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Show what a task's runs changed, as it was recorded before and after each of them.
+    """Show what a task's runs changed.
 
-    Prints a patch, of one run after the other. Work that was there before a run is none of its changes.
+    Prints a patch of each, as it was recorded before and after. Work that was there before is none of its changes.
     """
     if stat and name_only:
         fail("Only one of --stat and --name-only can be given.", "Choose one of them.")
