@@ -19,7 +19,6 @@ from claudomator_py.api.guard.without_secrets import WithoutSecrets
 from claudomator_py.api.metrics import metrics
 from claudomator_py.api.openapi import build
 from claudomator_py.api.page import errors
-from claudomator_py.api.runs import runs
 from claudomator_py.api.section import Section
 from claudomator_py.api.settings import WebSettings
 from claudomator_py.api.streams import Streams
@@ -42,6 +41,7 @@ from claudomator_py.resources.notifications.http import notifications
 from claudomator_py.resources.overview.http import overview
 from claudomator_py.resources.policy.http import policy
 from claudomator_py.resources.routing.http import route, routing
+from claudomator_py.resources.runs.http import runs
 from claudomator_py.resources.schedules.http import schedules
 from claudomator_py.resources.session import Access
 from claudomator_py.resources.specialists.http import specialists

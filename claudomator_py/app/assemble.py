@@ -42,12 +42,13 @@ from claudomator_py.resources.events.service import Events
 from claudomator_py.resources.notifications.service import Notices
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.routing.service import Learned
+from claudomator_py.resources.runs.logs import Logs
+from claudomator_py.resources.runs.service import Runs
 from claudomator_py.resources.schedules.service import Schedules
 from claudomator_py.resources.session import Access
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.routing.profile import Request
-from claudomator_py.service.run_requests import RunRequests
 from claudomator_py.sources.inbox.intake import StoreIntake
 from claudomator_py.sources.inbox.refusals import Refusals
 from claudomator_py.sources.schedules import CronWorker, ScheduleRunner
@@ -202,7 +203,6 @@ def _desk(around: Surroundings, engine: Engine) -> Desk:
         refusals,
         around.health,
         task_views,
-        secrets,
     )
     repeats = IdempotentRequests(database, clock)
     cleaner = Cleaner(database, host, engine.isolating, clock)
@@ -250,7 +250,8 @@ def _desk(around: Surroundings, engine: Engine) -> Desk:
             Learned(database, clock, lambda: current().settings.routing.default_specialist),
             channels,
             IncomingWebhooks(channels, around.environ, clock),
-            RunRequests(database, clock, host, lambda: current().launch, secrets, repeats),
+            Logs(database, registry, host, secrets),
+            Runs(database, clock, host, lambda: current().launch, secrets, repeats),
             PolicyService(
                 database,
                 lambda: current().policing.policy,

@@ -3,9 +3,12 @@
 from collections.abc import Callable, Generator, Sequence
 from email.utils import parsedate_to_datetime
 
+import httpx
+
 from claudomator_py.client.errors import DaemonNotRunning
+from claudomator_py.client.logs import RunLogs
 from claudomator_py.client.streams import PATIENCE_S
-from claudomator_py.client.tasks import RunCalls
+from claudomator_py.client.transport import path_segment
 from claudomator_py.resources.access.shape import LoginCalls, TokenCalls
 from claudomator_py.resources.agents.shape import AgentCalls
 from claudomator_py.resources.changes.shape import ChangeCalls
@@ -17,12 +20,14 @@ from claudomator_py.resources.notifications.shape import NotificationCalls
 from claudomator_py.resources.overview.shape import OverviewCalls
 from claudomator_py.resources.policy.shape import PolicyCalls
 from claudomator_py.resources.routing.shape import RoutingCalls
+from claudomator_py.resources.runs.shape import RunCalls
 from claudomator_py.resources.schedules.shape import ScheduleCalls
 from claudomator_py.resources.specialists.shape import SpecialistCalls
-from claudomator_py.resources.tasks.shape import TaskCalls
+from claudomator_py.resources.tasks.shape import TaskCalls, TaskView
 
 
 class Client(
+    RunLogs,
     RunCalls,
     TaskCalls,
     RoutingCalls,
@@ -46,6 +51,15 @@ class Client(
     if_version: the version that was seen; a task that was changed since is refused (``stale_version``).
     idempotency_key: a name for this one request; sent again with it, after a lost connection, it is not done again.
     """
+
+    def task_unless(self, ref: str, version: int) -> TaskView | None:
+        """Return one task with its content; None if it is at that version still, which costs little to ask."""
+        response = self._send("GET", f"/v1/tasks/{path_segment(ref)}", headers={"If-None-Match": f'"{version}"'})
+        if response.status_code == httpx.codes.NOT_MODIFIED:
+            return None
+        if not response.is_success:
+            raise self._refusal(response)
+        return self._parsed(TaskView, response)
 
     def events(
         self,

@@ -1,7 +1,6 @@
 """What one principal may know about tasks, runs and agents. Reads only."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Self
 
 from sqlalchemy import Connection
@@ -9,19 +8,13 @@ from sqlalchemy import Connection
 from claudomator_py.dispatch.observe import Observer
 from claudomator_py.domain.card import Card, Visibility
 from claudomator_py.domain.health import CheckView
-from claudomator_py.domain.output import with_zeros
 from claudomator_py.domain.principal import Principal
-from claudomator_py.domain.run import Stream
 from claudomator_py.domain.units import DAY_MS
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.ports import Clock, RunHost
 from claudomator_py.queries import cursors
-from claudomator_py.queries.concealment import concealed, unnamed
-from claudomator_py.queries.event_stream import Logs, log_step
-from claudomator_py.queries.finding import find_run
 from claudomator_py.queries.task_views import TaskViews
-from claudomator_py.queries.views import run_view
 from claudomator_py.resources.agents.ask import (
     agent_views,
     day_budget,
@@ -29,7 +22,6 @@ from claudomator_py.resources.agents.ask import (
 )
 from claudomator_py.resources.daemon.shape import ReadinessView
 from claudomator_py.resources.overview.shape import FileProblemPage, FileProblemView, StatusView
-from claudomator_py.resources.runs.shape import LogChunk, RunView
 from claudomator_py.resources.schedules.ask import by_next_time
 from claudomator_py.resources.session import Service
 from claudomator_py.sources.inbox.refusals import Refusal, Refusals, readable
@@ -42,7 +34,6 @@ from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.tasks.holds import drain_check, drain_view
 
 SHOWN = 50
-MAX_LOG_BYTES = 1024 * 1024
 
 
 def _refused_file(refused: Refusal) -> FileProblemView:
@@ -78,31 +69,12 @@ class Queries(Service):
         self._refusals = refusals
         self._health = health
         self.task_views = task_views
-        self.logs = Logs(database, registry, host, secrets or Secrets())
 
     def as_(self, by: Principal) -> Self:
         """The same, for who asks."""
         bound = super().as_(by)
-        bound.logs = self.logs.as_(by)
         bound.task_views = self.task_views.as_(by)
         return bound
-
-    def run(self, run_id: str) -> RunView:
-        """Return one run, by its id or the beginning of it."""
-
-        def read(connection: Connection) -> RunView:
-            run = unnamed(connection, [find_run(connection, run_id, self._by)], self._by)[0]
-            return concealed(connection, [run_view(run, self._host)], self._by)[0]
-
-        return self._read(read)
-
-    def log(self, run_id: str, stream: Stream, offset: int, limit: int, *, check: bool = False) -> LogChunk:
-        """At most ``limit`` bytes of what the run wrote, or its check; empty when there is nothing yet."""
-        run = self._read(lambda connection: find_run(connection, run_id, self._by))
-        reading = partial(self._host.read, run.id, stream, step=log_step(run, check=check))
-        data = with_zeros(reading, offset, min(limit, MAX_LOG_BYTES))
-        end = offset + len(data)
-        return LogChunk(data, offset, end, ended=not run.live and not data)
 
     def status(self) -> StatusView:
         """Everything at a glance."""

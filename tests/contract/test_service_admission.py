@@ -15,11 +15,11 @@ from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.domain.task import PermissionMode
 from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.resources.channels.service import Channels
+from claudomator_py.resources.runs.service import Runs
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.specialists.shape import GrantRequest
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.routing.role import agent_of
-from claudomator_py.service.run_requests import RunRequests
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
 from tests.fakes.world import World, spec
@@ -107,7 +107,7 @@ def by_handing_on(world: World, by: Principal) -> bool:
     run = world.live(f"t-{by.id}")
     itself = Principal(f"run:{run.id}", Role.RUN, by.organisation, run.id)
     try:
-        world.access.as_(itself)[RunRequests].hand_on(run.id, HandoffRequest(to="shepherd"))
+        world.access.as_(itself)[Runs].hand_on(run.id, HandoffRequest(to="shepherd"))
     except Conflict:
         return False
     finally:

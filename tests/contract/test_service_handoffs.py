@@ -15,12 +15,12 @@ from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.resources.decisions.ask import Decisions
+from claudomator_py.resources.runs.service import Runs
 from claudomator_py.resources.runs.shape import HandoffView
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest
 from claudomator_py.scheduler.decision import DecisionKind, Route
-from claudomator_py.service.run_requests import RunRequests
 from claudomator_py.store import decision_rows, events, run_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run
@@ -264,7 +264,7 @@ def test_a_new_generation_begins_with_whoever_the_task_names(world: World) -> No
 
 
 def announced(world: World, run: Run, to: str = "ben", by: Principal = OPERATOR, **said: Any) -> HandoffView:
-    return world.access.as_(by)[RunRequests].hand_on(run.id, HandoffRequest(to=to, **said))
+    return world.access.as_(by)[Runs].hand_on(run.id, HandoffRequest(to=to, **said))
 
 
 def speaker(run: Run) -> Principal:
@@ -426,7 +426,7 @@ def test_a_card_that_its_creator_does_not_see_is_none(world: World, visibility: 
             continue
         who = NED if by == "operator" else Principal(f"run:{run.id}", Role.RUN, "other", run.id)
         with pytest.raises(ServiceError) as found:
-            world.access.as_(who)[RunRequests].hand_on(run.id, HandoffRequest(to=name))
+            world.access.as_(who)[Runs].hand_on(run.id, HandoffRequest(to=name))
         words.append(found.value.detail)
     if visibility is Visibility.PUBLIC and by != "run":
         assert "admitted" in words[0]  # it sees that card
@@ -438,6 +438,6 @@ def test_the_run_of_the_operator_s_task_learns_of_no_card(world: World) -> None:
     world.access.as_(MIA)[Specialists].register(card("shepherd", visibility=Visibility.PRIVATE))
     run = begin(world)
     with pytest.raises(ServiceError, match="there is no specialist shepherd"):
-        world.access.as_(speaker(run))[RunRequests].hand_on(run.id, HandoffRequest(to="shepherd"))
+        world.access.as_(speaker(run))[Runs].hand_on(run.id, HandoffRequest(to="shepherd"))
     with pytest.raises(ServiceError, match="no administrator has admitted shepherd"):
-        world.access.as_(OPERATOR)[RunRequests].hand_on(run.id, HandoffRequest(to="shepherd"))
+        world.access.as_(OPERATOR)[Runs].hand_on(run.id, HandoffRequest(to="shepherd"))

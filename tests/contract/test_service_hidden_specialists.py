@@ -16,13 +16,13 @@ from claudomator_py.resources.decisions.ask import Decisions
 from claudomator_py.resources.events.service import Events
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.routing.service import Learned
+from claudomator_py.resources.runs.service import Runs
 from claudomator_py.resources.session import Session
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.specialists.shape import GrantRequest
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import AnswerRequest
 from claudomator_py.routing.role import agent_of
-from claudomator_py.service.run_requests import RunRequests
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
 from tests.fakes.world import World, spec
@@ -64,10 +64,10 @@ def told_of(desk: Session, name: str) -> str:
     live = desk[Events]
     runs = desk[Tasks].runs(name)
     pages = [task_page_of(desk[Tasks].why(name), runs, run.id) for run in runs]
-    told = [desk[RunRequests].handoff(run.id) for run in runs]
+    told = [desk[Runs].handoff(run.id) for run in runs]
     answers = [
         *(desk[Tasks].one(name), desk[Tasks].why(name), desk[Queries].status(), *desk[Agents].all(), *runs),
-        *(desk[Queries].run(run.id) for run in runs),
+        *(desk[Runs].one(run.id) for run in runs),
         *desk[Tasks].page(TaskFilter(), None, 50).items,
         *(*listed, *shadows, *(desk[Decisions].one(one.id) for one in listed)),
         *(desk[Decisions].explained(one.id) for one in listed),
@@ -125,7 +125,7 @@ def test_colleagues_are_not_told_which_hidden_agent_has_their_task(world: World,
     if end == "is cut off":
         assert "agents.example:443 answered" in known
         assert "its server answered with HTTP 502: no upstream for its server. Gave up" in told
-    assert eve[Queries].run(run.id).agent == via
+    assert eve[Runs].one(run.id).agent == via
     for desk, finds in ((ann, True), (eve, False)):
         found = desk[Tasks].page(TaskFilter(agent=run.agent), None, 9).items
         decided = desk[Decisions].page(DecisionFilter(agent=run.agent), None, 9).items
@@ -197,12 +197,12 @@ def test_a_colleague_cannot_find_out_a_name_by_handing_on_to_it(world: World) ->
     said = []
     for name in ("shepherd", "shopherd"):
         with pytest.raises(Conflict) as refused:
-            eve[RunRequests].hand_on(run.id, HandoffRequest(to=name))
+            eve[Runs].hand_on(run.id, HandoffRequest(to=name))
         said.append(refused.value.detail.replace(name, "X"))
     assert said[0] == said[1]
-    ann[RunRequests].hand_on(run.id, HandoffRequest(to="shepherd"))
+    ann[Runs].hand_on(run.id, HandoffRequest(to="shepherd"))
     with pytest.raises(Conflict, match="tally goes to somebody else already"):
-        eve[RunRequests].hand_on(run.id, HandoffRequest(to="ben"))
+        eve[Runs].hand_on(run.id, HandoffRequest(to="ben"))
     assert "shepherd" not in told_of(eve, "tally")
 
 
@@ -270,4 +270,4 @@ def test_another_organisation_can_read_nothing_of_a_hidden_specialist_and_its_ta
     with pytest.raises(NotFound):
         bob[Tasks].one("tally")
     with pytest.raises(NotFound):
-        bob[Queries].run(run.id)
+        bob[Runs].one(run.id)

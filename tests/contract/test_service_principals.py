@@ -9,11 +9,12 @@ from claudomator_py.domain.inputs import MARKER
 from claudomator_py.domain.principal import INBOX, OPERATOR, Principal, RequestKey, Role
 from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, format_instant
-from claudomator_py.queries.log_stream import LogPosition
 from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.access.service import Tokens
 from claudomator_py.resources.access.shape import TokenRequest
 from claudomator_py.resources.events.service import Events
+from claudomator_py.resources.runs.logs import LogPosition, Logs
+from claudomator_py.resources.runs.service import Runs
 from claudomator_py.resources.schedules.service import Schedules
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest
@@ -58,14 +59,14 @@ def test_a_task_of_others_is_a_task_that_does_not_exist(world: World) -> None:
         ):
             assert unknown(ask) == f"There is no task {ref!r}. There are no tasks yet."
     looks: tuple[Callable[[], object], ...] = (
-        lambda: bob[Queries].run(run.id),
-        lambda: bob[Queries].log(run.id, "stdout", 0, 10),
-        lambda: bob[Queries].logs.open_log(run.id, "stdout", "text", LogPosition()),
+        lambda: bob[Runs].one(run.id),
+        lambda: bob[Runs].log(run.id, "stdout", 0, 10),
+        lambda: bob[Logs].open_log(run.id, "stdout", "text", LogPosition()),
     )
     for look in looks:
         assert unknown(look).startswith(f"There is no run {run.id!r}.")
     assert world.access.as_(ANN)[Tasks].one(task.id).organisation == "acme"
-    assert world.access.as_(ANN)[Queries].run(run.id).id == run.id
+    assert world.access.as_(ANN)[Runs].one(run.id).id == run.id
     assert world.access.as_(CARL)[Tasks].one("secret-plan").creator == "ann"
     assert world.task("secret-plan").state == "RUNNING"
 
@@ -194,10 +195,10 @@ def test_a_run_has_its_own_task_and_run(world: World) -> None:
     world.tick()
     run, other = world.live("own"), world.live("other")
     by = world.access.as_(Principal(f"run:{run.id}", Role.RUN, "acme", run.id))
-    assert (by[Tasks].one(task.id).id, by[Queries].run(run.id).id) == (task.id, run.id)
+    assert (by[Tasks].one(task.id).id, by[Runs].one(run.id).id) == (task.id, run.id)
     for ask in (
         lambda: by[Tasks].one("other"),
-        lambda: by[Queries].run(other.id),
+        lambda: by[Runs].one(other.id),
         lambda: by[Tasks].cancel("other"),
     ):
         with pytest.raises(ServiceError):

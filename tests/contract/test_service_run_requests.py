@@ -20,10 +20,10 @@ from claudomator_py.domain.run_requests import (
 )
 from claudomator_py.domain.units import HOUR_MS, format_instant
 from claudomator_py.policy.rule import Rule
+from claudomator_py.resources.runs.service import ASKED, PROGRESS, SUBTASK, Runs
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import AnswerRequest
-from claudomator_py.service.run_requests import ASKED, PROGRESS, SUBTASK, RunRequests
 from claudomator_py.store import events
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run
@@ -48,9 +48,9 @@ def begin(world: World, name: str = "t", **fields: Any) -> Run:
     return world.live(name)
 
 
-def requests(world: World, run: Run) -> RunRequests:
+def requests(world: World, run: Run) -> Runs:
     """As that run's own token may ask."""
-    return world.access.as_(Principal(f"run:{run.id}", Role.RUN, None, run.id))[RunRequests]
+    return world.access.as_(Principal(f"run:{run.id}", Role.RUN, None, run.id))[Runs]
 
 
 def ask(world: World, run: Run, question: str = "Which database?", *choices: str) -> tuple[str, ...]:
@@ -96,7 +96,7 @@ def test_it_asks_all_that_it_has_asked_at_once_and_nothing_twice(world: World) -
     world.succeed("t")
     world.tick()
     assert world.task("t").reason_text == "First?\n\nSecond?"
-    assert world.queries.run(run.id).asked == ("First?", "Second?")
+    assert world.run_requests.one(run.id).asked == ("First?", "Second?")
 
 
 def test_a_run_that_does_not_end_well_has_asked_nothing(world: World) -> None:
@@ -186,9 +186,9 @@ def test_only_those_are_told_to_whom_it_goes_who_may_know(database: Database) ->
     world.tick()
     run = world.live("t")
     itself = Principal(f"run:{run.id}", Role.RUN, "acme", run.id)
-    world.access.as_(itself)[RunRequests].hand_on(run.id, HandoffRequest(to="shepherd"))
+    world.access.as_(itself)[Runs].hand_on(run.id, HandoffRequest(to="shepherd"))
     for by, to in ((itself, "shepherd"), (ANN, "shepherd"), (EVE, "somebody else")):
-        asked = world.access.as_(by)[RunRequests]
+        asked = world.access.as_(by)[Runs]
         with pytest.raises(Conflict, match=f"t goes to {to} already"):
             asked.hand_on(run.id, HandoffRequest(to="ben"))
         with pytest.raises(Conflict, match=f"t goes to {to} already"):
@@ -221,7 +221,7 @@ def test_no_secret_is_asked_or_told(world: World) -> None:
     ask(world, run, "Is hunter2-hunter2 right?")
     requests(world, run).report_progress(run.id, ProgressRequest(text="I use hunter2-hunter2."))
     create(world, run, instructions="Use hunter2-hunter2.")
-    view = world.queries.run(run.id)
+    view = world.run_requests.one(run.id)
     assert "hunter2" not in view.model_dump_json()
     assert "hunter2" not in str(told(world, ASKED) + told(world, PROGRESS))
     assert "hunter2" not in str(world.service.one("docs").spec)
@@ -239,7 +239,7 @@ def test_progress_is_shown_and_what_comes_too_soon_is_dropped(world: World) -> N
     assert (early.recorded, early.next_at) == (False, next_at)
     world.now_ms += 1
     assert report(run.id, ProgressRequest(text="Half.", percent=50)).recorded
-    shown = world.queries.run(run.id).progress
+    shown = world.run_requests.one(run.id).progress
     assert shown is not None
     assert (shown.text, shown.percent) == ("Half.", 50)
     assert world.task("t").progress == shown
@@ -262,7 +262,7 @@ def test_a_run_that_talks_all_night_fills_no_disk(world: World) -> None:
         world.now_ms += PROGRESS_EVERY_MS
         requests(world, run).report_progress(run.id, ProgressRequest(text=f"Step {number}."))
     assert len(told(world, PROGRESS)) == MAX_PROGRESS_EVENTS
-    shown = world.queries.run(run.id).progress
+    shown = world.run_requests.one(run.id).progress
     assert shown is not None
     assert shown.text == f"Step {MAX_PROGRESS_EVENTS + 2}."
 

@@ -234,7 +234,7 @@ def test_cancel_in_every_state(world: World) -> None:
     world.tick()
     world.tick()
     assert world.state("running") == "CANCELLED"
-    assert world.queries.run(run).outcome is not None
+    assert world.run_requests.one(run).outcome is not None
     for name in ("waiting", "running"):
         with pytest.raises(Conflict, match="is CANCELLED already"):
             world.service.cancel(name)

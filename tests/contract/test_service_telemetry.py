@@ -15,8 +15,8 @@ from claudomator_py.domain.trace import Span, own_span, task_span
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.ports import ExportFault
+from claudomator_py.resources.runs.service import Runs
 from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest
-from claudomator_py.service.run_requests import RunRequests
 from claudomator_py.store import pruning, trace_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import DECISION
@@ -262,7 +262,7 @@ def test_a_restart_takes_nothing_over_from_the_run_that_handed_on(world: World, 
 def test_a_task_that_a_run_made_is_linked_to_that_run(world: World, traced: Traced) -> None:
     world.launch_rules = replace(world.launch_rules, max_subtasks=1)
     run = begin(world)
-    asked = world.access.as_(Principal(f"run:{run.id}", Role.RUN, None, run.id))[RunRequests]
+    asked = world.access.as_(Principal(f"run:{run.id}", Role.RUN, None, run.id))[Runs]
     asked.create_subtask(run.id, SubtaskRequest(name="docs", instructions="Write it up.", specialist="ben"))
     world.service.cancel("docs")
     (link,) = traced.sent().the("task").links

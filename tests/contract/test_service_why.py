@@ -210,17 +210,17 @@ def test_a_log_is_read_by_offset_and_says_when_it_has_ended(world: World) -> Non
     world.tick()
     run_id = world.live("t").id
     world.host.write(run_id, b"0123456789", "stderr")
-    first = world.queries.log(run_id, "stderr", 0, 4)
+    first = world.run_requests.log(run_id, "stderr", 0, 4)
     assert (first.data, first.offset, first.next_offset, first.ended) == (b"0123", 0, 4, False)
-    rest = world.queries.log(run_id, "stderr", 4, 100)
+    rest = world.run_requests.log(run_id, "stderr", 4, 100)
     assert (rest.data, rest.next_offset) == (b"456789", 10)
-    nothing_yet = world.queries.log(run_id, "stderr", 10, 100)
+    nothing_yet = world.run_requests.log(run_id, "stderr", 10, 100)
     assert (nothing_yet.data, nothing_yet.next_offset, nothing_yet.ended) == (b"", 10, False)
     world.succeed("t")
-    assert world.queries.log(run_id, "stderr", 0, 4).ended is False
-    assert world.queries.log(run_id, "stderr", 10, 100).ended is True
+    assert world.run_requests.log(run_id, "stderr", 0, 4).ended is False
+    assert world.run_requests.log(run_id, "stderr", 10, 100).ended is True
     with pytest.raises(NotFound):
-        world.queries.log("nope", "stdout", 0, 10)
+        world.run_requests.log("nope", "stdout", 0, 10)
 
 
 def test_readiness_names_what_is_wrong(world: World) -> None:

@@ -53,6 +53,7 @@ from claudomator_py.resources.events.service import Events
 from claudomator_py.resources.notifications.service import Notices
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.routing.service import Learned
+from claudomator_py.resources.runs.service import Runs
 from claudomator_py.resources.schedules.service import Schedules
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks.service import Tasks
@@ -65,7 +66,6 @@ from claudomator_py.schema.routing_settings import OnAmbiguity, OnVague, Preset
 from claudomator_py.schema.settings import Settings
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.taskfiles import ParsedFile
-from claudomator_py.service.run_requests import RunRequests
 from claudomator_py.sources.inbox.values import FileStamp, Reading
 from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.database import Database
@@ -224,7 +224,7 @@ class World:
         self.notices, self.tokens, self.learned = granted[Notices], granted[Tokens], granted[Learned]
         self.specialists, self.channels = granted[Specialists], granted[Channels]
         self.decisions = granted[Decisions]
-        self.run_requests, self.policy_desk = granted[RunRequests], granted[PolicyService]
+        self.run_requests, self.policy_desk = granted[Runs], granted[PolicyService]
         self.daemon, self.events = granted[DaemonService], granted[Events]
 
     def _configure(self) -> Configured:

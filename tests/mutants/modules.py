@@ -112,7 +112,7 @@ MODULES = {
     "queries/concealment.py": ["tests/unit/queries/test_concealment.py"],
     "api/guard/roles.py": ["tests/unit/api/test_roles.py"],
     "resources/access/keyring.py": ["tests/unit/resources/access/test_keyring.py"],
-    "service/run_requests.py": [f"{_SERVICE}_run_requests.py"],
+    "resources/runs/service.py": [f"{_SERVICE}_run_requests.py"],
     "tasks/handing_on.py": ["tests/unit/tasks/test_handing_on.py"],
     "tasks/inputs.py": ["tests/unit/tasks/test_inputs.py"],
 }
@@ -257,7 +257,7 @@ EQUIVALENT = {
     "queries/concealment.py: the condition is False: if not hidden:": (
         "without anybody who is hidden nothing is changed; it saves a look"
     ),
-    "service/run_requests.py: the condition is True: if spec.budget.units:": "without a budget any amount is left",
+    "resources/runs/service.py: the condition is True: if spec.budget.units:": "without a budget any amount is left",
     "api/guard/roles.py: the condition is True: "
     "role = needed.role.value if needed.role is not None else Role.READ.value": (
         "what is open to all is refused to nobody"

@@ -9,10 +9,13 @@ from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.budget import SpentBudget
 from claudomator_py.domain.changes import RunChanges
 from claudomator_py.domain.coded import known_or_none
+from claudomator_py.domain.handoff import Handoff
 from claudomator_py.domain.lifecycle import InputKind
-from claudomator_py.domain.outcome import Denied, Fee, OutcomeStatus, Provenance, Reason, Tokens
+from claudomator_py.domain.outcome import Denied, Fee, HandoffRequest, OutcomeStatus, Provenance, Reason, Tokens
 from claudomator_py.domain.run import CheckStatus, Command, EndedBy, LogKind, command_text, ended_text
+from claudomator_py.domain.run_requests import ProgressRequest, QuestionRequest, SubtaskRequest
 from claudomator_py.domain.views.base import Instant, View
+from claudomator_py.surface.operation import OPERATE_OWN, READ_OWN, Calls, JsonBody, Key, PathText, operation
 
 RunState = Literal["starting", "running", "checking", "ended", "revoked"]
 
@@ -264,3 +267,74 @@ class RunView(View):
     """The folder of its own that it worked in, while that is there; null: it worked elsewhere."""
     output_kept: bool = True
     """False once what it wrote was removed: a cleanup and ``retention`` remove what ended tasks no longer need."""
+
+
+RunId = Annotated[str, PathText("A run's id, or the beginning of it, of 4 characters or more.")]
+_HANDED_ON = {
+    "to_a_writer": {"to": "technical-writer", "reason": "The rest is prose.", "done": "Fixed.", "left": "Document."}
+}
+
+
+class RunCalls(Calls):
+    """Every operation on runs, as the client calls it, but for their logs."""
+
+    @operation("GET /v1/runs/{run_id}", "getRun", READ_OWN, "One run", refuses=(404,))
+    def run(self, run_id: RunId) -> RunView:
+        """The run with its outcome, once it has ended."""
+
+    @operation("POST /v1/runs/{run_id}/handoff", "handOn", OPERATE_OWN, "Hand a task on", refuses=(404, 409, 422))
+    def hand_on(self, run_id: RunId, wanted: Annotated[HandoffRequest, JsonBody(_HANDED_ON)]) -> HandoffView:
+        """Another specialist continues the task once the run has ended, in a conversation of its own.
+
+        Harmless when repeated. 409 if the task cannot be handed on, as when it has been with that specialist, or too
+        often: then the run keeps it.
+        """
+
+    @operation("GET /v1/runs/{run_id}/handoff", "getHandoff", READ_OWN, "What a run was told", refuses=(404,))
+    def handoff(self, run_id: RunId) -> Handoff:
+        """The run's handoff document: what was decided, what it may do, and what runs before it did and left."""
+
+    @operation("POST /v1/runs/{run_id}/questions", "ask", OPERATE_OWN, "Ask a person", refuses=(404, 409, 422))
+    def ask(
+        self,
+        run_id: RunId,
+        wanted: Annotated[
+            QuestionRequest, JsonBody({"a_choice": {"question": "Which database?", "choices": ["old", "new"]}})
+        ],
+    ) -> AskedView:
+        """A person is asked once the run has ended well, and what they say continues its conversation.
+
+        Harmless when repeated. 409 if nobody would be asked, as with `on_input: deny`.
+        """
+
+    @operation(
+        "POST /v1/runs/{run_id}/progress", "reportProgress", OPERATE_OWN, "Report progress", refuses=(404, 409, 422)
+    )
+    def report_progress(
+        self,
+        run_id: RunId,
+        wanted: Annotated[ProgressRequest, JsonBody({"half": {"text": "Tests are written.", "percent": 50}})],
+    ) -> ProgressView:
+        """Shown with the run until the next report. What comes within five seconds of the one before is dropped."""
+
+    @operation(
+        "POST /v1/runs/{run_id}/subtasks",
+        "createSubtask",
+        OPERATE_OWN,
+        "Create a task beside the run's own",
+        refuses=(404, 409, 422),
+        status=201,
+    )
+    def create_subtask(
+        self,
+        run_id: RunId,
+        wanted: Annotated[
+            SubtaskRequest, JsonBody({"docs": {"name": "docs", "instructions": "Document the new option."}})
+        ],
+        *,
+        idempotency_key: Key = None,
+    ) -> SubtaskView:
+        """It has the run's task's creator, directory, permissions, priority and tags, and what is left of its budget.
+
+        409 if the run has created too many (`limits.subtasks`), or is itself of a task that was created so, three deep.
+        """

@@ -252,7 +252,7 @@ class Night:
         for (run_id, step), directory in list(host.directories.items()):
             if not (directory.shim and directory.started):
                 continue
-            run = self.world.queries.run(run_id)
+            run = self.world.run_requests.one(run_id)
             way = self.ways[run.task_id]
             if run.state == "starting" and step == 0:
                 continue

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.domain.output import OutputPiece
 from claudomator_py.domain.redaction import MARK, Redactor
-from claudomator_py.queries.log_stream import EntryFeed, LogFeed, LogItem, LogPosition, Source, TextFeed
+from claudomator_py.resources.runs.logs import EntryFeed, LogFeed, LogItem, LogPosition, Source, TextFeed
 from claudomator_py.resources.runs.shape import LogEntryView, LogTextView
 
 RECORDINGS = Path(__file__).parents[2] / "fixtures" / "recordings"

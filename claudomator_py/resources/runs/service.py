@@ -3,6 +3,7 @@ answer, a task beside its own; and what it says of its progress."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from pydantic import ValidationError
@@ -13,9 +14,11 @@ from claudomator_py.domain.budget import Budget, Unit, left
 from claudomator_py.domain.errors import Conflict, NotFound, ended, refuse
 from claudomator_py.domain.handoff import Handoff
 from claudomator_py.domain.outcome import HandoffRequest
+from claudomator_py.domain.output import with_zeros
 from claudomator_py.domain.principal import Principal, RequestKey, Role
 from claudomator_py.domain.redaction import clean
 from claudomator_py.domain.routing import Constraints
+from claudomator_py.domain.run import Stream
 from claudomator_py.domain.run_requests import (
     MAX_PROGRESS_EVENTS,
     MAX_QUESTIONS,
@@ -31,9 +34,11 @@ from claudomator_py.domain.units import format_instant
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.environment.workdirs import directory_key
 from claudomator_py.ports import Clock, RunHost
-from claudomator_py.queries.concealment import SOMEBODY, handoff_told
+from claudomator_py.queries.concealment import SOMEBODY, concealed, handoff_told, unnamed
 from claudomator_py.queries.finding import find_run
-from claudomator_py.resources.runs.shape import AskedView, HandoffView, ProgressView, SubtaskView
+from claudomator_py.queries.views import run_view
+from claudomator_py.resources.runs.logs import log_step
+from claudomator_py.resources.runs.shape import AskedView, HandoffView, LogChunk, ProgressView, RunView, SubtaskView
 from claudomator_py.resources.session import Service
 from claudomator_py.scheduler.decision import HandoffRecord
 from claudomator_py.store import run_rows, specialist_rows, spending_rows, task_rows
@@ -45,6 +50,8 @@ from claudomator_py.tasks.decisions import record_handoff
 from claudomator_py.tasks.handing_on import decided, weigh
 from claudomator_py.tasks.idempotency import IdempotentRequests
 from claudomator_py.tasks.specialists import task_problems
+
+MAX_LOG_BYTES = 1024 * 1024
 
 T = TypeVar("T")
 
@@ -79,7 +86,7 @@ class _Asking:
     spec: TaskSpec
 
 
-class RunRequests(Service):
+class Runs(Service):
     """What a run can ask. Every method may raise ``domain.errors.ServiceError``, and NotFound for another's run."""
 
     def __init__(
@@ -97,6 +104,23 @@ class RunRequests(Service):
         self._host = host
         self._rules = rules
         self._secrets = secrets
+
+    def one(self, run_id: str) -> RunView:
+        """Return one run, by its id or the beginning of it."""
+
+        def read(connection: Connection) -> RunView:
+            run = unnamed(connection, [find_run(connection, run_id, self._by)], self._by)[0]
+            return concealed(connection, [run_view(run, self._host)], self._by)[0]
+
+        return self._read(read)
+
+    def log(self, run_id: str, stream: Stream, offset: int, limit: int, *, check: bool = False) -> LogChunk:
+        """Return at most ``limit`` bytes of what the run wrote, or its check; empty when there is nothing yet."""
+        run = self._read(lambda connection: find_run(connection, run_id, self._by))
+        reading = partial(self._host.read, run.id, stream, step=log_step(run, check=check))
+        data = with_zeros(reading, offset, min(limit, MAX_LOG_BYTES))
+        end = offset + len(data)
+        return LogChunk(data, offset, end, ended=not run.live and not data)
 
     def handoff(self, run_id: str) -> Handoff:
         """What the run was told about decisions, authority and the work before it. Raises NotFound: nothing."""

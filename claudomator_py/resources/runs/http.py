@@ -1,4 +1,4 @@
-"""/v1/runs: one run, and what it wrote: its bytes, or text and entries, in pages and as they come."""
+"""/v1/runs: which method answers each operation; and what a run wrote, in bytes, in pages and as it comes."""
 
 import logging
 import re
@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 
 from fastapi import Header, Path, Query, Request, Response
 
-from claudomator_py.api.conditional import IdempotencyKey
 from claudomator_py.api.guard.asking import Standing
-from claudomator_py.api.operation import Allowed, Operations, body
+from claudomator_py.api.operation import Allowed
 from claudomator_py.api.request import DIGITS
+from claudomator_py.api.served import serve
 from claudomator_py.api.streams import (
     HEARTBEAT,
     HEARTBEAT_S,
@@ -24,32 +24,34 @@ from claudomator_py.api.streams import (
     wants_stream,
 )
 from claudomator_py.domain.errors import BadCursor, Invalid, ServiceError
-from claudomator_py.domain.handoff import Handoff
-from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.run import Stream
-from claudomator_py.domain.run_requests import ProgressRequest, QuestionRequest, SubtaskRequest
-from claudomator_py.queries.log_stream import LogFeed, LogItem, LogPosition, LogView
-from claudomator_py.queries.queries import Queries
+from claudomator_py.resources.runs.logs import LogFeed, LogItem, LogPosition, Logs, LogView
+from claudomator_py.resources.runs.service import MAX_LOG_BYTES, Runs
 from claudomator_py.resources.runs.shape import (
-    AskedView,
-    HandoffView,
     LogEndView,
     LogEntryView,
     LogPageView,
     LogTextView,
-    ProgressView,
-    RunView,
-    SubtaskView,
+    RunCalls,
 )
 from claudomator_py.resources.session import Session
-from claudomator_py.service.run_requests import RunRequests
-from claudomator_py.surface.operation import OPERATE_OWN, READ_OWN
+from claudomator_py.surface.operation import READ_OWN
 
 log = logging.getLogger(__name__)
 
-runs = Operations("runs")
+runs = serve(
+    "runs",
+    Runs,
+    {
+        RunCalls.run: Runs.one,
+        RunCalls.hand_on: Runs.hand_on,
+        RunCalls.handoff: Runs.handoff,
+        RunCalls.ask: Runs.ask,
+        RunCalls.report_progress: Runs.report_progress,
+        RunCalls.create_subtask: Runs.create_subtask,
+    },
+)
 
-MAX_LOG_BYTES = 1024 * 1024
 LOG_TYPE = "application/octet-stream"
 POLL_S = 0.25
 IDLE_POLL_S = 1.0
@@ -91,98 +93,6 @@ View = Annotated[
 Check = Annotated[bool, Query(description="What the run's check wrote, instead of its agent.")]
 
 
-@runs.operation("GET /v1/runs/{run_id}", "getRun", READ_OWN, "One run", refuses=(404,))
-def get_run(granted: Allowed, run_id: RunId) -> RunView:
-    """The run with its outcome, once it has ended."""
-    return granted[Queries].run(run_id)
-
-
-@runs.operation("POST /v1/runs/{run_id}/handoff", "handOn", OPERATE_OWN, "Hand a task on", refuses=(404, 409, 422))
-def hand_on(
-    granted: Allowed,
-    run_id: RunId,
-    request: Annotated[
-        HandoffRequest,
-        body(
-            HandoffRequest,
-            required=True,
-            to_a_writer={
-                "to": "technical-writer",
-                "reason": "The rest is prose.",
-                "done": "Fixed.",
-                "left": "Document.",
-            },
-        ),
-    ],
-) -> HandoffView:
-    """Another specialist continues the task once the run has ended, in a conversation of its own.
-
-    Harmless when repeated. 409 if the task cannot be handed on, as when it has been with that specialist, or too often:
-    then the run keeps it.
-    """
-    return granted[RunRequests].hand_on(run_id, request)
-
-
-@runs.operation("GET /v1/runs/{run_id}/handoff", "getHandoff", READ_OWN, "What a run was told", refuses=(404,))
-def get_handoff(granted: Allowed, run_id: RunId) -> Handoff:
-    """The run's handoff document: what was decided, what it may do, and what runs before it did and left."""
-    return granted[RunRequests].handoff(run_id)
-
-
-@runs.operation("POST /v1/runs/{run_id}/questions", "ask", OPERATE_OWN, "Ask a person", refuses=(404, 409, 422))
-def ask(
-    granted: Allowed,
-    run_id: RunId,
-    request: Annotated[
-        QuestionRequest,
-        body(QuestionRequest, required=True, a_choice={"question": "Which database?", "choices": ["old", "new"]}),
-    ],
-) -> AskedView:
-    """A person is asked once the run has ended well, and what they say continues its conversation.
-
-    Harmless when repeated. 409 if nobody would be asked, as with `on_input: deny`.
-    """
-    return granted[RunRequests].ask(run_id, request)
-
-
-@runs.operation(
-    "POST /v1/runs/{run_id}/progress", "reportProgress", OPERATE_OWN, "Report progress", refuses=(404, 409, 422)
-)
-def report_progress(
-    granted: Allowed,
-    run_id: RunId,
-    request: Annotated[
-        ProgressRequest, body(ProgressRequest, required=True, half={"text": "Tests are written.", "percent": 50})
-    ],
-) -> ProgressView:
-    """Shown with the run until the next report. What comes within five seconds of the one before is dropped."""
-    return granted[RunRequests].report_progress(run_id, request)
-
-
-@runs.operation(
-    "POST /v1/runs/{run_id}/subtasks",
-    "createSubtask",
-    OPERATE_OWN,
-    "Create a task beside the run's own",
-    refuses=(404, 409, 422),
-    status=201,
-)
-def create_subtask(
-    granted: Allowed,
-    run_id: RunId,
-    request: Annotated[
-        SubtaskRequest,
-        body(SubtaskRequest, required=True, docs={"name": "docs", "instructions": "Document the new option."}),
-    ],
-    key: IdempotencyKey,
-) -> SubtaskView:
-    """It has the run's task's creator, directory, permissions, priority and tags, and what is left of its budget.
-
-    409 if the run has created too many (`limits.subtasks`), or is itself of a task that was created so, three deep.
-    """
-    return granted[RunRequests].create_subtask(run_id, request, key=key)
-
-
 @runs.operation(
     "GET /v1/runs/{run_id}/log",
     "readLog",
@@ -209,20 +119,20 @@ def read_log(
     """Bytes from an offset; with `view`, what they say, in items; with Accept: text/event-stream, as it comes."""
     if wants_stream(request):
         begin = _position(last_event_id or cursor, offset)
-        feed = granted[Queries].logs.open_log(run_id, stream, _readable(view), begin, check=check)
+        feed = granted[Logs].open_log(run_id, stream, _readable(view), begin, check=check)
         if last_event_id is not None and not feed.read(1) and feed.ended:
             return Response(status_code=204)
-        feed = granted[Queries].logs.open_log(run_id, stream, _readable(view), begin, check=check)
+        feed = granted[Logs].open_log(run_id, stream, _readable(view), begin, check=check)
         return EventStream(streams, _follow(granted, streams, run_id, feed, standing))
     if view is None or view == "raw":
         return _bytes(granted, run_id, stream, offset, limit, check=check)
-    feed = granted[Queries].logs.open_log(run_id, stream, view, _position(cursor, offset), check=check)
+    feed = granted[Logs].open_log(run_id, stream, view, _position(cursor, offset), check=check)
     page = _page(feed, min(limit, _PAGE))
     return Response(page.model_dump_json(), media_type="application/json", headers={"Vary": "Accept"})
 
 
 def _bytes(granted: Session, run_id: str, stream: Stream, offset: int, limit: int, *, check: bool) -> Response:
-    chunk = granted[Queries].log(run_id, stream, offset, limit, check=check)
+    chunk = granted[Runs].log(run_id, stream, offset, limit, check=check)
     headers = {
         "Claudomator-Next-Offset": str(chunk.next_offset),
         "Claudomator-Ended": "true" if chunk.ended else "false",
@@ -258,7 +168,7 @@ async def _follow(
                 yield b"".join(_message(item) for item in items)
                 silent_s = told_s = 0.0
             if feed.ended:
-                run = await streams.run(lambda: granted[Queries].run(run_id))
+                run = await streams.run(lambda: granted[Runs].one(run_id))
                 status = run.outcome.status if run.outcome is not None else None
                 end = LogEndView(next_offset=feed.position.offset, state=run.state, status=status)
                 yield message("end", end, feed.position)
