@@ -97,20 +97,21 @@ def _handler(
     by_name = [name for parameter, name, _ in taken if isinstance(parameter.sent_as, _BY_NAME)]
     inspect.signature(method).bind(None, *in_order, **dict.fromkeys(by_name))
 
-    def handler(asked: Any, request: Request, response: Response, **given: Any) -> Any:
+    def handler(*, own_asker: Any, own_request: Request, own_response: Response, **given: Any) -> Any:
         seen: Tags | None = given.pop("if_none_match", None)
-        bound = asked if isinstance(service, Dependency) else asked[service]
+        bound = own_asker if isinstance(service, Dependency) else own_asker[service]
         answer = method(bound, *map(given.get, in_order), **{name: given[name] for name in by_name})
         if declared.secret:
-            setattr(request.state, GIVEN, True)
+            setattr(own_request.state, GIVEN, True)
         if declared.location is not None:
-            response.headers["Location"] = declared.location.format_map(dict(answer))
+            own_response.headers["Location"] = declared.location.format_map(dict(answer))
         if declared.tagged or declared.conditional:
-            return Tagging(response).unless(seen, answer)
+            return Tagging(own_response).unless(seen, answer)
         return declared.answer(items=tuple(answer)) if declared.listed and declared.answer is not None else answer
 
     asks = Annotated[Any, service] if isinstance(service, Dependency) else Allowed
-    parameters: dict[str, Any] = {"asked": asks, "request": Request, "response": Response}
+    # Named so that no operation's parameter is called the same.
+    parameters: dict[str, Any] = {"own_asker": asks, "own_request": Request, "own_response": Response}
     parameters |= {name: annotation for _, name, annotation in taken}
     if declared.tagged or declared.conditional:
         parameters["tagged"] = Tagged

@@ -54,7 +54,7 @@ OPERATIONS = {
     ("put", "/v1/specialists/{specialist_id}/admission"): "admitSpecialist",
     ("delete", "/v1/specialists/{specialist_id}/admission"): "dismissSpecialist",
     ("delete", "/v1/specialists/{specialist_id}/grants/{grantee}"): "revokeSpecialist",
-    ("get", "/v1/tasks/{task_id}/changes"): "listChanges",
+    ("get", "/v1/tasks/{ref}/changes"): "listChanges",
     ("get", "/v1/runs/{run_id}/patch"): "getPatch",
     ("get", "/v1/schedules"): "listSchedules",
     ("post", "/v1/schedules"): "addSchedule",

@@ -26,11 +26,11 @@ class Changes(Service):
         self._host = host
         self._secrets = secrets
 
-    def of_task(self, task_id: str) -> TaskChangesView:
+    def of_task(self, ref: str) -> TaskChangesView:
         """Return what the runs of the task changed: all that is kept of it."""
 
         def read(connection: Connection) -> TaskChangesView:
-            task = find_task(connection, task_id, self._by)
+            task = find_task(connection, ref, self._by)
             runs = unnamed(connection, run_rows.of_task(connection, task.id), self._by)
             views = tuple(self._view(connection, number, run) for number, run in enumerate(runs, start=1))
             return TaskChangesView(task_id=task.id, task_name=task.name, runs=views)

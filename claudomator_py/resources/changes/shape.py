@@ -4,6 +4,7 @@ from typing import Annotated
 
 from claudomator_py.domain.changes import RunChanges
 from claudomator_py.domain.views.base import Instant, View
+from claudomator_py.resources.tasks.shape import Ref
 from claudomator_py.surface.operation import READ, Calls, PathText, operation
 
 
@@ -40,14 +41,11 @@ class PatchView(View):
     """Whether all files of the run are in it."""
 
 
-TaskRef = Annotated[str, PathText("A task's id, a unique prefix of it, or its name.")]
-
-
 class ChangeCalls(Calls):
     """Every operation on changes, as the client calls it."""
 
-    @operation("GET /v1/tasks/{task_id}/changes", "listChanges", READ, "What a task's runs changed", refuses=(404,))
-    def changes(self, task_id: TaskRef) -> TaskChangesView:
+    @operation("GET /v1/tasks/{ref}/changes", "listChanges", READ, "What a task's runs changed", refuses=(404,))
+    def changes(self, ref: Ref) -> TaskChangesView:
         """Commits, references and files, recorded before and after each run."""
 
     @operation("GET /v1/runs/{run_id}/patch", "getPatch", READ, "The patch of a run", refuses=(404,))

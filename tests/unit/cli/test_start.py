@@ -247,7 +247,7 @@ def test_configuration_of_a_folder_can_be_named(command: Command, tmp_path: Path
     ("typed", "meant"),
     [
         *(("delete", "cancel"), ("rm", "cancel"), ("ls", "status"), ("ps", "status"), ("kill", "cancel")),
-        *(("run", "submit"), ("start", "serve"), ("pause", "hold"), ("diff", "show"), ("STOP", "cancel")),
+        *(("run", "submit"), ("start", "serve"), ("pause", "hold"), ("merge", "show"), ("STOP", "cancel")),
     ],
 )
 def test_a_word_of_other_programs_is_answered_with_the_command_that_is_meant(

@@ -1,1 +1,0 @@
-"""What anyone can ask for, and the answers."""
